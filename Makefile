@@ -1,0 +1,97 @@
+# Every routine task of the project. `make` alone lists them.
+
+CARGO ?= cargo
+CARGO_DENY_VERSION := 0.20.2
+
+# Crates that calculate in integers only, so that a plan and a bill come out the
+# same on every machine.
+INTEGER_CRATES := berth-model berth-ledger berth-core
+
+.DEFAULT_GOAL := help
+
+# Cargo uses every core by itself; two at once only wait for each other's lock.
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: toolchain ## Build the release binary and run the bundled scenario
+	$(CARGO) run --release --quiet --locked -p berth -- sim demo
+
+.PHONY: test
+test: fmt-check lint deny unit ## Everything a change must pass: format, lints, licences, tests
+
+# All failures of a run are worth seeing at once, hence --no-fail-fast.
+.PHONY: unit
+unit: toolchain ## Run the tests alone
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+.PHONY: fmt
+fmt: components ## Format the code
+	$(CARGO) fmt --all
+
+.PHONY: fmt-check
+fmt-check: components
+	$(CARGO) fmt --all --check
+
+# The float lint is a second run because a crate that takes the workspace's lints
+# cannot add its own. The type ban in a clippy.toml catches a float that is named;
+# this catches a calculation with one that is only inferred.
+.PHONY: lint
+lint: components ## Run clippy, with the bans of the pure crates
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --lib --no-deps --locked $(addprefix -p ,$(INTEGER_CRATES)) -- \
+		-D warnings -D clippy::float_arithmetic
+
+# Fetching first gets the crates of every platform, which a build does not need
+# but cargo-deny and the layering test look at.
+.PHONY: deny
+deny: cargo-deny ## Check licences, banned crates and sources of dependencies
+	$(CARGO) fetch --locked --quiet
+	$(CARGO) deny --locked check bans licenses sources
+
+# Apart from `make test`: it needs a git host, and its answer changes without any
+# change here, so it would make an old commit fail.
+.PHONY: advisories
+advisories: cargo-deny ## Check dependencies against the security advisories (needs a network)
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(CARGO) deny --locked check advisories >"$$log" 2>&1; status=$$?; \
+	cat "$$log"; \
+	if grep -q 'failed to fetch advisory database' "$$log"; then \
+		echo 'make advisories: NOT CHECKED. The advisory database could not be fetched;' >&2; \
+		echo 'nothing is known about advisories. Run this again where its git host can be reached.' >&2; \
+	fi; \
+	exit $$status
+
+.PHONY: bench
+bench: toolchain ## Run the benchmarks
+	$(CARGO) bench --workspace --locked
+
+.PHONY: evidence-core
+evidence-core: toolchain ## Reproduce the published figures about the core
+	$(CARGO) run --release --locked -p berth-evidence -- core
+
+# What the targets above need, installed only where it is missing.
+
+.PHONY: toolchain
+toolchain:
+	@command -v $(CARGO) >/dev/null || { \
+		echo 'cargo was not found. Install Rust 1.94 or newer: https://rustup.rs explains how,' >&2; \
+		echo 'then open a new shell, or add ~/.cargo/bin to PATH.' >&2; \
+		exit 1; }
+
+.PHONY: components
+components: toolchain
+	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 || { \
+		if command -v rustup >/dev/null; then rustup component add rustfmt clippy; else \
+			echo 'rustfmt or clippy is missing, and there is no rustup to add them.' >&2; \
+			echo 'Install both from where your Rust toolchain came from.' >&2; \
+			exit 1; fi; }
+
+.PHONY: cargo-deny
+cargo-deny: toolchain
+	@$(CARGO) deny --version >/dev/null 2>&1 || { \
+		echo 'Installing cargo-deny $(CARGO_DENY_VERSION), once; this takes a few minutes.'; \
+		$(CARGO) install cargo-deny --version $(CARGO_DENY_VERSION) --locked; }
