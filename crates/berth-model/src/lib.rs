@@ -1,1 +1,42 @@
+//! The nouns of Berth: ids, quantities with units, specs, [`Event`], [`Decision`] and [`Reason`].
+//!
+//! Nothing here decides or does anything: this crate is arithmetic and parsing. It has no clock,
+//! no randomness and no I/O, so every crate may depend on it.
 
+mod decision;
+mod event;
+mod gpu;
+mod id;
+mod job;
+mod mig;
+mod node;
+mod policy;
+mod pool;
+mod queue;
+mod reason;
+mod reject;
+mod snapshot;
+mod unit;
+
+pub use decision::{Cause, Decision, Place};
+pub use event::{Event, JobChange, LeaseOutcome, Stamped};
+pub use gpu::{GpuAsk, GpuInfo, Share, Slice, catalog};
+pub use id::{JobId, LeaseId, Name, TaskId};
+pub use job::{
+    After, ArraySpec, Dependency, GroupSpec, JobRef, JobSpec, JobTarget, LabelAsk, ModelAsk, Near,
+    Outcome, Segment, Spread, Toleration, TopologyAsk,
+};
+pub use mig::{MigLayout, MigProfile, MigSlot};
+pub use node::{Effect, GpuSpec, Health, Lifecycle, NodeSpec, NodeState, Taint};
+pub use policy::{BackfillEnds, Pass, Policy, PriorityClass, QueueOrder, Strategy};
+pub use pool::{ClaimSpec, Offering, PoolSpec};
+pub use queue::{
+    Amount, Budget, BudgetAction, BudgetPeriod, GpuQuota, QueueSpec, Quota, Reservation,
+};
+pub use reason::{Bound, Reason, Shortage};
+pub use reject::Rejected;
+pub use snapshot::{
+    History, JobSnapshot, LeaseSnapshot, NodeSnapshot, Promise, QueueSnapshot, RecentAsk, Snapshot,
+    StopSnapshot,
+};
+pub use unit::{Bytes, Cpu, Micros, Milli, ParseUnit, Span, Time};

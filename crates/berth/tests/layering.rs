@@ -23,10 +23,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-sim", &["berth-model", "berth-ledger", "berth-core"]),
     ("berth", &["berth-model", "berth-core", "berth-sim"]),
     // Reproduces published figures; nothing may depend on it.
-    (
-        "berth-evidence",
-        &["berth-model", "berth-ledger", "berth-core", "berth-sim"],
-    ),
+    ("berth-evidence", &["berth-model", "berth-ledger", "berth-core", "berth-sim"]),
 ];
 
 const PURE: &[&str] = &["berth-model", "berth-ledger", "berth-core", "berth-sim"];
@@ -38,18 +35,8 @@ const WITHOUT_FLOATS: &[&str] = &["berth-ledger", "berth-core"];
 
 /// Crates that bring a runtime, the network, a database or chance. A name covers
 /// its family too: `kube` stands for `kube-client` as well.
-const IMPURE: &[&str] = &[
-    "axum",
-    "getrandom",
-    "hyper",
-    "kube",
-    "mio",
-    "rand",
-    "reqwest",
-    "socket2",
-    "sqlx",
-    "tokio",
-];
+const IMPURE: &[&str] =
+    &["axum", "getrandom", "hyper", "kube", "mio", "rand", "reqwest", "socket2", "sqlx", "tokio"];
 
 const BANNED_METHODS: &[&str] = &[
     "std::time::SystemTime::now",
@@ -86,10 +73,8 @@ fn every_crate_depends_only_on_the_layers_below_it() {
 #[test]
 fn no_pure_crate_reaches_a_runtime_the_network_a_database_or_chance() {
     let graph = Workspace::load().graph;
-    let found: Vec<String> = PURE
-        .iter()
-        .flat_map(|pure| impure_paths(&graph, pure, IMPURE))
-        .collect();
+    let found: Vec<String> =
+        PURE.iter().flat_map(|pure| impure_paths(&graph, pure, IMPURE)).collect();
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
@@ -100,31 +85,16 @@ fn every_pure_crate_bans_the_outside_in_its_clippy_toml() {
     for pure in PURE {
         let path = workspace.directory(pure).join("clippy.toml");
         let Ok(text) = std::fs::read_to_string(&path) else {
-            found.push(format!(
-                "{pure} has no clippy.toml, so nothing bans clocks and files in it"
-            ));
+            found
+                .push(format!("{pure} has no clippy.toml, so nothing bans clocks and files in it"));
             continue;
         };
         let config = parse_toml(&path, &text);
-        let floats: &[&str] = if WITHOUT_FLOATS.contains(pure) {
-            &["f32", "f64"]
-        } else {
-            &[]
-        };
+        let floats: &[&str] = if WITHOUT_FLOATS.contains(pure) { &["f32", "f64"] } else { &[] };
         let types = [BANNED_TYPES, floats].concat();
-        found.extend(missing_bans(
-            pure,
-            &config,
-            "disallowed-methods",
-            BANNED_METHODS,
-        ));
+        found.extend(missing_bans(pure, &config, "disallowed-methods", BANNED_METHODS));
         found.extend(missing_bans(pure, &config, "disallowed-types", &types));
-        found.extend(missing_bans(
-            pure,
-            &config,
-            "disallowed-macros",
-            BANNED_MACROS,
-        ));
+        found.extend(missing_bans(pure, &config, "disallowed-macros", BANNED_MACROS));
     }
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
@@ -139,11 +109,7 @@ fn no_pure_crate_lets_its_own_source_off_the_bans() {
         for file in rust_files(&workspace.directory(pure).join("src")) {
             for (index, line) in read(&file).lines().enumerate() {
                 if line.contains("clippy::disallowed_") {
-                    found.push(format!(
-                        "{pure} lifts a ban at {}:{}",
-                        file.display(),
-                        index + 1
-                    ));
+                    found.push(format!("{pure} lifts a ban at {}:{}", file.display(), index + 1));
                 }
             }
         }
@@ -161,11 +127,7 @@ fn unsafe_code_is_forbidden_in_every_crate() {
         Some("forbid"),
         "the workspace lints must forbid unsafe code, and `deny` can be lifted by an attribute"
     );
-    for lint in [
-        "disallowed_methods",
-        "disallowed_types",
-        "disallowed_macros",
-    ] {
+    for lint in ["disallowed_methods", "disallowed_types", "disallowed_macros"] {
         assert_eq!(
             lints["clippy"][lint].as_str(),
             Some("deny"),
@@ -177,9 +139,7 @@ fn unsafe_code_is_forbidden_in_every_crate() {
     for name in workspace.graph.members.iter() {
         let path = workspace.directory(name).join("Cargo.toml");
         let manifest = parse_toml(&path, &read(&path));
-        let inherits = manifest
-            .get("lints")
-            .and_then(|lints| lints.get("workspace"));
+        let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace"));
         if inherits.and_then(toml::Value::as_bool) != Some(true) {
             found.push(format!(
                 "{name} does not take the workspace's lints: add `[lints]` with `workspace = true`"
@@ -213,10 +173,7 @@ fn a_crate_without_a_row_in_the_table_is_reported() {
 
 #[test]
 fn an_impure_crate_several_steps_away_is_reported_with_the_path_to_it() {
-    let graph = graph(
-        &["a", "b"],
-        &[("a", "b"), ("b", "client"), ("client", "kube-client")],
-    );
+    let graph = graph(&["a", "b"], &[("a", "b"), ("b", "client"), ("client", "kube-client")]);
     assert_eq!(
         impure_paths(&graph, "a", &["kube"]),
         ["a gained kube-client by a -> b -> client -> kube-client"]
@@ -266,9 +223,7 @@ fn forbidden_edges(graph: &Graph, table: &[(&str, &[&str])]) -> Vec<String> {
         };
         for to in graph.edges.get(from).into_iter().flatten() {
             if graph.members.contains(to) && !allowed.contains(&to.as_str()) {
-                found.push(format!(
-                    "{from} gained a dependency on {to}; it may depend on: {may}"
-                ));
+                found.push(format!("{from} gained a dependency on {to}; it may depend on: {may}"));
             }
         }
     }
@@ -301,8 +256,7 @@ fn impure_paths(graph: &Graph, start: &str, impure: &[&str]) -> Vec<String> {
 }
 
 fn is_in_family(name: &str, family: &str) -> bool {
-    name.strip_prefix(family)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn missing_bans(name: &str, config: &toml::Table, key: &str, wanted: &[&str]) -> Vec<String> {
@@ -338,13 +292,7 @@ impl Workspace {
         // fresh checkout may lack a crate that only another platform needs. With
         // everything already fetched, this command does not use the network.
         let output = Command::new(env!("CARGO"))
-            .args([
-                "metadata",
-                "--format-version",
-                "1",
-                "--locked",
-                "--all-features",
-            ])
+            .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .expect("cargo metadata starts");
@@ -358,9 +306,8 @@ impl Workspace {
     }
 
     fn from_metadata(metadata: &Value) -> Workspace {
-        let packages: BTreeMap<&str, &Value> = items(&metadata["packages"])
-            .map(|package| (text(&package["id"]), package))
-            .collect();
+        let packages: BTreeMap<&str, &Value> =
+            items(&metadata["packages"]).map(|package| (text(&package["id"]), package)).collect();
         let name_of = |id: &Value| text(&packages[text(id)]["name"]).to_owned();
 
         let mut members = BTreeSet::new();
@@ -386,17 +333,11 @@ impl Workspace {
         }
 
         let root = PathBuf::from(text(&metadata["workspace_root"]));
-        Workspace {
-            root,
-            directories,
-            graph: Graph { members, edges },
-        }
+        Workspace { root, directories, graph: Graph { members, edges } }
     }
 
     fn directory(&self, name: &str) -> &Path {
-        self.directories
-            .get(name)
-            .unwrap_or_else(|| panic!("{name} is not in the workspace"))
+        self.directories.get(name).unwrap_or_else(|| panic!("{name} is not in the workspace"))
     }
 }
 
@@ -406,11 +347,7 @@ fn graph(members: &[&str], edges: &[(&str, &str)]) -> Graph {
         edges: BTreeMap::new(),
     };
     for (from, to) in edges {
-        graph
-            .edges
-            .entry((*from).to_owned())
-            .or_default()
-            .insert((*to).to_owned());
+        graph.edges.entry((*from).to_owned()).or_default().insert((*to).to_owned());
     }
     graph
 }
