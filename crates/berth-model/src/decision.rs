@@ -124,8 +124,9 @@ pub enum Decision {
     },
     /// Ask the task to save and end; kill it after the grace.
     Stop { lease: LeaseId, cause: Cause, for_job: Option<JobId>, grace: Span },
-    /// Keep these places for the job from that time on.
-    Reserve { job: JobId, at: Time, places: Vec<Place> },
+    /// Keep these places for the job from that time on; `firm` when running jobs are being
+    /// stopped for it.
+    Reserve { job: JobId, at: Time, places: Vec<Place>, firm: bool },
     /// Give up the job's reservation.
     Unreserve { job: JobId },
     /// Buy a machine.

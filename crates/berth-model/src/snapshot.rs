@@ -90,6 +90,8 @@ pub struct JobSnapshot {
     pub last_checkpoint: Option<Time>,
     /// Run time safe in checkpoints of earlier attempts.
     pub saved: Span,
+    /// How long it is expected to run in all, as estimated when it was submitted.
+    pub estimate: Option<Span>,
     pub stale_since: Option<Time>,
     pub displaced: u32,
     pub moved: u32,
@@ -113,6 +115,7 @@ impl JobSnapshot {
             started: None,
             last_checkpoint: None,
             saved: Span::ZERO,
+            estimate: None,
             stale_since: None,
             displaced: 0,
             moved: 0,
@@ -159,4 +162,6 @@ pub struct Promise {
     pub job: JobId,
     pub at: Time,
     pub places: Vec<Place>,
+    /// Whether GPUs are being freed for it, rather than awaited.
+    pub firm: bool,
 }
