@@ -1,1 +1,11 @@
+//! Leases × prices → cost rows, budgets, credits and alerts.
+//!
+//! Money is integers and telescopes: every row is the difference of two cumulative costs, so the
+//! rows of a machine sum to what the machine cost, to the last millionth of a dollar, however often
+//! it was billed in between. Attributed + idle + shared = what the machines cost.
+//!
+//! Deliberately absent: a clock (every call carries its time), floats, hash order, and any opinion
+//! about who should run. The ledger says what things cost and what has been spent; the core decides
+//! what follows from it.
 
+pub mod cost;
