@@ -9,3 +9,10 @@
 //! what follows from it.
 
 pub mod cost;
+mod ledger;
+mod row;
+mod totals;
+
+pub use ledger::{Closed, LeaseAccount, Ledger, NodeAccount};
+pub use row::{CostRow, Keys, Loss, RowKind};
+pub use totals::{Amounts, Totals};
