@@ -8,11 +8,14 @@
 //! about who should run. The ledger says what things cost and what has been spent; the core decides
 //! what follows from it.
 
+pub mod budget;
+mod calendar;
 pub mod cost;
 mod ledger;
 mod row;
 mod totals;
 
+pub use budget::{Alert, BudgetMeter, Standing};
 pub use ledger::{Closed, LeaseAccount, Ledger, NodeAccount};
 pub use row::{CostRow, Keys, Loss, RowKind};
 pub use totals::{Amounts, Totals};
