@@ -11,6 +11,7 @@
 pub mod budget;
 mod calendar;
 pub mod cost;
+pub mod credit;
 mod ledger;
 mod row;
 mod totals;
