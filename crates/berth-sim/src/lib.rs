@@ -1,1 +1,7 @@
+//! Worlds as text, and the loop that plays them: the same scheduling code as in production, with
+//! a driver that only pretends.
+//!
+//! There is no file, clock or thread here: callers hand over text and get reports back, so that a
+//! run can be repeated exactly anywhere.
 
+pub mod world;

@@ -1,0 +1,109 @@
+//! What is wrong with a world, and where.
+
+use std::fmt;
+
+/// A place in the text, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Why a world was refused. The message says what was found and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {message}")]
+pub struct Error {
+    pub at: Position,
+    pub message: String,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn new(at: Position, message: impl Into<String>) -> Error {
+        Error { at, message: message.into() }
+    }
+
+    pub(crate) fn expected(at: Position, found: &str, expected: &str) -> Error {
+        Error::new(at, format!("found {found}, expected {expected}"))
+    }
+
+    /// Says what was being read when it went wrong.
+    pub(crate) fn within(mut self, what: &str) -> Error {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+}
+
+/// `; did you mean …?` with the nearest candidate, or nothing where none is near.
+pub(crate) fn did_you_mean<'a>(
+    found: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> String {
+    match nearest(found, candidates) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    }
+}
+
+/// The candidate that a slip of the hand turns into `found`: up to a third of its letters.
+fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (found.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(found, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().flat_map(char::to_lowercase).collect();
+    let to: Vec<char> = to.chars().flat_map(char::to_lowercase).collect();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for i in 1..=from.len() {
+        let mut row = vec![i];
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
+}
+
+/// `a, b or c`.
+pub(crate) fn or_list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    match words.split_last() {
+        None => "nothing".to_owned(),
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_hand_is_recognised_and_another_word_is_not() {
+        let keys = ["queue", "priority", "groups"];
+        assert_eq!(nearest("queu", keys), Some("queue"));
+        assert_eq!(nearest("prioritiy", keys), Some("priority"));
+        assert_eq!(nearest("gropus", keys), Some("groups"));
+        assert_eq!(nearest("Queue", keys), Some("queue"));
+        assert_eq!(nearest("colour", keys), None);
+    }
+}

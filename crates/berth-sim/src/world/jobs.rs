@@ -1,0 +1,318 @@
+//! Jobs as submitted.
+
+use super::Context;
+use super::error::{Error, Result, did_you_mean, or_list};
+use super::fields::{
+    Fields, boolean, choice, int, list, map, moment, name, named, text, unit_from_zero,
+};
+use super::groups;
+use super::nodes::titled;
+use super::out::{Out, Record};
+use super::refs::{read_id, read_ref, write_ref};
+use super::tree::{Node, Value};
+use super::words::{AFTERS, LIFECYCLES, word};
+use berth_model::{
+    ArraySpec, Dependency, GroupSpec, JobId, JobSpec, Lifecycle, Name, PriorityClass, Span, Time,
+};
+use std::collections::BTreeMap;
+
+pub(crate) const JOB: &[&str] = &[
+    "name",
+    "id",
+    "queue",
+    "user",
+    "project",
+    "experiment",
+    "labels",
+    "priority",
+    "preemptible",
+    "lifecycle",
+    "submitted",
+    "time_limit",
+    "deadline",
+    "restart_cost",
+    "grace",
+    "min_runtime",
+    "preempt_after",
+    "array",
+    "after",
+    "singleton",
+    "begin",
+    "hold",
+    "groups",
+    // What happened to it since.
+    "element",
+    "started",
+    "first_start",
+    "last_checkpoint",
+    "saved",
+    "estimate",
+    "stale_since",
+    "displaced",
+    "moved",
+    "paused",
+    "pauses",
+    "failed",
+    "cancelled",
+    "set_aside",
+    "done",
+    "attempts",
+    "leases",
+    // What a scenario lets happen to it.
+    "duration",
+    "checkpoint_every",
+    "saves_on_stop",
+    "stop_after",
+];
+
+/// What a scenario knows of a job and the planner must not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobScript {
+    /// Run time until it ends well; without one it runs until it is ended.
+    pub duration: Option<Span>,
+    pub checkpoint_every: Option<Span>,
+    /// It saves its work when it is asked to stop.
+    pub saves_on_stop: bool,
+    /// How long it takes to stop; the scenario's where left out.
+    pub stop_after: Option<Span>,
+}
+
+pub(crate) fn title(node: &Node) -> String {
+    titled(node, "job")
+}
+
+/// Id and name alone, which others may refer to.
+pub(crate) fn read_head(node: &Node, default: u64) -> Result<(JobId, Name)> {
+    let fields = Fields::of(node, &title(node), JOB)?;
+    let id = fields.read("id", read_id)?.unwrap_or(JobId::new(default));
+    let element = fields.read("element", int)?.or(id.element);
+    Ok((JobId { number: id.number, element }, fields.demand("name", name)?))
+}
+
+pub(crate) fn read_script(fields: &Fields<'_>) -> Result<JobScript> {
+    Ok(JobScript {
+        duration: fields.read("duration", unit_from_zero)?,
+        checkpoint_every: fields
+            .read("checkpoint_every", unit_from_zero::<Span>)?
+            .filter(|every| !every.is_zero()),
+        saves_on_stop: fields.flag("saves_on_stop")?,
+        stop_after: fields.read("stop_after", unit_from_zero)?,
+    })
+}
+
+pub(crate) fn read_spec(fields: &Fields<'_>, id: JobId, context: &Context) -> Result<JobSpec> {
+    let span = |key| fields.read(key, unit_from_zero::<Span>);
+    let time = |key| fields.read(key, |node| moment(node, context.now));
+    let text_of = |key| Ok::<Name, Error>(fields.read(key, name)?.unwrap_or_default());
+    let (after, conditions) = read_after(fields, context)?;
+    let groups = fields.demand("groups", list)?;
+    if groups.is_empty() {
+        return Err(Error::expected(fields.need("groups")?.at, "no groups", "at least one")
+            .within(&fields.what));
+    }
+    Ok(JobSpec {
+        id: id.array(),
+        name: fields.demand("name", name)?,
+        queue: fields.read("queue", name)?.unwrap_or(Name::new("default")),
+        user: text_of("user")?,
+        project: text_of("project")?,
+        experiment: text_of("experiment")?,
+        labels: fields.read("labels", |node| named(node, name))?.unwrap_or_default(),
+        priority: fields
+            .read("priority", |node| read_priority(node, &context.classes))?
+            .unwrap_or(normal(&context.classes)),
+        preemptible: fields.read("preemptible", boolean)?.unwrap_or(true),
+        lifecycle: fields.read("lifecycle", read_lifecycle)?.flatten(),
+        submitted: time("submitted")?.unwrap_or(context.now),
+        time_limit: span("time_limit")?,
+        deadline: time("deadline")?,
+        restart_cost: span("restart_cost")?,
+        grace: span("grace")?,
+        min_runtime: span("min_runtime")?,
+        preempt_after: span("preempt_after")?,
+        array: fields.read("array", read_array)?,
+        after,
+        singleton: fields.flag("singleton")? || conditions.singleton,
+        begin: time("begin")?.or(conditions.begin),
+        hold: fields.flag("hold")? || conditions.hold,
+        groups: groups::read_all(groups).map_err(|e| e.within(&fields.what))?,
+    })
+}
+
+fn read_lifecycle(node: &Node) -> Result<Option<Lifecycle>> {
+    let mut words: Vec<(&str, Option<Lifecycle>)> =
+        LIFECYCLES.iter().map(|(word, lifecycle)| (*word, Some(*lifecycle))).collect();
+    words.push(("any", None));
+    choice(node, &words)
+}
+
+/// The class of jobs that name none.
+fn normal(classes: &BTreeMap<Name, PriorityClass>) -> i32 {
+    classes.get("normal").map_or(50, |class| class.value)
+}
+
+pub(crate) fn read_priority(node: &Node, classes: &BTreeMap<Name, PriorityClass>) -> Result<i32> {
+    let words = || or_list(classes.keys().map(Name::as_str));
+    let expected = format!("a number, or one of the classes {}", words());
+    let found = text(node, &expected)?;
+    if let Value::Scalar { plain: true, .. } = node.value
+        && let Ok(number) = found.parse()
+    {
+        return Ok(number);
+    }
+    classes.get(found).map(|class| class.value).ok_or_else(|| {
+        let hint = did_you_mean(found, classes.keys().map(Name::as_str));
+        Error::new(node.at, format!("found `{found}`, expected {expected}{hint}"))
+    })
+}
+
+/// `0-99%10`, `1,3,5-9` or `0-99:5`.
+fn read_array(node: &Node) -> Result<ArraySpec> {
+    let expected = "elements such as 0-99, 1,3,5-9 or 0-99%10 for ten at once";
+    let bad = || Error::expected(node.at, &node.found(), expected);
+    let found = text(node, expected)?;
+    let (elements, at_most) = match found.split_once('%') {
+        Some((elements, most)) => (elements, Some(most.parse().map_err(|_| bad())?)),
+        None => (found, None),
+    };
+    let mut numbers: Vec<u32> = Vec::new();
+    for part in elements.split(',') {
+        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| bad());
+        let (from, to, step) = (number(from)?, number(to)?, number(step)?);
+        if from > to || step == 0 || to - from > 1_000_000 {
+            return Err(bad());
+        }
+        numbers.extend((from..=to).step_by(step as usize));
+    }
+    Ok(ArraySpec { elements: numbers, at_most })
+}
+
+fn write_array(ArraySpec { elements, at_most }: &ArraySpec) -> Out {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for element in elements {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*element) => *last = *element,
+            _ => ranges.push((*element, *element)),
+        }
+    }
+    let mut text = ranges
+        .iter()
+        .map(|(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") })
+        .collect::<Vec<_>>()
+        .join(",");
+    if let Some(most) = at_most {
+        text.push_str(&format!("%{most}"));
+    }
+    // A comma would end the value inside braces.
+    if text.contains(',') { Out::Text(text) } else { Out::Raw(text) }
+}
+
+#[derive(Default)]
+struct Conditions {
+    singleton: bool,
+    begin: Option<Time>,
+    hold: bool,
+}
+
+/// A map of jobs by how they must have got on, or a list of such maps where the order matters.
+fn read_after(fields: &Fields<'_>, context: &Context) -> Result<(Vec<Dependency>, Conditions)> {
+    let mut after = Vec::new();
+    let mut conditions = Conditions::default();
+    let Some(node) = fields.get("after") else { return Ok((after, conditions)) };
+    const KEYS: &[&str] = &["ok", "any", "notok", "start", "singleton", "begin", "hold"];
+    for part in super::fields::one_or_more(node) {
+        let known = Fields::of(part, &format!("`after` of {}", fields.what), KEYS)?;
+        conditions.singleton |= known.flag("singleton")?;
+        conditions.hold |= known.flag("hold")?;
+        conditions.begin =
+            known.read("begin", |node| moment(node, context.now))?.or(conditions.begin);
+        for entry in map(part)? {
+            let Some((_, kind)) = AFTERS.iter().find(|(word, _)| *word == entry.key) else {
+                continue;
+            };
+            for job in super::fields::one_or_more(&entry.value) {
+                after.push(Dependency { after: *kind, job: read_ref(job)? });
+            }
+        }
+    }
+    Ok((after, conditions))
+}
+
+fn write_after(after: &[Dependency]) -> Out {
+    let mut parts: Vec<(&'static str, Vec<Out>)> = Vec::new();
+    for Dependency { after, job } in after {
+        let kind = word(&AFTERS, *after);
+        match parts.last_mut() {
+            Some((last, jobs)) if *last == kind => jobs.push(write_ref(job)),
+            _ => parts.push((kind, vec![write_ref(job)])),
+        }
+    }
+    let mut maps: Vec<Out> = parts
+        .into_iter()
+        .map(|(kind, jobs)| Out::Map(vec![(kind.to_owned(), Out::List(jobs))]))
+        .collect();
+    if maps.len() == 1 { maps.remove(0) } else { Out::List(maps) }
+}
+
+/// The keys of a job's spec, in the order a person asks: what, whose, when.
+pub(crate) fn write_spec(
+    spec: &JobSpec,
+    context: &Context,
+    tasks: &mut dyn FnMut(&GroupSpec) -> Vec<Out>,
+) -> Record {
+    let JobSpec {
+        id,
+        name,
+        queue,
+        user,
+        project,
+        experiment,
+        labels,
+        priority,
+        preemptible,
+        lifecycle,
+        submitted,
+        time_limit,
+        deadline,
+        restart_cost,
+        grace,
+        min_runtime,
+        preempt_after,
+        array,
+        after,
+        singleton,
+        begin,
+        hold,
+        groups,
+    } = spec;
+    let mut out = Record::default();
+    out.put("name", Out::text(name));
+    out.put("id", Out::raw(id));
+    out.put("queue", Out::text(queue));
+    for (key, value) in [("user", user), ("project", project), ("experiment", experiment)] {
+        out.name(key, value);
+    }
+    out.labels("labels", labels);
+    out.put_if(*priority != normal(&context.classes), "priority", || {
+        let class = context.classes.iter().find(|(_, class)| class.value == *priority);
+        class.map_or(Out::raw(priority), |(name, _)| Out::text(name))
+    });
+    out.put_if(!preemptible, "preemptible", || Out::raw(false));
+    out.maybe("lifecycle", *lifecycle, |lifecycle| Out::raw(word(&LIFECYCLES, lifecycle)));
+    out.put_if(*submitted != context.now, "submitted", || Out::time(*submitted));
+    out.maybe("time_limit", *time_limit, Out::raw);
+    out.maybe("deadline", *deadline, Out::time);
+    out.maybe("restart_cost", *restart_cost, Out::raw);
+    out.maybe("grace", *grace, Out::raw);
+    out.maybe("min_runtime", *min_runtime, Out::raw);
+    out.maybe("preempt_after", *preempt_after, Out::raw);
+    out.maybe("array", array.as_ref(), write_array);
+    out.put_if(!after.is_empty(), "after", || write_after(after));
+    out.flag("singleton", *singleton);
+    out.maybe("begin", *begin, Out::time);
+    out.flag("hold", *hold);
+    out.put("groups", groups::write_all(groups, tasks));
+    out
+}

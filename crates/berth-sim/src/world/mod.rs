@@ -1,0 +1,108 @@
+//! World files: everything a plan depends on as text, and back.
+//!
+//! The names of the keys are a contract; `docs/world-file.md` lists them all. [`World::parse`]
+//! reads YAML and JSON alike, [`write`] and [`write_json`] write what reads back as the same
+//! snapshot. A world that makes no sense is refused with the line and what was expected.
+
+mod error;
+mod events;
+mod expect;
+mod fields;
+mod floor;
+mod groups;
+mod jobs;
+mod nodes;
+mod out;
+mod policy;
+mod pools;
+mod queues;
+mod read;
+mod refs;
+mod runs;
+mod runs_out;
+mod tree;
+mod words;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{Error, Position};
+pub use events::{Action, ScriptedEvent};
+pub use expect::{Check, Expectation, Wanted, When};
+pub use jobs::JobScript;
+pub use refs::JobNames;
+pub use write::{write, write_json, write_world};
+
+use berth_model::{JobId, Name, PriorityClass, Snapshot, Span, Time};
+use std::collections::BTreeMap;
+
+/// Reads worlds.
+pub struct World;
+
+impl World {
+    pub fn parse(text: &str) -> Result<Loaded, Error> {
+        read::read(text)
+    }
+}
+
+/// A world as read: the snapshot, and what a scenario adds to it.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub snapshot: Snapshot,
+    /// By time, and in the order of the file among equal times.
+    pub events: Vec<ScriptedEvent>,
+    pub expect: Vec<Expectation>,
+    /// What the planner must not see, by job; an array's script is that of its elements.
+    pub scripts: BTreeMap<JobId, JobScript>,
+    pub driver: DriverScript,
+    /// Jobs of the world and of its events, by name.
+    pub names: JobNames,
+    pub lines: Lines,
+}
+
+/// How a scenario's machines behave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DriverScript {
+    /// From a decision to stop until the task has stopped; left out: its whole grace.
+    pub stop_after: Option<Span>,
+    /// From a decision to start until the task runs.
+    pub start_after: Span,
+}
+
+/// Where the parts of the snapshot stood in the text.
+#[derive(Debug, Clone, Default)]
+pub struct Lines(BTreeMap<String, Position>);
+
+impl Lines {
+    pub(crate) fn note(&mut self, path: String, at: Position) {
+        self.0.insert(path, at);
+    }
+
+    /// The place of a path such as `jobs[3].leases[1]`, or of the nearest part around it.
+    pub fn find(&self, path: &str) -> Option<Position> {
+        let mut path = path;
+        loop {
+            if let Some(at) = self.0.get(path) {
+                return Some(*at);
+            }
+            path = &path[..path.rfind(['.', '['])?];
+        }
+    }
+}
+
+/// What every part of a world is read and written against.
+pub(crate) struct Context {
+    pub now: Time,
+    pub classes: BTreeMap<Name, PriorityClass>,
+    /// The policy's, which is also the most a job may ask for.
+    pub grace: Span,
+}
+
+/// The classes of a world that names none.
+pub fn default_classes() -> BTreeMap<Name, PriorityClass> {
+    [("critical", 1_000), ("high", 100), ("normal", 50), ("low", 10)]
+        .into_iter()
+        .map(|(name, value)| (Name::new(name), PriorityClass { value, across: name == "critical" }))
+        .collect()
+}
