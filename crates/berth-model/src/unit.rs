@@ -413,10 +413,11 @@ impl FromStr for Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The unit that leaves the smallest number: 40GB is also 39062500KiB.
         let (unit, factor) = UNITS
             .iter()
-            .filter(|(unit, _)| *unit != "KB")
-            .find(|(_, factor)| self.0 != 0 && self.0 % factor == 0)
+            .filter(|(unit, factor)| *unit != "KB" && self.0 % factor == 0)
+            .max_by_key(|(_, factor)| if self.0 == 0 { -factor } else { *factor })
             .unwrap_or(&("B", 1));
         write!(f, "{}{unit}", self.0 / factor)
     }
@@ -552,7 +553,9 @@ mod tests {
     fn memory_tells_decimal_from_binary_units() {
         assert_eq!("40GB".parse::<Bytes>().unwrap(), Bytes::gb(40));
         assert_eq!("2TiB".parse::<Bytes>().unwrap(), Bytes::gib(2048));
-        assert_eq!(round_trip::<Bytes>("512GiB"), "512GiB");
+        for text in ["512GiB", "40GB", "0B", "1TiB", "1500MB", "-3GB", "7B"] {
+            assert_eq!(round_trip::<Bytes>(text), text);
+        }
         assert!("12 parrots".parse::<Bytes>().is_err());
     }
 

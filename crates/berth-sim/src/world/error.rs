@@ -57,10 +57,14 @@ fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Op
     let limit = (found.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (distance(found, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
+        // Among equally near ones, a slip in the first letter is the least likely.
+        .map(|candidate| {
+            let other_start = candidate.chars().next() != found.chars().next();
+            (distance(found, candidate), other_start, candidate)
+        })
+        .filter(|(distance, ..)| *distance <= limit)
         .min()
-        .map(|(_, candidate)| candidate)
+        .map(|(.., candidate)| candidate)
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours from one word to the other.

@@ -284,34 +284,49 @@ fn read_taint(node: &Node) -> Result<Taint> {
 
 /// Nodes that are alike but for a running number are written as one entry with a count.
 pub(crate) fn write(nodes: &[NodeSnapshot], busy: &[bool], now: Time) -> Out {
+    // What is written as idle: nothing where it is as by default, so that busy and idle nodes of
+    // one kind share a line.
+    let idle = |index: usize| {
+        let default = (!busy[index]).then_some(now);
+        (nodes[index].idle_since != default).then_some(nodes[index].idle_since)
+    };
     let mut out = Vec::new();
-    let mut rest = nodes.iter().zip(busy).collect::<Vec<_>>().into_iter().peekable();
-    while let Some((first, busy)) = rest.next() {
-        let prefix = first.spec.name.strip_suffix("-0").map(str::to_owned);
-        let mut count = 1;
-        if let Some(prefix) = &prefix {
-            while let Some((next, next_busy)) = rest.peek() {
-                let named = next.spec.name.as_str() == format!("{prefix}-{count}");
-                let spec = NodeSpec { name: first.spec.name.clone(), ..next.spec.clone() };
-                let alike = NodeSnapshot { spec, ..(*next).clone() } == *first;
-                if !named || !alike || *next_busy != busy {
-                    break;
-                }
-                rest.next();
-                count += 1;
-            }
-        }
-        let (name, count) = match (prefix, count) {
-            (Some(prefix), 2..) => (Name::from(prefix), Some(count)),
-            _ => (first.spec.name.clone(), None),
+    let mut index = 0;
+    while index < nodes.len() {
+        let first = &nodes[index];
+        let prefix = first.spec.name.strip_suffix("-0").unwrap_or_default();
+        let alike = |count: &usize| {
+            let Some(next) = nodes.get(index + count) else { return false };
+            next.spec.name.as_str() == format!("{prefix}-{count}")
+                && idle(index + count) == idle(index)
+                && NodeSnapshot {
+                    spec: NodeSpec { name: first.spec.name.clone(), ..next.spec.clone() },
+                    idle_since: first.idle_since,
+                    ..next.clone()
+                } == *first
         };
-        out.push(write_node(first, &name, count, *busy, now));
+        let count = match prefix {
+            "" => 1,
+            _ => 1 + (1..).take_while(alike).count(),
+        };
+        let (name, many) = match count {
+            1 => (first.spec.name.clone(), None),
+            _ => (Name::new(prefix), Some(count)),
+        };
+        out.push(write_node(first, &name, many, idle(index), now));
+        index += count;
     }
     Out::List(out)
 }
 
-fn write_node(node: &NodeSnapshot, name: &Name, count: Option<u32>, busy: bool, now: Time) -> Out {
-    let NodeSnapshot { spec, idle_since, since, billed } = node;
+fn write_node(
+    node: &NodeSnapshot,
+    name: &Name,
+    count: Option<usize>,
+    idle: Option<Option<Time>>,
+    now: Time,
+) -> Out {
+    let NodeSnapshot { spec, idle_since: _, since, billed } = node;
     let NodeSpec {
         name: _,
         gpus,
@@ -342,7 +357,7 @@ fn write_node(node: &NodeSnapshot, name: &Name, count: Option<u32>, busy: bool, 
     out.put_if(*lifecycle != Lifecycle::OnDemand, "lifecycle", || {
         Out::raw(word(&LIFECYCLES, *lifecycle))
     });
-    out.differing("idle_since", *idle_since, (!busy).then_some(now), Out::time);
+    out.maybe("idle_since", idle, |since| since.map_or_else(Out::null, Out::time));
     out.put_if(*since != now, "since", || Out::time(*since));
     out.put_if(*billed != now, "billed", || Out::time(*billed));
     out.done()

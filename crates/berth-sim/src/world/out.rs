@@ -137,13 +137,19 @@ impl Record {
 /// The document: one key after another, each as compact as it can be read.
 pub(crate) fn yaml(document: Record) -> String {
     let mut text = String::new();
+    let mut table = false;
     for (key, value) in document.0 {
+        let above = std::mem::replace(&mut table, false);
         match &value {
             Out::List(items) if items.iter().any(|item| matches!(item, Out::Map(_))) => {
                 text.push_str(&format!("\n{}:\n", quoted(&key)));
                 items.iter().for_each(|item| block_item(&mut text, item, 2));
+                table = true;
             }
-            _ => block_entry(&mut text, &key, &value, 0),
+            _ => {
+                text.push_str(if above { "\n" } else { "" });
+                block_entry(&mut text, &key, &value, 0);
+            }
         }
     }
     text

@@ -70,6 +70,16 @@ fn a_count_makes_numbered_nodes_and_is_written_as_one_again() {
 }
 
 #[test]
+fn busy_and_idle_nodes_of_one_kind_share_a_line() {
+    let text = "
+nodes: [{name: b, count: 3, gpus: 1, model: L4-24GB}]
+jobs: [{name: j, groups: [{gpus: 1, tasks: [{node: b-1}]}]}]";
+    let snapshot = load(text).snapshot;
+    assert!(write(&snapshot).contains("{name: b, count: 3, gpus: 1, model: L4-24GB}"));
+    check_round_trip(&snapshot);
+}
+
+#[test]
 fn tasks_that_name_no_gpus_take_the_first_that_nobody_names() {
     let text = "
 nodes:
