@@ -1,1 +1,26 @@
+//! The scheduling core: `apply` folds events into a state, `plan` decides what to do next,
+//! `check` verifies a plan with code of its own, `forecast` runs the state forward.
+//!
+//! Nothing here reads a clock, a random number or the outside: the same events give the same plan,
+//! byte for byte.
 
+mod amounts;
+mod apply;
+mod cluster;
+mod draft;
+mod frag;
+mod ix;
+mod jobs;
+mod load;
+mod nodes;
+mod plan;
+mod queues;
+mod shape;
+mod share;
+mod state;
+mod validate;
+
+pub use apply::Applied;
+pub use load::LoadError;
+pub use plan::{Plan, Transaction};
+pub use state::State;

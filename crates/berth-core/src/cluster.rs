@@ -1,0 +1,473 @@
+//! The cluster: nodes, the classes of like nodes, topology domains, and counts of what is free,
+//! kept up to date by every change so that a question about thousands of nodes is one about a few
+//! numbers.
+
+use crate::amounts::{Amounts, UNBOUNDED};
+use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx, TaskIx};
+use crate::nodes::{Block, Gpu, Kept, Mode, Node};
+use berth_model::{Effect, Health, Lifecycle, Name, NodeSpec, NodeState, Slice, Taint, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What makes nodes interchangeable for every request, as far as it does not change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassKey {
+    pub gpus: Vec<(ModelIx, i64)>,
+    pub labels: BTreeMap<Name, Name>,
+    pub taints: Vec<Taint>,
+    pub lifecycle: Lifecycle,
+    pub cpu_bound: bool,
+    pub memory_bound: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Class {
+    pub key: ClassKey,
+    pub gpus: u32,
+    /// The model of all its GPUs; `None` where they differ or there are none.
+    pub model: Option<ModelIx>,
+    /// Clean nodes by the number of their free GPUs.
+    pub buckets: Vec<BTreeSet<NodeIx>>,
+}
+
+impl Class {
+    pub fn repels(&self) -> impl Iterator<Item = &Taint> {
+        self.key.taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule)
+    }
+}
+
+/// Counts over the nodes of one class in one domain. `free[g]`: how many tasks of `g` GPUs fit the
+/// clean nodes; `empty[g]`: how many would fit if nothing ran.
+#[derive(Debug, Clone)]
+pub(crate) struct ClassCount {
+    pub class: ClassIx,
+    pub free: Vec<u32>,
+    pub empty: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Domain {
+    pub topology: u32,
+    pub depth: u32,
+    pub name: Name,
+    pub nodes: BTreeSet<NodeIx>,
+    pub counts: Vec<ClassCount>,
+}
+
+/// A level of a topology, as a request names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Nvlink,
+    Node,
+    Label { topology: u32, depth: u32 },
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cluster {
+    pub nodes: Vec<Node>,
+    pub by_name: BTreeMap<Name, NodeIx>,
+    pub classes: Vec<Class>,
+    class_by_key: BTreeMap<ClassKey, ClassIx>,
+    pub models: Vec<Name>,
+    model_by_name: BTreeMap<Name, ModelIx>,
+    /// Named topologies, each with its label keys, largest domain first.
+    pub topologies: Vec<(Name, Vec<Name>)>,
+    pub domains: Vec<Domain>,
+    domain_by_path: BTreeMap<(u32, Vec<Name>), DomainIx>,
+    /// Open nodes with promises or blocks: looked at one by one.
+    pub contested: BTreeSet<NodeIx>,
+    /// What schedulable nodes hold in all.
+    pub capacity: Amounts,
+    pub removed: u32,
+    /// Changes whenever a class, or what the empty cluster could hold, does.
+    pub version: u64,
+}
+
+/// The domain that holds every node.
+pub(crate) const WHOLE: DomainIx = DomainIx(0);
+
+impl Cluster {
+    pub fn new() -> Cluster {
+        let mut cluster = Cluster::default();
+        cluster.domains.push(Domain {
+            topology: u32::MAX,
+            depth: 0,
+            name: Name::new("cluster"),
+            nodes: BTreeSet::new(),
+            counts: Vec::new(),
+        });
+        cluster
+    }
+
+    pub fn model(&mut self, name: &Name) -> ModelIx {
+        if let Some(ix) = self.model_by_name.get(name) {
+            return *ix;
+        }
+        let ix = ModelIx(self.models.len() as u32);
+        self.models.push(name.clone());
+        self.model_by_name.insert(name.clone(), ix);
+        ix
+    }
+
+    pub fn find_model(&self, name: &str) -> Option<ModelIx> {
+        self.model_by_name.get(name).copied()
+    }
+
+    pub fn find(&self, name: &str) -> Option<NodeIx> {
+        self.by_name.get(name).copied()
+    }
+
+    pub fn node(&self, ix: NodeIx) -> &Node {
+        &self.nodes[ix.at()]
+    }
+
+    pub fn live(&self) -> impl Iterator<Item = (NodeIx, &Node)> {
+        let all = self.nodes.iter().enumerate().map(|(at, node)| (NodeIx(at as u32), node));
+        all.filter(|(_, node)| !node.removed)
+    }
+
+    /// The level a request names: `node`, `nvlink` or a label key of the topology.
+    pub fn level(&self, topology: Option<&Name>, name: &str) -> Option<Level> {
+        match name {
+            "node" => return Some(Level::Node),
+            "nvlink" => return Some(Level::Nvlink),
+            _ => {}
+        }
+        let wanted = topology.map_or("default", Name::as_str);
+        let (at, (_, keys)) =
+            self.topologies.iter().enumerate().find(|(_, (name, _))| name.as_str() == wanted)?;
+        let depth = keys.iter().position(|key| key.as_str() == name)?;
+        Some(Level::Label { topology: at as u32, depth: depth as u32 })
+    }
+
+    pub fn level_name(&self, level: Level) -> Name {
+        match level {
+            Level::Nvlink => Name::new("nvlink"),
+            Level::Node => Name::new("node"),
+            Level::Label { topology, depth } => {
+                self.topologies[topology as usize].1[depth as usize].clone()
+            }
+        }
+    }
+
+    /// The domains of a label level, in the order they appeared.
+    pub fn domains_of(&self, topology: u32, depth: u32) -> impl Iterator<Item = DomainIx> + '_ {
+        self.domains.iter().enumerate().filter_map(move |(at, domain)| {
+            (domain.topology == topology && domain.depth == depth && !domain.nodes.is_empty())
+                .then_some(DomainIx(at as u32))
+        })
+    }
+
+    /// The domain of that level a node lies in, if its labels say so.
+    pub fn domain_of(&self, node: NodeIx, topology: u32, depth: u32) -> Option<DomainIx> {
+        self.node(node).domains.iter().copied().find(|ix| {
+            let domain = &self.domains[ix.at()];
+            domain.topology == topology && domain.depth == depth
+        })
+    }
+
+    fn intern_domain(&mut self, topology: u32, path: Vec<Name>) -> DomainIx {
+        if let Some(ix) = self.domain_by_path.get(&(topology, path.clone())) {
+            return *ix;
+        }
+        let ix = DomainIx(self.domains.len() as u32);
+        self.domains.push(Domain {
+            topology,
+            depth: path.len() as u32 - 1,
+            name: path.last().cloned().unwrap_or_default(),
+            nodes: BTreeSet::new(),
+            counts: Vec::new(),
+        });
+        self.domain_by_path.insert((topology, path), ix);
+        ix
+    }
+
+    fn domains_for(&mut self, spec: &NodeSpec) -> Vec<DomainIx> {
+        let mut found = vec![WHOLE];
+        for topology in 0..self.topologies.len() {
+            let mut path = Vec::new();
+            for key in self.topologies[topology].1.clone() {
+                // A node that lacks a label has no domain there, nor below.
+                let Some(value) = spec.labels.get(&key) else { break };
+                path.push(value.clone());
+                found.push(self.intern_domain(topology as u32, path.clone()));
+            }
+        }
+        found
+    }
+
+    fn class_for(&mut self, spec: &NodeSpec) -> ClassIx {
+        let gpus: Vec<(ModelIx, i64)> =
+            spec.gpus.iter().map(|gpu| (self.model(&gpu.model), gpu.memory.0)).collect();
+        let keys: BTreeSet<&Name> = self.topologies.iter().flat_map(|(_, keys)| keys).collect();
+        let key = ClassKey {
+            gpus: gpus.clone(),
+            labels: spec
+                .labels
+                .iter()
+                .filter(|(key, _)| !keys.contains(key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            taints: spec.taints.clone(),
+            lifecycle: spec.lifecycle,
+            cpu_bound: spec.cpu.is_some(),
+            memory_bound: spec.memory.is_some(),
+        };
+        if let Some(ix) = self.class_by_key.get(&key) {
+            return *ix;
+        }
+        let ix = ClassIx(self.classes.len() as u32);
+        let alike = gpus.first().filter(|first| gpus.iter().all(|gpu| gpu == *first));
+        self.classes.push(Class {
+            gpus: gpus.len() as u32,
+            model: alike.map(|(model, _)| *model),
+            buckets: vec![BTreeSet::new(); gpus.len() + 1],
+            key: key.clone(),
+        });
+        self.class_by_key.insert(key, ix);
+        ix
+    }
+
+    /// Adds a node at the end of the order.
+    pub fn add(&mut self, spec: NodeSpec, since: Time) -> NodeIx {
+        let ix = NodeIx(self.nodes.len() as u32);
+        let class = self.class_for(&spec);
+        let domains = self.domains_for(&spec);
+        let island = |gpu: usize| {
+            let at = spec.nvlink.iter().position(|island| island.contains(&(gpu as u32)));
+            match at {
+                Some(at) => at as u8,
+                // Listed islands first; a GPU in none is alone, and without lists all are one.
+                None if spec.nvlink.is_empty() => 0,
+                None => (spec.nvlink.len() + gpu) as u8,
+            }
+        };
+        let gpus: Vec<Gpu> = (0..spec.gpus.len())
+            .map(|at| {
+                let model = self.model_by_name[&spec.gpus[at].model];
+                Gpu::new(&spec.gpus[at], model, island(at))
+            })
+            .collect();
+        self.by_name.insert(spec.name.clone(), ix);
+        for domain in &domains {
+            self.domains[domain.at()].nodes.insert(ix);
+        }
+        self.nodes.push(Node {
+            cpu_free: spec.cpu.map_or(UNBOUNDED, |cpu| cpu.0),
+            memory_free: spec.memory.map_or(UNBOUNDED, |memory| memory.0),
+            class,
+            gpus,
+            tasks: Vec::new(),
+            kept: Vec::new(),
+            blocks: Vec::new(),
+            domains,
+            idle_since: Some(since),
+            since,
+            gpu_prices: Vec::new(),
+            indexed: None,
+            removed: false,
+            spec,
+        });
+        self.count_empty(ix, true);
+        self.reindex(ix);
+        ix
+    }
+
+    pub fn remove(&mut self, ix: NodeIx) {
+        self.count_empty(ix, false);
+        self.nodes[ix.at()].removed = true;
+        self.reindex(ix);
+        let node = &self.nodes[ix.at()];
+        self.by_name.remove(&node.spec.name);
+        for domain in node.domains.clone() {
+            self.domains[domain.at()].nodes.remove(&ix);
+        }
+        self.removed += 1;
+    }
+
+    /// Changes what a node is able to do; its leases stay.
+    pub fn alter(&mut self, ix: NodeIx, change: impl FnOnce(&mut Node)) {
+        self.count_empty(ix, false);
+        change(&mut self.nodes[ix.at()]);
+        self.count_empty(ix, true);
+        self.reindex(ix);
+    }
+
+    pub fn set_health(&mut self, ix: NodeIx, gpu: usize, health: Health) {
+        self.alter(ix, |node| {
+            node.spec.gpus[gpu].health = health;
+            node.gpus[gpu].healthy = health == Health::Ok;
+        });
+    }
+
+    /// GPUs that would be free as wholes if nothing ran on the node.
+    fn empty_gpus(node: &Node) -> u32 {
+        let usable = |gpu: &&Gpu| gpu.healthy && !gpu.mig.as_deref().is_some_and(|mig| mig.fixed);
+        node.gpus.iter().filter(usable).count() as u32
+    }
+
+    /// Adds or takes away a node's part in what the empty cluster could hold.
+    fn count_empty(&mut self, ix: NodeIx, adding: bool) {
+        self.version += 1;
+        let node = &self.nodes[ix.at()];
+        if !node.open() {
+            return;
+        }
+        let (class, whole) = (node.class, Cluster::empty_gpus(node));
+        let sign = if adding { 1 } else { -1 };
+        let mut amounts = Amounts {
+            cpu: node.spec.cpu.map_or(0, |cpu| cpu.0),
+            memory: node.spec.memory.map_or(0, |memory| memory.0),
+            ..Amounts::default()
+        };
+        for gpu in node.gpus.iter().filter(|gpu| gpu.healthy) {
+            amounts.gpu += 1_000;
+            amounts.models.resize(amounts.models.len().max(gpu.model.at() + 1), 0);
+            amounts.models[gpu.model.at()] += 1_000;
+        }
+        self.capacity.add(&amounts, sign);
+        let most = self.classes[class.at()].gpus;
+        for domain in node.domains.clone() {
+            let count = count_of(&mut self.domains[domain.at()], class, most);
+            for g in 0..=most as usize {
+                let slots = whole.checked_div(g as u32).unwrap_or(1);
+                count.empty[g] = count.empty[g].wrapping_add_signed(slots as i32 * sign as i32);
+            }
+        }
+    }
+
+    /// Brings the free counts up to date after anything on the node changed.
+    pub fn reindex(&mut self, ix: NodeIx) {
+        let node = &mut self.nodes[ix.at()];
+        let now = node.clean().then(|| node.free_whole());
+        let contested = node.open() && now.is_none();
+        let before = node.indexed;
+        if contested {
+            self.contested.insert(ix);
+        } else {
+            self.contested.remove(&ix);
+        }
+        if now == before {
+            return;
+        }
+        node.indexed = now;
+        let class = node.class;
+        let buckets = &mut self.classes[class.at()].buckets;
+        if let Some(free) = before {
+            buckets[free as usize].remove(&ix);
+        }
+        if let Some(free) = now {
+            buckets[free as usize].insert(ix);
+        }
+        let most = self.classes[class.at()].gpus;
+        for domain in &self.nodes[ix.at()].domains {
+            let count = count_of(&mut self.domains[domain.at()], class, most);
+            let slots = |free: Option<u32>, g: u32| match (free, g) {
+                (None, _) => 0,
+                (Some(_), 0) => 1,
+                (Some(free), g) => (free / g) as i32,
+            };
+            for g in 0..=most {
+                let change = slots(now, g) - slots(before, g);
+                count.free[g as usize] = count.free[g as usize].wrapping_add_signed(change);
+            }
+        }
+    }
+
+    pub fn take(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {
+        let node = &mut self.nodes[ix.at()];
+        // CPU and memory that do not bind are not counted.
+        let cpu = if node.spec.cpu.is_some() { cpu } else { 0 };
+        let memory = if node.spec.memory.is_some() { memory } else { 0 };
+        node.take(task, slices, cpu, memory);
+        self.reindex(ix);
+    }
+
+    pub fn give(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {
+        let node = &mut self.nodes[ix.at()];
+        let cpu = if node.spec.cpu.is_some() { cpu } else { 0 };
+        let memory = if node.spec.memory.is_some() { memory } else { 0 };
+        node.give(task, slices, cpu, memory);
+        self.reindex(ix);
+    }
+
+    pub fn keep(&mut self, ix: NodeIx, kept: Kept) {
+        let node = &mut self.nodes[ix.at()];
+        node.kept.push(kept);
+        node.kept.sort_by_key(|kept| (kept.from, kept.job));
+        self.reindex(ix);
+    }
+
+    pub fn unkeep(&mut self, ix: NodeIx, job: JobIx) {
+        self.nodes[ix.at()].kept.retain(|kept| kept.job != job);
+        self.reindex(ix);
+    }
+
+    pub fn block(&mut self, ix: NodeIx, blocks: Vec<Block>) {
+        self.nodes[ix.at()].blocks = blocks;
+        self.reindex(ix);
+    }
+
+    /// How many tasks of `g` whole GPUs fit the clean nodes of these classes in the domain, by
+    /// GPUs alone.
+    pub fn slots(&self, domain: DomainIx, classes: &[ClassIx], g: u32) -> u32 {
+        let counts = &self.domains[domain.at()].counts;
+        counts
+            .iter()
+            .filter(|count| classes.contains(&count.class))
+            .map(|count| count.free.get(g as usize).copied().unwrap_or(0))
+            .sum()
+    }
+
+    /// The same if nothing ran.
+    pub fn empty_slots(&self, domain: DomainIx, classes: &[ClassIx], g: u32) -> u32 {
+        let counts = &self.domains[domain.at()].counts;
+        counts
+            .iter()
+            .filter(|count| classes.contains(&count.class))
+            .map(|count| count.empty.get(g as usize).copied().unwrap_or(0))
+            .sum()
+    }
+
+    pub fn state(&mut self, ix: NodeIx, state: NodeState) {
+        self.alter(ix, |node| node.spec.state = state);
+    }
+
+    /// The node as it would be if nothing ran on it and nothing were kept.
+    pub fn emptied(&self, ix: NodeIx) -> Node {
+        let mut node = self.node(ix).clone();
+        node.kept.clear();
+        node.blocks.clear();
+        node.tasks.clear();
+        node.cpu_free = node.spec.cpu.map_or(UNBOUNDED, |cpu| cpu.0);
+        node.memory_free = node.spec.memory.map_or(UNBOUNDED, |memory| memory.0);
+        for (at, gpu) in node.gpus.iter_mut().enumerate() {
+            gpu.used = 0;
+            gpu.holders = 0;
+            match gpu.mig.as_deref_mut() {
+                Some(mig) if mig.fixed => {
+                    mig.idle.append(&mut mig.held);
+                    mig.layout = berth_model::MigLayout::default();
+                    gpu.mode = Mode::Mig;
+                }
+                _ => {
+                    gpu.mig = None;
+                    gpu.mode = Mode::Free;
+                }
+            }
+            gpu.healthy = node.spec.gpus[at].health == Health::Ok;
+        }
+        node
+    }
+}
+
+fn count_of(domain: &mut Domain, class: ClassIx, most: u32) -> &mut ClassCount {
+    let at = match domain.counts.iter().position(|count| count.class == class) {
+        Some(at) => at,
+        None => {
+            let zeros = vec![0; most as usize + 1];
+            domain.counts.push(ClassCount { class, free: zeros.clone(), empty: zeros });
+            domain.counts.len() - 1
+        }
+    };
+    &mut domain.counts[at]
+}

@@ -1,0 +1,177 @@
+//! Defragmentation: running jobs with a checkpoint are moved when that lets a waiting gang start
+//! and the work they lose is worth less than the wait the gang is spared.
+
+use super::displace::known_places;
+use super::fit::{Spot, fit};
+use super::{Planner, Transaction, bound};
+use crate::ix::{JobIx, NodeIx, TaskIx};
+use crate::jobs::Standing;
+use berth_model::{Cause, Decision, JobId, Span, Time};
+use std::collections::BTreeSet;
+
+/// Jobs moved for one gang at the most.
+const MOVES: usize = 16;
+
+impl Planner<'_> {
+    pub(super) fn defragment(&mut self) {
+        let state = self.state();
+        let left = (state.policy.moves_per_hour as usize).saturating_sub(state.moves.len());
+        if left == 0 || state.promises.is_empty() {
+            return;
+        }
+        let mut waiting: Vec<(Time, JobId, JobIx)> = state
+            .promises
+            .iter()
+            .filter(|(ix, promised)| {
+                !promised.firm
+                    && promised.at > state.now + state.policy.grace
+                    && state.is_waiting(**ix)
+                    && self.scattered(**ix)
+            })
+            .map(|(ix, _)| {
+                let job = state.jobs.get(*ix);
+                (job.spec.submitted, job.id, *ix)
+            })
+            .collect();
+        waiting.sort();
+        let mut left = left;
+        for (_, _, job) in waiting {
+            left -= self.move_for(job, left);
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Whether enough GPUs are free for the job, only not together.
+    fn scattered(&self, job: JobIx) -> bool {
+        let state = self.state();
+        let Some(leaf) = state.shape_of(job).single() else { return false };
+        let Some(g) = leaf.whole() else { return false };
+        let free = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1);
+        free >= g * leaf.min
+    }
+
+    /// Tries to free places for the job by moving others; returns how many were moved.
+    fn move_for(&mut self, job: JobIx, most: usize) -> usize {
+        if !bound(self.state(), job, false).is_empty() {
+            return 0;
+        }
+        let state = self.state();
+        let asks = state.shape_of(job).amounts.gpu;
+        let promised = state.promises[&job].at;
+        let wait = (promised - state.now - state.policy.grace).max(Span::ZERO);
+        let gain = i128::from(asks) * i128::from(wait.0);
+        let candidates = self.movable(job);
+        let mark = self.draft.mark();
+        self.draft.unpromise(job);
+        let mut moved: Vec<JobIx> = Vec::new();
+        let mut lost: i128 = 0;
+        let mut spots: Option<Vec<Spot>> = None;
+        for (loss, _, victim, _) in candidates {
+            if moved.len() == most.min(MOVES) || lost + loss >= gain {
+                break;
+            }
+            for task in self.live_tasks(victim) {
+                self.draft.close(TaskIx { job: victim, task });
+            }
+            moved.push(victim);
+            lost += loss;
+            let who = self.who(job);
+            if let Ok(found) = fit(&mut self.draft, &self.mix, job, who) {
+                spots = Some(found);
+                break;
+            }
+        }
+        let Some(spots) = spots else {
+            self.draft.roll_back(mark);
+            return 0;
+        };
+        // Only those on the places it takes have to move, and each must have somewhere to go.
+        let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
+        self.draft.roll_back(mark);
+        moved.retain(|victim| {
+            self.state().jobs.get(*victim).leases().any(|(_, lease)| nodes.contains(&lease.node))
+        });
+        self.rehouse(job, &moved)
+    }
+
+    /// Checkpointed jobs on nodes the gang could use, cheapest first.
+    fn movable(&self, job: JobIx) -> Vec<(i128, JobId, JobIx, i64)> {
+        let state = self.state();
+        let Some(leaf) = state.shape_of(job).single() else { return Vec::new() };
+        let mut found: Vec<(i128, JobId, JobIx, i64)> = Vec::new();
+        let fragments: Vec<NodeIx> = leaf
+            .classes
+            .iter()
+            .flat_map(|class| state.cluster.classes[class.at()].buckets.iter().skip(1))
+            .flat_map(|nodes| nodes.iter().copied())
+            .filter(|ix| !state.cluster.node(*ix).tasks.is_empty())
+            .collect();
+        let mut seen: BTreeSet<JobIx> = BTreeSet::new();
+        for node in fragments {
+            for ix in self.jobs_on(node) {
+                let known = state.jobs.get(ix);
+                let may = known.standing == Standing::Running
+                    && known.preemptible()
+                    && known.last_checkpoint.is_some()
+                    && !self.served.contains(&ix)
+                    && self.protected(ix) <= state.now
+                    && seen.insert(ix);
+                if may {
+                    found.push((state.loss(ix), known.id, ix, known.held_gpu()));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Moves the jobs if the gang then fits and each of them does too.
+    fn rehouse(&mut self, job: JobIx, moved: &[JobIx]) -> usize {
+        let mark = self.draft.mark();
+        self.draft.unpromise(job);
+        for victim in moved {
+            for task in self.live_tasks(*victim) {
+                self.draft.close(TaskIx { job: *victim, task });
+            }
+        }
+        let who = self.who(job);
+        let Ok(spots) = fit(&mut self.draft, &self.mix, job, who) else {
+            self.draft.roll_back(mark);
+            return 0;
+        };
+        let mut homes: Vec<(JobIx, Vec<Spot>)> = Vec::new();
+        for victim in moved {
+            let who = self.who(*victim);
+            match fit(&mut self.draft, &self.mix, *victim, who) {
+                Ok(found) => homes.push((*victim, found)),
+                Err(_) => {
+                    self.draft.roll_back(mark);
+                    return 0;
+                }
+            }
+        }
+        self.draft.roll_back(mark);
+        let id = self.state().jobs.get(job).id;
+        let mut decisions: Vec<Decision> = Vec::new();
+        for victim in moved {
+            debug_assert!(!known_places(self.state(), *victim).is_empty());
+            let grace = self.state().jobs.get(*victim).grace(&self.state().policy);
+            let tasks = self.live_tasks(*victim);
+            decisions.extend(self.stop(*victim, &tasks, Cause::Defragment, Some(id), grace));
+        }
+        let at = self.free_at(&spots);
+        let decision = self.reserve(job, at, &spots, true);
+        decisions.push(decision);
+        self.served.insert(job);
+        for (victim, spots) in homes {
+            let at = self.free_at(&spots).max(at);
+            let decision = self.reserve(victim, at, &spots, false);
+            decisions.push(decision);
+            self.served.insert(victim);
+        }
+        self.transactions.push(Transaction { job: Some(id), decisions });
+        moved.len()
+    }
+}

@@ -1,0 +1,800 @@
+//! Taking GPUs from running jobs: reclaim between queues, preemption inside one, classes that
+//! reach across. Victims are freed on the draft in their order until the claimant fits; then only
+//! those it really needs are stopped, and it is promised their places.
+
+use super::fit::{Misfit, Spot, fit};
+use super::order::Among;
+use super::{Planner, Transaction, bound};
+use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
+use crate::jobs::Standing;
+use crate::nodes::Who;
+use crate::share;
+use berth_model::{Cause, JobId, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What may be taken from one queue, in the order it is taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Victims {
+    /// Members of elastic gangs beyond their minimum, newest first.
+    surplus: Vec<Unit>,
+    /// Whole jobs: lowest class, least lost work, newest, by id.
+    whole: Vec<Unit>,
+}
+
+/// Tasks that go together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Unit {
+    pub job: JobIx,
+    pub tasks: Vec<u32>,
+    pub surplus: bool,
+}
+
+/// By which right GPUs are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Right {
+    /// The share or the quota of the claimant's queue.
+    Share,
+    /// A quota only: what was lent is taken back at once.
+    Quota,
+    /// A higher class of the same queue.
+    Class,
+    /// A class that reaches across queues.
+    Across,
+}
+
+impl Right {
+    fn cause(self, unit: &Unit) -> Cause {
+        match self {
+            _ if unit.surplus => Cause::Shrink,
+            Right::Share | Right::Quota => Cause::Reclaim,
+            Right::Class => Cause::Preempt,
+            Right::Across => Cause::Across,
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// Queues within their share take from those above theirs, the neediest first.
+    pub(super) fn reclaim(&mut self) {
+        if !self.anything_runs() {
+            return;
+        }
+        self.claim(|planner, job| {
+            let queue = planner.state().jobs.get(job).queue;
+            if planner.may_wait_no_longer(job) {
+                vec![Right::Share]
+            } else if planner.state().queues.path(queue).any(|ix| {
+                share::within_quota(planner.state(), ix, &planner.state().shape_of(job).amounts)
+            }) {
+                vec![Right::Quota]
+            } else {
+                Vec::new()
+            }
+        });
+    }
+
+    /// Higher classes take from lower ones of their queue, or of any where they reach across.
+    pub(super) fn preempt(&mut self) {
+        if !self.anything_runs() {
+            return;
+        }
+        self.claim(|planner, job| {
+            if !planner.may_wait_no_longer(job) {
+                return Vec::new();
+            }
+            let priority = planner.state().jobs.get(job).priority;
+            match planner.state().across(priority) {
+                true => vec![Right::Class, Right::Across],
+                false => vec![Right::Class],
+            }
+        });
+        self.share_time();
+    }
+
+    fn anything_runs(&self) -> bool {
+        !self.state().ends.is_empty()
+    }
+
+    /// Whether the job has waited long enough to displace others.
+    pub(super) fn may_wait_no_longer(&mut self, job: JobIx) -> bool {
+        let from = self.displaces_from(job);
+        if from > self.now() {
+            self.wake(from);
+        }
+        from <= self.now()
+    }
+
+    /// From when on the job may displace others: after its delay, or after the boot time of a pool
+    /// that could serve it.
+    pub(super) fn displaces_from(&self, job: JobIx) -> Time {
+        displaces_from(self.state(), job)
+    }
+
+    /// Goes through the blocked jobs, neediest queue first, and takes for them what they may.
+    fn claim(&mut self, rights: impl Fn(&mut Self, JobIx) -> Vec<Right>) {
+        let skipped = std::mem::take(&mut self.skipped);
+        let barred = std::mem::take(&mut self.barred);
+        self.claiming = true;
+        let mut leaves: Vec<QueueIx> = self
+            .state()
+            .queues
+            .leaves()
+            .filter(|leaf| !self.state().queues.get(*leaf).line.oldest.is_empty())
+            .collect();
+        while !leaves.is_empty() {
+            let at = (0..leaves.len())
+                .min_by(|a, b| {
+                    let ratio = |at: usize| self.shares.ratio(self.state(), leaves[at]);
+                    let name = |at: usize| &self.state().queues.get(leaves[at]).spec.name;
+                    ratio(*a).cmp(ratio(*b)).then_with(|| name(*a).cmp(name(*b)))
+                })
+                .expect("not empty");
+            let leaf = leaves[at];
+            let Some(job) = self.next_of(leaf, Among::All) else {
+                leaves.swap_remove(at);
+                continue;
+            };
+            let rights = rights(self, job);
+            let taken = rights.into_iter().any(|right| self.displace(job, right));
+            if !taken {
+                // The next of the same shape could do no better, unless only this one may not yet.
+                let shape = self.state().jobs.get(job).shape;
+                if self.displaces_from(job) > self.now() || self.personal(job) {
+                    self.skipped.insert(job);
+                } else {
+                    self.barred.insert((leaf, shape));
+                }
+            }
+        }
+        self.claiming = false;
+        self.skipped = skipped;
+        self.barred = barred;
+    }
+
+    /// Whether what the job may take depends on more than its queue and shape.
+    fn personal(&self, job: JobIx) -> bool {
+        let state = self.state();
+        let known = state.jobs.get(job);
+        let queue = state.queues.get(known.queue);
+        !queue.user_limit.is_empty()
+            || !known.preemptible()
+            || state.shape_of(job).has_near()
+            || queue.line.shapes.get(&known.shape).is_some_and(|line| {
+                line.lists.keys().any(|(priority, _)| priority.0 != known.priority)
+            })
+    }
+
+    /// Frees GPUs for the job by this right, if that makes it start.
+    pub(super) fn displace(&mut self, job: JobIx, right: Right) -> bool {
+        let state = self.state();
+        if !state.shape_of(job).possible {
+            return false;
+        }
+        let queues = self.sources(job, right);
+        let mark = self.draft.mark();
+        let who = self.claimant(job);
+        let loose = self.free_loose();
+        if !loose.is_empty()
+            && let Some(spots) = self.fits_claim(job, who)
+        {
+            self.draft.roll_back(mark);
+            return self.seize(job, right, Vec::new(), &spots);
+        }
+        if queues.is_empty() {
+            self.draft.roll_back(mark);
+            return false;
+        }
+        let found = self.greedy(job, right, &queues, who).or_else(|| {
+            self.draft.roll_back(mark);
+            self.free_loose();
+            self.by_node(job, right, &queues, who)
+        });
+        let Some((units, spots)) = found else {
+            self.draft.roll_back(mark);
+            return false;
+        };
+        self.draft.roll_back(mark);
+        self.free_loose();
+        let (units, spots) = self.prune(job, who, units, spots);
+        self.draft.roll_back(mark);
+        self.seize(job, right, units, &spots)
+    }
+
+    /// The claimant holds what it takes from the end of the grace on.
+    fn claimant(&self, job: JobIx) -> Who {
+        let mut who = self.who(job);
+        who.until = who.until + self.state().policy.grace;
+        who
+    }
+
+    /// Frees, on the draft, what is being stopped and promised to nobody.
+    fn free_loose(&mut self) -> Vec<TaskIx> {
+        let state = self.state();
+        let loose: Vec<TaskIx> = state
+            .stopping
+            .iter()
+            .copied()
+            .filter(|task| {
+                let job = state.jobs.get(task.job);
+                let Some(lease) = job.tasks[task.task as usize].lease.as_deref() else {
+                    return false;
+                };
+                let node = state.cluster.node(lease.node);
+                let kept = node.kept.iter().flat_map(|kept| &kept.slices);
+                let kept: BTreeSet<u32> = kept.map(|slice| slice.gpu).collect();
+                lease.slices.iter().any(|slice| !kept.contains(&slice.gpu))
+            })
+            .collect();
+        for task in &loose {
+            self.draft.close(*task);
+        }
+        loose
+    }
+
+    /// Leaf queues that may lose something to the job by this right.
+    fn sources(&self, job: JobIx, right: Right) -> Vec<QueueIx> {
+        let state = self.state();
+        let own = state.jobs.get(job).queue;
+        let running = |leaf: &QueueIx| !state.queues.get(*leaf).running.is_empty();
+        state
+            .queues
+            .leaves()
+            .filter(running)
+            .filter(|leaf| match right {
+                Right::Class => *leaf == own,
+                Right::Across => true,
+                Right::Share | Right::Quota => *leaf == own || self.gives(job, *leaf, right),
+            })
+            .collect()
+    }
+
+    /// Whether a queue must give to the job's, comparing the two just below their common parent.
+    fn gives(&self, job: JobIx, from: QueueIx, right: Right) -> bool {
+        let state = self.state();
+        let own = state.jobs.get(job).queue;
+        let (mine, theirs) = state.queues.rivals(own, from);
+        if mine == theirs {
+            return false;
+        }
+        let more = &state.shape_of(job).amounts;
+        let by_quota = share::over_quota(state, theirs) && share::within_quota(state, mine, more);
+        let by_share = right == Right::Share
+            && self.shares.over(state, theirs)
+            && self.shares.within(state, mine, more);
+        by_quota || by_share
+    }
+
+    /// Whether the unit may be taken for the job now.
+    fn eligible(&self, job: JobIx, unit: &Unit, right: Right) -> bool {
+        let state = self.state();
+        let victim = state.jobs.get(unit.job);
+        if victim.standing != Standing::Running
+            || self.served.contains(&unit.job)
+            || unit.job == job
+        {
+            return false;
+        }
+        let claimant = state.jobs.get(job);
+        let same = victim.queue == claimant.queue;
+        // Surplus of its own queue is lent to it by nobody else: any waiting minimum may have it.
+        if unit.surplus && same {
+            return true;
+        }
+        if !unit.surplus && (!victim.preemptible() || self.protected(unit.job) > state.now) {
+            return false;
+        }
+        match right {
+            Right::Class => same && victim.priority < claimant.priority,
+            Right::Across => victim.priority < claimant.priority,
+            Right::Share | Right::Quota => !same && self.gives(job, victim.queue, right),
+        }
+    }
+
+    /// Until when a running job is no victim.
+    pub(super) fn protected(&self, job: JobIx) -> Time {
+        protected(self.state(), job)
+    }
+
+    /// The queue's victims, in their order.
+    fn victims_of(&mut self, queue: QueueIx) {
+        if self.victims.contains_key(&queue) {
+            return;
+        }
+        let state = self.state();
+        let mut surplus = Vec::new();
+        let mut whole: Vec<(i32, i128, std::cmp::Reverse<Time>, JobId, JobIx)> = Vec::new();
+        for (id, ix) in &state.queues.get(queue).running {
+            let job = state.jobs.get(*ix);
+            if job.standing != Standing::Running || self.served.contains(ix) {
+                continue;
+            }
+            let started = std::cmp::Reverse(job.started.unwrap_or(Time(0)));
+            for task in self.surplus_of(*ix) {
+                surplus.push((job.priority, started, *id, std::cmp::Reverse(task), *ix));
+            }
+            whole.push((job.priority, state.loss(*ix), started, *id, *ix));
+        }
+        surplus.sort();
+        whole.sort();
+        let victims = Victims {
+            surplus: surplus
+                .into_iter()
+                .map(|(_, _, _, task, job)| Unit { job, tasks: vec![task.0], surplus: true })
+                .collect(),
+            whole: whole
+                .into_iter()
+                .map(|(.., job)| Unit { job, tasks: Vec::new(), surplus: false })
+                .collect(),
+        };
+        self.victims.insert(queue, victims);
+    }
+
+    /// Live tasks beyond the minimum of their group, newest first.
+    pub(super) fn surplus_of(&self, job: JobIx) -> Vec<u32> {
+        let state = self.state();
+        let shape = state.shape_of(job);
+        let known = state.jobs.get(job);
+        let mut found = Vec::new();
+        for leaf in shape.leaves.iter().filter(|leaf| leaf.count > leaf.min) {
+            let live = (leaf.first..leaf.first + leaf.count).filter(|task| {
+                let lease = known.tasks[*task as usize].lease.as_ref();
+                lease.is_some_and(|lease| lease.stopping.is_none())
+            });
+            found.extend(live.skip(leaf.min as usize));
+        }
+        found.reverse();
+        found
+    }
+
+    /// Frees a unit on the draft.
+    fn free(&mut self, unit: &Unit) {
+        let tasks = if unit.surplus { unit.tasks.clone() } else { self.live_tasks(unit.job) };
+        for task in tasks {
+            self.draft.close(TaskIx { job: unit.job, task });
+        }
+    }
+
+    /// Whether the job fits with what has been freed, and its queues allow it.
+    fn fits_claim(&mut self, job: JobIx, who: Who) -> Option<Vec<Spot>> {
+        if !bound(self.state(), job, false).is_empty() || !self.could_fit(job, &who) {
+            return None;
+        }
+        match fit(&mut self.draft, &self.mix, job, who) {
+            Ok(spots) => Some(spots),
+            Err(Misfit::No | Misfit::CutOff) => None,
+        }
+    }
+
+    /// A quick count that rules most misfits out.
+    fn could_fit(&self, job: JobIx, who: &Who) -> bool {
+        let state = self.state();
+        let shape = state.shape_of(job);
+        let Some(leaf) = shape.single() else { return true };
+        let Some(g) = leaf.whole().filter(|_| leaf.countable(&state.cluster)) else {
+            return true;
+        };
+        let cluster = &state.cluster;
+        if cluster.slots(crate::cluster::WHOLE, &leaf.classes, g) >= leaf.min {
+            return true;
+        }
+        let contested: u32 = cluster
+            .contested
+            .iter()
+            .filter(|ix| leaf.classes.contains(&cluster.node(**ix).class))
+            .map(|ix| cluster.node(*ix).capacity(&leaf.need, who, leaf.min))
+            .sum();
+        cluster.slots(crate::cluster::WHOLE, &leaf.classes, g) + contested >= leaf.min
+    }
+
+    /// Frees victims in their order until the job fits.
+    fn greedy(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        for queue in queues {
+            self.victims_of(*queue);
+        }
+        let mut freed: Vec<Unit> = Vec::new();
+        // Surplus of any eligible queue goes before whole jobs.
+        for surplus in [true, false] {
+            let mut cursors: BTreeMap<QueueIx, usize> =
+                queues.iter().map(|queue| (*queue, 0)).collect();
+            while !cursors.is_empty() {
+                let most = self.most_above(cursors.keys().copied());
+                let Some(unit) = self.next_victim(job, right, most, surplus, &mut cursors) else {
+                    continue;
+                };
+                self.free(&unit);
+                freed.push(unit);
+                if let Some(spots) = self.fits_claim(job, who) {
+                    return Some((freed, spots));
+                }
+            }
+        }
+        None
+    }
+
+    /// The queue that uses the most of its share.
+    fn most_above(&self, queues: impl Iterator<Item = QueueIx>) -> QueueIx {
+        let state = self.state();
+        queues
+            .max_by(|a, b| {
+                let by_share = self.shares.ratio(state, *a).cmp(self.shares.ratio(state, *b));
+                let name = |ix: &QueueIx| state.queues.get(*ix).spec.name.clone();
+                by_share.then_with(|| name(b).cmp(&name(a)))
+            })
+            .expect("there is a queue")
+    }
+
+    fn next_victim(
+        &self,
+        job: JobIx,
+        right: Right,
+        queue: QueueIx,
+        surplus: bool,
+        cursors: &mut BTreeMap<QueueIx, usize>,
+    ) -> Option<Unit> {
+        let victims = &self.victims[&queue];
+        let list = if surplus { &victims.surplus } else { &victims.whole };
+        let cursor = cursors.get_mut(&queue).expect("a cursor");
+        while let Some(unit) = list.get(*cursor) {
+            *cursor += 1;
+            let open = self.state().jobs.get(unit.job).live() > 0
+                && (!surplus || self.is_live(unit.job, unit.tasks[0]));
+            if open && self.eligible(job, unit, right) {
+                return Some(unit.clone());
+            }
+        }
+        cursors.remove(&queue);
+        None
+    }
+
+    fn is_live(&self, job: JobIx, task: u32) -> bool {
+        let lease = self.state().jobs.get(job).tasks[task as usize].lease.as_ref();
+        lease.is_some_and(|lease| lease.stopping.is_none())
+    }
+
+    /// Where victims in their order free GPUs in the wrong places: goes node by node, those first
+    /// that cost the least work for each task they make room for.
+    fn by_node(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let leaf = shape.single()?;
+        let g = i64::from(leaf.whole()?) * 1_000;
+        let mut on_node: BTreeMap<NodeIx, Vec<(i128, usize)>> = BTreeMap::new();
+        let mut units: Vec<Unit> = Vec::new();
+        for queue in queues {
+            let all = self.victims[queue].clone();
+            for unit in all.surplus.into_iter().chain(all.whole) {
+                if !self.eligible(job, &unit, right) {
+                    continue;
+                }
+                let loss = if unit.surplus { 0 } else { self.state().loss(unit.job) };
+                let known = self.state().jobs.get(unit.job);
+                let nodes: BTreeSet<NodeIx> = known
+                    .leases()
+                    .filter(|(task, lease)| {
+                        lease.stopping.is_none() && (!unit.surplus || unit.tasks.contains(task))
+                    })
+                    .map(|(_, lease)| lease.node)
+                    .collect();
+                for node in nodes {
+                    on_node.entry(node).or_default().push((loss, units.len()));
+                }
+                units.push(unit);
+            }
+        }
+        // What one task would cost on each node: the cheapest victims until it fits.
+        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
+        for (node, victims) in &mut on_node {
+            victims.sort_unstable();
+            let target = self.state().cluster.node(*node);
+            if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
+                continue;
+            }
+            let mut room = i64::from(target.free_whole()) * 1_000;
+            let (mut cost, mut count) = (0, 0);
+            for (loss, at) in victims.iter() {
+                if room >= g {
+                    break;
+                }
+                room += self.held_on(&units[*at], *node);
+                cost += loss;
+                count += 1;
+            }
+            if room >= g {
+                costs.push((cost, count, *node));
+            }
+        }
+        costs.sort_unstable();
+        let domains: Vec<Option<crate::ix::DomainIx>> = match leaf.together.required {
+            Some(crate::cluster::Level::Label { topology, depth }) => {
+                self.state().cluster.domains_of(topology, depth).map(Some).collect()
+            }
+            _ => vec![None],
+        };
+        // Domains by what the cheapest nodes in them would cost.
+        let mut plans: Vec<(i128, usize, Vec<NodeIx>)> = Vec::new();
+        for (at, domain) in domains.iter().enumerate() {
+            let inside = |node: &NodeIx| {
+                domain.is_none_or(|d| self.state().cluster.domains[d.at()].nodes.contains(node))
+            };
+            let mine: Vec<_> = costs.iter().filter(|(_, _, node)| inside(node)).collect();
+            let cost = mine.iter().take(leaf.min as usize).map(|(cost, _, _)| cost).sum();
+            plans.push((cost, at, mine.into_iter().map(|(_, _, node)| *node).collect()));
+        }
+        plans.sort();
+        for (_, _, nodes) in plans {
+            let mark = self.draft.mark();
+            let mut freed: Vec<Unit> = Vec::new();
+            for node in nodes {
+                for (_, at) in &on_node[&node] {
+                    let unit = &units[*at];
+                    let target = self.state().cluster.node(node);
+                    if target.capacity(&leaf.need, &who, leaf.min) >= leaf.min {
+                        break;
+                    }
+                    if freed.contains(unit) || self.state().jobs.get(unit.job).live() == 0 {
+                        continue;
+                    }
+                    if unit.surplus && !self.is_live(unit.job, unit.tasks[0]) {
+                        continue;
+                    }
+                    // Taking one may have brought its queue down to its share.
+                    if !self.eligible(job, unit, right) {
+                        continue;
+                    }
+                    self.free(unit);
+                    freed.push(unit.clone());
+                    if let Some(spots) = self.fits_claim(job, who) {
+                        return Some((freed, spots));
+                    }
+                }
+            }
+            self.draft.roll_back(mark);
+        }
+        None
+    }
+
+    fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {
+        let known = self.state().jobs.get(unit.job);
+        known
+            .leases()
+            .filter(|(task, lease)| {
+                lease.node == node && (!unit.surplus || unit.tasks.contains(task))
+            })
+            .map(|(_, lease)| lease.charge.gpu)
+            .sum()
+    }
+
+    /// Leaves out whoever is not needed, last taken first.
+    fn prune(
+        &mut self,
+        job: JobIx,
+        who: Who,
+        units: Vec<Unit>,
+        spots: Vec<Spot>,
+    ) -> (Vec<Unit>, Vec<Spot>) {
+        let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
+        let touches = |planner: &Self, unit: &Unit| {
+            planner.state().jobs.get(unit.job).leases().any(|(task, lease)| {
+                nodes.contains(&lease.node) && (!unit.surplus || unit.tasks.contains(&task))
+            })
+        };
+        let base = self.draft.mark();
+        let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
+        let (mut needed, mut spots) = match self.fits_without(job, who, &near, None) {
+            Some(found) => (near, found),
+            None => (units, spots),
+        };
+        self.draft.roll_back(base);
+        // Beyond some number the ones on the chosen nodes are as good as needed.
+        const FEW: usize = 64;
+        let mut at = needed.len();
+        while at > 0 && needed.len() <= FEW && needed.len() > 1 {
+            at -= 1;
+            if let Some(found) = self.fits_without(job, who, &needed, Some(at)) {
+                needed.remove(at);
+                spots = found;
+            }
+            self.draft.roll_back(base);
+        }
+        (needed, spots)
+    }
+
+    fn fits_without(
+        &mut self,
+        job: JobIx,
+        who: Who,
+        units: &[Unit],
+        without: Option<usize>,
+    ) -> Option<Vec<Spot>> {
+        for (at, unit) in units.iter().enumerate() {
+            if Some(at) != without {
+                self.free(unit);
+            }
+        }
+        self.fits_claim(job, who)
+    }
+
+    /// Stops the victims and promises the job their places, as one transaction.
+    fn seize(&mut self, job: JobIx, right: Right, units: Vec<Unit>, spots: &[Spot]) -> bool {
+        let id = self.state().jobs.get(job).id;
+        let mut decisions = Vec::new();
+        for unit in &units {
+            let tasks = if unit.surplus { unit.tasks.clone() } else { self.live_tasks(unit.job) };
+            let grace = self.state().jobs.get(unit.job).grace(&self.state().policy);
+            decisions.extend(self.stop(unit.job, &tasks, right.cause(unit), Some(id), grace));
+        }
+        let at = self.free_at(spots);
+        let decision = self.reserve(job, at, spots, true);
+        decisions.push(decision);
+        self.served.insert(job);
+        self.transactions.push(Transaction { job: Some(id), decisions });
+        true
+    }
+
+    /// When the last of the places is free of what is being stopped there.
+    pub(super) fn free_at(&self, spots: &[Spot]) -> Time {
+        let state = self.state();
+        let mut at = state.now;
+        let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
+        for node in nodes {
+            for task in &state.cluster.node(node).tasks {
+                let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+                let stop = lease.and_then(|lease| lease.stopping.as_ref());
+                if let Some(stop) = stop {
+                    at = at.max(stop.until);
+                }
+            }
+        }
+        at
+    }
+
+    /// Time sharing: pauses a long job that has had its quantum for short ones of its queue.
+    fn share_time(&mut self) {
+        let policy = self.state().policy.clone();
+        let leaves: Vec<QueueIx> = self
+            .state()
+            .queues
+            .leaves()
+            .filter(|leaf| {
+                let queue = self.state().queues.get(*leaf);
+                queue.spec.time_sharing.unwrap_or(policy.time_sharing)
+                    && !queue.line.oldest.is_empty()
+                    && !queue.running.is_empty()
+            })
+            .collect();
+        for leaf in leaves {
+            let running: Vec<JobIx> =
+                self.state().queues.get(leaf).running.values().copied().collect();
+            for victim in running {
+                self.pause_for_shorter(leaf, victim, &policy);
+            }
+        }
+    }
+
+    fn pause_for_shorter(&mut self, leaf: QueueIx, victim: JobIx, policy: &berth_model::Policy) {
+        let state = self.state();
+        let known = state.jobs.get(victim);
+        let day = state.now - Span::days(1);
+        let had = known.started.map_or(Span::ZERO, |started| state.now - started);
+        let pauses = known.pauses.iter().filter(|at| **at > day).count() as u32;
+        if known.standing != Standing::Running
+            || self.served.contains(&victim)
+            || !known.preemptible()
+            || known.last_checkpoint.is_none()
+            || had < policy.quantum
+            || pauses >= policy.pauses_per_day
+            || self.protected(victim) > state.now
+        {
+            return;
+        }
+        let held = known.held_gpu();
+        let left = (known.estimate_left() - had).max(Span::mins(1));
+        let work = i128::from(held) * i128::from(left.0);
+        let (priority, cost) = (known.priority, known.restart_cost(policy));
+        let waiting: Vec<JobIx> = state
+            .queues
+            .get(leaf)
+            .line
+            .oldest
+            .iter()
+            .map(|(_, _, ix)| *ix)
+            .filter(|ix| {
+                let job = state.jobs.get(*ix);
+                let asks = state.shape_of(*ix).amounts.gpu;
+                let own = i128::from(asks) * i128::from(job.estimate_left().0);
+                job.priority == priority
+                    && asks > 0
+                    && asks <= held
+                    && own * 4 < work
+                    && !self.served.contains(ix)
+                    && !state.promises.contains_key(ix)
+            })
+            .take(64)
+            .collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let mark = self.draft.mark();
+        let places: Vec<Spot> = known_places(state, victim);
+        for task in self.live_tasks(victim) {
+            self.draft.close(TaskIx { job: victim, task });
+        }
+        let mut chosen: Vec<(JobIx, Vec<Spot>)> = Vec::new();
+        let mut filled = 0;
+        for job in waiting {
+            let who = self.claimant(job);
+            if let Some(spots) = self.fits_claim(job, who) {
+                filled += self.state().shape_of(job).amounts.gpu;
+                chosen.push((job, spots));
+            }
+        }
+        let saved = i128::from(filled) * i128::from(left.0);
+        let pays = saved > i128::from(held) * i128::from(cost.0);
+        self.draft.roll_back(mark);
+        if filled * 2 < held || !pays {
+            return;
+        }
+        let grace = self.state().jobs.get(victim).grace(policy);
+        let first = self.state().jobs.get(chosen[0].0).id;
+        let tasks = self.live_tasks(victim);
+        let mut decisions = self.stop(victim, &tasks, Cause::TimeShare, Some(first), grace);
+        let mut back = self.now();
+        for (job, spots) in &chosen {
+            let at = self.free_at(spots);
+            let decision = self.reserve(*job, at, spots, true);
+            decisions.push(decision);
+            self.served.insert(*job);
+            back = back.max(at + self.holding(*job));
+        }
+        // The paused job goes on in its old place when they are through.
+        let decision = self.reserve(victim, back, &places, false);
+        decisions.push(decision);
+        self.served.insert(victim);
+        self.transactions.push(Transaction { job: Some(first), decisions });
+    }
+}
+
+/// Where a job's live tasks are.
+pub(super) fn known_places(state: &crate::state::State, job: JobIx) -> Vec<Spot> {
+    state
+        .jobs
+        .get(job)
+        .leases()
+        .filter(|(_, lease)| lease.stopping.is_none())
+        .map(|(task, lease)| Spot { task, node: lease.node, slices: lease.slices.clone() })
+        .collect()
+}
+
+/// From when on the job may displace others for anything but what its queue lent.
+pub(crate) fn displaces_from(state: &crate::state::State, job: JobIx) -> Time {
+    let known = state.jobs.get(job);
+    let queue = state.queues.get(known.queue);
+    let set = known.spec.preempt_after.or(queue.spec.preempt_after);
+    let delay = set.unwrap_or_else(|| {
+        if state.policy.preempt_after > Span::ZERO {
+            return state.policy.preempt_after;
+        }
+        super::pools::boot_for(state, job).unwrap_or(Span::ZERO)
+    });
+    known.spec.submitted + delay
+}
+
+/// Until when a running job is no victim: its minimum run time.
+pub(crate) fn protected(state: &crate::state::State, job: JobIx) -> Time {
+    let known = state.jobs.get(job);
+    let queue = state.queues.get(known.queue);
+    let least = known.spec.min_runtime.or(queue.spec.min_runtime);
+    let least = least.unwrap_or(state.policy.min_runtime);
+    known.started.map_or(state.now, |started| started + least)
+}

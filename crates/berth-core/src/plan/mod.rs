@@ -1,0 +1,323 @@
+//! Planning: what to do next, at the time of the last event. A plan is tried out on a draft of the
+//! state and then taken back, so the state is left as it was found.
+//!
+//! Passes run from the least disruptive to the most: settle, share, place with backfill,
+//! defragment, reclaim, pools, preempt, grow.
+
+mod bounds;
+mod defragment;
+mod displace;
+pub(crate) mod fit;
+mod grow;
+mod order;
+mod place;
+mod pools;
+mod reserve;
+mod settle;
+
+use crate::draft::Draft;
+use crate::frag::Mix;
+use crate::ix::{JobIx, QueueIx, ShapeIx, TaskIx};
+use crate::jobs::{Promised, Standing, Stop};
+use crate::nodes::Who;
+use crate::share::Shares;
+use crate::state::State;
+use berth_model::{Cause, Decision, JobId, Pass, Place, Span, Time};
+use fit::Spot;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use bounds::bound;
+pub(crate) use displace::{displaces_from, protected};
+pub(crate) use pools::{boot_for, nodes_needed};
+
+/// Decisions that belong together: all of them are carried out, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// The job they are for.
+    pub job: Option<JobId>,
+    pub decisions: Vec<Decision>,
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub at: Time,
+    pub transactions: Vec<Transaction>,
+    /// When to ask again if nothing happens before.
+    pub next: Option<Time>,
+    /// Queues and shapes whose jobs were found not to fit now, with one job of each.
+    pub blocked: Vec<Blocked>,
+}
+
+/// Jobs of one shape in one queue that cannot start now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    pub queue: berth_model::Name,
+    pub example: JobId,
+    pub jobs: u32,
+    pub reasons: Vec<berth_model::Reason>,
+}
+
+impl Plan {
+    pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
+        self.transactions.iter().flat_map(|transaction| &transaction.decisions)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.transactions.is_empty()
+    }
+}
+
+/// A plan in the making.
+pub(crate) struct Planner<'a> {
+    pub draft: Draft<'a>,
+    pub shares: Shares,
+    pub mix: Mix,
+    pub transactions: Vec<Transaction>,
+    pub next: Option<Time>,
+    /// The shortest holding for which each shape was found not to fit; it fits for none longer.
+    pub failed: BTreeMap<ShapeIx, Span>,
+    /// Jobs that wait for a reason of their own; they are not tried again in this plan.
+    pub skipped: BTreeSet<JobIx>,
+    /// Shapes that a bound of the queue keeps from starting.
+    pub barred: BTreeSet<(QueueIx, ShapeIx)>,
+    /// Jobs that start or are given GPUs in this plan.
+    pub served: BTreeSet<JobIx>,
+    /// Blocked jobs are looked at for what they may take: also those with a distant promise.
+    pub claiming: bool,
+    /// Victims of each queue, in the order they are taken, made when first needed.
+    pub victims: BTreeMap<QueueIx, displace::Victims>,
+    /// Claims numbered in this plan so far.
+    pub claims: u64,
+}
+
+impl State {
+    /// Computes the next decisions. It never fails, and leaves the state as it found it: the
+    /// borrow is mutable because things are tried on the state itself and rolled back.
+    pub fn plan(&mut self) -> Plan {
+        self.refresh();
+        let shares = Shares::of(self, true);
+        let mix = if self.wants_mix() { Mix::of(self) } else { Mix::default() };
+        let at = self.now;
+        let claims = self.claims_made;
+        let draft = Draft::new(self);
+        let mark = draft.mark();
+        let mut planner = Planner {
+            draft,
+            shares,
+            mix,
+            transactions: Vec::new(),
+            next: None,
+            failed: BTreeMap::new(),
+            skipped: BTreeSet::new(),
+            barred: BTreeSet::new(),
+            served: BTreeSet::new(),
+            claiming: false,
+            victims: BTreeMap::new(),
+            claims,
+        };
+        planner.run();
+        let blocked = planner.blocked();
+        let Planner { mut draft, transactions, next, .. } = planner;
+        draft.roll_back(mark);
+        Plan { at, transactions, next, blocked }
+    }
+
+    /// Whether any waiting job asks for a share of a GPU, whose place depends on the mix.
+    fn wants_mix(&self) -> bool {
+        self.policy.fragmentation
+            && self.shapes.iter().any(|shape| {
+                shape.uses > 0 && shape.leaves.iter().any(|leaf| leaf.whole().is_none())
+            })
+    }
+}
+
+impl Planner<'_> {
+    fn run(&mut self) {
+        let runs = |planner: &Planner<'_>, pass| planner.draft.state.policy.runs(pass);
+        self.settle();
+        if runs(self, Pass::Place) {
+            self.keep_promises();
+            self.place();
+        }
+        if runs(self, Pass::Defragment) {
+            self.defragment();
+        }
+        if runs(self, Pass::Reclaim) {
+            self.reclaim();
+        }
+        if runs(self, Pass::Pools) {
+            self.pools();
+        }
+        if runs(self, Pass::Preempt) {
+            self.preempt();
+        }
+        if runs(self, Pass::Grow) {
+            self.grow();
+        }
+        self.when_next();
+    }
+
+    pub fn state(&self) -> &State {
+        self.draft.state
+    }
+
+    pub fn now(&self) -> Time {
+        self.draft.state.now
+    }
+
+    /// Asks to be asked again at that time at the latest.
+    pub fn wake(&mut self, at: Time) {
+        if at > self.now() {
+            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        }
+    }
+
+    pub fn who(&self, job: JobIx) -> Who {
+        let state = self.state();
+        let known = state.jobs.get(job);
+        Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known) }
+    }
+
+    /// Makes a start of places that were taken on the draft.
+    pub fn start(&mut self, job: JobIx, spots: &[Spot]) {
+        let state = &self.draft.state;
+        let known = state.jobs.get(job);
+        let resume = known.saved > Span::ZERO;
+        let decisions = spots
+            .iter()
+            .map(|spot| {
+                let cpu = state.leaf_of(job, spot.task).need.cpu;
+                Decision::Start {
+                    lease: known.lease_id(spot.task, known.tasks[spot.task as usize].attempts),
+                    node: state.cluster.node(spot.node).spec.name.clone(),
+                    slices: spot.slices.clone(),
+                    price: state.price_of(spot.node, &spot.slices, cpu),
+                    resume,
+                }
+            })
+            .collect();
+        let id = known.id;
+        if state.is_waiting(job) {
+            let now = state.now;
+            self.draft.unpromise(job);
+            self.draft.step_out(job);
+            self.draft.start(job, Some(now));
+            self.draft.stand(job, Standing::Running);
+        }
+        self.served.insert(job);
+        self.transactions.push(Transaction { job: Some(id), decisions });
+    }
+
+    /// Stops every live lease of a job (or some), and says so.
+    pub fn stop(
+        &mut self,
+        job: JobIx,
+        tasks: &[u32],
+        cause: Cause,
+        for_job: Option<JobId>,
+        grace: Span,
+    ) -> Vec<Decision> {
+        let until = self.now() + grace;
+        let mut decisions = Vec::new();
+        for task in tasks {
+            let known = self.draft.state.jobs.get(job);
+            let Some(lease) = known.tasks[*task as usize].lease.as_ref() else { continue };
+            if lease.stopping.is_some() {
+                continue;
+            }
+            let id = known.lease_id(*task, lease.attempt);
+            decisions.push(Decision::Stop { lease: id, cause, for_job, grace });
+            let stop = Stop { cause, for_job, until };
+            self.draft.stop(TaskIx { job, task: *task }, stop);
+        }
+        if cause != Cause::Shrink && !self.draft.state.whole(job) {
+            self.draft.stand(job, Standing::Ending);
+        }
+        decisions
+    }
+
+    /// Promises places to a job; they were found on the draft and rolled back.
+    pub fn reserve(&mut self, job: JobIx, at: Time, spots: &[Spot], firm: bool) -> Decision {
+        let state = &self.draft.state;
+        let places: Vec<Place> = spots
+            .iter()
+            .map(|spot| Place {
+                task: spot.task,
+                node: state.cluster.node(spot.node).spec.name.clone(),
+                slices: spot.slices.clone(),
+            })
+            .collect();
+        let known = state.jobs.get(job);
+        let id = known.id;
+        let promised = Promised {
+            at,
+            to: at + state.hold(known),
+            places: spots.iter().map(|spot| spot.node).zip(places.iter().cloned()).collect(),
+            firm,
+        };
+        self.draft.unpromise(job);
+        self.draft.promise(job, promised);
+        self.wake(at);
+        Decision::Reserve { job: id, at, places, firm }
+    }
+
+    /// Live tasks of a job.
+    pub fn live_tasks(&self, job: JobIx) -> Vec<u32> {
+        let known = self.state().jobs.get(job);
+        known.leases().filter(|(_, lease)| lease.stopping.is_none()).map(|(task, _)| task).collect()
+    }
+
+    /// When something will be due although nothing happens.
+    fn when_next(&mut self) {
+        let mut times: Vec<Time> = Vec::new();
+        let state = self.state();
+        let now = state.now;
+        times.extend(state.ends.first().map(|(ends, _, _)| *ends));
+        times.extend(state.begins.first().map(|(begins, _, _)| *begins));
+        for id in &state.stale {
+            if let Some(ix) = state.jobs.find(*id) {
+                times
+                    .extend(state.jobs.get(ix).stale_since.map(|since| since + state.policy.stale));
+            }
+        }
+        for ix in &state.closing {
+            if let berth_model::NodeState::Leaving { at } = state.cluster.node(*ix).spec.state {
+                times.push(at - state.policy.grace);
+                times.push(at);
+            }
+        }
+        for reservation in state.reservations.values() {
+            times.push(reservation.from - state.policy.grace);
+            times.push(reservation.to);
+        }
+        times.extend(state.promises.values().map(|promised| promised.at));
+        for queue in &state.queues.all {
+            if let Some(meter) = &queue.budget {
+                times.extend(meter.next_period(now));
+            }
+        }
+        for at in times {
+            self.wake(at);
+        }
+    }
+
+    /// One entry per queue and shape that was tried in vain, with the reasons of one job.
+    fn blocked(&mut self) -> Vec<Blocked> {
+        Vec::new()
+    }
+}
+
+/// The relative speed of the GPUs a job holds: that of the slowest model among its tasks.
+pub(crate) fn job_speed(state: &State, job: JobIx) -> i64 {
+    let shape = state.shape_of(job);
+    let mut slowest = i64::MAX;
+    for (task, lease) in state.jobs.get(job).leases() {
+        let leaf = &shape.leaves[shape.leaf_of(task)];
+        let Some(model) = lease.charge.model else { continue };
+        let name = state.model_name(model);
+        let asked = leaf.spec.models.iter().find(|ask| ask.model == *name);
+        slowest = slowest.min(asked.map_or(1_000, |ask| ask.speed.0));
+    }
+    if slowest == i64::MAX { 1_000 } else { slowest.max(1) }
+}

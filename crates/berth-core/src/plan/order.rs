@@ -1,0 +1,137 @@
+//! Which job of a queue goes next.
+
+use super::Planner;
+use crate::ix::{JobIx, QueueIx, ShapeIx};
+use crate::queues::InLine;
+use crate::state::work_of;
+use berth_model::{QueueOrder, Span};
+use std::cmp::Ordering;
+
+/// Jobs of one list that are looked at for one short enough to slip in before a promise.
+const DEPTH: usize = 8;
+
+/// Which jobs are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Among {
+    /// All that wait.
+    All,
+    /// Those not known to be unable to start now.
+    Startable,
+}
+
+impl Planner<'_> {
+    pub(super) fn order_of(&self, queue: QueueIx) -> QueueOrder {
+        let state = self.state();
+        state.queues.get(queue).spec.order.unwrap_or(state.policy.order)
+    }
+
+    /// The next job of a queue.
+    pub(super) fn next_of(&self, queue: QueueIx, among: Among) -> Option<JobIx> {
+        let order = self.order_of(queue);
+        let line = &self.state().queues.get(queue).line;
+        if order == QueueOrder::ResponseRatio
+            && let Some(job) = self.at_risk(queue, among)
+        {
+            return Some(job);
+        }
+        let mut best: Option<(i32, u32, InLine)> = None;
+        for (shape, of_shape) in &line.shapes {
+            if self.barred.contains(&(queue, *shape)) {
+                continue;
+            }
+            let longest = match among {
+                Among::All => None,
+                Among::Startable => self.failed.get(shape).copied(),
+            };
+            if longest == Some(Span::ZERO) {
+                continue;
+            }
+            for ((priority, work), jobs) in &of_shape.lists {
+                if best.is_some_and(|(top, _, _)| priority.0 < top) {
+                    break;
+                }
+                let depth = if longest.is_some() { DEPTH } else { usize::MAX };
+                let fits = |(_, _, ix): &&InLine| {
+                    self.open_to(*ix) && longest.is_none_or(|longest| self.holding(*ix) < longest)
+                };
+                let Some(job) = jobs.iter().take(depth).find(fits) else { continue };
+                let candidate = (priority.0, *work, *job);
+                let better = match best {
+                    None => true,
+                    Some(other) => self.before(order, candidate, other) == Ordering::Less,
+                };
+                if better {
+                    best = Some(candidate);
+                }
+            }
+        }
+        best.map(|(_, _, (_, _, ix))| ix)
+    }
+
+    /// Whether the job is to be considered in this plan at all.
+    pub(super) fn open_to(&self, job: JobIx) -> bool {
+        if self.skipped.contains(&job) || self.served.contains(&job) {
+            return false;
+        }
+        let state = self.state();
+        match state.promises.get(&job) {
+            None => true,
+            // What is promised for later may still be had sooner from others.
+            Some(promised) => {
+                self.claiming && !promised.firm && promised.at > state.now + state.policy.grace
+            }
+        }
+    }
+
+    pub(super) fn holding(&self, job: JobIx) -> Span {
+        self.state().hold(self.state().jobs.get(job))
+    }
+
+    pub(super) fn failed_for(&self, shape: ShapeIx, job: JobIx) -> bool {
+        self.failed.get(&shape).is_some_and(|longest| self.holding(job) >= *longest)
+    }
+
+    fn before(&self, order: QueueOrder, a: (i32, u32, InLine), b: (i32, u32, InLine)) -> Ordering {
+        let by_age = || (a.2.0, a.2.1).cmp(&(b.2.0, b.2.1));
+        let by_class = b.0.cmp(&a.0);
+        by_class.then_with(|| match order {
+            QueueOrder::Fifo | QueueOrder::Strict => by_age(),
+            QueueOrder::Shortest => a.1.cmp(&b.1).then_with(by_age),
+            QueueOrder::ResponseRatio => {
+                // wait(a) / work(a) > wait(b) / work(b), exactly.
+                let now = self.now();
+                let wait = |job: &InLine| (now - job.0).0.max(0) as u128;
+                let left = wait(&a.2) * work_of(b.1);
+                let right = wait(&b.2) * work_of(a.1);
+                right.cmp(&left).then_with(|| a.1.cmp(&b.1)).then_with(by_age)
+            }
+        })
+    }
+
+    /// A job within quota whose deadline is at risk and can still be met.
+    fn at_risk(&self, queue: QueueIx, among: Among) -> Option<JobIx> {
+        let state = self.state();
+        for (latest, _, ix) in &state.queues.get(queue).line.deadlines {
+            let job = state.jobs.get(*ix);
+            // Within a tenth of its run time, or ten minutes, of the last moment.
+            let margin = Span((job.estimate_left().0 / 10).max(Span::mins(10).0));
+            if *latest - margin > state.now {
+                return None;
+            }
+            if *latest < state.now || !self.open_to(*ix) {
+                continue;
+            }
+            if self.barred.contains(&(queue, job.shape)) {
+                continue;
+            }
+            if among == Among::Startable && self.failed_for(job.shape, *ix) {
+                continue;
+            }
+            let amounts = &state.shape_of(*ix).amounts;
+            if crate::share::within_quota(state, queue, amounts) {
+                return Some(*ix);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,265 @@
+//! Placing: the queue furthest under its share goes next, with its next job. A job that does not
+//! fit may hold a reservation, which later jobs must not move: that is backfill.
+
+use super::order::Among;
+use super::{Planner, Transaction, bound};
+use crate::ix::{JobIx, QueueIx, TaskIx};
+use crate::jobs::Lease;
+use crate::share::Ratio;
+use berth_ledger::Standing as BudgetStanding;
+use berth_model::{BudgetAction, Pass, QueueOrder, Span};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// What a queue may still do in this plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Turn {
+    /// It has nothing more to start.
+    over: bool,
+    /// Reservations its jobs hold.
+    promises: u32,
+    /// No more of its jobs may hold one.
+    no_more_promises: bool,
+}
+
+impl Planner<'_> {
+    pub(super) fn place(&mut self) {
+        let mut turns: BTreeMap<QueueIx, Turn> =
+            self.state().queues.leaves().map(|leaf| (leaf, Turn::default())).collect();
+        for ix in self.state().promises.keys() {
+            if let Some(turn) = turns.get_mut(&self.state().jobs.get(*ix).queue) {
+                turn.promises += 1;
+            }
+        }
+        for (leaf, turn) in &mut turns {
+            turn.over = self.state().queues.get(*leaf).line.oldest.is_empty();
+        }
+        while let Some(leaf) = self.next_queue(&turns) {
+            let turn = turns.get_mut(&leaf).expect("a leaf");
+            let mut this = *turn;
+            self.take_turn(leaf, &mut this);
+            *turns.get_mut(&leaf).expect("a leaf") = this;
+        }
+    }
+
+    /// The leaf to serve next: from the root down, the queue furthest under its share.
+    fn next_queue(&self, turns: &BTreeMap<QueueIx, Turn>) -> Option<QueueIx> {
+        let queues = &self.state().queues;
+        let mut among = &queues.roots;
+        let mut chosen = None;
+        loop {
+            let mut best: Option<((bool, Ratio), QueueIx)> = None;
+            for ix in among {
+                if !self.has_turn(*ix, turns) {
+                    continue;
+                }
+                let key = (self.lowered(*ix), self.shares.ratio(self.state(), *ix));
+                let better = best.as_ref().is_none_or(|(other, at)| {
+                    let by_name = || queues.get(*ix).spec.name.cmp(&queues.get(*at).spec.name);
+                    let order = key.0.cmp(&other.0).then_with(|| key.1.cmp(other.1));
+                    order.then_with(by_name) == Ordering::Less
+                });
+                if better {
+                    best = Some((key, *ix));
+                }
+            }
+            let Some((_, ix)) = best else { return chosen };
+            chosen = Some(ix);
+            among = &queues.get(ix).children;
+            if among.is_empty() {
+                return chosen;
+            }
+        }
+    }
+
+    /// A queue whose budget is spent goes after all others, if its budget says so.
+    fn lowered(&self, ix: QueueIx) -> bool {
+        self.state().queues.get(ix).budget.as_ref().is_some_and(|meter| {
+            meter.standing() == BudgetStanding::Spent(BudgetAction::LowerPriority)
+        })
+    }
+
+    fn has_turn(&self, ix: QueueIx, turns: &BTreeMap<QueueIx, Turn>) -> bool {
+        let queue = self.state().queues.get(ix);
+        if queue.children.is_empty() {
+            return turns.get(&ix).is_some_and(|turn| !turn.over);
+        }
+        queue.children.iter().any(|child| self.has_turn(*child, turns))
+    }
+
+    fn take_turn(&mut self, leaf: QueueIx, turn: &mut Turn) {
+        let strict = self.order_of(leaf) == QueueOrder::Strict;
+        if self.promise_to_aged(leaf, turn) {
+            return;
+        }
+        let reserving = self.state().policy.runs(Pass::Backfill)
+            && turn.promises < self.state().policy.reservations
+            && !turn.no_more_promises;
+        let among = if reserving || strict { Among::All } else { Among::Startable };
+        let Some(job) = self.next_of(leaf, among) else {
+            turn.over = true;
+            return;
+        };
+        if strict
+            && self
+                .state()
+                .queues
+                .get(leaf)
+                .line
+                .oldest
+                .iter()
+                .any(|(_, _, ix)| self.state().promises.contains_key(ix))
+        {
+            // The head has a promise: nothing of this queue goes before it.
+            turn.over = true;
+            return;
+        }
+        let shape = self.state().jobs.get(job).shape;
+        let bounds = bound(self.state(), job, false);
+        if !bounds.is_empty() {
+            let personal = bounds.iter().any(|reason| {
+                matches!(
+                    reason,
+                    berth_model::Reason::QueueBound { bound: berth_model::Bound::UserLimit, .. }
+                        | berth_model::Reason::OverQuota { .. }
+                )
+            });
+            if personal {
+                self.skipped.insert(job);
+            } else {
+                self.barred.insert((leaf, shape));
+            }
+            turn.over = strict;
+            return;
+        }
+        if !self.failed_for(shape, job) && self.try_start(job) {
+            return;
+        }
+        // It is blocked: the first such jobs within their share hold a reservation.
+        if reserving && !self.promise_to(job, turn) {
+            self.skipped.insert(job);
+        }
+        turn.over = strict;
+        let blocked_too = !self.failed_for(shape, job);
+        if blocked_too {
+            // It failed for a reason of its own: bounds of the model it would have got.
+            self.skipped.insert(job);
+        }
+    }
+
+    /// A job that has waited too long holds a reservation whatever its share.
+    fn promise_to_aged(&mut self, leaf: QueueIx, turn: &mut Turn) -> bool {
+        let state = self.state();
+        if !state.policy.runs(Pass::Backfill) || turn.promises > state.policy.reservations {
+            return false;
+        }
+        let old = state.now - state.policy.aging_max;
+        let aged = state
+            .queues
+            .get(leaf)
+            .line
+            .oldest
+            .iter()
+            .take_while(|(since, _, _)| *since <= old)
+            .find(|(_, _, ix)| self.open_to(*ix) && !self.served.contains(ix));
+        let Some((_, _, job)) = aged.copied() else { return false };
+        if !bound(self.state(), job, false).is_empty() {
+            self.skipped.insert(job);
+            return true;
+        }
+        let shape = self.state().jobs.get(job).shape;
+        if !self.failed_for(shape, job) && self.try_start(job) {
+            return true;
+        }
+        if !self.make_promise(job, turn) {
+            self.skipped.insert(job);
+        }
+        true
+    }
+
+    /// Starts the job if it fits; remembers for its shape if it does not.
+    pub(super) fn try_start(&mut self, job: JobIx) -> bool {
+        let shape = self.state().jobs.get(job).shape;
+        if !self.state().shape_of(job).possible {
+            self.failed.insert(shape, Span::ZERO);
+            return false;
+        }
+        let who = self.who(job);
+        let mark = self.draft.mark();
+        match super::fit::fit(&mut self.draft, &self.mix, job, who) {
+            Ok(spots) => {
+                if self.over_model_bound(job) {
+                    self.draft.roll_back(mark);
+                    return false;
+                }
+                self.start(job, &spots);
+                true
+            }
+            Err(_) => {
+                // A job with wishes about other jobs says nothing about the next of its shape.
+                if !self.state().shape_of(job).has_near() {
+                    let holding = self.holding(job);
+                    let least = if self.state().cluster.contested.is_empty() {
+                        Span::ZERO
+                    } else {
+                        holding
+                    };
+                    let known = self.failed.entry(shape).or_insert(least);
+                    *known = (*known).min(least);
+                }
+                false
+            }
+        }
+    }
+
+    /// Whether the model the job has got now exceeds a bound for that model.
+    fn over_model_bound(&self, job: JobIx) -> bool {
+        let state = self.state();
+        let leaf = state.jobs.get(job).queue;
+        state.queues.path(leaf).any(|ix| {
+            let queue = state.queues.get(ix);
+            let borrowed = queue
+                .borrow
+                .named()
+                .map(|(r, n)| (r, n.saturating_add(queue.quota.get(r).unwrap_or(0))));
+            queue.limit.named().chain(borrowed).any(|(r, most)| queue.usage.get(r) > most)
+        })
+    }
+
+    fn promise_to(&mut self, job: JobIx, turn: &mut Turn) -> bool {
+        let state = self.state();
+        let amounts = &state.shape_of(job).amounts;
+        let queue = state.jobs.get(job).queue;
+        let within = state.queues.path(queue).all(|ix| self.shares.within(state, ix, amounts));
+        within && self.make_promise(job, turn)
+    }
+
+    fn make_promise(&mut self, job: JobIx, turn: &mut Turn) -> bool {
+        if !self.state().shape_of(job).possible {
+            return false;
+        }
+        let Some((at, spots)) = self.earliest(job) else { return false };
+        let id = self.state().jobs.get(job).id;
+        let decision = self.reserve(job, at, &spots, false);
+        self.transactions.push(Transaction { job: Some(id), decisions: vec![decision] });
+        turn.promises += 1;
+        true
+    }
+
+    /// Takes one place on the draft.
+    pub(super) fn open_spot(&mut self, job: JobIx, spot: &super::fit::Spot) {
+        let state = &self.draft.state;
+        let leaf = state.leaf_of(job, spot.task);
+        let lease = Lease {
+            attempt: state.jobs.get(job).tasks[spot.task as usize].attempts,
+            node: spot.node,
+            charge: state.charge_of(leaf, spot.node, &spot.slices),
+            price: berth_model::Micros::ZERO,
+            since: state.now,
+            bound: false,
+            stopping: None,
+            slices: spot.slices.clone(),
+        };
+        self.draft.open(TaskIx { job, task: spot.task }, lease);
+    }
+}

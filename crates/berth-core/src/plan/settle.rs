@@ -1,0 +1,272 @@
+//! Settling what has to be: jobs past their limit, cancelled or broken ones, closing nodes, spent
+//! budgets; then the promises whose time has come.
+
+use super::{Planner, Transaction};
+use crate::draft::Mark;
+use crate::ix::JobIx;
+use crate::jobs::Standing;
+use berth_ledger::Standing as BudgetStanding;
+use berth_model::{BudgetAction, Cause, JobId, NodeState, Span, Time};
+use std::collections::BTreeSet;
+
+impl Planner<'_> {
+    pub(super) fn settle(&mut self) {
+        self.end_overdue();
+        self.end_unsettled();
+        self.end_stale();
+        self.clear_closing();
+        self.clear_reserved();
+        self.pause_spent();
+    }
+
+    fn stop_all(&mut self, job: JobIx, cause: Cause, grace: Span) {
+        let tasks = self.live_tasks(job);
+        let id = self.state().jobs.get(job).id;
+        let decisions = self.stop(job, &tasks, cause, None, grace);
+        if !decisions.is_empty() {
+            self.transactions.push(Transaction { job: Some(id), decisions });
+        }
+    }
+
+    fn grace(&self, job: JobIx) -> Span {
+        self.state().jobs.get(job).grace(&self.state().policy)
+    }
+
+    fn end_overdue(&mut self) {
+        let now = self.now();
+        let due = |&&(ends, _, _): &&(Time, JobId, JobIx)| ends <= now;
+        let overdue: Vec<JobIx> =
+            self.state().ends.iter().take_while(due).map(|(_, _, ix)| *ix).collect();
+        for ix in overdue {
+            self.stop_all(ix, Cause::TimeLimit, self.grace(ix));
+        }
+    }
+
+    fn end_unsettled(&mut self) {
+        let ids: Vec<JobId> = self.state().unsettled.iter().copied().collect();
+        for id in ids {
+            let Some(ix) = self.state().jobs.find(id) else { continue };
+            let job = self.state().jobs.get(ix);
+            let cause = if job.cancelled {
+                Cause::Cancelled
+            } else if job.failed {
+                Cause::PeerFailed
+            } else if job.hold {
+                Cause::Held
+            } else {
+                continue;
+            };
+            self.stop_all(ix, cause, self.grace(ix));
+        }
+    }
+
+    fn end_stale(&mut self) {
+        let ids: Vec<JobId> = self.state().stale.iter().copied().collect();
+        for id in ids {
+            let Some(ix) = self.state().jobs.find(id) else { continue };
+            let Some(since) = self.state().jobs.get(ix).stale_since else { continue };
+            if since + self.state().policy.stale <= self.now() {
+                self.stop_all(ix, Cause::Stale, self.grace(ix));
+            }
+        }
+    }
+
+    /// Jobs on draining nodes move; on nodes that leave they save themselves in time.
+    fn clear_closing(&mut self) {
+        let nodes: Vec<_> = self.state().closing.iter().copied().collect();
+        for node in nodes {
+            let state = self.state().cluster.node(node).spec.state;
+            for ix in self.jobs_on(node) {
+                let job = self.state().jobs.get(ix);
+                if job.standing != Standing::Running {
+                    continue;
+                }
+                let preemptible = job.preemptible();
+                let grace = self.grace(ix);
+                match state {
+                    // One that cannot be stopped is let run to its end.
+                    NodeState::Draining if preemptible => self.stop_all(ix, Cause::Drain, grace),
+                    NodeState::Leaving { at } if at - grace <= self.now() => {
+                        let left = (at - self.now()).max(Span::ZERO);
+                        self.stop_all(ix, Cause::Leaving, grace.min(left));
+                    }
+                    NodeState::Leaving { at } => self.wake(at - grace),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// An operator's reservation is empty when it begins, but for its owner's jobs.
+    fn clear_reserved(&mut self) {
+        let now = self.now();
+        let due: Vec<_> = self
+            .state()
+            .reservations
+            .values()
+            .filter(|r| r.from - self.state().policy.grace <= now && now < r.to)
+            .cloned()
+            .collect();
+        for reservation in due {
+            let owner = self.state().queues.find(&reservation.owner);
+            for name in &reservation.nodes {
+                let Some(node) = self.state().cluster.find(name) else { continue };
+                for ix in self.jobs_on(node) {
+                    let job = self.state().jobs.get(ix);
+                    let grace = self.grace(ix);
+                    if job.standing == Standing::Running
+                        && job.preemptible()
+                        && owner != Some(job.queue)
+                        && job.ends().is_none_or(|ends| ends > reservation.from)
+                        && reservation.from - grace <= now
+                    {
+                        self.stop_all(ix, Cause::Drain, grace);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn jobs_on(&self, node: crate::ix::NodeIx) -> Vec<JobIx> {
+        let state = self.state();
+        let jobs: BTreeSet<(JobId, JobIx)> = state
+            .cluster
+            .node(node)
+            .tasks
+            .iter()
+            .map(|task| (state.jobs.get(task.job).id, task.job))
+            .collect();
+        jobs.into_iter().map(|(_, ix)| ix).collect()
+    }
+
+    fn pause_spent(&mut self) {
+        let spent: Vec<_> = self
+            .state()
+            .queues
+            .live()
+            .filter(|(_, queue)| {
+                queue.budget.as_ref().is_some_and(|meter| {
+                    meter.standing() == BudgetStanding::Spent(BudgetAction::Pause)
+                })
+            })
+            .map(|(ix, _)| ix)
+            .collect();
+        for queue in spent {
+            let leaves: Vec<_> = self
+                .state()
+                .queues
+                .leaves()
+                .filter(|leaf| self.state().queues.path(*leaf).any(|up| up == queue))
+                .collect();
+            for leaf in leaves {
+                let running: Vec<JobIx> =
+                    self.state().queues.get(leaf).running.values().copied().collect();
+                for ix in running {
+                    let job = self.state().jobs.get(ix);
+                    if job.standing == Standing::Running && job.preemptible() {
+                        self.stop_all(ix, Cause::Budget, self.grace(ix));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Jobs with a promise start as soon as their places are free, or any others are.
+    pub(super) fn keep_promises(&mut self) {
+        let mut promised: Vec<(Time, JobId, JobIx)> = self
+            .state()
+            .promises
+            .iter()
+            .filter(|(ix, _)| self.state().is_waiting(**ix))
+            .map(|(ix, promise)| (promise.at, self.state().jobs.get(*ix).id, *ix))
+            .collect();
+        promised.sort();
+        for (at, _, ix) in promised {
+            let firm = self.state().promises[&ix].firm;
+            if !super::bound(self.state(), ix, firm).is_empty() {
+                continue;
+            }
+            let mark = self.draft.mark();
+            if let Some(spots) = self.take_promised(ix) {
+                self.start(ix, &spots);
+                continue;
+            }
+            self.draft.roll_back(mark);
+            let shape = self.state().jobs.get(ix).shape;
+            if !self.failed_for(shape, ix) {
+                let who = self.who(ix);
+                match super::fit::fit(&mut self.draft, &self.mix, ix, who) {
+                    Ok(spots) => {
+                        self.start(ix, &spots);
+                        continue;
+                    }
+                    // Its own kept GPUs count for it alone, so others learn nothing from this.
+                    Err(_) => self.draft.roll_back(mark),
+                }
+            }
+            if at <= self.now() && !self.still_coming(ix) {
+                self.renew(ix, mark);
+            }
+        }
+    }
+
+    /// Takes the promised places if all of them are free.
+    fn take_promised(&mut self, ix: JobIx) -> Option<Vec<super::fit::Spot>> {
+        let promise = self.state().promises[&ix].clone();
+        let mut spots = Vec::new();
+        for (node, place) in &promise.places {
+            let state = self.state();
+            let leaf = state.leaf_of(ix, place.task);
+            let target = state.cluster.node(*node);
+            if !target.open() {
+                return None;
+            }
+            let free = place.slices.iter().all(|slice| {
+                let gpu = &target.gpus[slice.gpu as usize];
+                gpu.healthy && gpu.fits(&slice.share, &target.spec.gpus[slice.gpu as usize].model)
+            });
+            let bound = |is: bool, free: i64, asks: i64| is && free < asks;
+            if !free
+                || bound(target.spec.cpu.is_some(), target.cpu_free, leaf.need.cpu)
+                || bound(target.spec.memory.is_some(), target.memory_free, leaf.need.memory)
+            {
+                return None;
+            }
+            let spot =
+                super::fit::Spot { task: place.task, node: *node, slices: place.slices.clone() };
+            self.open_spot(ix, &spot);
+            spots.push(spot);
+        }
+        (!spots.is_empty()).then_some(spots)
+    }
+
+    /// Whether what the promise waits for is being stopped and only late.
+    fn still_coming(&self, ix: JobIx) -> bool {
+        let state = self.state();
+        let promise = &state.promises[&ix];
+        promise.places.iter().any(|(node, place)| {
+            state.cluster.node(*node).tasks.iter().any(|task| {
+                let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_ref();
+                lease.is_some_and(|lease| {
+                    lease.stopping.is_some()
+                        && lease
+                            .slices
+                            .iter()
+                            .any(|held| place.slices.iter().any(|slice| slice.gpu == held.gpu))
+                })
+            })
+        })
+    }
+
+    /// A promise that came to nothing is made anew.
+    fn renew(&mut self, ix: JobIx, mark: Mark) {
+        debug_assert!(mark <= self.draft.mark());
+        self.draft.unpromise(ix);
+        let id = self.state().jobs.get(ix).id;
+        let decision = match self.earliest(ix) {
+            Some((at, spots)) => self.reserve(ix, at, &spots, false),
+            None => berth_model::Decision::Unreserve { job: id },
+        };
+        self.transactions.push(Transaction { job: Some(id), decisions: vec![decision] });
+    }
+}

@@ -1,0 +1,556 @@
+//! Everything a plan depends on, and the few operations that change it. `apply` and the draft of a
+//! plan use the same ones, so what a plan tried is what applying its decisions does.
+
+use crate::amounts::Charge;
+use crate::cluster::Cluster;
+use crate::ix::{JobIx, ModelIx, NodeIx, QueueIx, ShapeIx, TaskIx};
+use crate::jobs::{Job, Jobs, Lease, Promised, Standing, Stop};
+use crate::nodes::{Kept, share_milli};
+use crate::queues::{InLine, Queues};
+use crate::shape::{Leaf, Shape, ShapeKey};
+use berth_ledger::Ledger;
+use berth_model::{
+    ClaimSpec, GroupSpec, JobId, Lifecycle, Micros, Milli, Name, NodeState, Outcome, Policy,
+    PoolSpec, PriorityClass, RecentAsk, Reservation, Slice, Span, Time, catalog,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What is known of a GPU model here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Models {
+    pub prices: BTreeMap<Name, Micros>,
+    pub speeds: BTreeMap<Name, Milli>,
+    pub watts: BTreeMap<Name, i64>,
+}
+
+impl Models {
+    /// Speed in thousandths of an H100; a model nobody knows counts as one.
+    pub fn speed(&self, model: &str) -> i64 {
+        let known = self.speeds.get(model).map(|speed| speed.0);
+        known.or_else(|| catalog(model).map(|info| info.speed)).unwrap_or(1_000).max(1)
+    }
+
+    pub fn watts(&self, model: &str) -> i64 {
+        let known = self.watts.get(model).copied();
+        known.or_else(|| catalog(model).map(|info| info.watts)).unwrap_or(400).max(1)
+    }
+
+    pub fn price(&self, model: &str) -> Micros {
+        let known = self.prices.get(model).copied();
+        known.or_else(|| catalog(model).map(|info| info.price)).unwrap_or(Micros::ZERO)
+    }
+
+    /// Work per watt in thousandths of an H100's.
+    pub fn efficiency(&self, model: &str) -> i64 {
+        self.speed(model) * 700 / self.watts(model)
+    }
+}
+
+/// How a user's jobs of one name ran, relative to their time limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub runs: u32,
+    pub ratio: Milli,
+}
+
+/// What a parked job may be woken by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wake {
+    Job(u64),
+    Name(Name),
+    Same(Name, Name),
+    Array(u64),
+}
+
+/// The state of the cluster, its queues and its jobs at one instant.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub(crate) now: Time,
+    pub(crate) seq: u64,
+    pub(crate) policy: Policy,
+    pub(crate) classes: BTreeMap<Name, PriorityClass>,
+    pub(crate) models: Models,
+    pub(crate) cluster: Cluster,
+    pub(crate) shapes: Vec<Arc<Shape>>,
+    pub(crate) shape_by_key: BTreeMap<ShapeKey, ShapeIx>,
+    pub(crate) free_shapes: Vec<ShapeIx>,
+    pub(crate) queues: Queues,
+    pub(crate) jobs: Jobs,
+    /// Jobs that run, by the time they must have ended.
+    pub(crate) ends: BTreeSet<InLine>,
+    /// Leases being stopped.
+    pub(crate) stopping: BTreeSet<TaskIx>,
+    pub(crate) promises: BTreeMap<JobIx, Promised>,
+    /// Parked jobs that begin at a time.
+    pub(crate) begins: BTreeSet<InLine>,
+    pub(crate) wakes: BTreeMap<Wake, BTreeSet<JobIx>>,
+    /// How many elements of an array may run, and do.
+    pub(crate) arrays: BTreeMap<u64, u32>,
+    /// Jobs by name and user, for singletons, dependencies, near and away.
+    pub(crate) named: BTreeMap<(Name, Name), BTreeSet<JobId>>,
+    pub(crate) labelled: BTreeMap<(Name, Name), BTreeSet<JobId>>,
+    /// Jobs with a group that may grow.
+    pub(crate) elastic: BTreeSet<JobId>,
+    pub(crate) stale: BTreeSet<JobId>,
+    /// Jobs with leases that must be stopped: cancelled, failed or held.
+    pub(crate) unsettled: BTreeSet<JobId>,
+    /// Nodes that drain or leave.
+    pub(crate) closing: BTreeSet<NodeIx>,
+    /// Jobs whose decisions failed the check.
+    pub(crate) aside: BTreeSet<JobId>,
+    pub(crate) outcomes: BTreeMap<JobId, (Name, Outcome)>,
+    pub(crate) outcome_order: VecDeque<JobId>,
+    pub(crate) history: BTreeMap<(Name, Name), Past>,
+    pub(crate) pools: BTreeMap<Name, PoolSpec>,
+    pub(crate) claims: BTreeMap<Name, ClaimSpec>,
+    pub(crate) claims_made: u64,
+    pub(crate) reservations: BTreeMap<Name, Reservation>,
+    pub(crate) moves: VecDeque<Time>,
+    pub(crate) recent: VecDeque<RecentAsk>,
+    pub(crate) ledger: Ledger,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::new()
+    }
+}
+
+impl State {
+    pub fn new() -> State {
+        let class = |value, across| PriorityClass { value, across };
+        State {
+            now: Time(0),
+            seq: 0,
+            policy: Policy::default(),
+            classes: BTreeMap::from([
+                (Name::new("critical"), class(1_000, true)),
+                (Name::new("high"), class(100, false)),
+                (Name::new("normal"), class(50, false)),
+                (Name::new("low"), class(10, false)),
+            ]),
+            models: Models::default(),
+            cluster: Cluster::new(),
+            shapes: Vec::new(),
+            shape_by_key: BTreeMap::new(),
+            free_shapes: Vec::new(),
+            queues: Queues::default(),
+            jobs: Jobs::default(),
+            ends: BTreeSet::new(),
+            stopping: BTreeSet::new(),
+            promises: BTreeMap::new(),
+            begins: BTreeSet::new(),
+            wakes: BTreeMap::new(),
+            arrays: BTreeMap::new(),
+            named: BTreeMap::new(),
+            labelled: BTreeMap::new(),
+            closing: BTreeSet::new(),
+            aside: BTreeSet::new(),
+            elastic: BTreeSet::new(),
+            stale: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
+            outcomes: BTreeMap::new(),
+            outcome_order: VecDeque::new(),
+            history: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            claims_made: 0,
+            reservations: BTreeMap::new(),
+            moves: VecDeque::new(),
+            recent: VecDeque::new(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The place of the last event in the log.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether jobs of this priority reach across queues.
+    pub(crate) fn across(&self, priority: i32) -> bool {
+        self.classes.values().any(|class| class.across && priority >= class.value)
+    }
+
+    pub(crate) fn efficiencies(&self) -> Vec<i64> {
+        self.cluster.models.iter().map(|model| self.models.efficiency(model)).collect()
+    }
+
+    /// The shape of a request, counted as used once more.
+    pub(crate) fn intern_shape(
+        &mut self,
+        groups: &[GroupSpec],
+        lifecycle: Option<Lifecycle>,
+    ) -> ShapeIx {
+        let key = ShapeKey::of(groups, lifecycle);
+        if let Some(ix) = self.shape_by_key.get(&key) {
+            Arc::make_mut(&mut self.shapes[ix.at()]).uses += 1;
+            return *ix;
+        }
+        let efficiency = self.efficiencies();
+        let mut shape = Shape::new(key.clone(), &mut self.cluster, &self.policy, &efficiency);
+        shape.uses = 1;
+        let shape = Arc::new(shape);
+        let ix = match self.free_shapes.pop() {
+            Some(ix) => {
+                self.shapes[ix.at()] = shape;
+                ix
+            }
+            None => {
+                self.shapes.push(shape);
+                ShapeIx(self.shapes.len() as u32 - 1)
+            }
+        };
+        self.shape_by_key.insert(key, ix);
+        ix
+    }
+
+    pub(crate) fn drop_shape(&mut self, ix: ShapeIx) {
+        let shape = Arc::make_mut(&mut self.shapes[ix.at()]);
+        shape.uses -= 1;
+        if shape.uses == 0 {
+            self.shape_by_key.remove(&shape.key);
+            self.free_shapes.push(ix);
+        }
+    }
+
+    /// Brings what depends on classes of nodes and on capacity up to date; changes no meaning.
+    pub(crate) fn refresh(&mut self) {
+        let version = self.cluster.version;
+        self.queues.resolve(&self.cluster);
+        if self.shapes.iter().all(|shape| shape.uses == 0 || shape.version == version) {
+            return;
+        }
+        let efficiency = self.efficiencies();
+        for shape in &mut self.shapes {
+            if shape.uses > 0 && shape.version != version {
+                Arc::make_mut(shape).refresh(&self.cluster, &self.policy, &efficiency);
+            }
+        }
+    }
+
+    pub(crate) fn shape_of(&self, job: JobIx) -> &Shape {
+        &self.shapes[self.jobs.get(job).shape.at()]
+    }
+
+    pub(crate) fn leaf_of(&self, job: JobIx, task: u32) -> &Leaf {
+        let shape = self.shape_of(job);
+        &shape.leaves[shape.leaf_of(task)]
+    }
+
+    /// What a task holds with these slices.
+    pub(crate) fn charge_of(&self, leaf: &Leaf, node: NodeIx, slices: &[Slice]) -> Charge {
+        let node = self.cluster.node(node);
+        let milli =
+            |slice: &Slice| share_milli(&slice.share, &node.spec.gpus[slice.gpu as usize].model);
+        Charge {
+            gpu: slices.iter().map(milli).sum(),
+            model: slices.first().map(|slice| node.gpus[slice.gpu as usize].model),
+            cpu: leaf.need.cpu,
+            memory: leaf.need.memory,
+        }
+    }
+
+    pub(crate) fn price_of(&self, node: NodeIx, slices: &[Slice], cpu: i64) -> Micros {
+        let node = self.cluster.node(node);
+        let models: Vec<Name> = node.spec.gpus.iter().map(|gpu| gpu.model.clone()).collect();
+        if node.spec.gpus.is_empty() {
+            let price = berth_ledger::cost::node_price(&node.spec, &self.models.prices);
+            return berth_ledger::cost::cpu_price(price, node.spec.cpu, berth_model::Cpu(cpu));
+        }
+        berth_ledger::cost::lease_price(&node.gpu_prices, slices, &models)
+    }
+
+    /// Opens a lease: the task holds the slices from now on.
+    pub(crate) fn open_lease(&mut self, task: TaskIx, lease: Lease) {
+        let job = self.jobs.get_mut(task.job);
+        let (queue, user) = (job.queue, job.spec.user.clone());
+        let slot = &mut job.tasks[task.task as usize];
+        assert!(slot.lease.is_none(), "a task was started twice");
+        let stopping = lease.stopping.is_some();
+        let charge = lease.charge;
+        self.cluster.take(lease.node, task, &lease.slices, charge.cpu, charge.memory);
+        slot.lease = Some(Box::new(lease));
+        job.open += 1;
+        if stopping {
+            job.stopping += 1;
+            self.stopping.insert(task);
+        } else {
+            self.queues.charge(queue, &user, &charge, 1);
+        }
+        if job.open == 1 {
+            let id = job.id;
+            self.queues.get_mut(queue).running.insert(id, task.job);
+        }
+    }
+
+    /// Closes a lease and hands it out.
+    pub(crate) fn close_lease(&mut self, task: TaskIx) -> Lease {
+        let job = self.jobs.get_mut(task.job);
+        let (queue, user) = (job.queue, job.spec.user.clone());
+        let lease = *job.tasks[task.task as usize].lease.take().expect("the lease is open");
+        let charge = lease.charge;
+        self.cluster.give(lease.node, task, &lease.slices, charge.cpu, charge.memory);
+        job.open -= 1;
+        if lease.stopping.is_some() {
+            job.stopping -= 1;
+            self.stopping.remove(&task);
+        } else {
+            self.queues.charge(queue, &user, &charge, -1);
+        }
+        if job.open == 0 {
+            let id = job.id;
+            self.queues.get_mut(queue).running.remove(&id);
+        }
+        lease
+    }
+
+    /// Marks a lease as being stopped, or takes the mark away; returns the mark it had.
+    pub(crate) fn mark_stopping(&mut self, task: TaskIx, stop: Option<Stop>) -> Option<Stop> {
+        let job = self.jobs.get_mut(task.job);
+        let (queue, user) = (job.queue, job.spec.user.clone());
+        let lease = job.tasks[task.task as usize].lease.as_mut().expect("the lease is open");
+        let charge = lease.charge;
+        let is = stop.is_some();
+        let before = std::mem::replace(&mut lease.stopping, stop);
+        match (before.is_some(), is) {
+            (false, true) => {
+                job.stopping += 1;
+                self.stopping.insert(task);
+                self.queues.charge(queue, &user, &charge, -1);
+            }
+            (true, false) => {
+                job.stopping -= 1;
+                self.stopping.remove(&task);
+                self.queues.charge(queue, &user, &charge, 1);
+            }
+            _ => {}
+        }
+        before
+    }
+
+    /// How the job stands in its queue's line.
+    fn line_key(&self, ix: JobIx) -> (ShapeIx, (Reverse<i32>, u32), InLine, Option<InLine>) {
+        let job = self.jobs.get(ix);
+        let gpus = self.shapes[job.shape.at()].amounts.gpu.max(1);
+        let class = work_class(gpus, job.estimate_left());
+        let place = (job.spec.submitted, job.id, ix);
+        let latest = job.deadline.map(|deadline| (deadline - job.estimate_left(), job.id, ix));
+        (job.shape, (Reverse(job.priority), class), place, latest)
+    }
+
+    pub(crate) fn line_up(&mut self, ix: JobIx) {
+        let (shape, list, place, latest) = self.line_key(ix);
+        let queue = self.jobs.get(ix).queue;
+        let line = &mut self.queues.get_mut(queue).line;
+        let of_shape = line.shapes.entry(shape).or_default();
+        of_shape.count += 1;
+        of_shape.lists.entry(list).or_default().insert(place);
+        line.oldest.insert(place);
+        line.deadlines.extend(latest);
+    }
+
+    pub(crate) fn step_out(&mut self, ix: JobIx) {
+        let (shape, list, place, latest) = self.line_key(ix);
+        let queue = self.jobs.get(ix).queue;
+        let line = &mut self.queues.get_mut(queue).line;
+        let of_shape = line.shapes.get_mut(&shape).expect("the job is in line");
+        of_shape.count -= 1;
+        let jobs = of_shape.lists.get_mut(&list).expect("the job is in line");
+        assert!(jobs.remove(&place), "the job is in line");
+        if jobs.is_empty() {
+            of_shape.lists.remove(&list);
+        }
+        if of_shape.count == 0 {
+            line.shapes.remove(&shape);
+        }
+        line.oldest.remove(&place);
+        if let Some(latest) = latest {
+            line.deadlines.remove(&latest);
+        }
+    }
+
+    pub(crate) fn set_started(&mut self, ix: JobIx, started: Option<Time>) -> Option<Time> {
+        let job = self.jobs.get_mut(ix);
+        let before = job.started;
+        if let Some(ends) = job.ends() {
+            self.ends.remove(&(ends, job.id, ix));
+        }
+        job.started = started;
+        if let Some(ends) = job.ends() {
+            self.ends.insert((ends, job.id, ix));
+        }
+        before
+    }
+
+    /// Keeps places for a job. What is firmly promised counts as used.
+    pub(crate) fn promise(&mut self, ix: JobIx, promised: Promised) {
+        for (node, place) in &promised.places {
+            let leaf = self.leaf_of(ix, place.task);
+            let kept = Kept {
+                job: ix,
+                from: promised.at,
+                to: promised.to,
+                slices: place.slices.clone(),
+                cpu: leaf.need.cpu,
+                memory: leaf.need.memory,
+            };
+            self.cluster.keep(*node, kept);
+        }
+        if promised.firm {
+            self.charge_promise(ix, &promised, 1);
+        }
+        let before = self.promises.insert(ix, promised);
+        assert!(before.is_none(), "a job was promised two sets of places");
+    }
+
+    pub(crate) fn unpromise(&mut self, ix: JobIx) -> Option<Promised> {
+        let promised = self.promises.remove(&ix)?;
+        for (node, _) in &promised.places {
+            self.cluster.unkeep(*node, ix);
+        }
+        if promised.firm {
+            self.charge_promise(ix, &promised, -1);
+        }
+        Some(promised)
+    }
+
+    fn charge_promise(&mut self, ix: JobIx, promised: &Promised, times: i64) {
+        let (queue, user) = {
+            let job = self.jobs.get(ix);
+            (job.queue, job.spec.user.clone())
+        };
+        for (node, place) in &promised.places {
+            let charge = self.charge_of(self.leaf_of(ix, place.task), *node, &place.slices);
+            self.queues.charge(queue, &user, &charge, times);
+        }
+    }
+
+    /// How long the job would hold what it starts on, for the promises made to others.
+    pub(crate) fn hold(&self, job: &Job) -> Span {
+        match self.policy.backfill {
+            berth_model::BackfillEnds::Limits => job.limit_left() + job.grace(&self.policy),
+            berth_model::BackfillEnds::Estimates => job.estimate_left(),
+        }
+    }
+
+    /// When a running job's GPUs are taken to be free again.
+    pub(crate) fn expected_end(&self, job: &Job, lease: &Lease) -> Time {
+        if let Some(stop) = &lease.stopping {
+            return stop.until.max(self.now);
+        }
+        let started = job.started.unwrap_or(lease.since);
+        match self.policy.backfill {
+            berth_model::BackfillEnds::Limits => {
+                // Past its limit it is being stopped, with its grace still to run.
+                (started + job.limit_left()).max(self.now) + job.grace(&self.policy)
+            }
+            berth_model::BackfillEnds::Estimates => {
+                let expected = started + job.estimate_left();
+                // An overrun is taken to last as long again as it already has.
+                if expected > self.now {
+                    expected
+                } else {
+                    self.now + (self.now - expected).max(Span::mins(1))
+                }
+            }
+        }
+    }
+
+    pub(crate) fn model_name(&self, model: ModelIx) -> &Name {
+        &self.cluster.models[model.at()]
+    }
+
+    pub(crate) fn queue_name(&self, queue: QueueIx) -> Name {
+        self.queues.get(queue).spec.name.clone()
+    }
+
+    /// Whether every group has at least its minimum of live tasks (ended ones count).
+    pub(crate) fn whole(&self, ix: JobIx) -> bool {
+        self.missing(ix) == 0
+    }
+
+    /// Tasks missing to the minimum.
+    pub(crate) fn missing(&self, ix: JobIx) -> u32 {
+        let job = self.jobs.get(ix);
+        let shape = self.shape_of(ix);
+        let has = |leaf: &Leaf| {
+            let range = leaf.first as usize..(leaf.first + leaf.count) as usize;
+            let alive = |task: &&crate::jobs::Task| {
+                task.done
+                    || task.lease.as_ref().is_some_and(|lease| {
+                        let state = self.cluster.node(lease.node).spec.state;
+                        lease.stopping.is_none() && state != NodeState::Failed
+                    })
+            };
+            job.tasks[range].iter().filter(alive).count() as u32
+        };
+        fn missing(tree: &crate::shape::Tree, shape: &Shape, has: &dyn Fn(&Leaf) -> u32) -> u32 {
+            match tree {
+                crate::shape::Tree::Leaf(at) => {
+                    let leaf = &shape.leaves[*at];
+                    leaf.min.saturating_sub(has(leaf))
+                }
+                crate::shape::Tree::Group { children, min, .. } => {
+                    let mut each: Vec<u32> =
+                        children.iter().map(|child| missing(child, shape, has)).collect();
+                    each.sort_unstable();
+                    each.iter().take(*min as usize).sum()
+                }
+            }
+        }
+        missing(&shape.tree, shape, &has)
+    }
+
+    pub(crate) fn is_waiting(&self, ix: JobIx) -> bool {
+        self.jobs.get(ix).standing == Standing::Waiting
+    }
+
+    /// A cost that orders victims: run time that would be lost, and restarting, times GPUs.
+    pub(crate) fn loss(&self, ix: JobIx) -> i128 {
+        let job = self.jobs.get(ix);
+        let span = job.unsaved(self.now) + job.restart_cost(&self.policy);
+        i128::from(span.0) * i128::from(job.held_gpu())
+    }
+}
+
+/// The class of a job's work: the exponent of √2 at or above GPU-seconds.
+pub(crate) fn work_class(gpu_milli: i64, span: Span) -> u32 {
+    let work = (i128::from(gpu_milli) * i128::from(span.0.max(1)) / 1_000_000).max(1) as u128;
+    let square = work * work;
+    // The least k with 2^k >= work².
+    128 - (square - 1).leading_zeros()
+}
+
+/// The work a class stands for, in GPU-seconds.
+pub(crate) fn work_of(class: u32) -> u128 {
+    let half = 1u128 << (class / 2);
+    if class.is_multiple_of(2) { half } else { (half * 1_414_213_562).div_ceil(1_000_000_000) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_of_work_is_the_next_power_of_root_two() {
+        assert_eq!(work_class(1_000, Span::secs(1)), 0);
+        assert_eq!(work_class(1_000, Span::secs(2)), 2);
+        assert_eq!(work_class(1_000, Span::secs(3)), 4);
+        assert_eq!(work_class(2_000, Span::secs(1_000)), work_class(1_000, Span::secs(2_000)));
+        for class in 0..80 {
+            assert!(work_of(class) <= work_of(class + 1));
+        }
+    }
+}

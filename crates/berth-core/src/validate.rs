@@ -1,0 +1,497 @@
+//! Whether an event makes sense, before anything changes.
+
+use crate::state::State;
+use berth_model::{
+    Amount, Event, GpuAsk, GroupSpec, JobChange, JobId, JobSpec, LeaseId, MigLayout, MigProfile,
+    Name, NodeSpec, Policy, QueueSpec, Quota, Rejected, Span, Time,
+};
+use std::collections::BTreeSet;
+
+pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Rejected> {
+    let node = |name: &Name| {
+        state.cluster.find(name).ok_or_else(|| Rejected::UnknownNode { node: name.clone() })
+    };
+    match event {
+        Event::JobSubmitted { spec } => {
+            let taken =
+                |id: JobId| state.jobs.find(id).is_some() || state.outcomes.contains_key(&id);
+            let elements = spec.array.iter().flat_map(|array| &array.elements);
+            if taken(spec.id) || elements.map(|e| spec.id.element(*e)).any(taken) {
+                return Err(Rejected::JobExists { job: spec.id });
+            }
+            job(state, spec)
+        }
+        Event::JobCancelled { job } => {
+            let elements = state.jobs.by_id.range(job.element(0)..=job.element(u32::MAX));
+            let any =
+                state.jobs.find(*job).is_some() || (job.element.is_none() && elements.count() > 0);
+            if any { Ok(()) } else { Err(Rejected::UnknownJob { job: *job }) }
+        }
+        Event::JobChanged { job, change } => {
+            let ix = state.jobs.find(*job).ok_or(Rejected::UnknownJob { job: *job })?;
+            match change {
+                JobChange::Queue(queue) => {
+                    leaf(state, queue)?;
+                    if state.jobs.get(ix).open > 0 {
+                        return Err(bad_job(
+                            *job,
+                            "it runs: move it to another queue while it waits, or stop it first",
+                        ));
+                    }
+                    Ok(())
+                }
+                JobChange::TimeLimit(limit) if *limit <= Span::ZERO => {
+                    Err(bad_job(*job, "its time limit must be longer than nothing"))
+                }
+                _ => Ok(()),
+            }
+        }
+        Event::LeaseStarted { lease } | Event::LeaseEnded { lease, .. } => open(state, *lease),
+        Event::LeaseSaved { job } => {
+            let ix = state.jobs.find(*job).ok_or(Rejected::UnknownJob { job: *job })?;
+            match state.jobs.get(ix).open {
+                0 => Err(bad_job(*job, "it does not run, so it has nothing new to save")),
+                _ => Ok(()),
+            }
+        }
+        Event::NodeAdded { node } => self::node(state, node),
+        Event::NodeChanged { node: name, state: new } => {
+            node(name)?;
+            if let berth_model::NodeState::Leaving { at: leaves } = new
+                && *leaves < at
+            {
+                let why =
+                    format!("it cannot leave at {leaves}, which is past; report it as failed");
+                return Err(Rejected::BadNode { node: name.clone(), why });
+            }
+            Ok(())
+        }
+        Event::NodeRemoved { node: name } => {
+            let ix = node(name)?;
+            if !state.cluster.node(ix).tasks.is_empty() {
+                return Err(Rejected::NodeInUse { node: name.clone() });
+            }
+            Ok(())
+        }
+        Event::GpuChanged { node: name, gpu, .. } => {
+            let has = state.cluster.node(node(name)?).gpus.len() as u32;
+            if *gpu >= has {
+                return Err(Rejected::UnknownGpu { node: name.clone(), gpu: *gpu, has });
+            }
+            Ok(())
+        }
+        Event::QueueSet { queue: spec } => queue(state, spec),
+        Event::QueueRemoved { queue } => {
+            let unknown = || Rejected::UnknownQueue { queue: queue.clone() };
+            let ix = state.queues.find(queue).ok_or_else(unknown)?;
+            let used = !state.queues.get(ix).children.is_empty()
+                || state.jobs.iter().any(|(_, job)| job.queue == ix);
+            if used { Err(Rejected::QueueInUse { queue: queue.clone() }) } else { Ok(()) }
+        }
+        Event::PolicySet { policy } => self::policy(policy),
+        Event::ClassesSet { .. } => Ok(()),
+        Event::ModelsSet { prices, speeds, watts } => {
+            let negative = prices.iter().find(|(_, price)| price.0 < 0).map(|(model, _)| model);
+            let still = speeds.iter().find(|(_, speed)| speed.0 <= 0).map(|(model, _)| model);
+            let dark = watts.iter().find(|(_, watts)| **watts <= 0).map(|(model, _)| model);
+            match negative.or(still).or(dark) {
+                Some(model) => Err(Rejected::BadPolicy {
+                    why: format!(
+                        "{model} needs a price of 0 or more, and a speed and watts above 0"
+                    ),
+                }),
+                None => Ok(()),
+            }
+        }
+        Event::TopologySet { topologies } => {
+            for (name, keys) in topologies {
+                let distinct: BTreeSet<&Name> = keys.iter().collect();
+                let reserved = keys.iter().find(|key| matches!(key.as_str(), "node" | "nvlink"));
+                let why = if distinct.len() != keys.len() {
+                    "a level is named twice".to_owned()
+                } else if let Some(key) = reserved {
+                    format!("{key} is always there below the last level; leave it out")
+                } else {
+                    continue;
+                };
+                return Err(Rejected::BadTopology { name: name.clone(), why });
+            }
+            Ok(())
+        }
+        Event::PoolSet { pool } => {
+            let bad =
+                |why: &str| Rejected::BadPool { pool: pool.name.clone(), why: why.to_owned() };
+            if pool.min > pool.max {
+                return Err(bad("its minimum is above its maximum"));
+            }
+            if pool.offerings.is_empty() {
+                return Err(bad("it offers nothing; name at least one offering"));
+            }
+            if pool.offerings.iter().any(|o| o.price.0 < 0 || o.boot < Span::ZERO) {
+                return Err(bad("an offering has a negative price or boot time"));
+            }
+            Ok(())
+        }
+        Event::PoolRemoved { pool } => match state.pools.contains_key(pool) {
+            true => Ok(()),
+            false => Err(Rejected::UnknownPool { pool: pool.clone() }),
+        },
+        Event::ClaimReady { claim, node } => {
+            claim_known(state, claim)?;
+            self::node(state, node)
+        }
+        Event::ClaimFailed { claim, .. } => claim_known(state, claim),
+        Event::ReservationSet { reservation } => {
+            if reservation.from >= reservation.to {
+                return Err(Rejected::BadReservation {
+                    name: reservation.name.clone(),
+                    why: "it ends before it begins".to_owned(),
+                });
+            }
+            for name in &reservation.nodes {
+                node(name)?;
+            }
+            Ok(())
+        }
+        Event::ReservationRemoved { name } => match state.reservations.contains_key(name) {
+            true => Ok(()),
+            false => Err(Rejected::UnknownReservation { name: name.clone() }),
+        },
+        Event::Decided { .. } | Event::Tick => Ok(()),
+    }
+}
+
+fn claim_known(state: &State, claim: &Name) -> Result<(), Rejected> {
+    match state.claims.contains_key(claim) {
+        true => Ok(()),
+        false => Err(Rejected::UnknownClaim { claim: claim.clone() }),
+    }
+}
+
+fn bad_job(job: JobId, why: &str) -> Rejected {
+    Rejected::BadJob { what: format!("job {job}"), why: why.to_owned() }
+}
+
+fn open(state: &State, lease: LeaseId) -> Result<(), Rejected> {
+    let unknown = Rejected::UnknownLease { lease };
+    let Some(ix) = state.jobs.find(lease.job) else { return Err(unknown) };
+    let task = state.jobs.get(ix).tasks.get(lease.task as usize);
+    let held = task.and_then(|task| task.lease.as_ref());
+    match held {
+        Some(held) if held.attempt == lease.attempt => Ok(()),
+        _ => Err(unknown),
+    }
+}
+
+fn leaf(state: &State, queue: &Name) -> Result<(), Rejected> {
+    let Some(ix) = state.queues.find(queue) else {
+        return Err(Rejected::UnknownQueue { queue: queue.clone() });
+    };
+    match state.queues.get(ix).children.is_empty() {
+        true => Ok(()),
+        false => Err(Rejected::NotALeaf { queue: queue.clone() }),
+    }
+}
+
+pub(crate) fn job(state: &State, spec: &JobSpec) -> Result<(), Rejected> {
+    leaf(state, &spec.queue)?;
+    let bad = |why: &str| Err(bad_job(spec.id, why));
+    if spec.time_limit.is_some_and(|limit| limit <= Span::ZERO) {
+        return bad("its time limit must be longer than nothing");
+    }
+    let spans = [spec.restart_cost, spec.grace, spec.min_runtime, spec.preempt_after];
+    if spans.into_iter().flatten().any(|span| span < Span::ZERO) {
+        return bad("a length of time is negative");
+    }
+    if spec.groups.is_empty() {
+        return bad("it asks for nothing; give it a group of tasks");
+    }
+    if let Some(array) = &spec.array {
+        let distinct: BTreeSet<&u32> = array.elements.iter().collect();
+        if array.elements.is_empty() || distinct.len() != array.elements.len() {
+            return bad("its array needs elements, each named once");
+        }
+        if array.at_most == Some(0) {
+            return bad("its array may run no element at a time; allow at least one");
+        }
+    }
+    let mut tasks: u64 = 0;
+    for top in &spec.groups {
+        group(state, spec.id, top)?;
+        tasks += top.leaves().iter().map(|leaf| u64::from(leaf.count)).sum::<u64>();
+    }
+    if tasks > 1_000_000 {
+        return bad("it has more than a million tasks; split it");
+    }
+    Ok(())
+}
+
+fn group(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
+    let bad = |why: String| {
+        let what = if spec.name.is_empty() {
+            format!("job {job}")
+        } else {
+            format!("group {} of job {job}", spec.name)
+        };
+        Err(Rejected::BadJob { what, why })
+    };
+    levels(state, job, spec)?;
+    if !spec.is_leaf() {
+        if spec.min as usize > spec.groups.len() || spec.min == 0 {
+            return bad(format!(
+                "its minimum of {} does not fit its {} groups",
+                spec.min,
+                spec.groups.len()
+            ));
+        }
+        return spec.groups.iter().try_for_each(|child| group(state, job, child));
+    }
+    if spec.count == 0 {
+        return bad("it has no tasks; give it a count of 1 or more".to_owned());
+    }
+    if spec.min == 0 || spec.min > spec.count {
+        return bad(format!(
+            "its minimum of {} is not between 1 and its count of {}",
+            spec.min, spec.count
+        ));
+    }
+    if spec.cpu.0 < 0 || spec.memory.0 < 0 {
+        return bad("it asks for a negative amount of CPU or memory".to_owned());
+    }
+    if spec.spread.as_ref().is_some_and(|spread| spread.at_most == 0) {
+        return bad("it may put no task in a domain; allow at least one".to_owned());
+    }
+    match &spec.gpus {
+        GpuAsk::Whole { count: 0 } => {
+            bad("it asks for 0 GPUs; leave GPUs out for a CPU task".to_owned())
+        }
+        GpuAsk::Fraction { milli, .. } if !(1..=1_000).contains(&milli.0) => {
+            bad(format!("a share of {milli} GPUs is not between 0.001 and 1"))
+        }
+        GpuAsk::Memory { bytes, .. } if bytes.0 <= 0 => bad("it asks for no GPU memory".to_owned()),
+        GpuAsk::Mps { percent, .. } if !(1..=100).contains(percent) => {
+            bad(format!("an MPS share of {percent} % is not between 1 and 100"))
+        }
+        GpuAsk::TimeSlice { of, .. } if !(1..=1_000).contains(of) => {
+            bad(format!("one of {of} time slices makes no sense"))
+        }
+        GpuAsk::Mig { profile, .. } => {
+            // A model that is asked for by name must have the profile.
+            for ask in &spec.models {
+                if MigProfile::find(&ask.model, profile).is_none() {
+                    return Err(no_profile(job, profile, &ask.model));
+                }
+            }
+            let models = state.cluster.models.iter();
+            let known = models.clone().any(|model| MigProfile::find(model, profile).is_some());
+            let Some(model) =
+                models.clone().find(|m| MigProfile::names(m).is_some()).or(models.clone().next())
+            else {
+                return Ok(());
+            };
+            if spec.models.is_empty() && !known && state.pools.is_empty() {
+                return Err(no_profile(job, profile, model));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn no_profile(job: JobId, profile: &Name, model: &Name) -> Rejected {
+    let has = MigProfile::names(model).map_or("none".to_owned(), |names| names.join(", "));
+    Rejected::NoSuchProfile { job, profile: profile.clone(), model: model.clone(), has }
+}
+
+/// Every level a group names must exist.
+fn levels(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
+    let within = spec.topology.as_ref().and_then(|topology| topology.within.as_ref());
+    let mut named: Vec<&Name> = Vec::new();
+    if let Some(topology) = &spec.topology {
+        named.extend(&topology.required);
+        named.extend(&topology.preferred);
+        named.extend(topology.segment.as_ref().map(|segment| &segment.within));
+        if let Some(segment) = &topology.segment
+            && (segment.size == 0
+                || !spec.count.is_multiple_of(segment.size)
+                || !spec.min.is_multiple_of(segment.size))
+        {
+            let why =
+                format!("segments of {} do not divide its {} tasks", segment.size, spec.count);
+            return Err(Rejected::BadJob { what: format!("job {job}"), why });
+        }
+    }
+    named.extend(spec.spread.as_ref().map(|spread| &spread.over));
+    named.extend(spec.near.iter().map(|near| &near.within));
+    for name in named {
+        if state.cluster.level(within, name).is_none() {
+            let keys: Vec<&str> = state
+                .cluster
+                .topologies
+                .iter()
+                .flat_map(|(_, keys)| keys)
+                .map(Name::as_str)
+                .collect();
+            let why = format!(
+                "there is no topology level {name}; there are {}",
+                [keys, vec!["node", "nvlink"]].concat().join(", ")
+            );
+            return Err(Rejected::BadJob { what: format!("job {job}"), why });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
+    let bad = |why: String| Err(Rejected::BadNode { node: spec.name.clone(), why });
+    if spec.name.is_empty() {
+        return bad("it has no name".to_owned());
+    }
+    if spec.gpus.len() > 64 {
+        return bad(format!("{} GPUs on one node; 64 is the most", spec.gpus.len()));
+    }
+    if spec.cpu.is_some_and(|cpu| cpu.0 < 0) || spec.memory.is_some_and(|memory| memory.0 < 0) {
+        return bad("its CPU or memory is negative".to_owned());
+    }
+    if spec.price.is_some_and(|price| price.0 < 0) {
+        return bad("its price is negative".to_owned());
+    }
+    let mut linked: BTreeSet<u32> = BTreeSet::new();
+    for gpu in spec.nvlink.iter().flatten() {
+        if *gpu as usize >= spec.gpus.len() {
+            return bad(format!("nvlink names GPU {gpu}; it has {}", spec.gpus.len()));
+        }
+        if !linked.insert(*gpu) {
+            return bad(format!("nvlink names GPU {gpu} twice"));
+        }
+    }
+    for (at, gpu) in spec.gpus.iter().enumerate() {
+        if gpu.memory.0 <= 0 {
+            return bad(format!(
+                "GPU {at} needs a memory size; {} is not a known model",
+                gpu.model
+            ));
+        }
+        let mut layout = MigLayout::default();
+        for slot in gpu.mig.iter().flatten() {
+            let Some(profile) = MigProfile::find(&gpu.model, &slot.profile) else {
+                let has = MigProfile::names(&gpu.model).map_or("none".to_owned(), |n| n.join(", "));
+                return bad(format!(
+                    "GPU {at} has no MIG profile {}; {} has {has}",
+                    slot.profile, gpu.model
+                ));
+            };
+            if !layout.fits(profile, slot.start) {
+                return bad(format!(
+                    "MIG instance {} does not fit GPU {at} at start {}",
+                    slot.profile, slot.start
+                ));
+            }
+            layout.take(profile, slot.start);
+        }
+    }
+    if let Some(ix) = state.cluster.find(&spec.name) {
+        let known = state.cluster.node(ix);
+        let same = NodeSpec { state: known.spec.state, price: known.spec.price, ..spec.clone() };
+        if !known.tasks.is_empty() && same != known.spec {
+            return Err(Rejected::NodeInUse { node: spec.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn queue(state: &State, spec: &QueueSpec) -> Result<(), Rejected> {
+    amounts(spec)?;
+    let Some(parent) = &spec.parent else {
+        return Ok(());
+    };
+    let unknown = || Rejected::UnknownQueue { queue: parent.clone() };
+    let parent_ix = state.queues.find(parent).ok_or_else(unknown)?;
+    let own = state.queues.find(&spec.name);
+    if *parent == spec.name
+        || own.is_some_and(|own| state.queues.path(parent_ix).any(|up| up == own))
+    {
+        return Err(Rejected::QueueCycle { queue: spec.name.clone(), parent: parent.clone() });
+    }
+    let above = state.queues.get(parent_ix);
+    if own.is_none_or(|own| state.queues.get(own).parent != Some(parent_ix))
+        && (!above.line.oldest.is_empty() || !above.running.is_empty())
+    {
+        return Err(Rejected::QueueInUse { queue: parent.clone() });
+    }
+    percentages(spec, &above.spec.quota, parent)
+}
+
+pub(crate) fn percentages(spec: &QueueSpec, above: &Quota, parent: &Name) -> Result<(), Rejected> {
+    let share =
+        |amount: Option<&Amount<berth_model::Milli>>| matches!(amount, Some(Amount::Share(_)));
+    let quota = &spec.quota;
+    let without =
+        (share(quota.gpu.total.as_ref()) && above.gpu.total.is_none())
+            || quota.gpu.models.iter().any(|(model, amount)| {
+                share(Some(amount)) && !above.gpu.models.contains_key(model)
+            })
+            || (matches!(quota.cpu, Some(Amount::Share(_))) && above.cpu.is_none())
+            || (matches!(quota.memory, Some(Amount::Share(_))) && above.memory.is_none());
+    if without {
+        return Err(Rejected::PercentOfNothing {
+            queue: spec.name.clone(),
+            parent: parent.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn amounts(spec: &QueueSpec) -> Result<(), Rejected> {
+    fn negative<T: Copy>(amount: &Amount<T>, value: impl Fn(T) -> i64) -> bool {
+        match amount {
+            Amount::Of(amount) => value(*amount) < 0,
+            Amount::Share(milli) => milli.0 < 0,
+            Amount::Unlimited => false,
+        }
+    }
+    let bad = |quota: &Quota| {
+        quota.gpu.total.iter().chain(quota.gpu.models.values()).any(|a| negative(a, |m| m.0))
+            || quota.cpu.iter().any(|a| negative(a, |c| c.0))
+            || quota.memory.iter().any(|a| negative(a, |m| m.0))
+    };
+    let fields = [
+        ("quota", &spec.quota),
+        ("limit", &spec.limit),
+        ("borrow", &spec.borrow),
+        ("lend", &spec.lend),
+        ("user_limit", &spec.user_limit),
+    ];
+    let field = fields.into_iter().find(|(_, quota)| bad(quota)).map(|(field, _)| field);
+    let field = field.or((spec.weight.0 < 0).then_some("weight")).or(spec
+        .budget
+        .as_ref()
+        .is_some_and(|b| b.limit.0 < 0)
+        .then_some("budget"));
+    match field {
+        Some(field) => Err(Rejected::NegativeAmount { queue: spec.name.clone(), field }),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn policy(policy: &Policy) -> Result<(), Rejected> {
+    let spans = [
+        ("grace", policy.grace),
+        ("stale", policy.stale),
+        ("aging_max", policy.aging_max),
+        ("min_runtime", policy.min_runtime),
+        ("preempt_after", policy.preempt_after),
+        ("restart_cost", policy.restart_cost),
+        ("quantum", policy.quantum),
+        ("idle_after", policy.idle_after),
+    ];
+    if let Some((name, _)) = spans.into_iter().find(|(_, span)| *span < Span::ZERO) {
+        return Err(Rejected::BadPolicy { why: format!("{name} is negative") });
+    }
+    if policy.default_time_limit <= Span::ZERO || policy.half_life <= Span::ZERO {
+        return Err(Rejected::BadPolicy {
+            why: "default_time_limit and half_life must be longer than nothing".to_owned(),
+        });
+    }
+    Ok(())
+}
