@@ -58,8 +58,9 @@ const ACTIONS: [&str; 17] = [
 ];
 
 /// Keys of a job that has run already.
-const RUN_KEYS: [&str; 11] = [
+const RUN_KEYS: [&str; 12] = [
     "element",
+    "elements",
     "started",
     "first_start",
     "last_checkpoint",

@@ -5,9 +5,10 @@ use super::fields::{Fields, choice, int, list, text};
 use super::nodes::{no_gpu, profile_of, read_slot, write_slot};
 use super::out::{Out, Record};
 use super::tree::{Node, Value};
+use berth_ledger::cost;
 use berth_model::{
-    GpuAsk, GpuSpec, GroupSpec, Health, Micros, MigLayout, MigProfile, MigSlot, Milli, Name,
-    NodeSpec, Share, Slice, catalog,
+    Cpu, GpuAsk, GpuSpec, GroupSpec, Health, Micros, MigLayout, MigProfile, MigSlot, Milli, Name,
+    NodeSpec, Share, Slice,
 };
 use std::collections::BTreeMap;
 
@@ -268,35 +269,18 @@ fn hold_instance(
     }
 }
 
-/// What an hour of these slices costs where the world does not say: their part of the node's
-/// price, or of the price of their GPU models.
+/// What an hour of these slices costs where the world does not say.
 pub(crate) fn price_of(
     spec: &NodeSpec,
     slices: &[Slice],
+    cpu: Cpu,
     prices: &BTreeMap<Name, Micros>,
 ) -> Micros {
-    slices
-        .iter()
-        .map(|slice| {
-            let gpu = &spec.gpus[slice.gpu as usize];
-            let whole = match spec.price {
-                Some(price) => Micros(price.0 / spec.gpus.len().max(1) as i64),
-                None => prices
-                    .get(&gpu.model)
-                    .copied()
-                    .or_else(|| catalog(&gpu.model).map(|info| info.price))
-                    .unwrap_or_default(),
-            };
-            let milli = match &slice.share {
-                Share::Whole => 1_000,
-                Share::Fraction(milli) | Share::Mps(milli) | Share::TimeSlice(milli) => milli.0,
-                Share::Mig(slot) => {
-                    MigProfile::find(&gpu.model, &slot.profile).map_or(0, MigProfile::milli)
-                }
-            };
-            Micros(whole.0 * milli / 1_000)
-        })
-        .sum()
+    if spec.gpus.is_empty() {
+        return cost::cpu_price(cost::node_price(spec, prices), spec.cpu, cpu);
+    }
+    let models: Vec<Name> = spec.gpus.iter().map(|gpu| gpu.model.clone()).collect();
+    cost::lease_price(&cost::gpu_prices(spec, prices), slices, &models)
 }
 
 /// A slice, as short as it can be told apart from what the group asks for.

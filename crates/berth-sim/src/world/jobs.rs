@@ -42,6 +42,7 @@ pub(crate) const JOB: &[&str] = &[
     "groups",
     // What happened to it since.
     "element",
+    "elements",
     "started",
     "first_start",
     "last_checkpoint",
@@ -81,12 +82,30 @@ pub(crate) fn title(node: &Node) -> String {
     titled(node, "job")
 }
 
-/// Id and name alone, which others may refer to.
-pub(crate) fn read_head(node: &Node, default: u64) -> Result<(JobId, Name)> {
+/// Id and name of an entry, which others may refer to.
+pub(crate) struct Head {
+    pub name: Name,
+    /// What the name stands for: the job, or the whole array.
+    pub id: JobId,
+    /// The jobs of the entry: several where it is of an array and names no single element.
+    pub ids: Vec<JobId>,
+}
+
+pub(crate) fn read_head(node: &Node, default: u64) -> Result<Head> {
     let fields = Fields::of(node, &title(node), JOB)?;
+    let name = fields.demand("name", name)?;
     let id = fields.read("id", read_id)?.unwrap_or(JobId::new(default));
-    let element = fields.read("element", int)?.or(id.element);
-    Ok((JobId { number: id.number, element }, fields.demand("name", name)?))
+    if fields.raw("element").is_some() || id.element.is_some() {
+        // `element: null` is the array as a whole, which only a snapshot by hand can hold.
+        let element = fields.read_or_null("element", id.element, int)?;
+        let id = JobId { number: id.number, element };
+        return Ok(Head { name, id, ids: vec![id] });
+    }
+    let array = fields.read("array", read_array)?;
+    let elements = fields.read("elements", read_array)?.or(array).map(|array| array.elements);
+    let ids =
+        elements.map_or_else(|| vec![id], |all| all.into_iter().map(|n| id.element(n)).collect());
+    Ok(Head { name, id, ids })
 }
 
 pub(crate) fn read_script(fields: &Fields<'_>) -> Result<JobScript> {
@@ -189,7 +208,7 @@ fn read_array(node: &Node) -> Result<ArraySpec> {
     Ok(ArraySpec { elements: numbers, at_most })
 }
 
-fn write_array(ArraySpec { elements, at_most }: &ArraySpec) -> Out {
+pub(crate) fn write_array(ArraySpec { elements, at_most }: &ArraySpec) -> Out {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for element in elements {
         match ranges.last_mut() {

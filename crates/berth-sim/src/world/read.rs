@@ -1,6 +1,6 @@
 //! Text as a snapshot and a scenario.
 
-use super::error::{Error, Result};
+use super::error::{Error, Result, did_you_mean};
 use super::fields::{
     Fields, absolute, choice, int, map, moments, name, named, names, unit, unit_from_zero,
 };
@@ -63,10 +63,12 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
 
     let mut machines = read_nodes(&top, now, &mut lines)?;
     let heads = read_heads(&top)?;
-    let mut jobs_read = Vec::new();
-    for (index, (node, id)) in top.list("jobs")?.iter().zip(&heads.ids).enumerate() {
-        jobs_read.push(runs::read(node, *id, &context)?);
-        lines.note(format!("jobs[{index}]"), node.at);
+    let mut jobs_read: Vec<ReadJob<'_>> = Vec::new();
+    for (node, ids) in top.list("jobs")?.iter().zip(&heads.ids) {
+        jobs_read.extend(runs::read_entry(node, ids, &context)?);
+    }
+    for (index, job) in jobs_read.iter().enumerate() {
+        lines.note(format!("jobs[{index}]"), job.node.at);
     }
     let specs: Vec<_> = machines.iter().map(|machine| machine.snapshot.spec.clone()).collect();
     let mut floor = Floor::new(specs.iter());
@@ -76,7 +78,7 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
 
     let (pools, claims) = read_pools(&top, &heads.names, now, &mut lines)?;
     let queues = read_queues(&top, &mut lines)?;
-    check_queues_of_jobs(&top, &jobs_read, &queues)?;
+    check_queues_of_jobs(&jobs_read, &queues)?;
     // Promises are about GPUs that others may hold now.
     let empty = Floor::new(specs.iter());
     let (reservations, promises) =
@@ -167,7 +169,8 @@ fn read_nodes(top: &Fields<'_>, now: Time, lines: &mut Lines) -> Result<Vec<Read
 
 /// Ids and names of all jobs, also of those that events submit, before anyone refers to them.
 struct Heads {
-    ids: Vec<JobId>,
+    /// By entry of the file.
+    ids: Vec<Vec<JobId>>,
     submitted: Vec<JobId>,
     names: JobNames,
 }
@@ -175,32 +178,37 @@ struct Heads {
 fn read_heads(top: &Fields<'_>) -> Result<Heads> {
     let mut seen: BTreeMap<JobId, usize> = BTreeMap::new();
     let mut names = JobNames::default();
-    let mut add = |node: &Node, default: u64| -> Result<JobId> {
-        let (id, name) = jobs::read_head(node, default)?;
-        if let Some(line) = seen.insert(id, node.at.line) {
-            let message = format!(
-                "job {name} has the id {id}, which the job at line {line} has; ids left out are \
-                 positions in the file"
-            );
-            return Err(Error::new(node.at, message));
+    let mut add = |node: &Node, default: u64| -> Result<jobs::Head> {
+        let head = jobs::read_head(node, default)?;
+        for id in &head.ids {
+            if let Some(line) = seen.insert(*id, node.at.line) {
+                let message = format!(
+                    "job {} has the id {id}, which the job at line {line} has; ids left out are \
+                     positions in the file",
+                    head.name
+                );
+                return Err(Error::new(node.at, message));
+            }
         }
-        names.add(&name, id);
-        Ok(id)
+        names.add(&head.name, head.id);
+        Ok(head)
     };
     let mut ids = Vec::new();
+    let mut next = 1;
     for (default, node) in (1..).zip(top.list("jobs")?) {
-        ids.push(add(node, default)?);
+        let head = add(node, default)?;
+        next = next.max(head.id.number + 1);
+        ids.push(head.ids);
     }
-    let mut next = ids.iter().map(|id| id.number + 1).max().unwrap_or(1);
     for node in top.list("outcomes")? {
         next = next.max(read_outcome(node)?.0.number + 1);
     }
     let mut submitted = Vec::new();
     for node in top.list("events")? {
         if let Some(job) = events::submitted(node)? {
-            let id = add(job, next)?;
-            next = next.max(id.number + 1);
-            submitted.push(id);
+            let head = add(job, next)?;
+            next = next.max(head.id.number + 1);
+            submitted.push(head.id);
         }
     }
     Ok(Heads { ids, submitted, names })
@@ -282,22 +290,18 @@ fn read_queues(top: &Fields<'_>, lines: &mut Lines) -> Result<Vec<QueueSnapshot>
     Ok(all.into_iter().map(|(_, queue)| queue).collect())
 }
 
-fn check_queues_of_jobs(
-    top: &Fields<'_>,
-    jobs: &[ReadJob<'_>],
-    queues: &[QueueSnapshot],
-) -> Result<()> {
+fn check_queues_of_jobs(jobs: &[ReadJob<'_>], queues: &[QueueSnapshot]) -> Result<()> {
     let known: BTreeSet<&str> = queues.iter().map(|queue| queue.spec.name.as_str()).collect();
-    for (node, job) in top.list("jobs")?.iter().zip(jobs) {
+    for job in jobs {
         let spec = &job.snapshot.spec;
         if !known.contains(spec.queue.as_str()) {
-            let at = map(node)?.iter().find(|entry| entry.key == "queue");
-            let hint = super::error::did_you_mean(&spec.queue, known.iter().copied());
+            let at = map(job.node)?.iter().find(|entry| entry.key == "queue");
+            let hint = did_you_mean(&spec.queue, known.iter().copied());
             let message = format!(
                 "job {} waits in the queue `{}`, which is not there{hint}",
                 spec.name, spec.queue
             );
-            return Err(Error::new(at.map_or(node.at, |entry| entry.value.at), message));
+            return Err(Error::new(at.map_or(job.node.at, |entry| entry.value.at), message));
         }
     }
     Ok(())

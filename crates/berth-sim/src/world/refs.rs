@@ -13,7 +13,10 @@ pub struct JobNames(BTreeMap<Name, Vec<JobId>>);
 
 impl JobNames {
     pub(crate) fn add(&mut self, name: &Name, id: JobId) {
-        self.0.entry(name.clone()).or_default().push(id);
+        let ids = self.0.entry(name.clone()).or_default();
+        if ids.last() != Some(&id) {
+            ids.push(id);
+        }
     }
 
     /// The one job of that name, or the array where several elements have it.
@@ -57,7 +60,8 @@ impl JobNames {
     pub(crate) fn write(&self, id: JobId) -> Out {
         let named = self.0.iter().find(|(_, ids)| ids.contains(&id)).map(|(name, _)| name);
         match named {
-            Some(name) if self.by_name(name) == Some(id) => Out::text(name),
+            // The name of an array's only element stands for the whole array.
+            Some(name) if id.element.is_none() && self.by_name(name) == Some(id) => Out::text(name),
             _ => write_id(id),
         }
     }

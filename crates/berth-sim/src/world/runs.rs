@@ -39,6 +39,7 @@ enum State {
 
 /// A job whose tasks have not been given GPUs yet.
 pub(crate) struct ReadJob<'a> {
+    pub node: &'a Node,
     pub snapshot: JobSnapshot,
     pub script: JobScript,
     pub held: Vec<Held<'a>>,
@@ -53,7 +54,31 @@ pub(crate) struct Held<'a> {
     group: GroupSpec,
 }
 
-pub(crate) fn read<'a>(node: &'a Node, id: JobId, context: &Context) -> Result<ReadJob<'a>> {
+/// The jobs of one entry.
+pub(crate) fn read_entry<'a>(
+    node: &'a Node,
+    ids: &[JobId],
+    context: &Context,
+) -> Result<Vec<ReadJob<'a>>> {
+    let Some(first) = ids.first() else { return Ok(Vec::new()) };
+    let job = read(node, *first, context)?;
+    if ids.len() == 1 {
+        return Ok(vec![job]);
+    }
+    if let Some(held) = job.held.first() {
+        let message = "tasks belong to one element of an array: say which by `element`";
+        return Err(Error::new(held.node.at, message).within(&held.job));
+    }
+    let element = |id: &JobId| ReadJob {
+        node,
+        snapshot: JobSnapshot { element: id.element, ..job.snapshot.clone() },
+        script: job.script.clone(),
+        held: Vec::new(),
+    };
+    Ok(ids.iter().map(element).collect())
+}
+
+fn read<'a>(node: &'a Node, id: JobId, context: &Context) -> Result<ReadJob<'a>> {
     let fields = Fields::of(node, &jobs::title(node), JOB)?;
     let spec = jobs::read_spec(&fields, id, context)?;
     let time = |key| fields.read(key, |node| moment(node, context.now));
@@ -101,7 +126,7 @@ pub(crate) fn read<'a>(node: &'a Node, id: JobId, context: &Context) -> Result<R
         .into_iter()
         .filter(|held| !matches!(held.state, State::Failed | State::Done))
         .collect();
-    Ok(ReadJob { snapshot, script: jobs::read_script(&fields)?, held })
+    Ok(ReadJob { node, snapshot, script: jobs::read_script(&fields)?, held })
 }
 
 fn read_attempts(node: &Node) -> Result<BTreeMap<u32, u32>> {
@@ -288,7 +313,9 @@ fn lease(
         task: held.task,
         attempt: fields.read("attempt", int)?.unwrap_or(0),
         node: spec.name.clone(),
-        price: fields.read("price", unit)?.unwrap_or_else(|| price_of(spec, &slices, prices)),
+        price: fields
+            .read("price", unit)?
+            .unwrap_or_else(|| price_of(spec, &slices, held.group.cpu, prices)),
         slices,
         since: time("since")?.unwrap_or(job.started.unwrap_or(context.now)),
         billed: time("billed")?.unwrap_or(context.now),

@@ -7,8 +7,8 @@ use super::out::{Out, Record};
 use super::refs::JobNames;
 use super::runs::{grace, leaf_of};
 use berth_model::{
-    GpuAsk, GroupSpec, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSpec, Place, Promise,
-    StopSnapshot,
+    ArraySpec, GpuAsk, GroupSpec, JobId, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSpec, Place,
+    Promise, StopSnapshot,
 };
 use std::collections::BTreeMap;
 
@@ -21,7 +21,29 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    pub fn job(&self, job: &JobSnapshot, script: Option<&JobScript>) -> Out {
+    /// All jobs. Elements of an array that are alike share an entry.
+    pub fn jobs(&self, jobs: &[JobSnapshot], scripts: &BTreeMap<JobId, JobScript>) -> Vec<Out> {
+        let mut out = Vec::new();
+        let mut rest = jobs;
+        while let Some(first) = rest.first() {
+            let alike = |next: &&JobSnapshot| {
+                next.element.is_some()
+                    && next.leases.is_empty()
+                    && JobSnapshot { element: first.element, ..(*next).clone() } == *first
+            };
+            let run = match first.element {
+                Some(_) if first.leases.is_empty() => rest.iter().take_while(alike).count(),
+                _ => 1,
+            };
+            let elements: Vec<u32> = rest[..run].iter().filter_map(|job| job.element).collect();
+            let script = scripts.get(&first.id()).or_else(|| scripts.get(&first.id().array()));
+            out.push(self.job(first, &elements, script));
+            rest = &rest[run..];
+        }
+        out
+    }
+
+    fn job(&self, job: &JobSnapshot, elements: &[u32], script: Option<&JobScript>) -> Out {
         let now = self.context.now;
         let nested = self.nests(job);
         let mut base = 0u32;
@@ -34,14 +56,14 @@ impl Writer<'_> {
                 .map(|lease| {
                     let implied = lease.task == next;
                     next = lease.task + 1;
-                    self.lease(lease, job, &group.gpus, !implied)
+                    self.lease(lease, job, group, !implied)
                 })
                 .collect()
         };
         let mut out = jobs::write_spec(&job.spec, self.context, &mut tasks);
         let JobSnapshot {
             spec,
-            element,
+            element: _,
             leases,
             done,
             attempts,
@@ -59,7 +81,16 @@ impl Writer<'_> {
             cancelled,
             set_aside,
         } = job;
-        out.maybe("element", *element, Out::raw);
+        match (elements, &spec.array) {
+            ([], None) => {}
+            ([], Some(_)) => out.put("element", Out::null()),
+            (all, Some(array)) if all == array.elements && leases.is_empty() => {}
+            ([one], _) => out.put("element", Out::raw(one)),
+            (some, _) => {
+                let some = ArraySpec { elements: some.to_vec(), at_most: None };
+                out.put("elements", jobs::write_array(&some));
+            }
+        }
         let running = (!leases.is_empty()).then_some(now);
         out.differing("started", *started, running, Out::time);
         out.differing("first_start", *first_start, started.or(running), Out::time);
@@ -83,7 +114,7 @@ impl Writer<'_> {
         if !nested {
             let leaves: Vec<&GroupSpec> = spec.groups.iter().flat_map(GroupSpec::leaves).collect();
             out.list("leases", leases, |lease| {
-                self.lease(lease, job, &leaf_of(&leaves, lease.task).gpus, true)
+                self.lease(lease, job, leaf_of(&leaves, lease.task), true)
             });
         }
         if let Some(script) = script {
@@ -112,14 +143,20 @@ impl Writer<'_> {
             && below.iter().zip(&job.leases).all(|(a, b)| std::ptr::eq(*a, b))
     }
 
-    fn lease(&self, lease: &LeaseSnapshot, job: &JobSnapshot, ask: &GpuAsk, numbered: bool) -> Out {
+    fn lease(
+        &self,
+        lease: &LeaseSnapshot,
+        job: &JobSnapshot,
+        group: &GroupSpec,
+        numbered: bool,
+    ) -> Out {
         let LeaseSnapshot { task, attempt, node, slices, price, since, billed, bound, stopping } =
             lease;
         let now = self.context.now;
         let mut out = Record::default();
         out.put_if(numbered, "task", || Out::raw(task));
         out.put("node", Out::text(node));
-        out.put("gpus", Out::list(slices, |slice| write_slice(slice, ask)));
+        out.put("gpus", Out::list(slices, |slice| write_slice(slice, &group.gpus)));
         match (stopping, bound) {
             (Some(_), true) => out.put("state", Out::raw("stopping")),
             (Some(_), false) => {
@@ -140,7 +177,7 @@ impl Writer<'_> {
             .nodes
             .get(node.as_str())
             .filter(|spec| slices.iter().all(|slice| (slice.gpu as usize) < spec.gpus.len()))
-            .map(|spec| price_of(spec, slices, self.prices));
+            .map(|spec| price_of(spec, slices, group.cpu, self.prices));
         out.put_if(Some(*price) != implied, "price", || Out::raw(price));
         out.put_if(*since != job.started.unwrap_or(now), "since", || Out::time(*since));
         out.put_if(*billed != now, "billed", || Out::time(*billed));

@@ -215,6 +215,36 @@ fn names_that_look_like_something_else_stay_names() {
 }
 
 #[test]
+fn an_array_is_its_elements_and_those_that_are_alike_share_an_entry() {
+    let text = "
+nodes: [{name: a, gpus: 1, model: L4-24GB}]
+jobs:
+  - {name: sweep, id: 5, array: 0-9%2, elements: '0,2-9', groups: [{gpus: 1}]}
+  - {name: sweep, id: 5, array: 0-9%2, element: 1, groups: [{gpus: 1, tasks: [{node: a}]}]}
+  - {name: whole, array: '1-3', groups: [{gpus: 1}]}
+events: [{at: 1m, cancel: sweep}, {at: 2m, cancel: sweep_3}, {at: 2m, cancel: whole_2}]";
+    let loaded = load(text);
+    let jobs = &loaded.snapshot.jobs;
+    assert_eq!(jobs.len(), 13);
+    assert_eq!(jobs[9].id(), JobId::new(5).element(1));
+    assert_eq!(jobs[12].id(), JobId::new(3).element(3));
+    let cancelled: Vec<String> = loaded
+        .events
+        .iter()
+        .map(|event| match &event.action {
+            Action::Event(event) => match &**event {
+                Event::JobCancelled { job } => job.to_string(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(cancelled, ["5", "5_3", "3_2"]);
+    assert!(write(&loaded.snapshot).contains("array: 1-3, groups: [{gpus: 1}]}"));
+    check_round_trip(&loaded.snapshot);
+}
+
+#[test]
 fn a_path_leads_to_the_line_of_the_nearest_part() {
     let lines =
         load("jobs:\n  - {name: a, groups: [{gpus: 1}]}\n  - {name: b, groups: [{}]}").lines;

@@ -78,7 +78,7 @@ fn document(snapshot: &Snapshot, scripts: &BTreeMap<JobId, JobScript>) -> Record
     // Left out altogether they would be one default queue.
     out.put("queues", Out::list(tree, queues::write));
     out.list("history", history, queues::write_history);
-    out.list("jobs", jobs, |job| writer.job(job, scripts.get(&job.id())));
+    out.put_if(!jobs.is_empty(), "jobs", || Out::List(writer.jobs(jobs, scripts)));
     out.list("outcomes", outcomes, |(id, name, outcome)| {
         let mut out = Record::default();
         out.put("id", Out::raw(id));
