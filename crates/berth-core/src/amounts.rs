@@ -56,18 +56,6 @@ pub(crate) struct Charge {
     pub memory: i64,
 }
 
-impl Charge {
-    pub fn get(&self, resource: Resource) -> i64 {
-        match resource {
-            Resource::Gpu => self.gpu,
-            Resource::Cpu => self.cpu,
-            Resource::Memory => self.memory,
-            Resource::Model(model) if self.model == Some(model) => self.gpu,
-            Resource::Model(_) => 0,
-        }
-    }
-}
-
 /// What a quota can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resource {

@@ -11,7 +11,6 @@ enum Undo {
     Opened(TaskIx, Vec<(u32, Gpu)>),
     Closed(TaskIx, Box<Lease>, Vec<(u32, Gpu)>),
     Marked(TaskIx, Option<Stop>),
-    LinedUp(JobIx),
     SteppedOut(JobIx),
     Promised(JobIx),
     Unpromised(JobIx, Promised),
@@ -78,11 +77,6 @@ impl<'a> Draft<'a> {
         self.log.push(Undo::Marked(task, before));
     }
 
-    pub fn line_up(&mut self, job: JobIx) {
-        self.state.line_up(job);
-        self.log.push(Undo::LinedUp(job));
-    }
-
     pub fn step_out(&mut self, job: JobIx) {
         self.state.step_out(job);
         self.log.push(Undo::SteppedOut(job));
@@ -129,7 +123,6 @@ impl<'a> Draft<'a> {
                 Undo::Marked(task, before) => {
                     self.state.mark_stopping(task, before);
                 }
-                Undo::LinedUp(job) => self.state.step_out(job),
                 Undo::SteppedOut(job) => self.state.line_up(job),
                 Undo::Promised(job) => {
                     self.state.unpromise(job);

@@ -43,8 +43,6 @@ pub(crate) enum Parked {
     Singleton(JobId),
     Array,
     SetAside,
-    /// Its budget is spent and the action says so.
-    Budget,
 }
 
 /// Where a job stands.
@@ -209,9 +207,5 @@ impl Jobs {
     /// All jobs, by id.
     pub fn iter(&self) -> impl Iterator<Item = (JobIx, &Job)> {
         self.by_id.values().map(|ix| (*ix, self.get(*ix)))
-    }
-
-    pub fn len(&self) -> usize {
-        self.by_id.len()
     }
 }

@@ -93,6 +93,12 @@ impl Shares {
         state.queues.resources.iter().any(|r| usage.get(*r) > fair.get(*r))
     }
 
+    /// Whether the fair share of the queue is as large as that.
+    pub fn holds(&self, state: &State, queue: QueueIx, amounts: &Amounts) -> bool {
+        let fair = &self.fair[queue.at()];
+        state.queues.resources.iter().all(|r| asked(amounts, *r) <= fair.get(*r))
+    }
+
     /// Whether the queue would stay within its fair share of everything with that much more.
     pub fn within(&self, state: &State, queue: QueueIx, more: &Amounts) -> bool {
         let usage = &state.queues.get(queue).usage;

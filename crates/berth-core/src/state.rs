@@ -37,11 +37,6 @@ impl Models {
         known.or_else(|| catalog(model).map(|info| info.watts)).unwrap_or(400).max(1)
     }
 
-    pub fn price(&self, model: &str) -> Micros {
-        let known = self.prices.get(model).copied();
-        known.or_else(|| catalog(model).map(|info| info.price)).unwrap_or(Micros::ZERO)
-    }
-
     /// Work per watt in thousandths of an H100's.
     pub fn efficiency(&self, model: &str) -> i64 {
         self.speed(model) * 700 / self.watts(model)
@@ -470,10 +465,6 @@ impl State {
 
     pub(crate) fn model_name(&self, model: ModelIx) -> &Name {
         &self.cluster.models[model.at()]
-    }
-
-    pub(crate) fn queue_name(&self, queue: QueueIx) -> Name {
-        self.queues.get(queue).spec.name.clone()
     }
 
     /// Whether every group has at least its minimum of live tasks (ended ones count).

@@ -11,7 +11,7 @@ use crate::jobs::Lease;
 use crate::nodes::{Node, Who, share_milli, share_on};
 use crate::shape::{Leaf, Shape, Together, Tree};
 use crate::state::State;
-use berth_model::{GpuAsk, JobId, JobTarget, MigProfile, Name, Slice, Strategy};
+use berth_model::{GpuAsk, JobId, JobTarget, Name, Slice, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -913,9 +913,4 @@ fn targets(state: &State, target: &JobTarget) -> Vec<JobId> {
             .map(|ids| ids.iter().copied().collect())
             .unwrap_or_default(),
     }
-}
-
-/// Whether a profile exists on any model of the classes, for reasons.
-pub(crate) fn has_profile(state: &State, profile: &str) -> bool {
-    state.cluster.models.iter().any(|model| MigProfile::find(model, profile).is_some())
 }

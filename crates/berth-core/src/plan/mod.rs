@@ -27,8 +27,6 @@ use fit::Spot;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use bounds::bound;
-pub(crate) use displace::{displaces_from, protected};
-pub(crate) use pools::{boot_for, nodes_needed};
 
 /// Decisions that belong together: all of them are carried out, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,7 +254,15 @@ impl Planner<'_> {
             places: spots.iter().map(|spot| spot.node).zip(places.iter().cloned()).collect(),
             firm,
         };
-        self.draft.unpromise(job);
+        if self.draft.unpromise(job) {
+            // A promise made earlier in this plan is superseded.
+            self.transactions.retain(|transaction| {
+                !matches!(
+                    transaction.decisions.as_slice(),
+                    [Decision::Reserve { job: of, .. }] if *of == id
+                )
+            });
+        }
         self.draft.promise(job, promised);
         self.wake(at);
         Decision::Reserve { job: id, at, places, firm }

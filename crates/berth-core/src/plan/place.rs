@@ -230,7 +230,11 @@ impl Planner<'_> {
         let state = self.state();
         let amounts = &state.shape_of(job).amounts;
         let queue = state.jobs.get(job).queue;
-        let within = state.queues.path(queue).all(|ix| self.shares.within(state, ix, amounts));
+        // Its share must hold it once what its queue runs now is over, and not be overdrawn.
+        let within = state
+            .queues
+            .path(queue)
+            .all(|ix| !self.shares.over(state, ix) && self.shares.holds(state, ix, amounts));
         within && self.make_promise(job, turn)
     }
 
