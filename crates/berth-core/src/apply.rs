@@ -96,7 +96,8 @@ impl State {
             Event::QueueSet { queue } => self.queue_set(queue, applied),
             Event::QueueRemoved { queue } => self.queue_removed(queue),
             Event::PolicySet { policy } => {
-                self.policy = (**policy).clone();
+                let version = policy.version.max(self.policy.version + 1);
+                self.policy = berth_model::Policy { version, ..(**policy).clone() };
                 self.cluster.version += 1;
             }
             Event::ClassesSet { classes } => self.classes = classes.clone(),
@@ -445,7 +446,14 @@ impl State {
         let job_mut = self.jobs.get_mut(ix);
         job_mut.set_aside = None;
         match change {
-            JobChange::Priority(priority) => job_mut.priority = *priority,
+            JobChange::Priority(priority) => {
+                let before = std::mem::replace(&mut job_mut.priority, *priority);
+                if job_mut.open > 0 {
+                    let running = &mut self.queues.get_mut(job_mut.queue).running_priorities;
+                    crate::state::less(running, before);
+                    *running.entry(*priority).or_default() += 1;
+                }
+            }
             JobChange::Hold(hold) => job_mut.hold = *hold,
             JobChange::Deadline(deadline) => job_mut.deadline = *deadline,
             JobChange::TimeLimit(limit) => {

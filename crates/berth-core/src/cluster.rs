@@ -257,6 +257,7 @@ impl Cluster {
             class,
             gpus,
             tasks: Vec::new(),
+            held: Vec::new(),
             kept: Vec::new(),
             blocks: Vec::new(),
             domains,

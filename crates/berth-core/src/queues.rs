@@ -38,6 +38,8 @@ pub(crate) struct Queue {
     pub line: Line,
     /// Jobs of this leaf that hold leases.
     pub running: BTreeMap<JobId, JobIx>,
+    /// How many of them have which priority.
+    pub running_priorities: BTreeMap<i32, u32>,
     /// GPU-milliseconds in thousandths of a GPU: credit, and decayed use.
     pub credits: i64,
     pub past_use: i64,
@@ -120,6 +122,7 @@ impl Queues {
             users: BTreeMap::new(),
             line: Line::default(),
             running: BTreeMap::new(),
+            running_priorities: BTreeMap::new(),
             credits: 0,
             past_use: 0,
             quota: Bounds::default(),

@@ -3,7 +3,7 @@
 
 use crate::amounts::Charge;
 use crate::cluster::Cluster;
-use crate::ix::{JobIx, ModelIx, NodeIx, QueueIx, ShapeIx, TaskIx};
+use crate::ix::{JobIx, ModelIx, NodeIx, ShapeIx, TaskIx};
 use crate::jobs::{Job, Jobs, Lease, Promised, Standing, Stop};
 use crate::nodes::{Kept, share_milli};
 use crate::queues::{InLine, Queues};
@@ -274,7 +274,7 @@ impl State {
         let slot = &mut job.tasks[task.task as usize];
         assert!(slot.lease.is_none(), "a task was started twice");
         let stopping = lease.stopping.is_some();
-        let charge = lease.charge;
+        let (charge, node) = (lease.charge, lease.node);
         self.cluster.take(lease.node, task, &lease.slices, charge.cpu, charge.memory);
         slot.lease = Some(Box::new(lease));
         job.open += 1;
@@ -283,10 +283,15 @@ impl State {
             self.stopping.insert(task);
         } else {
             self.queues.charge(queue, &user, &charge, 1);
+            if job.preemptible() {
+                self.cluster.nodes[node.at()].hold(queue, charge.gpu);
+            }
         }
         if job.open == 1 {
-            let id = job.id;
-            self.queues.get_mut(queue).running.insert(id, task.job);
+            let (id, priority) = (job.id, job.priority);
+            let queue = self.queues.get_mut(queue);
+            queue.running.insert(id, task.job);
+            *queue.running_priorities.entry(priority).or_default() += 1;
         }
     }
 
@@ -303,10 +308,15 @@ impl State {
             self.stopping.remove(&task);
         } else {
             self.queues.charge(queue, &user, &charge, -1);
+            if job.preemptible() {
+                self.cluster.nodes[lease.node.at()].hold(queue, -charge.gpu);
+            }
         }
         if job.open == 0 {
-            let id = job.id;
-            self.queues.get_mut(queue).running.remove(&id);
+            let (id, priority) = (job.id, job.priority);
+            let queue = self.queues.get_mut(queue);
+            queue.running.remove(&id);
+            less(&mut queue.running_priorities, priority);
         }
         lease
     }
@@ -316,7 +326,7 @@ impl State {
         let job = self.jobs.get_mut(task.job);
         let (queue, user) = (job.queue, job.spec.user.clone());
         let lease = job.tasks[task.task as usize].lease.as_mut().expect("the lease is open");
-        let charge = lease.charge;
+        let (charge, node) = (lease.charge, lease.node);
         let is = stop.is_some();
         let before = std::mem::replace(&mut lease.stopping, stop);
         match (before.is_some(), is) {
@@ -324,11 +334,17 @@ impl State {
                 job.stopping += 1;
                 self.stopping.insert(task);
                 self.queues.charge(queue, &user, &charge, -1);
+                if job.preemptible() {
+                    self.cluster.nodes[node.at()].hold(queue, -charge.gpu);
+                }
             }
             (true, false) => {
                 job.stopping -= 1;
                 self.stopping.remove(&task);
                 self.queues.charge(queue, &user, &charge, 1);
+                if job.preemptible() {
+                    self.cluster.nodes[node.at()].hold(queue, charge.gpu);
+                }
             }
             _ => {}
         }
@@ -513,6 +529,16 @@ impl State {
         let job = self.jobs.get(ix);
         let span = job.unsaved(self.now) + job.restart_cost(&self.policy);
         i128::from(span.0) * i128::from(job.held_gpu())
+    }
+}
+
+/// Takes one away from a count, and the count with it when none is left.
+pub(crate) fn less(counts: &mut BTreeMap<i32, u32>, key: i32) {
+    if let Some(count) = counts.get_mut(&key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&key);
+        }
     }
 }
 

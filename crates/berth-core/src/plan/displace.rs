@@ -59,7 +59,15 @@ impl Planner<'_> {
         if !self.anything_runs() {
             return;
         }
-        self.claim(|planner, job| {
+        // A queue that is above its share and its quota everywhere has nothing to take back.
+        let may = |planner: &Self, leaf: QueueIx| {
+            let state = planner.state();
+            state
+                .queues
+                .path(leaf)
+                .any(|ix| !planner.shares.over(state, ix) || !share::over_quota(state, ix))
+        };
+        self.claim(may, |planner, job| {
             let queue = planner.state().jobs.get(job).queue;
             if planner.may_wait_no_longer(job) {
                 vec![Right::Share]
@@ -78,7 +86,16 @@ impl Planner<'_> {
         if !self.anything_runs() {
             return;
         }
-        self.claim(|planner, job| {
+        // Only where something of a lower class runs, or a gang has grown.
+        let may = |planner: &Self, leaf: QueueIx| {
+            let state = planner.state();
+            let queue = state.queues.get(leaf);
+            let top = queue.line.shapes.values().filter_map(|line| line.lists.keys().next());
+            let Some(top) = top.map(|(priority, _)| priority.0).max() else { return false };
+            let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
+            below || state.across(top) || !state.elastic.is_empty()
+        };
+        self.claim(may, |planner, job| {
             if !planner.may_wait_no_longer(job) {
                 return Vec::new();
             }
@@ -111,7 +128,11 @@ impl Planner<'_> {
     }
 
     /// Goes through the blocked jobs, neediest queue first, and takes for them what they may.
-    fn claim(&mut self, rights: impl Fn(&mut Self, JobIx) -> Vec<Right>) {
+    fn claim(
+        &mut self,
+        may: impl Fn(&Self, QueueIx) -> bool,
+        rights: impl Fn(&mut Self, JobIx) -> Vec<Right>,
+    ) {
         let skipped = std::mem::take(&mut self.skipped);
         let barred = std::mem::take(&mut self.barred);
         self.claiming = true;
@@ -120,6 +141,7 @@ impl Planner<'_> {
             .queues
             .leaves()
             .filter(|leaf| !self.state().queues.get(*leaf).line.oldest.is_empty())
+            .filter(|leaf| may(self, *leaf))
             .collect();
         while !leaves.is_empty() {
             let at = (0..leaves.len())
@@ -137,12 +159,18 @@ impl Planner<'_> {
             let rights = rights(self, job);
             let taken = rights.into_iter().any(|right| self.displace(job, right));
             if !taken {
-                // The next of the same shape could do no better, unless only this one may not yet.
-                let shape = self.state().jobs.get(job).shape;
-                if self.displaces_from(job) > self.now() || self.personal(job) {
+                // The next of the same shape and class could do no better, unless this one is held
+                // back for a reason of its own.
+                let known = self.state().jobs.get(job);
+                let (shape, priority) = (known.shape, known.priority);
+                let personal = !known.preemptible()
+                    || self.displaces_from(job) > self.now()
+                    || !self.state().queues.get(leaf).user_limit.is_empty()
+                    || self.state().shape_of(job).has_near();
+                if personal {
                     self.skipped.insert(job);
                 } else {
-                    self.barred.insert((leaf, shape));
+                    self.barred.insert((leaf, shape, Some(priority)));
                 }
             }
         }
@@ -151,53 +179,93 @@ impl Planner<'_> {
         self.barred = barred;
     }
 
-    /// Whether what the job may take depends on more than its queue and shape.
-    fn personal(&self, job: JobIx) -> bool {
-        let state = self.state();
-        let known = state.jobs.get(job);
-        let queue = state.queues.get(known.queue);
-        !queue.user_limit.is_empty()
-            || !known.preemptible()
-            || state.shape_of(job).has_near()
-            || queue.line.shapes.get(&known.shape).is_some_and(|line| {
-                line.lists.keys().any(|(priority, _)| priority.0 != known.priority)
-            })
-    }
-
     /// Frees GPUs for the job by this right, if that makes it start.
     pub(super) fn displace(&mut self, job: JobIx, right: Right) -> bool {
         let state = self.state();
         if !state.shape_of(job).possible {
             return false;
         }
+        let between = matches!(right, Right::Share | Right::Quota);
+        // What other queues give up does not help against the bounds of its own.
+        if between && !bound(state, job, false).is_empty() {
+            return false;
+        }
         let queues = self.sources(job, right);
         let mark = self.draft.mark();
         let who = self.claimant(job);
         let loose = self.free_loose();
-        if !loose.is_empty()
-            && let Some(spots) = self.fits_claim(job, who)
-        {
+        if loose && let Some(spots) = self.fits_claim(job, who) {
             self.draft.roll_back(mark);
             return self.seize(job, right, Vec::new(), &spots);
         }
-        if queues.is_empty() {
-            self.draft.roll_back(mark);
-            return false;
-        }
-        let found = self.greedy(job, right, &queues, who).or_else(|| {
-            self.draft.roll_back(mark);
-            self.free_loose();
-            self.by_node(job, right, &queues, who)
-        });
-        let Some((units, spots)) = found else {
-            self.draft.roll_back(mark);
-            return false;
-        };
+        let found =
+            if queues.is_empty() { None } else { self.find_victims(job, right, &queues, who) };
         self.draft.roll_back(mark);
+        let Some((units, spots)) = found else { return false };
         self.free_loose();
         let (units, spots) = self.prune(job, who, units, spots);
         self.draft.roll_back(mark);
         self.seize(job, right, units, &spots)
+    }
+
+    /// Like tasks of several GPUs are made room for node by node, everything else in the order of
+    /// the victims.
+    fn find_victims(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        for queue in queues {
+            self.victims_of(*queue);
+        }
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let blocks = shape.single().filter(|leaf| {
+            leaf.whole().is_some_and(|g| g > 1 || leaf.min > 1) && leaf.near.is_empty()
+        });
+        let Some(leaf) = blocks else { return self.greedy(job, right, queues, who) };
+        if !self.room_in_all(leaf, queues) {
+            return None;
+        }
+        let mark = self.draft.mark();
+        let found = self.by_node(job, right, queues, who);
+        if found.is_some() {
+            return found;
+        }
+        self.draft.roll_back(mark);
+        self.greedy(job, right, queues, who)
+    }
+
+    /// Whether the group would fit if everything these queues may lose were gone: by counting,
+    /// and so an upper bound.
+    fn room_in_all(&self, leaf: &crate::shape::Leaf, queues: &[QueueIx]) -> bool {
+        let state = self.state();
+        let cluster = &state.cluster;
+        let g = i64::from(leaf.whole().unwrap_or(1)) * 1_000;
+        let mut giving = vec![false; state.queues.all.len()];
+        for queue in queues {
+            giving[queue.at()] = true;
+        }
+        let slots = |ix: &NodeIx| {
+            let node = cluster.node(*ix);
+            if !node.open() || !leaf.classes.contains(&node.class) {
+                return 0;
+            }
+            let taken = node.held.iter().filter(|(queue, _)| giving[queue.at()]);
+            let gpu = taken.map(|(_, gpu)| gpu).sum::<i64>() + i64::from(node.free_whole()) * 1_000;
+            gpu / g
+        };
+        let min = i64::from(leaf.min);
+        match leaf.together.required {
+            Some(crate::cluster::Level::Label { topology, depth }) => {
+                cluster.domains_of(topology, depth).any(|domain| {
+                    cluster.domains[domain.at()].nodes.iter().map(slots).sum::<i64>() >= min
+                })
+            }
+            Some(_) => cluster.live().any(|(ix, _)| slots(&ix) >= min),
+            None => cluster.live().map(|(ix, _)| slots(&ix)).sum::<i64>() >= min,
+        }
     }
 
     /// The claimant holds what it takes from the end of the grace on.
@@ -207,28 +275,30 @@ impl Planner<'_> {
         who
     }
 
-    /// Frees, on the draft, what is being stopped and promised to nobody.
-    fn free_loose(&mut self) -> Vec<TaskIx> {
-        let state = self.state();
-        let loose: Vec<TaskIx> = state
-            .stopping
-            .iter()
-            .copied()
-            .filter(|task| {
-                let job = state.jobs.get(task.job);
-                let Some(lease) = job.tasks[task.task as usize].lease.as_deref() else {
-                    return false;
-                };
-                let node = state.cluster.node(lease.node);
-                let kept = node.kept.iter().flat_map(|kept| &kept.slices);
-                let kept: BTreeSet<u32> = kept.map(|slice| slice.gpu).collect();
-                lease.slices.iter().any(|slice| !kept.contains(&slice.gpu))
-            })
-            .collect();
+    /// Frees, on the draft, what is being stopped and promised to nobody; whether there is any.
+    fn free_loose(&mut self) -> bool {
+        let mut loose = match self.loose.take() {
+            Some(loose) => loose,
+            None => self.state().stopping.iter().copied().collect(),
+        };
+        loose.retain(|task| self.is_loose(*task));
         for task in &loose {
             self.draft.close(*task);
         }
-        loose
+        let any = !loose.is_empty();
+        self.loose = Some(loose);
+        any
+    }
+
+    /// Whether some GPU of a lease that is being stopped is promised to nobody.
+    fn is_loose(&self, task: TaskIx) -> bool {
+        let state = self.state();
+        let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+        let Some(lease) = lease.filter(|lease| lease.stopping.is_some()) else { return false };
+        let node = state.cluster.node(lease.node);
+        lease.slices.iter().any(|slice| {
+            !node.kept.iter().any(|kept| kept.slices.iter().any(|other| other.gpu == slice.gpu))
+        })
     }
 
     /// Leaf queues that may lose something to the job by this right.
@@ -366,7 +436,7 @@ impl Planner<'_> {
     }
 
     /// A quick count that rules most misfits out.
-    fn could_fit(&self, job: JobIx, who: &Who) -> bool {
+    pub(super) fn could_fit(&self, job: JobIx, who: &Who) -> bool {
         let state = self.state();
         let shape = state.shape_of(job);
         let Some(leaf) = shape.single() else { return true };
@@ -394,9 +464,6 @@ impl Planner<'_> {
         queues: &[QueueIx],
         who: Who,
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
-        for queue in queues {
-            self.victims_of(*queue);
-        }
         let mut freed: Vec<Unit> = Vec::new();
         // Surplus of any eligible queue goes before whole jobs.
         for surplus in [true, false] {
@@ -423,8 +490,8 @@ impl Planner<'_> {
         queues
             .max_by(|a, b| {
                 let by_share = self.shares.ratio(state, *a).cmp(self.shares.ratio(state, *b));
-                let name = |ix: &QueueIx| state.queues.get(*ix).spec.name.clone();
-                by_share.then_with(|| name(b).cmp(&name(a)))
+                let name = |ix: &QueueIx| &state.queues.get(*ix).spec.name;
+                by_share.then_with(|| name(b).cmp(name(a)))
             })
             .expect("there is a queue")
     }
@@ -469,33 +536,13 @@ impl Planner<'_> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let leaf = shape.single()?;
         let g = i64::from(leaf.whole()?) * 1_000;
-        let mut on_node: BTreeMap<NodeIx, Vec<(i128, usize)>> = BTreeMap::new();
-        let mut units: Vec<Unit> = Vec::new();
-        for queue in queues {
-            let all = self.victims[queue].clone();
-            for unit in all.surplus.into_iter().chain(all.whole) {
-                if !self.eligible(job, &unit, right) {
-                    continue;
-                }
-                let loss = if unit.surplus { 0 } else { self.state().loss(unit.job) };
-                let known = self.state().jobs.get(unit.job);
-                let nodes: BTreeSet<NodeIx> = known
-                    .leases()
-                    .filter(|(task, lease)| {
-                        lease.stopping.is_none() && (!unit.surplus || unit.tasks.contains(task))
-                    })
-                    .map(|(_, lease)| lease.node)
-                    .collect();
-                for node in nodes {
-                    on_node.entry(node).or_default().push((loss, units.len()));
-                }
-                units.push(unit);
-            }
-        }
+        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g);
         // What one task would cost on each node: the cheapest victims until it fits.
         let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
         for (node, victims) in &mut on_node {
-            victims.sort_unstable();
+            victims.sort_by_key(|(loss, at)| {
+                (*loss, self.state().jobs.get(units[*at].job).id, units[*at].tasks.clone())
+            });
             let target = self.state().cluster.node(*node);
             if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
                 continue;
@@ -562,6 +609,57 @@ impl Planner<'_> {
             self.draft.roll_back(mark);
         }
         None
+    }
+
+    /// The victims on nodes where they and what is free make room for a task, with what each
+    /// would lose.
+    fn units_by_node(
+        &self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        leaf: &crate::shape::Leaf,
+        g: i64,
+    ) -> (Vec<Unit>, OnNodes) {
+        let state = self.state();
+        let mut units: Vec<Unit> = Vec::new();
+        let mut known: BTreeMap<(JobId, Option<u32>), Option<(i128, usize)>> = BTreeMap::new();
+        let mut on_node: OnNodes = BTreeMap::new();
+        let from: BTreeSet<QueueIx> = queues.iter().copied().collect();
+        for (node_ix, node) in state.cluster.live() {
+            if !node.open() || !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+                continue;
+            }
+            let taken = node.held.iter().filter(|(queue, _)| from.contains(queue));
+            let room =
+                taken.map(|(_, gpu)| gpu).sum::<i64>() + i64::from(node.free_whole()) * 1_000;
+            if room < g {
+                continue;
+            }
+            let mut here: Vec<(i128, usize)> = Vec::new();
+            for task in &node.tasks {
+                let victim = state.jobs.get(task.job);
+                if !from.contains(&victim.queue) || !self.is_live(task.job, task.task) {
+                    continue;
+                }
+                let surplus = self.surplus_of(task.job).contains(&task.task);
+                let key = (victim.id, surplus.then_some(task.task));
+                let found = *known.entry(key).or_insert_with(|| {
+                    let tasks = if surplus { vec![task.task] } else { Vec::new() };
+                    let unit = Unit { job: task.job, tasks, surplus };
+                    self.eligible(job, &unit, right).then(|| {
+                        let loss = if surplus { 0 } else { state.loss(task.job) };
+                        units.push(unit);
+                        (loss, units.len() - 1)
+                    })
+                });
+                here.extend(found.filter(|unit| !here.contains(unit)));
+            }
+            if !here.is_empty() {
+                on_node.insert(node_ix, here);
+            }
+        }
+        (units, on_node)
     }
 
     fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {
@@ -636,10 +734,23 @@ impl Planner<'_> {
         }
         let at = self.free_at(spots);
         let decision = self.reserve(job, at, spots, true);
+        self.loosen(&decisions);
         decisions.push(decision);
         self.served.insert(job);
         self.transactions.push(Transaction { job: Some(id), decisions });
         true
+    }
+
+    /// Remembers what was stopped in this plan and is not all promised.
+    fn loosen(&mut self, stops: &[berth_model::Decision]) {
+        for stop in stops {
+            let berth_model::Decision::Stop { lease, .. } = stop else { continue };
+            let Some(job) = self.state().jobs.find(lease.job) else { continue };
+            let task = TaskIx { job, task: lease.task };
+            if self.loose.is_some() && self.is_loose(task) {
+                self.loose.get_or_insert_default().insert(task);
+            }
+        }
     }
 
     /// When the last of the places is free of what is being stopped there.
@@ -764,6 +875,9 @@ impl Planner<'_> {
         self.transactions.push(Transaction { job: Some(first), decisions });
     }
 }
+
+/// Victims on each node: what they lose, and which they are.
+type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
 
 /// Where a job's live tasks are.
 pub(super) fn known_places(state: &crate::state::State, job: JobIx) -> Vec<Spot> {

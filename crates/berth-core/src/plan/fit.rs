@@ -386,16 +386,18 @@ impl<'d, 's> Search<'d, 's> {
         };
         let nodes = &cluster.domains[domain.at()].nodes;
         let clean = cluster.slots(domain, classes, g);
-        let mut contested = 0;
-        for ix in &cluster.contested {
-            if contested >= n && clean >= n {
-                break;
-            }
+        let room = |ix: &NodeIx| {
             let node = cluster.node(*ix);
-            if (domain == WHOLE || nodes.contains(ix)) && classes.contains(&node.class) {
-                contested += node.capacity(&leaf.need, &self.who, n);
-            }
-        }
+            let counts = node.indexed.is_none() && classes.contains(&node.class);
+            if counts { node.capacity(&leaf.need, &self.who, n) } else { 0 }
+        };
+        let contested: u32 = if domain == WHOLE {
+            cluster.contested.iter().map(room).sum()
+        } else if cluster.contested.is_empty() {
+            0
+        } else {
+            nodes.iter().map(room).sum()
+        };
         clean + contested
     }
 

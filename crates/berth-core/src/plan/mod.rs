@@ -77,8 +77,13 @@ pub(crate) struct Planner<'a> {
     pub failed: BTreeMap<ShapeIx, Span>,
     /// Jobs that wait for a reason of their own; they are not tried again in this plan.
     pub skipped: BTreeSet<JobIx>,
-    /// Shapes that a bound of the queue keeps from starting.
-    pub barred: BTreeSet<(QueueIx, ShapeIx)>,
+    /// Shapes that a bound of the queue keeps from starting, or that nothing helps: of one
+    /// priority, or of all.
+    pub barred: BTreeSet<(QueueIx, ShapeIx, Option<i32>)>,
+    /// Shapes too large for the share of the queue to hold a reservation.
+    pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
+    /// Leases being stopped whose GPUs are promised to nobody, made when first needed.
+    pub loose: Option<BTreeSet<TaskIx>>,
     /// Jobs that start or are given GPUs in this plan.
     pub served: BTreeSet<JobIx>,
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
@@ -109,6 +114,8 @@ impl State {
             failed: BTreeMap::new(),
             skipped: BTreeSet::new(),
             barred: BTreeSet::new(),
+            unpromised: BTreeSet::new(),
+            loose: None,
             served: BTreeSet::new(),
             claiming: false,
             victims: BTreeMap::new(),

@@ -36,7 +36,14 @@ impl Planner<'_> {
         }
         let mut best: Option<(i32, u32, InLine)> = None;
         for (shape, of_shape) in &line.shapes {
-            if self.barred.contains(&(queue, *shape)) {
+            if self.barred.contains(&(queue, *shape, None)) {
+                continue;
+            }
+            // A blocked shape that may hold no reservation is no reason to look at it again.
+            if among == Among::All
+                && self.unpromised.contains(&(queue, *shape))
+                && self.failed.get(shape) == Some(&Span::ZERO)
+            {
                 continue;
             }
             let longest = match among {
@@ -49,6 +56,9 @@ impl Planner<'_> {
             for ((priority, work), jobs) in &of_shape.lists {
                 if best.is_some_and(|(top, _, _)| priority.0 < top) {
                     break;
+                }
+                if self.barred.contains(&(queue, *shape, Some(priority.0))) {
+                    continue;
                 }
                 let depth = if longest.is_some() { DEPTH } else { usize::MAX };
                 let fits = |(_, _, ix): &&InLine| {
@@ -121,7 +131,9 @@ impl Planner<'_> {
             if *latest < state.now || !self.open_to(*ix) {
                 continue;
             }
-            if self.barred.contains(&(queue, job.shape)) {
+            if self.barred.contains(&(queue, job.shape, None))
+                || self.barred.contains(&(queue, job.shape, Some(job.priority)))
+            {
                 continue;
             }
             if among == Among::Startable && self.failed_for(job.shape, *ix) {

@@ -18,8 +18,10 @@ struct Turn {
     over: bool,
     /// Reservations its jobs hold.
     promises: u32,
-    /// No more of its jobs may hold one.
+    /// No more of its jobs may hold one: it is over its share.
     no_more_promises: bool,
+    /// Aged jobs looked at in vain.
+    aged: u32,
 }
 
 impl Planner<'_> {
@@ -127,7 +129,7 @@ impl Planner<'_> {
             if personal {
                 self.skipped.insert(job);
             } else {
-                self.barred.insert((leaf, shape));
+                self.barred.insert((leaf, shape, None));
             }
             turn.over = strict;
             return;
@@ -136,12 +138,11 @@ impl Planner<'_> {
             return;
         }
         // It is blocked: the first such jobs within their share hold a reservation.
-        if reserving && !self.promise_to(job, turn) {
-            self.skipped.insert(job);
+        if reserving {
+            self.promise_to(job, turn);
         }
         turn.over = strict;
-        let blocked_too = !self.failed_for(shape, job);
-        if blocked_too {
+        if !self.failed_for(shape, job) {
             // It failed for a reason of its own: bounds of the model it would have got.
             self.skipped.insert(job);
         }
@@ -150,7 +151,11 @@ impl Planner<'_> {
     /// A job that has waited too long holds a reservation whatever its share.
     fn promise_to_aged(&mut self, leaf: QueueIx, turn: &mut Turn) -> bool {
         let state = self.state();
-        if !state.policy.runs(Pass::Backfill) || turn.promises > state.policy.reservations {
+        // A few in vain are enough: the others wait for the same.
+        if !state.policy.runs(Pass::Backfill)
+            || turn.promises > state.policy.reservations
+            || turn.aged >= 4
+        {
             return false;
         }
         let old = state.now - state.policy.aging_max;
@@ -163,6 +168,7 @@ impl Planner<'_> {
             .take_while(|(since, _, _)| *since <= old)
             .find(|(_, _, ix)| self.open_to(*ix) && !self.served.contains(ix));
         let Some((_, _, job)) = aged.copied() else { return false };
+        turn.aged += 1;
         if !bound(self.state(), job, false).is_empty() {
             self.skipped.insert(job);
             return true;
@@ -199,11 +205,9 @@ impl Planner<'_> {
                 // A job with wishes about other jobs says nothing about the next of its shape.
                 if !self.state().shape_of(job).has_near() {
                     let holding = self.holding(job);
-                    let least = if self.state().cluster.contested.is_empty() {
-                        Span::ZERO
-                    } else {
-                        holding
-                    };
+                    // Where not even a moment would do, no shorter job of the shape fits either.
+                    let brief = crate::nodes::Who { until: who.now, ..who };
+                    let least = if self.could_fit(job, &brief) { holding } else { Span::ZERO };
                     let known = self.failed.entry(shape).or_insert(least);
                     *known = (*known).min(least);
                 }
@@ -226,16 +230,24 @@ impl Planner<'_> {
         })
     }
 
-    fn promise_to(&mut self, job: JobIx, turn: &mut Turn) -> bool {
+    /// Reserves for a blocked job, if its share holds it once what its queue runs now is over,
+    /// and is not overdrawn.
+    fn promise_to(&mut self, job: JobIx, turn: &mut Turn) {
         let state = self.state();
         let amounts = &state.shape_of(job).amounts;
-        let queue = state.jobs.get(job).queue;
-        // Its share must hold it once what its queue runs now is over, and not be overdrawn.
-        let within = state
-            .queues
-            .path(queue)
-            .all(|ix| !self.shares.over(state, ix) && self.shares.holds(state, ix, amounts));
-        within && self.make_promise(job, turn)
+        let known = state.jobs.get(job);
+        let (queue, shape) = (known.queue, known.shape);
+        if state.queues.path(queue).any(|ix| self.shares.over(state, ix)) {
+            turn.no_more_promises = true;
+            return;
+        }
+        let holds = state.queues.path(queue).all(|ix| self.shares.holds(state, ix, amounts));
+        if !holds || !self.make_promise(job, turn) {
+            self.unpromised.insert((queue, shape));
+            if self.failed.get(&shape) != Some(&Span::ZERO) {
+                self.skipped.insert(job);
+            }
+        }
     }
 
     fn make_promise(&mut self, job: JobIx, turn: &mut Turn) -> bool {

@@ -181,6 +181,8 @@ impl Planner<'_> {
             .map(|(ix, promise)| (promise.at, self.state().jobs.get(*ix).id, *ix))
             .collect();
         promised.sort();
+        // Shapes found not to fit elsewhere: the next of them would not either.
+        let mut nowhere: BTreeSet<crate::ix::ShapeIx> = BTreeSet::new();
         for (at, _, ix) in promised {
             let firm = self.state().promises[&ix].firm;
             if !super::bound(self.state(), ix, firm).is_empty() {
@@ -193,15 +195,17 @@ impl Planner<'_> {
             }
             self.draft.roll_back(mark);
             let shape = self.state().jobs.get(ix).shape;
-            if !self.failed_for(shape, ix) {
+            if !nowhere.contains(&shape) {
                 let who = self.who(ix);
                 match super::fit::fit(&mut self.draft, &self.mix, ix, who) {
                     Ok(spots) => {
                         self.start(ix, &spots);
                         continue;
                     }
-                    // Its own kept GPUs count for it alone, so others learn nothing from this.
-                    Err(_) => self.draft.roll_back(mark),
+                    Err(_) => {
+                        self.draft.roll_back(mark);
+                        nowhere.insert(shape);
+                    }
                 }
             }
             if at <= self.now() && !self.still_coming(ix) {
