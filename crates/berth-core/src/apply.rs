@@ -21,6 +21,8 @@ pub struct Applied {
     pub rows: Vec<CostRow>,
     pub alerts: Vec<Alert>,
     pub losses: Vec<Loss>,
+    /// Reservations that had to move, with the time they were for and the one they are for now.
+    pub moved: Vec<(JobId, Time, Time)>,
     /// Jobs that ended with this event.
     pub ended: Vec<(JobId, Outcome)>,
 }
@@ -239,7 +241,7 @@ impl State {
         let labels: Vec<(Name, Name)> =
             job.spec.labels.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         let id = job.id;
-        if self.shapes[job.shape.at()].leaves.iter().any(|leaf| leaf.count > leaf.min) {
+        if self.shapes[job.shape.at()].elastic() {
             self.elastic.insert(id);
         }
         let ix = self.jobs.insert(job);
@@ -885,6 +887,14 @@ impl State {
 
     /// A gang's decisions: all of them, or, if one does not fit the state, none.
     fn decided(&mut self, decisions: &[Decision], applied: &mut Applied) -> Result<(), Rejected> {
+        for decision in decisions {
+            if let Decision::Reserve { job, at, .. } = decision
+                && let Some(before) = self.jobs.find(*job).and_then(|ix| self.promises.get(&ix))
+                && *at > before.at
+            {
+                applied.moved.push((*job, before.at, *at));
+            }
+        }
         let mut draft = Draft::new(self);
         let mark = draft.mark();
         for decision in decisions {

@@ -89,6 +89,8 @@ pub(crate) struct Who {
     pub queue: QueueIx,
     pub now: Time,
     pub until: Time,
+    /// Its deadline leaves only the fastest models.
+    pub rush: bool,
 }
 
 /// What one task of a leaf group needs on a node.

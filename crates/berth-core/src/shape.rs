@@ -61,6 +61,8 @@ pub(crate) struct Leaf {
     pub node_labels: BTreeMap<Name, Name>,
     /// Acceptable classes in order of preference, each step tried before the next.
     pub tiers: Vec<Vec<ClassIx>>,
+    /// The same, the fastest models first: for a job whose deadline leaves no choice.
+    pub fast: Vec<Vec<ClassIx>>,
     /// All of them.
     pub classes: Vec<ClassIx>,
 }
@@ -129,6 +131,23 @@ pub(crate) enum Tree {
     Group { children: Vec<Tree>, min: u32, together: Together },
 }
 
+impl Tree {
+    /// The leaves below, in order.
+    pub fn leaves(&self) -> Vec<usize> {
+        match self {
+            Tree::Leaf(at) => vec![*at],
+            Tree::Group { children, .. } => children.iter().flat_map(Tree::leaves).collect(),
+        }
+    }
+}
+
+/// Work per watt and speed by model, in thousandths of an H100's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ModelFacts {
+    pub efficiency: Vec<i64>,
+    pub speed: Vec<i64>,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     pub key: ShapeKey,
@@ -145,7 +164,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub fn new(key: ShapeKey, cluster: &mut Cluster, policy: &Policy, efficiency: &[i64]) -> Shape {
+    pub fn new(key: ShapeKey, cluster: &mut Cluster, policy: &Policy, known: &ModelFacts) -> Shape {
         let mut leaves = Vec::new();
         let children: Vec<Tree> =
             key.groups.iter().map(|group| tree(group, cluster, &mut leaves)).collect();
@@ -165,7 +184,7 @@ impl Shape {
             uses: 0,
             version: 0,
         };
-        shape.refresh(cluster, policy, efficiency);
+        shape.refresh(cluster, policy, known);
         shape
     }
 
@@ -179,15 +198,28 @@ impl Shape {
         after - 1
     }
 
+    /// Whether a gang of this shape can hold more than its minimum.
+    pub fn elastic(&self) -> bool {
+        fn optional(tree: &Tree) -> bool {
+            match tree {
+                Tree::Leaf(_) => false,
+                Tree::Group { children, min, .. } => {
+                    (*min as usize) < children.len() || children.iter().any(optional)
+                }
+            }
+        }
+        self.leaves.iter().any(|leaf| leaf.count > leaf.min) || optional(&self.tree)
+    }
+
     pub fn has_near(&self) -> bool {
         self.leaves.iter().any(|leaf| !leaf.near.is_empty())
     }
 
     /// Recomputes what depends on the classes of nodes.
-    pub fn refresh(&mut self, cluster: &Cluster, policy: &Policy, efficiency: &[i64]) {
+    pub fn refresh(&mut self, cluster: &Cluster, policy: &Policy, known: &ModelFacts) {
         let lifecycle = self.key.lifecycle;
         for leaf in &mut self.leaves {
-            tiers(leaf, lifecycle, cluster, policy, efficiency);
+            tiers(leaf, lifecycle, cluster, policy, &known.efficiency, &known.speed);
         }
         self.amounts = Amounts::default();
         for leaf in &self.leaves {
@@ -256,8 +288,13 @@ impl Leaf {
     }
 
     fn empty_on(&self, cluster: &Cluster, ix: NodeIx) -> u32 {
-        let who =
-            Who { job: JobIx(u32::MAX), queue: QueueIx(u32::MAX), now: Time(0), until: Time(0) };
+        let who = Who {
+            job: JobIx(u32::MAX),
+            queue: QueueIx(u32::MAX),
+            now: Time(0),
+            until: Time(0),
+            rush: false,
+        };
         let node = cluster.emptied(ix);
         if !self.suits(&node) { 0 } else { node.capacity(&self.need, &who, self.count) }
     }
@@ -325,6 +362,7 @@ fn tree(group: &GroupSpec, cluster: &mut Cluster, leaves: &mut Vec<Leaf>) -> Tre
             .collect(),
         spec: group.clone(),
         tiers: Vec::new(),
+        fast: Vec::new(),
         classes: Vec::new(),
     });
     Tree::Leaf(leaves.len() - 1)
@@ -412,6 +450,7 @@ fn tiers(
     cluster: &Cluster,
     policy: &Policy,
     efficiency: &[i64],
+    speeds: &[i64],
 ) {
     let all: Vec<ClassIx> = (0..cluster.classes.len() as u32)
         .map(ClassIx)
@@ -424,6 +463,7 @@ fn tiers(
             .labels
             .prefer
             .iter()
+            .filter(|(key, _)| !topology_key(cluster, key))
             .all(|(key, value)| class.key.labels.get(key) == Some(value));
         let listed = class
             .model
@@ -457,6 +497,26 @@ fn tiers(
     if tiers.len() > 1 {
         tiers.push(all.clone());
     }
+    let mut fast: Vec<(i64, ClassIx)> = all
+        .iter()
+        .map(|class| {
+            let model = cluster.classes[class.at()].model;
+            (-model.map_or(0, |model| speeds.get(model.at()).copied().unwrap_or(0)), *class)
+        })
+        .collect();
+    fast.sort();
+    leaf.fast = fast
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|tier| tier.iter().map(|(_, class)| *class).collect())
+        .collect();
+    if leaf.fast.len() > 1 {
+        leaf.fast.push(all.clone());
+    }
     leaf.tiers = tiers;
     leaf.classes = all;
+}
+
+/// Whether a label is a level of a topology, and so differs between nodes of a class.
+fn topology_key(cluster: &Cluster, key: &Name) -> bool {
+    cluster.topologies.iter().any(|(_, keys)| keys.contains(key))
 }

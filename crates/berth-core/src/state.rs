@@ -7,7 +7,7 @@ use crate::ix::{JobIx, ModelIx, NodeIx, ShapeIx, TaskIx};
 use crate::jobs::{Job, Jobs, Lease, Promised, Standing, Stop};
 use crate::nodes::{Kept, share_milli};
 use crate::queues::{InLine, Queues};
-use crate::shape::{Leaf, Shape, ShapeKey};
+use crate::shape::{Leaf, ModelFacts, Shape, ShapeKey, Tree};
 use berth_ledger::Ledger;
 use berth_model::{
     ClaimSpec, GroupSpec, JobId, Lifecycle, Micros, Milli, Name, NodeState, Outcome, Policy,
@@ -178,8 +178,12 @@ impl State {
         self.classes.values().any(|class| class.across && priority >= class.value)
     }
 
-    pub(crate) fn efficiencies(&self) -> Vec<i64> {
-        self.cluster.models.iter().map(|model| self.models.efficiency(model)).collect()
+    pub(crate) fn model_facts(&self) -> ModelFacts {
+        let models = &self.cluster.models;
+        ModelFacts {
+            efficiency: models.iter().map(|model| self.models.efficiency(model)).collect(),
+            speed: models.iter().map(|model| self.models.speed(model)).collect(),
+        }
     }
 
     /// The shape of a request, counted as used once more.
@@ -193,8 +197,8 @@ impl State {
             Arc::make_mut(&mut self.shapes[ix.at()]).uses += 1;
             return *ix;
         }
-        let efficiency = self.efficiencies();
-        let mut shape = Shape::new(key.clone(), &mut self.cluster, &self.policy, &efficiency);
+        let known = self.model_facts();
+        let mut shape = Shape::new(key.clone(), &mut self.cluster, &self.policy, &known);
         shape.uses = 1;
         let shape = Arc::new(shape);
         let ix = match self.free_shapes.pop() {
@@ -227,10 +231,10 @@ impl State {
         if self.shapes.iter().all(|shape| shape.uses == 0 || shape.version == version) {
             return;
         }
-        let efficiency = self.efficiencies();
+        let known = self.model_facts();
         for shape in &mut self.shapes {
             if shape.uses > 0 && shape.version != version {
-                Arc::make_mut(shape).refresh(&self.cluster, &self.policy, &efficiency);
+                Arc::make_mut(shape).refresh(&self.cluster, &self.policy, &known);
             }
         }
     }
@@ -468,7 +472,9 @@ impl State {
                 (started + job.limit_left()).max(self.now) + job.grace(&self.policy)
             }
             berth_model::BackfillEnds::Estimates => {
-                let expected = started + job.estimate_left();
+                // Slower models than asked for first take longer.
+                let slowed = i128::from(job.estimate_left().0) * 1_000 / i128::from(job.speed);
+                let expected = started + Span(slowed as i64);
                 // An overrun is taken to last as long again as it already has.
                 if expected > self.now {
                     expected
@@ -492,32 +498,31 @@ impl State {
     pub(crate) fn missing(&self, ix: JobIx) -> u32 {
         let job = self.jobs.get(ix);
         let shape = self.shape_of(ix);
-        let has = |leaf: &Leaf| {
-            let range = leaf.first as usize..(leaf.first + leaf.count) as usize;
-            let alive = |task: &&crate::jobs::Task| {
-                task.done
-                    || task.lease.as_ref().is_some_and(|lease| {
-                        let state = self.cluster.node(lease.node).spec.state;
-                        lease.stopping.is_none() && state != NodeState::Failed
-                    })
-            };
-            job.tasks[range].iter().filter(alive).count() as u32
-        };
-        fn missing(tree: &crate::shape::Tree, shape: &Shape, has: &dyn Fn(&Leaf) -> u32) -> u32 {
-            match tree {
-                crate::shape::Tree::Leaf(at) => {
-                    let leaf = &shape.leaves[*at];
-                    leaf.min.saturating_sub(has(leaf))
-                }
-                crate::shape::Tree::Group { children, min, .. } => {
-                    let mut each: Vec<u32> =
-                        children.iter().map(|child| missing(child, shape, has)).collect();
-                    each.sort_unstable();
-                    each.iter().take(*min as usize).sum()
-                }
+        self.missing_in(job, shape, &shape.tree)
+    }
+
+    /// Tasks missing to the minimum of a subtree.
+    pub(crate) fn missing_in(&self, job: &Job, shape: &Shape, tree: &Tree) -> u32 {
+        match tree {
+            Tree::Leaf(at) => {
+                let leaf = &shape.leaves[*at];
+                let range = leaf.first as usize..(leaf.first + leaf.count) as usize;
+                let alive = job.tasks[range].iter().filter(|task| {
+                    task.done
+                        || task.lease.as_ref().is_some_and(|lease| {
+                            let state = self.cluster.node(lease.node).spec.state;
+                            lease.stopping.is_none() && state != NodeState::Failed
+                        })
+                });
+                leaf.min.saturating_sub(alive.count() as u32)
+            }
+            Tree::Group { children, min, .. } => {
+                let each = children.iter().map(|child| self.missing_in(job, shape, child));
+                let mut each: Vec<u32> = each.collect();
+                each.sort_unstable();
+                each.iter().take(*min as usize).sum()
             }
         }
-        missing(&shape.tree, shape, &has)
     }
 
     pub(crate) fn is_waiting(&self, ix: JobIx) -> bool {

@@ -8,6 +8,7 @@ use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
 use crate::nodes::Who;
+use crate::shape::{Leaf, Shape, Tree};
 use crate::share;
 use berth_model::{Cause, JobId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -239,7 +240,7 @@ impl Planner<'_> {
 
     /// Whether the group would fit if everything these queues may lose were gone: by counting,
     /// and so an upper bound.
-    fn room_in_all(&self, leaf: &crate::shape::Leaf, queues: &[QueueIx]) -> bool {
+    fn room_in_all(&self, leaf: &Leaf, queues: &[QueueIx]) -> bool {
         let state = self.state();
         let cluster = &state.cluster;
         let g = i64::from(leaf.whole().unwrap_or(1)) * 1_000;
@@ -379,8 +380,8 @@ impl Planner<'_> {
                 continue;
             }
             let started = std::cmp::Reverse(job.started.unwrap_or(Time(0)));
-            for task in self.surplus_of(*ix) {
-                surplus.push((job.priority, started, *id, std::cmp::Reverse(task), *ix));
+            for (n, tasks) in self.surplus_of(*ix).into_iter().enumerate() {
+                surplus.push((job.priority, started, *id, n, tasks, *ix));
             }
             whole.push((job.priority, state.loss(*ix), started, *id, *ix));
         }
@@ -389,7 +390,7 @@ impl Planner<'_> {
         let victims = Victims {
             surplus: surplus
                 .into_iter()
-                .map(|(_, _, _, task, job)| Unit { job, tasks: vec![task.0], surplus: true })
+                .map(|(.., tasks, job)| Unit { job, tasks, surplus: true })
                 .collect(),
             whole: whole
                 .into_iter()
@@ -399,21 +400,45 @@ impl Planner<'_> {
         self.victims.insert(queue, victims);
     }
 
-    /// Live tasks beyond the minimum of their group, newest first.
-    pub(super) fn surplus_of(&self, job: JobIx) -> Vec<u32> {
-        let state = self.state();
-        let shape = state.shape_of(job);
-        let known = state.jobs.get(job);
-        let mut found = Vec::new();
-        for leaf in shape.leaves.iter().filter(|leaf| leaf.count > leaf.min) {
-            let live = (leaf.first..leaf.first + leaf.count).filter(|task| {
-                let lease = known.tasks[*task as usize].lease.as_ref();
-                lease.is_some_and(|lease| lease.stopping.is_none())
-            });
-            found.extend(live.skip(leaf.min as usize));
+    /// What a gang can give up and still hold its minimum, newest first: single tasks beyond the
+    /// minimum of their group, and whole groups beyond the number it needs.
+    pub(super) fn surplus_of(&self, job: JobIx) -> Vec<Vec<u32>> {
+        if !self.state().elastic.contains(&self.state().jobs.get(job).id) {
+            return Vec::new();
         }
+        let shape = self.state().shape_of(job);
+        let mut found = Vec::new();
+        self.surplus_in(job, shape, &shape.tree, &mut found);
         found.reverse();
         found
+    }
+
+    fn surplus_in(&self, job: JobIx, shape: &Shape, tree: &Tree, found: &mut Vec<Vec<u32>>) {
+        let known = self.state().jobs.get(job);
+        let live = |leaf: &Leaf| -> Vec<u32> {
+            let all = leaf.first..leaf.first + leaf.count;
+            all.filter(|task| self.is_live(job, *task)).collect()
+        };
+        match tree {
+            Tree::Leaf(at) => {
+                let leaf = &shape.leaves[*at];
+                let beyond = live(leaf).into_iter().skip(leaf.min as usize);
+                found.extend(beyond.map(|task| vec![task]));
+            }
+            Tree::Group { children, min, .. } => {
+                let whole = children
+                    .iter()
+                    .filter(|child| self.state().missing_in(known, shape, child) == 0);
+                for (n, child) in whole.enumerate() {
+                    if n < *min as usize {
+                        self.surplus_in(job, shape, child, found);
+                    } else {
+                        let leaves = child.leaves();
+                        found.push(leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect());
+                    }
+                }
+            }
+        }
     }
 
     /// Frees a unit on the draft.
@@ -618,7 +643,7 @@ impl Planner<'_> {
         job: JobIx,
         right: Right,
         queues: &[QueueIx],
-        leaf: &crate::shape::Leaf,
+        leaf: &Leaf,
         g: i64,
     ) -> (Vec<Unit>, OnNodes) {
         let state = self.state();
@@ -642,10 +667,12 @@ impl Planner<'_> {
                 if !from.contains(&victim.queue) || !self.is_live(task.job, task.task) {
                     continue;
                 }
-                let surplus = self.surplus_of(task.job).contains(&task.task);
-                let key = (victim.id, surplus.then_some(task.task));
+                let spare = self.surplus_of(task.job);
+                let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
+                let surplus = spare.is_some();
+                let tasks = spare.unwrap_or_default();
+                let key = (victim.id, tasks.first().copied());
                 let found = *known.entry(key).or_insert_with(|| {
-                    let tasks = if surplus { vec![task.task] } else { Vec::new() };
                     let unit = Unit { job: task.job, tasks, surplus };
                     self.eligible(job, &unit, right).then(|| {
                         let loss = if surplus { 0 } else { state.loss(task.job) };

@@ -70,6 +70,25 @@ pub(crate) fn fit_one_more(
     None
 }
 
+/// Finds places for a whole group that the job can do without, next to those that run.
+pub(crate) fn fit_group(
+    draft: &mut Draft<'_>,
+    mix: &Mix,
+    job: JobIx,
+    who: Who,
+    group: &Tree,
+    home: DomainIx,
+) -> Option<Vec<Spot>> {
+    let shape = draft.state.shapes[draft.state.jobs.get(job).shape.at()].clone();
+    let mut search = Search::new(draft, mix, job, who, &shape);
+    let mark = search.draft.mark();
+    if search.tree(group, home) {
+        return Some(search.spots);
+    }
+    search.draft.roll_back(mark);
+    None
+}
+
 struct Search<'d, 's> {
     draft: &'d mut Draft<'s>,
     mix: &'d Mix,
@@ -111,6 +130,12 @@ impl<'d, 's> Search<'d, 's> {
 
     fn state(&self) -> &State {
         self.draft.state
+    }
+
+    /// The order in which classes of nodes are tried.
+    fn tiers<'l>(&self, leaf: &'l Leaf) -> &'l [Vec<ClassIx>] {
+        // A list of models is an order of its own.
+        if self.who.rush && leaf.need.models.is_empty() { &leaf.fast } else { &leaf.tiers }
     }
 
     /// Undoes what a failed branch has tried.
@@ -290,6 +315,15 @@ impl<'d, 's> Search<'d, 's> {
         if let Some((size, level)) = leaf.together.segment {
             return self.segments(leaf, n, size, level, domain);
         }
+        for preferred in self.preferred(leaf, domain) {
+            let (mark, spots) = (self.draft.mark(), self.spots.len());
+            let mut plain = leaf.clone();
+            plain.spec.labels.prefer.clear();
+            if self.leaf(&plain, n, preferred) {
+                return true;
+            }
+            self.back(mark, spots);
+        }
         match leaf.together.required {
             Some(Level::Node) => return self.on_one_node(leaf, n, domain),
             Some(Level::Nvlink) => return self.in_one_island(leaf, n, domain),
@@ -310,6 +344,29 @@ impl<'d, 's> Search<'d, 's> {
             return self.lowest(leaf, n, domain);
         }
         self.place(leaf, n, domain)
+    }
+
+    /// Domains that the group's preferred labels name.
+    fn preferred(&self, leaf: &Leaf, within: DomainIx) -> Vec<DomainIx> {
+        if leaf.spec.labels.prefer.is_empty() {
+            return Vec::new();
+        }
+        let cluster = &self.state().cluster;
+        let mut found = Vec::new();
+        for (at, (_, keys)) in cluster.topologies.iter().enumerate() {
+            for (depth, key) in keys.iter().enumerate().rev() {
+                let Some(value) = leaf.spec.labels.prefer.get(key) else { continue };
+                found.extend(cluster.domains_of(at as u32, depth as u32).filter(|domain| {
+                    let domain = &cluster.domains[domain.at()];
+                    let inside = domain
+                        .nodes
+                        .first()
+                        .is_some_and(|node| cluster.domains[within.at()].nodes.contains(node));
+                    domain.name == *value && inside
+                }));
+            }
+        }
+        found
     }
 
     /// Tries domains from the preferred level (or the lowest) up to the required one.
@@ -431,7 +488,7 @@ impl<'d, 's> Search<'d, 's> {
     }
 
     fn on_one_node(&mut self, leaf: &Leaf, n: u32, domain: DomainIx) -> bool {
-        for tier in &leaf.tiers {
+        for tier in self.tiers(leaf) {
             if let Some(ix) = self.tightest(leaf, n, domain, tier) {
                 return self.fill(leaf, ix, n);
             }
@@ -513,7 +570,7 @@ impl<'d, 's> Search<'d, 's> {
         if leaf.spread.is_some() {
             return self.spread(leaf, n, domain);
         }
-        for tier in &leaf.tiers {
+        for tier in self.tiers(leaf) {
             if self.count(leaf, domain, tier, n) < n {
                 continue;
             }
@@ -777,7 +834,7 @@ impl<'d, 's> Search<'d, 's> {
         plain.together.required = None;
         let Level::Label { topology, depth } = level else {
             let mut rooms: Vec<Room> = Vec::new();
-            for tier in &leaf.tiers {
+            for tier in self.tiers(leaf) {
                 rooms = self.rooms(&plain, at_most, within, tier);
                 if rooms.iter().map(|room| room.tasks).sum::<u32>() >= n {
                     break;

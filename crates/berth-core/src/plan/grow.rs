@@ -1,10 +1,13 @@
 //! Growing elastic gangs on GPUs that no waiting minimum could use now. It is the last pass, and
 //! what it gives is taken back first.
 
+use super::fit::Spot;
 use super::{Planner, Transaction};
 use crate::amounts::Amounts;
-use crate::ix::JobIx;
+use crate::cluster::Level;
+use crate::ix::{DomainIx, JobIx};
 use crate::jobs::Standing;
+use crate::shape::{Shape, Tree};
 use berth_model::{Decision, JobId};
 use std::cmp::Reverse;
 
@@ -29,12 +32,8 @@ impl Planner<'_> {
         elastic.sort();
         for (_, _, id, ix) in elastic {
             let mut spots = Vec::new();
-            let leaves = self.state().shape_of(ix).leaves.len();
-            for leaf in 0..leaves {
-                while let Some(spot) = self.one_more(ix, leaf) {
-                    spots.push(spot);
-                }
-            }
+            let shape = self.state().shapes[self.state().jobs.get(ix).shape.at()].clone();
+            self.grow_in(ix, &shape, &shape.tree, crate::cluster::WHOLE, &mut spots);
             if spots.is_empty() {
                 continue;
             }
@@ -65,6 +64,98 @@ impl Planner<'_> {
         }
     }
 
+    /// Grows the groups that run by single tasks, and adds groups the job can do without.
+    fn grow_in(
+        &mut self,
+        ix: JobIx,
+        shape: &Shape,
+        tree: &Tree,
+        home: DomainIx,
+        spots: &mut Vec<Spot>,
+    ) {
+        match tree {
+            Tree::Leaf(at) => {
+                while let Some(spot) = self.one_more(ix, *at) {
+                    spots.push(spot);
+                }
+            }
+            Tree::Group { children, together, .. } => {
+                let home = self.home_of(ix, shape, tree, together.required, home);
+                for child in children {
+                    let state = self.state();
+                    let known = state.jobs.get(ix);
+                    if state.missing_in(known, shape, child) == 0 {
+                        self.grow_in(ix, shape, child, home, spots);
+                    } else if self.none_live(ix, shape, child) && self.allows(ix, shape, child) {
+                        let who = self.rest_of(ix);
+                        let found =
+                            super::fit::fit_group(&mut self.draft, &self.mix, ix, who, child, home);
+                        spots.extend(found.into_iter().flatten());
+                    }
+                }
+            }
+        }
+    }
+
+    fn none_live(&self, ix: JobIx, shape: &Shape, tree: &Tree) -> bool {
+        let job = self.state().jobs.get(ix);
+        tree.leaves().iter().all(|at| {
+            let leaf = &shape.leaves[*at];
+            let range = leaf.first as usize..(leaf.first + leaf.count) as usize;
+            job.tasks[range].iter().all(|task| task.lease.is_none())
+        })
+    }
+
+    /// Whether the queues allow a group's minimum on top.
+    fn allows(&self, ix: JobIx, shape: &Shape, tree: &Tree) -> bool {
+        let mut more = Amounts::default();
+        for at in tree.leaves() {
+            let leaf = &shape.leaves[at];
+            let min = i64::from(leaf.min);
+            more.gpu += leaf.gpu_milli(&self.state().cluster) * min;
+            more.cpu += leaf.need.cpu * min;
+            more.memory += leaf.need.memory * min;
+        }
+        self.may_hold(ix, &more)
+    }
+
+    fn may_hold(&self, ix: JobIx, more: &Amounts) -> bool {
+        let state = self.state();
+        let job = state.jobs.get(ix);
+        let mut exceeded = Vec::new();
+        super::bounds::exceeded(state, job.queue, &job.spec.user, more, &mut exceeded);
+        exceeded.is_empty()
+            && (job.preemptible() || crate::share::within_quota(state, job.queue, more))
+    }
+
+    /// The domain a group lies in by what of it runs.
+    fn home_of(
+        &self,
+        ix: JobIx,
+        shape: &Shape,
+        tree: &Tree,
+        level: Option<Level>,
+        outer: DomainIx,
+    ) -> DomainIx {
+        let Some(Level::Label { topology, depth }) = level else { return outer };
+        let leaves = tree.leaves();
+        let state = self.state();
+        let lease =
+            state.jobs.get(ix).leases().find(|(task, _)| leaves.contains(&shape.leaf_of(*task)));
+        lease
+            .and_then(|(_, lease)| state.cluster.domain_of(lease.node, topology, depth))
+            .unwrap_or(outer)
+    }
+
+    /// The job is in the middle of its run.
+    fn rest_of(&self, ix: JobIx) -> crate::nodes::Who {
+        let mut who = self.who(ix);
+        if let Some(started) = self.state().jobs.get(ix).started {
+            who.until = who.until - (self.now() - started);
+        }
+        who
+    }
+
     /// A gang that gives members up now does not take others at once.
     fn shrinking(&self, job: JobIx) -> bool {
         self.state().jobs.get(job).stopping > 0
@@ -72,7 +163,6 @@ impl Planner<'_> {
 
     fn one_more(&mut self, ix: JobIx, leaf: usize) -> Option<super::fit::Spot> {
         let state = self.state();
-        let job = state.jobs.get(ix);
         let group = &state.shape_of(ix).leaves[leaf];
         if group.count == group.min {
             return None;
@@ -80,17 +170,10 @@ impl Planner<'_> {
         let gpu = group.gpu_milli(&state.cluster);
         let more =
             Amounts { gpu, cpu: group.need.cpu, memory: group.need.memory, ..Amounts::default() };
-        let mut exceeded = Vec::new();
-        super::bounds::exceeded(state, job.queue, &job.spec.user, &more, &mut exceeded);
-        let quota_free = job.preemptible() || crate::share::within_quota(state, job.queue, &more);
-        if !exceeded.is_empty() || !quota_free {
+        if !self.may_hold(ix, &more) {
             return None;
         }
-        let mut who = self.who(ix);
-        // It is in the middle of its run.
-        if let Some(started) = self.state().jobs.get(ix).started {
-            who.until = who.until - (self.now() - started);
-        }
+        let who = self.rest_of(ix);
         super::fit::fit_one_more(&mut self.draft, &self.mix, ix, who, leaf)
     }
 }

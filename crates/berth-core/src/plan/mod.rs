@@ -181,7 +181,14 @@ impl Planner<'_> {
     pub fn who(&self, job: JobIx) -> Who {
         let state = self.state();
         let known = state.jobs.get(job);
-        Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known) }
+        // The efficient model may take several times as long as the fastest one.
+        let rush = known.deadline.is_some_and(|deadline| {
+            let speeds = || state.cluster.models.iter().map(|model| state.models.speed(model));
+            let (slow, fast) = (speeds().min().unwrap_or(1), speeds().max().unwrap_or(1));
+            let slowed = i128::from(known.estimate_left().0) * i128::from(fast) / i128::from(slow);
+            state.now + Span(slowed as i64) > deadline
+        });
+        Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known), rush }
     }
 
     /// Makes a start of places that were taken on the draft.
