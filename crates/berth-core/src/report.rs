@@ -1,0 +1,61 @@
+//! What people ask about queues: who is entitled to what, and uses how much of it.
+
+use crate::share::Shares;
+use crate::state::State;
+use berth_model::{Micros, Milli, Name};
+
+/// Where a queue stands right now. Amounts are GPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueReport {
+    pub name: Name,
+    pub parent: Option<Name>,
+    pub quota: Milli,
+    pub fair_share: Milli,
+    pub used: Milli,
+    /// What it uses and what its waiting jobs ask for.
+    pub demand: Milli,
+    pub waiting: u32,
+    pub running: u32,
+    /// Its children are promised more than it has itself.
+    pub overcommitted: bool,
+    /// GPU-seconds in the bank.
+    pub credits: i64,
+    /// Decayed GPU-seconds used.
+    pub past_use: i64,
+    /// What its budget has paid in this period, if it has one.
+    pub spent: Option<Micros>,
+}
+
+impl State {
+    /// All queues in the order they were set up.
+    pub fn queue_reports(&mut self) -> Vec<QueueReport> {
+        self.refresh();
+        let shares = Shares::of(self, true);
+        let queues = &self.queues;
+        queues
+            .live()
+            .map(|(ix, queue)| {
+                let quota = queue.quota.gpu.unwrap_or(0);
+                let promised: i64 = queue
+                    .children
+                    .iter()
+                    .filter_map(|child| queues.get(*child).quota.gpu)
+                    .fold(0, i64::saturating_add);
+                QueueReport {
+                    name: queue.spec.name.clone(),
+                    parent: queue.spec.parent.clone(),
+                    quota: Milli(quota),
+                    fair_share: Milli(shares.fair[ix.at()].gpu),
+                    used: Milli(queue.usage.gpu),
+                    demand: Milli(shares.demand[ix.at()].gpu),
+                    waiting: queue.line.oldest.len() as u32,
+                    running: queue.running.len() as u32,
+                    overcommitted: promised > quota,
+                    credits: queue.credits / 1_000,
+                    past_use: queue.past_use / 1_000,
+                    spent: queue.budget.as_ref().map(|meter| meter.spent),
+                }
+            })
+            .collect()
+    }
+}
