@@ -186,6 +186,13 @@ impl Planner<'_> {
         for (at, _, ix) in promised {
             let firm = self.state().promises[&ix].firm;
             if !super::bound(self.state(), ix, firm).is_empty() {
+                // Places that a bound keeps it from taking are kept for nothing.
+                if at <= self.now() {
+                    self.draft.unpromise(ix);
+                    let id = self.state().jobs.get(ix).id;
+                    let decisions = vec![berth_model::Decision::Unreserve { job: id }];
+                    self.transactions.push(Transaction { job: Some(id), decisions });
+                }
                 continue;
             }
             let mark = self.draft.mark();
