@@ -4,4 +4,10 @@
 //! There is no file, clock or thread here: callers hand over text and get reports back, so that a
 //! run can be repeated exactly anywhere.
 
+pub mod driver;
+pub mod engine;
+pub mod play;
+pub mod record;
+pub mod report;
+pub mod scenario;
 pub mod world;

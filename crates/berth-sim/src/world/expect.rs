@@ -72,6 +72,36 @@ pub enum Check {
     },
 }
 
+impl Check {
+    /// One check for each job: of two jobs that must never run, neither may.
+    fn split(self) -> Vec<Check> {
+        fn each<T>(of: OfJob<T>, check: impl Fn(OfJob<T>) -> Check) -> Vec<Check> {
+            of.into_iter().map(|one| check(vec![one])).collect()
+        }
+        let ids = |jobs: Vec<JobId>, check: fn(Vec<JobId>) -> Check| {
+            jobs.into_iter().map(|job| check(vec![job])).collect()
+        };
+        match self {
+            Check::Running(jobs) => each(jobs, Check::Running),
+            Check::Stopping(jobs) => each(jobs, Check::Stopping),
+            Check::Waiting(jobs) => each(jobs, Check::Waiting),
+            Check::Because(jobs) => each(jobs, Check::Because),
+            Check::On(jobs) => each(jobs, Check::On),
+            Check::Reserved(jobs) => each(jobs, Check::Reserved),
+            Check::Done(jobs) => ids(jobs, Check::Done),
+            Check::Failed(jobs) => ids(jobs, Check::Failed),
+            Check::Cancelled(jobs) => ids(jobs, Check::Cancelled),
+            other @ (Check::Claims(_)
+            | Check::Credits(_)
+            | Check::Using(_)
+            | Check::Cost(_)
+            | Check::Rejected(_)
+            | Check::Never(_)
+            | Check::Share { .. }) => vec![other],
+        }
+    }
+}
+
 /// Dollars since the world began.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Costs {
@@ -186,7 +216,7 @@ impl Reader<'_> {
         if fields.get("at").is_some() || fields.get("between").is_some() {
             return Err(Error::new(node.at, "the time stands beside `never`, not in it"));
         }
-        self.checks(&fields)
+        Ok(self.checks(&fields)?.into_iter().flat_map(Check::split).collect())
     }
 
     fn list_of_jobs(&self, node: &Node) -> Result<Vec<JobId>> {

@@ -29,7 +29,7 @@ mod tests;
 
 pub use error::{Error, Position};
 pub use events::{Action, ScriptedEvent};
-pub use expect::{Check, Expectation, Wanted, When};
+pub use expect::{Check, Costs, Expectation, OfJob, Wanted, When};
 pub use jobs::JobScript;
 pub use refs::JobNames;
 pub use write::{write, write_json, write_world};
@@ -49,6 +49,8 @@ impl World {
 /// A world as read: the snapshot, and what a scenario adds to it.
 #[derive(Debug, Clone)]
 pub struct Loaded {
+    /// What the world shows, in words.
+    pub name: Option<String>,
     pub snapshot: Snapshot,
     /// By time, and in the order of the file among equal times.
     pub events: Vec<ScriptedEvent>,

@@ -115,7 +115,8 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
     scripts.extend(submitted);
     let expect = expect::read(top.list("expect")?, &snapshot, &heads.names)?;
     let driver = top.read("driver", read_driver)?.unwrap_or_default();
-    Ok(Loaded { snapshot, events, expect, scripts, driver, names: heads.names, lines })
+    let title = top.read("name", |node| name(node).map(|name| name.to_string()))?;
+    Ok(Loaded { name: title, snapshot, events, expect, scripts, driver, names: heads.names, lines })
 }
 
 pub(crate) fn read_classes(node: &Node) -> Result<BTreeMap<Name, PriorityClass>> {

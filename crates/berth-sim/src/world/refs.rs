@@ -39,6 +39,23 @@ impl JobNames {
         })
     }
 
+    /// What to call a job: its name, with the element of an array, and with its id where others
+    /// have the same name.
+    pub fn label(&self, name: &str, id: JobId) -> String {
+        let alone =
+            self.0.get(name).is_none_or(|ids| ids.iter().all(|other| other.number == id.number));
+        match (alone, id.element) {
+            (true, None) => name.to_owned(),
+            (true, Some(element)) => format!("{name}_{element}"),
+            (false, _) => format!("{name}#{id}"),
+        }
+    }
+
+    /// The job of that name or id.
+    pub fn named(&self, text: &str) -> Option<JobId> {
+        self.lookup(text).or_else(|| text.rsplit('#').next()?.parse().ok())
+    }
+
     /// The job a scalar or `{id: 17_3}` names.
     pub(crate) fn find(&self, node: &Node) -> Result<JobId> {
         if let Some(id) = by_id(node)? {
