@@ -1,0 +1,203 @@
+//! `berth sim`: worlds from files, reports to the terminal.
+
+use crate::tables;
+use anyhow::{Context, Result, anyhow, bail};
+use berth_model::Span;
+use berth_sim::play::{self, Settle};
+use berth_sim::report::Report;
+use berth_sim::scenario::{self, Verdict};
+use berth_sim::world::{Loaded, World};
+use clap::{Args, Subcommand, ValueEnum};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const FIRST_WORLD: &str = include_str!("../../../examples/first-world.yaml");
+
+#[derive(Subcommand)]
+pub enum Sim {
+    /// Print one plan for a world
+    Once(Look),
+    /// Plan and carry out at once until nothing changes, and print where everything ended up
+    Settle {
+        #[command(flatten)]
+        look: Look,
+        /// Time that passes between the rounds, such as 1m (none)
+        #[arg(long, value_name = "SPAN")]
+        tick: Option<Span>,
+        /// The most plans that decide something
+        #[arg(long, value_name = "N")]
+        rounds: Option<u32>,
+    },
+    /// Play the events of scenarios and test what they expect
+    Check {
+        /// Scenario files (YAML or JSON)
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        output: Output,
+    },
+    /// Run the bundled world: plans, reasons and costs in one minute
+    Demo {
+        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        output: Output,
+    },
+}
+
+#[derive(Args)]
+pub struct Look {
+    /// A world file (YAML or JSON); `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Say when this job will start, and what would start it now
+    #[arg(long, value_name = "JOB")]
+    why: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Table,
+    Json,
+}
+
+pub fn run(command: &Sim) -> Result<ExitCode> {
+    match command {
+        Sim::Once(look) => {
+            let loaded = load(&look.file)?;
+            let report = play::once(&loaded).map_err(|error| at(&look.file, &error))?;
+            show(look, &loaded, report)
+        }
+        Sim::Settle { look, tick, rounds } => {
+            let loaded = load(&look.file)?;
+            let options = Settle { tick: *tick, rounds: *rounds };
+            let report = play::settle(&loaded, &options).map_err(|error| at(&look.file, &error))?;
+            show(look, &loaded, report)
+        }
+        Sim::Check { files, output } => check(files, *output),
+        Sim::Demo { output } => demo(*output),
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+fn load(path: &Path) -> Result<Loaded> {
+    World::parse(&read(path)?).map_err(|error| at(path, &error))
+}
+
+/// `file:line:column: message`, which editors can jump to.
+fn at(path: &Path, error: &berth_sim::world::Error) -> anyhow::Error {
+    anyhow!("{}:{}:{}: {}", path.display(), error.at.line, error.at.column, error.message)
+}
+
+fn show(look: &Look, loaded: &Loaded, mut report: Report) -> Result<ExitCode> {
+    if let Some(name) = &look.why {
+        let Some(job) = loaded.names.named(name) else {
+            bail!("there is no job `{name}` in {}", look.file.display());
+        };
+        report.why = Some(play::why(loaded, job).map_err(|error| at(&look.file, &error))?);
+    }
+    print(&report, look.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &Report, output: Output) -> Result<()> {
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(report)?),
+        Output::Table => print!("{}", tables::report(report)),
+    }
+    Ok(())
+}
+
+/// A scenario's file with how it went, or why it could not be played.
+struct Played<'a> {
+    file: &'a Path,
+    verdict: Result<Verdict>,
+}
+
+fn check(files: &[PathBuf], output: Output) -> Result<ExitCode> {
+    let played: Vec<Played<'_>> = files
+        .iter()
+        .map(|file| {
+            let verdict = load(file)
+                .and_then(|loaded| scenario::check(&loaded).map_err(|error| at(file, &error)));
+            Played { file, verdict }
+        })
+        .collect();
+    match output {
+        Output::Table => played.iter().for_each(print_line),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&verdicts(&played))?),
+    }
+    let code = |played: &Played<'_>| match &played.verdict {
+        Ok(verdict) if verdict.passed() => 0,
+        Ok(_) => 1,
+        Err(_) => 2,
+    };
+    Ok(ExitCode::from(played.iter().map(code).max().unwrap_or(0)))
+}
+
+fn print_line(played: &Played<'_>) {
+    let file = played.file.display();
+    match &played.verdict {
+        Err(error) => println!("BAD   {error}"),
+        Ok(verdict) => {
+            let name = verdict.name.as_ref().map_or(String::new(), |name| format!(": {name}"));
+            let word = if verdict.passed() { "ok  " } else { "FAIL" };
+            println!("{word}  {file}{name} ({} expectations)", verdict.expectations);
+            for failure in &verdict.failures {
+                println!("      {failure}");
+            }
+        }
+    }
+}
+
+fn verdicts(played: &[Played<'_>]) -> serde_json::Value {
+    let one = |played: &Played<'_>| {
+        let file = played.file.display().to_string();
+        match &played.verdict {
+            Ok(verdict) => serde_json::json!({
+                "file": file, "passed": verdict.passed(), "verdict": verdict,
+            }),
+            Err(error) => serde_json::json!({
+                "file": file, "passed": false, "error": format!("{error:#}"),
+            }),
+        }
+    };
+    played.iter().map(one).collect()
+}
+
+fn demo(output: Output) -> Result<ExitCode> {
+    let loaded = World::parse(FIRST_WORLD)?;
+    let report = play::settle(&loaded, &Settle::default())?;
+    if output == Output::Json {
+        print(&report, output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("Berth on {}: 18 GPUs, two teams.", loaded.name.as_deref().unwrap_or("a world"));
+    println!("Research has borrowed GPUs; production wants a gang of eight back.\n");
+    print(&report, output)?;
+    println!(
+        "\nNothing above ran anywhere: it is the scheduler of the server on a world in a file."
+    );
+    println!("Try next:");
+    for (command, what) in [
+        ("berth sim once examples/first-world.yaml", "the first of these plans alone"),
+        ("berth sim settle examples/first-world.yaml --tick 30m", "with time passing"),
+        (
+            "berth sim once examples/first-world.yaml --why huge",
+            "when a job starts, and why not now",
+        ),
+        ("berth sim settle examples/first-world.yaml -o json", "the same for a program"),
+    ] {
+        println!("  {command:<58} {what}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
