@@ -1,0 +1,254 @@
+//! What is measured.
+
+use crate::drive::{Driver, Kind, plan_and_check};
+use crate::measure::{Memory, median, milliseconds, percentile};
+use crate::report::{Row, Target};
+use crate::world::{self, Ask, GPUS};
+use anyhow::{Result, ensure};
+use berth_core::{Plan, State};
+use berth_model::{Decision, Snapshot};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const RUNS: usize = 5;
+const MIB: f64 = 1_048_576.0;
+
+/// How much of a case is run: everything, or a part that shows whether it works.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    pub events: usize,
+    pub seed: u64,
+}
+
+/// Cases by name; each runs in a process of its own.
+pub const CASES: &[&str] = &[
+    "fill-singles",
+    "fill-gangs",
+    "gang-512-nodes",
+    "reclaim",
+    "refuse-64x8",
+    "refuse-512x1",
+    "busy-1000",
+    "busy-2500",
+    "busy-5000",
+    "busy-12500",
+    "same-plans",
+];
+
+pub fn run(case: &str, effort: Effort) -> Result<Vec<Row>> {
+    match case {
+        "fill-singles" => fill(case, 500, 4_000, Ask::new(1, 1), 200.0),
+        "fill-gangs" => fill(case, 500, 500, Ask::new(8, 1), 200.0),
+        "gang-512-nodes" => fill(case, 1_000, 1, Ask::new(512, GPUS), 50.0),
+        "reclaim" => reclaim(),
+        "refuse-64x8" => refuse(case, Ask::new(64, GPUS)),
+        "refuse-512x1" => refuse(case, Ask::new(512, 1)),
+        "same-plans" => same_plans(effort),
+        _ => match case.strip_prefix("busy-").and_then(|nodes| nodes.parse().ok()) {
+            Some(nodes) => busy(nodes, effort),
+            None => anyhow::bail!("there is no case {case}; there are {}", CASES.join(", ")),
+        },
+    }
+}
+
+/// The median time of five plans, each on a copy of its own, and the last plan.
+fn timed(world: &Snapshot) -> Result<(Plan, Duration)> {
+    let state = State::load(world)?;
+    let mut times = Vec::new();
+    let mut last = None;
+    for _ in 0..RUNS {
+        let mut copy = state.clone();
+        let (plan, time) = plan_and_check(&mut copy);
+        times.push(time);
+        last = Some(plan);
+    }
+    Ok((last.expect("there was a run"), median(times)))
+}
+
+fn starts(plan: &Plan) -> usize {
+    plan.decisions().filter(|decision| matches!(decision, Decision::Start { .. })).count()
+}
+
+fn stops(plan: &Plan) -> usize {
+    plan.decisions().filter(|decision| matches!(decision, Decision::Stop { .. })).count()
+}
+
+fn fill(case: &str, nodes: u32, jobs: u64, ask: Ask, most_ms: f64) -> Result<Vec<Row>> {
+    let (plan, time) = timed(&world::fill(nodes, jobs, ask))?;
+    let tasks = jobs as f64 * f64::from(ask.tasks);
+    Ok(vec![
+        Row::new(format!("{case}: plan"), milliseconds(time), "ms", Target::Below(most_ms)),
+        Row::new(
+            format!("{case}: tasks started"),
+            starts(&plan) as f64,
+            "tasks",
+            Target::Exactly(tasks),
+        ),
+    ])
+}
+
+fn reclaim() -> Result<Vec<Row>> {
+    let (plan, time) = timed(&world::reclaim(500))?;
+    let peak = Memory::read().peak as f64 / 1e6;
+    Ok(vec![
+        Row::new("reclaim: plan", milliseconds(time), "ms", Target::Below(1_000.0)),
+        Row::new("reclaim: peak resident", peak, "MB", Target::Below(200.0)),
+        Row::new("reclaim: tasks stopped", stops(&plan) as f64, "tasks", Target::Exactly(4_000.0)),
+    ])
+}
+
+/// The gang is refused while 600 GPUs are free, and started once one rack holds it: the refusal is
+/// exact on both sides.
+fn refuse(case: &str, gang: Ask) -> Result<Vec<Row>> {
+    let (plan, time) = timed(&world::refuse(600, 0, gang))?;
+    let refused = starts(&plan);
+    let short = 512 - gang.gpus;
+    let (nearly, _) = timed(&world::refuse(600 + short, short, gang))?;
+    let (enough, _) = timed(&world::refuse(1_112, 512, gang))?;
+    let name = |what: &str| format!("{case}: {what}");
+    Ok(vec![
+        Row::new(name("plan"), milliseconds(time), "ms", Target::Below(10.0)),
+        Row::new(name("started, 600 GPUs free"), refused as f64, "tasks", Target::Exactly(0.0)),
+        Row::new(
+            name("started, one task too few in a rack"),
+            starts(&nearly) as f64,
+            "tasks",
+            Target::Exactly(0.0),
+        ),
+        Row::new(
+            name("started, 512 GPUs free in a rack"),
+            starts(&enough) as f64,
+            "tasks",
+            Target::Exactly(f64::from(gang.tasks)),
+        ),
+    ])
+}
+
+fn busy(nodes: u32, effort: Effort) -> Result<Vec<Row>> {
+    let name = |what: &str| format!("busy-{nodes}: {what}");
+    let large = nodes >= 12_500;
+    let when = |target: Target| if large { target } else { Target::None };
+    let (world, load) = world::busy(nodes, effort.seed);
+    let mut driver = Driver::new(&world, Some(load), effort.seed)?;
+    let (waiting, leased) = (nodes as usize * 8, driver.running());
+    drop(world);
+    eprintln!("  {nodes} nodes: {leased} leases, {waiting} jobs waiting");
+    // A plan leaves the state as it found it, so it can be asked five times.
+    let mut times = Vec::new();
+    let mut first = None;
+    for _ in 0..RUNS {
+        let (plan, time) = plan_and_check(&mut driver.state);
+        times.push(time);
+        first = Some(plan);
+    }
+    let first = first.expect("there was a run");
+    let time = median(times);
+    eprintln!(
+        "  first plan: {:.0} ms, {} starts, {} stops",
+        milliseconds(time),
+        starts(&first),
+        stops(&first)
+    );
+    driver.carry_out(&first)?;
+    let mut rows =
+        vec![Row::new(name("first plan"), milliseconds(time), "ms", when(Target::Below(2_000.0)))];
+    drop(first);
+    let mut by_kind: BTreeMap<Kind, Vec<Duration>> = BTreeMap::new();
+    for n in 0..effort.events {
+        let (at, kind, event) = driver.next_event();
+        driver.apply(at, event)?;
+        let (plan, time) = plan_and_check(&mut driver.state);
+        by_kind.entry(kind).or_default().push(time);
+        driver.carry_out(&plan)?;
+        if (n + 1) % 1_000 == 0 {
+            eprintln!("  {} events, {} starts, {} stops", n + 1, driver.starts, driver.stops);
+        }
+    }
+    let mut all: Vec<Duration> = by_kind.values().flatten().copied().collect();
+    all.sort_unstable();
+    ensure!(!all.is_empty(), "no event was applied");
+    for (what, thousandths, target) in [
+        ("plan after an event, P50", 500, Target::None),
+        ("plan after an event, P99", 990, Target::Below(10.0)),
+        ("plan after an event, longest", 1_000, Target::None),
+    ] {
+        let value = milliseconds(percentile(&all, thousandths));
+        rows.push(Row::new(name(what), value, "ms", when(target)));
+    }
+    for (kind, times) in &mut by_kind {
+        times.sort_unstable();
+        eprintln!(
+            "  {:6} × {:<29} P50 {:8.3} ms, P99 {:8.3} ms, longest {:8.3} ms",
+            times.len(),
+            kind.name(),
+            milliseconds(percentile(times, 500)),
+            milliseconds(percentile(times, 990)),
+            milliseconds(percentile(times, 1_000)),
+        );
+    }
+    let memory = Memory::read();
+    let mib = |bytes: u64| bytes as f64 / MIB;
+    rows.push(Row::new(name("resident"), mib(memory.now), "MiB", when(Target::Below(1_024.0))));
+    rows.push(Row::new(
+        name("peak resident, loading included"),
+        mib(memory.peak),
+        "MiB",
+        Target::None,
+    ));
+    Ok(rows)
+}
+
+/// Every hundredth plan is compared with that of a state loaded from the snapshot.
+fn same_plans(effort: Effort) -> Result<Vec<Row>> {
+    let nodes = 12_500;
+    let (world, load) = world::busy(nodes, effort.seed);
+    let mut driver = Driver::new(&world, Some(load), effort.seed)?;
+    drop(world);
+    let (mut compared, mut differ) = (0, 0);
+    for n in 0..=effort.events {
+        if n > 0 {
+            let (at, _, event) = driver.next_event();
+            driver.apply(at, event)?;
+        }
+        let plan = driver.state.plan();
+        if n % 100 == 0 {
+            compared += 1;
+            let mut fresh = State::load(&driver.state.snapshot())?;
+            let other = fresh.plan();
+            if other != plan {
+                differ += 1;
+                eprintln!("  after {n} events the plans differ: {}", difference(&plan, &other));
+            }
+            if n % 1_000 == 0 {
+                eprintln!("  {n} events, {compared} plans compared, {differ} differ");
+            }
+        }
+        driver.carry_out(&plan)?;
+    }
+    Ok(vec![
+        Row::new(
+            "same-plans: compared with a loaded state",
+            f64::from(compared),
+            "plans",
+            Target::None,
+        ),
+        Row::new("same-plans: different", f64::from(differ), "plans", Target::Exactly(0.0)),
+    ])
+}
+
+/// Where two plans part.
+fn difference(kept: &Plan, loaded: &Plan) -> String {
+    let pairs = kept.transactions.iter().zip(&loaded.transactions);
+    if let Some((a, b)) = pairs.into_iter().find(|(a, b)| a != b) {
+        return format!("\n    kept:   {a:?}\n    loaded: {b:?}");
+    }
+    let (a, b) = (kept.transactions.len(), loaded.transactions.len());
+    if a != b {
+        let more = if a > b { &kept.transactions[b] } else { &loaded.transactions[a] };
+        return format!("{a} transactions kept, {b} loaded; the first that is missing: {more:?}");
+    }
+    if let Some((a, b)) = kept.blocked.iter().zip(&loaded.blocked).find(|(a, b)| a != b) {
+        return format!("\n    kept:   {a:?}\n    loaded: {b:?}");
+    }
+    format!("next {:?} and {:?}", kept.next, loaded.next)
+}

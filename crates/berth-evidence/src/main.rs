@@ -1,0 +1,96 @@
+//! Reproduces the published figures about the core: makes worlds from a seed, measures, and writes
+//! `docs/evidence`. Not part of the product: it reads a clock, files and its own memory.
+
+mod cases;
+mod drive;
+mod measure;
+mod report;
+mod world;
+
+use anyhow::{Context, Result, ensure};
+use cases::{CASES, Effort};
+use clap::{Args, Parser, Subcommand};
+use report::{Machine, Row, Section};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+#[derive(Parser)]
+#[command(about = "Reproduces published figures")]
+struct Cli {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The figures about the scheduling core
+    Core(Core),
+}
+
+#[derive(Args)]
+struct Core {
+    /// Only this case; nothing is written
+    #[arg(long)]
+    case: Option<String>,
+    /// What the worlds are made from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Events after the first plan of a busy cluster
+    #[arg(long, default_value_t = 10_000)]
+    events: usize,
+    /// Where the page and the rows go
+    #[arg(long, default_value = "docs/evidence")]
+    out: PathBuf,
+    /// Print rows as JSON
+    #[arg(long, hide = true)]
+    json: bool,
+}
+
+fn main() -> Result<()> {
+    let What::Core(core) = Cli::parse().what;
+    match &core.case {
+        Some(case) => one(case, &core),
+        None => all(&core),
+    }
+}
+
+fn one(case: &str, core: &Core) -> Result<()> {
+    let effort = Effort { events: core.events, seed: core.seed };
+    let mut rows = cases::run(case, effort)?;
+    for row in &mut rows {
+        row.command = format!("cargo run --release -p berth-evidence -- core --case {case}");
+        row.seed = core.seed;
+    }
+    if core.json {
+        println!("{}", serde_json::to_string(&rows)?);
+    } else {
+        println!("{}", report::table(&rows));
+    }
+    Ok(())
+}
+
+/// Runs a case in a process of its own, so that its memory is its own too.
+fn in_child(case: &str, core: &Core) -> Result<Vec<Row>> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["core", "--json", "--case", case])
+        .args(["--seed", &core.seed.to_string(), "--events", &core.events.to_string()])
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting case {case}"))?;
+    ensure!(output.status.success(), "case {case} failed");
+    serde_json::from_slice(&output.stdout).with_context(|| format!("reading case {case}"))
+}
+
+fn all(core: &Core) -> Result<()> {
+    let mut rows = Vec::new();
+    for case in CASES {
+        eprintln!("{case}");
+        let found = in_child(case, core)?;
+        eprintln!("{}\n", report::table(&found));
+        rows.extend(found);
+    }
+    let sections = [Section { title: "All figures", text: "As measured.", rows: rows.clone() }];
+    report::write(&core.out, &Machine::here(), &sections)?;
+    println!("{}", report::table(&rows));
+    Ok(())
+}

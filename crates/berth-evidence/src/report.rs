@@ -1,0 +1,153 @@
+//! Figures as rows, and the two files they are published in.
+
+use anyhow::{Context, Result};
+use comfy_table::{Table, presets::NOTHING};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::path::Path;
+
+/// One published figure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    pub name: String,
+    pub value: f64,
+    pub unit: String,
+    /// What was promised; nothing for figures that only inform.
+    pub target: Option<String>,
+    pub holds: Option<bool>,
+    pub command: String,
+    pub seed: u64,
+}
+
+/// What a figure is held against.
+#[derive(Debug, Clone, Copy)]
+pub enum Target {
+    Below(f64),
+    Exactly(f64),
+    None,
+}
+
+impl Row {
+    pub fn new(name: impl Into<String>, value: f64, unit: &str, target: Target) -> Row {
+        let rounded = (value * 1_000.0).round() / 1_000.0;
+        let (text, holds) = match target {
+            Target::Below(most) => (Some(format!("< {most}")), Some(value < most)),
+            // Counts are exact as floats, so half a unit tells them apart.
+            Target::Exactly(count) => {
+                (Some(format!("= {count}")), Some((value - count).abs() < 0.5))
+            }
+            Target::None => (None, None),
+        };
+        Row {
+            name: name.into(),
+            value: rounded,
+            unit: unit.to_owned(),
+            target: text,
+            holds,
+            command: String::new(),
+            seed: 0,
+        }
+    }
+}
+
+fn verdict(row: &Row) -> &'static str {
+    match row.holds {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "",
+    }
+}
+
+pub fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(["figure", "value", "unit", "target", "holds"]);
+    for row in rows {
+        let target = row.target.as_deref().unwrap_or("");
+        table.add_row([&row.name, &row.value.to_string(), &row.unit, target, verdict(row)]);
+    }
+    table.to_string()
+}
+
+/// The machine that the figures are from.
+pub struct Machine {
+    pub cores: usize,
+    pub cpu: String,
+    pub memory_gib: u64,
+    pub system: String,
+    pub date: String,
+}
+
+impl Machine {
+    pub fn here() -> Machine {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let after_colon = |text: &str, key: &str| {
+            let line = text.lines().find(|line| line.starts_with(key));
+            line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
+        };
+        let kib = after_colon(&read("/proc/meminfo"), "MemTotal")
+            .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let today = since_1970.map_or(0, |span| span.as_millis() as i64);
+        Machine {
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cpu: after_colon(&read("/proc/cpuinfo"), "model name")
+                .unwrap_or_else(|| "unknown".to_owned()),
+            memory_gib: kib.unwrap_or(0).div_ceil(1 << 20),
+            system: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            date: berth_model::Time(today).to_string().chars().take(10).collect(),
+        }
+    }
+}
+
+/// One group of figures on the page.
+pub struct Section {
+    pub title: &'static str,
+    pub text: &'static str,
+    pub rows: Vec<Row>,
+}
+
+pub fn write(folder: &Path, machine: &Machine, sections: &[Section]) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let rows: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
+    let json = serde_json::to_string_pretty(&rows)? + "\n";
+    for (name, text) in [("core.json", json), ("core.md", page(machine, sections)?)] {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
+    let mut out = String::new();
+    writeln!(out, "# The core in figures\n")?;
+    writeln!(
+        out,
+        "Taken on {} with `make evidence-core` on {} cores of {}, {} GiB of memory, Linux {}. \
+         The planner uses one core. The same rows are in `core.json`, each with the command and \
+         the seed that reproduce it.\n",
+        machine.date, machine.cores, machine.cpu, machine.memory_gib, machine.system
+    )?;
+    let all: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
+    let held = all.iter().filter(|row| row.holds == Some(true)).count();
+    let targets = all.iter().filter(|row| row.holds.is_some()).count();
+    writeln!(out, "{held} of {targets} targets hold.\n")?;
+    writeln!(
+        out,
+        "Every time is plan, check and reasons together with all passes on: the median of five \
+         runs, each on a state of its own. Memory is what the process of that case alone has \
+         resident, its allocator's slack included.\n"
+    )?;
+    for section in sections {
+        writeln!(out, "## {}\n\n{}\n", section.title, section.text)?;
+        writeln!(out, "| figure | value | unit | target | holds |")?;
+        writeln!(out, "| --- | ---: | --- | ---: | --- |")?;
+        for row in &section.rows {
+            let target = row.target.as_deref().unwrap_or("");
+            let (name, value, unit) = (&row.name, row.value, &row.unit);
+            writeln!(out, "| {name} | {value} | {unit} | {target} | {} |", verdict(row))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(out)
+}
