@@ -37,7 +37,7 @@ pub enum Action {
     ClaimReady { claim: Name },
 }
 
-const ACTIONS: [&str; 17] = [
+pub(crate) const ACTIONS: [&str; 17] = [
     "submit",
     "cancel",
     "change",

@@ -111,7 +111,7 @@ pub struct Costs {
     pub total: Option<Wanted<Micros>>,
 }
 
-const CHECKS: &[&str] = &[
+pub(crate) const CHECKS: &[&str] = &[
     "at",
     "between",
     "running",

@@ -10,7 +10,7 @@ use berth_model::{
     NodeSpec, NodeState, Taint, Time, catalog,
 };
 
-const KEYS: &[&str] = &[
+pub(crate) const KEYS: &[&str] = &[
     "name",
     "count",
     "gpus",

@@ -9,9 +9,9 @@ use super::tree::Node;
 use super::words::{LIFECYCLES, word};
 use berth_model::{ClaimSpec, Lifecycle, Name, Offering, PoolSpec, Span, Time};
 
-const POOL: &[&str] = &["name", "min", "max", "labels", "offerings", "claims"];
+pub(crate) const POOL: &[&str] = &["name", "min", "max", "labels", "offerings", "claims"];
 
-const OFFERING: &[&str] = &[
+pub(crate) const OFFERING: &[&str] = &[
     "type",
     "gpus",
     "model",
@@ -26,7 +26,8 @@ const OFFERING: &[&str] = &[
     "unavailable_until",
 ];
 
-const CLAIM: &[&str] = &["name", "pool", "offering", "zone", "lifecycle", "for", "since"];
+pub(crate) const CLAIM: &[&str] =
+    &["name", "pool", "offering", "zone", "lifecycle", "for", "since"];
 
 pub(crate) fn read_pool(node: &Node, now: Time) -> Result<PoolSpec> {
     let fields = Fields::of(node, &titled(node, "pool"), POOL)?;

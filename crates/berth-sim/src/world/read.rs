@@ -20,7 +20,7 @@ use berth_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-const WORLD: &[&str] = &[
+pub(crate) const WORLD: &[&str] = &[
     "now",
     "seq",
     "topology",

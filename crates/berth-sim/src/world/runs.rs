@@ -15,7 +15,7 @@ use berth_model::{
 };
 use std::collections::BTreeMap;
 
-const TASK: &[&str] = &[
+pub(crate) const TASK: &[&str] = &[
     "task", "node", "gpus", "state", "bound", "attempt", "price", "since", "billed", "cause",
     "for", "until",
 ];

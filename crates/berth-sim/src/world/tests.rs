@@ -265,3 +265,48 @@ nodes: [{name: a, gpus: 8, model: &big H100-80GB}, {name: b, gpus: 8, model: *bi
     let error = World::parse(&bomb).unwrap_err();
     assert!(error.message.contains("aliases repeat"), "{error}");
 }
+
+const PAGE: &str = include_str!("../../../../docs/world-file.md");
+
+/// The part of the page from one heading to the next.
+fn section(title: &str) -> &'static str {
+    let from = PAGE.find(&format!("\n{title}\n")).unwrap_or_else(|| panic!("no {title}"));
+    let rest = &PAGE[from + title.len() + 2..];
+    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+}
+
+#[test]
+fn the_page_names_every_key_where_it_belongs() {
+    let checks: Vec<&str> = expect::CHECKS.to_vec();
+    for (title, keys) in [
+        ("## The world", read::WORLD),
+        ("## Nodes", nodes::KEYS),
+        ("## Pools and claims", pools::POOL),
+        ("## Pools and claims", pools::OFFERING),
+        ("## Pools and claims", pools::CLAIM),
+        ("## Queues", queues::QUEUE),
+        ("## Jobs", jobs::JOB),
+        ("### Groups", groups::GROUP),
+        ("### Tasks", runs::TASK),
+        ("## Reservations", queues::RESERVATION),
+        ("### Events", &events::ACTIONS),
+        ("### Expectations", &checks),
+    ] {
+        for key in keys {
+            let named = [format!("`{key}`"), format!("`{key}: ")];
+            let there = named.iter().any(|named| section(title).contains(named.as_str()));
+            assert!(there, "docs/world-file.md does not name `{key}` under {title}");
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_the_page_are_worlds() {
+    let blocks: Vec<&str> =
+        PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let verdict = crate::scenario::check(&load(block)).unwrap();
+        assert!(verdict.passed(), "{:?}", verdict.failures);
+    }
+}
