@@ -303,7 +303,7 @@ impl State {
         None
     }
 
-    fn met(&self, after: After, on: &JobRef, own: JobId) -> Met {
+    pub(crate) fn met(&self, after: After, on: &JobRef, own: JobId) -> Met {
         let mut alive: Vec<JobIx> = Vec::new();
         let mut ended: Vec<Outcome> = Vec::new();
         match on {
@@ -1053,7 +1053,7 @@ impl State {
     }
 }
 
-enum Met {
+pub(crate) enum Met {
     Yes,
     NotYet,
     Never,

@@ -15,6 +15,7 @@ mod load;
 mod nodes;
 mod plan;
 mod queues;
+mod reasons;
 mod report;
 mod shape;
 mod share;
@@ -23,6 +24,6 @@ mod validate;
 
 pub use apply::Applied;
 pub use load::LoadError;
-pub use plan::{Plan, Transaction};
+pub use plan::{Blocked, Blockers, Plan, Transaction};
 pub use report::QueueReport;
 pub use state::State;

@@ -33,7 +33,7 @@ pub use pool::{ClaimSpec, Offering, PoolSpec};
 pub use queue::{
     Amount, Budget, BudgetAction, BudgetPeriod, GpuQuota, QueueSpec, Quota, Reservation,
 };
-pub use reason::{Bound, Reason, Shortage};
+pub use reason::{Awaited, Bound, Reason, Shortage};
 pub use reject::Rejected;
 pub use snapshot::{
     History, JobSnapshot, LeaseSnapshot, NodeSnapshot, Promise, QueueSnapshot, RecentAsk, Snapshot,

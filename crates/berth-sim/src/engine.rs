@@ -14,6 +14,6 @@ pub fn check(_state: &State, _plan: &Plan) -> Vec<Finding> {
     Vec::new()
 }
 
-pub fn reasons(_state: &mut State, _job: JobId) -> Vec<Reason> {
-    Vec::new()
+pub fn reasons(state: &mut State, job: JobId) -> Vec<Reason> {
+    state.reasons(job)
 }

@@ -77,6 +77,30 @@ pub(crate) fn exceeded(
     }
 }
 
+/// The bounds that are exceeded with what the job has just been given on the draft. Which model a
+/// job gets, of several that it accepts, is known only then.
+pub(crate) fn overdrawn(state: &State, job: JobIx) -> Vec<Reason> {
+    let known = state.jobs.get(job);
+    let mut got = Amounts::default();
+    for (_, lease) in known.leases() {
+        got.charge(&lease.charge, 1);
+    }
+    let mut found = Vec::new();
+    for ix in state.queues.path(known.queue) {
+        let queue = state.queues.get(ix);
+        let borrowed = queue.borrow.named().map(|(resource, borrow)| {
+            let quota = queue.quota.get(resource).unwrap_or(0);
+            (Bound::Borrow, resource, quota.saturating_add(borrow).min(UNBOUNDED))
+        });
+        let limits = queue.limit.named().map(|(resource, most)| (Bound::Limit, resource, most));
+        for (bound, resource, most) in limits.chain(borrowed) {
+            let used = queue.usage.get(resource) - got.get(resource);
+            check(state, &queue.spec.name, bound, resource, used, most, &got, &mut found);
+        }
+    }
+    found
+}
+
 #[allow(clippy::too_many_arguments, reason = "one row of a table, spelled out")]
 fn check(
     state: &State,

@@ -32,7 +32,7 @@ pub(super) struct Unit {
 
 /// By which right GPUs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Right {
+pub(crate) enum Right {
     /// The share or the quota of the claimant's queue.
     Share,
     /// A quota only: what was lent is taken back at once.
@@ -124,7 +124,7 @@ impl Planner<'_> {
 
     /// From when on the job may displace others: after its delay, or after the boot time of a pool
     /// that could serve it.
-    pub(super) fn displaces_from(&self, job: JobIx) -> Time {
+    pub(crate) fn displaces_from(&self, job: JobIx) -> Time {
         displaces_from(self.state(), job)
     }
 
@@ -320,7 +320,7 @@ impl Planner<'_> {
     }
 
     /// Whether a queue must give to the job's, comparing the two just below their common parent.
-    fn gives(&self, job: JobIx, from: QueueIx, right: Right) -> bool {
+    pub(crate) fn gives(&self, job: JobIx, from: QueueIx, right: Right) -> bool {
         let state = self.state();
         let own = state.jobs.get(job).queue;
         let (mine, theirs) = state.queues.rivals(own, from);
@@ -362,7 +362,7 @@ impl Planner<'_> {
     }
 
     /// Until when a running job is no victim.
-    pub(super) fn protected(&self, job: JobIx) -> Time {
+    pub(crate) fn protected(&self, job: JobIx) -> Time {
         protected(self.state(), job)
     }
 

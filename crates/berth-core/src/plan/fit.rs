@@ -941,6 +941,11 @@ impl Nearby {
         Nearby { wishes }
     }
 
+    /// Whether every job it must be near to runs somewhere.
+    pub fn runs(&self) -> bool {
+        self.wishes.iter().all(|(_, away, found)| *away || !found.is_empty())
+    }
+
     pub fn admits(&self, state: &State, node: NodeIx) -> bool {
         self.wishes.iter().all(|(level, away, found)| {
             let here = place_of(state, *level, node);

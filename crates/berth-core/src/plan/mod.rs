@@ -4,14 +4,14 @@
 //! Passes run from the least disruptive to the most: settle, share, place with backfill,
 //! defragment, reclaim, pools, preempt, grow.
 
-mod bounds;
+pub(crate) mod bounds;
 mod defragment;
-mod displace;
+pub(crate) mod displace;
 pub(crate) mod fit;
 mod grow;
-mod order;
+pub(crate) mod order;
 mod place;
-mod pools;
+pub(crate) mod pools;
 mod reserve;
 mod settle;
 
@@ -22,7 +22,7 @@ use crate::jobs::{Promised, Standing, Stop};
 use crate::nodes::Who;
 use crate::share::Shares;
 use crate::state::State;
-use berth_model::{Cause, Decision, JobId, Pass, Place, Span, Time};
+use berth_model::{Cause, Decision, JobId, Name, Pass, Place, Reason, Span, Time};
 use fit::Spot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,17 +43,24 @@ pub struct Plan {
     pub transactions: Vec<Transaction>,
     /// When to ask again if nothing happens before.
     pub next: Option<Time>,
-    /// Queues and shapes whose jobs were found not to fit now, with one job of each.
-    pub blocked: Vec<Blocked>,
+    pub blocked: Blockers,
 }
 
-/// Jobs of one shape in one queue that cannot start now.
+/// What stands in the way of jobs that go on waiting, by shape of request and by queue; what one
+/// job waits for is both, and [`State::reasons`] tells it in full.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Blockers {
+    /// Shapes that were tried in vain, with one job of each.
+    pub shapes: Vec<Blocked>,
+    /// Queues that a bound or their share holds back, with the job that met it.
+    pub queues: Vec<(Name, Blocked)>,
+}
+
+/// Why a job, and those like it, cannot start now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
-    pub queue: berth_model::Name,
     pub example: JobId,
-    pub jobs: u32,
-    pub reasons: Vec<berth_model::Reason>,
+    pub reasons: Vec<Reason>,
 }
 
 impl Plan {
@@ -84,6 +91,10 @@ pub(crate) struct Planner<'a> {
     pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
     /// Leases being stopped whose GPUs are promised to nobody, made when first needed.
     pub loose: Option<BTreeSet<TaskIx>>,
+    /// The job of each shape that was last tried in vain.
+    pub tried: BTreeMap<ShapeIx, JobIx>,
+    /// The first job of each queue that met a bound, and which.
+    pub bounded: BTreeMap<QueueIx, (JobId, Vec<Reason>)>,
     /// Jobs that start or are given GPUs in this plan.
     pub served: BTreeSet<JobIx>,
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
@@ -98,31 +109,16 @@ impl State {
     /// Computes the next decisions. It never fails, and leaves the state as it found it: the
     /// borrow is mutable because things are tried on the state itself and rolled back.
     pub fn plan(&mut self) -> Plan {
-        self.refresh();
-        let shares = Shares::of(self, true);
-        let mix = if self.wants_mix() { Mix::of(self) } else { Mix::default() };
+        self.plan_and_say(true)
+    }
+
+    /// The same; where nobody asks why jobs wait, that is not worked out.
+    pub(crate) fn plan_and_say(&mut self, why: bool) -> Plan {
         let at = self.now;
-        let claims = self.claims_made;
-        let draft = Draft::new(self);
-        let mark = draft.mark();
-        let mut planner = Planner {
-            draft,
-            shares,
-            mix,
-            transactions: Vec::new(),
-            next: None,
-            failed: BTreeMap::new(),
-            skipped: BTreeSet::new(),
-            barred: BTreeSet::new(),
-            unpromised: BTreeSet::new(),
-            loose: None,
-            served: BTreeSet::new(),
-            claiming: false,
-            victims: BTreeMap::new(),
-            claims,
-        };
+        let mut planner = Planner::new(self);
+        let mark = planner.draft.mark();
         planner.run();
-        let blocked = planner.blocked();
+        let blocked = if why { planner.blocked() } else { Blockers::default() };
         let Planner { mut draft, transactions, next, .. } = planner;
         draft.roll_back(mark);
         Plan { at, transactions, next, blocked }
@@ -134,6 +130,33 @@ impl State {
             && self.shapes.iter().any(|shape| {
                 shape.uses > 0 && shape.leaves.iter().any(|leaf| leaf.whole().is_none())
             })
+    }
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(state: &'a mut State) -> Planner<'a> {
+        state.refresh();
+        let shares = Shares::of(state, true);
+        let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };
+        let claims = state.claims_made;
+        Planner {
+            draft: Draft::new(state),
+            shares,
+            mix,
+            transactions: Vec::new(),
+            next: None,
+            failed: BTreeMap::new(),
+            skipped: BTreeSet::new(),
+            barred: BTreeSet::new(),
+            unpromised: BTreeSet::new(),
+            loose: None,
+            tried: BTreeMap::new(),
+            bounded: BTreeMap::new(),
+            served: BTreeSet::new(),
+            claiming: false,
+            victims: BTreeMap::new(),
+            claims,
+        }
     }
 }
 
@@ -320,11 +343,6 @@ impl Planner<'_> {
         for at in times {
             self.wake(at);
         }
-    }
-
-    /// One entry per queue and shape that was tried in vain, with the reasons of one job.
-    fn blocked(&mut self) -> Vec<Blocked> {
-        Vec::new()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::Planner;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
+use crate::jobs::Job;
 use crate::queues::InLine;
-use crate::state::work_of;
-use berth_model::{QueueOrder, Span};
+use crate::state::{State, work_of};
+use berth_model::{QueueOrder, Span, Time};
 use std::cmp::Ordering;
 
 /// Jobs of one list that are looked at for one short enough to slip in before a promise.
@@ -34,13 +35,14 @@ impl Planner<'_> {
         {
             return Some(job);
         }
-        let mut best: Option<(i32, u32, InLine)> = None;
+        let mut best: Option<Candidate> = None;
         for (shape, of_shape) in &line.shapes {
             if self.barred.contains(&(queue, *shape, None)) {
                 continue;
             }
             // A blocked shape that may hold no reservation is no reason to look at it again.
             if among == Among::All
+                && !self.claiming
                 && self.unpromised.contains(&(queue, *shape))
                 && self.failed.get(shape) == Some(&Span::ZERO)
             {
@@ -101,21 +103,8 @@ impl Planner<'_> {
         self.failed.get(&shape).is_some_and(|longest| self.holding(job) >= *longest)
     }
 
-    fn before(&self, order: QueueOrder, a: (i32, u32, InLine), b: (i32, u32, InLine)) -> Ordering {
-        let by_age = || (a.2.0, a.2.1).cmp(&(b.2.0, b.2.1));
-        let by_class = b.0.cmp(&a.0);
-        by_class.then_with(|| match order {
-            QueueOrder::Fifo | QueueOrder::Strict => by_age(),
-            QueueOrder::Shortest => a.1.cmp(&b.1).then_with(by_age),
-            QueueOrder::ResponseRatio => {
-                // wait(a) / work(a) > wait(b) / work(b), exactly.
-                let now = self.now();
-                let wait = |job: &InLine| (now - job.0).0.max(0) as u128;
-                let left = wait(&a.2) * work_of(b.1);
-                let right = wait(&b.2) * work_of(a.1);
-                right.cmp(&left).then_with(|| a.1.cmp(&b.1)).then_with(by_age)
-            }
-        })
+    fn before(&self, order: QueueOrder, a: Candidate, b: Candidate) -> Ordering {
+        before(order, self.now(), a, b)
     }
 
     /// A job within quota whose deadline is at risk and can still be met.
@@ -123,9 +112,7 @@ impl Planner<'_> {
         let state = self.state();
         for (latest, _, ix) in &state.queues.get(queue).line.deadlines {
             let job = state.jobs.get(*ix);
-            // Within a tenth of its run time, or ten minutes, of the last moment.
-            let margin = Span((job.estimate_left().0 / 10).max(Span::mins(10).0));
-            if *latest - margin > state.now {
+            if !risky(state, job, *latest) {
                 return None;
             }
             if *latest < state.now || !self.open_to(*ix) {
@@ -146,4 +133,31 @@ impl Planner<'_> {
         }
         None
     }
+}
+
+/// A job in line with its priority and its class of work.
+pub(crate) type Candidate = (i32, u32, InLine);
+
+/// Which of two jobs of a queue goes first, deadlines left aside.
+pub(crate) fn before(order: QueueOrder, now: Time, a: Candidate, b: Candidate) -> Ordering {
+    let by_age = || (a.2.0, a.2.1).cmp(&(b.2.0, b.2.1));
+    let by_class = b.0.cmp(&a.0);
+    by_class.then_with(|| match order {
+        QueueOrder::Fifo | QueueOrder::Strict => by_age(),
+        QueueOrder::Shortest => a.1.cmp(&b.1).then_with(by_age),
+        QueueOrder::ResponseRatio => {
+            // wait(a) / work(a) > wait(b) / work(b), exactly.
+            let wait = |job: &InLine| (now - job.0).0.max(0) as u128;
+            let left = wait(&a.2) * work_of(b.1);
+            let right = wait(&b.2) * work_of(a.1);
+            right.cmp(&left).then_with(|| a.1.cmp(&b.1)).then_with(by_age)
+        }
+    })
+}
+
+/// Whether the latest start that meets the job's deadline is near: within a tenth of its run time,
+/// or ten minutes.
+pub(crate) fn risky(state: &State, job: &Job, latest: Time) -> bool {
+    let margin = Span((job.estimate_left().0 / 10).max(Span::mins(10).0));
+    latest - margin <= state.now
 }

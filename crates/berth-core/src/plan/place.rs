@@ -119,6 +119,8 @@ impl Planner<'_> {
         let shape = self.state().jobs.get(job).shape;
         let bounds = bound(self.state(), job, false);
         if !bounds.is_empty() {
+            let id = self.state().jobs.get(job).id;
+            self.bounded.entry(leaf).or_insert_with(|| (id, bounds.clone()));
             let personal = bounds.iter().any(|reason| {
                 matches!(
                     reason,
@@ -188,6 +190,7 @@ impl Planner<'_> {
         let shape = self.state().jobs.get(job).shape;
         if !self.state().shape_of(job).possible {
             self.failed.insert(shape, Span::ZERO);
+            self.tried.insert(shape, job);
             return false;
         }
         let who = self.who(job);
@@ -202,6 +205,7 @@ impl Planner<'_> {
                 true
             }
             Err(_) => {
+                self.tried.insert(shape, job);
                 // A job with wishes about other jobs says nothing about the next of its shape.
                 if !self.state().shape_of(job).has_near() {
                     let holding = self.holding(job);

@@ -174,7 +174,7 @@ impl Planner<'_> {
     }
 }
 
-fn on_offer(offering: &Offering, now: Time) -> bool {
+pub(crate) fn on_offer(offering: &Offering, now: Time) -> bool {
     offering.unavailable_until.is_none_or(|until| until <= now)
 }
 

@@ -1,0 +1,236 @@
+//! Why a job waits: everything that stands in its way, with figures, worked out when asked.
+//!
+//! What the plan remembers is by shape and by queue ([`crate::Blockers`]); what is asked about one
+//! job is worked out for that job, by trying it on the state and taking everything back.
+
+mod misfit;
+mod never;
+mod parked;
+mod pools;
+mod rooms;
+mod taking;
+
+use crate::ix::{JobIx, QueueIx};
+use crate::jobs::Standing;
+use crate::plan::fit::fit;
+use crate::plan::order::{Candidate, before, risky};
+use crate::plan::{Blocked, Blockers, Planner, bound, bounds};
+use crate::share;
+use crate::state::{State, work_class};
+use berth_model::{JobId, Milli, Name, QueueOrder, Reason};
+use rooms::Rooms;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+impl State {
+    /// Everything that keeps a job from starting now, the most fundamental first. A job that runs,
+    /// or does not exist, is kept from nothing. The state is left as it was found.
+    pub fn reasons(&mut self, job: JobId) -> Vec<Reason> {
+        self.refresh();
+        let Some(ix) = self.jobs.find(job) else { return Vec::new() };
+        let mut found = parked::reasons(self, ix);
+        match self.jobs.get(ix).standing {
+            Standing::Running | Standing::Ending => {}
+            Standing::Parked(_) => found.extend(never::reasons(self, ix)),
+            Standing::Waiting => {
+                let mut planner = Planner::new(self);
+                let mark = planner.draft.mark();
+                found.extend(planner.why(ix));
+                planner.draft.roll_back(mark);
+                if found.is_empty() {
+                    found.push(Reason::Next);
+                }
+            }
+        }
+        let mut seen = Vec::with_capacity(found.len());
+        for reason in found {
+            if !seen.contains(&reason) {
+                seen.push(reason);
+            }
+        }
+        seen
+    }
+
+    /// How many jobs of its queue go before a waiting one, and how many wait there in all.
+    pub fn position(&self, job: JobId) -> Option<(usize, usize)> {
+        let ix = self.jobs.find(job).filter(|ix| self.is_waiting(*ix))?;
+        let line = &self.queues.get(self.jobs.get(ix).queue).line;
+        let ahead = line.oldest.iter().filter(|(_, _, other)| self.goes_before(*other, ix)).count();
+        Some((ahead, line.oldest.len()))
+    }
+
+    /// The job that goes first in a queue.
+    fn head(&self, queue: QueueIx) -> Option<JobIx> {
+        let all = self.queues.get(queue).line.oldest.iter().map(|(_, _, ix)| *ix);
+        all.reduce(|first, ix| if self.goes_before(ix, first) { ix } else { first })
+    }
+
+    fn goes_before(&self, a: JobIx, b: JobIx) -> bool {
+        let queue = self.jobs.get(a).queue;
+        let order = self.queues.get(queue).spec.order.unwrap_or(self.policy.order);
+        if order == QueueOrder::ResponseRatio {
+            match self.at_risk(a).cmp(&self.at_risk(b)) {
+                Ordering::Equal => {}
+                other => return other == Ordering::Greater,
+            }
+        }
+        before(order, self.now, self.candidate(a), self.candidate(b)) == Ordering::Less
+    }
+
+    fn candidate(&self, ix: JobIx) -> Candidate {
+        let job = self.jobs.get(ix);
+        let class = work_class(self.shape_of(ix).amounts.gpu.max(1), job.estimate_left());
+        (job.priority, class, (job.spec.submitted, job.id, ix))
+    }
+
+    /// Whether a deadline puts the job ahead of its class.
+    fn at_risk(&self, ix: JobIx) -> bool {
+        let job = self.jobs.get(ix);
+        job.deadline.is_some_and(|deadline| {
+            let latest = deadline - job.estimate_left();
+            latest >= self.now
+                && risky(self, job, latest)
+                && share::within_quota(self, job.queue, &self.shape_of(ix).amounts)
+        })
+    }
+}
+
+impl Planner<'_> {
+    /// What keeps a waiting job from starting, as things are on the draft.
+    fn why(&mut self, job: JobIx) -> Vec<Reason> {
+        let state = self.state();
+        let firm = state.promises.get(&job).is_some_and(|promised| promised.firm);
+        let possible = state.shape_of(job).possible;
+        let mut found = never::reasons(state, job);
+        found.extend(bound(state, job, firm));
+        found.extend(self.behind(job));
+        let mut room = false;
+        if possible {
+            let who = self.who(job);
+            let mark = self.draft.mark();
+            match fit(&mut self.draft, &self.mix, job, who) {
+                Ok(_) => {
+                    room = true;
+                    found.extend(bounds::overdrawn(self.state(), job));
+                }
+                Err(_) => {
+                    self.draft.roll_back(mark);
+                    let rooms = Rooms::new(self.state(), true);
+                    found.extend(self.misfit(job, &rooms));
+                }
+            }
+            self.draft.roll_back(mark);
+        }
+        found.extend(self.coming(job));
+        if !room {
+            found.extend(pools::reasons(self.state(), job));
+            let under_way = found.iter().any(|reason| matches!(reason, Reason::Stopping { .. }));
+            if possible && !under_way {
+                found.extend(self.taking(job));
+            }
+        }
+        found
+    }
+
+    /// In a queue that keeps strict order only the head is tried.
+    fn behind(&self, job: JobIx) -> Option<Reason> {
+        let state = self.state();
+        let queue = state.jobs.get(job).queue;
+        let order = state.queues.get(queue).spec.order.unwrap_or(state.policy.order);
+        if order != QueueOrder::Strict {
+            return None;
+        }
+        let head = state.head(queue).filter(|head| *head != job)?;
+        Some(Reason::Behind { job: state.jobs.get(head).id })
+    }
+
+    /// What is already under way for the job: stops, or a promise.
+    fn coming(&self, job: JobIx) -> Option<Reason> {
+        let state = self.state();
+        let id = state.jobs.get(job).id;
+        let promised = state.promises.get(&job);
+        let mut jobs = BTreeSet::new();
+        let mut until = state.now;
+        for task in &state.stopping {
+            let known = state.jobs.get(task.job);
+            let Some(lease) = known.tasks[task.task as usize].lease.as_deref() else { continue };
+            let Some(stop) = &lease.stopping else { continue };
+            let on_its_place = promised.is_some_and(|promised| {
+                promised.places.iter().any(|(node, place)| {
+                    *node == lease.node
+                        && place.slices.iter().any(|s| lease.slices.iter().any(|l| l.gpu == s.gpu))
+                })
+            });
+            if stop.for_job == Some(id) || on_its_place {
+                jobs.insert(known.id);
+                until = until.max(stop.until);
+            }
+        }
+        if !jobs.is_empty() {
+            return Some(Reason::Stopping { jobs: jobs.len() as u32, until });
+        }
+        let promised = promised?;
+        let gpus = promised.places.iter().map(|(node, place)| {
+            state.charge_of(state.leaf_of(job, place.task), *node, &place.slices).gpu
+        });
+        Some(Reason::Reserved {
+            at: promised.at.max(state.now),
+            gpus: Milli(gpus.sum()),
+            tasks: promised.places.len() as u32,
+        })
+    }
+
+    /// What stands in the way of the shapes and queues that were tried in vain. The figures of a
+    /// shape, and the bounds of a queue, are worked out once for all its jobs.
+    pub(crate) fn blocked(&mut self) -> Blockers {
+        let mut blockers = Blockers::default();
+        if self.tried.is_empty() && self.bounded.is_empty() {
+            return blockers;
+        }
+        let rooms = Rooms::new(self.state(), false);
+        for job in std::mem::take(&mut self.tried).into_values() {
+            if !self.state().is_waiting(job) {
+                continue;
+            }
+            let reasons = match self.state().shape_of(job).possible {
+                true => self.misfit(job, &rooms),
+                false => never::reasons(self.state(), job),
+            };
+            blockers.shapes.push(Blocked { example: self.state().jobs.get(job).id, reasons });
+        }
+        blockers.shapes.sort_by_key(|blocked| blocked.example);
+        let mut bounded = std::mem::take(&mut self.bounded);
+        let state = self.state();
+        for leaf in state.queues.leaves() {
+            let queue = state.queues.get(leaf);
+            let Some((_, id, oldest)) = queue.line.oldest.first().copied() else { continue };
+            let (example, mut reasons) = bounded.remove(&leaf).unwrap_or((id, Vec::new()));
+            reasons.extend(self.over_share(state.jobs.find(example).unwrap_or(oldest)));
+            if !reasons.is_empty() {
+                blockers.queues.push((queue.spec.name.clone(), Blocked { example, reasons }));
+            }
+        }
+        blockers.queues.sort_by(|a, b| a.0.cmp(&b.0));
+        blockers
+    }
+
+    /// The queue above whose fair share the job would be, where others could be taken from.
+    fn over_share(&self, job: JobIx) -> Option<Reason> {
+        let state = self.state();
+        let amounts = &state.shape_of(job).amounts;
+        let leaf = state.jobs.get(job).queue;
+        let over = state.queues.path(leaf).find(|ix| !self.shares.within(state, *ix, amounts))?;
+        let own = state.queues.get(over);
+        let others = state.queues.roots.iter().map(|root| state.queues.get(*root).usage.gpu);
+        if others.sum::<i64>() == own.usage.gpu {
+            return None;
+        }
+        let name: &Name = &own.spec.name;
+        Some(Reason::OverShare {
+            queue: name.clone(),
+            used: Milli(own.usage.gpu),
+            share: Milli(self.shares.fair[over.at()].gpu),
+            asks: Milli(amounts.gpu),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! How much room there is for a group right now, whatever is promised to whom: the figures in
+//! reasons. Counted where counting is exact, and added up node by node where it is not.
+
+use crate::cluster::WHOLE;
+use crate::ix::{ClassIx, DomainIx, NodeIx};
+use crate::nodes::{Gpu, Mode, Node, Who};
+use crate::plan::fit::Nearby;
+use crate::shape::Leaf;
+use crate::state::State;
+use berth_model::{GpuAsk, Milli, Time};
+
+pub(super) struct Rooms {
+    /// Whether figures may not be upper bounds. Without, CPU and memory are looked at only where
+    /// GPUs suffice, which a plan can afford for every shape it tries.
+    exact: bool,
+    /// Nodes that the counts leave out because something is promised there, with their free GPUs.
+    contested: Vec<(NodeIx, ClassIx, u32)>,
+}
+
+/// The same somebody holding GPUs for no time at all, so that no promise is in the way.
+pub(super) fn timeless(who: &Who) -> Who {
+    Who { now: Time::MAX, until: Time(-Time::MAX.0), ..*who }
+}
+
+/// A group that asks for GPUs only.
+pub(super) fn bare(leaf: &Leaf) -> Leaf {
+    let mut bare = leaf.clone();
+    bare.near.clear();
+    bare.need.cpu = 0;
+    bare.need.memory = 0;
+    bare.need.island = false;
+    bare
+}
+
+impl Rooms {
+    pub fn new(state: &State, exact: bool) -> Rooms {
+        let cluster = &state.cluster;
+        let contested = cluster.contested.iter().map(|ix| {
+            let node = cluster.node(*ix);
+            (*ix, node.class, node.free_whole())
+        });
+        Rooms { exact, contested: contested.collect() }
+    }
+
+    pub fn exact(&self) -> bool {
+        self.exact
+    }
+
+    /// How many tasks of a group the domain could take now, up to `most`.
+    pub fn tasks(&self, state: &State, leaf: &Leaf, domain: DomainIx, who: &Who, most: u32) -> u32 {
+        if leaf.countable(&state.cluster) {
+            return self.counted(state, leaf, domain).min(most);
+        }
+        if !self.exact && leaf.whole().is_some() && leaf.node_labels.is_empty() {
+            let bare = bare(leaf);
+            if bare.countable(&state.cluster) {
+                let counted = self.counted(state, &bare, domain);
+                if counted < most {
+                    return counted;
+                }
+            }
+        }
+        let near = Nearby::of(state, leaf, who.job);
+        let mut fit = 0;
+        for ix in &state.cluster.domains[domain.at()].nodes {
+            if fit >= most {
+                break;
+            }
+            if near.admits(state, *ix) {
+                fit += on_node(state, leaf, *ix, who, most - fit);
+            }
+        }
+        fit
+    }
+
+    fn counted(&self, state: &State, leaf: &Leaf, domain: DomainIx) -> u32 {
+        let g = leaf.whole().expect("countable").max(1);
+        let clean = state.cluster.slots(domain, &leaf.classes, g);
+        let inside =
+            |ix: NodeIx| domain == WHOLE || state.cluster.node(ix).domains.contains(&domain);
+        let contested = self
+            .contested
+            .iter()
+            .filter(|(ix, class, _)| leaf.classes.contains(class) && inside(*ix));
+        clean + contested.map(|(_, _, free)| free / g).sum::<u32>()
+    }
+
+    /// Free GPUs of the kind a group asks for, on nodes it could run on.
+    pub fn free(&self, state: &State, leaf: &Leaf) -> Milli {
+        let cluster = &state.cluster;
+        let alike = leaf.classes.iter().all(|c| cluster.classes[c.at()].model.is_some());
+        if leaf.whole().is_some() && alike && leaf.node_labels.is_empty() {
+            let clean = cluster.slots(WHOLE, &leaf.classes, 1);
+            let contested = self.contested.iter().filter(|(_, c, _)| leaf.classes.contains(c));
+            let contested: u32 = contested.map(|(_, _, free)| free).sum();
+            return Milli::whole(i64::from(clean + contested));
+        }
+        let nodes = cluster.live().map(|(_, node)| node).filter(|node| suits(leaf, node));
+        let gpus = nodes.flat_map(|node| &node.gpus);
+        Milli(gpus.map(|gpu| free_of(gpu, leaf)).sum())
+    }
+}
+
+/// Whether a node is open and of a kind the group could run on.
+pub(super) fn suits(leaf: &Leaf, node: &Node) -> bool {
+    node.open() && leaf.classes.contains(&node.class) && leaf.suits(node)
+}
+
+/// How many tasks of a group the node could take now, up to `most`.
+pub(super) fn on_node(state: &State, leaf: &Leaf, ix: NodeIx, who: &Who, most: u32) -> u32 {
+    let node = state.cluster.node(ix);
+    if suits(leaf, node) { node.capacity(&leaf.need, who, most) } else { 0 }
+}
+
+fn free_of(gpu: &Gpu, leaf: &Leaf) -> i64 {
+    let need = &leaf.need;
+    let suits = gpu.healthy
+        && gpu.memory >= need.min_gpu_memory
+        && (need.models.is_empty() || need.models.contains(&gpu.model));
+    let shared = match need.ask {
+        GpuAsk::None => return 0,
+        GpuAsk::Whole { .. } => Mode::Free,
+        GpuAsk::Fraction { .. } | GpuAsk::Memory { .. } => Mode::Fraction,
+        GpuAsk::Mig { .. } => Mode::Mig,
+        GpuAsk::Mps { .. } => Mode::Mps,
+        GpuAsk::TimeSlice { .. } => Mode::TimeSlice,
+    };
+    if suits && (gpu.mode == Mode::Free || gpu.mode == shared) { 1_000 - gpu.used } else { 0 }
+}
