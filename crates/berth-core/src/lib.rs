@@ -6,6 +6,7 @@
 
 mod amounts;
 mod apply;
+mod check;
 mod cluster;
 mod draft;
 mod frag;
@@ -23,6 +24,7 @@ mod state;
 mod validate;
 
 pub use apply::Applied;
+pub use check::{Finding, FindingCode, check, vetted};
 pub use load::LoadError;
 pub use plan::{Blocked, Blockers, Plan, Transaction};
 pub use report::QueueReport;

@@ -1,0 +1,209 @@
+//! Time: what is promised to waiting jobs and kept by operators stays free when its time comes.
+
+use super::FindingCode;
+use super::overlay::Overlay;
+use super::place::{Fault, crowded, group_of};
+use crate::ix::{JobIx, NodeIx, TaskIx};
+use berth_model::{NodeState, Place, Share, Slice, Time};
+
+/// A holding of places on one node for a time, by a task that starts or a promise.
+pub(super) struct Window<'a> {
+    pub job: JobIx,
+    pub node: NodeIx,
+    pub from: Time,
+    pub until: Time,
+    /// What the promise asks for itself; a start is already among the leases.
+    pub places: Vec<&'a Place>,
+    /// GPUs to look at.
+    pub gpus: Vec<u32>,
+}
+
+/// What of one node is promised to another job at some time.
+struct Other {
+    from: Time,
+    to: Time,
+    slices: Vec<Slice>,
+    cpu: i64,
+    memory: i64,
+}
+
+impl Window<'_> {
+    /// Whether the node may be held by the job for that time.
+    pub fn node_faults(&self, view: &Overlay<'_>) -> Vec<Fault> {
+        let node = view.state.cluster.node(self.node);
+        let name = &node.spec.name;
+        let mut found = Vec::new();
+        let closed = match node.spec.state {
+            _ if node.removed => Some(format!("{name} is gone")),
+            NodeState::Ready => None,
+            NodeState::Leaving { at } if self.until <= at => None,
+            NodeState::Leaving { at } => Some(format!("{name} leaves at {at}, before it ends")),
+            NodeState::Cordoned | NodeState::Draining | NodeState::Failed => {
+                Some(format!("{name} takes no work"))
+            }
+        };
+        found.extend(closed.map(|text| (FindingCode::NodeClosed, text)));
+        let queue = view.base(self.job).queue;
+        let in_the_way = node.blocks.iter().find(|block| {
+            block.owner != Some(queue) && self.until > block.from && self.from < block.to
+        });
+        if let Some(block) = in_the_way {
+            let text = format!("{name} is reserved by an operator from {}", block.from);
+            found.push((FindingCode::NodeReserved, text));
+        }
+        found
+    }
+
+    /// Whether everything fits together whenever a promise to another job begins meanwhile.
+    pub fn promise_faults(&self, view: &mut Overlay<'_>) -> Vec<Fault> {
+        let others = self.others(view);
+        let mut instants: Vec<Time> = Vec::new();
+        if !self.places.is_empty() {
+            instants.push(self.from);
+        }
+        instants.extend(others.iter().map(|other| other.from.max(self.from)));
+        instants.sort_unstable();
+        instants.dedup();
+        if instants.is_empty() {
+            return Vec::new();
+        }
+        let tasks = view.node(self.node).tasks.clone();
+        let mut found = Vec::new();
+        for instant in instants {
+            let there: Vec<&Other> =
+                others.iter().filter(|o| o.from <= instant && instant < o.to).collect();
+            found.extend(self.crowding(view, &tasks, &there, instant));
+            found.extend(self.shortage(view, &tasks, &there, instant));
+            if !found.is_empty() {
+                break;
+            }
+        }
+        found
+    }
+
+    fn others(&self, view: &mut Overlay<'_>) -> Vec<Other> {
+        let mut found = Vec::new();
+        for job in view.node(self.node).kept.clone() {
+            let Some(kept) = view.kept(job).filter(|_| job != self.job) else { continue };
+            if kept.at >= self.until || kept.to <= self.from {
+                continue;
+            }
+            for (node, place) in &kept.places {
+                if *node != self.node {
+                    continue;
+                }
+                let group = group_of(&view.base(job).spec, place.task);
+                found.push(Other {
+                    from: kept.at,
+                    to: kept.to,
+                    slices: place.slices.clone(),
+                    cpu: group.map_or(0, |(group, _)| group.cpu.0),
+                    memory: group.map_or(0, |(group, _)| group.memory.0),
+                });
+            }
+        }
+        found
+    }
+
+    /// GPUs that would be held beyond their capacity at that time.
+    fn crowding(
+        &self,
+        view: &Overlay<'_>,
+        tasks: &[TaskIx],
+        others: &[&Other],
+        instant: Time,
+    ) -> Vec<Fault> {
+        let node = &view.state.cluster.node(self.node).spec;
+        let mut found = Vec::new();
+        for gpu in &self.gpus {
+            let Some(spec) = node.gpus.get(*gpu as usize) else { continue };
+            let on_gpu = |slice: &&Slice| slice.gpu == *gpu;
+            let mut held: Vec<Share> = Vec::new();
+            for task in tasks {
+                let Some(hold) = view.hold(*task) else { continue };
+                if view.ends(*task, &hold) > instant {
+                    held.extend(hold.slices.iter().filter(on_gpu).map(|s| s.share.clone()));
+                }
+            }
+            let running = held.len();
+            held.extend(
+                self.places
+                    .iter()
+                    .flat_map(|place| &place.slices)
+                    .filter(on_gpu)
+                    .map(|slice| slice.share.clone()),
+            );
+            let own = held.len();
+            for other in others {
+                held.extend(other.slices.iter().filter(on_gpu).map(|s| s.share.clone()));
+            }
+            let all: Vec<&Share> = held.iter().collect();
+            let Some(why) = crowded(spec, &all) else { continue };
+            // Without the promises of others it would be its own or running tasks' fault.
+            let promised = held.len() > own;
+            let code = match promised {
+                true => FindingCode::Promised,
+                false => FindingCode::NotFree,
+            };
+            // A start beside nothing promised is judged where it takes the GPU.
+            if promised || own > running {
+                let text = format!("GPU {gpu} of {} at {instant}: {why}", node.name);
+                found.push((code, text));
+            }
+        }
+        found
+    }
+
+    /// CPU and memory that would be short at that time.
+    fn shortage(
+        &self,
+        view: &Overlay<'_>,
+        tasks: &[TaskIx],
+        others: &[&Other],
+        instant: Time,
+    ) -> Vec<Fault> {
+        let node = &view.state.cluster.node(self.node).spec;
+        if (node.cpu.is_none() && node.memory.is_none())
+            || (others.is_empty() && self.places.is_empty())
+        {
+            return Vec::new();
+        }
+        let (mut cpu, mut memory) = (0, 0);
+        for task in tasks {
+            let Some(hold) = view.hold(*task) else { continue };
+            if view.ends(*task, &hold) > instant {
+                cpu += hold.amounts.cpu;
+                memory += hold.amounts.memory;
+            }
+        }
+        let (mut own_cpu, mut own_memory) = (0, 0);
+        for place in &self.places {
+            if let Some((group, _)) = group_of(&view.base(self.job).spec, place.task) {
+                own_cpu += group.cpu.0;
+                own_memory += group.memory.0;
+            }
+        }
+        if self.places.is_empty() {
+            // The task that starts is among the leases: does it ask for any at all?
+            let own = |task: &&TaskIx| task.job == self.job;
+            let asks = |task: &TaskIx| view.hold(*task).map(|hold| hold.amounts.clone());
+            let asked: Vec<_> = tasks.iter().filter(own).filter_map(asks).collect();
+            own_cpu = asked.iter().map(|amounts| amounts.cpu).sum();
+            own_memory = asked.iter().map(|amounts| amounts.memory).sum();
+        } else {
+            cpu += own_cpu;
+            memory += own_memory;
+        }
+        cpu += others.iter().map(|other| other.cpu).sum::<i64>();
+        memory += others.iter().map(|other| other.memory).sum::<i64>();
+        let mut found = Vec::new();
+        if own_cpu > 0 && node.cpu.is_some_and(|has| cpu > has.0) {
+            found.push((FindingCode::Cpu, format!("{} is short of CPU at {instant}", node.name)));
+        }
+        if own_memory > 0 && node.memory.is_some_and(|has| memory > has.0) {
+            let text = format!("{} is short of memory at {instant}", node.name);
+            found.push((FindingCode::Memory, text));
+        }
+        found
+    }
+}
