@@ -18,6 +18,8 @@ const MIB: f64 = 1_048_576.0;
 pub struct Effort {
     pub events: usize,
     pub seed: u64,
+    /// Time on the CPU instead of time by the clock.
+    pub on_cpu: bool,
 }
 
 /// Cases by name; each runs in a process of its own.
@@ -37,12 +39,12 @@ pub const CASES: &[&str] = &[
 
 pub fn run(case: &str, effort: Effort) -> Result<Vec<Row>> {
     match case {
-        "fill-singles" => fill(case, 500, 4_000, Ask::new(1, 1), 200.0),
-        "fill-gangs" => fill(case, 500, 500, Ask::new(8, 1), 200.0),
-        "gang-512-nodes" => fill(case, 1_000, 1, Ask::new(512, GPUS), 50.0),
-        "reclaim" => reclaim(),
-        "refuse-64x8" => refuse(case, Ask::new(64, GPUS)),
-        "refuse-512x1" => refuse(case, Ask::new(512, 1)),
+        "fill-singles" => fill(case, effort, (500, 4_000, Ask::new(1, 1)), 200.0),
+        "fill-gangs" => fill(case, effort, (500, 500, Ask::new(8, 1)), 200.0),
+        "gang-512-nodes" => fill(case, effort, (1_000, 1, Ask::new(512, GPUS)), 50.0),
+        "reclaim" => reclaim(effort),
+        "refuse-64x8" => refuse(case, effort, Ask::new(64, GPUS)),
+        "refuse-512x1" => refuse(case, effort, Ask::new(512, 1)),
         "same-plans" => same_plans(effort),
         _ => match case.strip_prefix("busy-").and_then(|nodes| nodes.parse().ok()) {
             Some(nodes) => busy(nodes, effort),
@@ -52,13 +54,13 @@ pub fn run(case: &str, effort: Effort) -> Result<Vec<Row>> {
 }
 
 /// The median time of five plans, each on a copy of its own, and the last plan.
-fn timed(world: &Snapshot) -> Result<(Plan, Duration)> {
+fn timed(world: &Snapshot, effort: Effort) -> Result<(Plan, Duration)> {
     let state = State::load(world)?;
     let mut times = Vec::new();
     let mut last = None;
     for _ in 0..RUNS {
         let mut copy = state.clone();
-        let (plan, time) = plan_and_check(&mut copy);
+        let (plan, time) = plan_and_check(&mut copy, effort.on_cpu);
         times.push(time);
         last = Some(plan);
     }
@@ -73,8 +75,13 @@ fn stops(plan: &Plan) -> usize {
     plan.decisions().filter(|decision| matches!(decision, Decision::Stop { .. })).count()
 }
 
-fn fill(case: &str, nodes: u32, jobs: u64, ask: Ask, most_ms: f64) -> Result<Vec<Row>> {
-    let (plan, time) = timed(&world::fill(nodes, jobs, ask))?;
+fn fill(
+    case: &str,
+    effort: Effort,
+    (nodes, jobs, ask): (u32, u64, Ask),
+    most_ms: f64,
+) -> Result<Vec<Row>> {
+    let (plan, time) = timed(&world::fill(nodes, jobs, ask), effort)?;
     let tasks = jobs as f64 * f64::from(ask.tasks);
     Ok(vec![
         Row::new(format!("{case}: plan"), milliseconds(time), "ms", Target::Below(most_ms)),
@@ -87,8 +94,8 @@ fn fill(case: &str, nodes: u32, jobs: u64, ask: Ask, most_ms: f64) -> Result<Vec
     ])
 }
 
-fn reclaim() -> Result<Vec<Row>> {
-    let (plan, time) = timed(&world::reclaim(500))?;
+fn reclaim(effort: Effort) -> Result<Vec<Row>> {
+    let (plan, time) = timed(&world::reclaim(500), effort)?;
     let peak = Memory::read().peak as f64 / 1e6;
     Ok(vec![
         Row::new("reclaim: plan", milliseconds(time), "ms", Target::Below(1_000.0)),
@@ -99,12 +106,12 @@ fn reclaim() -> Result<Vec<Row>> {
 
 /// The gang is refused while 600 GPUs are free, and started once one rack holds it: the refusal is
 /// exact on both sides.
-fn refuse(case: &str, gang: Ask) -> Result<Vec<Row>> {
-    let (plan, time) = timed(&world::refuse(600, 0, gang))?;
+fn refuse(case: &str, effort: Effort, gang: Ask) -> Result<Vec<Row>> {
+    let (plan, time) = timed(&world::refuse(600, 0, gang), effort)?;
     let refused = starts(&plan);
     let short = 512 - gang.gpus;
-    let (nearly, _) = timed(&world::refuse(600 + short, short, gang))?;
-    let (enough, _) = timed(&world::refuse(1_112, 512, gang))?;
+    let (nearly, _) = timed(&world::refuse(600 + short, short, gang), effort)?;
+    let (enough, _) = timed(&world::refuse(1_112, 512, gang), effort)?;
     let name = |what: &str| format!("{case}: {what}");
     Ok(vec![
         Row::new(name("plan"), milliseconds(time), "ms", Target::Below(10.0)),
@@ -137,7 +144,7 @@ fn busy(nodes: u32, effort: Effort) -> Result<Vec<Row>> {
     let mut times = Vec::new();
     let mut first = None;
     for _ in 0..RUNS {
-        let (plan, time) = plan_and_check(&mut driver.state);
+        let (plan, time) = plan_and_check(&mut driver.state, effort.on_cpu);
         times.push(time);
         first = Some(plan);
     }
@@ -157,7 +164,7 @@ fn busy(nodes: u32, effort: Effort) -> Result<Vec<Row>> {
     for n in 0..effort.events {
         let (at, kind, event) = driver.next_event();
         driver.apply(at, event)?;
-        let (plan, time) = plan_and_check(&mut driver.state);
+        let (plan, time) = plan_and_check(&mut driver.state, effort.on_cpu);
         by_kind.entry(kind).or_default().push(time);
         driver.carry_out(&plan)?;
         if (n + 1) % 1_000 == 0 {

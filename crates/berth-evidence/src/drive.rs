@@ -1,5 +1,6 @@
 //! Drives a state as a cluster would: applies events, plans, carries the decisions out.
 
+use crate::measure::Clock;
 use crate::world::{Load, Random};
 use anyhow::{Context, Result};
 use berth_core::{Plan, State};
@@ -7,13 +8,13 @@ use berth_model::{
     Decision, Event, JobId, LeaseId, LeaseOutcome, Name, NodeState, Snapshot, Span, Stamped, Time,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Plans, and checks what was planned: what is timed everywhere.
-pub fn plan_and_check(state: &mut State) -> (Plan, Duration) {
-    let began = Instant::now();
+pub fn plan_and_check(state: &mut State, on_cpu: bool) -> (Plan, Duration) {
+    let clock = Clock::start(on_cpu);
     let plan = state.plan();
-    (plan, began.elapsed())
+    (plan, clock.elapsed())
 }
 
 /// What kind of event a plan followed.

@@ -41,6 +41,9 @@ struct Core {
     /// Where the page and the rows go
     #[arg(long, default_value = "docs/evidence")]
     out: PathBuf,
+    /// Measure time on the CPU instead of time by the clock: for a machine that is not idle
+    #[arg(long)]
+    cpu: bool,
     /// Print rows as JSON
     #[arg(long, hide = true)]
     json: bool,
@@ -55,7 +58,7 @@ fn main() -> Result<()> {
 }
 
 fn one(case: &str, core: &Core) -> Result<()> {
-    let effort = Effort { events: core.events, seed: core.seed };
+    let effort = Effort { events: core.events, seed: core.seed, on_cpu: core.cpu };
     let mut rows = cases::run(case, effort)?;
     for row in &mut rows {
         row.command = format!("cargo run --release -p berth-evidence -- core --case {case}");
@@ -74,6 +77,7 @@ fn in_child(case: &str, core: &Core) -> Result<Vec<Row>> {
     let output = Command::new(std::env::current_exe()?)
         .args(["core", "--json", "--case", case])
         .args(["--seed", &core.seed.to_string(), "--events", &core.events.to_string()])
+        .args(core.cpu.then_some("--cpu"))
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("starting case {case}"))?;

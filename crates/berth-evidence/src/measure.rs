@@ -1,6 +1,32 @@
 //! Medians, percentiles and memory.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
+
+/// A running clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    id: ClockId,
+    began: Duration,
+}
+
+impl Clock {
+    /// By the clock on the wall, or, for machines that are not idle, by the time this thread had
+    /// the CPU.
+    pub fn start(on_cpu: bool) -> Clock {
+        let id = if on_cpu { ClockId::ThreadCPUTime } else { ClockId::Monotonic };
+        Clock { id, began: Clock::read(id) }
+    }
+
+    fn read(id: ClockId) -> Duration {
+        let time = clock_gettime(id);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+
+    pub fn elapsed(self) -> Duration {
+        Clock::read(self.id) - self.began
+    }
+}
 
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
