@@ -135,7 +135,10 @@ impl State {
                 }
             }
             Event::ReservationSet { reservation } => {
-                self.reservations.insert(reservation.name.clone(), reservation.clone());
+                let before =
+                    self.reservations.insert(reservation.name.clone(), reservation.clone());
+                // Nodes it no longer names are free again.
+                self.lay_blocks(&before.map_or(Vec::new(), |before| before.nodes));
                 self.lay_blocks(&reservation.nodes);
             }
             Event::ReservationRemoved { name } => {
