@@ -213,7 +213,9 @@ impl<'d, 's> Search<'d, 's> {
         for child in children {
             let Tree::Leaf(at) = child else { return false };
             let leaf = &self.shape.leaves[*at];
-            let plain = leaf.together == Together::default() && leaf.spread.is_none();
+            let plain = leaf.together == Together::default()
+                && leaf.spread.is_none()
+                && leaf.near.is_empty();
             if !plain {
                 return false;
             }
