@@ -40,7 +40,8 @@ impl Planner<'_> {
             if self.barred.contains(&(queue, *shape, None)) {
                 continue;
             }
-            // A blocked shape that may hold no reservation is no reason to look at it again.
+            // A blocked shape that may hold no reservation is no reason to look at it again, but for
+            // what it may take from others or buy.
             if among == Among::All
                 && !self.claiming
                 && self.unpromised.contains(&(queue, *shape))
