@@ -224,12 +224,17 @@ impl Planner<'_> {
     /// Takes the promised places if all of them are free.
     fn take_promised(&mut self, ix: JobIx) -> Option<Vec<super::fit::Spot>> {
         let promise = self.state().promises[&ix].clone();
+        let mut who = self.who(ix);
+        // A late start does not take away what it was promised for that long.
+        who.until = who.until.min(promise.to).max(who.now);
+        let early = who.now < promise.at;
         let mut spots = Vec::new();
         for (node, place) in &promise.places {
             let state = self.state();
             let leaf = state.leaf_of(ix, place.task);
             let target = state.cluster.node(*node);
-            if !target.open() {
+            // Before its time others may have been promised the same places, or an operator has them.
+            if !target.admits(&who) || (early && target.conflicts(&who).next().is_some()) {
                 return None;
             }
             let free = place.slices.iter().all(|slice| {
