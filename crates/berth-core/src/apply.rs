@@ -67,7 +67,7 @@ impl State {
             self.reconsider(ix);
         }
         let hour = at - Span::hours(1);
-        while self.moves.front().is_some_and(|moved| *moved < hour) {
+        while self.moves.front().is_some_and(|moved| *moved <= hour) {
             self.moves.pop_front();
         }
         for at_queue in 0..self.queues.all.len() {

@@ -232,11 +232,31 @@ impl State {
             return;
         }
         let known = self.model_facts();
-        for shape in &mut self.shapes {
-            if shape.uses > 0 && shape.version != version {
-                Arc::make_mut(shape).refresh(&self.cluster, &self.policy, &known);
+        for at in 0..self.shapes.len() {
+            if self.shapes[at].uses == 0 || self.shapes[at].version == version {
+                continue;
+            }
+            let mut shape = (*self.shapes[at]).clone();
+            shape.refresh(&self.cluster, &self.policy, &known);
+            // A share by memory may be of another size now, and jobs stand in line by size.
+            let resized = shape.amounts.gpu != self.shapes[at].amounts.gpu;
+            let lined: Vec<JobIx> =
+                if resized { self.in_line(ShapeIx(at as u32)) } else { Vec::new() };
+            for job in &lined {
+                self.step_out(*job);
+            }
+            self.shapes[at] = Arc::new(shape);
+            for job in lined {
+                self.line_up(job);
             }
         }
+    }
+
+    /// The jobs of a shape that are in line.
+    fn in_line(&self, shape: ShapeIx) -> Vec<JobIx> {
+        let lines = self.queues.all.iter().filter_map(|queue| queue.line.shapes.get(&shape));
+        let jobs = lines.flat_map(|line| line.lists.values()).flatten();
+        jobs.map(|(_, _, job)| *job).collect()
     }
 
     pub(crate) fn shape_of(&self, job: JobIx) -> &Shape {

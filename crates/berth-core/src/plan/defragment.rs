@@ -15,8 +15,14 @@ const MOVES: usize = 16;
 impl Planner<'_> {
     pub(super) fn defragment(&mut self) {
         let state = self.state();
+        if state.promises.is_empty() {
+            return;
+        }
         let left = (state.policy.moves_per_hour as usize).saturating_sub(state.moves.len());
-        if left == 0 || state.promises.is_empty() {
+        if left == 0 {
+            if let Some(oldest) = state.moves.front().copied() {
+                self.wake(oldest + Span::hours(1));
+            }
             return;
         }
         let mut waiting: Vec<(Time, JobId, JobIx)> = state
@@ -43,13 +49,14 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether enough GPUs are free for the job, only not together.
+    /// Whether enough GPUs are free for the job, only not together. Nodes where it has a promise
+    /// count too: nobody else may keep them from it.
     fn scattered(&self, job: JobIx) -> bool {
         let state = self.state();
         let Some(leaf) = state.shape_of(job).single() else { return false };
         let Some(g) = leaf.whole() else { return false };
-        let free = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1);
-        free >= g * leaf.min
+        let own = self.own_free(job, leaf, 1);
+        own + state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1) >= g * leaf.min
     }
 
     /// Tries to free places for the job by moving others; returns how many were moved.
@@ -62,9 +69,9 @@ impl Planner<'_> {
         let promised = state.promises[&job].at;
         let wait = (promised - state.now - state.policy.grace).max(Span::ZERO);
         let gain = i128::from(asks) * i128::from(wait.0);
-        let candidates = self.movable(job);
         let mark = self.draft.mark();
         self.draft.unpromise(job);
+        let candidates = self.movable(job);
         let mut moved: Vec<JobIx> = Vec::new();
         let mut lost: i128 = 0;
         let mut spots: Option<Vec<Spot>> = None;

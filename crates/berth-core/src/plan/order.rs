@@ -14,8 +14,10 @@ const DEPTH: usize = 8;
 /// Which jobs are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Among {
-    /// All that wait.
+    /// All that wait, but for shapes that neither fit nor may hold a reservation.
     All,
+    /// All that wait.
+    Every,
     /// Those not known to be unable to start now.
     Startable,
 }
@@ -50,7 +52,7 @@ impl Planner<'_> {
                 continue;
             }
             let longest = match among {
-                Among::All => None,
+                Among::All | Among::Every => None,
                 Among::Startable => self.failed.get(shape).copied(),
             };
             if longest == Some(Span::ZERO) {

@@ -3,10 +3,11 @@
 
 use super::order::Among;
 use super::{Planner, Transaction, bound};
-use crate::ix::JobIx;
+use crate::ix::{JobIx, NodeIx};
 use crate::shape::{Leaf, Shape};
 use crate::state::State;
-use berth_model::{Decision, Lifecycle, Name, Offering, Span, Time};
+use berth_model::{Decision, JobId, Lifecycle, Name, Offering, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocked jobs for which machines are considered in one plan.
 const JOBS: usize = 64;
@@ -68,21 +69,22 @@ impl Planner<'_> {
         let skipped = self.skipped.clone();
         let leaves: Vec<_> = self.state().queues.leaves().collect();
         let mut looked = 0;
+        let mut supply = Supply::coming(self.state());
         for leaf in leaves {
             while looked < JOBS {
                 self.claiming = true;
-                let next = self.next_of(leaf, Among::All);
+                let next = self.next_of(leaf, Among::Every);
                 self.claiming = false;
                 let Some(job) = next else { break };
                 looked += 1;
                 self.skipped.insert(job);
-                self.buy_for(job);
+                self.buy_for(job, &mut supply);
             }
         }
         self.skipped = skipped;
     }
 
-    fn buy_for(&mut self, job: JobIx) {
+    fn buy_for(&mut self, job: JobIx, supply: &mut Supply) {
         let state = self.state();
         let known = state.jobs.get(job);
         // What a bound keeps from starting needs no machine.
@@ -90,34 +92,92 @@ impl Planner<'_> {
             return;
         }
         let shape = state.shapes[known.shape.at()].clone();
-        let claimed = state.claims.values().filter(|c| c.for_job == Some(known.id)).count() as u32;
-        let Some((pool, offering, nodes)) = self.cheapest(job, &shape, claimed) else { return };
+        let missing = self.missing_machines(job, &shape, supply);
+        if missing.iter().all(|n| *n == 0) {
+            return;
+        }
+        let Some((pool, offering, nodes)) = self.cheapest(job, &shape, &missing) else { return };
         // Places promised before a machine could be there are as good.
         let ready = state.now + offering.boot;
         if state.promises.get(&job).is_some_and(|promised| promised.at <= ready) {
             return;
         }
         let id = known.id;
-        if claimed >= nodes {
-            self.wake(ready);
-            return;
+        let mut rooms = vec![Room::of(&offering); nodes as usize];
+        let leaves = shape.leaves.iter().zip(&missing);
+        for (leaf, n) in leaves {
+            let _ = fill(&mut rooms, leaf, leaf.gpu_milli(&state.cluster), *n);
         }
+        let labels = state.pools[&pool].labels.clone();
+        supply.machines.extend(rooms.into_iter().map(|room| Machine {
+            labels: labels.clone(),
+            offering: offering.clone(),
+            room,
+        }));
         let decisions: Vec<Decision> =
-            (claimed..nodes).map(|_| self.claim_one(&pool, &offering, Some(job))).collect();
+            (0..nodes).map(|_| self.claim_one(&pool, &offering, Some(job))).collect();
         self.transactions.push(Transaction { job: Some(id), decisions });
     }
 
+    /// Tasks of each group that neither what is free nor what is being bought will hold.
+    fn missing_machines(&self, job: JobIx, shape: &Shape, supply: &mut Supply) -> Vec<u32> {
+        let state = self.state();
+        // Machines bought for it serve it first, then what is left of others.
+        let mut missing = match supply.served.remove(&state.jobs.get(job).id) {
+            Some(missing) => missing,
+            None => shape.leaves.iter().map(|leaf| leaf.min).collect(),
+        };
+        for machine in &mut supply.machines {
+            machine.serve(state, job, shape, &mut missing);
+        }
+        let nothing_comes = shape.leaves.iter().zip(&missing).all(|(leaf, n)| leaf.min == *n);
+        let mut after_free = missing.clone();
+        for (leaf, left) in shape.leaves.iter().zip(&mut after_free) {
+            *left -= self.free_now(job, leaf, supply).min(*left);
+        }
+        // What is free was not enough, whatever the count says: then it is not relied on.
+        let counted_wrong = nothing_comes && after_free.iter().all(|n| *n == 0);
+        if counted_wrong { missing } else { after_free }
+    }
+
+    /// Tasks of the group that free GPUs could hold, as far as counting tells.
+    fn free_now(&self, job: JobIx, leaf: &Leaf, supply: &mut Supply) -> u32 {
+        let state = self.state();
+        let Some(g) = leaf.whole().filter(|_| leaf.countable(&state.cluster)) else { return 0 };
+        if leaf.together != crate::shape::Together::default() || leaf.spread.is_some() {
+            return 0;
+        }
+        let own = self.own_free(job, leaf, g);
+        let free = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, g) + own;
+        let taken = supply.free_taken.div_ceil(g);
+        let tasks = free.saturating_sub(taken).min(leaf.min);
+        supply.free_taken += tasks * g;
+        tasks
+    }
+
+    /// Tasks that would fit now on nodes where places are promised to the job itself.
+    pub(super) fn own_free(&self, job: JobIx, leaf: &Leaf, g: u32) -> u32 {
+        let state = self.state();
+        let Some(promised) = state.promises.get(&job) else { return 0 };
+        let own: BTreeSet<NodeIx> = promised.places.iter().map(|(node, _)| *node).collect();
+        own.iter()
+            .map(|ix| state.cluster.node(*ix))
+            .filter(|node| node.indexed.is_none() && leaf.classes.contains(&node.class))
+            .map(|node| node.free_whole() / g.max(1))
+            .sum()
+    }
+
     /// The offering with the least expected cost that the pool has room for.
-    fn cheapest(&self, job: JobIx, shape: &Shape, claimed: u32) -> Option<(Name, Offering, u32)> {
+    fn cheapest(&self, job: JobIx, shape: &Shape, n: &[u32]) -> Option<(Name, Offering, u32)> {
         let state = self.state();
         let mut best: Option<((i128, Span, Name, usize), Offering, u32)> = None;
         for pool in state.pools.values() {
-            let room = pool.max.saturating_sub(self.size(&pool.name)) + claimed;
+            let room = pool.max.saturating_sub(self.size(&pool.name));
             for (at, offering) in pool.offerings.iter().enumerate() {
                 if !on_offer(offering, state.now) {
                     continue;
                 }
-                let Some(nodes) = nodes_needed(state, job, shape, &pool.labels, offering) else {
+                let Some(nodes) = machines_for(state, job, shape, n, &pool.labels, offering) else {
                     continue;
                 };
                 if nodes > room {
@@ -193,35 +253,165 @@ pub(crate) fn boot_for(state: &State, job: JobIx) -> Option<Span> {
     best
 }
 
+/// What is left of a machine.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// Thousandths of GPUs.
+    gpu: i64,
+    cpu: Option<i64>,
+    memory: Option<i64>,
+}
+
+impl Room {
+    fn of(offering: &Offering) -> Room {
+        Room {
+            gpu: i64::from(offering.gpus) * 1_000,
+            cpu: offering.cpu.map(|cpu| cpu.0),
+            memory: offering.memory.map(|memory| memory.0),
+        }
+    }
+
+    /// How many tasks fit; a share of a GPU does not reach over two.
+    fn holds(&self, leaf: &Leaf, milli: i64) -> i64 {
+        let by_gpu = match milli {
+            0 => i64::MAX,
+            1_000.. => self.gpu / milli,
+            share => self.gpu / 1_000 * (1_000 / share) + self.gpu % 1_000 / share,
+        };
+        let by = |room: Option<i64>, need: i64| match room {
+            Some(room) if need > 0 => room / need,
+            _ => i64::MAX,
+        };
+        by_gpu.min(by(self.cpu, leaf.need.cpu)).min(by(self.memory, leaf.need.memory))
+    }
+}
+
+/// Puts up to `n` tasks into the rooms, in order; returns how many.
+fn fill(rooms: &mut [Room], leaf: &Leaf, milli: i64, n: u32) -> u32 {
+    let mut left = i64::from(n);
+    for room in rooms {
+        let take = room.holds(leaf, milli).min(left);
+        room.gpu -= milli * take;
+        room.cpu = room.cpu.map(|cpu| cpu - leaf.need.cpu * take);
+        room.memory = room.memory.map(|memory| memory - leaf.need.memory * take);
+        left -= take;
+    }
+    n - left as u32
+}
+
+/// A machine being bought, with what nobody needs of it yet.
+struct Machine {
+    labels: BTreeMap<Name, Name>,
+    offering: Offering,
+    room: Room,
+}
+
+impl Machine {
+    /// Takes as many of the missing tasks as it has room for.
+    fn serve(&mut self, state: &State, job: JobIx, shape: &Shape, missing: &mut [u32]) {
+        if !serves(state, job, &self.offering) {
+            return;
+        }
+        for (leaf, left) in shape.leaves.iter().zip(missing) {
+            if tasks_per_machine(state, leaf, &self.labels, &self.offering) > 0 {
+                let milli = leaf.gpu_milli(&state.cluster);
+                *left -= fill(std::slice::from_mut(&mut self.room), leaf, milli, *left);
+            }
+        }
+    }
+}
+
+/// What blocked jobs can count on without another machine.
+struct Supply {
+    machines: Vec<Machine>,
+    /// What jobs that machines are bought for lack beyond those.
+    served: BTreeMap<JobId, Vec<u32>>,
+    /// Free GPUs that earlier jobs of the plan count on.
+    free_taken: u32,
+}
+
+impl Supply {
+    fn coming(state: &State) -> Supply {
+        let mut machines = Vec::new();
+        let mut served: BTreeMap<JobId, Vec<u32>> = BTreeMap::new();
+        for claim in state.claims.values() {
+            let Some(pool) = state.pools.get(&claim.pool) else { continue };
+            let offering = pool.offerings.iter().find(|offering| {
+                offering.instance == claim.instance
+                    && offering.zone == claim.zone
+                    && offering.lifecycle == claim.lifecycle
+            });
+            let Some(offering) = offering else { continue };
+            let mut machine = Machine {
+                labels: pool.labels.clone(),
+                offering: offering.clone(),
+                room: Room::of(offering),
+            };
+            if let Some(id) = claim.for_job
+                && let Some(job) = state.jobs.find(id).filter(|ix| state.is_waiting(*ix))
+            {
+                let shape = state.shape_of(job);
+                let missing = served
+                    .entry(id)
+                    .or_insert_with(|| shape.leaves.iter().map(|leaf| leaf.min).collect());
+                machine.serve(state, job, shape, missing);
+            }
+            machines.push(machine);
+        }
+        Supply { machines, served, free_taken: 0 }
+    }
+}
+
+/// Whether machines of that lifecycle may serve the job at all.
+fn serves(state: &State, job: JobIx, offering: &Offering) -> bool {
+    let spec = &state.jobs.get(job).spec;
+    spec.lifecycle.is_none_or(|asked| asked == offering.lifecycle)
+        && (spec.preemptible || offering.lifecycle != Lifecycle::Spot)
+}
+
 /// How many machines of an offering the job's minimum needs; nothing if they would not do.
 pub(crate) fn nodes_needed(
     state: &State,
     job: JobIx,
     shape: &Shape,
-    labels: &std::collections::BTreeMap<Name, Name>,
+    labels: &BTreeMap<Name, Name>,
     offering: &Offering,
 ) -> Option<u32> {
-    let spec = &state.jobs.get(job).spec;
-    if spec.lifecycle.is_some_and(|asked| asked != offering.lifecycle)
-        || (!spec.preemptible && offering.lifecycle == Lifecycle::Spot)
-    {
+    let all: Vec<u32> = shape.leaves.iter().map(|leaf| leaf.min).collect();
+    machines_for(state, job, shape, &all, labels, offering)
+}
+
+/// How many machines of an offering so many tasks of each group need.
+fn machines_for(
+    state: &State,
+    job: JobIx,
+    shape: &Shape,
+    tasks: &[u32],
+    labels: &BTreeMap<Name, Name>,
+    offering: &Offering,
+) -> Option<u32> {
+    if !serves(state, job, offering) {
         return None;
     }
-    let mut nodes = 0;
-    for leaf in &shape.leaves {
+    let mut rooms: Vec<Room> = Vec::new();
+    for (leaf, n) in shape.leaves.iter().zip(tasks).filter(|(_, n)| **n > 0) {
         let each = tasks_per_machine(state, leaf, labels, offering);
         if each == 0 {
             return None;
         }
-        nodes += leaf.min.div_ceil(each);
+        let milli = leaf.gpu_milli(&state.cluster);
+        let left = n - fill(&mut rooms, leaf, milli, *n);
+        let from = rooms.len();
+        rooms.extend(std::iter::repeat_n(Room::of(offering), left.div_ceil(each) as usize));
+        let _ = fill(&mut rooms[from..], leaf, milli, left);
     }
-    Some(nodes)
+    Some(rooms.len() as u32)
 }
 
 fn tasks_per_machine(
     state: &State,
     leaf: &Leaf,
-    labels: &std::collections::BTreeMap<Name, Name>,
+    labels: &BTreeMap<Name, Name>,
     offering: &Offering,
 ) -> u32 {
     let need = &leaf.need;
@@ -234,22 +424,11 @@ fn tasks_per_machine(
         return 0;
     }
     let gpu = leaf.gpu_milli(&state.cluster);
-    let mut each = u32::MAX;
-    if need.ask.count() > 0 {
-        let whole = i64::from(offering.gpus) * 1_000;
-        each = each.min(if gpu > 0 { (whole / gpu) as u32 } else { 0 });
+    if need.ask.count() > 0 && gpu == 0 {
+        return 0;
     }
-    if need.cpu > 0
-        && let Some(cpu) = offering.cpu
-    {
-        each = each.min((cpu.0 / need.cpu) as u32);
-    }
-    if need.memory > 0
-        && let Some(memory) = offering.memory
-    {
-        each = each.min((memory.0 / need.memory) as u32);
-    }
-    if each == u32::MAX { leaf.min } else { each }
+    let each = Room::of(offering).holds(leaf, gpu);
+    u32::try_from(each).unwrap_or(leaf.min)
 }
 
 /// Price times nodes times the time they are needed, with restarts after interruptions.
@@ -257,9 +436,8 @@ fn expected_cost(state: &State, job: JobIx, offering: &Offering, nodes: u32) -> 
     let known = state.jobs.get(job);
     let run = known.estimate_left();
     // Interruptions per thousand hours of one machine, any of which restarts the gang.
-    let hit = i128::from(offering.interruptions) * i128::from(nodes) * i128::from(run.0)
-        / (1_000 * 3_600_000);
-    let redo = hit * i128::from(known.restart_cost(&state.policy).0);
+    let hits = i128::from(offering.interruptions) * i128::from(nodes) * i128::from(run.0);
+    let redo = hits * i128::from(known.restart_cost(&state.policy).0) / (1_000 * 3_600_000);
     let span = i128::from(run.0) + i128::from(offering.boot.0) + redo;
     i128::from(offering.price.0) * i128::from(nodes) * span / 3_600_000
 }
