@@ -93,17 +93,41 @@ impl Queues {
         self.live().filter(|(_, queue)| queue.children.is_empty()).map(|(ix, _)| ix)
     }
 
+    /// The other children of its parent.
+    pub fn beside(&self, ix: QueueIx) -> impl Iterator<Item = QueueIx> + '_ {
+        let all = match self.get(ix).parent {
+            Some(parent) => &self.get(parent).children,
+            None => &self.roots,
+        };
+        all.iter().copied().filter(move |other| *other != ix)
+    }
+
+    pub fn leaves_below(&self, ix: QueueIx, found: &mut Vec<QueueIx>) {
+        let children = &self.get(ix).children;
+        if children.is_empty() {
+            found.push(ix);
+        }
+        for child in children {
+            self.leaves_below(*child, found);
+        }
+    }
+
     /// The two ancestors just below the lowest common parent; the same queue twice where one lies
     /// below the other or they are one.
     pub fn rivals(&self, a: QueueIx, b: QueueIx) -> (QueueIx, QueueIx) {
-        let up_a: Vec<QueueIx> = self.path(a).collect();
-        let up_b: Vec<QueueIx> = self.path(b).collect();
-        let (mut i, mut j) = (up_a.len(), up_b.len());
-        while i > 0 && j > 0 && up_a[i - 1] == up_b[j - 1] {
-            i -= 1;
-            j -= 1;
+        let (mut a, mut b) = (a, b);
+        let (mut depth_a, mut depth_b) = (self.path(a).count(), self.path(b).count());
+        let up = |ix: QueueIx| self.get(ix).parent.unwrap_or(ix);
+        while depth_a > depth_b {
+            (a, depth_a) = (up(a), depth_a - 1);
         }
-        (up_a[i.saturating_sub(1)], up_b[j.saturating_sub(1)])
+        while depth_b > depth_a {
+            (b, depth_b) = (up(b), depth_b - 1);
+        }
+        while self.get(a).parent != self.get(b).parent {
+            (a, b) = (up(a), up(b));
+        }
+        (a, b)
     }
 
     pub fn add(&mut self, spec: QueueSpec, parent: Option<QueueIx>) -> QueueIx {

@@ -5,7 +5,7 @@
 use super::fit::{Misfit, Spot, fit};
 use super::order::Among;
 use super::{Planner, Transaction, bound};
-use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
+use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx, TaskIx};
 use crate::jobs::Standing;
 use crate::nodes::Who;
 use crate::shape::{Leaf, Shape, Tree};
@@ -20,6 +20,8 @@ pub(crate) struct Victims {
     surplus: Vec<Unit>,
     /// Whole jobs: lowest class, least lost work, newest, by id.
     whole: Vec<Unit>,
+    /// How many of those in front have been taken in this plan.
+    gone: usize,
 }
 
 /// Tasks that go together.
@@ -68,7 +70,9 @@ impl Planner<'_> {
                 .path(leaf)
                 .any(|ix| !planner.shares.over(state, ix) || !share::over_quota(state, ix))
         };
-        self.claim(may, |planner, job| {
+        let hopeless =
+            |planner: &mut Self, job| planner.sources(job, Right::Share).is_empty();
+        self.claim(may, hopeless, |planner, job| {
             let queue = planner.state().jobs.get(job).queue;
             if planner.may_wait_no_longer(job) {
                 vec![Right::Share]
@@ -96,7 +100,11 @@ impl Planner<'_> {
             let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
             below || state.across(top) || !state.elastic.is_empty()
         };
-        self.claim(may, |planner, job| {
+        let hopeless = |planner: &mut Self, job| {
+            !planner.state().across(planner.state().jobs.get(job).priority)
+                && planner.sources(job, Right::Class).is_empty()
+        };
+        self.claim(may, hopeless, |planner, job| {
             if !planner.may_wait_no_longer(job) {
                 return Vec::new();
             }
@@ -132,6 +140,7 @@ impl Planner<'_> {
     fn claim(
         &mut self,
         may: impl Fn(&Self, QueueIx) -> bool,
+        hopeless: impl Fn(&mut Self, JobIx) -> bool,
         rights: impl Fn(&mut Self, JobIx) -> Vec<Right>,
     ) {
         let skipped = std::mem::take(&mut self.skipped);
@@ -144,15 +153,15 @@ impl Planner<'_> {
             .filter(|leaf| !self.state().queues.get(*leaf).line.oldest.is_empty())
             .filter(|leaf| may(self, *leaf))
             .collect();
+        // Nothing changes whose turn it is until something is taken.
+        let mut turn = None;
+        let mut looked_at: BTreeSet<QueueIx> = BTreeSet::new();
         while !leaves.is_empty() {
-            let at = (0..leaves.len())
-                .min_by(|a, b| {
-                    let ratio = |at: usize| self.shares.ratio(self.state(), leaves[at]);
-                    let name = |at: usize| &self.state().queues.get(leaves[at]).spec.name;
-                    ratio(*a).cmp(ratio(*b)).then_with(|| name(*a).cmp(name(*b)))
-                })
-                .expect("not empty");
+            let at = turn.take().unwrap_or_else(|| self.neediest(&leaves));
             let leaf = leaves[at];
+            if looked_at.insert(leaf) {
+                self.bar_hopeless(leaf, &hopeless);
+            }
             let Some(job) = self.next_of(leaf, Among::All) else {
                 leaves.swap_remove(at);
                 continue;
@@ -160,6 +169,7 @@ impl Planner<'_> {
             let rights = rights(self, job);
             let taken = rights.into_iter().any(|right| self.displace(job, right));
             if !taken {
+                turn = Some(at);
                 // The next of the same shape and class could do no better, unless this one is held
                 // back for a reason of its own.
                 let known = self.state().jobs.get(job);
@@ -180,6 +190,61 @@ impl Planner<'_> {
         self.barred = barred;
     }
 
+    /// Rules out the shapes and classes of a queue that nobody gives anything to.
+    fn bar_hopeless(&mut self, leaf: QueueIx, hopeless: &impl Fn(&mut Self, JobIx) -> bool) {
+        let line = &self.state().queues.get(leaf).line;
+        let mut heads: Vec<(ShapeIx, i32, JobIx)> = Vec::new();
+        for (shape, of_shape) in &line.shapes {
+            let mut last = None;
+            for ((priority, _), jobs) in &of_shape.lists {
+                if last != Some(priority.0)
+                    && let Some((_, _, job)) = jobs.first()
+                {
+                    last = Some(priority.0);
+                    heads.push((*shape, priority.0, *job));
+                }
+            }
+        }
+        for (shape, priority, job) in heads {
+            if hopeless(self, job) && !self.loose_helps(job) {
+                self.barred.insert((leaf, shape, Some(priority)));
+            }
+        }
+    }
+
+    /// Whether what is being stopped and promised to nobody may make room for the job's shape.
+    fn loose_helps(&mut self, job: JobIx) -> bool {
+        let shape = self.state().jobs.get(job).shape;
+        if self.loose_in_vain.contains(&shape) {
+            return false;
+        }
+        let mark = self.draft.mark();
+        let who = self.who(job);
+        let brief = Who { until: who.now, ..who };
+        let any = self.free_loose();
+        let helps = any && (!self.state().reservations.is_empty() || self.could_fit(job, &brief));
+        self.draft.roll_back(mark);
+        if !helps {
+            self.loose_in_vain.insert(shape);
+        }
+        helps
+    }
+
+    /// The place of the queue that uses the least of its share.
+    fn neediest(&self, leaves: &[QueueIx]) -> usize {
+        let state = self.state();
+        let mut best = (self.shares.ratio(state, leaves[0]), 0);
+        for (at, leaf) in leaves.iter().enumerate().skip(1) {
+            let ratio = self.shares.ratio(state, *leaf);
+            let name = |at: usize| &state.queues.get(leaves[at]).spec.name;
+            let order = ratio.cmp(best.0).then_with(|| name(at).cmp(name(best.1)));
+            if order == std::cmp::Ordering::Less {
+                best = (ratio, at);
+            }
+        }
+        best.1
+    }
+
     /// Frees GPUs for the job by this right, if that makes it start.
     pub(super) fn displace(&mut self, job: JobIx, right: Right) -> bool {
         let state = self.state();
@@ -194,13 +259,19 @@ impl Planner<'_> {
         let queues = self.sources(job, right);
         let mark = self.draft.mark();
         let who = self.claimant(job);
-        let loose = self.free_loose();
-        if loose && let Some(spots) = self.fits_claim(job, who) {
+        if self.loose_helps(job) {
+            self.free_loose();
+            let spots = self.fits_claim(job, who);
             self.draft.roll_back(mark);
-            return self.seize(job, right, Vec::new(), &spots);
+            if let Some(spots) = spots {
+                return self.seize(job, right, Vec::new(), &spots);
+            }
         }
-        let found =
-            if queues.is_empty() { None } else { self.find_victims(job, right, &queues, who) };
+        if queues.is_empty() {
+            return false;
+        }
+        self.free_loose();
+        let found = self.find_victims(job, right, &queues, who);
         self.draft.roll_back(mark);
         let Some((units, spots)) = found else { return false };
         self.free_loose();
@@ -305,18 +376,42 @@ impl Planner<'_> {
     /// Leaf queues that may lose something to the job by this right.
     fn sources(&self, job: JobIx, right: Right) -> Vec<QueueIx> {
         let state = self.state();
-        let own = state.jobs.get(job).queue;
-        let running = |leaf: &QueueIx| !state.queues.get(*leaf).running.is_empty();
-        state
-            .queues
-            .leaves()
-            .filter(running)
-            .filter(|leaf| match right {
-                Right::Class => *leaf == own,
-                Right::Across => true,
-                Right::Share | Right::Quota => *leaf == own || self.gives(job, *leaf, right),
-            })
-            .collect()
+        let known = state.jobs.get(job);
+        let runs = |leaf: &QueueIx| !state.queues.get(*leaf).running.is_empty();
+        let mut found = Vec::new();
+        match right {
+            Right::Class => {
+                let lowest = state.queues.get(known.queue).running_priorities.keys().next();
+                let below = lowest.is_some_and(|lowest| *lowest < known.priority);
+                if below || !state.elastic.is_empty() {
+                    found.push(known.queue);
+                }
+            }
+            Right::Across => found.extend(state.queues.leaves()),
+            Right::Share | Right::Quota => {
+                // What its own queue has to spare are members of elastic gangs.
+                if !state.elastic.is_empty() {
+                    found.push(known.queue);
+                }
+                let more = &state.shape_of(job).amounts;
+                for mine in state.queues.path(known.queue) {
+                    let by_quota = share::within_quota(state, mine, more);
+                    let by_share = right == Right::Share && self.shares.within(state, mine, more);
+                    if !by_quota && !by_share {
+                        continue;
+                    }
+                    for theirs in state.queues.beside(mine) {
+                        let over = (by_quota && share::over_quota(state, theirs))
+                            || (by_share && self.shares.over(state, theirs));
+                        if over {
+                            state.queues.leaves_below(theirs, &mut found);
+                        }
+                    }
+                }
+            }
+        }
+        found.retain(runs);
+        found
     }
 
     /// Whether a queue must give to the job's, comparing the two just below their common parent.
@@ -396,6 +491,7 @@ impl Planner<'_> {
                 .into_iter()
                 .map(|(.., job)| Unit { job, tasks: Vec::new(), surplus: false })
                 .collect(),
+            gone: 0,
         };
         self.victims.insert(queue, victims);
     }
@@ -492,10 +588,19 @@ impl Planner<'_> {
         let mut freed: Vec<Unit> = Vec::new();
         // Surplus of any eligible queue goes before whole jobs.
         for surplus in [true, false] {
-            let mut cursors: BTreeMap<QueueIx, usize> =
-                queues.iter().map(|queue| (*queue, 0)).collect();
+            let mut cursors: BTreeMap<QueueIx, usize> = queues
+                .iter()
+                .map(|queue| (*queue, if surplus { 0 } else { self.gone(*queue) }))
+                .collect();
             while !cursors.is_empty() {
                 let most = self.most_above(cursors.keys().copied());
+                // Once down to its share it gives no more; of its own queue, surplus only.
+                let between = matches!(right, Right::Share | Right::Quota);
+                let own = most == self.state().jobs.get(job).queue;
+                if between && if own { !surplus } else { !self.gives(job, most, right) } {
+                    cursors.remove(&most);
+                    continue;
+                }
                 let Some(unit) = self.next_victim(job, right, most, surplus, &mut cursors) else {
                     continue;
                 };
@@ -507,6 +612,19 @@ impl Planner<'_> {
             }
         }
         None
+    }
+
+    /// How many of a queue's whole jobs, from the first, this plan has taken for good.
+    fn gone(&mut self, queue: QueueIx) -> usize {
+        let victims = &self.victims[&queue];
+        let taken = |unit: &Unit| {
+            let job = self.state().jobs.get(unit.job);
+            job.standing != Standing::Running || self.served.contains(&unit.job)
+        };
+        let more = victims.whole[victims.gone..].iter().take_while(|unit| taken(unit)).count();
+        let victims = self.victims.get_mut(&queue).expect("just seen");
+        victims.gone += more;
+        victims.gone
     }
 
     /// The queue that uses the most of its share.
@@ -760,6 +878,10 @@ impl Planner<'_> {
             decisions.extend(self.stop(unit.job, &tasks, right.cause(unit), Some(id), grace));
         }
         let at = self.free_at(spots);
+        if self.state().promises.contains_key(&job) {
+            // What was kept for it elsewhere is there for others.
+            self.loose_in_vain.clear();
+        }
         let decision = self.reserve(job, at, spots, true);
         self.loosen(&decisions);
         decisions.push(decision);
@@ -776,6 +898,7 @@ impl Planner<'_> {
             let task = TaskIx { job, task: lease.task };
             if self.loose.is_some() && self.is_loose(task) {
                 self.loose.get_or_insert_default().insert(task);
+                self.loose_in_vain.clear();
             }
         }
     }

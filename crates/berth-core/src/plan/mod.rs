@@ -91,6 +91,8 @@ pub(crate) struct Planner<'a> {
     pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
     /// Leases being stopped whose GPUs are promised to nobody, made when first needed.
     pub loose: Option<BTreeSet<TaskIx>>,
+    /// Shapes that would not fit those GPUs and the free ones even for a moment.
+    pub loose_in_vain: BTreeSet<ShapeIx>,
     /// The job of each shape that was last tried in vain.
     pub tried: BTreeMap<ShapeIx, JobIx>,
     /// The first job of each queue that met a bound, and which.
@@ -150,6 +152,7 @@ impl<'a> Planner<'a> {
             barred: BTreeSet::new(),
             unpromised: BTreeSet::new(),
             loose: None,
+            loose_in_vain: BTreeSet::new(),
             tried: BTreeMap::new(),
             bounded: BTreeMap::new(),
             served: BTreeSet::new(),
