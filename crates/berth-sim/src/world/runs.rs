@@ -13,7 +13,7 @@ use berth_model::{
     Cause, GpuAsk, GroupSpec, JobId, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSpec, Place,
     Promise, Slice, Span, StopSnapshot, Time,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TASK: &[&str] = &[
     "task", "node", "gpus", "state", "bound", "attempt", "price", "since", "billed", "cause",
@@ -189,11 +189,10 @@ fn read_tasks<'a>(job: &Fields<'a>, groups: &[GroupSpec]) -> Result<Vec<Held<'a>
         let number = Fields::of(item, &job.what, TASK)?.demand("task", int)?;
         tasks.push(read_task(item, number, leaf_of(&leaves, number), &job.what)?);
     }
-    for (index, held) in tasks.iter().enumerate() {
-        if tasks[..index].iter().any(|other| other.task == held.task) {
-            let message = format!("task {} of {} is there twice", held.task, job.what);
-            return Err(Error::new(held.node.at, message));
-        }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = tasks.iter().find(|held| !seen.insert(held.task)) {
+        let message = format!("task {} of {} is there twice", twice.task, job.what);
+        return Err(Error::new(twice.node.at, message));
     }
     Ok(tasks)
 }
@@ -247,24 +246,23 @@ pub(crate) fn place(
     names: &JobNames,
     context: &Context,
 ) -> Result<()> {
+    let mut placed: Vec<Vec<(usize, LeaseSnapshot)>> = jobs.iter().map(|_| Vec::new()).collect();
     for named in [true, false] {
-        for job in jobs.iter_mut() {
+        for (job, placed) in jobs.iter().zip(&mut placed) {
             for (index, held) in job.held.iter().enumerate() {
                 if held.names_gpus()? != named {
                     continue;
                 }
                 let (spec, slices) = hold(held, floor)?;
                 let lease = lease(held, spec, slices, &job.snapshot, prices, names, context)?;
-                job.snapshot.leases.push(lease);
-                // Leases stay in the order of the file, whichever was placed first.
-                let last = job.snapshot.leases.len() - 1;
-                let order = |task: u32| job.held.iter().position(|held| held.task == task);
-                let at = (0..last)
-                    .find(|i| order(job.snapshot.leases[*i].task) > Some(index))
-                    .unwrap_or(last);
-                job.snapshot.leases[at..].rotate_right(1);
+                placed.push((index, lease));
             }
         }
+    }
+    for (job, mut placed) in jobs.iter_mut().zip(placed) {
+        // Leases stay in the order of the file, whichever was placed first.
+        placed.sort_by_key(|(index, _)| *index);
+        job.snapshot.leases = placed.into_iter().map(|(_, lease)| lease).collect();
     }
     Ok(())
 }
