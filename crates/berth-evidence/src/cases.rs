@@ -254,8 +254,8 @@ fn difference(kept: &Plan, loaded: &Plan) -> String {
         let more = if a > b { &kept.transactions[b] } else { &loaded.transactions[a] };
         return format!("{a} transactions kept, {b} loaded; the first that is missing: {more:?}");
     }
-    if let Some((a, b)) = kept.blocked.iter().zip(&loaded.blocked).find(|(a, b)| a != b) {
-        return format!("\n    kept:   {a:?}\n    loaded: {b:?}");
+    if kept.blocked != loaded.blocked {
+        return format!("\n    kept:   {:?}\n    loaded: {:?}", kept.blocked, loaded.blocked);
     }
     format!("next {:?} and {:?}", kept.next, loaded.next)
 }
