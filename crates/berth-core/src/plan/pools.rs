@@ -169,8 +169,9 @@ impl Planner<'_> {
 
     /// The offering with the least expected cost that the pool has room for.
     fn cheapest(&self, job: JobIx, shape: &Shape, n: &[u32]) -> Option<(Name, Offering, u32)> {
+        type Rank = (i128, Span, Name, usize);
         let state = self.state();
-        let mut best: Option<((i128, Span, Name, usize), Offering, u32)> = None;
+        let mut best: Option<(Rank, &Offering, u32)> = None;
         for pool in state.pools.values() {
             let room = pool.max.saturating_sub(self.size(&pool.name));
             for (at, offering) in pool.offerings.iter().enumerate() {
@@ -186,11 +187,11 @@ impl Planner<'_> {
                 let cost = expected_cost(state, job, offering, nodes);
                 let key = (cost, offering.boot, pool.name.clone(), at);
                 if best.as_ref().is_none_or(|(other, _, _)| key < *other) {
-                    best = Some((key, offering.clone(), nodes));
+                    best = Some((key, offering, nodes));
                 }
             }
         }
-        best.map(|((_, _, pool, _), offering, nodes)| (pool, offering, nodes))
+        best.map(|((_, _, pool, _), offering, nodes)| (pool, offering.clone(), nodes))
     }
 
     fn give_back(&mut self) {

@@ -234,7 +234,9 @@ impl Planner<'_> {
             let leaf = state.leaf_of(ix, place.task);
             let target = state.cluster.node(*node);
             // Before its time others may have been promised the same places, or an operator has them.
-            if !target.admits(&who) || (early && target.conflicts(&who).next().is_some()) {
+            let contested = early && target.conflicts(&who).next().is_some();
+            let near = super::fit::Nearby::of(state, leaf, ix);
+            if contested || !target.admits(&who) || !near.admits(state, *node) {
                 return None;
             }
             let free = place.slices.iter().all(|slice| {
