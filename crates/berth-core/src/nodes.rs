@@ -556,7 +556,7 @@ pub(crate) fn share_on(ask: &GpuAsk, memory: i64) -> Option<Share> {
             // Rounded up: the share must be at least as large as what was asked for.
             let milli =
                 (i128::from(bytes.0) * 1_000 + i128::from(memory) - 1) / i128::from(memory.max(1));
-            (milli <= 1_000).then(|| Share::Fraction(Milli(milli as i64)))
+            (milli <= 1_000).then_some(Share::Fraction(Milli(milli as i64)))
         }
         GpuAsk::Mps { percent, .. } => Some(Share::Mps(Milli(i64::from(*percent) * 10))),
         GpuAsk::TimeSlice { of, .. } => {

@@ -2,7 +2,7 @@
 //! reach across. Victims are freed on the draft in their order until the claimant fits; then only
 //! those it really needs are stopped, and it is promised their places.
 
-use super::fit::{Misfit, Spot, fit};
+use super::fit::{Spot, fit};
 use super::order::Among;
 use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx, TaskIx};
@@ -70,8 +70,7 @@ impl Planner<'_> {
                 .path(leaf)
                 .any(|ix| !planner.shares.over(state, ix) || !share::over_quota(state, ix))
         };
-        let hopeless =
-            |planner: &mut Self, job| planner.sources(job, Right::Share).is_empty();
+        let hopeless = |planner: &mut Self, job| planner.sources(job, Right::Share).is_empty();
         self.claim(may, hopeless, |planner, job| {
             let queue = planner.state().jobs.get(job).queue;
             if planner.may_wait_no_longer(job) {
@@ -550,10 +549,7 @@ impl Planner<'_> {
         if !bound(self.state(), job, false).is_empty() || !self.could_fit(job, &who) {
             return None;
         }
-        match fit(&mut self.draft, &self.mix, job, who) {
-            Ok(spots) => Some(spots),
-            Err(Misfit::No | Misfit::CutOff) => None,
-        }
+        fit(&mut self.draft, &self.mix, job, who).ok()
     }
 
     /// A quick count that rules most misfits out.
@@ -766,7 +762,8 @@ impl Planner<'_> {
     ) -> (Vec<Unit>, OnNodes) {
         let state = self.state();
         let mut units: Vec<Unit> = Vec::new();
-        let mut known: BTreeMap<(JobId, Option<u32>), Option<(i128, usize)>> = BTreeMap::new();
+        type Found = Option<(i128, usize)>;
+        let mut known: BTreeMap<(JobId, Option<u32>), Found> = BTreeMap::new();
         let mut on_node: OnNodes = BTreeMap::new();
         let from: BTreeSet<QueueIx> = queues.iter().copied().collect();
         for (node_ix, node) in state.cluster.live() {

@@ -130,7 +130,7 @@ impl Planner<'_> {
         let mut times: Vec<Time> =
             self.gpu_times(node, leaf, who).into_iter().map(|(at, _)| at).collect();
         times.sort_unstable();
-        let most = if g == 0 { most } else { most.min(times.len() / g) };
+        let most = times.len().checked_div(g).map_or(most, |tasks| most.min(tasks));
         let mut found = Vec::with_capacity(most.min(16));
         for k in 0..most {
             let gpus = if g == 0 { who.now } else { times[(k + 1) * g - 1] };
