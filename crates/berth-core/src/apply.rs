@@ -54,7 +54,7 @@ impl State {
     }
 
     /// Lets time pass: use and credits accrue, begin times come, budgets start anew.
-    fn advance(&mut self, at: Time) {
+    pub(crate) fn advance(&mut self, at: Time) {
         if at > self.now {
             share::accrue(self, at);
             self.now = at;

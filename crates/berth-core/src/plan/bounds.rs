@@ -134,7 +134,7 @@ fn check(
     }
 }
 
-fn resource_name(state: &State, resource: Resource) -> Name {
+pub(crate) fn resource_name(state: &State, resource: Resource) -> Name {
     match resource {
         Resource::Gpu => Name::new("GPUs"),
         Resource::Cpu => Name::new("CPU cores"),

@@ -1,0 +1,73 @@
+//! When waiting jobs are likely to start: copies of the state run forward, with no driver attached.
+//!
+//! A run lets jobs end after durations drawn from the history of their user and name, carries out
+//! every plan at once, and lets nothing new arrive. Machines that are bought come when they should,
+//! stops take their whole grace, and a job that has saved before saves again when it is stopped.
+//! One set of runs serves every waiting job.
+
+mod draw;
+mod run;
+
+use crate::state::State;
+use berth_model::{JobId, Time};
+use run::Run;
+use std::collections::BTreeMap;
+
+/// Instants at which one run plans, at the most. Jobs that have not started by then count as not
+/// started in that run.
+pub const STEPS: u32 = 5_000;
+
+/// When jobs that do not run are likely to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast {
+    /// The time of the state it was made of.
+    pub at: Time,
+    pub runs: u32,
+    /// Runs that were cut off after [`STEPS`].
+    pub cut_off: u32,
+    /// Every job that had no GPUs at that time.
+    pub jobs: BTreeMap<JobId, Eta>,
+}
+
+/// The first start of a job over all runs. Nothing where it lies beyond the horizon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Eta {
+    /// It had started by then in half of the runs.
+    pub p50: Option<Time>,
+    /// In nine of ten.
+    pub p90: Option<Time>,
+    /// Runs in which it started at all.
+    pub runs_started: u32,
+}
+
+/// Runs the state forward so many times. The same state and seed give the same forecast.
+pub fn forecast(state: &State, runs: u32, seed: u64) -> Forecast {
+    let mut base = state.clone();
+    base.refresh();
+    let mut starts: BTreeMap<JobId, Vec<Time>> = base
+        .jobs
+        .iter()
+        .filter(|(_, job)| job.open == 0)
+        .map(|(_, job)| (job.id, Vec::new()))
+        .collect();
+    let horizon = base.now + base.policy.forecast_horizon;
+    let mut cut_off = 0;
+    for number in 0..runs {
+        let mut run = Run::new(base.clone(), number, seed);
+        cut_off += u32::from(!run.go(horizon, starts.len()));
+        for (job, at) in run.started {
+            starts.entry(job).or_default().push(at);
+        }
+    }
+    let jobs = starts.into_iter().map(|(job, times)| (job, eta(times, runs))).collect();
+    Forecast { at: state.now, runs, cut_off, jobs }
+}
+
+fn eta(mut times: Vec<Time>, runs: u32) -> Eta {
+    times.sort_unstable();
+    let after = |percent: u64| {
+        let needed = (u64::from(runs) * percent).div_ceil(100) as usize;
+        times.get(needed.max(1) - 1).copied()
+    };
+    Eta { p50: after(50), p90: after(90), runs_started: times.len() as u32 }
+}

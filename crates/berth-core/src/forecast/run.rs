@@ -1,0 +1,289 @@
+//! One run of a forecast.
+
+use super::STEPS;
+use super::draw::{Rng, duration};
+use crate::ix::JobIx;
+use crate::jobs::Standing;
+use crate::state::State;
+use berth_model::{
+    Cause, ClaimSpec, Decision, Event, GpuSpec, Health, JobId, LeaseId, LeaseOutcome, Name,
+    NodeSpec, NodeState, Offering, Span, Stamped, Time,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Something that will happen. Ends come before what they make room for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// A job that has run since that time is through.
+    Done(JobId, Time),
+    Stopped(LeaseId),
+    Lost(LeaseId),
+    Gone(Name),
+    Ready(Name),
+}
+
+pub(super) struct Run {
+    state: State,
+    number: u32,
+    seed: u64,
+    due: BinaryHeap<Reverse<(Time, Due)>>,
+    /// When the last plan wants to be asked again.
+    wake: Option<Time>,
+    /// Since when each job has run whose end is due.
+    running: BTreeMap<JobId, Time>,
+    /// First starts of jobs that did not run at the beginning.
+    pub started: BTreeMap<JobId, Time>,
+}
+
+impl Run {
+    pub fn new(state: State, number: u32, seed: u64) -> Run {
+        let mut run = Run {
+            state,
+            number,
+            seed,
+            due: BinaryHeap::new(),
+            wake: None,
+            running: BTreeMap::new(),
+            started: BTreeMap::new(),
+        };
+        run.expect();
+        run
+    }
+
+    /// Runs until every one of `wanted` jobs has started, nothing more happens, or the horizon is
+    /// reached; `false` if it was cut off before.
+    pub fn go(&mut self, horizon: Time, wanted: usize) -> bool {
+        self.plan();
+        for _ in 0..STEPS {
+            if self.started.len() >= wanted {
+                return true;
+            }
+            let due = self.due.peek().map(|Reverse((at, _))| *at);
+            let Some(now) = due.into_iter().chain(self.wake).min().filter(|at| *at <= horizon)
+            else {
+                return true;
+            };
+            self.pass(now);
+            while let Some(Reverse((at, _))) = self.due.peek()
+                && *at <= now
+                && let Some(Reverse((_, due))) = self.due.pop()
+            {
+                self.happen(due);
+            }
+            self.plan();
+        }
+        false
+    }
+
+    /// What is due because of how things stand at the beginning.
+    fn expect(&mut self) {
+        let state = &self.state;
+        let now = state.now;
+        let mut due: Vec<(Time, Due)> = Vec::new();
+        let mut running: Vec<JobIx> = Vec::new();
+        for (ix, job) in state.jobs.iter() {
+            for (task, lease) in job.leases() {
+                let id = job.lease_id(task, lease.attempt);
+                if state.cluster.node(lease.node).spec.state == NodeState::Failed {
+                    due.push((now, Due::Lost(id)));
+                } else if let Some(stop) = &lease.stopping {
+                    due.push((stop.until.max(now), Due::Stopped(id)));
+                }
+            }
+            if job.open > 0 && job.started.is_some() {
+                running.push(ix);
+            }
+        }
+        for claim in state.claims.values() {
+            let boot = self.offering(claim).map_or(Span::ZERO, |offering| offering.boot);
+            due.push(((claim.since + boot).max(now), Due::Ready(claim.name.clone())));
+        }
+        for (_, node) in state.cluster.live() {
+            if let NodeState::Leaving { at } = node.spec.state {
+                due.push((at.max(now), Due::Gone(node.spec.name.clone())));
+            }
+        }
+        self.due.extend(due.into_iter().map(Reverse));
+        for ix in running {
+            self.expect_end(ix);
+        }
+    }
+
+    /// Draws how long a job that runs now will go on.
+    fn expect_end(&mut self, ix: JobIx) {
+        let job = self.state.jobs.get(ix);
+        let Some(started) = job.started else { return };
+        if self.running.insert(job.id, started) == Some(started) {
+            return;
+        }
+        let past = self.state.history.get(&(job.spec.user.clone(), job.spec.name.clone()));
+        let mut rng = Rng::of(self.seed, self.number, job.id);
+        let ran = self.state.now - started + job.saved;
+        let whole = duration(past.copied(), job.time_limit, ran, &mut rng);
+        let end = started + (whole - job.saved);
+        self.due.push(Reverse((end.max(self.state.now), Due::Done(job.id, started))));
+    }
+
+    fn offering(&self, claim: &ClaimSpec) -> Option<&Offering> {
+        self.state.pools.get(&claim.pool)?.offerings.iter().find(|offering| {
+            offering.instance == claim.instance
+                && offering.zone == claim.zone
+                && offering.lifecycle == claim.lifecycle
+        })
+    }
+
+    /// Lets time pass. Accounts are settled only where a budget looks at them.
+    fn pass(&mut self, now: Time) {
+        if self.state.queues.all.iter().any(|queue| queue.budget.is_some()) {
+            self.tell_at(now, Event::Tick);
+        } else {
+            self.state.advance(now);
+        }
+    }
+
+    fn tell(&mut self, event: Event) -> bool {
+        self.tell_at(self.state.now, event)
+    }
+
+    fn tell_at(&mut self, at: Time, event: Event) -> bool {
+        let stamped = Stamped { seq: self.state.seq + 1, at, event };
+        self.state.apply(&stamped).is_ok()
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::Done(job, started) => self.done(job, started),
+            Due::Stopped(lease) => self.stopped(lease),
+            Due::Lost(lease) => {
+                self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
+            }
+            Due::Gone(node) => self.gone(node),
+            Due::Ready(claim) => self.ready(&claim),
+        }
+    }
+
+    fn done(&mut self, id: JobId, started: Time) {
+        let Some(ix) = self.state.jobs.find(id) else { return };
+        let job = self.state.jobs.get(ix);
+        if job.started != Some(started) || self.running.get(&id) != Some(&started) {
+            return;
+        }
+        let open: Vec<LeaseId> =
+            job.leases().map(|(task, lease)| job.lease_id(task, lease.attempt)).collect();
+        for lease in open {
+            self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Done });
+        }
+        self.running.remove(&id);
+    }
+
+    fn stopped(&mut self, lease: LeaseId) {
+        let Some(ix) = self.state.jobs.find(lease.job) else { return };
+        let job = self.state.jobs.get(ix);
+        let held = job.tasks.get(lease.task as usize).and_then(|task| task.lease.as_deref());
+        let Some(held) = held.filter(|held| held.attempt == lease.attempt) else { return };
+        let cause = held.stopping.as_ref().map(|stop| stop.cause);
+        let saves = job.last_checkpoint.is_some() || job.saved > Span::ZERO;
+        if saves && cause != Some(Cause::Shrink) {
+            self.tell(Event::LeaseSaved { job: lease.job });
+        }
+        self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Stopped });
+    }
+
+    fn gone(&mut self, name: Name) {
+        let Some(ix) = self.state.cluster.find(&name) else { return };
+        let mut open: Vec<LeaseId> = Vec::new();
+        for task in &self.state.cluster.node(ix).tasks {
+            let job = self.state.jobs.get(task.job);
+            let lease = job.tasks[task.task as usize].lease.as_deref();
+            open.extend(lease.map(|lease| job.lease_id(task.task, lease.attempt)));
+        }
+        open.sort();
+        for lease in open {
+            self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
+        }
+        self.tell(Event::NodeRemoved { node: name });
+    }
+
+    fn ready(&mut self, name: &Name) {
+        let Some(claim) = self.state.claims.get(name) else { return };
+        let Some(offering) = self.offering(claim) else { return };
+        let mut labels = self.state.pools[&claim.pool].labels.clone();
+        labels.entry(Name::new("zone")).or_insert_with(|| offering.zone.clone());
+        let gpu = GpuSpec {
+            model: offering.model.clone(),
+            memory: offering.memory_per_gpu,
+            health: Health::Ok,
+            mig: None,
+        };
+        let node = NodeSpec {
+            name: claim.name.clone(),
+            gpus: vec![gpu; offering.gpus as usize],
+            cpu: offering.cpu,
+            memory: offering.memory,
+            labels,
+            taints: Vec::new(),
+            nvlink: Vec::new(),
+            state: NodeState::Ready,
+            price: Some(offering.price),
+            pool: Some(claim.pool.clone()),
+            lifecycle: offering.lifecycle,
+        };
+        let event = Event::ClaimReady { claim: name.clone(), node: Box::new(node) };
+        self.tell(event);
+    }
+
+    /// Plans, and carries everything out at once.
+    fn plan(&mut self) {
+        let plan = self.state.plan_and_say(false);
+        self.wake = plan.next;
+        for made in plan.transactions {
+            let decided = Event::Decided { job: made.job, decisions: made.decisions.clone() };
+            if !self.tell(decided) {
+                // The loop would put such a job aside.
+                let aside = made.job.map(|job| Decision::SetAside { job, finding: String::new() });
+                let decisions = aside.into_iter().collect();
+                self.tell(Event::Decided { job: made.job, decisions });
+                continue;
+            }
+            for decision in made.decisions {
+                self.follow(decision);
+            }
+        }
+    }
+
+    fn follow(&mut self, decision: Decision) {
+        let now = self.state.now;
+        match decision {
+            Decision::Start { lease, .. } => {
+                self.tell(Event::LeaseStarted { lease });
+                if let Some(ix) = self.state.jobs.find(lease.job)
+                    && self.state.jobs.get(ix).standing == Standing::Running
+                {
+                    self.begun(ix);
+                }
+            }
+            Decision::Stop { lease, grace, .. } => {
+                self.due.push(Reverse((now + grace, Due::Stopped(lease))));
+            }
+            Decision::Claim { claim, .. } => {
+                let known = self.state.claims.get(&claim).and_then(|claim| self.offering(claim));
+                let boot = known.map_or(Span::ZERO, |offering| offering.boot);
+                self.due.push(Reverse((now + boot, Due::Ready(claim))));
+            }
+            Decision::Return { node } => {
+                self.tell(Event::NodeRemoved { node });
+            }
+            Decision::Reserve { .. } | Decision::Unreserve { .. } | Decision::SetAside { .. } => {}
+        }
+    }
+
+    fn begun(&mut self, ix: JobIx) {
+        let job = self.state.jobs.get(ix);
+        let (id, started) = (job.id, job.started);
+        if started == Some(self.state.now) && !self.running.contains_key(&id) {
+            self.started.entry(id).or_insert(self.state.now);
+        }
+        self.expect_end(ix);
+    }
+}
