@@ -88,7 +88,7 @@ fn the_world_and_the_scenario_of_the_readme_do_what_it_says() {
     assert!(stop.is_some_and(|line| line.contains("sweep") && line.contains("finetune")), "{plan}");
     let settled = sim(&["settle", &world]);
     assert!(settled.lines().any(|line| line.contains("start") && line.contains("finetune")));
-    assert!(sim(&["once", &world, "--why", "finetune"]).contains("finetune"));
+    assert!(sim(&["once", &world, "--why", "huge"]).contains("even the empty cluster"));
     assert!(sim(&["once", &world, "-o", "json"]).contains("\"decisions\""));
     sim(&["check", &scenario]);
 }
