@@ -3,8 +3,8 @@
 use crate::amounts::{Amounts, Bounds, Resource, UNBOUNDED};
 use crate::cluster::Cluster;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
-use berth_ledger::BudgetMeter;
-use berth_model::{Amount, JobId, Name, QueueSpec, Quota, Time};
+use berth_ledger::{BudgetMeter, Standing};
+use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +50,14 @@ pub(crate) struct Queue {
     pub lend: Bounds,
     pub user_limit: Bounds,
     pub removed: bool,
+}
+
+impl Queue {
+    /// Whether its budget is spent and says that it goes after all others then.
+    pub fn lowered(&self) -> bool {
+        let spent = Standing::Spent(BudgetAction::LowerPriority);
+        self.budget.as_ref().is_some_and(|meter| meter.standing() == spent)
+    }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -138,6 +138,13 @@ pub(crate) fn over_quota(state: &State, queue: QueueIx) -> bool {
         .any(|r| queue.quota.get(*r).is_some_and(|quota| queue.usage.get(*r) > quota))
 }
 
+/// Whether the quota of the queue is as large as that.
+pub(crate) fn quota_holds(state: &State, queue: QueueIx, amounts: &Amounts) -> bool {
+    let quota = &state.queues.get(queue).quota;
+    let holds = |r: &Resource| quota.get(*r).is_none_or(|quota| asked(amounts, *r) <= quota);
+    state.queues.resources.iter().all(holds)
+}
+
 /// Whether the queue would stay within its quota of everything with that much more.
 pub(crate) fn within_quota(state: &State, queue: QueueIx, more: &Amounts) -> bool {
     let queue = state.queues.get(queue);
@@ -149,6 +156,7 @@ pub(crate) fn within_quota(state: &State, queue: QueueIx, more: &Amounts) -> boo
 
 struct Part {
     queue: QueueIx,
+    quota: i64,
     got: i64,
     most: i64,
 }
@@ -171,30 +179,37 @@ fn divide(
             let borrow = queue.borrow.get(resource).unwrap_or(UNBOUNDED);
             let most =
                 shares.demand[ix.at()].get(resource).min(limit).min(quota.saturating_add(borrow));
-            Part { queue: *ix, got: quota.min(most).min(total), most }
+            Part { queue: *ix, quota, got: quota.min(most).min(total), most }
         })
         .collect();
     parts.sort_by(|a, b| queues.get(a.queue).spec.name.cmp(&queues.get(b.queue).spec.name));
-    let mut rest = (total - parts.iter().map(|part| part.got).sum::<i64>()).max(0);
+    let mut rest = total - parts.iter().map(|part| part.got).sum::<i64>();
+    if rest < 0 {
+        rest = overcommitted(&mut parts, total, resource);
+    }
     if with_credits && resource == Resource::Gpu && state.policy.credits {
         for part in &mut parts {
-            // As many GPUs as the credit pays for an hour.
+            // As many GPUs as the credit pays for an hour; those it holds, to the end.
             let queue = queues.get(part.queue);
-            let paid = (queue.credits / 3_600 / 1_000 * 1_000).max(0);
+            let held = if queue.credits > 0 { queue.usage.gpu - part.got } else { 0 };
+            let paid = (queue.credits / 3_600 / 1_000 * 1_000).max(held);
             let extra = paid.min(part.most - part.got).min(rest).max(0);
             part.got += extra;
             rest -= extra;
         }
     }
-    let mut priorities: Vec<i32> =
-        parts.iter().map(|part| queues.get(part.queue).spec.priority).collect();
+    let priority = |part: &Part| {
+        let queue = queues.get(part.queue);
+        (!queue.lowered(), queue.spec.priority)
+    };
+    let mut priorities: Vec<(bool, i32)> = parts.iter().map(priority).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
     priorities.dedup();
-    for priority in priorities {
-        let bucket: Vec<usize> = (0..parts.len())
-            .filter(|at| queues.get(parts[*at].queue).spec.priority == priority)
-            .collect();
-        rest = surplus(state, &mut parts, &bucket, rest, resource);
+    for level in priorities {
+        let bucket: Vec<usize> =
+            (0..parts.len()).filter(|at| priority(&parts[*at]) == level).collect();
+        let by_weight = |parts: &[Part], open: &[usize]| weights(state, parts, open);
+        rest = pour(&mut parts, &bucket, rest, resource, by_weight);
     }
     for part in &parts {
         let fair = &mut shares.fair[part.queue.at()];
@@ -216,14 +231,31 @@ fn divide(
     }
 }
 
-/// Divides what is left among queues of one priority, by weight corrected by past use, in whole
-/// GPUs; returns what nobody wanted.
-fn surplus(
-    state: &State,
+/// Quotas that together are more than there is are kept in part, each by as much.
+fn overcommitted(parts: &mut [Part], total: i64, resource: Resource) -> i64 {
+    let most: Vec<i64> = parts.iter().map(|part| part.most).collect();
+    for part in parts.iter_mut() {
+        (part.got, part.most) = (0, part.got);
+    }
+    let all: Vec<usize> = (0..parts.len()).collect();
+    let by_quota = |parts: &[Part], open: &[usize]| {
+        open.iter().map(|at| i128::from(parts[*at].quota)).collect()
+    };
+    let rest = pour(parts, &all, total, resource, by_quota);
+    for (part, most) in parts.iter_mut().zip(most) {
+        part.most = most;
+    }
+    rest
+}
+
+/// Divides what is left among some queues by weights, as far as each wants, in whole GPUs;
+/// returns what nobody wanted.
+fn pour(
     parts: &mut [Part],
     bucket: &[usize],
     mut rest: i64,
     resource: Resource,
+    weigh: impl Fn(&[Part], &[usize]) -> Vec<i128>,
 ) -> i64 {
     let unit = match resource {
         Resource::Gpu | Resource::Model(_) => 1_000,
@@ -235,40 +267,44 @@ fn surplus(
         if open.is_empty() || rest <= 0 {
             return rest;
         }
-        let weights = weights(state, parts, &open);
+        let weights = weigh(parts, &open);
         let sum: i128 = weights.iter().sum();
         if sum == 0 {
             return rest;
         }
         let before = rest;
+        let mut capped = false;
         let mut remainders: Vec<(i128, usize)> = Vec::with_capacity(open.len());
         for (at, weight) in open.iter().zip(&weights) {
             let exact = i128::from(before) * weight;
             let offered = (exact / sum / i128::from(unit) * i128::from(unit)) as i64;
             let part = &mut parts[*at];
             let taken = offered.min(part.most - part.got);
+            capped |= taken < offered;
             part.got += taken;
             rest -= taken;
             remainders.push((exact % (sum * i128::from(unit)), *at));
         }
+        if capped {
+            continue;
+        }
+        // Less than a unit for each is left: one unit at a time, by the largest remainder.
+        remainders.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        for (_, at) in remainders {
+            let part = &mut parts[at];
+            let taken = unit.min(part.most - part.got).min(rest);
+            part.got += taken;
+            rest -= taken;
+        }
+        // Who wanted less than a whole unit has left the rest of it to the others.
         if rest == before {
-            // Less than a unit for each: one unit at a time, by the largest remainder.
-            remainders.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-            for (_, at) in remainders {
-                let part = &mut parts[at];
-                let taken = unit.min(part.most - part.got).min(rest);
-                part.got += taken;
-                rest -= taken;
-                if rest == 0 {
-                    break;
-                }
-            }
             return rest;
         }
     }
 }
 
-/// Weights in millionths, corrected by how much each used in the past against its due.
+/// Weights in millionths, corrected by how much each used in the past against its due. The past
+/// counts as far as there is one: for as much of it as the cluster in full use would have.
 fn weights(state: &State, parts: &[Part], open: &[usize]) -> Vec<i128> {
     const MILLION: i128 = 1_000_000;
     let queue = |at: usize| state.queues.get(parts[at].queue);
@@ -282,12 +318,14 @@ fn weights(state: &State, parts: &[Part], open: &[usize]) -> Vec<i128> {
         return plain;
     }
     let k = i128::from(state.policy.past_use.0);
+    let capacity = Milli(state.cluster.capacity.gpu);
+    let full = i128::from(credit::steady(capacity, state.policy.half_life)).max(past);
     let corrected: Vec<i128> = open
         .iter()
         .zip(&plain)
         .map(|(at, due)| {
-            let used = i128::from(queue(*at).past_use) * MILLION / past;
-            (due + k * (due - used) / 1_000).max(0)
+            let owed = due * past - i128::from(queue(*at).past_use) * MILLION;
+            (due + k * owed / full / 1_000).max(0)
         })
         .collect();
     if corrected.iter().sum::<i128>() == 0 { plain } else { corrected }
@@ -309,36 +347,62 @@ pub(crate) fn accrue(state: &mut State, at: Time) {
     }
 }
 
+/// GPUs that leaves hold on credit: beyond their share without it, while others wait for them.
+/// Most of the time nobody does.
+fn on_credit(state: &State) -> Vec<(QueueIx, Milli)> {
+    let holds = |leaf: &QueueIx| {
+        let queue = state.queues.get(*leaf);
+        queue.credits > 0 && queue.usage.gpu > queue.quota.gpu.unwrap_or(0)
+    };
+    let holders: Vec<QueueIx> = state.queues.leaves().filter(holds).collect();
+    if holders.is_empty() {
+        return Vec::new();
+    }
+    let shares = Shares::of(state, false);
+    let wants = |leaf: QueueIx| {
+        let queue = state.queues.get(leaf);
+        !queue.line.oldest.is_empty() && queue.usage.gpu < shares.fair[leaf.at()].gpu
+    };
+    let waiting: Vec<QueueIx> = state.queues.leaves().filter(|leaf| wants(*leaf)).collect();
+    let mut found = Vec::new();
+    for leaf in holders {
+        let queue = state.queues.get(leaf);
+        let share = shares.fair[leaf.at()].gpu.max(queue.quota.gpu.unwrap_or(0));
+        if queue.usage.gpu > share && waiting.iter().any(|other| *other != leaf) {
+            found.push((leaf, Milli(queue.usage.gpu - share)));
+        }
+    }
+    found
+}
+
+/// When the first queue that holds GPUs on credit has none left.
+pub(crate) fn credit_ends(state: &State) -> Option<Time> {
+    if !state.policy.credits {
+        return None;
+    }
+    let ends = on_credit(state)
+        .into_iter()
+        .map(|(leaf, gpus)| state.now + credit::lasts(state.queues.get(leaf).credits, gpus));
+    ends.min()
+}
+
 fn accrue_credits(state: &mut State, span: Span) {
     let cap_span = state.policy.credit_cap;
     let leaves: Vec<QueueIx> = state.queues.leaves().collect();
-    // Spending needs the shares without credit; most of the time nobody spends.
-    let spends = leaves.iter().any(|leaf| {
-        let queue = state.queues.get(*leaf);
-        queue.credits > 0 && queue.usage.gpu > queue.quota.gpu.unwrap_or(0)
-    });
-    let shares = spends.then(|| {
+    if leaves.iter().any(|leaf| state.queues.get(*leaf).credits > 0) {
         state.refresh();
-        Shares::of(state, false)
-    });
-    for leaf in &leaves {
-        let queue = state.queues.get(*leaf);
+        for (leaf, gpus) in on_credit(state) {
+            let queue = state.queues.get_mut(leaf);
+            queue.credits = credit::spend(queue.credits, gpus, span);
+        }
+    }
+    for leaf in leaves {
+        let queue = state.queues.get_mut(leaf);
         let Some(quota) = queue.quota.gpu.filter(|quota| *quota < UNBOUNDED) else { continue };
-        let (used, credits) = (queue.usage.gpu, queue.credits);
-        let after = if used < quota {
+        if queue.usage.gpu < quota {
             let cap = credit::gpu_time(Milli(quota), cap_span);
-            credit::earn(credits, Milli(quota - used), span, cap)
-        } else if let (Some(shares), true) = (&shares, credits > 0) {
-            let beyond = used - shares.fair[leaf.at()].gpu.max(quota);
-            let wanted = leaves.iter().any(|other| {
-                other != leaf
-                    && !state.queues.get(*other).line.oldest.is_empty()
-                    && state.queues.get(*other).usage.gpu < shares.fair[other.at()].gpu
-            });
-            if beyond > 0 && wanted { credit::spend(credits, Milli(beyond), span) } else { credits }
-        } else {
-            credits
-        };
-        state.queues.get_mut(*leaf).credits = after;
+            let unused = Milli(quota - queue.usage.gpu);
+            queue.credits = credit::earn(queue.credits, unused, span, cap);
+        }
     }
 }

@@ -173,9 +173,10 @@ impl State {
         &self.policy
     }
 
-    /// Whether jobs of this priority reach across queues.
+    /// Whether jobs of this priority reach across queues: those of the class it falls into do.
     pub(crate) fn across(&self, priority: i32) -> bool {
-        self.classes.values().any(|class| class.across && priority >= class.value)
+        let reached = self.classes.values().filter(|class| class.value <= priority);
+        reached.max_by_key(|class| (class.value, class.across)).is_some_and(|class| class.across)
     }
 
     pub(crate) fn model_facts(&self) -> ModelFacts {

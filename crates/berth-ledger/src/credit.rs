@@ -104,6 +104,11 @@ pub fn decay(past_use: i64, span: Span, half_life: Span) -> i64 {
     ((past_use.unsigned_abs() as u128 * factor) >> 64 >> halvings) as i64
 }
 
+/// The past use of that many GPUs in use for ever: as much fades as is added.
+pub fn steady(used: Milli, half_life: Span) -> i64 {
+    narrow((i128::from(gpu_time(used, half_life)) * PER_LN_2) >> 60)
+}
+
 /// Past use after a time in which so many GPUs were used throughout.
 ///
 /// Use fades while it is added, so that one long step and many short ones agree: past use moves
@@ -112,8 +117,8 @@ pub fn accrue(past_use: i64, used: Milli, span: Span, half_life: Span) -> i64 {
     if used <= Milli::ZERO || span <= Span::ZERO || half_life <= Span::ZERO {
         return decay(past_use, span, half_life);
     }
-    let level = (i128::from(gpu_time(used, half_life)) * PER_LN_2) >> 60;
-    let (past_use, level) = (i128::from(past_use.max(0)), i128::from(narrow(level)));
+    let level = i128::from(steady(used, half_life));
+    let past_use = i128::from(past_use.max(0));
     let (factor, halvings) = power(span, half_life);
     let away = (past_use - level).unsigned_abs();
     let kept = if halvings >= 63 { 0 } else { nearest(away * factor, 64 + halvings) as i128 };

@@ -122,6 +122,7 @@ fn minimum(state: &State, group: &GroupSpec) -> Amounts {
 /// One queue's part in a division among siblings.
 struct Part<'a> {
     queue: &'a Queue,
+    quota: i64,
     got: i64,
     wants: i64,
 }
@@ -143,41 +144,61 @@ fn divide(
         let most = limit.min(quota.saturating_add(borrow));
         let wants = demand[ix.at()].get(resource).min(most);
         let got = quota.min(wants).min(total);
-        parts.push(Part { queue: state.queues.get(*ix), got, wants });
+        parts.push(Part { queue: state.queues.get(*ix), quota, got, wants });
     }
     let guaranteed: i64 = parts.iter().map(|part| part.got).sum();
-    let mut rest = (total - guaranteed).max(0);
     let mut order: Vec<usize> = (0..parts.len()).collect();
     order.sort_by(|a, b| parts[*a].queue.spec.name.cmp(&parts[*b].queue.spec.name));
+    let mut rest = total - guaranteed;
+    if rest < 0 {
+        // More is promised than there is: all of it goes by quota.
+        let wants: Vec<i64> = parts.iter().map(|part| part.wants).collect();
+        for part in &mut parts {
+            part.wants = part.got;
+            part.got = 0;
+        }
+        let quotas = |parts: &[Part<'_>], open: &[usize]| {
+            open.iter().map(|at| i128::from(parts[*at].quota)).collect()
+        };
+        rest = hand_out(&mut parts, &order, total, resource, &quotas);
+        for (part, wants) in parts.iter_mut().zip(wants) {
+            part.wants = wants;
+        }
+    }
     if resource == Resource::Gpu && state.policy.credits {
         for at in &order {
             let part = &mut parts[*at];
-            // Credit pays for whole GPUs for an hour at a time.
+            // Credit pays for whole GPUs for an hour at a time, or for what is held to the end.
             let hours = part.queue.credits / 3_600_000;
-            let more = (hours * 1_000).min(part.wants - part.got).min(rest).max(0);
+            let holds = part.queue.usage.gpu - part.got;
+            let paid = if part.queue.credits > 0 { (hours * 1_000).max(holds) } else { 0 };
+            let more = paid.min(part.wants - part.got).min(rest).max(0);
             part.got += more;
             rest -= more;
         }
     }
-    order.sort_by_key(|at| -i64::from(parts[*at].queue.spec.priority));
-    for alike in order
-        .chunk_by(|a, b| parts[*a].queue.spec.priority == parts[*b].queue.spec.priority)
-        .map(<[usize]>::to_vec)
-        .collect::<Vec<_>>()
-    {
-        rest = by_weight(state, &mut parts, &alike, rest, resource);
+    let rank = |at: &usize| {
+        let queue = parts[*at].queue;
+        (queue.lowered(), -i64::from(queue.spec.priority))
+    };
+    order.sort_by_key(rank);
+    let alike: Vec<Vec<usize>> =
+        order.chunk_by(|a, b| rank(a) == rank(b)).map(<[usize]>::to_vec).collect();
+    let weigh = |parts: &[Part<'_>], open: &[usize]| weights(state, parts, open);
+    for alike in alike {
+        rest = hand_out(&mut parts, &alike, rest, resource, &weigh);
     }
     parts.iter().map(|part| part.got).collect()
 }
 
-/// Rounds of handing out by weight until all have what they want or less than a unit is left for
-/// each; those few go to the largest remainders.
-fn by_weight(
-    state: &State,
+/// Rounds of handing out by weight until all have what they want. In a round in which nobody
+/// wants less than its due, the few units that are left go to the largest remainders.
+fn hand_out(
     parts: &mut [Part<'_>],
     alike: &[usize],
     mut rest: i64,
     resource: Resource,
+    weigh: &dyn Fn(&[Part<'_>], &[usize]) -> Vec<i128>,
 ) -> i64 {
     let unit: i128 = match resource {
         Resource::Gpu | Resource::Model(_) => 1_000,
@@ -186,32 +207,39 @@ fn by_weight(
     loop {
         let open: Vec<usize> =
             alike.iter().copied().filter(|at| parts[*at].got < parts[*at].wants).collect();
-        let weights = weights(state, parts, &open);
+        let weights = weigh(parts, &open);
         let sum: i128 = weights.iter().sum();
         if rest <= 0 || sum == 0 {
             return rest;
         }
         let before = rest;
-        for (at, weight) in open.iter().zip(&weights) {
+        let dues: Vec<i64> = weights
+            .iter()
+            .map(|weight| (i128::from(before) * weight / sum / unit * unit) as i64)
+            .collect();
+        let content = |(at, due): (&usize, &i64)| parts[*at].wants - parts[*at].got < *due;
+        let some_content = open.iter().zip(&dues).any(content);
+        for (at, due) in open.iter().zip(&dues) {
             let part = &mut parts[*at];
-            let due = i128::from(before) * weight / sum;
-            let more = ((due - due % unit) as i64).min(part.wants - part.got);
+            let more = (*due).min(part.wants - part.got);
             part.got += more;
             rest -= more;
         }
-        if rest < before {
+        if some_content {
             continue;
         }
-        let left = |n: usize| i128::from(before) * weights[n] % (sum * unit);
+        let left = |n: &usize| i128::from(before) * weights[*n] % (sum * unit);
         let mut last: Vec<usize> = (0..open.len()).collect();
-        last.sort_by(|a, b| left(*b).cmp(&left(*a)).then(open[*a].cmp(&open[*b])));
+        last.sort_by_key(|n| (std::cmp::Reverse(left(n)), *n));
         for n in last {
             let part = &mut parts[open[n]];
             let more = (unit as i64).min(part.wants - part.got).min(rest);
             part.got += more;
             rest -= more;
         }
-        return rest;
+        if rest == before {
+            return rest;
+        }
     }
 }
 
@@ -226,12 +254,16 @@ fn weights(state: &State, parts: &[Part<'_>], open: &[usize]) -> Vec<i128> {
         return due;
     }
     let strength = i128::from(state.policy.past_use.0);
+    // As long as there is less of a past than a cluster in full use would have, it counts less.
+    let gpus = berth_model::Milli(state.cluster.capacity.gpu);
+    let full = berth_ledger::credit::steady(gpus, state.policy.half_life);
+    let full = used.max(i128::from(full));
     let corrected: Vec<i128> = open
         .iter()
         .zip(&due)
         .map(|(at, due)| {
-            let share = past(at) * 1_000_000 / used;
-            (due + strength * (due - share) / 1_000).max(0)
+            let short = due * used - past(at) * 1_000_000;
+            (due + strength * short / full / 1_000).max(0)
         })
         .collect();
     if corrected.iter().all(|weight| *weight == 0) { due } else { corrected }

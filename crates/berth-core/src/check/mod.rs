@@ -108,6 +108,8 @@ struct Work {
     shrunk: Vec<TaskIx>,
     claimants: BTreeSet<JobIx>,
     claims: Vec<Claim>,
+    /// Reservations that were given up or exchanged for later ones.
+    late: Vec<(JobIx, Fault)>,
     trade: Trade,
 }
 
@@ -132,6 +134,7 @@ impl<'a> Run<'a> {
         found.extend(self.gangs(&work));
         found.extend(self.remains(&work));
         found.extend(self.judge(&work));
+        found.extend(self.late(transaction, &work));
         let charged: BTreeSet<JobIx> = work.started.keys().chain(&work.firm).copied().collect();
         for ix in charged {
             found.extend(bounds::faults(&mut self.view, ix));
@@ -186,7 +189,7 @@ impl<'a> Run<'a> {
             Decision::Reserve { job, at, places, firm } => {
                 self.reserve(work, *job, *at, places, *firm)
             }
-            Decision::Unreserve { job } => self.unreserve(*job),
+            Decision::Unreserve { job } => self.unreserve(work, *job),
             Decision::Claim { .. } => self.pools.claim(&self.view, &mut work.trade, decision),
             Decision::Return { node } => {
                 self.pools.give_back(&mut self.view, &mut work.trade, node)

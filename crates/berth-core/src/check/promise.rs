@@ -8,6 +8,7 @@ use super::window::Window;
 use super::{FindingCode, Run, Work};
 use crate::amounts::Amounts;
 use crate::ix::{JobIx, NodeIx};
+use crate::plan::Transaction;
 use berth_model::{Health, JobId, NodeState, Place, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +29,7 @@ impl Run<'_> {
         if at < state.now || places.is_empty() {
             found.push((FindingCode::Promise, format!("job {id} is promised nothing at {at}")));
         }
-        found.extend(self.moved_later(ix, Some(at)));
+        work.late.extend(self.moved_later(ix, Some(at)).map(|fault| (ix, fault)));
         let known = self.places(ix, places, &mut found);
         self.view.unkeep(ix);
         let until = at + self.view.stay(ix);
@@ -140,12 +141,25 @@ impl Run<'_> {
         found
     }
 
-    pub(super) fn unreserve(&mut self, id: JobId) -> Vec<Fault> {
+    pub(super) fn unreserve(&mut self, work: &mut Work, id: JobId) -> Vec<Fault> {
         let Some(ix) = self.view.state.jobs.find(id) else {
             return vec![(FindingCode::Unknown, format!("there is no job {id}"))];
         };
-        let found = self.moved_later(ix, None).into_iter().collect();
+        work.late.extend(self.moved_later(ix, None).map(|fault| (ix, fault)));
         self.view.unkeep(ix);
+        Vec::new()
+    }
+
+    /// Reservations that moved, except for an owner or a higher class.
+    pub(super) fn late(&mut self, transaction: &Transaction, work: &Work) -> Vec<Fault> {
+        let claimant = transaction.job.and_then(|id| self.view.state.jobs.find(id));
+        let claimant = claimant.filter(|ix| work.firm.contains(ix));
+        let mut found = Vec::new();
+        for (ix, fault) in &work.late {
+            if !claimant.is_some_and(|to| to != *ix && self.gives_way(*ix, to)) {
+                found.push(fault.clone());
+            }
+        }
         found
     }
 }

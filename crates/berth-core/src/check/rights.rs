@@ -31,15 +31,13 @@ impl Run<'_> {
         let (from, to) = (self.view.base(victim), self.view.base(claimant));
         let same = from.queue == to.queue;
         let lower = from.priority < to.priority;
-        let across = self
-            .view
-            .state
-            .classes
-            .values()
-            .any(|class| class.across && to.priority >= class.value);
+        let across = self.reaches(to.priority);
         let wrong = |text: &str| {
             vec![(FindingCode::Right, format!("job {} {text} job {}", from.id, to.id))]
         };
+        if cause == Cause::Reclaim && to.priority < from.priority && self.reaches(from.priority) {
+            return wrong("reaches across queues, and is not reclaimed by");
+        }
         match cause {
             Cause::Preempt if !(same && lower) => {
                 return wrong("is not of a lower class of the same queue than");
@@ -67,6 +65,25 @@ impl Run<'_> {
         };
         work.claims.push(Claim { victim, claimant, cause, rivals });
         Vec::new()
+    }
+
+    /// Whether the class that a priority falls into reaches across queues.
+    fn reaches(&self, priority: i32) -> bool {
+        let classes = self.view.state.classes.values().filter(|class| class.value <= priority);
+        let top = classes.clone().map(|class| class.value).max();
+        classes.filter(|class| Some(class.value) == top).any(|class| class.across)
+    }
+
+    /// Whether a reservation may be moved for the claimant: for a higher class, and for a queue
+    /// that ends within its quota or its share.
+    pub(super) fn gives_way(&mut self, ix: JobIx, claimant: JobIx) -> bool {
+        let (from, to) = (self.view.base(ix), self.view.base(claimant));
+        let (same, lower) = (from.queue == to.queue, from.priority < to.priority);
+        if lower && (same || self.reaches(to.priority)) {
+            return true;
+        }
+        let Some((mine, _)) = self.rivals(to.queue, from.queue) else { return false };
+        self.ends_in_quota(mine, claimant) || self.ends_in_share(mine, claimant)
     }
 
     /// The ancestors just below the lowest common parent; nothing where one lies below the other.

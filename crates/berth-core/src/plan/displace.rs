@@ -97,11 +97,15 @@ impl Planner<'_> {
             let top = queue.line.shapes.values().filter_map(|line| line.lists.keys().next());
             let Some(top) = top.map(|(priority, _)| priority.0).max() else { return false };
             let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
-            below || state.across(top) || !state.elastic.is_empty()
+            let mut priorities = queue.line.shapes.values().flat_map(|line| line.lists.keys());
+            below
+                || !state.elastic.is_empty()
+                || priorities.any(|(priority, _)| state.across(priority.0))
         };
         let hopeless = |planner: &mut Self, job| {
             !planner.state().across(planner.state().jobs.get(job).priority)
                 && planner.sources(job, Right::Class).is_empty()
+                && planner.yielding(job, Right::Class, false).is_empty()
         };
         self.claim(may, hopeless, |planner, job| {
             if !planner.may_wait_no_longer(job) {
@@ -251,6 +255,11 @@ impl Planner<'_> {
             return false;
         }
         let between = matches!(right, Right::Share | Right::Quota);
+        // One that goes after all others takes nothing from them.
+        let own = state.jobs.get(job).queue;
+        if between && state.queues.path(own).any(|ix| state.queues.get(ix).lowered()) {
+            return false;
+        }
         // What other queues give up does not help against the bounds of its own.
         if between && !bound(state, job, false).is_empty() {
             return false;
@@ -263,20 +272,112 @@ impl Planner<'_> {
             let spots = self.fits_claim(job, who);
             self.draft.roll_back(mark);
             if let Some(spots) = spots {
-                return self.seize(job, right, Vec::new(), &spots);
+                return self.seize(job, right, Vec::new(), &spots, &[]);
             }
         }
-        if queues.is_empty() {
+        self.draft.roll_back(mark);
+        // Reservations that have to give way are no reason to stop anybody else.
+        let mut yielding = self.yielding(job, right, false);
+        if queues.is_empty() && yielding.is_empty() {
             return false;
         }
-        self.free_loose();
-        let found = self.find_victims(job, right, &queues, who);
+        let mut found = self.without_promises(job, right, &queues, who, &mut yielding);
         self.draft.roll_back(mark);
-        let Some((units, spots)) = found else { return false };
+        if found.is_none() && !queues.is_empty() {
+            // What an owner takes from others may have been reserved by anybody.
+            let mut all = self.yielding(job, right, true);
+            if all.len() > yielding.len() {
+                found = self.without_promises(job, right, &queues, who, &mut all);
+                self.draft.roll_back(mark);
+                yielding = all;
+            }
+        }
+        let Some((units, spots)) = found else {
+            self.wake_for_protected(job, &queues);
+            return false;
+        };
+        for other in &yielding {
+            self.draft.unpromise(*other);
+        }
         self.free_loose();
         let (units, spots) = self.prune(job, who, units, spots);
         self.draft.roll_back(mark);
-        self.seize(job, right, units, &spots)
+        self.seize(job, right, units, &spots, &yielding)
+    }
+
+    /// Looks again when the first of those that have not had their minimum run time has had it.
+    fn wake_for_protected(&mut self, job: JobIx, queues: &[QueueIx]) {
+        let victims = queues.iter().filter_map(|queue| self.victims.get(queue));
+        let until = victims
+            .flat_map(|victims| &victims.whole)
+            .filter(|unit| unit.job != job && self.state().jobs.get(unit.job).preemptible())
+            .map(|unit| self.protected(unit.job))
+            .filter(|until| *until > self.now())
+            .min();
+        if let Some(until) = until {
+            self.wake(until);
+        }
+    }
+
+    /// Jobs whose reservations give way to the job by this right: those of lower classes, of
+    /// queues that must give to its own, and those beyond a quota if it is within its own; or all
+    /// of other queues then.
+    fn yielding(&self, job: JobIx, right: Right, all: bool) -> Vec<JobIx> {
+        let state = self.state();
+        let claimant = state.jobs.get(job);
+        let own = state.queues.get(claimant.queue);
+        let owner = !own.quota.is_empty();
+        let yields = |other: &JobIx| {
+            let known = state.jobs.get(*other);
+            let same = known.queue == claimant.queue;
+            let lower = known.priority < claimant.priority;
+            match right {
+                Right::Class => same && lower,
+                Right::Across => lower,
+                Right::Share | Right::Quota if same => false,
+                Right::Share | Right::Quota => {
+                    let (mine, theirs) = state.queues.rivals(claimant.queue, known.queue);
+                    let beyond = || {
+                        all || !share::quota_holds(state, theirs, &state.shape_of(*other).amounts)
+                    };
+                    mine != theirs
+                        && (self.gives(job, known.queue, right)
+                            || owner
+                                && share::within_quota(state, mine, &state.shape_of(job).amounts)
+                                && beyond())
+                }
+            }
+        };
+        let distant = state.promises.iter().filter(|(other, p)| !p.firm && **other != job);
+        distant.map(|(other, _)| *other).filter(yields).collect()
+    }
+
+    /// Whether the job fits once these reservations have given way: as it is, or with victims.
+    /// Free GPUs that are reserved are nobody's to reclaim: where they would do, none gives way.
+    fn without_promises(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+        yielding: &mut Vec<JobIx>,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let mark = self.draft.mark();
+        for other in yielding.iter() {
+            self.draft.unpromise(*other);
+        }
+        self.free_loose();
+        if !yielding.is_empty()
+            && let Some(spots) = self.fits_claim(job, who)
+        {
+            if matches!(right, Right::Class | Right::Across) {
+                return Some((Vec::new(), spots));
+            }
+            yielding.clear();
+            self.draft.roll_back(mark);
+            self.free_loose();
+        }
+        if queues.is_empty() { None } else { self.find_victims(job, right, queues, who) }
     }
 
     /// Like tasks of several GPUs are made room for node by node, everything else in the order of
@@ -451,7 +552,11 @@ impl Planner<'_> {
         match right {
             Right::Class => same && victim.priority < claimant.priority,
             Right::Across => victim.priority < claimant.priority,
-            Right::Share | Right::Quota => !same && self.gives(job, victim.queue, right),
+            // What reaches across is not reclaimed by what it reaches over.
+            Right::Share | Right::Quota => {
+                let over = state.across(victim.priority) && claimant.priority < victim.priority;
+                !same && !over && self.gives(job, victim.queue, right)
+            }
         }
     }
 
@@ -866,7 +971,14 @@ impl Planner<'_> {
     }
 
     /// Stops the victims and promises the job their places, as one transaction.
-    fn seize(&mut self, job: JobIx, right: Right, units: Vec<Unit>, spots: &[Spot]) -> bool {
+    fn seize(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        units: Vec<Unit>,
+        spots: &[Spot],
+        yielding: &[JobIx],
+    ) -> bool {
         let id = self.state().jobs.get(job).id;
         let mut decisions = Vec::new();
         for unit in &units {
@@ -875,16 +987,48 @@ impl Planner<'_> {
             decisions.extend(self.stop(unit.job, &tasks, right.cause(unit), Some(id), grace));
         }
         let at = self.free_at(spots);
-        if self.state().promises.contains_key(&job) {
+        let moved = self.in_the_way(job, at, spots, yielding);
+        for other in &moved {
+            self.draft.unpromise(*other);
+            let job = self.state().jobs.get(*other).id;
+            decisions.push(berth_model::Decision::Unreserve { job });
+        }
+        if !moved.is_empty() || self.state().promises.contains_key(&job) {
             // What was kept for it elsewhere is there for others.
             self.loose_in_vain.clear();
         }
         let decision = self.reserve(job, at, spots, true);
         self.loosen(&decisions);
         decisions.push(decision);
+        for other in moved {
+            if let Some((at, spots)) = self.earliest(other) {
+                decisions.push(self.reserve(other, at, &spots, false));
+            }
+        }
         self.served.insert(job);
         self.transactions.push(Transaction { job: Some(id), decisions });
         true
+    }
+
+    /// Those of the jobs whose reservations overlap with what the job takes from that time on.
+    fn in_the_way(&self, job: JobIx, at: Time, spots: &[Spot], yielding: &[JobIx]) -> Vec<JobIx> {
+        let state = self.state();
+        let to = at + self.holding(job);
+        let mut found = BTreeSet::new();
+        for spot in spots {
+            let node = state.cluster.node(spot.node);
+            let spare = node.spec.cpu.is_some() || node.spec.memory.is_some();
+            for kept in node.kept.iter().filter(|kept| yielding.contains(&kept.job)) {
+                let gpu = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
+                let overlaps = kept.from < to
+                    && at < kept.to
+                    && (spare || kept.slices.iter().any(|slice| gpu(slice.gpu)));
+                if overlaps {
+                    found.insert((state.jobs.get(kept.job).id, kept.job));
+                }
+            }
+        }
+        found.into_iter().map(|(_, job)| job).collect()
     }
 
     /// Remembers what was stopped in this plan and is not all promised.
@@ -950,10 +1094,19 @@ impl Planner<'_> {
             || self.served.contains(&victim)
             || !known.preemptible()
             || known.last_checkpoint.is_none()
-            || had < policy.quantum
-            || pauses >= policy.pauses_per_day
-            || self.protected(victim) > state.now
         {
+            return;
+        }
+        // It is looked at again when it has had its time, and the earliest pause is a day past.
+        let mut from =
+            (known.started.unwrap_or(state.now) + policy.quantum).max(self.protected(victim));
+        if pauses >= policy.pauses_per_day {
+            let first = known.pauses.iter().filter(|at| **at > day).min();
+            let Some(first) = first else { return };
+            from = from.max(*first + Span::days(1));
+        }
+        if from > state.now {
+            self.wake(from);
             return;
         }
         let held = known.held_gpu();
@@ -976,7 +1129,7 @@ impl Planner<'_> {
                     && asks <= held
                     && own * 4 < work
                     && !self.served.contains(ix)
-                    && !state.promises.contains_key(ix)
+                    && !state.promises.get(ix).is_some_and(|promised| promised.firm)
             })
             .take(64)
             .collect();
@@ -987,6 +1140,9 @@ impl Planner<'_> {
         let places: Vec<Spot> = known_places(state, victim);
         for task in self.live_tasks(victim) {
             self.draft.close(TaskIx { job: victim, task });
+        }
+        for job in &waiting {
+            self.draft.unpromise(*job);
         }
         let mut chosen: Vec<(JobIx, Vec<Spot>)> = Vec::new();
         let mut filled = 0;

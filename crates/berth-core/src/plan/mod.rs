@@ -22,6 +22,7 @@ use crate::jobs::{Promised, Standing, Stop};
 use crate::nodes::Who;
 use crate::share::Shares;
 use crate::state::State;
+use berth_ledger::Standing as BudgetStanding;
 use berth_model::{Cause, Decision, JobId, Name, Pass, Place, Reason, Span, Time};
 use fit::Spot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -338,9 +339,15 @@ impl Planner<'_> {
             times.push(reservation.to);
         }
         times.extend(state.promises.values().map(|promised| promised.at));
+        times.extend(crate::share::credit_ends(state));
         for queue in &state.queues.all {
             if let Some(meter) = &queue.budget {
                 times.extend(meter.next_period(now));
+                // What is running is billed by the minute where that may use a budget up.
+                if queue.usage.gpu > 0 && meter.standing() == BudgetStanding::Within {
+                    let minute = Span::mins(1).0;
+                    times.push(Time((now.0.div_euclid(minute) + 1) * minute));
+                }
             }
         }
         for at in times {

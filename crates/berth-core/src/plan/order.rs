@@ -130,7 +130,7 @@ impl Planner<'_> {
                 continue;
             }
             let amounts = &state.shape_of(*ix).amounts;
-            if crate::share::within_quota(state, queue, amounts) {
+            if crate::share::quota_holds(state, queue, amounts) {
                 return Some(*ix);
             }
         }

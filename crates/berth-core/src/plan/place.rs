@@ -6,8 +6,7 @@ use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Lease;
 use crate::share::Ratio;
-use berth_ledger::Standing as BudgetStanding;
-use berth_model::{BudgetAction, Pass, QueueOrder, Span};
+use berth_model::{JobId, Pass, QueueOrder, Span};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -42,6 +41,23 @@ impl Planner<'_> {
             self.take_turn(leaf, &mut this);
             *turns.get_mut(&leaf).expect("a leaf") = this;
         }
+        self.wake_for_age();
+    }
+
+    /// Looks again when the next job has waited so long that it may hold a reservation.
+    fn wake_for_age(&mut self) {
+        let state = self.state();
+        let span = state.policy.aging_max;
+        let young = (state.now - span + Span::ms(1), JobId::new(0), JobIx(0));
+        let next = state
+            .queues
+            .leaves()
+            .filter_map(|leaf| state.queues.get(leaf).line.oldest.range(young..).next())
+            .map(|(since, _, _)| *since + span)
+            .min();
+        if let Some(next) = next {
+            self.wake(next);
+        }
     }
 
     /// The leaf to serve next: from the root down, the queue furthest under its share.
@@ -55,7 +71,7 @@ impl Planner<'_> {
                 if !self.has_turn(*ix, turns) {
                     continue;
                 }
-                let key = (self.lowered(*ix), self.shares.ratio(self.state(), *ix));
+                let key = (queues.get(*ix).lowered(), self.shares.ratio(self.state(), *ix));
                 let better = best.as_ref().is_none_or(|(other, at)| {
                     let by_name = || queues.get(*ix).spec.name.cmp(&queues.get(*at).spec.name);
                     let order = key.0.cmp(&other.0).then_with(|| key.1.cmp(other.1));
@@ -72,13 +88,6 @@ impl Planner<'_> {
                 return chosen;
             }
         }
-    }
-
-    /// A queue whose budget is spent goes after all others, if its budget says so.
-    fn lowered(&self, ix: QueueIx) -> bool {
-        self.state().queues.get(ix).budget.as_ref().is_some_and(|meter| {
-            meter.standing() == BudgetStanding::Spent(BudgetAction::LowerPriority)
-        })
     }
 
     fn has_turn(&self, ix: QueueIx, turns: &BTreeMap<QueueIx, Turn>) -> bool {

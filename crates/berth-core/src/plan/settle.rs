@@ -118,9 +118,12 @@ impl Planner<'_> {
                         && job.preemptible()
                         && owner != Some(job.queue)
                         && job.ends().is_none_or(|ends| ends > reservation.from)
-                        && reservation.from - grace <= now
                     {
-                        self.stop_all(ix, Cause::Drain, grace);
+                        if reservation.from - grace <= now {
+                            self.stop_all(ix, Cause::Drain, grace);
+                        } else {
+                            self.wake(reservation.from - grace);
+                        }
                     }
                 }
             }
