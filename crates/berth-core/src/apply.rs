@@ -3,6 +3,7 @@
 use crate::draft::Draft;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::{Job, Lease, Parked, Promised, Standing, Stop, Task};
+use crate::queues::InLine;
 use crate::state::{Past, State, Wake};
 use crate::{share, validate};
 use berth_ledger::{Alert, CostRow, Loss};
@@ -11,7 +12,7 @@ use berth_model::{
     LeaseOutcome, Milli, Name, NodeSpec, NodeState, Outcome, RecentAsk, Rejected, Span, Stamped,
     Time,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What an event brought about besides the change of state.
@@ -42,19 +43,25 @@ impl State {
         validate::event(self, &stamped.event, stamped.at)?;
         let mut applied = Applied::default();
         if let Event::Decided { decisions, .. } = &stamped.event {
-            // The one event whose parts depend on each other: tried as a whole first.
-            self.advance(stamped.at);
-            self.decided(decisions, &mut applied)?;
+            // The one event whose parts depend on each other: tried as a whole first, at its time.
+            let before = Earlier::of(self);
+            let begun = self.advance(stamped.at);
+            if let Err(why) = self.decided(decisions, &mut applied) {
+                self.turn_back(before, begun);
+                return Err(why);
+            }
         } else {
-            self.advance(stamped.at);
+            let _ = self.advance(stamped.at);
             self.fold(&stamped.event, &mut applied);
         }
         self.seq = stamped.seq;
         Ok(applied)
     }
 
-    /// Lets time pass: use and credits accrue, begin times come, budgets start anew.
-    pub(crate) fn advance(&mut self, at: Time) {
+    /// Lets time pass: use and credits accrue, begin times come, budgets start anew. Returns the
+    /// jobs whose begin time has come.
+    pub(crate) fn advance(&mut self, at: Time) -> Vec<InLine> {
+        let mut begun = Vec::new();
         if at > self.now {
             share::accrue(self, at);
             self.now = at;
@@ -63,7 +70,7 @@ impl State {
             if begin > at {
                 break;
             }
-            self.begins.pop_first();
+            begun.extend(self.begins.pop_first());
             self.reconsider(ix);
         }
         let hour = at - Span::hours(1);
@@ -76,6 +83,26 @@ impl State {
                 meter.roll(at);
             }
         }
+        begun
+    }
+
+    /// Takes back that time has passed.
+    fn turn_back(&mut self, before: Earlier, begun: Vec<InLine>) {
+        for (begin, id, ix) in begun {
+            if self.is_waiting(ix) {
+                self.step_out(ix);
+                self.jobs.get_mut(ix).standing = Standing::Parked(Parked::Begin(begin));
+                self.free_array_place(ix);
+            }
+            self.begins.insert((begin, id, ix));
+        }
+        for (queue, (credits, past_use, budget)) in self.queues.all.iter_mut().zip(before.queues) {
+            queue.credits = credits;
+            queue.past_use = past_use;
+            queue.budget = budget;
+        }
+        self.moves = before.moves;
+        self.now = before.now;
     }
 
     fn fold(&mut self, event: &Event, applied: &mut Applied) {
@@ -101,6 +128,8 @@ impl State {
                 let version = policy.version.max(self.policy.version + 1);
                 self.policy = berth_model::Policy { version, ..(**policy).clone() };
                 self.cluster.version += 1;
+                let promised: Vec<JobIx> = self.promises.keys().copied().collect();
+                promised.into_iter().for_each(|ix| self.retime(ix));
             }
             Event::ClassesSet { classes } => self.classes = classes.clone(),
             Event::ModelsSet { prices, speeds, watts } => {
@@ -478,6 +507,7 @@ impl State {
             self.line_up(ix);
         }
         self.begins.retain(|(_, _, other)| *other != ix);
+        self.retime(ix);
         self.reconsider(ix);
     }
 
@@ -566,7 +596,9 @@ impl State {
 
     /// A gang that has fallen below its minimum without being stopped is stale.
     pub(crate) fn look_for_gaps(&mut self, ix: JobIx) {
-        if self.jobs.get(ix).standing != Standing::Running {
+        let job = self.jobs.get(ix);
+        // One that failed or was cancelled is on its way out for that reason.
+        if job.standing != Standing::Running || job.failed || job.cancelled {
             return;
         }
         let whole = self.whole(ix);
@@ -603,6 +635,7 @@ impl State {
         }
         job.done = 0;
         job.standing = Standing::Parked(Parked::Held);
+        self.retime(ix);
         self.free_array_place(ix);
         self.reconsider(ix);
         self.line_up_elements(id);
@@ -789,6 +822,11 @@ impl State {
     fn node_removed(&mut self, name: &Name, applied: &mut Applied) {
         let ix = self.cluster.find(name).expect("validated");
         self.take_out(ix, applied);
+        // A reservation is for nodes that are there.
+        for reservation in self.reservations.values_mut() {
+            reservation.nodes.retain(|node| node != name);
+        }
+        self.reservations.retain(|_, reservation| !reservation.nodes.is_empty());
         // Ordinals of removed nodes are not used again, so that order is age; once most are dead
         // the tables are built anew.
         if self.cluster.removed > 1_024
@@ -1053,6 +1091,24 @@ impl State {
         let id = job.id;
         self.stale.remove(&id);
         self.unsettled.remove(&id);
+    }
+}
+
+/// What the passing of time changes.
+struct Earlier {
+    now: Time,
+    queues: Vec<(i64, i64, Option<berth_ledger::BudgetMeter>)>,
+    moves: VecDeque<Time>,
+}
+
+impl Earlier {
+    fn of(state: &State) -> Earlier {
+        let all = state.queues.all.iter();
+        Earlier {
+            now: state.now,
+            queues: all.map(|q| (q.credits, q.past_use, q.budget.clone())).collect(),
+            moves: state.moves.clone(),
+        }
     }
 }
 

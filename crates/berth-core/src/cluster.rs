@@ -23,6 +23,8 @@ pub(crate) struct ClassKey {
 pub(crate) struct Class {
     pub key: ClassKey,
     pub gpus: u32,
+    /// How many nodes are of it now; a class outlives its nodes.
+    pub nodes: u32,
     /// The model of all its GPUs; `None` where they differ or there are none.
     pub model: Option<ModelIx>,
     /// Clean nodes by the number of their free GPUs.
@@ -219,6 +221,7 @@ impl Cluster {
         let alike = gpus.first().filter(|first| gpus.iter().all(|gpu| gpu == *first));
         self.classes.push(Class {
             gpus: gpus.len() as u32,
+            nodes: 0,
             model: alike.map(|(model, _)| *model),
             buckets: vec![BTreeSet::new(); gpus.len() + 1],
             key: key.clone(),
@@ -268,6 +271,7 @@ impl Cluster {
             removed: false,
             spec,
         });
+        self.classes[class.at()].nodes += 1;
         self.count_empty(ix, true);
         self.reindex(ix);
         ix
@@ -278,6 +282,7 @@ impl Cluster {
         self.nodes[ix.at()].removed = true;
         self.reindex(ix);
         let node = &self.nodes[ix.at()];
+        self.classes[node.class.at()].nodes -= 1;
         self.by_name.remove(&node.spec.name);
         for domain in node.domains.clone() {
             self.domains[domain.at()].nodes.remove(&ix);

@@ -153,7 +153,7 @@ impl State {
         let mut loaded = Vec::with_capacity(snapshot.jobs.len());
         for (n, job) in snapshot.jobs.iter().enumerate() {
             let path = || format!("jobs[{n}]");
-            validate::job(self, &job.spec).map_err(at(path()))?;
+            validate::job(self, &job.spec, validate::When::Loaded).map_err(at(path()))?;
             if self.jobs.find(job.id()).is_some() {
                 let rejected = Rejected::JobExists { job: job.id() };
                 return Err(LoadError { path: path(), rejected });
@@ -309,12 +309,17 @@ impl State {
         known.first_start = known.first_start.or(started);
         let id = known.id;
         let ending = known.live() == 0 || (known.stopping > 0 && job.stale_since.is_none());
-        if known.failed || known.cancelled || known.hold {
-            self.unsettled.insert(id);
-        }
         let whole = self.whole(ix);
         let known = self.jobs.get_mut(ix);
         known.standing = if ending && !whole { Standing::Ending } else { Standing::Running };
+        if known.standing == Standing::Running {
+            if known.failed || known.cancelled || known.hold {
+                self.unsettled.insert(id);
+            }
+            if known.stale_since.is_some() {
+                self.stale.insert(id);
+            }
+        }
         if known.spec.array.as_ref().is_some_and(|array| array.at_most.is_some()) {
             *self.arrays.entry(id.number).or_default() += 1;
         }

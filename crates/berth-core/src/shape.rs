@@ -454,6 +454,7 @@ fn tiers(
 ) {
     let all: Vec<ClassIx> = (0..cluster.classes.len() as u32)
         .map(ClassIx)
+        .filter(|class| cluster.classes[class.at()].nodes > 0)
         .filter(|class| unsuitable(leaf, lifecycle, cluster, *class).is_none())
         .collect();
     let rank = |class: &ClassIx| -> (bool, usize, i64) {

@@ -462,6 +462,14 @@ impl State {
         Some(promised)
     }
 
+    /// Works out anew until when what is promised to the job would be held by it.
+    pub(crate) fn retime(&mut self, ix: JobIx) {
+        if let Some(mut promised) = self.unpromise(ix) {
+            promised.to = promised.at + self.hold(self.jobs.get(ix));
+            self.promise(ix, promised);
+        }
+    }
+
     fn charge_promise(&mut self, ix: JobIx, promised: &Promised, times: i64) {
         let (queue, user) = {
             let job = self.jobs.get(ix);

@@ -19,7 +19,7 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
             if taken(spec.id) || elements.map(|e| spec.id.element(*e)).any(taken) {
                 return Err(Rejected::JobExists { job: spec.id });
             }
-            job(state, spec)
+            job(state, spec, When::Submitted)
         }
         Event::JobCancelled { job } => {
             let elements = state.jobs.by_id.range(job.element(0)..=job.element(u32::MAX));
@@ -116,6 +116,22 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
                 };
                 return Err(Rejected::BadTopology { name: name.clone(), why });
             }
+            let known = |within: &Name, level: &Name| {
+                topologies.get(within).is_some_and(|keys| keys.contains(level))
+            };
+            // What a job relies on cannot go away under it.
+            for (_, job) in state.jobs.iter() {
+                let mut named = Vec::new();
+                job.spec.groups.iter().for_each(|group| all_levels(group, &mut named));
+                for (within, level) in named {
+                    let within = within.cloned().unwrap_or(Name::new("default"));
+                    if !matches!(level.as_str(), "node" | "nvlink") && !known(&within, level) {
+                        let why =
+                            format!("job {} asks for level {level}: keep it until then", job.id);
+                        return Err(Rejected::BadTopology { name: within, why });
+                    }
+                }
+            }
             Ok(())
         }
         Event::PoolSet { pool } => {
@@ -193,7 +209,14 @@ fn leaf(state: &State, queue: &Name) -> Result<(), Rejected> {
     }
 }
 
-pub(crate) fn job(state: &State, spec: &JobSpec) -> Result<(), Rejected> {
+/// Whether a job is new, or part of a state that has taken it already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Submitted,
+    Loaded,
+}
+
+pub(crate) fn job(state: &State, spec: &JobSpec, when: When) -> Result<(), Rejected> {
     leaf(state, &spec.queue)?;
     let bad = |why: &str| Err(bad_job(spec.id, why));
     if spec.time_limit.is_some_and(|limit| limit <= Span::ZERO) {
@@ -217,7 +240,7 @@ pub(crate) fn job(state: &State, spec: &JobSpec) -> Result<(), Rejected> {
     }
     let mut tasks: u64 = 0;
     for top in &spec.groups {
-        group(state, spec.id, top)?;
+        group(state, spec.id, top, when)?;
         tasks += top.leaves().iter().map(|leaf| u64::from(leaf.count)).sum::<u64>();
     }
     if tasks > 1_000_000 {
@@ -226,7 +249,7 @@ pub(crate) fn job(state: &State, spec: &JobSpec) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn group(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
+fn group(state: &State, job: JobId, spec: &GroupSpec, when: When) -> Result<(), Rejected> {
     let bad = |why: String| {
         let what = if spec.name.is_empty() {
             format!("job {job}")
@@ -244,7 +267,7 @@ fn group(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
                 spec.groups.len()
             ));
         }
-        return spec.groups.iter().try_for_each(|child| group(state, job, child));
+        return spec.groups.iter().try_for_each(|child| group(state, job, child, when));
     }
     if spec.count == 0 {
         return bad("it has no tasks; give it a count of 1 or more".to_owned());
@@ -282,14 +305,18 @@ fn group(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
                     return Err(no_profile(job, profile, &ask.model));
                 }
             }
-            let models = state.cluster.models.iter();
-            let known = models.clone().any(|model| MigProfile::find(model, profile).is_some());
-            let Some(model) =
-                models.clone().find(|m| MigProfile::names(m).is_some()).or(models.clone().next())
-            else {
-                return Ok(());
+            // Of the nodes there are, not of those there were: a loaded state knows no others.
+            let nodes = || state.cluster.live().flat_map(|(_, node)| &node.spec.gpus);
+            let mut models = nodes().map(|gpu| &gpu.model);
+            let known = nodes().any(|gpu| MigProfile::find(&gpu.model, profile).is_some());
+            let with_mig = nodes().map(|gpu| &gpu.model).find(|m| MigProfile::names(m).is_some());
+            let Some(model) = with_mig.or_else(|| models.next()) else { return Ok(()) };
+            let lacking = match when {
+                When::Submitted => !known && state.pools.is_empty(),
+                // It was fine when it was submitted; the nodes it could use may come back.
+                When::Loaded => !known && !MigProfile::exists(profile),
             };
-            if spec.models.is_empty() && !known && state.pools.is_empty() {
+            if spec.models.is_empty() && lacking {
                 return Err(no_profile(job, profile, model));
             }
             Ok(())
@@ -303,27 +330,38 @@ fn no_profile(job: JobId, profile: &Name, model: &Name) -> Rejected {
     Rejected::NoSuchProfile { job, profile: profile.clone(), model: model.clone(), has }
 }
 
-/// Every level a group names must exist.
-fn levels(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
-    let within = spec.topology.as_ref().and_then(|topology| topology.within.as_ref());
+/// The levels a group names itself.
+fn own_levels(spec: &GroupSpec) -> Vec<&Name> {
     let mut named: Vec<&Name> = Vec::new();
     if let Some(topology) = &spec.topology {
         named.extend(&topology.required);
         named.extend(&topology.preferred);
         named.extend(topology.segment.as_ref().map(|segment| &segment.within));
-        if let Some(segment) = &topology.segment
-            && (segment.size == 0
-                || !spec.count.is_multiple_of(segment.size)
-                || !spec.min.is_multiple_of(segment.size))
-        {
-            let why =
-                format!("segments of {} do not divide its {} tasks", segment.size, spec.count);
-            return Err(Rejected::BadJob { what: format!("job {job}"), why });
-        }
     }
     named.extend(spec.spread.as_ref().map(|spread| &spread.over));
     named.extend(spec.near.iter().map(|near| &near.within));
-    for name in named {
+    named
+}
+
+/// The levels a group and those in it name, each with the topology it is to be found in.
+fn all_levels<'a>(spec: &'a GroupSpec, found: &mut Vec<(Option<&'a Name>, &'a Name)>) {
+    let within = spec.topology.as_ref().and_then(|topology| topology.within.as_ref());
+    found.extend(own_levels(spec).into_iter().map(|level| (within, level)));
+    spec.groups.iter().for_each(|group| all_levels(group, found));
+}
+
+/// Every level a group names must exist.
+fn levels(state: &State, job: JobId, spec: &GroupSpec) -> Result<(), Rejected> {
+    let within = spec.topology.as_ref().and_then(|topology| topology.within.as_ref());
+    if let Some(segment) = spec.topology.as_ref().and_then(|topology| topology.segment.as_ref())
+        && (segment.size == 0
+            || !spec.count.is_multiple_of(segment.size)
+            || !spec.min.is_multiple_of(segment.size))
+    {
+        let why = format!("segments of {} do not divide its {} tasks", segment.size, spec.count);
+        return Err(Rejected::BadJob { what: format!("job {job}"), why });
+    }
+    for name in own_levels(spec) {
         if state.cluster.level(within, name).is_none() {
             let keys: Vec<&str> = state
                 .cluster
@@ -415,7 +453,8 @@ pub(crate) fn queue(state: &State, spec: &QueueSpec) -> Result<(), Rejected> {
     }
     let above = state.queues.get(parent_ix);
     if own.is_none_or(|own| state.queues.get(own).parent != Some(parent_ix))
-        && (!above.line.oldest.is_empty() || !above.running.is_empty())
+        && above.children.is_empty()
+        && state.jobs.iter().any(|(_, job)| job.queue == parent_ix)
     {
         return Err(Rejected::QueueInUse { queue: parent.clone() });
     }

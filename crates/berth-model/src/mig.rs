@@ -67,6 +67,11 @@ impl MigProfile {
         FAMILIES.iter().find(|(models, _)| models.contains(&model)).map(|(_, names)| names)
     }
 
+    /// Whether any model has a profile of that name.
+    pub fn exists(profile: &str) -> bool {
+        FAMILIES.iter().any(|(_, names)| names.contains(&profile))
+    }
+
     /// The share of a GPU an instance stands for: its compute slices in sevenths.
     pub const fn milli(&self) -> i64 {
         self.compute as i64 * 1_000 / 7

@@ -138,7 +138,7 @@ impl Run {
         if self.state.queues.all.iter().any(|queue| queue.budget.is_some()) {
             self.tell_at(now, Event::Tick);
         } else {
-            self.state.advance(now);
+            let _ = self.state.advance(now);
         }
     }
 

@@ -320,7 +320,8 @@ impl Planner<'_> {
         let mut times: Vec<Time> = Vec::new();
         let state = self.state();
         let now = state.now;
-        times.extend(state.ends.first().map(|(ends, _, _)| *ends));
+        // Those that are over already are being stopped.
+        times.extend(state.ends.iter().map(|(ends, _, _)| *ends).find(|ends| *ends > now));
         times.extend(state.begins.first().map(|(begins, _, _)| *begins));
         for id in &state.stale {
             if let Some(ix) = state.jobs.find(*id) {
@@ -340,7 +341,7 @@ impl Planner<'_> {
         }
         times.extend(state.promises.values().map(|promised| promised.at));
         times.extend(crate::share::credit_ends(state));
-        for queue in &state.queues.all {
+        for (_, queue) in state.queues.live() {
             if let Some(meter) = &queue.budget {
                 times.extend(meter.next_period(now));
                 // What is running is billed by the minute where that may use a budget up.

@@ -83,6 +83,7 @@ impl Planner<'_> {
         best.map(|(_, _, (_, _, ix))| ix)
     }
 
+
     /// Whether the job is to be considered in this plan at all.
     pub(super) fn open_to(&self, job: JobIx) -> bool {
         if self.skipped.contains(&job) || self.served.contains(&job) {
@@ -124,6 +125,9 @@ impl Planner<'_> {
             if self.barred.contains(&(queue, job.shape, None))
                 || self.barred.contains(&(queue, job.shape, Some(job.priority)))
             {
+                continue;
+            }
+            if among == Among::All && self.hopeless(queue, job.shape) {
                 continue;
             }
             if among == Among::Startable && self.failed_for(job.shape, *ix) {
