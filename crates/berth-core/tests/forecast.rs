@@ -101,13 +101,13 @@ fn a_job_that_has_run_for_long_ends_within_what_is_left_of_its_limit() {
 now: 2026-11-15T09:00:00Z
 nodes: [{name: a, gpus: 1, model: H100-80GB}]
 jobs:
-  - {name: run, started: 2026-11-15T08:05:00Z, time_limit: 1h, groups: [{gpus: 1, tasks: [{node: a}]}]}
+  - {name: run, started: 2026-11-15T08:20:00Z, time_limit: 1h, groups: [{gpus: 1, tasks: [{node: a}]}]}
   - {name: j, groups: [{gpus: 1}]}
 ",
     );
     let eta = forecast(&state, 32, 9).jobs[&jobs["j"]];
     let (p50, p90) = (eta.p50.expect("it starts"), eta.p90.expect("it starts"));
-    let limit: Time = "2026-11-15T09:05:00Z".parse().expect("a time");
+    let limit: Time = "2026-11-15T09:20:00Z".parse().expect("a time");
     assert!(state.now() < p50 && p50 < p90 && p90 <= limit, "{p50} {p90}");
 }
 

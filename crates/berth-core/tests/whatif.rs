@@ -44,7 +44,10 @@ jobs:
 "
         ),
         false,
-        &["x"],
+        &[
+            "on A100-80GB GPUs it would start now",
+            "with priority high it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+        ],
     );
 }
 
@@ -59,7 +62,11 @@ jobs:
 "
         ),
         false,
-        &["x"],
+        &[
+            "without having to lie in one rack it would start now",
+            "with 3 tasks instead of 4 it would start now",
+            "with priority high it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+        ],
     );
 }
 
@@ -74,7 +81,11 @@ jobs:
 "
         ),
         false,
-        &["x"],
+        &[
+            "without having to lie in one node it would start now",
+            "with 4 tasks instead of 6 it would start now",
+            "with priority high it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+        ],
     );
 }
 
@@ -87,7 +98,10 @@ jobs: [{{name: j, groups: [{{count: 3, gpus: 1, spread: {{over: rack, at_most: 1
 "
         ),
         false,
-        &["x"],
+        &[
+            "with more tasks to a rack it would start now",
+            "with 2 tasks instead of 3 it would start now",
+        ],
     );
 }
 
@@ -102,7 +116,7 @@ jobs:
 "
         ),
         false,
-        &["x"],
+        &["without its wishes about other jobs it would start now"],
     );
 }
 
@@ -115,7 +129,7 @@ nodes: [{name: a, gpus: 8, model: H100-80GB, lifecycle: spot}]
 jobs: [{name: j, lifecycle: on-demand, groups: [{gpus: 8}]}]
 ",
         false,
-        &["x"],
+        &["on spot machines it would start now"],
     );
 }
 
@@ -130,7 +144,10 @@ jobs:
   - {name: j, groups: [{gpus: 1}]}
 ",
         false,
-        &["x"],
+        &[
+            "with 0.5 of a GPU instead of a whole one it would start now",
+            "with priority high it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+        ],
     );
 }
 
@@ -146,7 +163,7 @@ jobs:
   - {name: j, submitted: 2026-11-15T08:30:00Z, time_limit: 8h, groups: [{gpus: 4}]}
 ",
         true,
-        &["x"],
+        &["with a time limit of 2h instead of 8h it would start now"],
     );
 }
 
@@ -163,7 +180,10 @@ jobs:
   - {name: j, queue: p, groups: [{gpus: 8}]}
 ",
         false,
-        &["x"],
+        &[
+            "with priority high it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+            "in queue q it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+        ],
     );
 }
 
@@ -179,7 +199,10 @@ jobs:
   - {name: j, queue: q, groups: [{gpus: 4}]}
 ",
         false,
-        &["x"],
+        &[
+            "with a limit of 10 GPUs instead of 8 for queue q it would start now",
+            "with priority high it would take the GPUs of 1 running job and start by 2026-11-15T09:05:00Z",
+        ],
     );
 }
 
@@ -194,9 +217,17 @@ jobs:
 "
         )
     };
-    check(&world("hold: true"), false, &["x"]);
-    check(&world("after: {ok: [data]}"), false, &["y"]);
-    check(&world("begin: 2026-11-15T10:00:00Z"), false, &["z"]);
+    check(&world("hold: true"), false, &["released from its hold it would start now"]);
+    check(
+        &world("after: {ok: [data]}"),
+        false,
+        &["without the jobs it comes after it would start now"],
+    );
+    check(
+        &world("begin: 2026-11-15T10:00:00Z"),
+        false,
+        &["without its begin time it would start now"],
+    );
 }
 
 #[test]
@@ -209,7 +240,7 @@ jobs: [{{name: j, queue: q, preemptible: false, groups: [{{gpus: 8}}]}}]
 "
         ),
         false,
-        &["x"],
+        &["as a job that may be stopped it would start now"],
     );
 }
 

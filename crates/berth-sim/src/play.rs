@@ -43,7 +43,8 @@ pub fn why(loaded: &Loaded, job: JobId) -> Result<WhyReport, Error> {
     driver.plan_only();
     let reasons = told_reasons(&engine::reasons(driver.state_mut(), job));
     let labels = Labels::of([&loaded.snapshot]);
-    Ok(WhyReport { job: labels.get(job), reasons, notes: Vec::new() })
+    let notes = engine::outlook(driver.state_mut(), job);
+    Ok(WhyReport { job: labels.get(job), reasons, notes })
 }
 
 /// Plans and carries out at once, until nothing changes.

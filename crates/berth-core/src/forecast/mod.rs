@@ -12,6 +12,7 @@ use crate::state::State;
 use berth_model::{JobId, Time};
 use run::Run;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Instants at which one run plans, at the most. Jobs that have not started by then count as not
 /// started in that run.
@@ -38,6 +39,21 @@ pub struct Eta {
     pub p90: Option<Time>,
     /// Runs in which it started at all.
     pub runs_started: u32,
+}
+
+impl fmt::Display for Eta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.p50, self.p90) {
+            (Some(p50), Some(p90)) if p50 == p90 => write!(f, "it is expected to start at {p50}"),
+            (Some(p50), Some(p90)) => {
+                write!(f, "it starts by {p50} in half of all cases, and by {p90} in nine of ten")
+            }
+            (Some(p50), None) => {
+                write!(f, "it starts by {p50} in half of all cases; in some it is far off")
+            }
+            (None, _) => write!(f, "it is not expected to start as far as can be seen"),
+        }
+    }
 }
 
 /// Runs the state forward so many times. The same state and seed give the same forecast.

@@ -186,10 +186,12 @@ impl Tries {
     }
 
     fn machines(&mut self, spec: &JobSpec) {
-        let nodes = self.base.cluster.live().filter(|(_, node)| node.open());
-        let present: BTreeSet<Name> =
-            nodes.clone().flat_map(|(_, n)| &n.spec.gpus).map(|gpu| gpu.model.clone()).collect();
-        let lifecycles: BTreeSet<Lifecycle> = nodes.map(|(_, n)| n.spec.lifecycle).collect();
+        let mut present: BTreeSet<Name> = BTreeSet::new();
+        let mut lifecycles: BTreeSet<Lifecycle> = BTreeSet::new();
+        for (_, node) in self.base.cluster.live().filter(|(_, node)| node.open()) {
+            present.extend(node.spec.gpus.iter().map(|gpu| gpu.model.clone()));
+            lifecycles.insert(node.spec.lifecycle);
+        }
         let asked: BTreeSet<Name> = leaves(&spec.groups)
             .iter()
             .flat_map(|group| group.models.iter().map(|ask| ask.model.clone()))
