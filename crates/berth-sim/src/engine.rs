@@ -1,6 +1,6 @@
 //! What the simulator uses of the core, in one place.
 
-pub use berth_core::{Applied, Finding, LoadError, Plan, State, Transaction, check};
+pub use berth_core::{Applied, Finding, LoadError, Plan, State, Transaction, check, vetted};
 use berth_core::{forecast, what_would_start};
 use berth_model::{JobId, Reason};
 

@@ -42,13 +42,7 @@ impl Planner<'_> {
             if self.barred.contains(&(queue, *shape, None)) {
                 continue;
             }
-            // A blocked shape that may hold no reservation is no reason to look at it again, but for
-            // what it may take from others or buy.
-            if among == Among::All
-                && !self.claiming
-                && self.unpromised.contains(&(queue, *shape))
-                && self.failed.get(shape) == Some(&Span::ZERO)
-            {
+            if among == Among::All && self.hopeless(queue, *shape) {
                 continue;
             }
             let longest = match among {
@@ -83,6 +77,13 @@ impl Planner<'_> {
         best.map(|(_, _, (_, _, ix))| ix)
     }
 
+    /// Whether the shape is blocked and may hold no reservation: no reason to look at it again, but
+    /// for what it may take from others or buy.
+    fn hopeless(&self, queue: QueueIx, shape: ShapeIx) -> bool {
+        !self.claiming
+            && self.unpromised.contains(&(queue, shape))
+            && self.failed.get(&shape) == Some(&Span::ZERO)
+    }
 
     /// Whether the job is to be considered in this plan at all.
     pub(super) fn open_to(&self, job: JobIx) -> bool {

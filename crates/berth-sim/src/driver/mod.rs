@@ -219,8 +219,11 @@ impl<O: Observer> Driver<O> {
             }
             self.rounds += 1;
             self.observer.planned(self.rounds, &plan);
-            self.commit(at, &plan);
+            let taken = self.commit(at, &plan);
             self.happen(at);
+            if !taken {
+                return;
+            }
         }
         self.observer.gave_up(at);
     }
@@ -237,32 +240,30 @@ impl<O: Observer> Driver<O> {
         plan
     }
 
-    /// Puts each gang's decisions into the log, or puts the gang aside.
-    fn commit(&mut self, at: Time, plan: &Plan) {
-        let findings: BTreeMap<usize, String> = engine::check(&self.state, plan)
-            .into_iter()
-            .rev()
-            .map(|finding| (finding.transaction, finding.text))
-            .collect();
-        for (index, transaction) in plan.transactions.iter().enumerate() {
-            let finding = match findings.get(&index) {
-                Some(finding) => finding.clone(),
-                None => {
-                    let Transaction { job, decisions } = transaction.clone();
-                    match self.append(at, Event::Decided { job, decisions }) {
-                        Ok(()) => continue,
-                        // It depended on one that was put aside.
-                        Err(rejected) => rejected.to_string(),
-                    }
-                }
+    /// Puts each gang's decisions into the log, or puts the gang aside. Whether anything was
+    /// taken: if not, the next plan would be the same.
+    fn commit(&mut self, at: Time, plan: &Plan) -> bool {
+        let (transactions, findings) = engine::vetted(&self.state, plan);
+        for finding in findings {
+            let transaction = &plan.transactions[finding.transaction];
+            self.observer.put_aside(at, transaction, &finding.to_string());
+        }
+        let mut taken = false;
+        for transaction in transactions {
+            let Transaction { job, decisions } = transaction.clone();
+            let Err(rejected) = self.append(at, Event::Decided { job, decisions }) else {
+                taken = true;
+                continue;
             };
-            self.observer.put_aside(at, transaction, &finding);
-            if let Some(job) = transaction.job {
+            // It depended on one that was put aside.
+            let finding = rejected.to_string();
+            self.observer.put_aside(at, &transaction, &finding);
+            if let Some(job) = job {
                 let decisions = vec![Decision::SetAside { job, finding }];
-                // If even that is refused, the next plan shows it again.
-                let _ = self.append(at, Event::Decided { job: Some(job), decisions });
+                taken |= self.append(at, Event::Decided { job: Some(job), decisions }).is_ok();
             }
         }
+        taken
     }
 
     /// How long a task takes to stop.
