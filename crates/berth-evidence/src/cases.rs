@@ -60,7 +60,7 @@ fn timed(world: &Snapshot, effort: Effort) -> Result<(Plan, Duration)> {
     let mut last = None;
     for _ in 0..RUNS {
         let mut copy = state.clone();
-        let (plan, time) = plan_and_check(&mut copy, effort.on_cpu);
+        let (plan, time) = plan_and_check(&mut copy, effort.on_cpu)?;
         times.push(time);
         last = Some(plan);
     }
@@ -144,7 +144,7 @@ fn busy(nodes: u32, effort: Effort) -> Result<Vec<Row>> {
     let mut times = Vec::new();
     let mut first = None;
     for _ in 0..RUNS {
-        let (plan, time) = plan_and_check(&mut driver.state, effort.on_cpu);
+        let (plan, time) = plan_and_check(&mut driver.state, effort.on_cpu)?;
         times.push(time);
         first = Some(plan);
     }
@@ -164,7 +164,7 @@ fn busy(nodes: u32, effort: Effort) -> Result<Vec<Row>> {
     for n in 0..effort.events {
         let (at, kind, event) = driver.next_event();
         driver.apply(at, event)?;
-        let (plan, time) = plan_and_check(&mut driver.state, effort.on_cpu);
+        let (plan, time) = plan_and_check(&mut driver.state, effort.on_cpu)?;
         by_kind.entry(kind).or_default().push(time);
         driver.carry_out(&plan)?;
         if (n + 1) % 1_000 == 0 {

@@ -2,7 +2,7 @@
 
 use crate::measure::Clock;
 use crate::world::{Load, Random};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use berth_core::{Plan, State};
 use berth_model::{
     Decision, Event, JobId, LeaseId, LeaseOutcome, Name, NodeState, Snapshot, Span, Stamped, Time,
@@ -11,10 +11,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Plans, and checks what was planned: what is timed everywhere.
-pub fn plan_and_check(state: &mut State, on_cpu: bool) -> (Plan, Duration) {
+pub fn plan_and_check(state: &mut State, on_cpu: bool) -> Result<(Plan, Duration)> {
     let clock = Clock::start(on_cpu);
     let plan = state.plan();
-    (plan, clock.elapsed())
+    let findings = berth_core::check(state, &plan);
+    let time = clock.elapsed();
+    if let Some(finding) = findings.first() {
+        bail!("the check objects to {} decisions, first: {finding:?}", findings.len());
+    }
+    Ok((plan, time))
 }
 
 /// What kind of event a plan followed.
