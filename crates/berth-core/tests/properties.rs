@@ -128,6 +128,18 @@ proptest! {
     }
 
     #[test]
+    fn every_plan_passes_the_check(tale in tales(12, 40)) {
+        play(&tale, |run, steps| {
+            run.checks = true;
+            for step in steps {
+                run.step(step);
+            }
+            run.finish();
+            Ok(())
+        })?;
+    }
+
+    #[test]
     fn no_plan_starts_a_gang_below_its_minimum(tale in tales(12, 30)) {
         play(&tale, |run, steps| {
             for step in steps {

@@ -205,6 +205,9 @@ fn divide(
     parts.iter().map(|part| part.got).collect()
 }
 
+/// The weights of those parts that still want something.
+type Weigh<'a> = dyn Fn(&[Part<'_>], &[usize]) -> Vec<i128> + 'a;
+
 /// Rounds of handing out by weight until all have what they want. In a round in which nobody
 /// wants less than its due, the few units that are left go to the largest remainders.
 fn hand_out(
@@ -212,7 +215,7 @@ fn hand_out(
     alike: &[usize],
     mut rest: i64,
     resource: Resource,
-    weigh: &dyn Fn(&[Part<'_>], &[usize]) -> Vec<i128>,
+    weigh: &Weigh<'_>,
 ) -> i64 {
     let unit: i128 = match resource {
         Resource::Gpu | Resource::Model(_) => 1_000,

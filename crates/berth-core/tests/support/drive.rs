@@ -28,6 +28,8 @@ pub struct Run {
     pub next_job: u64,
     pub next_node: usize,
     pub next_queue: usize,
+    /// Whether every plan is checked before it is carried out.
+    pub checks: bool,
 }
 
 /// What a step amounted to.
@@ -56,6 +58,7 @@ impl Run {
             next_job: 1,
             next_node: 0,
             next_queue: 0,
+            checks: false,
         }
     }
 
@@ -158,6 +161,10 @@ impl Run {
 
     pub fn plan_and_carry_out(&mut self, promptness: usize) -> Plan {
         let plan = self.state.plan();
+        if self.checks {
+            let findings = berth_core::check(&self.state, &plan);
+            assert!(findings.is_empty(), "{findings:?}\nin {plan:?}");
+        }
         self.carry_out(&plan, promptness);
         plan
     }

@@ -157,13 +157,15 @@ fn spoil(d: &mut Draw<'_>, group: &mut GroupSpec) {
         }
         12 => {
             let level = Name::new(d.pick(&["rack", "shelf", "node", ""]));
+            let segment = Segment { size: count(d), within: level.clone() };
+            let spread = Spread { over: level.clone(), at_most: count(d) };
             group.topology = Some(TopologyAsk {
                 within: d.maybe(2, &[Name::new("ib")]),
-                required: Some(level.clone()),
                 preferred: d.maybe(2, std::slice::from_ref(&level)),
-                segment: d.maybe(2, &[Segment { size: d.pick(&COUNTS), within: level.clone() }]),
+                required: Some(level),
+                segment: d.maybe(2, &[segment]),
             });
-            group.spread = d.maybe(2, &[Spread { over: level, at_most: count(d) }]);
+            group.spread = d.maybe(2, &[spread]);
         }
         _ => {}
     }
@@ -337,6 +339,7 @@ fn slices(d: &mut Draw<'_>) -> Vec<Slice> {
 }
 
 fn decision(d: &mut Draw<'_>, snapshot: &Snapshot) -> Decision {
+    let other = job_id(d, snapshot);
     match d.below(8) {
         0 | 1 => Decision::Start {
             lease: lease(d, snapshot),
@@ -348,7 +351,7 @@ fn decision(d: &mut Draw<'_>, snapshot: &Snapshot) -> Decision {
         2 => Decision::Stop {
             lease: lease(d, snapshot),
             cause: d.pick(&Cause::ALL),
-            for_job: d.maybe(2, &[job_id(d, snapshot)]),
+            for_job: d.maybe(2, &[other]),
             grace: span(d),
         },
         3 | 4 => {
@@ -375,7 +378,7 @@ fn decision(d: &mut Draw<'_>, snapshot: &Snapshot) -> Decision {
             instance: Name::new("t0"),
             zone: Name::new("z0"),
             lifecycle: Lifecycle::Spot,
-            for_job: d.maybe(2, &[job_id(d, snapshot)]),
+            for_job: d.maybe(2, &[other]),
         },
     }
 }

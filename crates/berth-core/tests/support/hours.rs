@@ -17,6 +17,7 @@ pub struct Hours {
     leases: BTreeMap<LeaseId, (Name, i64)>,
     queues: BTreeMap<u64, Name>,
     asked: Option<Time>,
+    plans: usize,
     /// When each job first started.
     pub started: BTreeMap<JobId, Time>,
     /// The earliest time each job was promised, and when that was.
@@ -33,6 +34,7 @@ impl Hours {
             leases: BTreeMap::new(),
             queues: BTreeMap::new(),
             asked: None,
+            plans: 0,
             started: BTreeMap::new(),
             promised: BTreeMap::new(),
         }
@@ -88,6 +90,8 @@ impl Hours {
             self.run.must(Event::Tick);
         }
         let plan = self.run.state.plan();
+        self.plans += 1;
+        assert!(self.plans < 50_000, "it does not come to an end");
         self.asked = plan.next;
         self.carry_out(&plan);
         Some(plan)
