@@ -503,6 +503,7 @@ impl State {
         if let Some(ends) = self.jobs.get(ix).ends() {
             self.ends.insert((ends, job, ix));
         }
+        self.outdate_under(ix);
         if waiting {
             self.line_up(ix);
         }

@@ -4,6 +4,7 @@
 
 use crate::amounts::{Amounts, UNBOUNDED};
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx, TaskIx};
+use crate::openings::Openings;
 use crate::nodes::{Block, Gpu, Kept, Mode, Node};
 use berth_model::{Effect, Health, Lifecycle, Name, NodeSpec, NodeState, Slice, Taint, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,11 +39,13 @@ impl Class {
 }
 
 /// Counts over the nodes of one class in one domain. `free[g]`: how many tasks of `g` GPUs fit the
-/// clean nodes; `empty[g]`: how many would fit if nothing ran.
+/// clean nodes; `room[g]`: how many would fit all open nodes if nothing were promised; `empty[g]`:
+/// how many would fit if nothing ran.
 #[derive(Debug, Clone)]
 pub(crate) struct ClassCount {
     pub class: ClassIx,
     pub free: Vec<u32>,
+    pub room: Vec<u32>,
     pub empty: Vec<u32>,
 }
 
@@ -80,6 +83,11 @@ pub(crate) struct Cluster {
     /// What schedulable nodes hold in all.
     pub capacity: Amounts,
     pub removed: u32,
+    /// The free GPUs of each open node by ordinal, whatever is promised there.
+    pub counted: Vec<Option<u32>>,
+    /// When the GPUs of each node come free, by ordinal, but for those of `outdated`.
+    pub openings: Vec<Openings>,
+    pub outdated: Vec<NodeIx>,
     /// Changes whenever a class, or what the empty cluster could hold, does.
     pub version: u64,
 }
@@ -272,6 +280,8 @@ impl Cluster {
             spec,
         });
         self.classes[class.at()].nodes += 1;
+        self.counted.push(None);
+        self.expect_openings(ix);
         self.count_empty(ix, true);
         self.reindex(ix);
         ix
@@ -343,38 +353,43 @@ impl Cluster {
 
     /// Brings the free counts up to date after anything on the node changed.
     pub fn reindex(&mut self, ix: NodeIx) {
+        self.outdate(ix);
         let node = &mut self.nodes[ix.at()];
-        let now = node.clean().then(|| node.free_whole());
-        let contested = node.open() && now.is_none();
-        let before = node.indexed;
-        if contested {
+        let free = node.free_whole();
+        let open = node.open().then_some(free);
+        let clean = node.clean().then_some(free);
+        if open.is_some() && clean.is_none() {
             self.contested.insert(ix);
         } else {
             self.contested.remove(&ix);
         }
-        if now == before {
+        let (was_open, was_clean) = (self.counted[ix.at()], node.indexed);
+        if open == was_open && clean == was_clean {
             return;
         }
-        node.indexed = now;
+        self.counted[ix.at()] = open;
+        node.indexed = clean;
         let class = node.class;
         let buckets = &mut self.classes[class.at()].buckets;
-        if let Some(free) = before {
+        if let Some(free) = was_clean {
             buckets[free as usize].remove(&ix);
         }
-        if let Some(free) = now {
+        if let Some(free) = clean {
             buckets[free as usize].insert(ix);
         }
         let most = self.classes[class.at()].gpus;
         for domain in &self.nodes[ix.at()].domains {
             let count = count_of(&mut self.domains[domain.at()], class, most);
-            let slots = |free: Option<u32>, g: u32| match (free, g) {
+            let slots = |free: Option<u32>, g: usize| match (free, g) {
                 (None, _) => 0,
                 (Some(_), 0) => 1,
-                (Some(free), g) => (free / g) as i32,
+                (Some(free), g) => (free as usize / g) as i32,
             };
-            for g in 0..=most {
-                let change = slots(now, g) - slots(before, g);
-                count.free[g as usize] = count.free[g as usize].wrapping_add_signed(change);
+            for (g, free) in count.free.iter_mut().enumerate() {
+                *free = free.wrapping_add_signed(slots(clean, g) - slots(was_clean, g));
+            }
+            for (g, room) in count.room.iter_mut().enumerate() {
+                *room = room.wrapping_add_signed(slots(open, g) - slots(was_open, g));
             }
         }
     }
@@ -421,6 +436,16 @@ impl Cluster {
             .iter()
             .filter(|count| classes.contains(&count.class))
             .map(|count| count.free.get(g as usize).copied().unwrap_or(0))
+            .sum()
+    }
+
+    /// The same on all open nodes, what is promised left aside: no job finds more.
+    pub fn room(&self, domain: DomainIx, classes: &[ClassIx], g: u32) -> u32 {
+        let counts = &self.domains[domain.at()].counts;
+        counts
+            .iter()
+            .filter(|count| classes.contains(&count.class))
+            .map(|count| count.room.get(g as usize).copied().unwrap_or(0))
             .sum()
     }
 
@@ -471,7 +496,12 @@ fn count_of(domain: &mut Domain, class: ClassIx, most: u32) -> &mut ClassCount {
         Some(at) => at,
         None => {
             let zeros = vec![0; most as usize + 1];
-            domain.counts.push(ClassCount { class, free: zeros.clone(), empty: zeros });
+            domain.counts.push(ClassCount {
+                class,
+                free: zeros.clone(),
+                room: zeros.clone(),
+                empty: zeros,
+            });
             domain.counts.len() - 1
         }
     };

@@ -15,6 +15,7 @@ mod ix;
 mod jobs;
 mod load;
 mod nodes;
+mod openings;
 mod plan;
 mod queues;
 mod reasons;

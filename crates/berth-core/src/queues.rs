@@ -2,7 +2,7 @@
 
 use crate::amounts::{Amounts, Bounds, Resource, UNBOUNDED};
 use crate::cluster::Cluster;
-use crate::ix::{JobIx, QueueIx, ShapeIx};
+use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
 use berth_ledger::{BudgetMeter, Standing};
 use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Time};
 use std::cmp::Reverse;
@@ -40,6 +40,8 @@ pub(crate) struct Queue {
     pub running: BTreeMap<JobId, JobIx>,
     /// How many of them have which priority.
     pub running_priorities: BTreeMap<i32, u32>,
+    /// Thousandths of GPUs held on each node by those of them that may be stopped.
+    pub on_nodes: BTreeMap<NodeIx, i64>,
     /// GPU-milliseconds in thousandths of a GPU: credit, and decayed use.
     pub credits: i64,
     pub past_use: i64,
@@ -155,6 +157,7 @@ impl Queues {
             line: Line::default(),
             running: BTreeMap::new(),
             running_priorities: BTreeMap::new(),
+            on_nodes: BTreeMap::new(),
             credits: 0,
             past_use: 0,
             quota: Bounds::default(),

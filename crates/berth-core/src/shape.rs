@@ -89,6 +89,21 @@ impl Leaf {
             })
     }
 
+    /// Whether so many tasks could lie where they must with what is free now, promises left aside.
+    /// A no is certain.
+    pub fn has_room(&self, cluster: &Cluster, n: u32) -> bool {
+        let Some(g) = self.whole() else { return true };
+        if cluster.room(WHOLE, &self.classes, g) < n {
+            return false;
+        }
+        match self.together.required {
+            Some(Level::Label { topology, depth }) => cluster
+                .domains_of(topology, depth)
+                .any(|domain| cluster.room(domain, &self.classes, g) >= n),
+            Some(Level::Node | Level::Nvlink) | None => true,
+        }
+    }
+
     /// Whether a node has the labels that differ inside its class.
     pub fn suits(&self, node: &Node) -> bool {
         self.node_labels.iter().all(|(key, value)| node.spec.labels.get(key) == Some(value))

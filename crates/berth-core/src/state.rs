@@ -309,7 +309,7 @@ impl State {
         } else {
             self.queues.charge(queue, &user, &charge, 1);
             if job.preemptible() {
-                self.cluster.nodes[node.at()].hold(queue, charge.gpu);
+                hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
             }
         }
         if job.open == 1 {
@@ -334,7 +334,7 @@ impl State {
         } else {
             self.queues.charge(queue, &user, &charge, -1);
             if job.preemptible() {
-                self.cluster.nodes[lease.node.at()].hold(queue, -charge.gpu);
+                hold(&mut self.cluster, &mut self.queues, lease.node, queue, -charge.gpu);
             }
         }
         if job.open == 0 {
@@ -360,7 +360,7 @@ impl State {
                 self.stopping.insert(task);
                 self.queues.charge(queue, &user, &charge, -1);
                 if job.preemptible() {
-                    self.cluster.nodes[node.at()].hold(queue, -charge.gpu);
+                    hold(&mut self.cluster, &mut self.queues, node, queue, -charge.gpu);
                 }
             }
             (true, false) => {
@@ -368,11 +368,12 @@ impl State {
                 self.stopping.remove(&task);
                 self.queues.charge(queue, &user, &charge, 1);
                 if job.preemptible() {
-                    self.cluster.nodes[node.at()].hold(queue, charge.gpu);
+                    hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
                 }
             }
             _ => {}
         }
+        self.cluster.outdate(node);
         before
     }
 
@@ -427,7 +428,15 @@ impl State {
         if let Some(ends) = job.ends() {
             self.ends.insert((ends, job.id, ix));
         }
+        self.outdate_under(ix);
         before
+    }
+
+    /// The GPUs the job holds come free at another time than before.
+    pub(crate) fn outdate_under(&mut self, ix: JobIx) {
+        for (_, lease) in self.jobs.get(ix).leases() {
+            self.cluster.outdate(lease.node);
+        }
     }
 
     /// Keeps places for a job. What is firmly promised counts as used.
@@ -573,6 +582,17 @@ pub(crate) fn less(counts: &mut BTreeMap<i32, u32>, key: i32) {
         if *count == 0 {
             counts.remove(&key);
         }
+    }
+}
+
+/// A queue holds so much more, by jobs that may be stopped, on a node.
+fn hold(cluster: &mut Cluster, queues: &mut Queues, node: NodeIx, queue: QueueIx, gpu: i64) {
+    cluster.nodes[node.at()].hold(queue, gpu);
+    let on_nodes = &mut queues.get_mut(queue).on_nodes;
+    let held = on_nodes.entry(node).or_default();
+    *held += gpu;
+    if *held == 0 {
+        on_nodes.remove(&node);
     }
 }
 

@@ -5,11 +5,13 @@
 use super::fit::{Spot, fit};
 use super::order::Among;
 use super::{Planner, Transaction, bound};
-use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx, TaskIx};
+use crate::cluster::{Level, WHOLE};
+use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx, ShapeIx, TaskIx};
 use crate::jobs::Standing;
 use crate::nodes::Who;
 use crate::shape::{Leaf, Shape, Tree};
 use crate::share;
+use crate::state::State;
 use berth_model::{Cause, JobId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +32,14 @@ pub(super) struct Unit {
     pub job: JobIx,
     pub tasks: Vec<u32>,
     pub surplus: bool,
+}
+
+/// A waiting job that stands for those of its queue, shape and class.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    shape: ShapeIx,
+    priority: i32,
+    job: JobIx,
 }
 
 /// By which right GPUs are taken.
@@ -70,7 +80,7 @@ impl Planner<'_> {
                 .path(leaf)
                 .any(|ix| !planner.shares.over(state, ix) || !share::over_quota(state, ix))
         };
-        let hopeless = |planner: &mut Self, job| planner.sources(job, Right::Share).is_empty();
+        let hopeless = |planner: &Self, leaf, heads: &[Head]| planner.given_nothing(leaf, heads);
         self.claim(may, hopeless, |planner, job| {
             let queue = planner.state().jobs.get(job).queue;
             if planner.may_wait_no_longer(job) {
@@ -102,11 +112,7 @@ impl Planner<'_> {
                 || !state.elastic.is_empty()
                 || priorities.any(|(priority, _)| state.across(priority.0))
         };
-        let hopeless = |planner: &mut Self, job| {
-            !planner.state().across(planner.state().jobs.get(job).priority)
-                && planner.sources(job, Right::Class).is_empty()
-                && planner.yielding(job, Right::Class, false).is_empty()
-        };
+        let hopeless = |planner: &Self, leaf, heads: &[Head]| planner.above_nobody(leaf, heads);
         self.claim(may, hopeless, |planner, job| {
             if !planner.may_wait_no_longer(job) {
                 return Vec::new();
@@ -143,7 +149,7 @@ impl Planner<'_> {
     fn claim(
         &mut self,
         may: impl Fn(&Self, QueueIx) -> bool,
-        hopeless: impl Fn(&mut Self, JobIx) -> bool,
+        hopeless: impl Fn(&Self, QueueIx, &[Head]) -> Vec<bool>,
         rights: impl Fn(&mut Self, JobIx) -> Vec<Right>,
     ) {
         let skipped = std::mem::take(&mut self.skipped);
@@ -156,15 +162,12 @@ impl Planner<'_> {
             .filter(|leaf| !self.state().queues.get(*leaf).line.oldest.is_empty())
             .filter(|leaf| may(self, *leaf))
             .collect();
+        self.bar_hopeless(&mut leaves, hopeless);
         // Nothing changes whose turn it is until something is taken.
         let mut turn = None;
-        let mut looked_at: BTreeSet<QueueIx> = BTreeSet::new();
         while !leaves.is_empty() {
             let at = turn.take().unwrap_or_else(|| self.neediest(&leaves));
             let leaf = leaves[at];
-            if looked_at.insert(leaf) {
-                self.bar_hopeless(leaf, &hopeless);
-            }
             let Some(job) = self.next_of(leaf, Among::All) else {
                 leaves.swap_remove(at);
                 continue;
@@ -193,26 +196,101 @@ impl Planner<'_> {
         self.barred = barred;
     }
 
-    /// Rules out the shapes and classes of a queue that nobody gives anything to.
-    fn bar_hopeless(&mut self, leaf: QueueIx, hopeless: &impl Fn(&mut Self, JobIx) -> bool) {
-        let line = &self.state().queues.get(leaf).line;
-        let mut heads: Vec<(ShapeIx, i32, JobIx)> = Vec::new();
-        for (shape, of_shape) in &line.shapes {
+    /// Rules out what nobody gives anything to, by queue, shape and class, and the queues of which
+    /// nothing is left.
+    fn bar_hopeless(
+        &mut self,
+        leaves: &mut Vec<QueueIx>,
+        hopeless: impl Fn(&Self, QueueIx, &[Head]) -> Vec<bool>,
+    ) {
+        let mark = self.draft.mark();
+        self.free_loose();
+        let mut found: Vec<(QueueIx, Head)> = Vec::new();
+        let mut hopeful: BTreeSet<QueueIx> = BTreeSet::new();
+        for leaf in leaves.iter() {
+            let heads = self.heads(*leaf);
+            let verdicts = hopeless(self, *leaf, &heads);
+            for (head, hopeless) in heads.into_iter().zip(verdicts) {
+                if hopeless {
+                    found.push((*leaf, head));
+                } else {
+                    hopeful.insert(*leaf);
+                }
+            }
+        }
+        self.draft.roll_back(mark);
+        for (leaf, head) in found {
+            if self.loose_helps(head.job) {
+                hopeful.insert(leaf);
+            } else {
+                self.barred.insert((leaf, head.shape, Some(head.priority)));
+            }
+        }
+        leaves.retain(|leaf| hopeful.contains(leaf));
+    }
+
+    /// One waiting job of each shape and class of a queue.
+    fn heads(&self, leaf: QueueIx) -> Vec<Head> {
+        let mut heads: Vec<Head> = Vec::new();
+        for (shape, of_shape) in &self.state().queues.get(leaf).line.shapes {
             let mut last = None;
             for ((priority, _), jobs) in &of_shape.lists {
                 if last != Some(priority.0)
                     && let Some((_, _, job)) = jobs.first()
                 {
                     last = Some(priority.0);
-                    heads.push((*shape, priority.0, *job));
+                    heads.push(Head { shape: *shape, priority: priority.0, job: *job });
                 }
             }
         }
-        for (shape, priority, job) in heads {
-            if hopeless(self, job) && !self.loose_helps(job) {
-                self.barred.insert((leaf, shape, Some(priority)));
-            }
+        heads
+    }
+
+    /// Which of these no other queue has to give anything to, neither GPUs nor reservations.
+    fn given_nothing(&self, leaf: QueueIx, heads: &[Head]) -> Vec<bool> {
+        let state = self.state();
+        if !state.elastic.is_empty() {
+            return vec![false; heads.len()];
         }
+        let owner = !state.queues.get(leaf).quota.is_empty();
+        let promised = state.promises.values().any(|promised| !promised.firm);
+        let rivals: Vec<(QueueIx, bool, bool)> = state
+            .queues
+            .path(leaf)
+            .map(|mine| {
+                let over_quota = |theirs| share::over_quota(state, theirs);
+                let quota = state.queues.beside(mine).any(over_quota) || (owner && promised);
+                let share = state.queues.beside(mine).any(|theirs| self.shares.over(state, theirs));
+                (mine, quota, share)
+            })
+            .collect();
+        let given = |head: &Head| {
+            let more = &state.shapes[head.shape.at()].amounts;
+            rivals.iter().any(|(mine, quota, share)| {
+                (*quota && share::within_quota(state, *mine, more))
+                    || (*share && self.shares.within(state, *mine, more))
+            })
+        };
+        heads.iter().map(|head| !given(head)).collect()
+    }
+
+    /// Which of these have no lower class of their queue to take from, or none where it would help.
+    fn above_nobody(&self, leaf: QueueIx, heads: &[Head]) -> Vec<bool> {
+        let state = self.state();
+        let promised = state.promises.iter().filter(|(_, promised)| !promised.firm);
+        let known = promised.map(|(job, _)| state.jobs.get(*job));
+        let lowest = known.filter(|job| job.queue == leaf).map(|job| job.priority).min();
+        let above = |head: &Head| {
+            if state.across(head.priority) {
+                return true;
+            }
+            let below = lowest.is_some_and(|lowest| lowest < head.priority)
+                || !self.sources(head.job, Right::Class).is_empty();
+            let shape = &state.shapes[head.shape.at()];
+            let blocks = shape.single().filter(|leaf| in_blocks(leaf));
+            below && blocks.is_none_or(|group| self.room_in_all(group, &[leaf]))
+        };
+        heads.iter().map(|head| !above(head)).collect()
     }
 
     /// Whether what is being stopped and promised to nobody may make room for the job's shape.
@@ -389,16 +467,16 @@ impl Planner<'_> {
         queues: &[QueueIx],
         who: Who,
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let blocks = shape.single().filter(|leaf| in_blocks(leaf));
+        if blocks.is_some_and(|leaf| !self.room_in_all(leaf, queues)) {
+            return None;
+        }
         for queue in queues {
             self.victims_of(*queue);
         }
-        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
-        let blocks = shape.single().filter(|leaf| {
-            leaf.whole().is_some_and(|g| g > 1 || leaf.min > 1) && leaf.near.is_empty()
-        });
-        let Some(leaf) = blocks else { return self.greedy(job, right, queues, who) };
-        if !self.room_in_all(leaf, queues) {
-            return None;
+        if blocks.is_none() {
+            return self.greedy(job, right, queues, who);
         }
         let mark = self.draft.mark();
         let found = self.by_node(job, right, queues, who);
@@ -414,30 +492,23 @@ impl Planner<'_> {
     fn room_in_all(&self, leaf: &Leaf, queues: &[QueueIx]) -> bool {
         let state = self.state();
         let cluster = &state.cluster;
-        let g = i64::from(leaf.whole().unwrap_or(1)) * 1_000;
-        let mut giving = vec![false; state.queues.all.len()];
+        let g = leaf.whole().unwrap_or(1).max(1);
+        let mut gains = Gains { state, leaf, g, by_domain: BTreeMap::new() };
+        if gains.suffice_without() {
+            return true;
+        }
+        if let [queue] = queues {
+            let mut held = state.queues.get(*queue).on_nodes.iter();
+            return held.any(|(node, gpu)| gains.add(*node, *gpu));
+        }
+        let mut held = vec![0; cluster.nodes.len()];
         for queue in queues {
-            giving[queue.at()] = true;
-        }
-        let slots = |ix: &NodeIx| {
-            let node = cluster.node(*ix);
-            if !node.open() || !leaf.classes.contains(&node.class) {
-                return 0;
+            for (node, gpu) in &state.queues.get(*queue).on_nodes {
+                held[node.at()] += gpu;
             }
-            let taken = node.held.iter().filter(|(queue, _)| giving[queue.at()]);
-            let gpu = taken.map(|(_, gpu)| gpu).sum::<i64>() + i64::from(node.free_whole()) * 1_000;
-            gpu / g
-        };
-        let min = i64::from(leaf.min);
-        match leaf.together.required {
-            Some(crate::cluster::Level::Label { topology, depth }) => {
-                cluster.domains_of(topology, depth).any(|domain| {
-                    cluster.domains[domain.at()].nodes.iter().map(slots).sum::<i64>() >= min
-                })
-            }
-            Some(_) => cluster.live().any(|(ix, _)| slots(&ix) >= min),
-            None => cluster.live().map(|(ix, _)| slots(&ix)).sum::<i64>() >= min,
         }
+        let mut held = held.into_iter().enumerate().filter(|(_, gpu)| *gpu > 0);
+        held.any(|(node, gpu)| gains.add(NodeIx(node as u32), gpu))
     }
 
     /// The claimant holds what it takes from the end of the grace on.
@@ -666,7 +737,10 @@ impl Planner<'_> {
             return true;
         };
         let cluster = &state.cluster;
-        if cluster.slots(crate::cluster::WHOLE, &leaf.classes, g) >= leaf.min {
+        if !leaf.has_room(cluster, leaf.min) {
+            return false;
+        }
+        if cluster.slots(WHOLE, &leaf.classes, g) >= leaf.min {
             return true;
         }
         let contested: u32 = cluster
@@ -675,7 +749,7 @@ impl Planner<'_> {
             .filter(|ix| leaf.classes.contains(&cluster.node(**ix).class))
             .map(|ix| cluster.node(*ix).capacity(&leaf.need, who, leaf.min))
             .sum();
-        cluster.slots(crate::cluster::WHOLE, &leaf.classes, g) + contested >= leaf.min
+        cluster.slots(WHOLE, &leaf.classes, g) + contested >= leaf.min
     }
 
     /// Frees victims in their order until the job fits.
@@ -807,7 +881,7 @@ impl Planner<'_> {
         }
         costs.sort_unstable();
         let domains: Vec<Option<crate::ix::DomainIx>> = match leaf.together.required {
-            Some(crate::cluster::Level::Label { topology, depth }) => {
+            Some(Level::Label { topology, depth }) => {
                 self.state().cluster.domains_of(topology, depth).map(Some).collect()
             }
             _ => vec![None],
@@ -1181,6 +1255,54 @@ impl Planner<'_> {
 
 /// Victims on each node: what they lose, and which they are.
 type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
+
+/// Like tasks that need several GPUs in the right places.
+fn in_blocks(leaf: &Leaf) -> bool {
+    leaf.whole().is_some_and(|g| g > 1 || leaf.min > 1) && leaf.near.is_empty()
+}
+
+/// Tasks of a group for which there would be room if GPUs were given up, by the domain it must lie
+/// in.
+struct Gains<'a> {
+    state: &'a State,
+    leaf: &'a Leaf,
+    g: u32,
+    by_domain: BTreeMap<DomainIx, u32>,
+}
+
+impl Gains<'_> {
+    /// Whether what is free would do, but for promises.
+    fn suffice_without(&self) -> bool {
+        let cluster = &self.state.cluster;
+        match self.leaf.together.required {
+            Some(Level::Node | Level::Nvlink) => {
+                let mut free = cluster.counted.iter().flatten();
+                free.any(|free| free / self.g >= self.leaf.min)
+            }
+            Some(Level::Label { .. }) | None => self.leaf.has_room(cluster, self.leaf.min),
+        }
+    }
+
+    /// Adds what would be given up on a node; whether that is enough now.
+    fn add(&mut self, ix: NodeIx, gpu: i64) -> bool {
+        let cluster = &self.state.cluster;
+        let Some(free) = cluster.counted[ix.at()] else { return false };
+        let slots = (i64::from(free) * 1_000 + gpu) / (i64::from(self.g) * 1_000);
+        let more = (slots as u32).saturating_sub(free / self.g);
+        if more == 0 || !self.leaf.classes.contains(&cluster.node(ix).class) {
+            return false;
+        }
+        let domain = match self.leaf.together.required {
+            Some(Level::Node | Level::Nvlink) => return slots >= i64::from(self.leaf.min),
+            Some(Level::Label { topology, depth }) => cluster.domain_of(ix, topology, depth),
+            None => Some(WHOLE),
+        };
+        let Some(domain) = domain else { return false };
+        let gained = self.by_domain.entry(domain).or_default();
+        *gained += more;
+        cluster.room(domain, &self.leaf.classes, self.g) + *gained >= self.leaf.min
+    }
+}
 
 /// Where a job's live tasks are.
 pub(super) fn known_places(state: &crate::state::State, job: JobIx) -> Vec<Spot> {

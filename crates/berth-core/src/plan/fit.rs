@@ -40,6 +40,10 @@ pub(crate) fn fit(
     who: Who,
 ) -> Result<Vec<Spot>, Misfit> {
     let shape = draft.state.shapes[draft.state.jobs.get(job).shape.at()].clone();
+    let full = shape.single().is_some_and(|leaf| !leaf.has_room(&draft.state.cluster, leaf.min));
+    if full {
+        return Err(Misfit::No);
+    }
     let mut search = Search::new(draft, mix, job, who, &shape);
     let mark = search.draft.mark();
     if search.tree(&shape.tree, WHOLE) {
@@ -443,6 +447,10 @@ impl<'d, 's> Search<'d, 's> {
         else {
             return u32::MAX;
         };
+        let most = cluster.room(domain, classes, g);
+        if most < n {
+            return most;
+        }
         let nodes = &cluster.domains[domain.at()].nodes;
         let clean = cluster.slots(domain, classes, g);
         let room = |ix: &NodeIx| {

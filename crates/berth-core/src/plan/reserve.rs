@@ -29,6 +29,9 @@ impl Planner<'_> {
         let who = self.who(job);
         let span = who.until - who.now;
         let n = leaf.min as usize;
+        self.draft.state.refresh_openings();
+        // Its own promise does not stand in its way.
+        let known = self.state().openings_serve(leaf) && !self.state().promises.contains_key(&job);
         let domains: Vec<DomainIx> = match leaf.together.required {
             Some(Level::Label { topology, depth }) => {
                 self.state().cluster.domains_of(topology, depth).collect()
@@ -41,7 +44,8 @@ impl Planner<'_> {
             let found = if single_node {
                 self.on_best_node(leaf, domain, &who, span, n)
             } else {
-                self.in_domain(leaf, domain, &who, span, n, best.as_ref().map(|(at, _)| *at))
+                let bar = best.as_ref().map(|(at, _)| *at);
+                self.in_domain(leaf, domain, &who, span, n, bar, known)
             };
             if let Some((at, openings)) = found
                 && best.as_ref().is_none_or(|(other, _)| at < *other)
@@ -53,6 +57,7 @@ impl Planner<'_> {
         Some((at, self.spots_at(job, leaf, &openings, &who, span)))
     }
 
+    #[allow(clippy::too_many_arguments, reason = "what is sought, where, and what is known")]
     fn in_domain(
         &self,
         leaf: &Leaf,
@@ -61,6 +66,7 @@ impl Planner<'_> {
         span: Span,
         n: usize,
         bar: Option<Time>,
+        known: bool,
     ) -> Option<(Time, Vec<Opening>)> {
         let cluster = &self.state().cluster;
         if (leaf.empty_fit_in(cluster, domain) as usize) < n {
@@ -68,12 +74,19 @@ impl Planner<'_> {
         }
         // The n earliest openings so far; the latest of them on top.
         let mut heap: BinaryHeap<Opening> = BinaryHeap::with_capacity(n + 1);
+        let g = leaf.whole().unwrap_or(0);
         for ix in &cluster.domains[domain.at()].nodes {
+            let worst = match heap.peek() {
+                Some((at, _, _)) if heap.len() == n => Some(*at),
+                _ => bar,
+            };
+            if known && cluster.openings[ix.at()].later_than(g, worst) {
+                continue;
+            }
             let node = cluster.node(*ix);
             if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
                 continue;
             }
-            let worst = if heap.len() == n { heap.peek().map(|(at, _, _)| *at) } else { bar };
             for (k, at) in self.openings(node, leaf, who, span, n, worst).into_iter().enumerate() {
                 let opening = (at, *ix, k as u32);
                 if heap.len() < n {
