@@ -4,6 +4,7 @@
 use super::usage::Tree;
 use crate::amounts::{Amounts, Resource, UNBOUNDED};
 use crate::ix::QueueIx;
+use crate::jobs::Standing;
 use crate::queues::Queue;
 use crate::state::State;
 use berth_model::{GpuAsk, GroupSpec, MigProfile};
@@ -77,13 +78,26 @@ fn demands(state: &State) -> (Vec<Amounts>, bool) {
                 }
             }
         }
-        let mut up = Some(QueueIx(at as u32));
-        while let Some(ix) = up {
-            demand[ix.at()].add(&own, 1);
-            up = queues.get(ix).parent;
+        add_up(state, &mut demand, QueueIx(at as u32), &own, 1);
+    }
+    // What is firmly promised counts as used, while its job is still in line.
+    for (ix, promised) in &state.promises {
+        let job = state.jobs.get(*ix);
+        if promised.firm && job.standing == Standing::Waiting {
+            for group in job.spec.groups.iter().flat_map(GroupSpec::leaves) {
+                add_up(state, &mut demand, job.queue, &minimum(state, group), -1);
+            }
         }
     }
     (demand, vague)
+}
+
+fn add_up(state: &State, to: &mut [Amounts], leaf: QueueIx, amounts: &Amounts, times: i64) {
+    let mut up = Some(leaf);
+    while let Some(ix) = up {
+        to[ix.at()].add(amounts, times);
+        up = state.queues.get(ix).parent;
+    }
 }
 
 /// What a group's minimum asks for; of every model it accepts.

@@ -56,6 +56,10 @@ impl Window<'_> {
 
     /// Whether everything fits together whenever a promise to another job begins meanwhile.
     pub fn promise_faults(&self, view: &mut Overlay<'_>) -> Vec<Fault> {
+        // A start so late that its own promise is over is owed the places all the same.
+        if self.until <= self.from {
+            return Vec::new();
+        }
         let others = self.others(view);
         let mut instants: Vec<Time> = Vec::new();
         if !self.places.is_empty() {
