@@ -127,6 +127,7 @@ impl State {
             Event::PolicySet { policy } => {
                 let version = policy.version.max(self.policy.version + 1);
                 self.policy = berth_model::Policy { version, ..(**policy).clone() };
+                self.cluster.outdate_all();
                 self.cluster.version += 1;
                 let promised: Vec<JobIx> = self.promises.keys().copied().collect();
                 promised.into_iter().for_each(|ix| self.retime(ix));

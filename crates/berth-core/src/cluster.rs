@@ -4,8 +4,8 @@
 
 use crate::amounts::{Amounts, UNBOUNDED};
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx, TaskIx};
-use crate::openings::Openings;
 use crate::nodes::{Block, Gpu, Kept, Mode, Node};
+use crate::openings::Openings;
 use berth_model::{Effect, Health, Lifecycle, Name, NodeSpec, NodeState, Slice, Taint, Time};
 use std::collections::{BTreeMap, BTreeSet};
 

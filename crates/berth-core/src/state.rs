@@ -3,7 +3,7 @@
 
 use crate::amounts::Charge;
 use crate::cluster::Cluster;
-use crate::ix::{JobIx, ModelIx, NodeIx, ShapeIx, TaskIx};
+use crate::ix::{JobIx, ModelIx, NodeIx, QueueIx, ShapeIx, TaskIx};
 use crate::jobs::{Job, Jobs, Lease, Promised, Standing, Stop};
 use crate::nodes::{Kept, share_milli};
 use crate::queues::{InLine, Queues};

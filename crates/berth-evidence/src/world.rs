@@ -324,8 +324,8 @@ pub fn refuse(free: u32, in_first: u32, gang: Ask) -> Snapshot {
     let mut space = Space::of(&world);
     let users = names("user", 40);
     let mut id = 0;
-    for at in 0..world.nodes.len() {
-        while space.free[at] > free_on[at] {
+    for (at, wanted) in free_on.into_iter().enumerate() {
+        while space.free[at] > wanted {
             id += 1;
             let place = space.take(at, 1);
             let mut spec = job(id, &team, &users[id as usize % users.len()], Ask::new(1, 1));

@@ -127,9 +127,38 @@ pub struct ReasonReport {
 pub struct WhyReport {
     pub job: String,
     pub reasons: Vec<ReasonReport>,
-    /// The forecast in words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<PositionReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastReport>,
+    /// Single changes that would each start it.
+    pub would_start: Vec<ChangeReport>,
+}
+
+/// Jobs of its queue that go before it, and all that wait there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PositionReport {
+    pub ahead: usize,
+    pub waiting: usize,
+}
+
+/// When it had started in half and in nine of ten runs; nothing beyond the horizon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForecastReport {
+    pub p50: Option<String>,
+    pub p90: Option<String>,
+    pub runs: u32,
+    /// Runs in which it started at all.
+    pub started: u32,
+    pub horizon: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangeReport {
+    pub text: String,
+    pub at: String,
+    /// Running jobs that would be stopped for it.
+    pub stops: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

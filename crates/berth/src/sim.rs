@@ -2,7 +2,7 @@
 
 use crate::tables;
 use anyhow::{Context, Result, anyhow, bail};
-use berth_model::Span;
+use berth_model::{JobId, Span};
 use berth_sim::play::{self, Settle};
 use berth_sim::report::Report;
 use berth_sim::scenario::{self, Verdict};
@@ -56,6 +56,17 @@ pub struct Look {
     why: Option<String>,
 }
 
+impl Look {
+    /// The job that `--why` names.
+    fn job(&self, loaded: &Loaded) -> Result<Option<JobId>> {
+        let Some(name) = &self.why else { return Ok(None) };
+        match loaded.names.named(name) {
+            Some(job) => Ok(Some(job)),
+            None => bail!("there is no job `{name}` in {}", self.file.display()),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     Table,
@@ -66,14 +77,17 @@ pub fn run(command: &Sim) -> Result<ExitCode> {
     match command {
         Sim::Once(look) => {
             let loaded = load(&look.file)?;
-            let report = play::once(&loaded).map_err(|error| at(&look.file, &error))?;
-            show(look, &loaded, report)
+            let why = look.job(&loaded)?;
+            let report = play::once(&loaded, why).map_err(|error| at(&look.file, &error))?;
+            print(&report, look.output)?;
+            Ok(ExitCode::SUCCESS)
         }
         Sim::Settle { look, tick, rounds } => {
             let loaded = load(&look.file)?;
-            let options = Settle { tick: *tick, rounds: *rounds };
+            let options = Settle { tick: *tick, rounds: *rounds, why: look.job(&loaded)? };
             let report = play::settle(&loaded, &options).map_err(|error| at(&look.file, &error))?;
-            show(look, &loaded, report)
+            print(&report, look.output)?;
+            Ok(ExitCode::SUCCESS)
         }
         Sim::Check { files, output } => check(files, *output),
         Sim::Demo { output } => demo(*output),
@@ -96,17 +110,6 @@ fn load(path: &Path) -> Result<Loaded> {
 /// `file:line:column: message`, which editors can jump to.
 fn at(path: &Path, error: &berth_sim::world::Error) -> anyhow::Error {
     anyhow!("{}:{}:{}: {}", path.display(), error.at.line, error.at.column, error.message)
-}
-
-fn show(look: &Look, loaded: &Loaded, mut report: Report) -> Result<ExitCode> {
-    if let Some(name) = &look.why {
-        let Some(job) = loaded.names.named(name) else {
-            bail!("there is no job `{name}` in {}", look.file.display());
-        };
-        report.why = Some(play::why(loaded, job).map_err(|error| at(&look.file, &error))?);
-    }
-    print(&report, look.output)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print(report: &Report, output: Output) -> Result<()> {

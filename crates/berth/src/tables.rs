@@ -1,7 +1,8 @@
 //! Reports as tables.
 
 use berth_sim::report::{
-    Bill, DecisionReport, GpuReport, PlaceReport, Report, Standing, TaskReport,
+    Bill, DecisionReport, ForecastReport, GpuReport, PlaceReport, Report, Standing, TaskReport,
+    WhyReport,
 };
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write;
@@ -25,7 +26,7 @@ pub fn report(report: &Report) -> String {
     section(&mut out, "Waiting", waiting(report), "Nobody waits.");
     section(&mut out, "Cost", cost(report), "Nothing costs anything.");
     if let Some(why) = &report.why {
-        let _ = writeln!(out, "\nWhy {} waits\n{}", why.job, why_text(why));
+        let _ = writeln!(out, "\nWhy {}\n{}", why.job, why_text(why));
     }
     for aside in &report.set_aside {
         let job = aside.job.as_deref().unwrap_or("decisions for no job");
@@ -303,11 +304,47 @@ fn cost(report: &Report) -> Option<Table> {
     Some(table)
 }
 
-fn why_text(why: &berth_sim::report::WhyReport) -> String {
+fn why_text(why: &WhyReport) -> String {
     let mut lines: Vec<String> = Vec::new();
     for reason in &why.reasons {
-        lines.push(format!("  {}: {}", reason.code, reason.text));
+        lines.push(format!("{}: {}", reason.code, reason.text));
     }
-    lines.extend(why.notes.iter().map(|note| format!("  {note}")));
-    lines.join("\n")
+    if let Some(position) = &why.position {
+        lines.push(match position.ahead {
+            0 => format!("It is the first of {} that wait in its queue.", position.waiting),
+            ahead => {
+                format!("{ahead} of the {} that wait in its queue go before it.", position.waiting)
+            }
+        });
+    }
+    if let Some(forecast) = &why.forecast {
+        let ForecastReport { p50, p90, runs, started, horizon } = forecast;
+        lines.push(match (p50, p90) {
+            (Some(p50), Some(p90)) if p50 == p90 => format!("Forecast: it starts at {p50}."),
+            (Some(p50), Some(p90)) => {
+                format!("Forecast: it starts by {p50} (in half of {runs} runs), by {p90} (in nine of ten).")
+            }
+            (Some(p50), None) => format!("Forecast: it starts by {p50} in half of {runs} runs."),
+            (None, _) if *started > 0 => {
+                format!("Forecast: it starts in {started} of {runs} runs within {horizon}.")
+            }
+            (None, _) => format!("Forecast: it does not start within {horizon} as things are."),
+        });
+    }
+    if !why.would_start.is_empty() {
+        lines.push("What would start it:".to_owned());
+        lines.extend(why.would_start.iter().map(|change| format!("  {}.", capital(&change.text))));
+    }
+    if lines.is_empty() {
+        lines.push("It runs, or is not there any more.".to_owned());
+    }
+    lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
 }

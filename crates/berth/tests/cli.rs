@@ -165,6 +165,30 @@ fn the_demo_shows_plan_reasons_and_cost_and_what_to_try_next() {
 }
 
 #[test]
+fn why_tells_reasons_position_forecast_and_what_would_start_it() {
+    let world = file(
+        "why-not.yaml",
+        "
+now: 2026-11-15T09:00:00Z
+nodes: [{name: a, gpus: 1, model: H100-80GB}]
+jobs:
+  - {name: runs, time_limit: 2h, groups: [{gpus: 1, tasks: [{node: a}]}]}
+  - {name: waits, groups: [{gpus: 1}]}
+",
+    );
+    let report = json(&["sim", "once", &world, "--why", "waits", "-o", "json"]);
+    let why = &report["why"];
+    assert_eq!(why["job"], "waits");
+    assert!(why["reasons"].as_array().unwrap().iter().any(|r| r["code"] == "no-fit"), "{why}");
+    assert_eq!(why["position"]["ahead"], 0);
+    assert!(why["forecast"]["p50"].is_string(), "{why}");
+    assert!(!why["would_start"].as_array().unwrap().is_empty(), "{why}");
+    let table = berth(&["sim", "once", &world, "--why", "waits"]);
+    assert!(table.out.contains("Forecast: it starts"), "{}", table.out);
+    assert!(table.out.contains("What would start it:"), "{}", table.out);
+}
+
+#[test]
 fn why_of_an_unknown_job_says_so() {
     let world = file("why.yaml", RECLAIM);
     let ran = berth(&["sim", "once", &world, "--why", "nobody"]);
