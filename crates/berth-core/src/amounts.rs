@@ -14,14 +14,14 @@ pub(crate) struct Amounts {
 
 impl Amounts {
     pub fn add(&mut self, other: &Amounts, times: i64) {
-        self.gpu += other.gpu * times;
-        self.cpu += other.cpu * times;
-        self.memory += other.memory * times;
+        more(&mut self.gpu, other.gpu, times);
+        more(&mut self.cpu, other.cpu, times);
+        more(&mut self.memory, other.memory, times);
         if self.models.len() < other.models.len() {
             self.models.resize(other.models.len(), 0);
         }
         for (mine, theirs) in self.models.iter_mut().zip(&other.models) {
-            *mine += theirs * times;
+            more(mine, *theirs, times);
         }
     }
 
@@ -45,6 +45,11 @@ impl Amounts {
             Resource::Model(model) => self.models.get(model.at()).copied().unwrap_or(0),
         }
     }
+}
+
+/// Adds without overflow: a demand beyond all measure stays one.
+fn more(sum: &mut i64, amount: i64, times: i64) {
+    *sum = sum.saturating_add(amount.saturating_mul(times)).clamp(-UNBOUNDED, UNBOUNDED);
 }
 
 /// What one task holds.

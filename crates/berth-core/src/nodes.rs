@@ -180,6 +180,13 @@ impl Node {
         total
     }
 
+    /// Whether the GPU is promised to somebody in another way than by such shares.
+    fn kept_otherwise(&self, gpu: usize, who: &Who, share: &Share) -> bool {
+        let slices = self.conflicts(who).flat_map(|kept| &kept.slices);
+        let here = slices.filter(|slice| slice.gpu as usize == gpu);
+        here.into_iter().any(|slice| Gpu::mode_of(&slice.share) != Gpu::mode_of(share))
+    }
+
     fn suits(&self, gpu: &Gpu, need: &Need) -> bool {
         gpu.healthy
             && gpu.memory >= need.min_gpu_memory
@@ -439,6 +446,10 @@ impl Pick<'_> {
                     let Some(share) = share_on(&need.ask, gpu.memory) else { continue };
                     let model = &node.spec.gpus[at].model;
                     let kept = if node.kept.is_empty() { 0 } else { node.kept_of(at, who) };
+                    // A GPU is shared in one way at a time, also in what is promised of it.
+                    if kept > 0 && node.kept_otherwise(at, who, &share) {
+                        continue;
+                    }
                     let milli = share_milli(&share, model);
                     if gpu.fits(&share, model) && gpu.used + kept + milli <= 1_000 {
                         fitting.push((1_000 - gpu.used - milli, at, share));

@@ -241,8 +241,9 @@ impl Shape {
             let min = i64::from(leaf.min);
             let gpu = leaf.gpu_milli(cluster) * min;
             self.amounts.gpu += gpu;
-            self.amounts.cpu += leaf.need.cpu * min;
-            self.amounts.memory += leaf.need.memory * min;
+            self.amounts.cpu = self.amounts.cpu.saturating_add(leaf.need.cpu.saturating_mul(min));
+            self.amounts.memory =
+                self.amounts.memory.saturating_add(leaf.need.memory.saturating_mul(min));
             let mut models: Vec<ModelIx> =
                 leaf.classes.iter().filter_map(|c| cluster.classes[c.at()].model).collect();
             models.sort();

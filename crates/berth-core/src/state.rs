@@ -598,7 +598,9 @@ fn hold(cluster: &mut Cluster, queues: &mut Queues, node: NodeIx, queue: QueueIx
 
 /// The class of a job's work: the exponent of √2 at or above GPU-seconds.
 pub(crate) fn work_class(gpu_milli: i64, span: Span) -> u32 {
-    let work = (i128::from(gpu_milli) * i128::from(span.0.max(1)) / 1_000_000).max(1) as u128;
+    let work = i128::from(gpu_milli) * i128::from(span.0.max(1)) / 1_000_000;
+    // No more than what can be squared.
+    let work = work.clamp(1, i128::from(i64::MAX)) as u128;
     let square = work * work;
     // The least k with 2^k >= work².
     128 - (square - 1).leading_zeros()

@@ -122,6 +122,8 @@ impl Planner<'_> {
                 let may = known.standing == Standing::Running
                     && known.preemptible()
                     && known.last_checkpoint.is_some()
+                    // What a gang can spare is taken before it is moved.
+                    && self.surplus_of(ix).is_empty()
                     && !self.served.contains(&ix)
                     && self.protected(ix) <= state.now
                     && seen.insert(ix);

@@ -476,15 +476,22 @@ impl Planner<'_> {
             self.victims_of(*queue);
         }
         if blocks.is_none() {
-            return self.greedy(job, right, queues, who);
+            return self.greedy(job, right, queues, who, &[true, false]);
         }
         let mark = self.draft.mark();
+        if !self.state().elastic.is_empty() {
+            let found = self.greedy(job, right, queues, who, &[true]);
+            if found.is_some() {
+                return found;
+            }
+            self.draft.roll_back(mark);
+        }
         let found = self.by_node(job, right, queues, who);
         if found.is_some() {
             return found;
         }
         self.draft.roll_back(mark);
-        self.greedy(job, right, queues, who)
+        self.greedy(job, right, queues, who, &[true, false])
     }
 
     /// Whether the group would fit if everything these queues may lose were gone: by counting,
@@ -725,7 +732,13 @@ impl Planner<'_> {
         if !bound(self.state(), job, false).is_empty() || !self.could_fit(job, &who) {
             return None;
         }
-        fit(&mut self.draft, &self.mix, job, who).ok()
+        let mark = self.draft.mark();
+        let spots = fit(&mut self.draft, &self.mix, job, who).ok()?;
+        if self.over_model_bound(job) {
+            self.draft.roll_back(mark);
+            return None;
+        }
+        Some(spots)
     }
 
     /// A quick count that rules most misfits out.
@@ -759,10 +772,11 @@ impl Planner<'_> {
         right: Right,
         queues: &[QueueIx],
         who: Who,
+        kinds: &[bool],
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
         let mut freed: Vec<Unit> = Vec::new();
         // Surplus of any eligible queue goes before whole jobs.
-        for surplus in [true, false] {
+        for surplus in kinds.iter().copied() {
             let mut cursors: BTreeMap<QueueIx, usize> = queues
                 .iter()
                 .map(|queue| (*queue, if surplus { 0 } else { self.gone(*queue) }))

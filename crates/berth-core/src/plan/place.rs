@@ -230,7 +230,7 @@ impl Planner<'_> {
     }
 
     /// Whether the model the job has got now exceeds a bound for that model.
-    fn over_model_bound(&self, job: JobIx) -> bool {
+    pub(super) fn over_model_bound(&self, job: JobIx) -> bool {
         let state = self.state();
         let leaf = state.jobs.get(job).queue;
         state.queues.path(leaf).any(|ix| {

@@ -199,7 +199,9 @@ impl Planner<'_> {
                 continue;
             }
             let mark = self.draft.mark();
-            if let Some(spots) = self.take_promised(ix) {
+            if let Some(spots) = self.take_promised(ix)
+                && self.stays_within(ix)
+            {
                 self.start(ix, &spots);
                 continue;
             }
@@ -208,11 +210,11 @@ impl Planner<'_> {
             if !nowhere.contains(&shape) {
                 let who = self.who(ix);
                 match super::fit::fit(&mut self.draft, &self.mix, ix, who) {
-                    Ok(spots) => {
+                    Ok(spots) if self.stays_within(ix) => {
                         self.start(ix, &spots);
                         continue;
                     }
-                    Err(_) => {
+                    _ => {
                         self.draft.roll_back(mark);
                         nowhere.insert(shape);
                     }
@@ -224,20 +226,27 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether what the job has got now, rather than what was promised, keeps to all bounds.
+    fn stays_within(&mut self, ix: JobIx) -> bool {
+        self.draft.unpromise(ix);
+        !self.over_model_bound(ix)
+    }
+
     /// Takes the promised places if all of them are free.
     fn take_promised(&mut self, ix: JobIx) -> Option<Vec<super::fit::Spot>> {
         let promise = self.state().promises[&ix].clone();
-        let mut who = self.who(ix);
-        // A late start does not take away what it was promised for that long.
-        who.until = who.until.min(promise.to).max(who.now);
-        let early = who.now < promise.at;
+        let who = self.who(ix);
         let mut spots = Vec::new();
         for (node, place) in &promise.places {
             let state = self.state();
             let leaf = state.leaf_of(ix, place.task);
             let target = state.cluster.node(*node);
-            // Before its time others may have been promised the same places, or an operator has them.
-            let contested = early && target.conflicts(&who).next().is_some();
+            // Started early or late, it may run into what others were promised, or an operator has.
+            let contested = target
+                .conflicts(&who)
+                .flat_map(|kept| &kept.slices)
+                .any(|kept| place.slices.iter().any(|slice| slice.gpu == kept.gpu));
+            let (cpu, memory) = target.spare(&who);
             let near = super::fit::Nearby::of(state, leaf, ix);
             if contested || !target.admits(&who) || !near.admits(state, *node) {
                 return None;
@@ -248,8 +257,8 @@ impl Planner<'_> {
             });
             let bound = |is: bool, free: i64, asks: i64| is && free < asks;
             if !free
-                || bound(target.spec.cpu.is_some(), target.cpu_free, leaf.need.cpu)
-                || bound(target.spec.memory.is_some(), target.memory_free, leaf.need.memory)
+                || bound(target.spec.cpu.is_some(), cpu, leaf.need.cpu)
+                || bound(target.spec.memory.is_some(), memory, leaf.need.memory)
             {
                 return None;
             }

@@ -354,7 +354,8 @@ fn group(d: &mut Draw<'_>) -> GroupSpec {
                 ask.preferred = Some(Name::new("rack"));
             }
             _ => {
-                let size = if count.is_multiple_of(2) && group.min.is_multiple_of(2) { 2 } else { 1 };
+                let size =
+                    if count.is_multiple_of(2) && group.min.is_multiple_of(2) { 2 } else { 1 };
                 ask.segment = Some(Segment { size, within: level(d) });
             }
         }
