@@ -103,7 +103,7 @@ impl Machine {
 /// One group of figures on the page.
 pub struct Section {
     pub title: &'static str,
-    pub text: &'static str,
+    pub text: String,
     pub rows: Vec<Row>,
 }
 
@@ -123,7 +123,7 @@ fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
     writeln!(out, "# The core in figures\n")?;
     writeln!(
         out,
-        "Taken on {} with `make evidence-core` on {} cores of {}, {} GiB of memory, Linux {}. \
+        "Taken on {} with `berth-evidence core` on {} cores of {}, {} GiB of memory, Linux {}. \
          The planner uses one core. The same rows are in `core.json`, each with the command and \
          the seed that reproduce it.\n",
         machine.date, machine.cores, machine.cpu, machine.memory_gib, machine.system
@@ -131,7 +131,10 @@ fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
     let all: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
     let held = all.iter().filter(|row| row.holds == Some(true)).count();
     let targets = all.iter().filter(|row| row.holds.is_some()).count();
-    writeln!(out, "{held} of {targets} targets hold.\n")?;
+    writeln!(
+        out,
+        "{held} of the {targets} targets measured in this run hold; what was not measured is named below.\n"
+    )?;
     writeln!(
         out,
         "Every time is plan, check and reasons together with all passes on: the median of five \
