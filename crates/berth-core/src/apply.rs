@@ -263,6 +263,7 @@ impl State {
             failed: false,
             cancelled: false,
             set_aside: None,
+            lined: false,
             speed: 1_000,
             spec,
         }
@@ -409,6 +410,7 @@ impl State {
             }
             Some((parked, wakes)) => {
                 self.unpromise(ix);
+                self.step_out(ix);
                 if let Parked::Begin(at) = parked {
                     self.begins.insert((at, id, ix));
                 }
@@ -468,6 +470,8 @@ impl State {
     fn changed(&mut self, job: JobId, change: &JobChange) {
         let ix = self.jobs.find(job).expect("validated");
         let waiting = self.is_waiting(ix);
+        // What it was promised by the right of another queue is not its own any more.
+        let promised = self.unpromise(ix).filter(|_| !matches!(change, JobChange::Queue(_)));
         if waiting {
             self.step_out(ix);
         }
@@ -484,7 +488,9 @@ impl State {
             JobChange::Priority(priority) => {
                 let before = std::mem::replace(&mut job_mut.priority, *priority);
                 if job_mut.open > 0 {
-                    let running = &mut self.queues.get_mut(job_mut.queue).running_priorities;
+                    let queue = self.queues.get_mut(job_mut.queue);
+                    queue.tops = None;
+                    let running = &mut queue.running_priorities;
                     crate::state::less(running, before);
                     *running.entry(*priority).or_default() += 1;
                 }
@@ -509,7 +515,10 @@ impl State {
             self.line_up(ix);
         }
         self.begins.retain(|(_, _, other)| *other != ix);
-        self.retime(ix);
+        if let Some(promised) = promised {
+            self.promise(ix, promised);
+            self.retime(ix);
+        }
         self.reconsider(ix);
     }
 

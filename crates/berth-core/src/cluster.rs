@@ -28,7 +28,7 @@ pub(crate) struct Class {
     pub nodes: u32,
     /// The model of all its GPUs; `None` where they differ or there are none.
     pub model: Option<ModelIx>,
-    /// Clean nodes by the number of their free GPUs.
+    /// Uncontested open nodes by the number of their free GPUs.
     pub buckets: Vec<BTreeSet<NodeIx>>,
 }
 
@@ -39,7 +39,7 @@ impl Class {
 }
 
 /// Counts over the nodes of one class in one domain. `free[g]`: how many tasks of `g` GPUs fit the
-/// clean nodes; `room[g]`: how many would fit all open nodes if nothing were promised; `empty[g]`:
+/// uncontested nodes; `room[g]`: how many would fit all open nodes if nothing were promised; `empty[g]`:
 /// how many would fit if nothing ran.
 #[derive(Debug, Clone)]
 pub(crate) struct ClassCount {
@@ -56,6 +56,10 @@ pub(crate) struct Domain {
     pub name: Name,
     pub nodes: BTreeSet<NodeIx>,
     pub counts: Vec<ClassCount>,
+    /// Free GPUs that are promised to nobody.
+    pub sure: u32,
+    /// How many of its nodes are contested.
+    pub contested: u32,
 }
 
 /// A level of a topology, as a request names it.
@@ -78,8 +82,14 @@ pub(crate) struct Cluster {
     pub topologies: Vec<(Name, Vec<Name>)>,
     pub domains: Vec<Domain>,
     domain_by_path: BTreeMap<(u32, Vec<Name>), DomainIx>,
-    /// Open nodes with promises or blocks: looked at one by one.
+    /// Open nodes with free GPUs that are promised, or that are there only for some or for a time:
+    /// looked at one by one.
     pub contested: BTreeSet<NodeIx>,
+    /// Free GPUs of each node by ordinal that are promised to nobody.
+    pub sure: Vec<u32>,
+    /// Places each job is promised that are not free for it yet, and the jobs without any.
+    awaited: BTreeMap<JobIx, u32>,
+    pub ready: BTreeSet<JobIx>,
     /// What schedulable nodes hold in all.
     pub capacity: Amounts,
     pub removed: u32,
@@ -104,6 +114,8 @@ impl Cluster {
             name: Name::new("cluster"),
             nodes: BTreeSet::new(),
             counts: Vec::new(),
+            sure: 0,
+            contested: 0,
         });
         cluster
     }
@@ -186,6 +198,8 @@ impl Cluster {
             name: path.last().cloned().unwrap_or_default(),
             nodes: BTreeSet::new(),
             counts: Vec::new(),
+            sure: 0,
+            contested: 0,
         });
         self.domain_by_path.insert((topology, path), ix);
         ix
@@ -281,6 +295,7 @@ impl Cluster {
         });
         self.classes[class.at()].nodes += 1;
         self.counted.push(None);
+        self.sure.push(0);
         self.expect_openings(ix);
         self.count_empty(ix, true);
         self.reindex(ix);
@@ -354,14 +369,25 @@ impl Cluster {
     /// Brings the free counts up to date after anything on the node changed.
     pub fn reindex(&mut self, ix: NodeIx) {
         self.outdate(ix);
+        self.await_places(ix);
         let node = &mut self.nodes[ix.at()];
         let free = node.free_whole();
         let open = node.open().then_some(free);
-        let clean = node.clean().then_some(free);
-        if open.is_some() && clean.is_none() {
-            self.contested.insert(ix);
-        } else {
-            self.contested.remove(&ix);
+        let contested = node.contested();
+        let clean = open.filter(|_| !contested);
+        let changed = match contested {
+            true => self.contested.insert(ix),
+            false => self.contested.remove(&ix),
+        };
+        let sure = if contested { node.free_before(Time::MAX) } else { open.unwrap_or(0) };
+        let more = sure.wrapping_sub(std::mem::replace(&mut self.sure[ix.at()], sure));
+        if changed || more != 0 {
+            let sign = if changed { if contested { 1 } else { -1 } } else { 0 };
+            for domain in &node.domains {
+                let domain = &mut self.domains[domain.at()];
+                domain.sure = domain.sure.wrapping_add(more);
+                domain.contested = domain.contested.wrapping_add_signed(sign);
+            }
         }
         let (was_open, was_clean) = (self.counted[ix.at()], node.indexed);
         if open == was_open && clean == was_clean {
@@ -411,10 +437,14 @@ impl Cluster {
         self.reindex(ix);
     }
 
+    /// Keeps a place for a job; whether it is free for it is found out here.
     pub fn keep(&mut self, ix: NodeIx, kept: Kept) {
+        let job = kept.job;
         let node = &mut self.nodes[ix.at()];
-        node.kept.push(kept);
+        node.kept.push(Kept { ready: false, ..kept });
         node.kept.sort_by_key(|kept| (kept.from, kept.job));
+        *self.awaited.entry(job).or_default() += 1;
+        self.ready.remove(&job);
         self.reindex(ix);
     }
 
@@ -423,13 +453,38 @@ impl Cluster {
         self.reindex(ix);
     }
 
+    /// Forgets that places were kept for a job; they are no longer.
+    pub fn forget(&mut self, job: JobIx) {
+        self.awaited.remove(&job);
+        self.ready.remove(&job);
+    }
+
+    /// Finds out which of the places kept on a node are free for their jobs now.
+    fn await_places(&mut self, ix: NodeIx) {
+        for at in 0..self.nodes[ix.at()].kept.len() {
+            let node = &mut self.nodes[ix.at()];
+            let (is, was, job) =
+                (node.is_ready(&node.kept[at]), node.kept[at].ready, node.kept[at].job);
+            if is == was {
+                continue;
+            }
+            node.kept[at].ready = is;
+            let awaited = self.awaited.entry(job).or_default();
+            *awaited = awaited.wrapping_add_signed(if is { -1 } else { 1 });
+            match *awaited {
+                0 => self.ready.insert(job),
+                _ => self.ready.remove(&job),
+            };
+        }
+    }
+
     pub fn block(&mut self, ix: NodeIx, blocks: Vec<Block>) {
         self.nodes[ix.at()].blocks = blocks;
         self.reindex(ix);
     }
 
-    /// How many tasks of `g` whole GPUs fit the clean nodes of these classes in the domain, by
-    /// GPUs alone.
+    /// How many tasks of `g` whole GPUs fit the uncontested nodes of these classes in the domain,
+    /// by GPUs alone.
     pub fn slots(&self, domain: DomainIx, classes: &[ClassIx], g: u32) -> u32 {
         let counts = &self.domains[domain.at()].counts;
         counts

@@ -78,8 +78,9 @@ impl<'a> Draft<'a> {
     }
 
     pub fn step_out(&mut self, job: JobIx) {
-        self.state.step_out(job);
-        self.log.push(Undo::SteppedOut(job));
+        if self.state.step_out(job) {
+            self.log.push(Undo::SteppedOut(job));
+        }
     }
 
     pub fn promise(&mut self, job: JobIx, promised: Promised) {

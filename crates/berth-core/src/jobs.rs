@@ -69,6 +69,8 @@ pub(crate) struct Job {
     pub hold: bool,
     pub tasks: Vec<Task>,
     pub standing: Standing,
+    /// It stands in its queue's line: it waits, and no places are being cleared for it.
+    pub lined: bool,
     /// Leases that are open, and those of them being stopped.
     pub open: u32,
     pub stopping: u32,

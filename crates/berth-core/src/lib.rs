@@ -23,6 +23,7 @@ mod report;
 mod shape;
 mod share;
 mod state;
+mod tops;
 mod validate;
 mod whatif;
 

@@ -50,6 +50,10 @@ pub(crate) struct Kept {
     pub slices: Vec<Slice>,
     pub cpu: i64,
     pub memory: i64,
+    /// Others gave it up for the job, so it gives way to nobody.
+    pub firm: bool,
+    /// The GPUs are free for it now.
+    pub ready: bool,
 }
 
 /// A time in which a node is for its owner alone: an operator's reservation, or after it leaves.
@@ -120,6 +124,40 @@ impl Node {
             && matches!(self.spec.state, NodeState::Ready)
     }
 
+    /// Whether what is free depends on who asks: parts of it are promised, or only there for a time.
+    pub fn contested(&self) -> bool {
+        self.open() && !self.clean() && {
+            let promised = || self.kept.iter().flat_map(|kept| &kept.slices);
+            !self.blocks.is_empty()
+                || !matches!(self.spec.state, NodeState::Ready)
+                || promised().any(|slice| self.gpus[slice.gpu as usize].is_free())
+        }
+    }
+
+    /// Free GPUs that are promised to nobody who begins before that time.
+    pub fn free_before(&self, until: Time) -> u32 {
+        if !self.open() {
+            return 0;
+        }
+        if self.kept.is_empty() {
+            return self.free_whole();
+        }
+        let promised = |at: usize| {
+            let soon = self.kept.iter().filter(|kept| kept.from < until);
+            soon.flat_map(|kept| &kept.slices).any(|slice| slice.gpu as usize == at)
+        };
+        let free = self.gpus.iter().enumerate().filter(|(at, gpu)| gpu.is_free() && !promised(*at));
+        free.count() as u32
+    }
+
+    /// Whether what is kept is free for it, each slice for itself.
+    pub fn is_ready(&self, kept: &Kept) -> bool {
+        kept.slices.iter().all(|slice| {
+            let at = slice.gpu as usize;
+            self.gpus[at].healthy && self.gpus[at].fits(&slice.share, &self.spec.gpus[at].model)
+        })
+    }
+
     pub fn free_whole(&self) -> u32 {
         self.gpus.iter().filter(|gpu| gpu.is_free()).count() as u32
     }
@@ -178,6 +216,11 @@ impl Node {
             }
         }
         total
+    }
+
+    /// Whether any of the GPU is promised to somebody else while `who` would hold it.
+    pub fn is_kept(&self, gpu: u32, who: &Who) -> bool {
+        self.conflicts(who).any(|kept| kept.slices.iter().any(|slice| slice.gpu == gpu))
     }
 
     /// Whether the GPU is promised to somebody in another way than by such shares.
@@ -254,7 +297,8 @@ impl Node {
             return None;
         }
         let (cpu, memory) = self.spare(who);
-        if cpu < need.cpu || memory < need.memory {
+        let lacks = |asks: i64, spare: i64| asks > 0 && spare < asks;
+        if lacks(need.cpu, cpu) || lacks(need.memory, memory) {
             return None;
         }
         Pick { node: self, gpus: &self.gpus }.choose(need, who)

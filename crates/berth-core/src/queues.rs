@@ -3,10 +3,12 @@
 use crate::amounts::{Amounts, Bounds, Resource, UNBOUNDED};
 use crate::cluster::Cluster;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
+use crate::tops::Tops;
 use berth_ledger::{BudgetMeter, Standing};
 use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A job in line: when it was submitted, and which it is.
 pub(crate) type InLine = (Time, JobId, JobIx);
@@ -42,6 +44,13 @@ pub(crate) struct Queue {
     pub running_priorities: BTreeMap<i32, u32>,
     /// Thousandths of GPUs held on each node by those of them that may be stopped.
     pub on_nodes: BTreeMap<NodeIx, i64>,
+    /// What they hold in one place at the most; nothing where it has changed since.
+    pub tops: Option<Arc<Tops>>,
+    /// Jobs that hold a reservation which may have to give way.
+    pub distant: BTreeSet<JobIx>,
+    /// How many jobs wait for places that others give up for them: counted as used, and not in
+    /// line any more.
+    pub claims: u32,
     /// GPU-milliseconds in thousandths of a GPU: credit, and decayed use.
     pub credits: i64,
     pub past_use: i64,
@@ -158,6 +167,9 @@ impl Queues {
             running: BTreeMap::new(),
             running_priorities: BTreeMap::new(),
             on_nodes: BTreeMap::new(),
+            tops: None,
+            distant: BTreeSet::new(),
+            claims: 0,
             credits: 0,
             past_use: 0,
             quota: Bounds::default(),

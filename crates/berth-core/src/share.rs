@@ -56,15 +56,6 @@ impl Shares {
                 shares.demand[up.at()].add(&demand, 1);
             }
         }
-        // What is firmly promised is counted as used, and its job is still in line.
-        for (ix, promised) in &state.promises {
-            if promised.firm && state.is_waiting(*ix) {
-                let job = state.jobs.get(*ix);
-                for up in queues.path(job.queue) {
-                    shares.demand[up.at()].add(&state.shape_of(*ix).amounts, -1);
-                }
-            }
-        }
         for resource in &queues.resources {
             let total = match resource {
                 Resource::Gpu | Resource::Model(_) => state.cluster.capacity.get(*resource),

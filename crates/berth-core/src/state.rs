@@ -78,6 +78,9 @@ pub struct State {
     /// Leases being stopped.
     pub(crate) stopping: BTreeSet<TaskIx>,
     pub(crate) promises: BTreeMap<JobIx, Promised>,
+    /// Jobs with a promise by its time; of each shape, and all.
+    pub(crate) promised: BTreeMap<ShapeIx, BTreeSet<InLine>>,
+    pub(crate) due: BTreeSet<InLine>,
     /// Parked jobs that begin at a time.
     pub(crate) begins: BTreeSet<InLine>,
     pub(crate) wakes: BTreeMap<Wake, BTreeSet<JobIx>>,
@@ -136,6 +139,8 @@ impl State {
             ends: BTreeSet::new(),
             stopping: BTreeSet::new(),
             promises: BTreeMap::new(),
+            promised: BTreeMap::new(),
+            due: BTreeSet::new(),
             begins: BTreeSet::new(),
             wakes: BTreeMap::new(),
             arrays: BTreeMap::new(),
@@ -303,6 +308,7 @@ impl State {
         self.cluster.take(lease.node, task, &lease.slices, charge.cpu, charge.memory);
         slot.lease = Some(Box::new(lease));
         job.open += 1;
+        self.queues.get_mut(queue).tops = None;
         if stopping {
             job.stopping += 1;
             self.stopping.insert(task);
@@ -328,6 +334,7 @@ impl State {
         let charge = lease.charge;
         self.cluster.give(lease.node, task, &lease.slices, charge.cpu, charge.memory);
         job.open -= 1;
+        self.queues.get_mut(queue).tops = None;
         if lease.stopping.is_some() {
             job.stopping -= 1;
             self.stopping.remove(&task);
@@ -354,6 +361,7 @@ impl State {
         let (charge, node) = (lease.charge, lease.node);
         let is = stop.is_some();
         let before = std::mem::replace(&mut lease.stopping, stop);
+        self.queues.get_mut(queue).tops = None;
         match (before.is_some(), is) {
             (false, true) => {
                 job.stopping += 1;
@@ -387,7 +395,12 @@ impl State {
         (job.shape, (Reverse(job.priority), class), place, latest)
     }
 
+    /// Puts a waiting job in line, unless others make place for it already.
     pub(crate) fn line_up(&mut self, ix: JobIx) {
+        if self.jobs.get(ix).lined || self.promises.get(&ix).is_some_and(|promised| promised.firm) {
+            return;
+        }
+        self.jobs.get_mut(ix).lined = true;
         let (shape, list, place, latest) = self.line_key(ix);
         let queue = self.jobs.get(ix).queue;
         let line = &mut self.queues.get_mut(queue).line;
@@ -398,7 +411,12 @@ impl State {
         line.deadlines.extend(latest);
     }
 
-    pub(crate) fn step_out(&mut self, ix: JobIx) {
+    /// Takes a job out of the line; whether it was there.
+    pub(crate) fn step_out(&mut self, ix: JobIx) -> bool {
+        if !self.jobs.get(ix).lined {
+            return false;
+        }
+        self.jobs.get_mut(ix).lined = false;
         let (shape, list, place, latest) = self.line_key(ix);
         let queue = self.jobs.get(ix).queue;
         let line = &mut self.queues.get_mut(queue).line;
@@ -416,6 +434,7 @@ impl State {
         if let Some(latest) = latest {
             line.deadlines.remove(&latest);
         }
+        true
     }
 
     pub(crate) fn set_started(&mut self, ix: JobIx, started: Option<Time>) -> Option<Time> {
@@ -450,14 +469,21 @@ impl State {
                 slices: place.slices.clone(),
                 cpu: leaf.need.cpu,
                 memory: leaf.need.memory,
+                firm: promised.firm,
+                ready: false,
             };
             self.cluster.keep(*node, kept);
         }
         if promised.firm {
             self.charge_promise(ix, &promised, 1);
         }
+        self.list_promise(ix, &promised, true);
+        let firm = promised.firm;
         let before = self.promises.insert(ix, promised);
         assert!(before.is_none(), "a job was promised two sets of places");
+        if firm {
+            self.step_out(ix);
+        }
     }
 
     pub(crate) fn unpromise(&mut self, ix: JobIx) -> Option<Promised> {
@@ -465,10 +491,43 @@ impl State {
         for (node, _) in &promised.places {
             self.cluster.unkeep(*node, ix);
         }
+        self.cluster.forget(ix);
         if promised.firm {
             self.charge_promise(ix, &promised, -1);
         }
+        self.list_promise(ix, &promised, false);
+        if promised.firm && self.is_waiting(ix) {
+            self.line_up(ix);
+        }
         Some(promised)
+    }
+
+    /// Enters a promise in the lists of promises, or strikes it out.
+    fn list_promise(&mut self, ix: JobIx, promised: &Promised, enter: bool) {
+        let job = self.jobs.get(ix);
+        let place = (promised.at, job.id, ix);
+        let of_shape = self.promised.entry(job.shape).or_default();
+        let queue = self.queues.get_mut(job.queue);
+        if enter {
+            of_shape.insert(place);
+            self.due.insert(place);
+        } else {
+            of_shape.remove(&place);
+            self.due.remove(&place);
+        }
+        if of_shape.is_empty() {
+            self.promised.remove(&job.shape);
+        }
+        match (promised.firm, enter) {
+            (true, true) => queue.claims += 1,
+            (true, false) => queue.claims -= 1,
+            (false, true) => {
+                queue.distant.insert(ix);
+            }
+            (false, false) => {
+                queue.distant.remove(&ix);
+            }
+        }
     }
 
     /// Works out anew until when what is promised to the job would be held by it.
@@ -576,7 +635,7 @@ impl State {
 }
 
 /// Takes one away from a count, and the count with it when none is left.
-pub(crate) fn less(counts: &mut BTreeMap<i32, u32>, key: i32) {
+pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) {
     if let Some(count) = counts.get_mut(&key) {
         *count -= 1;
         if *count == 0 {

@@ -4,7 +4,6 @@
 use super::usage::Tree;
 use crate::amounts::{Amounts, Resource, UNBOUNDED};
 use crate::ix::QueueIx;
-use crate::jobs::Standing;
 use crate::queues::Queue;
 use crate::state::State;
 use berth_model::{GpuAsk, GroupSpec, MigProfile};
@@ -79,15 +78,6 @@ fn demands(state: &State) -> (Vec<Amounts>, bool) {
             }
         }
         add_up(state, &mut demand, QueueIx(at as u32), &own, 1);
-    }
-    // What is firmly promised counts as used, while its job is still in line.
-    for (ix, promised) in &state.promises {
-        let job = state.jobs.get(*ix);
-        if promised.firm && job.standing == Standing::Waiting {
-            for group in job.spec.groups.iter().flat_map(GroupSpec::leaves) {
-                add_up(state, &mut demand, job.queue, &minimum(state, group), -1);
-            }
-        }
     }
     (demand, vague)
 }

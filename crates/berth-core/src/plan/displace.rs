@@ -12,6 +12,7 @@ use crate::nodes::Who;
 use crate::shape::{Leaf, Shape, Tree};
 use crate::share;
 use crate::state::State;
+use crate::tops::{Top, may_hold};
 use berth_model::{Cause, JobId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +43,15 @@ pub(super) struct Head {
     job: JobIx,
 }
 
+/// Which claims are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taking {
+    /// Between queues: what is beyond a share or a quota is taken back.
+    Back,
+    /// From lower classes.
+    Down,
+}
+
 /// By which right GPUs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
@@ -69,61 +79,59 @@ impl Right {
 impl Planner<'_> {
     /// Queues within their share take from those above theirs, the neediest first.
     pub(super) fn reclaim(&mut self) {
-        if !self.anything_runs() {
-            return;
-        }
-        // A queue that is above its share and its quota everywhere has nothing to take back.
-        let may = |planner: &Self, leaf: QueueIx| {
-            let state = planner.state();
-            state
-                .queues
-                .path(leaf)
-                .any(|ix| !planner.shares.over(state, ix) || !share::over_quota(state, ix))
-        };
-        let hopeless = |planner: &Self, leaf, heads: &[Head]| planner.given_nothing(leaf, heads);
-        self.claim(may, hopeless, |planner, job| {
-            let queue = planner.state().jobs.get(job).queue;
-            if planner.may_wait_no_longer(job) {
-                vec![Right::Share]
-            } else if planner.state().queues.path(queue).any(|ix| {
-                share::within_quota(planner.state(), ix, &planner.state().shape_of(job).amounts)
-            }) {
-                vec![Right::Quota]
-            } else {
-                Vec::new()
-            }
-        });
+        self.claim(Taking::Back);
     }
 
     /// Higher classes take from lower ones of their queue, or of any where they reach across.
     pub(super) fn preempt(&mut self) {
-        if !self.anything_runs() {
-            return;
+        self.claim(Taking::Down);
+        self.share_time();
+    }
+
+    /// Whether a queue has any claims of that kind worth looking at.
+    fn may_claim(&self, taking: Taking, leaf: QueueIx) -> bool {
+        let state = self.state();
+        let queue = state.queues.get(leaf);
+        if queue.line.oldest.is_empty() {
+            return false;
         }
-        // Only where something of a lower class runs, or a gang has grown.
-        let may = |planner: &Self, leaf: QueueIx| {
-            let state = planner.state();
-            let queue = state.queues.get(leaf);
-            let top = queue.line.shapes.values().filter_map(|line| line.lists.keys().next());
-            let Some(top) = top.map(|(priority, _)| priority.0).max() else { return false };
-            let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
-            let mut priorities = queue.line.shapes.values().flat_map(|line| line.lists.keys());
-            below
-                || !state.elastic.is_empty()
-                || priorities.any(|(priority, _)| state.across(priority.0))
-        };
-        let hopeless = |planner: &Self, leaf, heads: &[Head]| planner.above_nobody(leaf, heads);
-        self.claim(may, hopeless, |planner, job| {
-            if !planner.may_wait_no_longer(job) {
-                return Vec::new();
+        match taking {
+            // One that is above its share and its quota everywhere has nothing to take back.
+            Taking::Back => state
+                .queues
+                .path(leaf)
+                .any(|ix| !self.shares.over(state, ix) || !share::over_quota(state, ix)),
+            // Only where something of a lower class runs, or a gang has grown.
+            Taking::Down => {
+                let top = queue.line.shapes.values().filter_map(|line| line.lists.keys().next());
+                let Some(top) = top.map(|(priority, _)| priority.0).max() else { return false };
+                let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
+                let mut priorities = queue.line.shapes.values().flat_map(|line| line.lists.keys());
+                below
+                    || !state.elastic.is_empty()
+                    || priorities.any(|(priority, _)| state.across(priority.0))
             }
-            let priority = planner.state().jobs.get(job).priority;
-            match planner.state().across(priority) {
+        }
+    }
+
+    /// By which rights the job may take from others now.
+    fn rights(&mut self, taking: Taking, job: JobIx) -> Vec<Right> {
+        let known = self.state().jobs.get(job);
+        let (queue, priority) = (known.queue, known.priority);
+        match taking {
+            Taking::Back if self.may_wait_no_longer(job) => vec![Right::Share],
+            Taking::Back => {
+                let state = self.state();
+                let more = &state.shape_of(job).amounts;
+                let owns = state.queues.path(queue).any(|ix| share::within_quota(state, ix, more));
+                if owns { vec![Right::Quota] } else { Vec::new() }
+            }
+            Taking::Down if !self.may_wait_no_longer(job) => Vec::new(),
+            Taking::Down => match self.state().across(priority) {
                 true => vec![Right::Class, Right::Across],
                 false => vec![Right::Class],
-            }
-        });
-        self.share_time();
+            },
+        }
     }
 
     fn anything_runs(&self) -> bool {
@@ -146,35 +154,39 @@ impl Planner<'_> {
     }
 
     /// Goes through the blocked jobs, neediest queue first, and takes for them what they may.
-    fn claim(
-        &mut self,
-        may: impl Fn(&Self, QueueIx) -> bool,
-        hopeless: impl Fn(&Self, QueueIx, &[Head]) -> Vec<bool>,
-        rights: impl Fn(&mut Self, JobIx) -> Vec<Right>,
-    ) {
+    fn claim(&mut self, taking: Taking) {
+        if !self.anything_runs() {
+            return;
+        }
         let skipped = std::mem::take(&mut self.skipped);
         let barred = std::mem::take(&mut self.barred);
         self.claiming = true;
-        let mut leaves: Vec<QueueIx> = self
-            .state()
-            .queues
-            .leaves()
-            .filter(|leaf| !self.state().queues.get(*leaf).line.oldest.is_empty())
-            .filter(|leaf| may(self, *leaf))
-            .collect();
-        self.bar_hopeless(&mut leaves, hopeless);
+        let leaves = self.state().queues.leaves();
+        let mut leaves: Vec<QueueIx> =
+            leaves.filter(|leaf| self.may_claim(taking, *leaf)).collect();
+        self.bar_hopeless(&mut leaves, taking);
         // Nothing changes whose turn it is until something is taken.
         let mut turn = None;
+        let mut takes = 0;
+        let mut seen: BTreeMap<QueueIx, u32> = BTreeMap::new();
         while !leaves.is_empty() {
             let at = turn.take().unwrap_or_else(|| self.neediest(&leaves));
             let leaf = leaves[at];
+            // What was taken may have left those it could take from with nothing to give.
+            let known = seen.insert(leaf, takes).unwrap_or(0);
+            if taking == Taking::Back && known < takes && !self.is_given(leaf) {
+                leaves.swap_remove(at);
+                continue;
+            }
             let Some(job) = self.next_of(leaf, Among::All) else {
                 leaves.swap_remove(at);
                 continue;
             };
-            let rights = rights(self, job);
+            let rights = self.rights(taking, job);
             let taken = rights.into_iter().any(|right| self.displace(job, right));
-            if !taken {
+            if taken {
+                takes += 1;
+            } else {
                 turn = Some(at);
                 // The next of the same shape and class could do no better, unless this one is held
                 // back for a reason of its own.
@@ -198,18 +210,18 @@ impl Planner<'_> {
 
     /// Rules out what nobody gives anything to, by queue, shape and class, and the queues of which
     /// nothing is left.
-    fn bar_hopeless(
-        &mut self,
-        leaves: &mut Vec<QueueIx>,
-        hopeless: impl Fn(&Self, QueueIx, &[Head]) -> Vec<bool>,
-    ) {
+    fn bar_hopeless(&mut self, leaves: &mut Vec<QueueIx>, taking: Taking) {
         let mark = self.draft.mark();
         self.free_loose();
         let mut found: Vec<(QueueIx, Head)> = Vec::new();
         let mut hopeful: BTreeSet<QueueIx> = BTreeSet::new();
+        let mut free = FreeTops::default();
         for leaf in leaves.iter() {
             let heads = self.heads(*leaf);
-            let verdicts = hopeless(self, *leaf, &heads);
+            let verdicts = match taking {
+                Taking::Back => self.given_nothing(*leaf, &heads),
+                Taking::Down => self.above_nobody(*leaf, &heads, &mut free),
+            };
             for (head, hopeless) in heads.into_iter().zip(verdicts) {
                 if hopeless {
                     found.push((*leaf, head));
@@ -246,20 +258,27 @@ impl Planner<'_> {
         heads
     }
 
-    /// Which of these no other queue has to give anything to, neither GPUs nor reservations.
+    /// Whether another queue has anything to give to one of the queue's jobs that are still tried.
+    fn is_given(&self, leaf: QueueIx) -> bool {
+        let open = |head: &Head| !self.barred.contains(&(leaf, head.shape, Some(head.priority)));
+        let heads: Vec<Head> = self.heads(leaf).into_iter().filter(open).collect();
+        self.given_nothing(leaf, &heads).contains(&false)
+            || heads.iter().any(|head| !self.loose_in_vain.contains(&head.shape))
+                && self.loose.as_ref().is_some_and(|loose| !loose.is_empty())
+    }
+
+    /// Which of these no other queue has to give anything to.
     fn given_nothing(&self, leaf: QueueIx, heads: &[Head]) -> Vec<bool> {
         let state = self.state();
         if !state.elastic.is_empty() {
             return vec![false; heads.len()];
         }
-        let owner = !state.queues.get(leaf).quota.is_empty();
-        let promised = state.promises.values().any(|promised| !promised.firm);
         let rivals: Vec<(QueueIx, bool, bool)> = state
             .queues
             .path(leaf)
             .map(|mine| {
                 let over_quota = |theirs| share::over_quota(state, theirs);
-                let quota = state.queues.beside(mine).any(over_quota) || (owner && promised);
+                let quota = state.queues.beside(mine).any(over_quota);
                 let share = state.queues.beside(mine).any(|theirs| self.shares.over(state, theirs));
                 (mine, quota, share)
             })
@@ -275,22 +294,39 @@ impl Planner<'_> {
     }
 
     /// Which of these have no lower class of their queue to take from, or none where it would help.
-    fn above_nobody(&self, leaf: QueueIx, heads: &[Head]) -> Vec<bool> {
+    fn above_nobody(&mut self, leaf: QueueIx, heads: &[Head], free: &mut FreeTops) -> Vec<bool> {
+        let tops = self.draft.state.tops(leaf);
         let state = self.state();
-        let promised = state.promises.iter().filter(|(_, promised)| !promised.firm);
-        let known = promised.map(|(job, _)| state.jobs.get(*job));
-        let lowest = known.filter(|job| job.queue == leaf).map(|job| job.priority).min();
-        let above = |head: &Head| {
+        let distant = &state.queues.get(leaf).distant;
+        let mut above = |head: &Head| {
             if state.across(head.priority) {
                 return true;
             }
-            let below = lowest.is_some_and(|lowest| lowest < head.priority)
-                || !self.sources(head.job, Right::Class).is_empty();
-            let shape = &state.shapes[head.shape.at()];
-            let blocks = shape.single().filter(|leaf| in_blocks(leaf));
-            below && blocks.is_none_or(|group| self.room_in_all(group, &[leaf]))
+            let given = tops.below(head.priority);
+            let lower = |job: &&JobIx| state.jobs.get(**job).priority < head.priority;
+            let yielding: Vec<JobIx> = distant.iter().filter(lower).copied().collect();
+            if given.is_none() && yielding.is_empty() {
+                return false;
+            }
+            let Some(group) = state.shapes[head.shape.at()].single() else { return true };
+            let own = distant.contains(&head.job).then_some(head.job);
+            let yielded = yielding.into_iter().chain(own).map(|job| self.promised_free(job)).sum();
+            let free = free.get(state, self.holding(head.job));
+            may_hold(&state.cluster, group, free, given, yielded)
+                && (!in_blocks(group) || self.room_in_all(group, &[leaf]))
         };
         heads.iter().map(|head| !above(head)).collect()
+    }
+
+    /// GPUs that are free and promised to the job.
+    fn promised_free(&self, job: JobIx) -> u32 {
+        let state = self.state();
+        let Some(promised) = state.promises.get(&job) else { return 0 };
+        let free = promised.places.iter().map(|(node, place)| {
+            let gpus = &state.cluster.node(*node).gpus;
+            place.slices.iter().filter(|slice| gpus[slice.gpu as usize].is_free()).count() as u32
+        });
+        free.sum()
     }
 
     /// Whether what is being stopped and promised to nobody may make room for the job's shape.
@@ -301,7 +337,8 @@ impl Planner<'_> {
         }
         let mark = self.draft.mark();
         let who = self.who(job);
-        let brief = Who { until: who.now, ..who };
+        // No claim is for less.
+        let brief = Who { until: who.now + self.state().policy.grace + Span::ms(1), ..who };
         let any = self.free_loose();
         let helps = any && (!self.state().reservations.is_empty() || self.could_fit(job, &brief));
         self.draft.roll_back(mark);
@@ -355,7 +392,11 @@ impl Planner<'_> {
         }
         self.draft.roll_back(mark);
         // Reservations that have to give way are no reason to stop anybody else.
-        let mut yielding = self.yielding(job, right, false);
+        let mut yielding = if between && queues.is_empty() {
+            Vec::new()
+        } else {
+            self.yielding(job, right, false)
+        };
         if queues.is_empty() && yielding.is_empty() {
             return false;
         }
@@ -403,31 +444,35 @@ impl Planner<'_> {
     fn yielding(&self, job: JobIx, right: Right, all: bool) -> Vec<JobIx> {
         let state = self.state();
         let claimant = state.jobs.get(job);
-        let own = state.queues.get(claimant.queue);
-        let owner = !own.quota.is_empty();
-        let yields = |other: &JobIx| {
-            let known = state.jobs.get(*other);
-            let same = known.queue == claimant.queue;
-            let lower = known.priority < claimant.priority;
-            match right {
-                Right::Class => same && lower,
-                Right::Across => lower,
-                Right::Share | Right::Quota if same => false,
-                Right::Share | Right::Quota => {
-                    let (mine, theirs) = state.queues.rivals(claimant.queue, known.queue);
-                    let beyond = || {
-                        all || !share::quota_holds(state, theirs, &state.shape_of(*other).amounts)
-                    };
-                    mine != theirs
-                        && (self.gives(job, known.queue, right)
-                            || owner
-                                && share::within_quota(state, mine, &state.shape_of(job).amounts)
-                                && beyond())
-                }
+        let own = claimant.queue;
+        let lower =
+            |other: &JobIx| *other != job && state.jobs.get(*other).priority < claimant.priority;
+        let of = |leaf: QueueIx| state.queues.get(leaf).distant.iter().copied();
+        match right {
+            Right::Class => return of(own).filter(lower).collect(),
+            Right::Across => return state.queues.leaves().flat_map(of).filter(lower).collect(),
+            Right::Share | Right::Quota => {}
+        }
+        let owner = !state.queues.get(own).quota.is_empty();
+        let more = &state.shape_of(job).amounts;
+        let mut found = Vec::new();
+        for leaf in state.queues.leaves().filter(|leaf| *leaf != own) {
+            if state.queues.get(leaf).distant.is_empty() {
+                continue;
             }
-        };
-        let distant = state.promises.iter().filter(|(other, p)| !p.firm && **other != job);
-        distant.map(|(other, _)| *other).filter(yields).collect()
+            let (mine, theirs) = state.queues.rivals(own, leaf);
+            if mine == theirs {
+                continue;
+            }
+            if self.gives(job, leaf, right) {
+                found.extend(of(leaf));
+            } else if owner && share::within_quota(state, mine, more) {
+                found.extend(of(leaf).filter(|other| {
+                    all || !share::quota_holds(state, theirs, &state.shape_of(*other).amounts)
+                }));
+            }
+        }
+        found
     }
 
     /// Whether the job fits once these reservations have given way: as it is, or with victims.
@@ -487,7 +532,8 @@ impl Planner<'_> {
             self.draft.roll_back(mark);
         }
         let found = self.by_node(job, right, queues, who);
-        if found.is_some() {
+        // Where no queue stops giving on the way, every node that could help has been tried.
+        if found.is_some() || matches!(right, Right::Class | Right::Across) {
             return found;
         }
         self.draft.roll_back(mark);
@@ -774,6 +820,7 @@ impl Planner<'_> {
         who: Who,
         kinds: &[bool],
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let mut freed: Vec<Unit> = Vec::new();
         // Surplus of any eligible queue goes before whole jobs.
         for surplus in kinds.iter().copied() {
@@ -790,7 +837,8 @@ impl Planner<'_> {
                     cursors.remove(&most);
                     continue;
                 }
-                let Some(unit) = self.next_victim(job, right, most, surplus, &mut cursors) else {
+                let claim = (job, right, who, shape.single());
+                let Some(unit) = self.next_victim(claim, most, surplus, &mut cursors) else {
                     continue;
                 };
                 self.free(&unit);
@@ -830,8 +878,7 @@ impl Planner<'_> {
 
     fn next_victim(
         &self,
-        job: JobIx,
-        right: Right,
+        (job, right, who, group): (JobIx, Right, Who, Option<&Leaf>),
         queue: QueueIx,
         surplus: bool,
         cursors: &mut BTreeMap<QueueIx, usize>,
@@ -843,12 +890,28 @@ impl Planner<'_> {
             *cursor += 1;
             let open = self.state().jobs.get(unit.job).live() > 0
                 && (!surplus || self.is_live(unit.job, unit.tasks[0]));
-            if open && self.eligible(job, unit, right) {
+            if open && self.eligible(job, unit, right) && self.helps(unit, &who, group) {
                 return Some(unit.clone());
             }
         }
         cursors.remove(&queue);
         None
+    }
+
+    /// Whether anything the unit holds would be there for the group: not what is promised to others.
+    fn helps(&self, unit: &Unit, who: &Who, group: Option<&Leaf>) -> bool {
+        let Some(group) = group.filter(|group| group.whole().is_some()) else { return true };
+        let cluster = &self.state().cluster;
+        let counts = |task: u32| !unit.surplus || unit.tasks.contains(&task);
+        let mut leases = self.state().jobs.get(unit.job).leases();
+        leases.any(|(task, lease)| {
+            let node = cluster.node(lease.node);
+            counts(task)
+                && group.classes.contains(&node.class)
+                && node.admits(who)
+                && (node.kept.is_empty()
+                    || lease.slices.iter().any(|slice| !node.is_kept(slice.gpu, who)))
+        })
     }
 
     fn is_live(&self, job: JobIx, task: u32) -> bool {
@@ -959,7 +1022,14 @@ impl Planner<'_> {
         let mut known: BTreeMap<(JobId, Option<u32>), Found> = BTreeMap::new();
         let mut on_node: OnNodes = BTreeMap::new();
         let from: BTreeSet<QueueIx> = queues.iter().copied().collect();
-        for (node_ix, node) in state.cluster.live() {
+        let held = queues.iter().flat_map(|queue| state.queues.get(*queue).on_nodes.keys());
+        let mut nodes: Vec<NodeIx> = held.copied().collect();
+        if queues.len() > 1 {
+            nodes.sort_unstable();
+            nodes.dedup();
+        }
+        for node_ix in nodes {
+            let node = state.cluster.node(node_ix);
             if !node.open() || !leaf.classes.contains(&node.class) || !leaf.suits(node) {
                 continue;
             }
@@ -1264,6 +1334,19 @@ impl Planner<'_> {
         decisions.push(decision);
         self.served.insert(victim);
         self.transactions.push(Transaction { job: Some(first), decisions });
+    }
+}
+
+/// What is free in one place at the most, by how long it would be held: spans are rounded down to a
+/// power of two, so that there are few.
+#[derive(Default)]
+struct FreeTops(BTreeMap<u32, Top>);
+
+impl FreeTops {
+    fn get(&mut self, state: &State, hold: Span) -> &Top {
+        let power = (hold.0.max(1) as u64).ilog2();
+        let until = state.now + state.policy.grace + Span(1 << power);
+        self.0.entry(power).or_insert_with(|| state.cluster.free_tops(until))
     }
 }
 

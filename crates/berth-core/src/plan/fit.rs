@@ -439,8 +439,8 @@ impl<'d, 's> Search<'d, 's> {
         found.into_iter().map(|(_, domain)| domain).collect()
     }
 
-    /// How many tasks of the group fit the domain: exact, but an upper bound on clean nodes where
-    /// CPU or memory may bind; it stops counting some way beyond what is needed.
+    /// How many tasks of the group fit the domain: exact, but an upper bound on uncontested nodes
+    /// where CPU or memory may bind; it stops counting some way beyond what is needed.
     fn count(&self, leaf: &Leaf, domain: DomainIx, classes: &[ClassIx], n: u32) -> u32 {
         let cluster = &self.state().cluster;
         let Some(g) = leaf.whole().filter(|_| leaf.node_labels.is_empty() && leaf.near.is_empty())
@@ -460,7 +460,7 @@ impl<'d, 's> Search<'d, 's> {
         };
         let contested: u32 = if domain == WHOLE {
             cluster.contested.iter().map(room).sum()
-        } else if cluster.contested.is_empty() {
+        } else if cluster.domains[domain.at()].contested == 0 {
             0
         } else {
             nodes.iter().map(room).sum()
@@ -657,7 +657,7 @@ impl<'d, 's> Search<'d, 's> {
         true
     }
 
-    /// Fills clean nodes by their number of free GPUs; contested ones where those do not suffice.
+    /// Fills uncontested nodes by their number of free GPUs; contested ones where those do not suffice.
     fn by_bucket(&mut self, leaf: &Leaf, n: u32, tier: &[ClassIx]) -> bool {
         let g = leaf.whole().expect("countable");
         let spread = self.state().policy.strategy == Strategy::Spread;

@@ -339,7 +339,8 @@ impl Planner<'_> {
             times.push(reservation.from - state.policy.grace);
             times.push(reservation.to);
         }
-        times.extend(state.promises.values().map(|promised| promised.at));
+        let later = (now + Span::ms(1), JobId::new(0), JobIx(0));
+        times.extend(state.due.range(later..).next().map(|(at, _, _)| *at));
         times.extend(crate::share::credit_ends(state));
         for (_, queue) in state.queues.live() {
             if let Some(meter) = &queue.budget {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 struct Turn {
     /// It has nothing more to start.
     over: bool,
-    /// Reservations its jobs hold.
+    /// Reservations its jobs hold, what others were stopped for left aside.
     promises: u32,
     /// No more of its jobs may hold one: it is over its share.
     no_more_promises: bool,
@@ -27,13 +27,10 @@ impl Planner<'_> {
     pub(super) fn place(&mut self) {
         let mut turns: BTreeMap<QueueIx, Turn> =
             self.state().queues.leaves().map(|leaf| (leaf, Turn::default())).collect();
-        for ix in self.state().promises.keys() {
-            if let Some(turn) = turns.get_mut(&self.state().jobs.get(*ix).queue) {
-                turn.promises += 1;
-            }
-        }
         for (leaf, turn) in &mut turns {
-            turn.over = self.state().queues.get(*leaf).line.oldest.is_empty();
+            let queue = self.state().queues.get(*leaf);
+            turn.promises = queue.distant.len() as u32;
+            turn.over = queue.line.oldest.is_empty();
         }
         while let Some(leaf) = self.next_queue(&turns) {
             let turn = turns.get_mut(&leaf).expect("a leaf");
@@ -111,16 +108,8 @@ impl Planner<'_> {
             turn.over = true;
             return;
         };
-        if strict
-            && self
-                .state()
-                .queues
-                .get(leaf)
-                .line
-                .oldest
-                .iter()
-                .any(|(_, _, ix)| self.state().promises.contains_key(ix))
-        {
+        let queue = self.state().queues.get(leaf);
+        if strict && (queue.claims > 0 || !queue.distant.is_empty()) {
             // The head has a promise: nothing of this queue goes before it.
             turn.over = true;
             return;

@@ -3,11 +3,13 @@
 
 use super::{Planner, Transaction};
 use crate::draft::Mark;
-use crate::ix::JobIx;
+use crate::ix::{JobIx, ShapeIx};
 use crate::jobs::Standing;
+use crate::queues::InLine;
 use berth_ledger::Standing as BudgetStanding;
 use berth_model::{BudgetAction, Cause, JobId, NodeState, Span, Time};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 impl Planner<'_> {
     pub(super) fn settle(&mut self) {
@@ -176,17 +178,30 @@ impl Planner<'_> {
 
     /// Jobs with a promise start as soon as their places are free, or any others are.
     pub(super) fn keep_promises(&mut self) {
-        let mut promised: Vec<(Time, JobId, JobIx)> = self
-            .state()
-            .promises
-            .iter()
-            .filter(|(ix, _)| self.state().is_waiting(**ix))
-            .map(|(ix, promise)| (promise.at, self.state().jobs.get(*ix).id, *ix))
-            .collect();
-        promised.sort();
+        let state = self.state();
+        let now = state.now;
+        // Those whose time has come, those whose places are free, and of each shape the first: the
+        // next one is looked at where that one fits.
+        let mut promised: BTreeSet<InLine> =
+            state.due.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
+        promised.extend(state.promised.values().filter_map(|of_shape| of_shape.first()));
+        promised.extend(state.cluster.ready.iter().map(|ix| {
+            let job = state.jobs.get(*ix);
+            (state.promises[ix].at, job.id, *ix)
+        }));
         // Shapes found not to fit elsewhere: the next of them would not either.
-        let mut nowhere: BTreeSet<crate::ix::ShapeIx> = BTreeSet::new();
-        for (at, _, ix) in promised {
+        let mut nowhere: BTreeSet<ShapeIx> = BTreeSet::new();
+        while let Some(place) = promised.pop_first() {
+            let (at, _, ix) = place;
+            let shape = self.state().jobs.get(ix).shape;
+            if !nowhere.contains(&shape) {
+                let of_shape = self.state().promised.get(&shape).into_iter();
+                let after = (Bound::Excluded(place), Bound::Unbounded);
+                promised.extend(of_shape.flat_map(|places| places.range(after)).next());
+            }
+            if !self.state().is_waiting(ix) {
+                continue;
+            }
             let firm = self.state().promises[&ix].firm;
             if !super::bound(self.state(), ix, firm).is_empty() {
                 // Places that a bound keeps it from taking are kept for nothing.
@@ -206,7 +221,6 @@ impl Planner<'_> {
                 continue;
             }
             self.draft.roll_back(mark);
-            let shape = self.state().jobs.get(ix).shape;
             if !nowhere.contains(&shape) {
                 let who = self.who(ix);
                 match super::fit::fit(&mut self.draft, &self.mix, ix, who) {

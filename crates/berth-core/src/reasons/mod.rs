@@ -55,12 +55,21 @@ impl State {
     pub fn position(&self, job: JobId) -> Option<(usize, usize)> {
         let ix = self.jobs.find(job).filter(|ix| self.is_waiting(*ix))?;
         let line = &self.queues.get(self.jobs.get(ix).queue).line;
+        if !self.jobs.get(ix).lined {
+            // Places are being cleared for it.
+            return Some((0, line.oldest.len() + 1));
+        }
         let ahead = line.oldest.iter().filter(|(_, _, other)| self.goes_before(*other, ix)).count();
         Some((ahead, line.oldest.len()))
     }
 
-    /// The job that goes first in a queue.
+    /// The job that goes first in a queue: one for which places are being cleared, if there is one.
     fn head(&self, queue: QueueIx) -> Option<JobIx> {
+        if self.queues.get(queue).claims > 0 {
+            let all = self.due.iter().map(|(_, _, ix)| *ix);
+            let mut of_queue = all.filter(|ix| self.jobs.get(*ix).queue == queue);
+            return of_queue.find(|ix| self.promises[ix].firm);
+        }
         let all = self.queues.get(queue).line.oldest.iter().map(|(_, _, ix)| *ix);
         all.reduce(|first, ix| if self.goes_before(ix, first) { ix } else { first })
     }
