@@ -126,7 +126,15 @@ impl State {
             Event::QueueRemoved { queue } => self.queue_removed(queue),
             Event::PolicySet { policy } => {
                 let version = policy.version.max(self.policy.version + 1);
+                // Jobs stand in line by how long they would hold their places, too.
+                let same =
+                    policy.backfill == self.policy.backfill && policy.grace == self.policy.grace;
+                let lined = if same { Vec::new() } else { self.jobs.lined() };
+                lined.iter().for_each(|ix| {
+                    self.step_out(*ix);
+                });
                 self.policy = berth_model::Policy { version, ..(**policy).clone() };
+                lined.into_iter().for_each(|ix| self.line_up(ix));
                 self.cluster.outdate_all();
                 self.cluster.version += 1;
                 let promised: Vec<JobIx> = self.promises.keys().copied().collect();

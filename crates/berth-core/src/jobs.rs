@@ -206,6 +206,11 @@ impl Jobs {
         self.slots[ix.at()].as_mut().expect("the job exists")
     }
 
+    /// Those that stand in line, by id.
+    pub fn lined(&self) -> Vec<JobIx> {
+        self.iter().filter(|(_, job)| job.lined).map(|(ix, _)| ix).collect()
+    }
+
     /// All jobs, by id.
     pub fn iter(&self) -> impl Iterator<Item = (JobIx, &Job)> {
         self.by_id.values().map(|ix| (*ix, self.get(*ix)))

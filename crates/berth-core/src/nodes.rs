@@ -48,6 +48,8 @@ pub(crate) struct Kept {
     pub from: Time,
     pub to: Time,
     pub slices: Vec<Slice>,
+    /// The first 64 GPUs it touches, a bit each.
+    pub gpus: u64,
     pub cpu: i64,
     pub memory: i64,
     /// Others gave it up for the job, so it gives way to nobody.
@@ -142,10 +144,10 @@ impl Node {
         if self.kept.is_empty() {
             return self.free_whole();
         }
-        let promised = |at: usize| {
-            let soon = self.kept.iter().filter(|kept| kept.from < until);
-            soon.flat_map(|kept| &kept.slices).any(|slice| slice.gpu as usize == at)
-        };
+        let soon = self.kept.iter().filter(|kept| kept.from < until);
+        let promised = soon.fold(0, |gpus, kept| gpus | kept.gpus);
+        // What is promised of GPUs beyond the first 64 is counted as free.
+        let promised = |at: usize| at < 64 && promised >> at & 1 == 1;
         let free = self.gpus.iter().enumerate().filter(|(at, gpu)| gpu.is_free() && !promised(*at));
         free.count() as u32
     }
@@ -218,6 +220,18 @@ impl Node {
         total
     }
 
+    /// The first 64 GPUs of which anything is promised to somebody else while `who` would hold it.
+    fn kept_gpus(&self, who: &Who) -> u64 {
+        self.conflicts(who).fold(0, |gpus, kept| gpus | kept.gpus)
+    }
+
+    fn in_kept(&self, kept: u64, gpu: usize, who: &Who) -> bool {
+        match gpu {
+            0..64 => kept >> gpu & 1 == 1,
+            _ => self.kept_of(gpu, who) > 0,
+        }
+    }
+
     /// Whether any of the GPU is promised to somebody else while `who` would hold it.
     pub fn is_kept(&self, gpu: u32, who: &Who) -> bool {
         self.conflicts(who).any(|kept| kept.slices.iter().any(|slice| slice.gpu == gpu))
@@ -284,10 +298,9 @@ impl Node {
         need: &'a Need,
         who: &'a Who,
     ) -> impl Iterator<Item = usize> + 'a {
-        let contested = !self.kept.is_empty();
+        let kept = self.kept_gpus(who);
         self.gpus.iter().enumerate().filter_map(move |(at, gpu)| {
-            (gpu.is_free() && self.suits(gpu, need) && !(contested && self.kept_of(at, who) > 0))
-                .then_some(at)
+            (gpu.is_free() && self.suits(gpu, need) && !self.in_kept(kept, at, who)).then_some(at)
         })
     }
 
@@ -455,12 +468,8 @@ impl Pick<'_> {
     pub fn choose(&self, need: &Need, who: &Who) -> Option<Vec<Slice>> {
         let node = self.node;
         let count = need.ask.count() as usize;
-        let usable = |at: usize, gpu: &Gpu| {
-            node.suits(gpu, need) && {
-                // A shared GPU may be kept for another job in part.
-                node.kept.is_empty() || node.kept_of(at, who) == 0
-            }
-        };
+        let kept = node.kept_gpus(who);
+        let usable = |at: usize, gpu: &Gpu| node.suits(gpu, need) && !node.in_kept(kept, at, who);
         match &need.ask {
             GpuAsk::None => Some(Vec::new()),
             GpuAsk::Whole { .. } => {

@@ -5,7 +5,7 @@ use crate::cluster::Cluster;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
 use crate::tops::Tops;
 use berth_ledger::{BudgetMeter, Standing};
-use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Time};
+use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,19 @@ pub(crate) type InLine = (Time, JobId, JobIx);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShapeLine {
     pub lists: BTreeMap<(Reverse<i32>, u32), BTreeSet<InLine>>,
+    /// How many have which priority, and would hold their places for how long.
+    pub priorities: BTreeMap<i32, u32>,
+    pub holds: BTreeMap<Span, u32>,
     pub count: u32,
+}
+
+impl Line {
+    /// The oldest of the least work among jobs of a shape and a priority.
+    pub fn first(&self, shape: ShapeIx, priority: i32) -> Option<JobIx> {
+        let lists = &self.shapes.get(&shape)?.lists;
+        let of_priority = (Reverse(priority), 0)..=(Reverse(priority), u32::MAX);
+        lists.range(of_priority).find_map(|(_, jobs)| jobs.first()).map(|(_, _, job)| *job)
+    }
 }
 
 #[derive(Debug, Clone, Default)]

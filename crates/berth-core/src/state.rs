@@ -75,8 +75,9 @@ pub struct State {
     pub(crate) jobs: Jobs,
     /// Jobs that run, by the time they must have ended.
     pub(crate) ends: BTreeSet<InLine>,
-    /// Leases being stopped.
+    /// Leases being stopped, and those of them with GPUs that are promised to nobody.
     pub(crate) stopping: BTreeSet<TaskIx>,
+    pub(crate) loose: BTreeSet<TaskIx>,
     pub(crate) promises: BTreeMap<JobIx, Promised>,
     /// Jobs with a promise by its time; of each shape, and all.
     pub(crate) promised: BTreeMap<ShapeIx, BTreeSet<InLine>>,
@@ -138,6 +139,7 @@ impl State {
             jobs: Jobs::default(),
             ends: BTreeSet::new(),
             stopping: BTreeSet::new(),
+            loose: BTreeSet::new(),
             promises: BTreeMap::new(),
             promised: BTreeMap::new(),
             due: BTreeSet::new(),
@@ -324,6 +326,9 @@ impl State {
             queue.running.insert(id, task.job);
             *queue.running_priorities.entry(priority).or_default() += 1;
         }
+        if stopping {
+            self.look_for_loose(node);
+        }
     }
 
     /// Closes a lease and hands it out.
@@ -338,6 +343,7 @@ impl State {
         if lease.stopping.is_some() {
             job.stopping -= 1;
             self.stopping.remove(&task);
+            self.loose.remove(&task);
         } else {
             self.queues.charge(queue, &user, &charge, -1);
             if job.preemptible() {
@@ -374,6 +380,7 @@ impl State {
             (true, false) => {
                 job.stopping -= 1;
                 self.stopping.remove(&task);
+                self.loose.remove(&task);
                 self.queues.charge(queue, &user, &charge, 1);
                 if job.preemptible() {
                     hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
@@ -382,7 +389,30 @@ impl State {
             _ => {}
         }
         self.cluster.outdate(node);
+        self.look_for_loose(node);
         before
+    }
+
+    /// Finds out which leases that are being stopped on a node have GPUs promised to nobody.
+    fn look_for_loose(&mut self, ix: NodeIx) {
+        if self.stopping.is_empty() {
+            return;
+        }
+        let node = self.cluster.node(ix);
+        for task in &node.tasks {
+            let lease = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+            let is_loose = lease.is_some_and(|lease| {
+                let kept = |gpu: u32| {
+                    let mut slices = node.kept.iter().flat_map(|kept| &kept.slices);
+                    slices.any(|slice| slice.gpu == gpu)
+                };
+                lease.stopping.is_some() && lease.slices.iter().any(|slice| !kept(slice.gpu))
+            });
+            match is_loose {
+                true => self.loose.insert(*task),
+                false => self.loose.remove(task),
+            };
+        }
     }
 
     /// How the job stands in its queue's line.
@@ -402,10 +432,13 @@ impl State {
         }
         self.jobs.get_mut(ix).lined = true;
         let (shape, list, place, latest) = self.line_key(ix);
-        let queue = self.jobs.get(ix).queue;
-        let line = &mut self.queues.get_mut(queue).line;
+        let job = self.jobs.get(ix);
+        let hold = self.hold(job);
+        let line = &mut self.queues.get_mut(job.queue).line;
         let of_shape = line.shapes.entry(shape).or_default();
+        *of_shape.holds.entry(hold).or_default() += 1;
         of_shape.count += 1;
+        *of_shape.priorities.entry(list.0.0).or_default() += 1;
         of_shape.lists.entry(list).or_default().insert(place);
         line.oldest.insert(place);
         line.deadlines.extend(latest);
@@ -418,10 +451,13 @@ impl State {
         }
         self.jobs.get_mut(ix).lined = false;
         let (shape, list, place, latest) = self.line_key(ix);
-        let queue = self.jobs.get(ix).queue;
-        let line = &mut self.queues.get_mut(queue).line;
+        let job = self.jobs.get(ix);
+        let hold = self.hold(job);
+        let line = &mut self.queues.get_mut(job.queue).line;
         let of_shape = line.shapes.get_mut(&shape).expect("the job is in line");
+        less(&mut of_shape.holds, hold);
         of_shape.count -= 1;
+        less(&mut of_shape.priorities, list.0.0);
         let jobs = of_shape.lists.get_mut(&list).expect("the job is in line");
         assert!(jobs.remove(&place), "the job is in line");
         if jobs.is_empty() {
@@ -467,12 +503,18 @@ impl State {
                 from: promised.at,
                 to: promised.to,
                 slices: place.slices.clone(),
+                gpus: place
+                    .slices
+                    .iter()
+                    .filter(|slice| slice.gpu < 64)
+                    .fold(0, |gpus, slice| gpus | 1 << slice.gpu),
                 cpu: leaf.need.cpu,
                 memory: leaf.need.memory,
                 firm: promised.firm,
                 ready: false,
             };
             self.cluster.keep(*node, kept);
+            self.look_for_loose(*node);
         }
         if promised.firm {
             self.charge_promise(ix, &promised, 1);
@@ -490,6 +532,7 @@ impl State {
         let promised = self.promises.remove(&ix)?;
         for (node, _) in &promised.places {
             self.cluster.unkeep(*node, ix);
+            self.look_for_loose(*node);
         }
         self.cluster.forget(ix);
         if promised.firm {

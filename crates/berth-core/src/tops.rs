@@ -1,32 +1,66 @@
-//! How much there is in one place at the most: of what is free, and of what a queue's jobs hold.
-//! Two numbers that are quickly had tell that most claims are in vain before any is tried.
+//! Where there is most: of what is free, and of what a queue's jobs hold. A few numbers that are
+//! quickly had tell that most claims are in vain before any is tried.
 
 use crate::cluster::{Cluster, Level, WHOLE};
-use crate::ix::{DomainIx, NodeIx, QueueIx};
+use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
+use crate::jobs::{Lease, Promised};
 use crate::shape::Leaf;
 use crate::state::State;
-use berth_model::Time;
+use berth_model::{Place, Time};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most on one node, in one domain of each level, and in all; in GPUs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Top {
+/// The most free GPUs on one node, in one domain of each level, and in all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Free {
+    until: Time,
     node: u32,
     levels: Vec<u32>,
     all: u32,
+}
+
+/// GPUs that jobs hold, by place.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held {
+    /// Which GPUs of each node, and the nodes with the most first.
+    nodes: BTreeMap<NodeIx, Gpus>,
+    most: Vec<(Reverse<u32>, NodeIx)>,
+    /// The domains of each level, with the most first.
+    levels: Vec<Vec<(Reverse<u32>, DomainIx)>>,
+    all: u32,
+}
+
+/// GPUs of a node: a bit for each of the first 64, and how many others.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gpus {
+    first: u64,
+    others: u32,
+}
+
+impl Gpus {
+    fn count(self) -> u32 {
+        self.first.count_ones() + self.others
+    }
+
+    fn add(&mut self, gpu: u32) {
+        match gpu {
+            0..64 => self.first |= 1 << gpu,
+            _ => self.others += 1,
+        }
+    }
 }
 
 /// What jobs of one queue that may have to give way hold, by priority: each entry counts those of
 /// lower priorities too.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tops {
-    steps: Vec<(i32, Top)>,
+    steps: Vec<(i32, Held)>,
 }
 
 impl Tops {
     /// What jobs below that priority hold.
-    pub fn below(&self, priority: i32) -> Option<&Top> {
+    pub fn below(&self, priority: i32) -> Option<&Held> {
         let at = self.steps.partition_point(|(of, _)| *of < priority);
         at.checked_sub(1).map(|at| &self.steps[at].1)
     }
@@ -39,12 +73,12 @@ impl Cluster {
         before.sum::<usize>() + depth as usize
     }
 
-    fn no_levels(&self) -> Vec<u32> {
-        vec![0; self.topologies.iter().map(|(_, keys)| keys.len()).sum()]
+    fn levels(&self) -> usize {
+        self.topologies.iter().map(|(_, keys)| keys.len()).sum()
     }
 
     /// The most GPUs that are free for somebody who would hold them until then.
-    pub fn free_tops(&self, until: Time) -> Top {
+    pub fn free_tops(&self, until: Time) -> Free {
         let mut node = self.sure.iter().copied().max().unwrap_or(0);
         let mut all = self.domains[WHOLE.at()].sure;
         // Where promises begin later than that, there is more than what is promised to nobody.
@@ -60,13 +94,81 @@ impl Cluster {
                 }
             }
         }
-        let mut levels = self.no_levels();
+        let mut levels = vec![0; self.levels()];
         for (at, domain) in self.domains.iter().enumerate().skip(1) {
             let extra = more.get(&DomainIx(at as u32)).copied().unwrap_or(0);
             let most = &mut levels[self.level_at(domain.topology, domain.depth)];
             *most = (*most).max(domain.sure + extra);
         }
-        Top { node, levels, all }
+        Free { until, node, levels, all }
+    }
+
+    /// Whether a group of whole GPUs could lie where so much is free, so much may be taken from
+    /// running jobs, and what is promised to these gives way: a no is certain.
+    pub fn may_hold(&self, leaf: &Leaf, free: &Free, held: Option<&Held>, ways: &Ways<'_>) -> bool {
+        let Some(g) = leaf.whole() else { return true };
+        let all = g.saturating_mul(leaf.min);
+        let none = Held::default();
+        let held = held.unwrap_or(&none);
+        let on_one = |gpus: u32| {
+            let far = |(most, _): &&(Reverse<u32>, NodeIx)| most.0 + free.node >= gpus;
+            let mut nodes = held.most.iter().take_while(far).map(|(_, ix)| *ix).chain(ways.nodes());
+            free.node >= gpus || nodes.any(|ix| self.gpus_on(ix, free, held, ways) >= gpus)
+        };
+        match leaf.together.required {
+            Some(Level::Node | Level::Nvlink) => on_one(all),
+            None => free.all + held.all + ways.gpus() >= all && on_one(g),
+            Some(Level::Label { topology, depth }) => {
+                let at = self.level_at(topology, depth);
+                let nearby = free.levels[at];
+                let far = |(most, _): &&(Reverse<u32>, DomainIx)| most.0 + nearby >= all;
+                let held_in = held.levels.get(at).into_iter().flatten().take_while(far);
+                let given_in = ways.nodes().filter_map(|ix| self.domain_of(ix, topology, depth));
+                let mut domains = held_in.map(|(_, ix)| *ix).chain(given_in);
+                let tasks = |domain: DomainIx| -> u32 {
+                    let nodes = self.domains[domain.at()].nodes.iter();
+                    nodes.map(|ix| self.gpus_on(*ix, free, held, ways) / g.max(1)).sum()
+                };
+                nearby >= all || domains.any(|domain| tasks(domain) >= leaf.min)
+            }
+        }
+    }
+
+    /// GPUs of a node that are free or may be taken, and not promised to others before the end.
+    fn gpus_on(&self, ix: NodeIx, free: &Free, held: &Held, ways: &Ways<'_>) -> u32 {
+        let node = self.node(ix);
+        if !node.open() {
+            return 0;
+        }
+        let mut gpus = held.nodes.get(&ix).copied().unwrap_or_default();
+        for (at, _) in node.gpus.iter().enumerate().filter(|(_, gpu)| gpu.is_free()) {
+            gpus.add(at as u32);
+        }
+        let mut kept = node.kept.iter().filter(|kept| kept.from < free.until);
+        gpus.first &= !kept
+            .by_ref()
+            .fold(0, |all, kept| if ways.jobs.contains(&kept.job) { all } else { all | kept.gpus });
+        gpus.count()
+    }
+}
+
+/// Jobs whose promises give way.
+pub(crate) struct Ways<'a> {
+    pub jobs: Vec<JobIx>,
+    pub promises: &'a BTreeMap<JobIx, Promised>,
+}
+
+impl Ways<'_> {
+    fn places(&self) -> impl Iterator<Item = &(NodeIx, Place)> {
+        self.jobs.iter().filter_map(|job| self.promises.get(job)).flat_map(|p| &p.places)
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = NodeIx> {
+        self.places().map(|(node, _)| *node)
+    }
+
+    fn gpus(&self) -> u32 {
+        self.places().map(|(_, place)| place.slices.len() as u32).sum()
     }
 }
 
@@ -82,7 +184,7 @@ impl State {
     }
 
     fn tops_of(&self, queue: QueueIx) -> Tops {
-        let mut held: Vec<(i32, NodeIx, i64)> = Vec::new();
+        let mut held: Vec<(i32, &Lease)> = Vec::new();
         for (id, ix) in &self.queues.get(queue).running {
             let job = self.jobs.get(*ix);
             // What a gang has beyond its minimum anybody in its queue may have.
@@ -92,55 +194,43 @@ impl State {
                 false => continue,
             };
             for (_, lease) in job.leases().filter(|(_, lease)| lease.stopping.is_none()) {
-                held.push((priority, lease.node, lease.charge.gpu));
+                held.push((priority, lease));
             }
         }
-        held.sort_unstable();
-        let mut nodes: BTreeMap<NodeIx, i64> = BTreeMap::new();
-        let mut domains = vec![0; self.cluster.domains.len()];
-        let (mut node, mut levels, mut all) = (0, self.cluster.no_levels(), 0);
-        let gpus = |milli: i64| (milli.saturating_add(999) / 1_000) as u32;
-        let mut steps: Vec<(i32, Top)> = Vec::new();
+        held.sort_by_key(|(priority, _)| *priority);
+        let mut on_nodes: BTreeMap<NodeIx, Gpus> = BTreeMap::new();
+        let mut steps: Vec<(i32, Held)> = Vec::new();
         for of_priority in held.chunk_by(|a, b| a.0 == b.0) {
-            for (_, at, gpu) in of_priority {
-                let here = nodes.entry(*at).or_default();
-                *here += gpu;
-                node = node.max(gpus(*here));
-                all += gpu;
-                for domain in self.cluster.node(*at).domains.iter().filter(|ix| **ix != WHOLE) {
-                    let here: &mut i64 = &mut domains[domain.at()];
-                    *here += gpu;
-                    let domain = &self.cluster.domains[domain.at()];
-                    let level = self.cluster.level_at(domain.topology, domain.depth);
-                    levels[level] = levels[level].max(gpus(*here));
-                }
+            for (_, lease) in of_priority {
+                let gpus = on_nodes.entry(lease.node).or_default();
+                lease.slices.iter().for_each(|slice| gpus.add(slice.gpu));
             }
-            steps.push((of_priority[0].0, Top { node, levels: levels.clone(), all: gpus(all) }));
+            steps.push((of_priority[0].0, self.cluster.held(&on_nodes)));
         }
         Tops { steps }
     }
 }
 
-/// Whether a group of whole GPUs could lie where so much is free, so much may be taken from running
-/// jobs, and so many free GPUs from those they are promised to: a no is certain.
-pub(crate) fn may_hold(
-    cluster: &Cluster,
-    leaf: &Leaf,
-    free: &Top,
-    given: Option<&Top>,
-    yielded: u32,
-) -> bool {
-    let Some(g) = leaf.whole() else { return true };
-    let sum = |of: &dyn Fn(&Top) -> u32| of(free) + given.map_or(0, of) + yielded;
-    let all = g.saturating_mul(leaf.min);
-    let node = sum(&|top| top.node);
-    node >= g
-        && match leaf.together.required {
-            Some(Level::Node | Level::Nvlink) => node >= all,
-            Some(Level::Label { topology, depth }) => {
-                let at = cluster.level_at(topology, depth);
-                sum(&|top| top.levels[at]) >= all
+impl Cluster {
+    fn held(&self, nodes: &BTreeMap<NodeIx, Gpus>) -> Held {
+        let mut most: Vec<(Reverse<u32>, NodeIx)> =
+            nodes.iter().map(|(ix, gpus)| (Reverse(gpus.count()), *ix)).collect();
+        most.sort_unstable();
+        let mut in_domains: BTreeMap<DomainIx, u32> = BTreeMap::new();
+        for (ix, gpus) in nodes {
+            for domain in self.node(*ix).domains.iter().filter(|ix| **ix != WHOLE) {
+                *in_domains.entry(*domain).or_default() += gpus.count();
             }
-            None => sum(&|top| top.all) >= all,
         }
+        let mut levels = vec![Vec::new(); self.levels()];
+        for (ix, gpus) in in_domains {
+            let domain = &self.domains[ix.at()];
+            levels[self.level_at(domain.topology, domain.depth)].push((Reverse(gpus), ix));
+        }
+        for level in &mut levels {
+            level.sort_unstable();
+        }
+        let all = nodes.values().map(|gpus| gpus.count()).sum();
+        Held { all, nodes: nodes.clone(), most, levels }
+    }
 }

@@ -25,16 +25,14 @@ impl Planner<'_> {
             }
             return;
         }
-        let mut waiting: Vec<(Time, JobId, JobIx)> = state
-            .promises
-            .iter()
-            .filter(|(ix, promised)| {
-                !promised.firm
-                    && promised.at > state.now + state.policy.grace
+        let distant = state.queues.leaves().flat_map(|leaf| &state.queues.get(leaf).distant);
+        let mut waiting: Vec<(Time, JobId, JobIx)> = distant
+            .filter(|ix| {
+                state.promises[ix].at > state.now + state.policy.grace
                     && state.is_waiting(**ix)
                     && self.scattered(**ix)
             })
-            .map(|(ix, _)| {
+            .map(|ix| {
                 let job = state.jobs.get(*ix);
                 (job.spec.submitted, job.id, *ix)
             })

@@ -3,7 +3,6 @@
 //! those it really needs are stopped, and it is promised their places.
 
 use super::fit::{Spot, fit};
-use super::order::Among;
 use super::{Planner, Transaction, bound};
 use crate::cluster::{Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx, ShapeIx, TaskIx};
@@ -12,7 +11,7 @@ use crate::nodes::Who;
 use crate::shape::{Leaf, Shape, Tree};
 use crate::share;
 use crate::state::State;
-use crate::tops::{Top, may_hold};
+use crate::tops::{Free, Ways};
 use berth_model::{Cause, JobId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +34,11 @@ pub(super) struct Unit {
     pub surplus: bool,
 }
 
-/// A waiting job that stands for those of its queue, shape and class.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    shape: ShapeIx,
-    priority: i32,
-    job: JobIx,
+/// Waiting jobs of one queue, shape and class: what one of them may take, the next may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Head {
+    pub shape: ShapeIx,
+    pub priority: i32,
 }
 
 /// Which claims are looked at.
@@ -103,13 +101,11 @@ impl Planner<'_> {
                 .any(|ix| !self.shares.over(state, ix) || !share::over_quota(state, ix)),
             // Only where something of a lower class runs, or a gang has grown.
             Taking::Down => {
-                let top = queue.line.shapes.values().filter_map(|line| line.lists.keys().next());
-                let Some(top) = top.map(|(priority, _)| priority.0).max() else { return false };
+                let top =
+                    queue.line.shapes.values().filter_map(|line| line.priorities.keys().last());
+                let Some(top) = top.max().copied() else { return false };
                 let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
-                let mut priorities = queue.line.shapes.values().flat_map(|line| line.lists.keys());
-                below
-                    || !state.elastic.is_empty()
-                    || priorities.any(|(priority, _)| state.across(priority.0))
+                below || !state.elastic.is_empty() || state.across(top)
             }
         }
     }
@@ -159,7 +155,6 @@ impl Planner<'_> {
             return;
         }
         let skipped = std::mem::take(&mut self.skipped);
-        let barred = std::mem::take(&mut self.barred);
         self.claiming = true;
         let leaves = self.state().queues.leaves();
         let mut leaves: Vec<QueueIx> =
@@ -178,7 +173,7 @@ impl Planner<'_> {
                 leaves.swap_remove(at);
                 continue;
             }
-            let Some(job) = self.next_of(leaf, Among::All) else {
+            let Some(job) = self.next_claimant(leaf) else {
                 leaves.swap_remove(at);
                 continue;
             };
@@ -199,13 +194,19 @@ impl Planner<'_> {
                 if personal {
                     self.skipped.insert(job);
                 } else {
-                    self.barred.insert((leaf, shape, Some(priority)));
+                    self.hopes.remove(&(leaf, Head { shape, priority }));
                 }
             }
         }
         self.claiming = false;
         self.skipped = skipped;
-        self.barred = barred;
+    }
+
+    /// What of a queue may still be claimed for.
+    pub(super) fn hopes_of(&self, leaf: QueueIx) -> impl Iterator<Item = Head> + '_ {
+        let none = Head { shape: ShapeIx(0), priority: i32::MIN };
+        let all = self.hopes.range((leaf, none)..).take_while(move |(of, _)| *of == leaf);
+        all.map(|(_, head)| *head)
     }
 
     /// Rules out what nobody gives anything to, by queue, shape and class, and the queues of which
@@ -214,7 +215,7 @@ impl Planner<'_> {
         let mark = self.draft.mark();
         self.free_loose();
         let mut found: Vec<(QueueIx, Head)> = Vec::new();
-        let mut hopeful: BTreeSet<QueueIx> = BTreeSet::new();
+        self.hopes.clear();
         let mut free = FreeTops::default();
         for leaf in leaves.iter() {
             let heads = self.heads(*leaf);
@@ -226,45 +227,38 @@ impl Planner<'_> {
                 if hopeless {
                     found.push((*leaf, head));
                 } else {
-                    hopeful.insert(*leaf);
+                    self.hopes.insert((*leaf, head));
                 }
             }
         }
         self.draft.roll_back(mark);
-        for (leaf, head) in found {
-            if self.loose_helps(head.job) {
-                hopeful.insert(leaf);
-            } else {
-                self.barred.insert((leaf, head.shape, Some(head.priority)));
-            }
-        }
-        leaves.retain(|leaf| hopeful.contains(leaf));
-    }
-
-    /// One waiting job of each shape and class of a queue.
-    fn heads(&self, leaf: QueueIx) -> Vec<Head> {
-        let mut heads: Vec<Head> = Vec::new();
-        for (shape, of_shape) in &self.state().queues.get(leaf).line.shapes {
-            let mut last = None;
-            for ((priority, _), jobs) in &of_shape.lists {
-                if last != Some(priority.0)
-                    && let Some((_, _, job)) = jobs.first()
-                {
-                    last = Some(priority.0);
-                    heads.push(Head { shape: *shape, priority: priority.0, job: *job });
+        if !self.state().loose.is_empty() {
+            for (leaf, head) in found {
+                let line = &self.state().queues.get(leaf).line;
+                if line.first(head.shape, head.priority).is_some_and(|job| self.loose_helps(job)) {
+                    self.hopes.insert((leaf, head));
                 }
             }
         }
-        heads
+        leaves.retain(|leaf| self.hopes_of(*leaf).next().is_some());
+    }
+
+    /// What waits in a queue, by shape and class.
+    fn heads(&self, leaf: QueueIx) -> Vec<Head> {
+        let shapes = self.state().queues.get(leaf).line.shapes.iter();
+        let heads = shapes.flat_map(|(shape, line)| {
+            let priorities = line.priorities.keys().rev();
+            priorities.map(|priority| Head { shape: *shape, priority: *priority })
+        });
+        heads.collect()
     }
 
     /// Whether another queue has anything to give to one of the queue's jobs that are still tried.
     fn is_given(&self, leaf: QueueIx) -> bool {
-        let open = |head: &Head| !self.barred.contains(&(leaf, head.shape, Some(head.priority)));
-        let heads: Vec<Head> = self.heads(leaf).into_iter().filter(open).collect();
+        let heads: Vec<Head> = self.hopes_of(leaf).collect();
         self.given_nothing(leaf, &heads).contains(&false)
             || heads.iter().any(|head| !self.loose_in_vain.contains(&head.shape))
-                && self.loose.as_ref().is_some_and(|loose| !loose.is_empty())
+                && !self.state().loose.is_empty()
     }
 
     /// Which of these no other queue has to give anything to.
@@ -297,7 +291,8 @@ impl Planner<'_> {
     fn above_nobody(&mut self, leaf: QueueIx, heads: &[Head], free: &mut FreeTops) -> Vec<bool> {
         let tops = self.draft.state.tops(leaf);
         let state = self.state();
-        let distant = &state.queues.get(leaf).distant;
+        let queue = state.queues.get(leaf);
+        let distant = &queue.distant;
         let mut above = |head: &Head| {
             if state.across(head.priority) {
                 return true;
@@ -309,30 +304,20 @@ impl Planner<'_> {
                 return false;
             }
             let Some(group) = state.shapes[head.shape.at()].single() else { return true };
-            let own = distant.contains(&head.job).then_some(head.job);
-            let yielded = yielding.into_iter().chain(own).map(|job| self.promised_free(job)).sum();
-            let free = free.get(state, self.holding(head.job));
-            may_hold(&state.cluster, group, free, given, yielded)
-                && (!in_blocks(group) || self.room_in_all(group, &[leaf]))
+            let Some(job) = queue.line.first(head.shape, head.priority) else { return false };
+            let free = free.get(state, self.holding(job));
+            // Its own promise does not stand in its way either.
+            let jobs = yielding.into_iter().chain([job]).collect();
+            let ways = Ways { jobs, promises: &state.promises };
+            state.cluster.may_hold(group, free, given, &ways)
         };
         heads.iter().map(|head| !above(head)).collect()
-    }
-
-    /// GPUs that are free and promised to the job.
-    fn promised_free(&self, job: JobIx) -> u32 {
-        let state = self.state();
-        let Some(promised) = state.promises.get(&job) else { return 0 };
-        let free = promised.places.iter().map(|(node, place)| {
-            let gpus = &state.cluster.node(*node).gpus;
-            place.slices.iter().filter(|slice| gpus[slice.gpu as usize].is_free()).count() as u32
-        });
-        free.sum()
     }
 
     /// Whether what is being stopped and promised to nobody may make room for the job's shape.
     fn loose_helps(&mut self, job: JobIx) -> bool {
         let shape = self.state().jobs.get(job).shape;
-        if self.loose_in_vain.contains(&shape) {
+        if self.state().loose.is_empty() || self.loose_in_vain.contains(&shape) {
             return false;
         }
         let mark = self.draft.mark();
@@ -426,12 +411,12 @@ impl Planner<'_> {
 
     /// Looks again when the first of those that have not had their minimum run time has had it.
     fn wake_for_protected(&mut self, job: JobIx, queues: &[QueueIx]) {
-        let victims = queues.iter().filter_map(|queue| self.victims.get(queue));
-        let until = victims
-            .flat_map(|victims| &victims.whole)
-            .filter(|unit| unit.job != job && self.state().jobs.get(unit.job).preemptible())
-            .map(|unit| self.protected(unit.job))
-            .filter(|until| *until > self.now())
+        let state = self.state();
+        let running = queues.iter().flat_map(|queue| state.queues.get(*queue).running.values());
+        let until = running
+            .filter(|other| **other != job && state.jobs.get(**other).preemptible())
+            .map(|other| self.protected(*other))
+            .filter(|until| *until > state.now)
             .min();
         if let Some(until) = until {
             self.wake(until);
@@ -517,9 +502,6 @@ impl Planner<'_> {
         if blocks.is_some_and(|leaf| !self.room_in_all(leaf, queues)) {
             return None;
         }
-        for queue in queues {
-            self.victims_of(*queue);
-        }
         if blocks.is_none() {
             return self.greedy(job, right, queues, who, &[true, false]);
         }
@@ -573,28 +555,11 @@ impl Planner<'_> {
 
     /// Frees, on the draft, what is being stopped and promised to nobody; whether there is any.
     fn free_loose(&mut self) -> bool {
-        let mut loose = match self.loose.take() {
-            Some(loose) => loose,
-            None => self.state().stopping.iter().copied().collect(),
-        };
-        loose.retain(|task| self.is_loose(*task));
+        let loose: Vec<TaskIx> = self.state().loose.iter().copied().collect();
         for task in &loose {
             self.draft.close(*task);
         }
-        let any = !loose.is_empty();
-        self.loose = Some(loose);
-        any
-    }
-
-    /// Whether some GPU of a lease that is being stopped is promised to nobody.
-    fn is_loose(&self, task: TaskIx) -> bool {
-        let state = self.state();
-        let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
-        let Some(lease) = lease.filter(|lease| lease.stopping.is_some()) else { return false };
-        let node = state.cluster.node(lease.node);
-        lease.slices.iter().any(|slice| {
-            !node.kept.iter().any(|kept| kept.slices.iter().any(|other| other.gpu == slice.gpu))
-        })
+        !loose.is_empty()
     }
 
     /// Leaf queues that may lose something to the job by this right.
@@ -837,6 +802,7 @@ impl Planner<'_> {
                     cursors.remove(&most);
                     continue;
                 }
+                self.victims_of(most);
                 let claim = (job, right, who, shape.single());
                 let Some(unit) = self.next_victim(claim, most, surplus, &mut cursors) else {
                     continue;
@@ -853,7 +819,7 @@ impl Planner<'_> {
 
     /// How many of a queue's whole jobs, from the first, this plan has taken for good.
     fn gone(&mut self, queue: QueueIx) -> usize {
-        let victims = &self.victims[&queue];
+        let Some(victims) = self.victims.get(&queue) else { return 0 };
         let taken = |unit: &Unit| {
             let job = self.state().jobs.get(unit.job);
             job.standing != Standing::Running || self.served.contains(&unit.job)
@@ -957,21 +923,23 @@ impl Planner<'_> {
             }
         }
         costs.sort_unstable();
-        let domains: Vec<Option<crate::ix::DomainIx>> = match leaf.together.required {
-            Some(Level::Label { topology, depth }) => {
-                self.state().cluster.domains_of(topology, depth).map(Some).collect()
-            }
-            _ => vec![None],
-        };
-        // Domains by what the cheapest nodes in them would cost.
-        let mut plans: Vec<(i128, usize, Vec<NodeIx>)> = Vec::new();
-        for (at, domain) in domains.iter().enumerate() {
-            let inside = |node: &NodeIx| {
-                domain.is_none_or(|d| self.state().cluster.domains[d.at()].nodes.contains(node))
+        let cluster = &self.state().cluster;
+        let mut by_domain: BTreeMap<DomainIx, Vec<(i128, NodeIx)>> = BTreeMap::new();
+        for (cost, _, node) in costs {
+            let domain = match leaf.together.required {
+                Some(Level::Label { topology, depth }) => cluster.domain_of(node, topology, depth),
+                _ => Some(WHOLE),
             };
-            let mine: Vec<_> = costs.iter().filter(|(_, _, node)| inside(node)).collect();
-            let cost = mine.iter().take(leaf.min as usize).map(|(cost, _, _)| cost).sum();
-            plans.push((cost, at, mine.into_iter().map(|(_, _, node)| *node).collect()));
+            if let Some(domain) = domain {
+                by_domain.entry(domain).or_default().push((cost, node));
+            }
+        }
+        // Domains by what the cheapest nodes in them would cost.
+        let mut plans: Vec<(i128, NodeIx, Vec<NodeIx>)> = Vec::new();
+        for nodes in by_domain.into_values() {
+            let cost = nodes.iter().take(leaf.min as usize).map(|(cost, _)| cost).sum();
+            let nodes: Vec<NodeIx> = nodes.into_iter().map(|(_, node)| node).collect();
+            plans.push((cost, nodes[0], nodes));
         }
         plans.sort();
         for (_, _, nodes) in plans {
@@ -1138,6 +1106,7 @@ impl Planner<'_> {
         yielding: &[JobIx],
     ) -> bool {
         let id = self.state().jobs.get(job).id;
+        let loose = self.state().loose.len();
         let mut decisions = Vec::new();
         for unit in &units {
             let tasks = if unit.surplus { unit.tasks.clone() } else { self.live_tasks(unit.job) };
@@ -1151,12 +1120,12 @@ impl Planner<'_> {
             let job = self.state().jobs.get(*other).id;
             decisions.push(berth_model::Decision::Unreserve { job });
         }
-        if !moved.is_empty() || self.state().promises.contains_key(&job) {
-            // What was kept for it elsewhere is there for others.
+        let kept = !moved.is_empty() || self.state().promises.contains_key(&job);
+        let decision = self.reserve(job, at, spots, true);
+        // What was kept for it elsewhere, or is freed beside what it needs, is there for others.
+        if kept || self.state().loose.len() > loose {
             self.loose_in_vain.clear();
         }
-        let decision = self.reserve(job, at, spots, true);
-        self.loosen(&decisions);
         decisions.push(decision);
         for other in moved {
             if let Some((at, spots)) = self.earliest(other) {
@@ -1187,19 +1156,6 @@ impl Planner<'_> {
             }
         }
         found.into_iter().map(|(_, job)| job).collect()
-    }
-
-    /// Remembers what was stopped in this plan and is not all promised.
-    fn loosen(&mut self, stops: &[berth_model::Decision]) {
-        for stop in stops {
-            let berth_model::Decision::Stop { lease, .. } = stop else { continue };
-            let Some(job) = self.state().jobs.find(lease.job) else { continue };
-            let task = TaskIx { job, task: lease.task };
-            if self.loose.is_some() && self.is_loose(task) {
-                self.loose.get_or_insert_default().insert(task);
-                self.loose_in_vain.clear();
-            }
-        }
     }
 
     /// When the last of the places is free of what is being stopped there.
@@ -1340,10 +1296,10 @@ impl Planner<'_> {
 /// What is free in one place at the most, by how long it would be held: spans are rounded down to a
 /// power of two, so that there are few.
 #[derive(Default)]
-struct FreeTops(BTreeMap<u32, Top>);
+struct FreeTops(BTreeMap<u32, Free>);
 
 impl FreeTops {
-    fn get(&mut self, state: &State, hold: Span) -> &Top {
+    fn get(&mut self, state: &State, hold: Span) -> &Free {
         let power = (hold.0.max(1) as u64).ilog2();
         let until = state.now + state.policy.grace + Span(1 << power);
         self.0.entry(power).or_insert_with(|| state.cluster.free_tops(until))

@@ -85,14 +85,13 @@ pub(crate) struct Planner<'a> {
     pub failed: BTreeMap<ShapeIx, Span>,
     /// Jobs that wait for a reason of their own; they are not tried again in this plan.
     pub skipped: BTreeSet<JobIx>,
-    /// Shapes that a bound of the queue keeps from starting, or that nothing helps: of one
-    /// priority, or of all.
-    pub barred: BTreeSet<(QueueIx, ShapeIx, Option<i32>)>,
+    /// Shapes that a bound of the queue keeps from starting.
+    pub barred: BTreeSet<(QueueIx, ShapeIx)>,
+    /// What may still be claimed for in this pass.
+    pub hopes: BTreeSet<(QueueIx, displace::Head)>,
     /// Shapes too large for the share of the queue to hold a reservation.
     pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
-    /// Leases being stopped whose GPUs are promised to nobody, made when first needed.
-    pub loose: Option<BTreeSet<TaskIx>>,
-    /// Shapes that would not fit those GPUs and the free ones even for a moment.
+    /// Shapes that would not fit even with what is being stopped and promised to nobody.
     pub loose_in_vain: BTreeSet<ShapeIx>,
     /// The job of each shape that was last tried in vain.
     pub tried: BTreeMap<ShapeIx, JobIx>,
@@ -151,8 +150,8 @@ impl<'a> Planner<'a> {
             failed: BTreeMap::new(),
             skipped: BTreeSet::new(),
             barred: BTreeSet::new(),
+            hopes: BTreeSet::new(),
             unpromised: BTreeSet::new(),
-            loose: None,
             loose_in_vain: BTreeSet::new(),
             tried: BTreeMap::new(),
             bounded: BTreeMap::new(),

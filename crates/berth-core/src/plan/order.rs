@@ -1,12 +1,13 @@
 //! Which job of a queue goes next.
 
 use super::Planner;
+use super::displace::Head;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
 use crate::jobs::Job;
 use crate::queues::InLine;
 use crate::state::{State, work_of};
 use berth_model::{QueueOrder, Span, Time};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 /// Jobs of one list that are looked at for one short enough to slip in before a promise.
 const DEPTH: usize = 8;
@@ -20,6 +21,8 @@ pub(super) enum Among {
     Every,
     /// Those not known to be unable to start now.
     Startable,
+    /// Those that may have something to take from others.
+    Hopeful,
 }
 
 impl Planner<'_> {
@@ -39,25 +42,23 @@ impl Planner<'_> {
         }
         let mut best: Option<Candidate> = None;
         for (shape, of_shape) in &line.shapes {
-            if self.barred.contains(&(queue, *shape, None)) {
+            if self.barred.contains(&(queue, *shape)) {
                 continue;
             }
             if among == Among::All && self.hopeless(queue, *shape) {
                 continue;
             }
             let longest = match among {
-                Among::All | Among::Every => None,
+                Among::All | Among::Every | Among::Hopeful => None,
                 Among::Startable => self.failed.get(shape).copied(),
             };
-            if longest == Some(Span::ZERO) {
+            let shortest = of_shape.holds.keys().next();
+            if longest.is_some_and(|longest| shortest.is_none_or(|short| *short >= longest)) {
                 continue;
             }
             for ((priority, work), jobs) in &of_shape.lists {
                 if best.is_some_and(|(top, _, _)| priority.0 < top) {
                     break;
-                }
-                if self.barred.contains(&(queue, *shape, Some(priority.0))) {
-                    continue;
                 }
                 let depth = if longest.is_some() { DEPTH } else { usize::MAX };
                 let fits = |(_, _, ix): &&InLine| {
@@ -70,6 +71,33 @@ impl Planner<'_> {
                     Some(other) => self.before(order, candidate, other) == Ordering::Less,
                 };
                 if better {
+                    best = Some(candidate);
+                }
+            }
+        }
+        best.map(|(_, _, (_, _, ix))| ix)
+    }
+
+    /// The next job of a queue that may have something to take from others.
+    pub(super) fn next_claimant(&self, queue: QueueIx) -> Option<JobIx> {
+        let order = self.order_of(queue);
+        if order == QueueOrder::ResponseRatio
+            && let Some(job) = self.at_risk(queue, Among::Hopeful)
+        {
+            return Some(job);
+        }
+        let line = &self.state().queues.get(queue).line;
+        let mut best: Option<Candidate> = None;
+        for head in self.hopes_of(queue) {
+            let Some(of_shape) = line.shapes.get(&head.shape) else { continue };
+            if best.is_some_and(|(top, _, _)| head.priority < top) {
+                continue;
+            }
+            let priority = Reverse(head.priority);
+            for ((_, work), jobs) in of_shape.lists.range((priority, 0)..=(priority, u32::MAX)) {
+                let Some(job) = jobs.iter().find(|(_, _, ix)| self.open_to(*ix)) else { continue };
+                let candidate = (head.priority, *work, *job);
+                if best.is_none_or(|other| self.before(order, candidate, other) == Ordering::Less) {
                     best = Some(candidate);
                 }
             }
@@ -123,9 +151,12 @@ impl Planner<'_> {
             if *latest < state.now || !self.open_to(*ix) {
                 continue;
             }
-            if self.barred.contains(&(queue, job.shape, None))
-                || self.barred.contains(&(queue, job.shape, Some(job.priority)))
-            {
+            let head = Head { shape: job.shape, priority: job.priority };
+            let out = match among {
+                Among::Hopeful => !self.hopes.contains(&(queue, head)),
+                _ => self.barred.contains(&(queue, job.shape)),
+            };
+            if out {
                 continue;
             }
             if among == Among::All && self.hopeless(queue, job.shape) {

@@ -5,8 +5,9 @@ use super::order::Among;
 use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Lease;
+use crate::nodes::Who;
 use crate::share::Ratio;
-use berth_model::{JobId, Pass, QueueOrder, Span};
+use berth_model::{JobId, Pass, QueueOrder, Span, Time};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -129,7 +130,7 @@ impl Planner<'_> {
             if personal {
                 self.skipped.insert(job);
             } else {
-                self.barred.insert((leaf, shape, None));
+                self.barred.insert((leaf, shape));
             }
             turn.over = strict;
             return;
@@ -206,15 +207,36 @@ impl Planner<'_> {
                 self.tried.insert(shape, job);
                 // A job with wishes about other jobs says nothing about the next of its shape.
                 if !self.state().shape_of(job).has_near() {
-                    let holding = self.holding(job);
-                    // Where not even a moment would do, no shorter job of the shape fits either.
-                    let brief = crate::nodes::Who { until: who.now, ..who };
-                    let least = if self.could_fit(job, &brief) { holding } else { Span::ZERO };
+                    let least = self.too_long(job, who);
                     let known = self.failed.entry(shape).or_insert(least);
                     *known = (*known).min(least);
                 }
                 false
             }
+        }
+    }
+
+    /// Too long for a job of the shape to hold what is free now: it has to be over before others get
+    /// what they were promised. The job itself was found not to fit.
+    fn too_long(&self, job: JobIx, who: Who) -> Span {
+        let holding = self.holding(job);
+        let fits = |until: Time| self.could_fit(job, &Who { until, ..who });
+        if !fits(who.now) {
+            return Span::ZERO;
+        }
+        if fits(who.until) {
+            return holding;
+        }
+        let cluster = &self.state().cluster;
+        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).kept);
+        let soon = kept.map(|kept| kept.from).filter(|from| (who.now..who.until).contains(from));
+        let mut times: Vec<Time> = soon.collect();
+        times.sort_unstable();
+        times.dedup();
+        // From one of these to the next nothing changes, and there is less and less room.
+        match times.partition_point(|until| fits(*until)).checked_sub(1) {
+            Some(last) => (times[last] - who.now + Span::ms(1)).min(holding),
+            None => holding,
         }
     }
 
