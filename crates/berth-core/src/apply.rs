@@ -490,15 +490,14 @@ impl State {
             JobChange::Queue(name) => self.queues.find(name),
             _ => None,
         };
+        self.hold_all(ix, -1);
         let job_mut = self.jobs.get_mut(ix);
         job_mut.set_aside = None;
         match change {
             JobChange::Priority(priority) => {
                 let before = std::mem::replace(&mut job_mut.priority, *priority);
                 if job_mut.open > 0 {
-                    let queue = self.queues.get_mut(job_mut.queue);
-                    queue.tops = None;
-                    let running = &mut queue.running_priorities;
+                    let running = &mut self.queues.get_mut(job_mut.queue).running_priorities;
                     crate::state::less(running, before);
                     *running.entry(*priority).or_default() += 1;
                 }
@@ -514,6 +513,7 @@ impl State {
         if job_mut.hold && job_mut.open > 0 {
             self.unsettled.insert(job);
         }
+        self.hold_all(ix, 1);
         self.aside.remove(&job);
         if let Some(ends) = self.jobs.get(ix).ends() {
             self.ends.insert((ends, job, ix));
@@ -528,6 +528,16 @@ impl State {
             self.retime(ix);
         }
         self.reconsider(ix);
+    }
+
+    /// Counts all GPUs of a job's live leases among those it may have to give up.
+    fn hold_all(&mut self, ix: JobIx, times: i32) {
+        for task in 0..self.jobs.get(ix).tasks.len() as u32 {
+            let lease = self.jobs.get(ix).tasks[task as usize].lease.as_deref();
+            if lease.is_some_and(|lease| lease.stopping.is_none()) {
+                self.hold_gpus(TaskIx { job: ix, task }, times);
+            }
+        }
     }
 
     fn lease_started(&mut self, lease: LeaseId, applied: &mut Applied) {

@@ -5,18 +5,23 @@ use crate::ix::{JobIx, TaskIx};
 use crate::jobs::{Lease, Promised, Standing, Stop};
 use crate::nodes::{Gpu, Mode};
 use crate::state::State;
+use crate::tops::Tops;
 use berth_model::{Share, Time};
+use std::sync::Arc;
 
 enum Undo {
-    Opened(TaskIx, Vec<(u32, Gpu)>),
-    Closed(TaskIx, Box<Lease>, Vec<(u32, Gpu)>),
-    Marked(TaskIx, Option<Stop>),
+    Opened(TaskIx, Vec<(u32, Gpu)>, Known),
+    Closed(TaskIx, Box<Lease>, Vec<(u32, Gpu)>, Known),
+    Marked(TaskIx, Option<Stop>, Known),
     SteppedOut(JobIx),
     Promised(JobIx),
     Unpromised(JobIx, Promised),
     Started(JobIx, Option<Time>),
     Stood(JobIx, Standing),
 }
+
+/// What was known of what the job's queue holds: true again once a change is taken back.
+type Known = Option<Arc<Tops>>;
 
 /// A place in the log to return to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +57,9 @@ impl<'a> Draft<'a> {
     }
 
     fn restore(&mut self, lease_node: crate::ix::NodeIx, gpus: Vec<(u32, Gpu)>) {
+        if gpus.is_empty() {
+            return;
+        }
         // Slices of one lease may lie on one GPU: the first one remembered is the oldest.
         for (at, gpu) in gpus.into_iter().rev() {
             self.state.cluster.nodes[lease_node.at()].gpus[at as usize] = gpu;
@@ -59,22 +67,34 @@ impl<'a> Draft<'a> {
         self.state.cluster.reindex(lease_node);
     }
 
+    fn known(&self, task: TaskIx) -> Known {
+        let queue = self.state.jobs.get(task.job).queue;
+        self.state.queues.get(queue).tops.clone()
+    }
+
+    fn know(&mut self, task: TaskIx, known: Known) {
+        let queue = self.state.jobs.get(task.job).queue;
+        self.state.queues.get_mut(queue).tops = known;
+    }
+
     pub fn open(&mut self, task: TaskIx, lease: Lease) {
-        let before = self.remember(&lease);
+        let (before, known) = (self.remember(&lease), self.known(task));
         self.state.open_lease(task, lease);
-        self.log.push(Undo::Opened(task, before));
+        self.log.push(Undo::Opened(task, before, known));
     }
 
     pub fn close(&mut self, task: TaskIx) {
         let held = self.state.jobs.get(task.job).tasks[task.task as usize].lease.as_ref();
         let before = self.remember(held.expect("the lease is open"));
+        let known = self.known(task);
         let lease = self.state.close_lease(task);
-        self.log.push(Undo::Closed(task, Box::new(lease), before));
+        self.log.push(Undo::Closed(task, Box::new(lease), before, known));
     }
 
     pub fn stop(&mut self, task: TaskIx, stop: Stop) {
+        let known = self.known(task);
         let before = self.state.mark_stopping(task, Some(stop));
-        self.log.push(Undo::Marked(task, before));
+        self.log.push(Undo::Marked(task, before, known));
     }
 
     pub fn step_out(&mut self, job: JobIx) {
@@ -112,17 +132,20 @@ impl<'a> Draft<'a> {
     pub fn roll_back(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
             match self.log.pop().expect("the log is longer than the mark") {
-                Undo::Opened(task, gpus) => {
+                Undo::Opened(task, gpus, known) => {
                     let lease = self.state.close_lease(task);
                     self.restore(lease.node, gpus);
+                    self.know(task, known);
                 }
-                Undo::Closed(task, lease, gpus) => {
+                Undo::Closed(task, lease, gpus, known) => {
                     let node = lease.node;
                     self.state.open_lease(task, *lease);
                     self.restore(node, gpus);
+                    self.know(task, known);
                 }
-                Undo::Marked(task, before) => {
+                Undo::Marked(task, before, known) => {
                     self.state.mark_stopping(task, before);
+                    self.know(task, known);
                 }
                 Undo::SteppedOut(job) => self.state.line_up(job),
                 Undo::Promised(job) => {

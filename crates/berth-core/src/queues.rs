@@ -56,7 +56,10 @@ pub(crate) struct Queue {
     pub running_priorities: BTreeMap<i32, u32>,
     /// Thousandths of GPUs held on each node by those of them that may be stopped.
     pub on_nodes: BTreeMap<NodeIx, i64>,
-    /// What they hold in one place at the most; nothing where it has changed since.
+    /// GPUs that jobs hold which may have to give way, by priority; those of gangs that can spare
+    /// some come first. With how many hold a share of each.
+    pub held: BTreeMap<(i32, NodeIx, u32), u32>,
+    /// Where most of them are; nothing where that has changed since.
     pub tops: Option<Arc<Tops>>,
     /// Jobs that hold a reservation which may have to give way.
     pub distant: BTreeSet<JobIx>,
@@ -179,6 +182,7 @@ impl Queues {
             running: BTreeMap::new(),
             running_priorities: BTreeMap::new(),
             on_nodes: BTreeMap::new(),
+            held: BTreeMap::new(),
             tops: None,
             distant: BTreeSet::new(),
             claims: 0,

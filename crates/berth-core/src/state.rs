@@ -310,7 +310,6 @@ impl State {
         self.cluster.take(lease.node, task, &lease.slices, charge.cpu, charge.memory);
         slot.lease = Some(Box::new(lease));
         job.open += 1;
-        self.queues.get_mut(queue).tops = None;
         if stopping {
             job.stopping += 1;
             self.stopping.insert(task);
@@ -319,7 +318,9 @@ impl State {
             if job.preemptible() {
                 hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
             }
+            self.hold_gpus(task, 1);
         }
+        let job = self.jobs.get(task.job);
         if job.open == 1 {
             let (id, priority) = (job.id, job.priority);
             let queue = self.queues.get_mut(queue);
@@ -333,13 +334,16 @@ impl State {
 
     /// Closes a lease and hands it out.
     pub(crate) fn close_lease(&mut self, task: TaskIx) -> Lease {
+        let held = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+        if held.is_some_and(|lease| lease.stopping.is_none()) {
+            self.hold_gpus(task, -1);
+        }
         let job = self.jobs.get_mut(task.job);
         let (queue, user) = (job.queue, job.spec.user.clone());
         let lease = *job.tasks[task.task as usize].lease.take().expect("the lease is open");
         let charge = lease.charge;
         self.cluster.give(lease.node, task, &lease.slices, charge.cpu, charge.memory);
         job.open -= 1;
-        self.queues.get_mut(queue).tops = None;
         if lease.stopping.is_some() {
             job.stopping -= 1;
             self.stopping.remove(&task);
@@ -361,13 +365,17 @@ impl State {
 
     /// Marks a lease as being stopped, or takes the mark away; returns the mark it had.
     pub(crate) fn mark_stopping(&mut self, task: TaskIx, stop: Option<Stop>) -> Option<Stop> {
+        let held = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+        let was = held.is_some_and(|lease| lease.stopping.is_some());
+        if was != stop.is_some() {
+            self.hold_gpus(task, if was { 1 } else { -1 });
+        }
         let job = self.jobs.get_mut(task.job);
         let (queue, user) = (job.queue, job.spec.user.clone());
         let lease = job.tasks[task.task as usize].lease.as_mut().expect("the lease is open");
         let (charge, node) = (lease.charge, lease.node);
         let is = stop.is_some();
         let before = std::mem::replace(&mut lease.stopping, stop);
-        self.queues.get_mut(queue).tops = None;
         match (before.is_some(), is) {
             (false, true) => {
                 job.stopping += 1;
@@ -391,6 +399,28 @@ impl State {
         self.cluster.outdate(node);
         self.look_for_loose(node);
         before
+    }
+
+    /// Counts the GPUs of a live lease among those that its queue may have to give up.
+    pub(crate) fn hold_gpus(&mut self, task: TaskIx, times: i32) {
+        let job = self.jobs.get(task.job);
+        // What a gang has beyond its minimum anybody in its queue may have.
+        let class = match self.elastic.contains(&job.id) {
+            true => i32::MIN,
+            false if job.preemptible() => job.priority,
+            false => return,
+        };
+        let Some(lease) = job.tasks[task.task as usize].lease.as_deref() else { return };
+        let queue = self.queues.get_mut(job.queue);
+        queue.tops = None;
+        for slice in &lease.slices {
+            let key = (class, lease.node, slice.gpu);
+            let count = queue.held.entry(key).or_default();
+            *count = count.wrapping_add_signed(times);
+            if *count == 0 {
+                queue.held.remove(&key);
+            }
+        }
     }
 
     /// Finds out which leases that are being stopped on a node have GPUs promised to nobody.

@@ -3,7 +3,7 @@
 
 use crate::cluster::{Cluster, Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
-use crate::jobs::{Lease, Promised};
+use crate::jobs::Promised;
 use crate::shape::Leaf;
 use crate::state::State;
 use berth_model::{Place, Time};
@@ -18,17 +18,26 @@ pub(crate) struct Free {
     node: u32,
     levels: Vec<u32>,
     all: u32,
+    /// What there is in a domain beyond what is promised to nobody.
+    more: BTreeMap<DomainIx, u32>,
 }
 
 /// GPUs that jobs hold, by place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Held {
-    /// Which GPUs of each node, and the nodes with the most first.
-    nodes: BTreeMap<NodeIx, Gpus>,
+    /// Which GPUs of each node, by node, and the nodes with the most first.
+    nodes: Vec<(NodeIx, Gpus)>,
     most: Vec<(Reverse<u32>, NodeIx)>,
     /// The domains of each level, with the most first.
     levels: Vec<Vec<(Reverse<u32>, DomainIx)>>,
-    all: u32,
+    /// The same by domain.
+    domains: Vec<u32>,
+}
+
+impl Held {
+    fn within(&self, domain: DomainIx) -> u32 {
+        self.domains.get(domain.at()).copied().unwrap_or(0)
+    }
 }
 
 /// GPUs of a node: a bit for each of the first 64, and how many others.
@@ -100,7 +109,7 @@ impl Cluster {
             let most = &mut levels[self.level_at(domain.topology, domain.depth)];
             *most = (*most).max(domain.sure + extra);
         }
-        Free { until, node, levels, all }
+        Free { until, node, levels, all, more }
     }
 
     /// Whether a group of whole GPUs could lie where so much is free, so much may be taken from
@@ -117,14 +126,24 @@ impl Cluster {
         };
         match leaf.together.required {
             Some(Level::Node | Level::Nvlink) => on_one(all),
-            None => free.all + held.all + ways.gpus() >= all && on_one(g),
+            None => free.all + held.within(WHOLE) + ways.gpus() >= all && on_one(g),
             Some(Level::Label { topology, depth }) => {
                 let at = self.level_at(topology, depth);
                 let nearby = free.levels[at];
                 let far = |(most, _): &&(Reverse<u32>, DomainIx)| most.0 + nearby >= all;
                 let held_in = held.levels.get(at).into_iter().flatten().take_while(far);
-                let given_in = ways.nodes().filter_map(|ix| self.domain_of(ix, topology, depth));
-                let mut domains = held_in.map(|(_, ix)| *ix).chain(given_in);
+                let held_in = held_in.map(|(_, ix)| (*ix, 0));
+                let mut given_in: BTreeMap<DomainIx, u32> = BTreeMap::new();
+                for (node, place) in ways.places() {
+                    if let Some(domain) = self.domain_of(*node, topology, depth) {
+                        *given_in.entry(domain).or_default() += place.slices.len() as u32;
+                    }
+                }
+                let near = |(ix, given): &(DomainIx, u32)| {
+                    let more = free.more.get(ix).copied().unwrap_or(0);
+                    self.domains[ix.at()].sure + more + held.within(*ix) + given >= all
+                };
+                let mut domains = held_in.chain(given_in).filter(near).map(|(ix, _)| ix);
                 let tasks = |domain: DomainIx| -> u32 {
                     let nodes = self.domains[domain.at()].nodes.iter();
                     nodes.map(|ix| self.gpus_on(*ix, free, held, ways) / g.max(1)).sum()
@@ -140,7 +159,8 @@ impl Cluster {
         if !node.open() {
             return 0;
         }
-        let mut gpus = held.nodes.get(&ix).copied().unwrap_or_default();
+        let at = held.nodes.binary_search_by_key(&ix, |(ix, _)| *ix);
+        let mut gpus = at.map_or(Gpus::default(), |at| held.nodes[at].1);
         for (at, _) in node.gpus.iter().enumerate().filter(|(_, gpu)| gpu.is_free()) {
             gpus.add(at as u32);
         }
@@ -154,7 +174,7 @@ impl Cluster {
 
 /// Jobs whose promises give way.
 pub(crate) struct Ways<'a> {
-    pub jobs: Vec<JobIx>,
+    pub jobs: &'a [JobIx],
     pub promises: &'a BTreeMap<JobIx, Promised>,
 }
 
@@ -184,53 +204,50 @@ impl State {
     }
 
     fn tops_of(&self, queue: QueueIx) -> Tops {
-        let mut held: Vec<(i32, &Lease)> = Vec::new();
-        for (id, ix) in &self.queues.get(queue).running {
-            let job = self.jobs.get(*ix);
-            // What a gang has beyond its minimum anybody in its queue may have.
-            let priority = match self.elastic.contains(id) {
-                true => i32::MIN,
-                false if job.preemptible() => job.priority,
-                false => continue,
-            };
-            for (_, lease) in job.leases().filter(|(_, lease)| lease.stopping.is_none()) {
-                held.push((priority, lease));
-            }
-        }
-        held.sort_by_key(|(priority, _)| *priority);
-        let mut on_nodes: BTreeMap<NodeIx, Gpus> = BTreeMap::new();
         let mut steps: Vec<(i32, Held)> = Vec::new();
-        for of_priority in held.chunk_by(|a, b| a.0 == b.0) {
-            for (_, lease) in of_priority {
-                let gpus = on_nodes.entry(lease.node).or_default();
-                lease.slices.iter().for_each(|slice| gpus.add(slice.gpu));
+        let mut nodes: Vec<(NodeIx, Gpus)> = Vec::new();
+        let held: Vec<(i32, NodeIx, u32)> = self.queues.get(queue).held.keys().copied().collect();
+        for of_class in held.chunk_by(|a, b| a.0 == b.0) {
+            for on_node in of_class.chunk_by(|a, b| a.1 == b.1) {
+                let mut gpus = Gpus::default();
+                on_node.iter().for_each(|(_, _, gpu)| gpus.add(*gpu));
+                nodes.push((on_node[0].1, gpus));
             }
-            steps.push((of_priority[0].0, self.cluster.held(&on_nodes)));
+            nodes.sort_by_key(|(node, _)| *node);
+            nodes.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                if same {
+                    kept.1.first |= next.1.first;
+                    kept.1.others += next.1.others;
+                }
+                same
+            });
+            steps.push((of_class[0].0, self.cluster.held(&nodes)));
         }
         Tops { steps }
     }
 }
 
 impl Cluster {
-    fn held(&self, nodes: &BTreeMap<NodeIx, Gpus>) -> Held {
+    fn held(&self, nodes: &[(NodeIx, Gpus)]) -> Held {
         let mut most: Vec<(Reverse<u32>, NodeIx)> =
             nodes.iter().map(|(ix, gpus)| (Reverse(gpus.count()), *ix)).collect();
         most.sort_unstable();
-        let mut in_domains: BTreeMap<DomainIx, u32> = BTreeMap::new();
+        let mut in_domains = vec![0; self.domains.len()];
         for (ix, gpus) in nodes {
-            for domain in self.node(*ix).domains.iter().filter(|ix| **ix != WHOLE) {
-                *in_domains.entry(*domain).or_default() += gpus.count();
+            for domain in &self.node(*ix).domains {
+                in_domains[domain.at()] += gpus.count();
             }
         }
         let mut levels = vec![Vec::new(); self.levels()];
-        for (ix, gpus) in in_domains {
-            let domain = &self.domains[ix.at()];
-            levels[self.level_at(domain.topology, domain.depth)].push((Reverse(gpus), ix));
+        for (at, gpus) in in_domains.iter().enumerate().skip(1).filter(|(_, gpus)| **gpus > 0) {
+            let domain = &self.domains[at];
+            let level = self.level_at(domain.topology, domain.depth);
+            levels[level].push((Reverse(*gpus), DomainIx(at as u32)));
         }
         for level in &mut levels {
             level.sort_unstable();
         }
-        let all = nodes.values().map(|gpus| gpus.count()).sum();
-        Held { all, nodes: nodes.clone(), most, levels }
+        Held { nodes: nodes.to_vec(), most, levels, domains: in_domains }
     }
 }

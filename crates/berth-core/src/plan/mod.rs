@@ -5,6 +5,7 @@
 //! defragment, reclaim, pools, preempt, grow.
 
 pub(crate) mod bounds;
+mod claims;
 mod defragment;
 pub(crate) mod displace;
 pub(crate) mod fit;
@@ -14,6 +15,8 @@ mod place;
 pub(crate) mod pools;
 mod reserve;
 mod settle;
+mod time_sharing;
+pub(crate) mod victims;
 
 use crate::draft::Draft;
 use crate::frag::Mix;
@@ -88,11 +91,11 @@ pub(crate) struct Planner<'a> {
     /// Shapes that a bound of the queue keeps from starting.
     pub barred: BTreeSet<(QueueIx, ShapeIx)>,
     /// What may still be claimed for in this pass.
-    pub hopes: BTreeSet<(QueueIx, displace::Head)>,
+    pub hopes: BTreeSet<(QueueIx, ShapeIx, i32)>,
     /// Shapes too large for the share of the queue to hold a reservation.
     pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
-    /// Shapes that would not fit even with what is being stopped and promised to nobody.
-    pub loose_in_vain: BTreeSet<ShapeIx>,
+    /// Shapes that may fit, or not, with what is being stopped and promised to nobody.
+    pub loose_helped: BTreeMap<ShapeIx, bool>,
     /// The job of each shape that was last tried in vain.
     pub tried: BTreeMap<ShapeIx, JobIx>,
     /// The first job of each queue that met a bound, and which.
@@ -102,7 +105,7 @@ pub(crate) struct Planner<'a> {
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
     pub claiming: bool,
     /// Victims of each queue, in the order they are taken, made when first needed.
-    pub victims: BTreeMap<QueueIx, displace::Victims>,
+    pub victims: BTreeMap<QueueIx, victims::Victims>,
     /// Claims numbered in this plan so far.
     pub claims: u64,
 }
@@ -152,7 +155,7 @@ impl<'a> Planner<'a> {
             barred: BTreeSet::new(),
             hopes: BTreeSet::new(),
             unpromised: BTreeSet::new(),
-            loose_in_vain: BTreeSet::new(),
+            loose_helped: BTreeMap::new(),
             tried: BTreeMap::new(),
             bounded: BTreeMap::new(),
             served: BTreeSet::new(),

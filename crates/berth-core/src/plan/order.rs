@@ -1,7 +1,6 @@
 //! Which job of a queue goes next.
 
 use super::Planner;
-use super::displace::Head;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
 use crate::jobs::Job;
 use crate::queues::InLine;
@@ -88,15 +87,15 @@ impl Planner<'_> {
         }
         let line = &self.state().queues.get(queue).line;
         let mut best: Option<Candidate> = None;
-        for head in self.hopes_of(queue) {
-            let Some(of_shape) = line.shapes.get(&head.shape) else { continue };
-            if best.is_some_and(|(top, _, _)| head.priority < top) {
+        for (shape, class) in self.hopes_of(queue) {
+            let Some(of_shape) = line.shapes.get(&shape) else { continue };
+            if best.is_some_and(|(top, _, _)| class < top) {
                 continue;
             }
-            let priority = Reverse(head.priority);
+            let priority = Reverse(class);
             for ((_, work), jobs) in of_shape.lists.range((priority, 0)..=(priority, u32::MAX)) {
                 let Some(job) = jobs.iter().find(|(_, _, ix)| self.open_to(*ix)) else { continue };
-                let candidate = (head.priority, *work, *job);
+                let candidate = (class, *work, *job);
                 if best.is_none_or(|other| self.before(order, candidate, other) == Ordering::Less) {
                     best = Some(candidate);
                 }
@@ -151,9 +150,8 @@ impl Planner<'_> {
             if *latest < state.now || !self.open_to(*ix) {
                 continue;
             }
-            let head = Head { shape: job.shape, priority: job.priority };
             let out = match among {
-                Among::Hopeful => !self.hopes.contains(&(queue, head)),
+                Among::Hopeful => !self.hopes.contains(&(queue, job.shape, job.priority)),
                 _ => self.barred.contains(&(queue, job.shape)),
             };
             if out {

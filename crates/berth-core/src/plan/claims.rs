@@ -1,0 +1,350 @@
+//! Claims: which waiting jobs may take GPUs from others, and in which order they do. Most claims
+//! are in vain, and most of those are told by a few numbers before anything is tried.
+
+use super::Planner;
+use super::displace::{Right, displaces_from};
+use crate::ix::{JobIx, QueueIx, ShapeIx};
+use crate::nodes::Who;
+use crate::share;
+use crate::state::State;
+use crate::tops::{Free, Ways};
+use berth_model::{Span, Time};
+use std::collections::BTreeMap;
+
+/// Waiting jobs of one queue, shape and class: what one of them may take, the next may.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    shape: ShapeIx,
+    priority: i32,
+    /// No job of the shape holds its places for less.
+    shortest: Span,
+}
+
+/// Which claims are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taking {
+    /// Between queues: what is beyond a share or a quota is taken back.
+    Back,
+    /// From lower classes.
+    Down,
+}
+
+impl Planner<'_> {
+    /// Queues within their share take from those above theirs, the neediest first.
+    pub(super) fn reclaim(&mut self) {
+        self.claim(Taking::Back);
+    }
+
+    /// Higher classes take from lower ones of their queue, or of any where they reach across.
+    pub(super) fn preempt(&mut self) {
+        self.claim(Taking::Down);
+        self.share_time();
+    }
+
+    /// Whether a queue has any claims of that kind worth looking at.
+    fn may_claim(&self, taking: Taking, leaf: QueueIx) -> bool {
+        let state = self.state();
+        let queue = state.queues.get(leaf);
+        if queue.line.oldest.is_empty() {
+            return false;
+        }
+        match taking {
+            // One that is above its share and its quota everywhere has nothing to take back.
+            Taking::Back => state
+                .queues
+                .path(leaf)
+                .any(|ix| !self.shares.over(state, ix) || !share::over_quota(state, ix)),
+            // Only where something of a lower class runs, or a gang has grown.
+            Taking::Down => {
+                let top =
+                    queue.line.shapes.values().filter_map(|line| line.priorities.keys().last());
+                let Some(top) = top.max().copied() else { return false };
+                let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
+                below || !state.elastic.is_empty() || state.across(top)
+            }
+        }
+    }
+
+    /// By which rights the job may take from others now.
+    fn rights(&mut self, taking: Taking, job: JobIx) -> Vec<Right> {
+        let known = self.state().jobs.get(job);
+        let (queue, priority) = (known.queue, known.priority);
+        match taking {
+            Taking::Back if self.may_wait_no_longer(job) => vec![Right::Share],
+            Taking::Back => {
+                let state = self.state();
+                let more = &state.shape_of(job).amounts;
+                let owns = state.queues.path(queue).any(|ix| share::within_quota(state, ix, more));
+                if owns { vec![Right::Quota] } else { Vec::new() }
+            }
+            Taking::Down if !self.may_wait_no_longer(job) => Vec::new(),
+            Taking::Down => match self.state().across(priority) {
+                true => vec![Right::Class, Right::Across],
+                false => vec![Right::Class],
+            },
+        }
+    }
+
+    fn anything_runs(&self) -> bool {
+        !self.state().ends.is_empty()
+    }
+
+    /// Whether the job has waited long enough to displace others.
+    pub(super) fn may_wait_no_longer(&mut self, job: JobIx) -> bool {
+        let from = self.displaces_from(job);
+        if from > self.now() {
+            self.wake(from);
+        }
+        from <= self.now()
+    }
+
+    /// From when on the job may displace others: after its delay, or after the boot time of a pool
+    /// that could serve it.
+    pub(crate) fn displaces_from(&self, job: JobIx) -> Time {
+        displaces_from(self.state(), job)
+    }
+
+    /// Goes through the blocked jobs, neediest queue first, and takes for them what they may.
+    fn claim(&mut self, taking: Taking) {
+        if !self.anything_runs() {
+            return;
+        }
+        let skipped = std::mem::take(&mut self.skipped);
+        self.claiming = true;
+        let leaves = self.state().queues.leaves();
+        let mut leaves: Vec<QueueIx> =
+            leaves.filter(|leaf| self.may_claim(taking, *leaf)).collect();
+        self.find_hopes(&mut leaves, taking);
+        // Nothing changes whose turn it is until something is taken.
+        let mut turn = None;
+        let mut takes = 0;
+        let mut seen: BTreeMap<QueueIx, u32> = BTreeMap::new();
+        while !leaves.is_empty() {
+            let at = turn.take().unwrap_or_else(|| self.neediest(&leaves));
+            let leaf = leaves[at];
+            // What was taken may have left those it could take from with nothing to give.
+            let known = seen.insert(leaf, takes).unwrap_or(0);
+            if taking == Taking::Back && known < takes && !self.is_given(leaf) {
+                leaves.swap_remove(at);
+                continue;
+            }
+            let Some(job) = self.next_claimant(leaf) else {
+                leaves.swap_remove(at);
+                continue;
+            };
+            let rights = self.rights(taking, job);
+            let taken = rights.into_iter().any(|right| self.displace(job, right));
+            if taken {
+                takes += 1;
+            } else {
+                turn = Some(at);
+                // The next of the same shape and class could do no better, unless this one is held
+                // back for a reason of its own.
+                let known = self.state().jobs.get(job);
+                let (shape, priority) = (known.shape, known.priority);
+                let personal = !known.preemptible()
+                    || self.displaces_from(job) > self.now()
+                    || !self.state().queues.get(leaf).user_limit.is_empty()
+                    || self.state().shape_of(job).has_near();
+                if personal {
+                    self.skipped.insert(job);
+                } else {
+                    self.hopes.remove(&(leaf, shape, priority));
+                }
+            }
+        }
+        self.claiming = false;
+        self.skipped = skipped;
+    }
+
+    /// What of a queue may still be claimed for.
+    pub(super) fn hopes_of(&self, leaf: QueueIx) -> impl Iterator<Item = (ShapeIx, i32)> + '_ {
+        let all = self.hopes.range((leaf, ShapeIx(0), i32::MIN)..);
+        all.take_while(move |(of, _, _)| *of == leaf).map(|(_, shape, class)| (*shape, *class))
+    }
+
+    /// Finds what may be claimed for, and leaves out queues with nothing.
+    fn find_hopes(&mut self, leaves: &mut Vec<QueueIx>, taking: Taking) {
+        self.hopes.clear();
+        let mark = self.draft.mark();
+        self.free_loose();
+        let mut free = FreeTops::default();
+        let mut in_vain: Vec<(QueueIx, Head)> = Vec::new();
+        for leaf in leaves.iter() {
+            let heads = self.heads(*leaf);
+            let hopeless = match taking {
+                Taking::Back => self.given_nothing(*leaf, &heads),
+                Taking::Down => self.above_nobody(*leaf, &heads, &mut free),
+            };
+            for (head, hopeless) in heads.into_iter().zip(hopeless) {
+                if hopeless {
+                    in_vain.push((*leaf, head));
+                } else {
+                    self.hopes.insert((*leaf, head.shape, head.priority));
+                }
+            }
+        }
+        self.draft.roll_back(mark);
+        self.hope_for_loose(in_vain);
+        leaves.retain(|leaf| self.hopes_of(*leaf).next().is_some());
+    }
+
+    /// What is being stopped and promised to nobody is there for everybody.
+    fn hope_for_loose(&mut self, in_vain: Vec<(QueueIx, Head)>) {
+        if self.state().loose.is_empty() {
+            return;
+        }
+        let mut helped: Vec<Option<bool>> = vec![None; self.state().shapes.len()];
+        for (leaf, head) in in_vain {
+            let helped = &mut helped[head.shape.at()];
+            let helps = helped.unwrap_or_else(|| {
+                let line = &self.state().queues.get(leaf).line;
+                let first = line.first(head.shape, head.priority);
+                first.is_some_and(|job| self.loose_helps(job))
+            });
+            *helped = Some(helps);
+            if helps {
+                self.hopes.insert((leaf, head.shape, head.priority));
+            }
+        }
+    }
+
+    /// What waits in a queue, by shape and class.
+    fn heads(&self, leaf: QueueIx) -> Vec<Head> {
+        let shapes = self.state().queues.get(leaf).line.shapes.iter();
+        let heads = shapes.flat_map(|(shape, line)| {
+            let shortest = line.holds.keys().next().copied().unwrap_or(Span::ZERO);
+            let priorities = line.priorities.keys().rev();
+            priorities.map(move |priority| Head { shape: *shape, priority: *priority, shortest })
+        });
+        let mut heads: Vec<Head> = heads.collect();
+        heads.sort_by_key(|head| head.priority);
+        heads
+    }
+
+    /// Whether another queue has anything to give to one of the queue's jobs that are still tried.
+    fn is_given(&self, leaf: QueueIx) -> bool {
+        let mut hopes = self.hopes_of(leaf);
+        let loose = !self.state().loose.is_empty();
+        let rivals = self.rivals(leaf);
+        hopes.any(|(shape, _)| {
+            self.is_given_by(&rivals, shape)
+                || loose && self.loose_helped.get(&shape) != Some(&false)
+        })
+    }
+
+    /// Which of these no other queue has to give anything to.
+    fn given_nothing(&self, leaf: QueueIx, heads: &[Head]) -> Vec<bool> {
+        let rivals = self.rivals(leaf);
+        heads.iter().map(|head| !self.is_given_by(&rivals, head.shape)).collect()
+    }
+
+    /// The queue and those above it, and whether others beside each are beyond their quota, or
+    /// beyond their share.
+    fn rivals(&self, leaf: QueueIx) -> Vec<(QueueIx, bool, bool)> {
+        let state = self.state();
+        let path = state.queues.path(leaf).map(|mine| {
+            let over_quota = |theirs| share::over_quota(state, theirs);
+            let quota = state.queues.beside(mine).any(over_quota);
+            let share = state.queues.beside(mine).any(|theirs| self.shares.over(state, theirs));
+            (mine, quota, share)
+        });
+        path.filter(|(_, quota, share)| *quota || *share).collect()
+    }
+
+    fn is_given_by(&self, rivals: &[(QueueIx, bool, bool)], shape: ShapeIx) -> bool {
+        let state = self.state();
+        if !state.elastic.is_empty() {
+            return true;
+        }
+        let more = &state.shapes[shape.at()].amounts;
+        rivals.iter().any(|(mine, quota, share)| {
+            (*quota && share::within_quota(state, *mine, more))
+                || (*share && self.shares.within(state, *mine, more))
+        })
+    }
+
+    /// Which of these have no lower class of their queue to take from, or none where it would help.
+    fn above_nobody(&mut self, leaf: QueueIx, heads: &[Head], free: &mut FreeTops) -> Vec<bool> {
+        let tops = self.draft.state.tops(leaf);
+        let state = self.state();
+        let queue = state.queues.get(leaf);
+        let class = |job: &JobIx| {
+            let known = state.jobs.get(*job);
+            (known.priority, known.shape)
+        };
+        let mut of_class: Option<(i32, bool, Vec<JobIx>)> = None;
+        let mut above = |head: &Head| {
+            if of_class.as_ref().is_none_or(|(priority, _, _)| *priority != head.priority) {
+                // Reservations of lower classes give way.
+                let lower = |job: &&JobIx| class(job).0 < head.priority;
+                let ways = queue.distant.iter().filter(lower).copied().collect();
+                of_class = Some((head.priority, state.across(head.priority), ways));
+            }
+            let Some((_, across, ways)) = &mut of_class else { return true };
+            let given = tops.below(head.priority);
+            if *across || given.is_none() && ways.is_empty() {
+                return *across;
+            }
+            let Some(group) = state.shapes[head.shape.at()].single() else { return true };
+            let free = free.get(state, head.shortest);
+            // A job's own reservation does not stand in its way either.
+            let lower = ways.len();
+            let own = |job: &&JobIx| class(job) == (head.priority, head.shape);
+            ways.extend(queue.distant.iter().filter(own));
+            let all = Ways { jobs: ways, promises: &state.promises };
+            let may = state.cluster.may_hold(group, free, given, &all);
+            ways.truncate(lower);
+            may
+        };
+        heads.iter().map(|head| !above(head)).collect()
+    }
+
+    /// Whether what is being stopped and promised to nobody may make room for the job's shape.
+    pub(super) fn loose_helps(&mut self, job: JobIx) -> bool {
+        let shape = self.state().jobs.get(job).shape;
+        if self.state().loose.is_empty() {
+            return false;
+        }
+        if let Some(known) = self.loose_helped.get(&shape) {
+            return *known;
+        }
+        let mark = self.draft.mark();
+        let who = self.who(job);
+        // No claim is for less.
+        let brief = Who { until: who.now + self.state().policy.grace + Span::ms(1), ..who };
+        self.free_loose();
+        let helps = !self.state().reservations.is_empty() || self.could_fit(job, &brief);
+        self.draft.roll_back(mark);
+        self.loose_helped.insert(shape, helps);
+        helps
+    }
+
+    /// The place of the queue that uses the least of its share.
+    fn neediest(&self, leaves: &[QueueIx]) -> usize {
+        let state = self.state();
+        let mut best = (self.shares.ratio(state, leaves[0]), 0);
+        for (at, leaf) in leaves.iter().enumerate().skip(1) {
+            let ratio = self.shares.ratio(state, *leaf);
+            let name = |at: usize| &state.queues.get(leaves[at]).spec.name;
+            let order = ratio.cmp(best.0).then_with(|| name(at).cmp(name(best.1)));
+            if order == std::cmp::Ordering::Less {
+                best = (ratio, at);
+            }
+        }
+        best.1
+    }
+}
+
+/// What is free in one place at the most, by how long it would be held: spans are rounded down to a
+/// power of two, so that there are few.
+#[derive(Default)]
+struct FreeTops(BTreeMap<u32, Free>);
+
+impl FreeTops {
+    fn get(&mut self, state: &State, hold: Span) -> &Free {
+        let power = (hold.0.max(1) as u64).ilog2();
+        let until = state.now + state.policy.grace + Span(1 << power);
+        self.0.entry(power).or_insert_with(|| state.cluster.free_tops(until))
+    }
+}

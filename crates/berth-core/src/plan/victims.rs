@@ -1,0 +1,490 @@
+//! Victims: what a queue may have to give up, in the order it is taken, and which of it makes a job
+//! start.
+
+use super::Planner;
+use super::displace::Right;
+use super::fit::Spot;
+use crate::cluster::{Level, WHOLE};
+use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
+use crate::jobs::Standing;
+use crate::nodes::Who;
+use crate::shape::{Leaf, Shape, Tree};
+use crate::state::State;
+use berth_model::{JobId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What may be taken from one queue, in the order it is taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Victims {
+    /// Members of elastic gangs beyond their minimum, newest first.
+    surplus: Vec<Unit>,
+    /// Whole jobs: lowest class, least lost work, newest, by id.
+    whole: Vec<Unit>,
+    /// How many of those in front have been taken in this plan.
+    gone: usize,
+}
+
+/// Tasks that go together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Unit {
+    pub job: JobIx,
+    pub tasks: Vec<u32>,
+    pub surplus: bool,
+}
+
+impl Planner<'_> {
+    /// Like tasks of several GPUs are made room for node by node, everything else in the order of
+    /// the victims.
+    pub(super) fn find_victims(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let blocks = shape.single().filter(|leaf| in_blocks(leaf));
+        if blocks.is_some_and(|leaf| !self.room_in_all(leaf, queues)) {
+            return None;
+        }
+        if blocks.is_none() {
+            return self.greedy(job, right, queues, who, &[true, false]);
+        }
+        let mark = self.draft.mark();
+        if !self.state().elastic.is_empty() {
+            let found = self.greedy(job, right, queues, who, &[true]);
+            if found.is_some() {
+                return found;
+            }
+            self.draft.roll_back(mark);
+        }
+        let found = self.by_node(job, right, queues, who);
+        // Where no queue stops giving on the way, every node that could help has been tried.
+        if found.is_some() || matches!(right, Right::Class | Right::Across) {
+            return found;
+        }
+        self.draft.roll_back(mark);
+        self.greedy(job, right, queues, who, &[true, false])
+    }
+
+    /// Whether the group would fit if everything these queues may lose were gone: by counting,
+    /// and so an upper bound.
+    fn room_in_all(&self, leaf: &Leaf, queues: &[QueueIx]) -> bool {
+        let state = self.state();
+        let cluster = &state.cluster;
+        let g = leaf.whole().unwrap_or(1).max(1);
+        let mut gains = Gains { state, leaf, g, by_domain: BTreeMap::new() };
+        if gains.suffice_without() {
+            return true;
+        }
+        if let [queue] = queues {
+            let mut held = state.queues.get(*queue).on_nodes.iter();
+            return held.any(|(node, gpu)| gains.add(*node, *gpu));
+        }
+        let mut held = vec![0; cluster.nodes.len()];
+        for queue in queues {
+            for (node, gpu) in &state.queues.get(*queue).on_nodes {
+                held[node.at()] += gpu;
+            }
+        }
+        let mut held = held.into_iter().enumerate().filter(|(_, gpu)| *gpu > 0);
+        held.any(|(node, gpu)| gains.add(NodeIx(node as u32), gpu))
+    }
+
+    /// The queue's victims, in their order.
+    fn victims_of(&mut self, queue: QueueIx) {
+        if self.victims.contains_key(&queue) {
+            return;
+        }
+        let state = self.state();
+        let mut surplus = Vec::new();
+        let mut whole: Vec<(i32, i128, std::cmp::Reverse<Time>, JobId, JobIx)> = Vec::new();
+        for (id, ix) in &state.queues.get(queue).running {
+            let job = state.jobs.get(*ix);
+            if job.standing != Standing::Running || self.served.contains(ix) {
+                continue;
+            }
+            let started = std::cmp::Reverse(job.started.unwrap_or(Time(0)));
+            for (n, tasks) in self.surplus_of(*ix).into_iter().enumerate() {
+                surplus.push((job.priority, started, *id, n, tasks, *ix));
+            }
+            whole.push((job.priority, state.loss(*ix), started, *id, *ix));
+        }
+        surplus.sort();
+        whole.sort();
+        let victims = Victims {
+            surplus: surplus
+                .into_iter()
+                .map(|(.., tasks, job)| Unit { job, tasks, surplus: true })
+                .collect(),
+            whole: whole
+                .into_iter()
+                .map(|(.., job)| Unit { job, tasks: Vec::new(), surplus: false })
+                .collect(),
+            gone: 0,
+        };
+        self.victims.insert(queue, victims);
+    }
+
+    /// What a gang can give up and still hold its minimum, newest first: single tasks beyond the
+    /// minimum of their group, and whole groups beyond the number it needs.
+    pub(super) fn surplus_of(&self, job: JobIx) -> Vec<Vec<u32>> {
+        if !self.state().elastic.contains(&self.state().jobs.get(job).id) {
+            return Vec::new();
+        }
+        let shape = self.state().shape_of(job);
+        let mut found = Vec::new();
+        self.surplus_in(job, shape, &shape.tree, &mut found);
+        found.reverse();
+        found
+    }
+
+    fn surplus_in(&self, job: JobIx, shape: &Shape, tree: &Tree, found: &mut Vec<Vec<u32>>) {
+        let known = self.state().jobs.get(job);
+        let live = |leaf: &Leaf| -> Vec<u32> {
+            let all = leaf.first..leaf.first + leaf.count;
+            all.filter(|task| self.is_live(job, *task)).collect()
+        };
+        match tree {
+            Tree::Leaf(at) => {
+                let leaf = &shape.leaves[*at];
+                let beyond = live(leaf).into_iter().skip(leaf.min as usize);
+                found.extend(beyond.map(|task| vec![task]));
+            }
+            Tree::Group { children, min, .. } => {
+                let whole = children
+                    .iter()
+                    .filter(|child| self.state().missing_in(known, shape, child) == 0);
+                for (n, child) in whole.enumerate() {
+                    if n < *min as usize {
+                        self.surplus_in(job, shape, child, found);
+                    } else {
+                        let leaves = child.leaves();
+                        found.push(leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Frees victims in their order until the job fits.
+    fn greedy(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+        kinds: &[bool],
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let mut freed: Vec<Unit> = Vec::new();
+        // Surplus of any eligible queue goes before whole jobs.
+        for surplus in kinds.iter().copied() {
+            let mut cursors: BTreeMap<QueueIx, usize> = queues
+                .iter()
+                .map(|queue| (*queue, if surplus { 0 } else { self.gone(*queue) }))
+                .collect();
+            while !cursors.is_empty() {
+                let most = self.most_above(cursors.keys().copied());
+                // Once down to its share it gives no more; of its own queue, surplus only.
+                let between = matches!(right, Right::Share | Right::Quota);
+                let own = most == self.state().jobs.get(job).queue;
+                if between && if own { !surplus } else { !self.gives(job, most, right) } {
+                    cursors.remove(&most);
+                    continue;
+                }
+                self.victims_of(most);
+                let claim = (job, right, who, shape.single());
+                let Some(unit) = self.next_victim(claim, most, surplus, &mut cursors) else {
+                    continue;
+                };
+                self.free(&unit);
+                freed.push(unit);
+                if let Some(spots) = self.fits_claim(job, who) {
+                    return Some((freed, spots));
+                }
+            }
+        }
+        None
+    }
+
+    /// How many of a queue's whole jobs, from the first, this plan has taken for good.
+    fn gone(&mut self, queue: QueueIx) -> usize {
+        let Some(victims) = self.victims.get(&queue) else { return 0 };
+        let taken = |unit: &Unit| {
+            let job = self.state().jobs.get(unit.job);
+            job.standing != Standing::Running || self.served.contains(&unit.job)
+        };
+        let more = victims.whole[victims.gone..].iter().take_while(|unit| taken(unit)).count();
+        let victims = self.victims.get_mut(&queue).expect("just seen");
+        victims.gone += more;
+        victims.gone
+    }
+
+    /// The queue that uses the most of its share.
+    fn most_above(&self, queues: impl Iterator<Item = QueueIx>) -> QueueIx {
+        let state = self.state();
+        queues
+            .max_by(|a, b| {
+                let by_share = self.shares.ratio(state, *a).cmp(self.shares.ratio(state, *b));
+                let name = |ix: &QueueIx| &state.queues.get(*ix).spec.name;
+                by_share.then_with(|| name(b).cmp(name(a)))
+            })
+            .expect("there is a queue")
+    }
+
+    fn next_victim(
+        &self,
+        (job, right, who, group): (JobIx, Right, Who, Option<&Leaf>),
+        queue: QueueIx,
+        surplus: bool,
+        cursors: &mut BTreeMap<QueueIx, usize>,
+    ) -> Option<Unit> {
+        let victims = &self.victims[&queue];
+        let list = if surplus { &victims.surplus } else { &victims.whole };
+        let cursor = cursors.get_mut(&queue).expect("a cursor");
+        while let Some(unit) = list.get(*cursor) {
+            *cursor += 1;
+            let open = self.state().jobs.get(unit.job).live() > 0
+                && (!surplus || self.is_live(unit.job, unit.tasks[0]));
+            if open && self.eligible(job, unit, right) && self.helps(unit, &who, group) {
+                return Some(unit.clone());
+            }
+        }
+        cursors.remove(&queue);
+        None
+    }
+
+    /// Whether anything the unit holds would be there for the group: not what is promised to others.
+    fn helps(&self, unit: &Unit, who: &Who, group: Option<&Leaf>) -> bool {
+        let Some(group) = group.filter(|group| group.whole().is_some()) else { return true };
+        let cluster = &self.state().cluster;
+        let counts = |task: u32| !unit.surplus || unit.tasks.contains(&task);
+        let mut leases = self.state().jobs.get(unit.job).leases();
+        leases.any(|(task, lease)| {
+            let node = cluster.node(lease.node);
+            counts(task)
+                && group.classes.contains(&node.class)
+                && node.admits(who)
+                && (node.kept.is_empty()
+                    || lease.slices.iter().any(|slice| !node.is_kept(slice.gpu, who)))
+        })
+    }
+
+    pub(super) fn is_live(&self, job: JobIx, task: u32) -> bool {
+        let lease = self.state().jobs.get(job).tasks[task as usize].lease.as_ref();
+        lease.is_some_and(|lease| lease.stopping.is_none())
+    }
+
+    /// Where victims in their order free GPUs in the wrong places: goes node by node, those first
+    /// that cost the least work for each task they make room for.
+    fn by_node(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let leaf = shape.single()?;
+        let g = i64::from(leaf.whole()?) * 1_000;
+        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g);
+        // What one task would cost on each node: the cheapest victims until it fits.
+        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
+        for (node, victims) in &mut on_node {
+            victims.sort_by_key(|(loss, at)| {
+                (*loss, self.state().jobs.get(units[*at].job).id, units[*at].tasks.clone())
+            });
+            let target = self.state().cluster.node(*node);
+            if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
+                continue;
+            }
+            let mut room = i64::from(target.free_whole()) * 1_000;
+            let (mut cost, mut count) = (0, 0);
+            for (loss, at) in victims.iter() {
+                if room >= g {
+                    break;
+                }
+                room += self.held_on(&units[*at], *node);
+                cost += loss;
+                count += 1;
+            }
+            if room >= g {
+                costs.push((cost, count, *node));
+            }
+        }
+        costs.sort_unstable();
+        let cluster = &self.state().cluster;
+        let mut by_domain: BTreeMap<DomainIx, Vec<(i128, NodeIx)>> = BTreeMap::new();
+        for (cost, _, node) in costs {
+            let domain = match leaf.together.required {
+                Some(Level::Label { topology, depth }) => cluster.domain_of(node, topology, depth),
+                _ => Some(WHOLE),
+            };
+            if let Some(domain) = domain {
+                by_domain.entry(domain).or_default().push((cost, node));
+            }
+        }
+        // Domains by what the cheapest nodes in them would cost.
+        let mut plans: Vec<(i128, NodeIx, Vec<NodeIx>)> = Vec::new();
+        for nodes in by_domain.into_values() {
+            let cost = nodes.iter().take(leaf.min as usize).map(|(cost, _)| cost).sum();
+            let nodes: Vec<NodeIx> = nodes.into_iter().map(|(_, node)| node).collect();
+            plans.push((cost, nodes[0], nodes));
+        }
+        plans.sort();
+        for (_, _, nodes) in plans {
+            let mark = self.draft.mark();
+            let mut freed: Vec<Unit> = Vec::new();
+            for node in nodes {
+                for (_, at) in &on_node[&node] {
+                    let unit = &units[*at];
+                    let target = self.state().cluster.node(node);
+                    if target.capacity(&leaf.need, &who, leaf.min) >= leaf.min {
+                        break;
+                    }
+                    if freed.contains(unit) || self.state().jobs.get(unit.job).live() == 0 {
+                        continue;
+                    }
+                    if unit.surplus && !self.is_live(unit.job, unit.tasks[0]) {
+                        continue;
+                    }
+                    // Taking one may have brought its queue down to its share.
+                    if !self.eligible(job, unit, right) {
+                        continue;
+                    }
+                    self.free(unit);
+                    freed.push(unit.clone());
+                    if let Some(spots) = self.fits_claim(job, who) {
+                        return Some((freed, spots));
+                    }
+                }
+            }
+            self.draft.roll_back(mark);
+        }
+        None
+    }
+
+    /// The victims on nodes where they and what is free make room for a task, with what each
+    /// would lose.
+    fn units_by_node(
+        &self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        leaf: &Leaf,
+        g: i64,
+    ) -> (Vec<Unit>, OnNodes) {
+        let state = self.state();
+        let mut units: Vec<Unit> = Vec::new();
+        type Found = Option<(i128, usize)>;
+        let mut known: BTreeMap<(JobId, Option<u32>), Found> = BTreeMap::new();
+        let mut on_node: OnNodes = BTreeMap::new();
+        let from: BTreeSet<QueueIx> = queues.iter().copied().collect();
+        let held = queues.iter().flat_map(|queue| state.queues.get(*queue).on_nodes.keys());
+        let mut nodes: Vec<NodeIx> = held.copied().collect();
+        if queues.len() > 1 {
+            nodes.sort_unstable();
+            nodes.dedup();
+        }
+        for node_ix in nodes {
+            let node = state.cluster.node(node_ix);
+            if !node.open() || !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+                continue;
+            }
+            let taken = node.held.iter().filter(|(queue, _)| from.contains(queue));
+            let room =
+                taken.map(|(_, gpu)| gpu).sum::<i64>() + i64::from(node.free_whole()) * 1_000;
+            if room < g {
+                continue;
+            }
+            let mut here: Vec<(i128, usize)> = Vec::new();
+            for task in &node.tasks {
+                let victim = state.jobs.get(task.job);
+                if !from.contains(&victim.queue) || !self.is_live(task.job, task.task) {
+                    continue;
+                }
+                let spare = self.surplus_of(task.job);
+                let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
+                let surplus = spare.is_some();
+                let tasks = spare.unwrap_or_default();
+                let key = (victim.id, tasks.first().copied());
+                let found = *known.entry(key).or_insert_with(|| {
+                    let unit = Unit { job: task.job, tasks, surplus };
+                    self.eligible(job, &unit, right).then(|| {
+                        let loss = if surplus { 0 } else { state.loss(task.job) };
+                        units.push(unit);
+                        (loss, units.len() - 1)
+                    })
+                });
+                here.extend(found.filter(|unit| !here.contains(unit)));
+            }
+            if !here.is_empty() {
+                on_node.insert(node_ix, here);
+            }
+        }
+        (units, on_node)
+    }
+
+    fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {
+        let known = self.state().jobs.get(unit.job);
+        known
+            .leases()
+            .filter(|(task, lease)| {
+                lease.node == node && (!unit.surplus || unit.tasks.contains(task))
+            })
+            .map(|(_, lease)| lease.charge.gpu)
+            .sum()
+    }
+}
+
+/// Victims on each node: what they lose, and which they are.
+type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
+
+/// Like tasks that need several GPUs in the right places.
+fn in_blocks(leaf: &Leaf) -> bool {
+    leaf.whole().is_some_and(|g| g > 1 || leaf.min > 1) && leaf.near.is_empty()
+}
+
+/// Tasks of a group for which there would be room if GPUs were given up, by the domain it must lie
+/// in.
+struct Gains<'a> {
+    state: &'a State,
+    leaf: &'a Leaf,
+    g: u32,
+    by_domain: BTreeMap<DomainIx, u32>,
+}
+
+impl Gains<'_> {
+    /// Whether what is free would do, but for promises.
+    fn suffice_without(&self) -> bool {
+        let cluster = &self.state.cluster;
+        match self.leaf.together.required {
+            Some(Level::Node | Level::Nvlink) => {
+                let mut free = cluster.counted.iter().flatten();
+                free.any(|free| free / self.g >= self.leaf.min)
+            }
+            Some(Level::Label { .. }) | None => self.leaf.has_room(cluster, self.leaf.min),
+        }
+    }
+
+    /// Adds what would be given up on a node; whether that is enough now.
+    fn add(&mut self, ix: NodeIx, gpu: i64) -> bool {
+        let cluster = &self.state.cluster;
+        let Some(free) = cluster.counted[ix.at()] else { return false };
+        let slots = (i64::from(free) * 1_000 + gpu) / (i64::from(self.g) * 1_000);
+        let more = (slots as u32).saturating_sub(free / self.g);
+        if more == 0 || !self.leaf.classes.contains(&cluster.node(ix).class) {
+            return false;
+        }
+        let domain = match self.leaf.together.required {
+            Some(Level::Node | Level::Nvlink) => return slots >= i64::from(self.leaf.min),
+            Some(Level::Label { topology, depth }) => cluster.domain_of(ix, topology, depth),
+            None => Some(WHOLE),
+        };
+        let Some(domain) = domain else { return false };
+        let gained = self.by_domain.entry(domain).or_default();
+        *gained += more;
+        cluster.room(domain, &self.leaf.classes, self.g) + *gained >= self.leaf.min
+    }
+}
