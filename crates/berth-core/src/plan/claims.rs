@@ -118,13 +118,19 @@ impl Planner<'_> {
         // Nothing changes whose turn it is until something is taken.
         let mut turn = None;
         let mut takes = 0;
-        let mut seen: BTreeMap<QueueIx, u32> = BTreeMap::new();
+        let mut in_vain = false;
+        let mut free = FreeTops::default();
+        let mut seen: BTreeMap<QueueIx, usize> = BTreeMap::new();
         while !leaves.is_empty() {
             let at = turn.take().unwrap_or_else(|| self.neediest(&leaves));
             let leaf = leaves[at];
-            // What was taken may have left those it could take from with nothing to give.
-            let known = seen.insert(leaf, takes).unwrap_or(0);
-            if taking == Taking::Back && known < takes && !self.is_given(leaf) {
+            // Where one was in vain after something was taken, or what is loose helped nobody, little
+            // may be left for the others.
+            let version = takes + self.loose_helped.values().filter(|helps| !**helps).count();
+            if in_vain
+                && seen.insert(leaf, version) != Some(version)
+                && !self.has_hopes(leaf, taking, &mut free)
+            {
                 leaves.swap_remove(at);
                 continue;
             }
@@ -134,8 +140,10 @@ impl Planner<'_> {
             };
             let rights = self.rights(taking, job);
             let taken = rights.into_iter().any(|right| self.displace(job, right));
+            in_vain = !taken;
             if taken {
                 takes += 1;
+                free = FreeTops::default();
             } else {
                 turn = Some(at);
                 // The next of the same shape and class could do no better, unless this one is held
@@ -222,15 +230,33 @@ impl Planner<'_> {
         heads
     }
 
-    /// Whether another queue has anything to give to one of the queue's jobs that are still tried.
-    fn is_given(&self, leaf: QueueIx) -> bool {
-        let mut hopes = self.hopes_of(leaf);
+    /// Whether there still is something for one of the queue's jobs; what there is nothing for any
+    /// more is left out.
+    fn has_hopes(&mut self, leaf: QueueIx, taking: Taking, free: &mut FreeTops) -> bool {
+        let line = &self.state().queues.get(leaf).line;
+        let shortest = |shape: &ShapeIx| {
+            let holds = line.shapes.get(shape).and_then(|line| line.holds.keys().next());
+            holds.copied().unwrap_or(Span::ZERO)
+        };
+        let hopes = self.hopes_of(leaf);
+        let mut heads: Vec<Head> = hopes
+            .map(|(shape, priority)| Head { shape, priority, shortest: shortest(&shape) })
+            .collect();
+        heads.sort_by_key(|head| head.priority);
+        let hopeless = match taking {
+            Taking::Back => self.given_nothing(leaf, &heads),
+            Taking::Down => self.above_nobody(leaf, &heads, free),
+        };
         let loose = !self.state().loose.is_empty();
-        let rivals = self.rivals(leaf);
-        hopes.any(|(shape, _)| {
-            self.is_given_by(&rivals, shape)
-                || loose && self.loose_helped.get(&shape) != Some(&false)
-        })
+        let mut any = false;
+        for (head, hopeless) in heads.into_iter().zip(hopeless) {
+            if hopeless && !(loose && self.loose_helped.get(&head.shape) != Some(&false)) {
+                self.hopes.remove(&(leaf, head.shape, head.priority));
+            } else {
+                any = true;
+            }
+        }
+        any
     }
 
     /// Which of these no other queue has to give anything to.
