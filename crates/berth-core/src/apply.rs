@@ -137,10 +137,14 @@ impl State {
                 lined.into_iter().for_each(|ix| self.line_up(ix));
                 self.cluster.outdate_all();
                 self.cluster.version += 1;
+                self.cluster.kinds += 1;
                 let promised: Vec<JobIx> = self.promises.keys().copied().collect();
                 promised.into_iter().for_each(|ix| self.retime(ix));
             }
-            Event::ClassesSet { classes } => self.classes = classes.clone(),
+            Event::ClassesSet { classes } => {
+                self.classes = classes.clone();
+                self.cluster.kinds += 1;
+            }
             Event::ModelsSet { prices, speeds, watts } => {
                 self.models.prices = prices.clone();
                 self.models.speeds = speeds.clone();

@@ -87,6 +87,10 @@ pub(crate) struct Cluster {
     pub contested: BTreeSet<NodeIx>,
     /// Free GPUs of each node by ordinal that are promised to nobody.
     pub sure: Vec<u32>,
+    /// How each node looks by ordinal, as far as claims are concerned, and how those looked that
+    /// were touched since claims were last looked at.
+    looks: Vec<u64>,
+    touched: BTreeMap<NodeIx, u64>,
     /// Places each job is promised that are not free for it yet, and the jobs without any.
     awaited: BTreeMap<JobIx, u32>,
     pub ready: BTreeSet<JobIx>,
@@ -100,6 +104,8 @@ pub(crate) struct Cluster {
     pub outdated: Vec<NodeIx>,
     /// Changes whenever a class, or what the empty cluster could hold, does.
     pub version: u64,
+    /// Changes with the classes there are nodes of.
+    pub kinds: u64,
 }
 
 /// The domain that holds every node.
@@ -294,8 +300,10 @@ impl Cluster {
             spec,
         });
         self.classes[class.at()].nodes += 1;
+        self.kinds += u64::from(self.classes[class.at()].nodes == 1);
         self.counted.push(None);
         self.sure.push(0);
+        self.looks.push(0);
         self.expect_openings(ix);
         self.count_empty(ix, true);
         self.reindex(ix);
@@ -308,6 +316,7 @@ impl Cluster {
         self.reindex(ix);
         let node = &self.nodes[ix.at()];
         self.classes[node.class.at()].nodes -= 1;
+        self.kinds += u64::from(self.classes[node.class.at()].nodes == 0);
         self.by_name.remove(&node.spec.name);
         for domain in node.domains.clone() {
             self.domains[domain.at()].nodes.remove(&ix);
@@ -380,7 +389,13 @@ impl Cluster {
             false => self.contested.remove(&ix),
         };
         let sure = if contested { node.free_before(Time::MAX) } else { open.unwrap_or(0) };
-        let more = sure.wrapping_sub(std::mem::replace(&mut self.sure[ix.at()], sure));
+        let was = std::mem::replace(&mut self.sure[ix.at()], sure);
+        let more = sure.wrapping_sub(was);
+        let looks = node.looks();
+        if looks != self.looks[ix.at()] {
+            let looked = std::mem::replace(&mut self.looks[ix.at()], looks);
+            self.touched.entry(ix).or_insert(looked);
+        }
         if changed || more != 0 {
             let sign = if changed { if contested { 1 } else { -1 } } else { 0 };
             for domain in &node.domains {
@@ -451,6 +466,17 @@ impl Cluster {
     pub fn unkeep(&mut self, ix: NodeIx, job: JobIx) {
         self.nodes[ix.at()].kept.retain(|kept| kept.job != job);
         self.reindex(ix);
+    }
+
+    /// Nodes that look different from when claims were last looked at.
+    pub fn changed(&self) -> Vec<NodeIx> {
+        let changed = self.touched.iter().filter(|(ix, looked)| self.looks[ix.at()] != **looked);
+        changed.map(|(ix, _)| *ix).collect()
+    }
+
+    /// Claims are looked at now.
+    pub fn settle_looks(&mut self) {
+        self.touched.clear();
     }
 
     /// Forgets that places were kept for a job; they are no longer.

@@ -1,6 +1,7 @@
 //! Nodes and their GPUs: what is free, what a task could take there, and taking it.
 
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, QueueIx, TaskIx};
+use crate::jobs::mix;
 use berth_model::{
     GpuAsk, Health, MigLayout, MigProfile, MigSlot, Milli, NodeSpec, NodeState, Share, Slice, Time,
 };
@@ -150,6 +151,19 @@ impl Node {
         let promised = |at: usize| at < 64 && promised >> at & 1 == 1;
         let free = self.gpus.iter().enumerate().filter(|(at, gpu)| gpu.is_free() && !promised(*at));
         free.count() as u32
+    }
+
+    /// What a claim may find here, told apart by a number: which GPUs are free, and for whom.
+    pub fn looks(&self) -> u64 {
+        if !self.open() {
+            return 1;
+        }
+        let free = self.gpus.iter().fold(0, |bits, gpu| bits << 1 ^ u64::from(gpu.is_free()));
+        let mut seed = mix(free, self.blocks.len() as u64 + 2);
+        for kept in &self.kept {
+            seed = mix(mix(mix(seed, kept.gpus), kept.from.0 as u64), u64::from(kept.job.0));
+        }
+        seed
     }
 
     /// Whether what is kept is free for it, each slice for itself.

@@ -41,6 +41,17 @@ pub(crate) struct Line {
     pub deadlines: BTreeSet<InLine>,
 }
 
+/// Shapes and classes of a queue that have nothing to take from lower classes, as long as nothing
+/// more is to be had anywhere and this is as it was.
+#[derive(Debug, Clone)]
+pub(crate) struct Vain {
+    pub tops: Arc<Tops>,
+    pub heads: u64,
+    pub ways: u64,
+    pub kinds: u64,
+    pub hopeless: BTreeSet<(ShapeIx, i32)>,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     pub spec: QueueSpec,
@@ -61,8 +72,14 @@ pub(crate) struct Queue {
     pub held: BTreeMap<(i32, NodeIx, u32), u32>,
     /// Where most of them are; nothing where that has changed since.
     pub tops: Option<Arc<Tops>>,
+    /// What was found about its claims on lower classes.
+    pub vain: Option<Vain>,
+    /// Changes with what waits, by shape and class.
+    pub heads: u64,
     /// Jobs that hold a reservation which may have to give way.
     pub distant: BTreeSet<JobIx>,
+    /// Which reservations these are, told apart by a number.
+    pub ways: u64,
     /// How many jobs wait for places that others give up for them: counted as used, and not in
     /// line any more.
     pub claims: u32,
@@ -184,7 +201,10 @@ impl Queues {
             on_nodes: BTreeMap::new(),
             held: BTreeMap::new(),
             tops: None,
+            vain: None,
+            heads: 0,
             distant: BTreeSet::new(),
+            ways: 0,
             claims: 0,
             credits: 0,
             past_use: 0,

@@ -464,8 +464,11 @@ impl State {
         let (shape, list, place, latest) = self.line_key(ix);
         let job = self.jobs.get(ix);
         let hold = self.hold(job);
-        let line = &mut self.queues.get_mut(job.queue).line;
+        let queue = self.queues.get_mut(job.queue);
+        let line = &mut queue.line;
         let of_shape = line.shapes.entry(shape).or_default();
+        let first = of_shape.holds.keys().next().is_none_or(|first| hold < *first);
+        queue.heads += u64::from(first || !of_shape.priorities.contains_key(&list.0.0));
         *of_shape.holds.entry(hold).or_default() += 1;
         of_shape.count += 1;
         *of_shape.priorities.entry(list.0.0).or_default() += 1;
@@ -590,6 +593,10 @@ impl State {
         }
         if of_shape.is_empty() {
             self.promised.remove(&job.shape);
+        }
+        // The same whether it was never entered or struck out again.
+        if !promised.firm {
+            queue.ways ^= promised.looks(ix);
         }
         match (promised.firm, enter) {
             (true, true) => queue.claims += 1,

@@ -1,7 +1,7 @@
 //! Where there is most: of what is free, and of what a queue's jobs hold. A few numbers that are
 //! quickly had tell that most claims are in vain before any is tried.
 
-use crate::cluster::{Cluster, Level, WHOLE};
+use crate::cluster::{Cluster, Level};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::jobs::Promised;
 use crate::shape::Leaf;
@@ -11,13 +11,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most free GPUs on one node, in one domain of each level, and in all.
+/// The most free GPUs on one node, and in one domain of each level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Free {
     until: Time,
     node: u32,
     levels: Vec<u32>,
-    all: u32,
     /// What there is in a domain beyond what is promised to nobody.
     more: BTreeMap<DomainIx, u32>,
 }
@@ -89,7 +88,6 @@ impl Cluster {
     /// The most GPUs that are free for somebody who would hold them until then.
     pub fn free_tops(&self, until: Time) -> Free {
         let mut node = self.sure.iter().copied().max().unwrap_or(0);
-        let mut all = self.domains[WHOLE.at()].sure;
         // Where promises begin later than that, there is more than what is promised to nobody.
         let mut more: BTreeMap<DomainIx, u32> = BTreeMap::new();
         for ix in &self.contested {
@@ -97,7 +95,6 @@ impl Cluster {
             let extra = free.saturating_sub(self.sure[ix.at()]);
             if extra > 0 {
                 node = node.max(free);
-                all += extra;
                 for domain in &self.node(*ix).domains {
                     *more.entry(*domain).or_default() += extra;
                 }
@@ -109,7 +106,7 @@ impl Cluster {
             let most = &mut levels[self.level_at(domain.topology, domain.depth)];
             *most = (*most).max(domain.sure + extra);
         }
-        Free { until, node, levels, all, more }
+        Free { until, node, levels, more }
     }
 
     /// Whether a group of whole GPUs could lie where so much is free, so much may be taken from
@@ -126,7 +123,19 @@ impl Cluster {
         };
         match leaf.together.required {
             Some(Level::Node | Level::Nvlink) => on_one(all),
-            None => free.all + held.within(WHOLE) + ways.gpus() >= all && on_one(g),
+            None if leaf.min == 1 || free.node >= g => on_one(g),
+            None => {
+                let far = |(most, _): &&(Reverse<u32>, NodeIx)| most.0 + free.node >= g;
+                let mut nodes: Vec<NodeIx> = ways.nodes().collect();
+                nodes.extend(held.most.iter().take_while(far).map(|(_, ix)| *ix));
+                nodes.sort_unstable();
+                nodes.dedup();
+                let mut tasks = 0;
+                nodes.iter().any(|ix| {
+                    tasks += self.gpus_on(*ix, free, held, ways) / g.max(1);
+                    tasks >= leaf.min
+                })
+            }
             Some(Level::Label { topology, depth }) => {
                 let at = self.level_at(topology, depth);
                 let nearby = free.levels[at];
@@ -151,6 +160,20 @@ impl Cluster {
                 nearby >= all || domains.any(|domain| tasks(domain) >= leaf.min)
             }
         }
+    }
+
+    /// The most on one of these nodes.
+    pub fn most_on(
+        &self,
+        nodes: &[NodeIx],
+        free: &Free,
+        held: Option<&Held>,
+        ways: &Ways<'_>,
+    ) -> u32 {
+        let none = Held::default();
+        let held = held.unwrap_or(&none);
+        let gpus = nodes.iter().map(|ix| self.gpus_on(*ix, free, held, ways));
+        gpus.max().unwrap_or(0)
     }
 
     /// GPUs of a node that are free or may be taken, and not promised to others before the end.
@@ -185,10 +208,6 @@ impl Ways<'_> {
 
     fn nodes(&self) -> impl Iterator<Item = NodeIx> {
         self.places().map(|(node, _)| *node)
-    }
-
-    fn gpus(&self) -> u32 {
-        self.places().map(|(_, place)| place.slices.len() as u32).sum()
     }
 }
 

@@ -3,13 +3,15 @@
 
 use super::Planner;
 use super::displace::{Right, displaces_from};
-use crate::ix::{JobIx, QueueIx, ShapeIx};
+use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
 use crate::nodes::Who;
+use crate::queues::Vain;
 use crate::share;
 use crate::state::State;
 use crate::tops::{Free, Ways};
 use berth_model::{Span, Time};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Waiting jobs of one queue, shape and class: what one of them may take, the next may.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,19 @@ enum Taking {
     Back,
     /// From lower classes.
     Down,
+}
+
+/// Where more nodes than that have changed, what was found before does not hold any more.
+const MANY: usize = 64;
+
+/// What claims of one class of a queue have in common.
+struct OfClass {
+    priority: i32,
+    across: bool,
+    /// Jobs whose reservations give way.
+    ways: Vec<JobIx>,
+    /// The most GPUs on one node where something has changed.
+    gained: Option<u32>,
 }
 
 impl Planner<'_> {
@@ -111,9 +126,12 @@ impl Planner<'_> {
         }
         let skipped = std::mem::take(&mut self.skipped);
         self.claiming = true;
-        let leaves = self.state().queues.leaves();
-        let mut leaves: Vec<QueueIx> =
-            leaves.filter(|leaf| self.may_claim(taking, *leaf)).collect();
+        let all: Vec<QueueIx> = self.state().queues.leaves().collect();
+        let (mut leaves, others): (Vec<QueueIx>, Vec<QueueIx>) =
+            all.into_iter().partition(|leaf| self.may_claim(taking, *leaf));
+        if taking == Taking::Down {
+            others.iter().for_each(|leaf| self.draft.state.queues.get_mut(*leaf).vain = None);
+        }
         self.find_hopes(&mut leaves, taking);
         // Nothing changes whose turn it is until something is taken.
         let mut turn = None;
@@ -184,6 +202,9 @@ impl Planner<'_> {
                 Taking::Back => self.given_nothing(*leaf, &heads),
                 Taking::Down => self.above_nobody(*leaf, &heads, &mut free),
             };
+            if taking == Taking::Down {
+                self.remember_vain(*leaf, &heads, &hopeless);
+            }
             for (head, hopeless) in heads.into_iter().zip(hopeless) {
                 if hopeless {
                     in_vain.push((*leaf, head));
@@ -193,6 +214,9 @@ impl Planner<'_> {
             }
         }
         self.draft.roll_back(mark);
+        if taking == Taking::Down {
+            self.draft.state.cluster.settle_looks();
+        }
         self.hope_for_loose(in_vain);
         leaves.retain(|leaf| self.hopes_of(*leaf).next().is_some());
     }
@@ -291,39 +315,75 @@ impl Planner<'_> {
     }
 
     /// Which of these have no lower class of their queue to take from, or none where it would help.
+    /// What was found before holds unless something more is to be had since.
     fn above_nobody(&mut self, leaf: QueueIx, heads: &[Head], free: &mut FreeTops) -> Vec<bool> {
         let tops = self.draft.state.tops(leaf);
         let state = self.state();
         let queue = state.queues.get(leaf);
+        let known = queue.vain.as_ref().filter(|vain| {
+            Arc::ptr_eq(&vain.tops, &tops)
+                && vain.heads == queue.heads
+                && vain.ways == queue.ways
+                && vain.kinds == state.cluster.kinds
+                && free.changed(state).len() <= MANY
+        });
         let class = |job: &JobIx| {
             let known = state.jobs.get(*job);
             (known.priority, known.shape)
         };
-        let mut of_class: Option<(i32, bool, Vec<JobIx>)> = None;
+        let everybody: Vec<JobIx> = queue.distant.iter().copied().collect();
+        let mut of_class: Option<OfClass> = None;
         let mut above = |head: &Head| {
-            if of_class.as_ref().is_none_or(|(priority, _, _)| *priority != head.priority) {
+            if of_class.as_ref().is_none_or(|of_class| of_class.priority != head.priority) {
                 // Reservations of lower classes give way.
                 let lower = |job: &&JobIx| class(job).0 < head.priority;
-                let ways = queue.distant.iter().filter(lower).copied().collect();
-                of_class = Some((head.priority, state.across(head.priority), ways));
+                of_class = Some(OfClass {
+                    priority: head.priority,
+                    across: state.across(head.priority),
+                    ways: queue.distant.iter().filter(lower).copied().collect(),
+                    gained: None,
+                });
             }
-            let Some((_, across, ways)) = &mut of_class else { return true };
+            let Some(of_class) = &mut of_class else { return true };
             let given = tops.below(head.priority);
-            if *across || given.is_none() && ways.is_empty() {
-                return *across;
+            if of_class.across || given.is_none() && of_class.ways.is_empty() {
+                return of_class.across;
             }
             let Some(group) = state.shapes[head.shape.at()].single() else { return true };
+            if known.is_some_and(|vain| vain.hopeless.contains(&(head.shape, head.priority)))
+                && let Some(g) = group.whole()
+            {
+                let all = Ways { jobs: &everybody, promises: &state.promises };
+                let gained = of_class.gained.get_or_insert_with(|| {
+                    let changed = free.changed(state).to_vec();
+                    let free = free.get(state, Span::ms(1));
+                    state.cluster.most_on(&changed, free, given, &all)
+                });
+                if g > *gained {
+                    return false;
+                }
+            }
             let free = free.get(state, head.shortest);
             // A job's own reservation does not stand in its way either.
-            let lower = ways.len();
+            let lower = of_class.ways.len();
             let own = |job: &&JobIx| class(job) == (head.priority, head.shape);
-            ways.extend(queue.distant.iter().filter(own));
-            let all = Ways { jobs: ways, promises: &state.promises };
+            of_class.ways.extend(queue.distant.iter().filter(own));
+            let all = Ways { jobs: &of_class.ways, promises: &state.promises };
             let may = state.cluster.may_hold(group, free, given, &all);
-            ways.truncate(lower);
+            of_class.ways.truncate(lower);
             may
         };
         heads.iter().map(|head| !above(head)).collect()
+    }
+
+    /// Remembers what of a queue has nothing to take from lower classes, of everything that waits.
+    fn remember_vain(&mut self, leaf: QueueIx, heads: &[Head], hopeless: &[bool]) {
+        let state = &mut *self.draft.state;
+        let (tops, kinds) = (state.tops(leaf), state.cluster.kinds);
+        let queue = state.queues.get_mut(leaf);
+        let vain = heads.iter().zip(hopeless).filter(|(_, hopeless)| **hopeless);
+        let hopeless = vain.map(|(head, _)| (head.shape, head.priority)).collect();
+        queue.vain = Some(Vain { tops, heads: queue.heads, ways: queue.ways, kinds, hopeless });
     }
 
     /// Whether what is being stopped and promised to nobody may make room for the job's shape.
@@ -363,14 +423,21 @@ impl Planner<'_> {
 }
 
 /// What is free in one place at the most, by how long it would be held: spans are rounded down to a
-/// power of two, so that there are few.
+/// power of two, so that there are few. And where anything has changed since claims were looked at.
 #[derive(Default)]
-struct FreeTops(BTreeMap<u32, Free>);
+struct FreeTops {
+    by_power: BTreeMap<u32, Free>,
+    changed: Option<Vec<NodeIx>>,
+}
 
 impl FreeTops {
     fn get(&mut self, state: &State, hold: Span) -> &Free {
         let power = (hold.0.max(1) as u64).ilog2();
         let until = state.now + state.policy.grace + Span(1 << power);
-        self.0.entry(power).or_insert_with(|| state.cluster.free_tops(until))
+        self.by_power.entry(power).or_insert_with(|| state.cluster.free_tops(until))
+    }
+
+    fn changed(&mut self, state: &State) -> &[NodeIx] {
+        self.changed.get_or_insert_with(|| state.cluster.changed())
     }
 }

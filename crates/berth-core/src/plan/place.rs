@@ -9,7 +9,6 @@ use crate::nodes::Who;
 use crate::share::Ratio;
 use berth_model::{JobId, Pass, QueueOrder, Span, Time};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 /// What a queue may still do in this plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,18 +25,24 @@ struct Turn {
 
 impl Planner<'_> {
     pub(super) fn place(&mut self) {
-        let mut turns: BTreeMap<QueueIx, Turn> =
-            self.state().queues.leaves().map(|leaf| (leaf, Turn::default())).collect();
-        for (leaf, turn) in &mut turns {
-            let queue = self.state().queues.get(*leaf);
-            turn.promises = queue.distant.len() as u32;
-            turn.over = queue.line.oldest.is_empty();
+        let state = self.state();
+        let mut turns = vec![Turn::default(); state.queues.all.len()];
+        // How many leaves at or below each queue have something to start.
+        let mut open = vec![0; state.queues.all.len()];
+        for leaf in state.queues.leaves() {
+            let queue = state.queues.get(leaf);
+            turns[leaf.at()].promises = queue.distant.len() as u32;
+            if !queue.line.oldest.is_empty() {
+                state.queues.path(leaf).for_each(|ix| open[ix.at()] += 1);
+            }
         }
-        while let Some(leaf) = self.next_queue(&turns) {
-            let turn = turns.get_mut(&leaf).expect("a leaf");
-            let mut this = *turn;
-            self.take_turn(leaf, &mut this);
-            *turns.get_mut(&leaf).expect("a leaf") = this;
+        while let Some(leaf) = self.next_queue(&open) {
+            let mut turn = turns[leaf.at()];
+            self.take_turn(leaf, &mut turn);
+            turns[leaf.at()] = turn;
+            if turn.over {
+                self.state().queues.path(leaf).for_each(|ix| open[ix.at()] -= 1);
+            }
         }
         self.wake_for_age();
     }
@@ -59,14 +64,14 @@ impl Planner<'_> {
     }
 
     /// The leaf to serve next: from the root down, the queue furthest under its share.
-    fn next_queue(&self, turns: &BTreeMap<QueueIx, Turn>) -> Option<QueueIx> {
+    fn next_queue(&self, open: &[u32]) -> Option<QueueIx> {
         let queues = &self.state().queues;
         let mut among = &queues.roots;
         let mut chosen = None;
         loop {
             let mut best: Option<((bool, Ratio), QueueIx)> = None;
             for ix in among {
-                if !self.has_turn(*ix, turns) {
+                if open[ix.at()] == 0 {
                     continue;
                 }
                 let key = (queues.get(*ix).lowered(), self.shares.ratio(self.state(), *ix));
@@ -86,14 +91,6 @@ impl Planner<'_> {
                 return chosen;
             }
         }
-    }
-
-    fn has_turn(&self, ix: QueueIx, turns: &BTreeMap<QueueIx, Turn>) -> bool {
-        let queue = self.state().queues.get(ix);
-        if queue.children.is_empty() {
-            return turns.get(&ix).is_some_and(|turn| !turn.over);
-        }
-        queue.children.iter().any(|child| self.has_turn(*child, turns))
     }
 
     fn take_turn(&mut self, leaf: QueueIx, turn: &mut Turn) {

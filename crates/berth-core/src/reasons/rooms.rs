@@ -76,6 +76,9 @@ impl Rooms {
     fn counted(&self, state: &State, leaf: &Leaf, domain: DomainIx) -> u32 {
         let g = leaf.whole().expect("countable").max(1);
         let clean = state.cluster.slots(domain, &leaf.classes, g);
+        if state.cluster.domains[domain.at()].contested == 0 {
+            return clean;
+        }
         let inside =
             |ix: NodeIx| domain == WHOLE || state.cluster.node(ix).domains.contains(&domain);
         let contested = self
