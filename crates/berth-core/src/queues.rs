@@ -23,15 +23,6 @@ pub(crate) struct ShapeLine {
     pub count: u32,
 }
 
-impl Line {
-    /// The oldest of the least work among jobs of a shape and a priority.
-    pub fn first(&self, shape: ShapeIx, priority: i32) -> Option<JobIx> {
-        let lists = &self.shapes.get(&shape)?.lists;
-        let of_priority = (Reverse(priority), 0)..=(Reverse(priority), u32::MAX);
-        lists.range(of_priority).find_map(|(_, jobs)| jobs.first()).map(|(_, _, job)| *job)
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line {
     pub shapes: BTreeMap<ShapeIx, ShapeLine>,
@@ -50,6 +41,8 @@ pub(crate) struct Vain {
     pub ways: u64,
     pub kinds: u64,
     pub hopeless: BTreeSet<(ShapeIx, i32)>,
+    /// That is everything that waits.
+    pub all: bool,
 }
 
 #[derive(Debug, Clone)]

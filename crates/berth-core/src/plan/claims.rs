@@ -8,9 +8,9 @@ use crate::nodes::Who;
 use crate::queues::Vain;
 use crate::share;
 use crate::state::State;
-use crate::tops::{Free, Ways};
+use crate::tops::{Free, Tops, Ways};
 use berth_model::{Span, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Waiting jobs of one queue, shape and class: what one of them may take, the next may.
@@ -195,8 +195,14 @@ impl Planner<'_> {
         let mark = self.draft.mark();
         self.free_loose();
         let mut free = FreeTops::default();
-        let mut in_vain: Vec<(QueueIx, Head)> = Vec::new();
         for leaf in leaves.iter() {
+            let known = match taking {
+                Taking::Back => self.state().elastic.is_empty() && self.rivals(*leaf).is_empty(),
+                Taking::Down => self.still_vain(*leaf, &mut free),
+            };
+            if known {
+                continue;
+            }
             let heads = self.heads(*leaf);
             let hopeless = match taking {
                 Taking::Back => self.given_nothing(*leaf, &heads),
@@ -205,38 +211,66 @@ impl Planner<'_> {
             if taking == Taking::Down {
                 self.remember_vain(*leaf, &heads, &hopeless);
             }
-            for (head, hopeless) in heads.into_iter().zip(hopeless) {
-                if hopeless {
-                    in_vain.push((*leaf, head));
-                } else {
-                    self.hopes.insert((*leaf, head.shape, head.priority));
-                }
-            }
+            let hopes = heads.into_iter().zip(hopeless).filter(|(_, hopeless)| !hopeless);
+            self.hopes.extend(hopes.map(|(head, _)| (*leaf, head.shape, head.priority)));
         }
         self.draft.roll_back(mark);
         if taking == Taking::Down {
             self.draft.state.cluster.settle_looks();
         }
-        self.hope_for_loose(in_vain);
+        self.hope_for_loose(leaves);
         leaves.retain(|leaf| self.hopes_of(*leaf).next().is_some());
     }
 
+    /// Whether nothing in a queue had anything to take from lower classes, and there is nothing new.
+    fn still_vain(&mut self, leaf: QueueIx, free: &mut FreeTops) -> bool {
+        let tops = self.draft.state.tops(leaf);
+        let state = self.state();
+        let queue = state.queues.get(leaf);
+        let all = queue.vain.as_ref().is_some_and(|vain| vain.all);
+        if !all || self.known_vain(leaf, &tops, free).is_none() {
+            return false;
+        }
+        let distant: Vec<JobIx> = queue.distant.iter().copied().collect();
+        let ways = Ways { jobs: &distant, promises: &state.promises };
+        let changed = free.changed(state).to_vec();
+        let free = free.get(state, Span::ms(1));
+        state.cluster.most_on(&changed, free, tops.below(i32::MAX), &ways) == 0
+    }
+
+    /// What was found about the queue's claims on lower classes, if it holds but for what is new.
+    fn known_vain(&self, leaf: QueueIx, tops: &Arc<Tops>, free: &mut FreeTops) -> Option<&Vain> {
+        let state = self.state();
+        let queue = state.queues.get(leaf);
+        queue.vain.as_ref().filter(|vain| {
+            Arc::ptr_eq(&vain.tops, tops)
+                && vain.heads == queue.heads
+                && vain.ways == queue.ways
+                && vain.kinds == state.cluster.kinds
+                && free.changed(state).len() <= MANY
+        })
+    }
+
     /// What is being stopped and promised to nobody is there for everybody.
-    fn hope_for_loose(&mut self, in_vain: Vec<(QueueIx, Head)>) {
+    fn hope_for_loose(&mut self, leaves: &[QueueIx]) {
         if self.state().loose.is_empty() {
             return;
         }
         let mut helped: Vec<Option<bool>> = vec![None; self.state().shapes.len()];
-        for (leaf, head) in in_vain {
-            let helped = &mut helped[head.shape.at()];
-            let helps = helped.unwrap_or_else(|| {
-                let line = &self.state().queues.get(leaf).line;
-                let first = line.first(head.shape, head.priority);
-                first.is_some_and(|job| self.loose_helps(job))
-            });
-            *helped = Some(helps);
-            if helps {
-                self.hopes.insert((leaf, head.shape, head.priority));
+        for leaf in leaves {
+            let shapes: Vec<ShapeIx> =
+                self.state().queues.get(*leaf).line.shapes.keys().copied().collect();
+            for shape in shapes {
+                let line = &self.state().queues.get(*leaf).line;
+                let first = line.shapes[&shape].lists.values().find_map(|jobs| jobs.first());
+                let Some((_, _, job)) = first.copied() else { continue };
+                let helps = helped[shape.at()].unwrap_or_else(|| self.loose_helps(job));
+                helped[shape.at()] = Some(helps);
+                if helps {
+                    let priorities =
+                        self.draft.state.queues.get(*leaf).line.shapes[&shape].priorities.keys();
+                    self.hopes.extend(priorities.map(|priority| (*leaf, shape, *priority)));
+                }
             }
         }
     }
@@ -320,13 +354,7 @@ impl Planner<'_> {
         let tops = self.draft.state.tops(leaf);
         let state = self.state();
         let queue = state.queues.get(leaf);
-        let known = queue.vain.as_ref().filter(|vain| {
-            Arc::ptr_eq(&vain.tops, &tops)
-                && vain.heads == queue.heads
-                && vain.ways == queue.ways
-                && vain.kinds == state.cluster.kinds
-                && free.changed(state).len() <= MANY
-        });
+        let known = self.known_vain(leaf, &tops, free);
         let class = |job: &JobIx| {
             let known = state.jobs.get(*job);
             (known.priority, known.shape)
@@ -382,8 +410,10 @@ impl Planner<'_> {
         let (tops, kinds) = (state.tops(leaf), state.cluster.kinds);
         let queue = state.queues.get_mut(leaf);
         let vain = heads.iter().zip(hopeless).filter(|(_, hopeless)| **hopeless);
-        let hopeless = vain.map(|(head, _)| (head.shape, head.priority)).collect();
-        queue.vain = Some(Vain { tops, heads: queue.heads, ways: queue.ways, kinds, hopeless });
+        let hopeless: BTreeSet<_> = vain.map(|(head, _)| (head.shape, head.priority)).collect();
+        let all = hopeless.len() == heads.len();
+        let (heads, ways) = (queue.heads, queue.ways);
+        queue.vain = Some(Vain { tops, heads, ways, kinds, hopeless, all });
     }
 
     /// Whether what is being stopped and promised to nobody may make room for the job's shape.
