@@ -185,6 +185,36 @@ impl Cluster {
         })
     }
 
+    /// The node of a domain that joined first: domains are told apart by it, not by the order they
+    /// were first heard of.
+    pub fn first_of(&self, domain: DomainIx) -> Option<NodeIx> {
+        self.domains[domain.at()].nodes.first().copied()
+    }
+
+    /// Whether a domain lies in another one, whole.
+    pub fn lies_in(&self, inner: DomainIx, outer: DomainIx) -> bool {
+        if outer == WHOLE || inner == outer {
+            return true;
+        }
+        let (inner, outer) = (&self.domains[inner.at()], &self.domains[outer.at()]);
+        let Some(first) = inner.nodes.first().filter(|_| inner.nodes.len() <= outer.nodes.len())
+        else {
+            return false;
+        };
+        // Domains of one topology lie in each other or apart.
+        match inner.topology == outer.topology {
+            true => outer.nodes.contains(first),
+            false => inner.nodes.is_subset(&outer.nodes),
+        }
+    }
+
+    /// The domains of a label level by their first nodes.
+    pub fn domains_in_order(&self, topology: u32, depth: u32) -> Vec<DomainIx> {
+        let mut found: Vec<DomainIx> = self.domains_of(topology, depth).collect();
+        found.sort_by_key(|domain| self.first_of(*domain));
+        found
+    }
+
     /// The domain of that level a node lies in, if its labels say so.
     pub fn domain_of(&self, node: NodeIx, topology: u32, depth: u32) -> Option<DomainIx> {
         self.node(node).domains.iter().copied().find(|ix| {

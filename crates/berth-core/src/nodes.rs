@@ -109,8 +109,9 @@ pub(crate) struct Need {
     pub min_gpu_memory: i64,
     /// Which models will do; empty: any.
     pub models: Vec<ModelIx>,
-    /// All GPUs of the task in one NVLink island.
+    /// All GPUs of the task in one NVLink island, and in which, where that is settled.
     pub island: bool,
+    pub only: Option<u8>,
 }
 
 impl Node {
@@ -260,6 +261,7 @@ impl Node {
 
     fn suits(&self, gpu: &Gpu, need: &Need) -> bool {
         gpu.healthy
+            && need.only.is_none_or(|island| gpu.island == island)
             && gpu.memory >= need.min_gpu_memory
             && (need.models.is_empty() || need.models.contains(&gpu.model))
     }

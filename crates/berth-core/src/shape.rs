@@ -356,6 +356,7 @@ fn tree(group: &GroupSpec, cluster: &mut Cluster, leaves: &mut Vec<Leaf>) -> Tre
             min_gpu_memory: group.min_gpu_memory.map_or(0, |memory| memory.0),
             models,
             island: together.required == Some(Level::Nvlink),
+            only: None,
         },
         together,
         spread: group.spread.as_ref().and_then(|spread| {

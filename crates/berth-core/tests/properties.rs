@@ -128,7 +128,6 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "known fault: a firm claim may exceed a queue's limit, which the check then refuses"]
     fn every_plan_passes_the_check(tale in tales(12, 40)) {
         play(&tale, |run, steps| {
             run.checks = true;

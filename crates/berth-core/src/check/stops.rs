@@ -153,7 +153,9 @@ impl Run<'_> {
             }
             let live = |at: &u32| self.view.live(TaskIx { job: task.job, task: *at });
             let left = (first..first + group.count).filter(live).count() as u32;
-            if left < group.min {
+            // A group that the gang can do without may go as a whole.
+            let part = 0 < left && left < group.min;
+            if part || below_minimum(&job.spec.groups, &counting(&self.view, task.job)).is_some() {
                 let text = format!("task {} of job {} is no surplus", task.task, job.id);
                 found.push((FindingCode::Surplus, text));
             }

@@ -73,8 +73,49 @@ pub(crate) fn exceeded(
         }
     }
     if state.queues.some_lend {
-        lending(state, leaf, more, found);
+        lending(state, leaf, more, more, found);
     }
+}
+
+/// Whether a bound is exceeded with what the job has been given on the draft: what it asks for was
+/// counted before, which is less where the size of a share depends on the GPU, or the model on the
+/// place.
+pub(crate) fn overdraws(state: &State, job: JobIx) -> bool {
+    let known = state.jobs.get(job);
+    let over = |used: &Amounts, bounds: &crate::amounts::Bounds| {
+        bounds.named().any(|(resource, most)| used.get(resource) > most)
+    };
+    let beyond = state.queues.path(known.queue).any(|ix| {
+        let queue = state.queues.get(ix);
+        let borrows = queue.borrow.named().any(|(resource, borrow)| {
+            let quota = queue.quota.get(resource).unwrap_or(0);
+            queue.usage.get(resource) > quota.saturating_add(borrow)
+        });
+        borrows || over(&queue.usage, &queue.limit)
+    });
+    let queue = state.queues.get(known.queue);
+    let user = queue.users.get(&known.spec.user);
+    if beyond || user.is_some_and(|used| over(used, &queue.user_limit)) {
+        return true;
+    }
+    if known.preemptible() && !state.queues.some_lend {
+        return false;
+    }
+    let mut got = Amounts::default();
+    known.leases().for_each(|(_, lease)| got.charge(&lease.charge, 1));
+    let named = |resource: &Resource| got.get(*resource) > 0;
+    let guaranteed = |resource: &Resource| {
+        let quota = queue.quota.get(*resource);
+        quota.is_none_or(|quota| queue.usage.get(*resource) <= quota)
+    };
+    if !known.preemptible() && !state.queues.resources.iter().filter(|r| named(r)).all(guaranteed) {
+        return true;
+    }
+    let mut found = Vec::new();
+    if state.queues.some_lend {
+        lending(state, known.queue, &got, &Amounts::default(), &mut found);
+    }
+    !found.is_empty()
 }
 
 /// The bounds that are exceeded with what the job has just been given on the draft. Which model a
@@ -143,13 +184,14 @@ pub(crate) fn resource_name(state: &State, resource: Resource) -> Name {
     }
 }
 
-/// Whether the start would use quota that another queue keeps to itself.
-fn lending(state: &State, leaf: QueueIx, more: &Amounts, found: &mut Vec<Reason>) {
+/// Whether a start of that size, of which `more` is not counted as used yet, would use quota that
+/// another queue keeps to itself.
+fn lending(state: &State, leaf: QueueIx, size: &Amounts, more: &Amounts, found: &mut Vec<Reason>) {
     for resource in &state.queues.resources {
-        let asks = more.get(*resource);
-        if asks == 0 {
+        if size.get(*resource) == 0 {
             continue;
         }
+        let asks = more.get(*resource);
         let own: Vec<QueueIx> = state.queues.path(leaf).collect();
         let mut kept = 0;
         let mut largest: Option<(i64, Name)> = None;

@@ -305,7 +305,7 @@ impl Planner<'_> {
         }
         let mark = self.draft.mark();
         let spots = fit(&mut self.draft, &self.mix, job, who).ok()?;
-        if self.over_model_bound(job) {
+        if self.overdraws(job) {
             self.draft.roll_back(mark);
             return None;
         }

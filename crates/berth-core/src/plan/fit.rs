@@ -54,21 +54,20 @@ pub(crate) fn fit(
     Err(if cut_off { Misfit::CutOff } else { Misfit::No })
 }
 
-/// Finds a place for one more task of a group, in the domain its gang lies in.
-pub(crate) fn fit_one_more(
+/// Finds places for one more task of a group, or one more segment, where its gang lies.
+pub(crate) fn fit_more(
     draft: &mut Draft<'_>,
     mix: &Mix,
     job: JobIx,
     who: Who,
     leaf: usize,
-) -> Option<Spot> {
+    outer: DomainIx,
+) -> Option<Vec<Spot>> {
     let shape = draft.state.shapes[draft.state.jobs.get(job).shape.at()].clone();
     let mut search = Search::new(draft, mix, job, who, &shape);
     let mark = search.draft.mark();
-    let leaf = &shape.leaves[leaf];
-    let domain = search.home(leaf);
-    if search.place(leaf, 1, domain?) {
-        return search.spots.pop();
+    if search.more(&shape.leaves[leaf], outer) == Some(true) {
+        return Some(search.spots);
     }
     search.draft.roll_back(mark);
     None
@@ -285,23 +284,17 @@ impl<'d, 's> Search<'d, 's> {
         };
         let lowest = depth_of(together.preferred).or(depth_of(together.required)).unwrap_or(0);
         let highest = depth_of(together.required);
-        let inside = |domain: &DomainIx| {
-            within == WHOLE
-                || cluster.domains[domain.at()]
-                    .nodes
-                    .first()
-                    .is_some_and(|node| cluster.domains[within.at()].nodes.contains(node))
-        };
+        let inside = |domain: &DomainIx| cluster.lies_in(*domain, within);
         let mut found = Vec::new();
         let mut depth = lowest as i64;
         while depth >= i64::from(highest.unwrap_or(0)) {
-            let mut level: Vec<(usize, DomainIx)> = cluster
+            let mut level: Vec<(usize, Option<NodeIx>, DomainIx)> = cluster
                 .domains_of(topology, depth as u32)
                 .filter(inside)
-                .map(|domain| (self.free_in(domain), domain))
+                .map(|domain| (self.free_in(domain), cluster.first_of(domain), domain))
                 .collect();
             level.sort();
-            found.extend(level.into_iter().map(|(_, domain)| domain));
+            found.extend(level.into_iter().map(|(_, _, domain)| domain));
             depth -= 1;
         }
         if highest.is_none() {
@@ -363,12 +356,8 @@ impl<'d, 's> Search<'d, 's> {
             for (depth, key) in keys.iter().enumerate().rev() {
                 let Some(value) = leaf.spec.labels.prefer.get(key) else { continue };
                 found.extend(cluster.domains_of(at as u32, depth as u32).filter(|domain| {
-                    let domain = &cluster.domains[domain.at()];
-                    let inside = domain
-                        .nodes
-                        .first()
-                        .is_some_and(|node| cluster.domains[within.at()].nodes.contains(node));
-                    domain.name == *value && inside
+                    let named = cluster.domains[domain.at()].name == *value;
+                    named && cluster.lies_in(*domain, within)
                 }));
             }
         }
@@ -422,21 +411,18 @@ impl<'d, 's> Search<'d, 's> {
     ) -> Vec<DomainIx> {
         let state = self.state();
         let cluster = &state.cluster;
-        let mut found: Vec<(u32, DomainIx)> = Vec::new();
+        let mut found: Vec<(u32, Option<NodeIx>, DomainIx)> = Vec::new();
         for domain in cluster.domains_of(topology, depth) {
-            let nodes = &cluster.domains[domain.at()].nodes;
-            let inside = within == WHOLE
-                || nodes.first().is_some_and(|n| cluster.domains[within.at()].nodes.contains(n));
-            if !inside {
+            if !cluster.lies_in(domain, within) {
                 continue;
             }
             let room = self.count(leaf, domain, &leaf.classes, n);
             if room >= n {
-                found.push((room, domain));
+                found.push((room, cluster.first_of(domain), domain));
             }
         }
         found.sort();
-        found.into_iter().map(|(_, domain)| domain).collect()
+        found.into_iter().map(|(_, _, domain)| domain).collect()
     }
 
     /// How many tasks of the group fit the domain: exact, but an upper bound on uncontested nodes
@@ -483,6 +469,7 @@ impl<'d, 's> Search<'d, 's> {
         };
         let mut one = leaf.clone();
         one.together = segment(&leaf.together);
+        one.need.island |= level == Level::Nvlink;
         for domain in outer {
             let (mark, spots) = (self.draft.mark(), self.spots.len());
             let mut left = n;
@@ -549,10 +536,10 @@ impl<'d, 's> Search<'d, 's> {
     }
 
     fn in_one_island(&mut self, leaf: &Leaf, n: u32, domain: DomainIx) -> bool {
+        let Some(g) = leaf.whole() else { return self.shares_in_island(leaf, n, domain) };
         if n == 1 {
             return self.place(leaf, 1, domain);
         }
-        let Some(g) = leaf.whole() else { return self.on_one_node(leaf, n, domain) };
         // All tasks in one island are one request for all their GPUs there.
         let mut joint = leaf.need.clone();
         joint.ask = GpuAsk::Whole { count: g * n };
@@ -571,6 +558,31 @@ impl<'d, 's> Search<'d, 's> {
                 self.open(leaf, *task, ix, part.to_vec());
             }
             return true;
+        }
+        false
+    }
+
+    /// Shares of GPUs that all lie in one NVLink island.
+    fn shares_in_island(&mut self, leaf: &Leaf, n: u32, domain: DomainIx) -> bool {
+        if leaf.need.ask == GpuAsk::None {
+            return self.on_one_node(leaf, n, domain);
+        }
+        let nodes: Vec<NodeIx> =
+            self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
+        let mut inside = leaf.clone();
+        for ix in nodes {
+            let node = self.state().cluster.node(ix);
+            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+                continue;
+            }
+            let islands: BTreeSet<u8> = node.gpus.iter().map(|gpu| gpu.island).collect();
+            for island in islands {
+                inside.need.only = Some(island);
+                let node = self.state().cluster.node(ix);
+                if node.capacity(&inside.need, &self.who, n) >= n {
+                    return self.fill(&inside, ix, n);
+                }
+            }
         }
         false
     }
@@ -846,6 +858,11 @@ impl<'d, 's> Search<'d, 's> {
             let mut rooms: Vec<Room> = Vec::new();
             for tier in self.tiers(leaf) {
                 rooms = self.rooms(&plain, at_most, within, tier);
+                // Tasks of the group that run already count too.
+                for room in &mut rooms {
+                    let on_node = self.running_in(leaf, |ix| ix == room.node);
+                    room.tasks = room.tasks.min(at_most.saturating_sub(on_node));
+                }
                 if rooms.iter().map(|room| room.tasks).sum::<u32>() >= n {
                     break;
                 }
@@ -861,22 +878,41 @@ impl<'d, 's> Search<'d, 's> {
             }
             return left == 0;
         };
-        let mut domains: Vec<(std::cmp::Reverse<usize>, DomainIx)> = self
-            .state()
-            .cluster
-            .domains_of(topology, depth)
-            .map(|domain| (std::cmp::Reverse(self.free_in(domain)), domain))
-            .collect();
+        let cluster = &self.state().cluster;
+        // Where the group must lie in less than one domain of the level, that is what there is of it.
+        let part = |domain: DomainIx| match cluster.lies_in(domain, within) {
+            true => Some(domain),
+            false => cluster.lies_in(within, domain).then_some(within),
+        };
+        let domains = cluster.domains_of(topology, depth);
+        let mut domains: Vec<(std::cmp::Reverse<usize>, Option<NodeIx>, DomainIx, DomainIx)> =
+            domains
+                .filter_map(|domain| Some((domain, part(domain)?)))
+                .map(|(domain, part)| {
+                    let free = std::cmp::Reverse(self.free_in(part));
+                    (free, cluster.first_of(part), domain, part)
+                })
+                .collect();
         domains.sort();
         let mut left = n;
-        for (_, domain) in domains {
-            let mut here = 0;
-            while left > 0 && here < at_most && self.place(&plain, 1, domain) {
+        for (_, _, domain, part) in domains {
+            let cluster = &self.state().cluster;
+            let inside = |ix: NodeIx| cluster.domain_of(ix, topology, depth) == Some(domain);
+            let mut here = self.running_in(leaf, inside);
+            while left > 0 && here < at_most && self.place(&plain, 1, part) {
                 here += 1;
                 left -= 1;
             }
         }
         left == 0
+    }
+
+    /// How many tasks of the group run on such nodes.
+    fn running_in(&self, leaf: &Leaf, inside: impl Fn(NodeIx) -> bool) -> u32 {
+        let range = leaf.first..leaf.first + leaf.count;
+        let leases = self.state().jobs.get(self.job).leases();
+        let here = leases.filter(|(task, lease)| range.contains(task) && inside(lease.node));
+        here.count() as u32
     }
 
     /// The next tasks of the group that could be started.
@@ -908,15 +944,35 @@ impl<'d, 's> Search<'d, 's> {
         self.spots.push(Spot { task, node, slices });
     }
 
-    /// The domain that a running gang's further tasks must lie in.
-    fn home(&self, leaf: &Leaf) -> Option<DomainIx> {
-        let Some(Level::Label { topology, depth }) = leaf.together.required else {
-            return Some(WHOLE);
-        };
+    /// Adds to a running gang, where the rest of the group lies if it has to lie together.
+    fn more(&mut self, leaf: &Leaf, outer: DomainIx) -> Option<bool> {
+        let n = leaf.together.segment.map_or(1, |(size, _)| size);
+        if self.free_tasks(leaf, n).len() < n as usize {
+            return Some(false);
+        }
+        let own = leaf.first..leaf.first + leaf.count;
         let job = self.state().jobs.get(self.job);
-        let (_, lease) =
-            job.leases().find(|(task, _)| (leaf.first..leaf.first + leaf.count).contains(task))?;
-        self.state().cluster.domain_of(lease.node, topology, depth)
+        let first = job.leases().find(|(task, _)| own.contains(task)).map(|(_, lease)| lease);
+        let domain = match leaf.together.required {
+            None => outer,
+            Some(Level::Label { topology, depth }) => {
+                self.state().cluster.domain_of(first?.node, topology, depth)?
+            }
+            Some(level @ (Level::Node | Level::Nvlink)) => {
+                let (lease, mut there) = (first?, leaf.clone());
+                let node = self.state().cluster.node(lease.node);
+                if level == Level::Nvlink {
+                    there.need.only =
+                        lease.slices.first().map(|slice| node.gpus[slice.gpu as usize].island);
+                }
+                let (ix, room) = (lease.node, node.capacity(&there.need, &self.who, n));
+                return Some(room >= n && self.fill(&there, ix, n));
+            }
+        };
+        Some(match leaf.together.segment {
+            Some((size, level)) => self.segments(leaf, n, size, level, domain),
+            None => self.place(leaf, n, domain),
+        })
     }
 }
 

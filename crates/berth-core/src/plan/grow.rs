@@ -75,8 +75,8 @@ impl Planner<'_> {
     ) {
         match tree {
             Tree::Leaf(at) => {
-                while let Some(spot) = self.one_more(ix, *at) {
-                    spots.push(spot);
+                while let Some(more) = self.more(ix, *at, home) {
+                    spots.extend(more);
                 }
             }
             Tree::Group { children, together, .. } => {
@@ -88,9 +88,14 @@ impl Planner<'_> {
                         self.grow_in(ix, shape, child, home, spots);
                     } else if self.none_live(ix, shape, child) && self.allows(ix, shape, child) {
                         let who = self.rest_of(ix);
+                        let mark = self.draft.mark();
                         let found =
                             super::fit::fit_group(&mut self.draft, &self.mix, ix, who, child, home);
-                        spots.extend(found.into_iter().flatten());
+                        if self.overdraws(ix) {
+                            self.draft.roll_back(mark);
+                        } else {
+                            spots.extend(found.into_iter().flatten());
+                        }
                     }
                 }
             }
@@ -161,19 +166,29 @@ impl Planner<'_> {
         self.state().jobs.get(job).stopping > 0
     }
 
-    fn one_more(&mut self, ix: JobIx, leaf: usize) -> Option<super::fit::Spot> {
+    fn more(&mut self, ix: JobIx, leaf: usize, home: DomainIx) -> Option<Vec<Spot>> {
         let state = self.state();
         let group = &state.shape_of(ix).leaves[leaf];
         if group.count == group.min {
             return None;
         }
-        let gpu = group.gpu_milli(&state.cluster);
-        let more =
-            Amounts { gpu, cpu: group.need.cpu, memory: group.need.memory, ..Amounts::default() };
+        let n = group.together.segment.map_or(1, |(size, _)| i64::from(size));
+        let more = Amounts {
+            gpu: group.gpu_milli(&state.cluster) * n,
+            cpu: group.need.cpu.saturating_mul(n),
+            memory: group.need.memory.saturating_mul(n),
+            ..Amounts::default()
+        };
         if !self.may_hold(ix, &more) {
             return None;
         }
         let who = self.rest_of(ix);
-        super::fit::fit_one_more(&mut self.draft, &self.mix, ix, who, leaf)
+        let mark = self.draft.mark();
+        let spots = super::fit::fit_more(&mut self.draft, &self.mix, ix, who, leaf, home)?;
+        if self.overdraws(ix) {
+            self.draft.roll_back(mark);
+            return None;
+        }
+        Some(spots)
     }
 }

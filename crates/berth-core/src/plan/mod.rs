@@ -100,6 +100,8 @@ pub(crate) struct Planner<'a> {
     pub tried: BTreeMap<ShapeIx, JobIx>,
     /// The first job of each queue that met a bound, and which.
     pub bounded: BTreeMap<QueueIx, (JobId, Vec<Reason>)>,
+    /// Jobs whose promise from before this plan was made anew.
+    pub renewed: BTreeSet<JobIx>,
     /// Jobs that start or are given GPUs in this plan.
     pub served: BTreeSet<JobIx>,
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
@@ -158,6 +160,7 @@ impl<'a> Planner<'a> {
             loose_helped: BTreeMap::new(),
             tried: BTreeMap::new(),
             bounded: BTreeMap::new(),
+            renewed: BTreeSet::new(),
             served: BTreeSet::new(),
             claiming: false,
             victims: BTreeMap::new(),
@@ -298,13 +301,21 @@ impl Planner<'_> {
             firm,
         };
         if self.draft.unpromise(job) {
-            // A promise made earlier in this plan is superseded.
-            self.transactions.retain(|transaction| {
-                !matches!(
-                    transaction.decisions.as_slice(),
-                    [Decision::Reserve { job: of, .. }] if *of == id
-                )
-            });
+            // A promise made earlier in this plan is superseded. What it was in place of has been
+            // given up all the same, and somebody else may be there by now.
+            let renewed = self.renewed.contains(&job);
+            let superseded = |transaction: &Transaction| {
+                let decisions = transaction.decisions.as_slice();
+                matches!(decisions, [Decision::Reserve { job: of, .. }] if *of == id)
+            };
+            if renewed {
+                let mut found = self.transactions.iter_mut();
+                if let Some(transaction) = found.find(|transaction| superseded(transaction)) {
+                    transaction.decisions = vec![Decision::Unreserve { job: id }];
+                }
+            } else {
+                self.transactions.retain(|transaction| !superseded(transaction));
+            }
         }
         self.draft.promise(job, promised);
         self.wake(at);

@@ -193,7 +193,7 @@ impl Planner<'_> {
         let mark = self.draft.mark();
         match super::fit::fit(&mut self.draft, &self.mix, job, who) {
             Ok(spots) => {
-                if self.over_model_bound(job) {
+                if self.overdraws(job) {
                     self.draft.roll_back(mark);
                     return false;
                 }
@@ -237,18 +237,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the model the job has got now exceeds a bound for that model.
-    pub(super) fn over_model_bound(&self, job: JobIx) -> bool {
-        let state = self.state();
-        let leaf = state.jobs.get(job).queue;
-        state.queues.path(leaf).any(|ix| {
-            let queue = state.queues.get(ix);
-            let borrowed = queue
-                .borrow
-                .named()
-                .map(|(r, n)| (r, n.saturating_add(queue.quota.get(r).unwrap_or(0))));
-            queue.limit.named().chain(borrowed).any(|(r, most)| queue.usage.get(r) > most)
-        })
+    /// Whether what the job has got now, on the models it has got, exceeds a bound of its queues.
+    pub(super) fn overdraws(&self, job: JobIx) -> bool {
+        super::bounds::overdraws(self.state(), job)
     }
 
     /// Reserves for a blocked job, if its share holds it once what its queue runs now is over,

@@ -34,7 +34,7 @@ impl Planner<'_> {
         let known = self.state().openings_serve(leaf) && !self.state().promises.contains_key(&job);
         let domains: Vec<DomainIx> = match leaf.together.required {
             Some(Level::Label { topology, depth }) => {
-                self.state().cluster.domains_of(topology, depth).collect()
+                self.state().cluster.domains_in_order(topology, depth)
             }
             _ => vec![WHOLE],
         };
@@ -45,7 +45,7 @@ impl Planner<'_> {
                 self.on_best_node(leaf, domain, &who, span, n)
             } else {
                 let bar = best.as_ref().map(|(at, _)| *at);
-                self.in_domain(leaf, domain, &who, span, n, bar, known)
+                self.all_in_domain(leaf, domain, &who, span, n, bar, known)
             };
             if let Some((at, openings)) = found
                 && best.as_ref().is_none_or(|(other, _)| at < *other)
@@ -55,6 +55,33 @@ impl Planner<'_> {
         }
         let (at, openings) = best?;
         Some((at, self.spots_at(job, leaf, &openings, &who, span)))
+    }
+
+    /// The earliest time at which all tasks fit the domain. Each place opens at its own time, and all
+    /// of them are held from the last one on: a node that closes in between is none.
+    #[allow(clippy::too_many_arguments, reason = "what is sought, where, and what is known")]
+    fn all_in_domain(
+        &self,
+        leaf: &Leaf,
+        domain: DomainIx,
+        who: &Who,
+        span: Span,
+        n: usize,
+        bar: Option<Time>,
+        known: bool,
+    ) -> Option<(Time, Vec<Opening>)> {
+        let mut who = *who;
+        loop {
+            let (at, openings) = self.in_domain(leaf, domain, &who, span, n, bar, known)?;
+            let cluster = &self.state().cluster;
+            let then = Who { now: at, until: at + span, ..who };
+            let open = |(_, ix, _): &Opening| cluster.node(*ix).admits(&then);
+            if at <= who.now || openings.iter().all(open) {
+                return Some((at, openings));
+            }
+            // Nothing is earlier than that, and places are looked for as they are then.
+            who.now = at;
+        }
     }
 
     #[allow(clippy::too_many_arguments, reason = "what is sought, where, and what is known")]
@@ -147,7 +174,7 @@ impl Planner<'_> {
         let mut found = Vec::with_capacity(most.min(16));
         for k in 0..most {
             let gpus = if g == 0 { who.now } else { times[(k + 1) * g - 1] };
-            let mut at = gpus.max(self.when_spare(node, leaf, who, k as i64 + 1));
+            let mut at = gpus.max(self.when_spare(node, leaf, who, k as i64 + 1)).max(who.now);
             for block in &node.blocks {
                 if block.owner != Some(who.queue) && at + span > block.from && at < block.to {
                     at = block.to;
@@ -228,8 +255,10 @@ impl Planner<'_> {
         let mut ends = ends.into_iter();
         while free_cpu < cpu || free_memory < memory {
             let Some((end, more_cpu, more_memory)) = ends.next() else {
-                // Promised to others for good: after the last of them.
-                let last = node.kept.iter().map(|kept| kept.to).max();
+                // After the last of those it is promised to, if there is enough at all.
+                let all = node.spec.cpu.is_none_or(|all| cpu <= all.0)
+                    && node.spec.memory.is_none_or(|all| memory <= all.0);
+                let last = node.kept.iter().map(|kept| kept.to).max().filter(|_| all);
                 return last.unwrap_or(Time::MAX).max(at);
             };
             at = at.max(end);

@@ -2,7 +2,6 @@
 //! budgets; then the promises whose time has come.
 
 use super::{Planner, Transaction};
-use crate::draft::Mark;
 use crate::ix::{JobIx, ShapeIx};
 use crate::jobs::Standing;
 use crate::queues::InLine;
@@ -178,6 +177,7 @@ impl Planner<'_> {
 
     /// Jobs with a promise start as soon as their places are free, or any others are.
     pub(super) fn keep_promises(&mut self) {
+        self.renew_expired();
         let state = self.state();
         let now = state.now;
         // Those whose time has come, those whose places are free, and of each shape the first: the
@@ -235,15 +235,29 @@ impl Planner<'_> {
                 }
             }
             if at <= self.now() && !self.still_coming(ix) {
-                self.renew(ix, mark);
+                self.renew(ix);
             }
+        }
+    }
+
+    /// Promises that nobody asked about until their whole time was over are made anew first, so that
+    /// all others are kept from places that are still promised.
+    fn renew_expired(&mut self) {
+        let state = self.state();
+        let due = state.due.iter().take_while(|(at, _, _)| *at <= state.now);
+        let expired = due.filter(|(_, _, ix)| {
+            state.promises[ix].to <= state.now && state.is_waiting(*ix) && !self.still_coming(*ix)
+        });
+        let expired: Vec<JobIx> = expired.map(|(_, _, ix)| *ix).collect();
+        for ix in expired {
+            self.renew(ix);
         }
     }
 
     /// Whether what the job has got now, rather than what was promised, keeps to all bounds.
     fn stays_within(&mut self, ix: JobIx) -> bool {
         self.draft.unpromise(ix);
-        !self.over_model_bound(ix)
+        !self.overdraws(ix)
     }
 
     /// Takes the promised places if all of them are free.
@@ -303,9 +317,9 @@ impl Planner<'_> {
     }
 
     /// A promise that came to nothing is made anew.
-    fn renew(&mut self, ix: JobIx, mark: Mark) {
-        debug_assert!(mark <= self.draft.mark());
+    fn renew(&mut self, ix: JobIx) {
         self.draft.unpromise(ix);
+        self.renewed.insert(ix);
         let id = self.state().jobs.get(ix).id;
         let decision = match self.earliest(ix) {
             Some((at, spots)) => self.reserve(ix, at, &spots, false),

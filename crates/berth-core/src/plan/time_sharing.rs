@@ -107,6 +107,9 @@ impl Planner<'_> {
             return;
         }
         let grace = self.state().jobs.get(victim).grace(policy);
+        if !self.comes_back(victim, &places, &chosen, grace) {
+            return;
+        }
         let first = self.state().jobs.get(chosen[0].0).id;
         let tasks = self.live_tasks(victim);
         let mut decisions = self.stop(victim, &tasks, Cause::TimeShare, Some(first), grace);
@@ -123,5 +126,38 @@ impl Planner<'_> {
         decisions.push(decision);
         self.served.insert(victim);
         self.transactions.push(Transaction { job: Some(first), decisions });
+    }
+
+    /// Whether the job would have its places back for the rest of its run once these are through:
+    /// others may have been promised them, or the node may close.
+    fn comes_back(
+        &mut self,
+        victim: JobIx,
+        places: &[Spot],
+        chosen: &[(JobIx, Vec<Spot>)],
+        grace: Span,
+    ) -> bool {
+        let state = self.state();
+        let stops = state.now + grace;
+        // A stopping lease elsewhere on its node may hold one of them up for longer.
+        let begins = chosen.iter().map(|(_, spots)| self.free_at(spots).max(stops));
+        let ends = begins.zip(chosen).map(|(at, (job, _))| at + self.holding(*job));
+        let back = ends.max().unwrap_or(stops);
+        let mut who = self.who(victim);
+        (who.now, who.until) = (back, back + self.holding(victim));
+        let passes = |job: JobIx| chosen.iter().any(|(other, _)| *other == job);
+        places.iter().all(|spot| {
+            let node = state.cluster.node(spot.node);
+            let need = &state.leaf_of(victim, spot.task).need;
+            let mut kept = node.conflicts(&who).filter(|kept| !passes(kept.job));
+            let bare = node.spec.cpu.is_none() && node.spec.memory.is_none();
+            let touches = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
+            node.admits(&who)
+                && !kept.any(|kept| {
+                    kept.slices.iter().any(|slice| touches(slice.gpu))
+                        || !bare
+                            && (kept.cpu > 0 && need.cpu > 0 || kept.memory > 0 && need.memory > 0)
+                })
+        })
     }
 }

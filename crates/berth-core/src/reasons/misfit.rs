@@ -83,7 +83,7 @@ impl Planner<'_> {
         let Some(level @ Level::Label { topology, depth }) = together.required else { return };
         let leaves = tree.leaves();
         let tasks: u32 = leaves.iter().map(|at| shape.leaves[*at].min).sum();
-        let domains: Vec<DomainIx> = self.state().cluster.domains_of(topology, depth).collect();
+        let domains = self.state().cluster.domains_in_order(topology, depth);
         let mut best = (0, Name::default());
         for domain in domains {
             let fit = self.place_some(job, shape, &leaves, domain, who);
@@ -213,7 +213,7 @@ fn best_domain(
     fits: impl Fn(DomainIx) -> u32,
 ) -> Option<(u32, Name)> {
     let mut best: Option<(u32, Name)> = None;
-    for domain in state.cluster.domains_of(topology, depth) {
+    for domain in state.cluster.domains_in_order(topology, depth) {
         let fit = fits(domain);
         if best.as_ref().is_none_or(|(most, _)| fit > *most) {
             best = Some((fit, state.cluster.domains[domain.at()].name.clone()));
