@@ -225,7 +225,7 @@ fn judge(bytes: &[Raw], kind: Kind) -> Result<(), TestCaseError> {
         let by_place = snapshot.jobs.iter().any(|j| j.id() == CLAIMANT && j.spec.preemptible);
         let needless = if by_place { world.needless(&stopped) } else { None };
         prop_assert_eq!(needless, None, "stopped for nothing: {:?}\n{:?}", plan, snapshot);
-        let spared = world.could_start(Victims::SurplusOnly);
+        let spared = by_place && world.could_start(Victims::SurplusOnly);
         let whole = stopped.iter().any(|(_, surplus)| !surplus);
         prop_assert!(!(spared && whole), "surplus would do: {plan:?}\n{snapshot:?}");
     }
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "known fault: preemption inside a queue may stop a whole job where surplus would do"]
+    #[ignore = "known fault: victims by share and victims by class are not taken together for one job"]
     fn a_job_of_a_higher_class_within_its_quota_is_served_in_this_very_plan(
         bytes in vec(any::<Raw>(), 3..10)
     ) {

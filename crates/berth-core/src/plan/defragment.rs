@@ -98,7 +98,30 @@ impl Planner<'_> {
         moved.retain(|victim| {
             self.state().jobs.get(*victim).leases().any(|(_, lease)| nodes.contains(&lease.node))
         });
+        // None is moved that need not be, the dearest left out first.
+        for at in (0..moved.len()).rev() {
+            let others = moved.iter().enumerate().filter(|(n, _)| *n != at).map(|(_, ix)| *ix);
+            let others: Vec<JobIx> = others.collect();
+            if !others.is_empty() && self.fits_without(job, &others) {
+                moved = others;
+            }
+        }
         self.rehouse(job, &moved)
+    }
+
+    /// Whether the gang would fit if these were gone.
+    fn fits_without(&mut self, job: JobIx, moved: &[JobIx]) -> bool {
+        let mark = self.draft.mark();
+        self.draft.unpromise(job);
+        for victim in moved {
+            for task in self.live_tasks(*victim) {
+                self.draft.close(TaskIx { job: *victim, task });
+            }
+        }
+        let who = self.who(job);
+        let fits = fit(&mut self.draft, &self.mix, job, who).is_ok();
+        self.draft.roll_back(mark);
+        fits
     }
 
     /// Checkpointed jobs on nodes the gang could use, cheapest first.

@@ -352,7 +352,7 @@ impl Planner<'_> {
         };
         let base = self.draft.mark();
         let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
-        let (mut needed, mut spots) = match self.fits_without(job, who, &near, None) {
+        let (mut needed, mut spots) = match self.fits_but(job, who, &near, None) {
             Some(found) => (near, found),
             None => (units, spots),
         };
@@ -362,7 +362,7 @@ impl Planner<'_> {
         let mut at = needed.len();
         while at > 0 && needed.len() <= FEW && needed.len() > 1 {
             at -= 1;
-            if let Some(found) = self.fits_without(job, who, &needed, Some(at)) {
+            if let Some(found) = self.fits_but(job, who, &needed, Some(at)) {
                 needed.remove(at);
                 spots = found;
             }
@@ -371,7 +371,7 @@ impl Planner<'_> {
         (needed, spots)
     }
 
-    fn fits_without(
+    fn fits_but(
         &mut self,
         job: JobIx,
         who: Who,

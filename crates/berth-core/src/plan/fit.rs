@@ -547,9 +547,11 @@ impl<'d, 's> Search<'d, 's> {
         joint.memory *= i64::from(n);
         let nodes: Vec<NodeIx> =
             self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
+        let near = Nearby::of(self.state(), leaf, self.job);
         for ix in nodes {
             let node = self.state().cluster.node(ix);
-            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+            let suits = leaf.classes.contains(&node.class) && leaf.suits(node);
+            if !suits || !near.admits(self.state(), ix) {
                 continue;
             }
             let Some(slices) = node.choose(&joint, &self.who) else { continue };
@@ -569,10 +571,12 @@ impl<'d, 's> Search<'d, 's> {
         }
         let nodes: Vec<NodeIx> =
             self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
+        let near = Nearby::of(self.state(), leaf, self.job);
         let mut inside = leaf.clone();
         for ix in nodes {
             let node = self.state().cluster.node(ix);
-            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+            let suits = leaf.classes.contains(&node.class) && leaf.suits(node);
+            if !suits || !near.admits(self.state(), ix) {
                 continue;
             }
             let islands: BTreeSet<u8> = node.gpus.iter().map(|gpu| gpu.island).collect();

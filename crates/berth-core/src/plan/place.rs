@@ -267,6 +267,10 @@ impl Planner<'_> {
             return false;
         }
         let Some((at, spots)) = self.earliest(job) else { return false };
+        if at <= self.now() {
+            // There is room, so that something else keeps it from starting.
+            return false;
+        }
         let id = self.state().jobs.get(job).id;
         let decision = self.reserve(job, at, &spots, false);
         self.transactions.push(Transaction { job: Some(id), decisions: vec![decision] });

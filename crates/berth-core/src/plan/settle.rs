@@ -321,7 +321,8 @@ impl Planner<'_> {
         self.draft.unpromise(ix);
         self.renewed.insert(ix);
         let id = self.state().jobs.get(ix).id;
-        let decision = match self.earliest(ix) {
+        let now = self.now();
+        let decision = match self.earliest(ix).filter(|(at, _)| *at > now) {
             Some((at, spots)) => self.reserve(ix, at, &spots, false),
             None => berth_model::Decision::Unreserve { job: id },
         };
