@@ -43,6 +43,12 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
                 JobChange::TimeLimit(limit) if *limit <= Span::ZERO => {
                     Err(bad_job(*job, "its time limit must be longer than nothing"))
                 }
+                JobChange::TimeLimit(limit) if *limit > LONGEST => {
+                    Err(bad_job(*job, "its time limit is over a hundred years; check its unit"))
+                }
+                JobChange::Deadline(Some(deadline)) if !sensible(*deadline) => {
+                    Err(bad_job(*job, "its deadline is no time anybody means; check its unit"))
+                }
                 _ => Ok(()),
             }
         }
@@ -92,12 +98,16 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
         Event::ClassesSet { .. } => Ok(()),
         Event::ModelsSet { prices, speeds, watts } => {
             let negative = prices.iter().find(|(_, price)| price.0 < 0).map(|(model, _)| model);
-            let still = speeds.iter().find(|(_, speed)| speed.0 <= 0).map(|(model, _)| model);
-            let dark = watts.iter().find(|(_, watts)| **watts <= 0).map(|(model, _)| model);
-            match negative.or(still).or(dark) {
+            let dear = prices.iter().find(|(_, price)| too_large(price.0)).map(|(model, _)| model);
+            let fine = 1..=1_000_000_000;
+            let still = speeds.iter().find(|(_, speed)| !fine.contains(&speed.0));
+            let still = still.map(|(model, _)| model);
+            let dark = watts.iter().find(|(_, watts)| !fine.contains(*watts));
+            let dark = dark.map(|(model, _)| model);
+            match negative.or(dear).or(still).or(dark) {
                 Some(model) => Err(Rejected::BadPolicy {
                     why: format!(
-                        "{model} needs a price of 0 or more, and a speed and watts above 0"
+                        "{model} needs a price of 0 or more, and a speed and watts above 0, none of them beyond reason"
                     ),
                 }),
                 None => Ok(()),
@@ -209,6 +219,21 @@ fn leaf(state: &State, queue: &Name) -> Result<(), Rejected> {
     }
 }
 
+/// Amounts up to here can be added, multiplied by counts and compared without running over; nothing
+/// real is larger.
+const LARGEST: i64 = 1 << 53;
+/// A hundred years.
+const LONGEST: Span = Span::days(36_500);
+
+fn too_large(amount: i64) -> bool {
+    amount > LARGEST
+}
+
+/// Whether a moment is one that anybody means.
+fn sensible(at: Time) -> bool {
+    (0..LARGEST).contains(&at.0)
+}
+
 /// Whether a job is new, or part of a state that has taken it already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
@@ -225,6 +250,13 @@ pub(crate) fn job(state: &State, spec: &JobSpec, when: When) -> Result<(), Rejec
     let spans = [spec.restart_cost, spec.grace, spec.min_runtime, spec.preempt_after];
     if spans.into_iter().flatten().any(|span| span < Span::ZERO) {
         return bad("a length of time is negative");
+    }
+    if spans.into_iter().chain([spec.time_limit]).flatten().any(|span| span > LONGEST) {
+        return bad("a length of time is over a hundred years; check its unit");
+    }
+    let times = [spec.deadline, spec.begin, Some(spec.submitted)];
+    if !times.into_iter().flatten().all(sensible) {
+        return bad("a time is not between 1970 and the year 287,000; check its unit");
     }
     if spec.groups.is_empty() {
         return bad("it asks for nothing; give it a group of tasks");
@@ -278,8 +310,15 @@ fn group(state: &State, job: JobId, spec: &GroupSpec, when: When) -> Result<(), 
             spec.min, spec.count
         ));
     }
-    if spec.cpu.0 < 0 || spec.memory.0 < 0 {
+    let memory = spec.min_gpu_memory.map_or(0, |memory| memory.0);
+    if spec.cpu.0 < 0 || spec.memory.0 < 0 || memory < 0 {
         return bad("it asks for a negative amount of CPU or memory".to_owned());
+    }
+    if [spec.cpu.0, spec.memory.0, memory].into_iter().any(too_large) {
+        return bad("it asks for more CPU or memory than can be; check the unit".to_owned());
+    }
+    if let Some(ask) = spec.models.iter().find(|ask| !(1..=1_000_000).contains(&ask.speed.0)) {
+        return bad(format!("the speed of {} is not between 0.001 and 1000", ask.model));
     }
     if spec.spread.as_ref().is_some_and(|spread| spread.at_most == 0) {
         return bad("it may put no task in a domain; allow at least one".to_owned());
@@ -292,6 +331,9 @@ fn group(state: &State, job: JobId, spec: &GroupSpec, when: When) -> Result<(), 
             bad(format!("a share of {milli} GPUs is not between 0.001 and 1"))
         }
         GpuAsk::Memory { bytes, .. } if bytes.0 <= 0 => bad("it asks for no GPU memory".to_owned()),
+        GpuAsk::Memory { bytes, .. } if too_large(bytes.0) => {
+            bad("it asks for more GPU memory than can be; check the unit".to_owned())
+        }
         GpuAsk::Mps { percent, .. } if !(1..=100).contains(percent) => {
             bad(format!("an MPS share of {percent} % is not between 1 and 100"))
         }
@@ -394,6 +436,13 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
     if spec.price.is_some_and(|price| price.0 < 0) {
         return bad("its price is negative".to_owned());
     }
+    let amounts = [spec.cpu.map(|cpu| cpu.0), spec.memory.map(|memory| memory.0)];
+    let amounts = amounts.into_iter().chain([spec.price.map(|price| price.0)]).flatten();
+    if amounts.chain(spec.gpus.iter().map(|gpu| gpu.memory.0)).any(too_large) {
+        return bad(
+            "it has more CPU or memory than can be, or costs more; check the unit".to_owned()
+        );
+    }
     let mut linked: BTreeSet<u32> = BTreeSet::new();
     for gpu in spec.nvlink.iter().flatten() {
         if *gpu as usize >= spec.gpus.len() {
@@ -440,6 +489,11 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
 
 pub(crate) fn queue(state: &State, spec: &QueueSpec) -> Result<(), Rejected> {
     amounts(spec)?;
+    // Those below it that have a percentage of its quota would have one of nothing.
+    let children = state.queues.find(&spec.name).into_iter();
+    for child in children.flat_map(|ix| &state.queues.get(ix).children) {
+        percentages(&state.queues.get(*child).spec, &spec.quota, &spec.name)?;
+    }
     let Some(parent) = &spec.parent else {
         return Ok(());
     };
@@ -507,8 +561,32 @@ fn amounts(spec: &QueueSpec) -> Result<(), Rejected> {
         .as_ref()
         .is_some_and(|b| b.limit.0 < 0)
         .then_some("budget"));
+    if let Some(field) = field {
+        return Err(Rejected::NegativeAmount { queue: spec.name.clone(), field });
+    }
+    fn huge<T: Copy>(amount: &Amount<T>, value: impl Fn(T) -> i64) -> bool {
+        match amount {
+            Amount::Of(amount) => too_large(value(*amount)),
+            Amount::Share(milli) => milli.0 > 1_000_000,
+            Amount::Unlimited => false,
+        }
+    }
+    let huge = |quota: &Quota| {
+        quota.gpu.total.iter().chain(quota.gpu.models.values()).any(|a| huge(a, |m| m.0))
+            || quota.cpu.iter().any(|a| huge(a, |c| c.0))
+            || quota.memory.iter().any(|a| huge(a, |m| m.0))
+    };
+    let field = fields.into_iter().find(|(_, quota)| huge(quota)).map(|(field, _)| field);
+    let field = field.or(too_large(spec.weight.0).then_some("weight")).or(spec
+        .budget
+        .as_ref()
+        .is_some_and(|b| too_large(b.limit.0))
+        .then_some("budget"));
+    let spans = [("min_runtime", spec.min_runtime), ("preempt_after", spec.preempt_after)];
+    let mut spans = spans.into_iter().filter_map(|(name, span)| Some((name, span?)));
+    let field = field.or(spans.find(|(_, span)| *span > LONGEST).map(|(name, _)| name));
     match field {
-        Some(field) => Err(Rejected::NegativeAmount { queue: spec.name.clone(), field }),
+        Some(field) => Err(Rejected::AmountTooLarge { queue: spec.name.clone(), field }),
         None => Ok(()),
     }
 }
@@ -526,6 +604,17 @@ pub(crate) fn policy(policy: &Policy) -> Result<(), Rejected> {
     ];
     if let Some((name, _)) = spans.into_iter().find(|(_, span)| *span < Span::ZERO) {
         return Err(Rejected::BadPolicy { why: format!("{name} is negative") });
+    }
+    let more = [
+        ("default_time_limit", policy.default_time_limit),
+        ("half_life", policy.half_life),
+        ("credit_cap", policy.credit_cap),
+        ("forecast_horizon", policy.forecast_horizon),
+    ];
+    if let Some((name, _)) = spans.into_iter().chain(more).find(|(_, span)| *span > LONGEST) {
+        return Err(Rejected::BadPolicy {
+            why: format!("{name} is over a hundred years; check its unit"),
+        });
     }
     if policy.default_time_limit <= Span::ZERO || policy.half_life <= Span::ZERO {
         return Err(Rejected::BadPolicy {

@@ -300,7 +300,7 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    #[ignore = "known fault: amounts near the largest integer can still make a plan that is refused"]
+    #[ignore = "known fault: after a decision made up to set a job aside, a kept state and a loaded one differ in when they want to be asked"]
     fn what_is_refused_changes_nothing_and_nothing_panics(
         tale in tales(6, 30),
         nonsense in vec(any::<Raw>(), 30),
@@ -319,8 +319,9 @@ proptest! {
                     Ok(fresh) => fresh,
                     Err(why) => return fail(format!("its own snapshot was refused: {why}")),
                 };
-                if fresh.plan() != run.state.plan() {
-                    return fail("plans differ");
+                let (kept, loaded) = (run.state.plan(), fresh.plan());
+                if kept != loaded {
+                    return fail(format!("plans differ: {kept:?}\n{loaded:?}"));
                 }
             }
             Ok(())

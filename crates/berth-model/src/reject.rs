@@ -37,6 +37,10 @@ pub enum Rejected {
     #[error("queue {queue}: {field} is negative; use 0 for nothing, or leave it out for no bound")]
     NegativeAmount { queue: Name, field: &'static str },
     #[error(
+        "queue {queue}: {field} is larger than anything can be; check its unit, or leave it out for no bound"
+    )]
+    AmountTooLarge { queue: Name, field: &'static str },
+    #[error(
         "queue {queue} asks for a percentage of a parent without a quota: give {parent} one, or name an amount"
     )]
     PercentOfNothing { queue: Name, parent: Name },
@@ -82,6 +86,7 @@ impl Rejected {
             Rejected::QueueCycle { .. } => "queue-cycle",
             Rejected::QueueInUse { .. } => "queue-in-use",
             Rejected::NegativeAmount { .. } => "negative-amount",
+            Rejected::AmountTooLarge { .. } => "amount-too-large",
             Rejected::PercentOfNothing { .. } => "percent-of-nothing",
             Rejected::BadJob { .. } => "bad-job",
             Rejected::NoSuchProfile { .. } => "no-such-profile",
