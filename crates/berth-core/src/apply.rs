@@ -406,6 +406,10 @@ impl State {
         let was_waiting = job.standing == Standing::Waiting;
         let id = job.id;
         let capped = job.spec.array.as_ref().is_some_and(|array| array.at_most.is_some());
+        // It is entered again if its begin is still what it waits for.
+        if let Some(begin) = job.spec.begin {
+            self.begins.remove(&(begin, id, ix));
+        }
         if was_waiting {
             self.step_out(ix);
             if capped {

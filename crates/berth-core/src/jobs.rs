@@ -184,11 +184,14 @@ pub(crate) struct Jobs {
     slots: Vec<Option<Job>>,
     free: Vec<JobIx>,
     pub by_id: BTreeMap<JobId, JobIx>,
+    /// How many have a minimum run time of their own.
+    pub guarded: u32,
 }
 
 impl Jobs {
     pub fn insert(&mut self, job: Job) -> JobIx {
         let id = job.id;
+        self.guarded += u32::from(job.spec.min_runtime.is_some());
         let ix = match self.free.pop() {
             Some(ix) => {
                 self.slots[ix.at()] = Some(job);
@@ -206,6 +209,7 @@ impl Jobs {
     pub fn remove(&mut self, ix: JobIx) -> Job {
         let job = self.slots[ix.at()].take().expect("the job exists");
         self.by_id.remove(&job.id);
+        self.guarded -= u32::from(job.spec.min_runtime.is_some());
         self.free.push(ix);
         job
     }

@@ -300,7 +300,7 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    #[ignore = "known fault: after a decision made up to set a job aside, a kept state and a loaded one differ in when they want to be asked"]
+    #[ignore = "known fault: after a long row of made-up events a loaded state has been seen to plan in another order than the kept one"]
     fn what_is_refused_changes_nothing_and_nothing_panics(
         tale in tales(6, 30),
         nonsense in vec(any::<Raw>(), 30),

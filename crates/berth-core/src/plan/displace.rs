@@ -107,6 +107,13 @@ impl Planner<'_> {
     /// Looks again when the first of those that have not had their minimum run time has had it.
     fn wake_for_protected(&mut self, job: JobIx, queues: &[QueueIx]) {
         let state = self.state();
+        let guards = |queue: &QueueIx| state.queues.get(*queue).spec.min_runtime.is_some();
+        if state.policy.min_runtime == Span::ZERO
+            && state.jobs.guarded == 0
+            && !queues.iter().any(guards)
+        {
+            return;
+        }
         let running = queues.iter().flat_map(|queue| state.queues.get(*queue).running.values());
         let until = running
             .filter(|other| **other != job && state.jobs.get(**other).preemptible())
