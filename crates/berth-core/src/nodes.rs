@@ -53,8 +53,6 @@ pub(crate) struct Kept {
     pub gpus: u64,
     pub cpu: i64,
     pub memory: i64,
-    /// Others gave it up for the job, so it gives way to nobody.
-    pub firm: bool,
     /// The GPUs are free for it now.
     pub ready: bool,
 }

@@ -543,7 +543,6 @@ impl State {
                     .fold(0, |gpus, slice| gpus | 1 << slice.gpu),
                 cpu: leaf.need.cpu,
                 memory: leaf.need.memory,
-                firm: promised.firm,
                 ready: false,
             };
             self.cluster.keep(*node, kept);

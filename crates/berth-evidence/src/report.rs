@@ -137,8 +137,10 @@ fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
     )?;
     writeln!(
         out,
-        "Every time is plan, check and reasons together with all passes on: the median of five \
-         runs, each on a state of its own. Memory is what the process of that case alone has \
+        "Every time is plan, check and reasons together with all passes on. Times of single worlds \
+         and of first plans are the median of five plans; those after an event are of one plan \
+         each, taken once what the first plan stopped has ended and up to twenty further plans \
+         have been carried out, which are not timed. Memory is what the process of that case alone has \
          resident, its allocator's slack included.\n"
     )?;
     for section in sections {

@@ -2,7 +2,7 @@
 //! and the work they lose is worth less than the wait the gang is spared.
 
 use super::displace::known_places;
-use super::fit::{Spot, fit};
+use super::fit::{Misfit, Spot, fit};
 use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::Standing;
@@ -112,6 +112,13 @@ impl Planner<'_> {
     /// Whether the gang would fit if these were gone.
     fn fits_without(&mut self, job: JobIx, moved: &[JobIx]) -> bool {
         let mark = self.draft.mark();
+        let fits = self.fit_without(job, moved).is_ok();
+        self.draft.roll_back(mark);
+        fits
+    }
+
+    /// Takes places for the gang on the draft with these gone.
+    fn fit_without(&mut self, job: JobIx, moved: &[JobIx]) -> Result<Vec<Spot>, Misfit> {
         self.draft.unpromise(job);
         for victim in moved {
             for task in self.live_tasks(*victim) {
@@ -119,9 +126,7 @@ impl Planner<'_> {
             }
         }
         let who = self.who(job);
-        let fits = fit(&mut self.draft, &self.mix, job, who).is_ok();
-        self.draft.roll_back(mark);
-        fits
+        fit(&mut self.draft, &self.mix, job, who)
     }
 
     /// Checkpointed jobs on nodes the gang could use, cheapest first.
@@ -160,14 +165,7 @@ impl Planner<'_> {
     /// Moves the jobs if the gang then fits and each of them does too.
     fn rehouse(&mut self, job: JobIx, moved: &[JobIx]) -> usize {
         let mark = self.draft.mark();
-        self.draft.unpromise(job);
-        for victim in moved {
-            for task in self.live_tasks(*victim) {
-                self.draft.close(TaskIx { job: *victim, task });
-            }
-        }
-        let who = self.who(job);
-        let Ok(spots) = fit(&mut self.draft, &self.mix, job, who) else {
+        let Ok(spots) = self.fit_without(job, moved) else {
             self.draft.roll_back(mark);
             return 0;
         };
