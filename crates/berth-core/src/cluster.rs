@@ -539,6 +539,11 @@ impl Cluster {
         self.reindex(ix);
     }
 
+    /// Whether the node is open and has so many free GPUs, whatever is promised there.
+    pub fn has_free(&self, ix: NodeIx, gpus: u32) -> bool {
+        self.counted[ix.at()].is_some_and(|free| free >= gpus)
+    }
+
     /// How many tasks of `g` whole GPUs fit the uncontested nodes of these classes in the domain,
     /// by GPUs alone.
     pub fn slots(&self, domain: DomainIx, classes: &[ClassIx], g: u32) -> u32 {

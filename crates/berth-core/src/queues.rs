@@ -30,6 +30,15 @@ pub(crate) struct Line {
     pub oldest: BTreeSet<InLine>,
     /// Jobs with a deadline, by the latest start that would meet it.
     pub deadlines: BTreeSet<InLine>,
+    /// How many have which priority.
+    pub priorities: BTreeMap<i32, u32>,
+}
+
+impl Line {
+    /// The highest priority that waits.
+    pub fn top(&self) -> Option<i32> {
+        self.priorities.keys().next_back().copied()
+    }
 }
 
 /// Shapes and classes of a queue that have nothing to take from lower classes, as long as nothing

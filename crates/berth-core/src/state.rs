@@ -473,6 +473,7 @@ impl State {
         of_shape.count += 1;
         *of_shape.priorities.entry(list.0.0).or_default() += 1;
         of_shape.lists.entry(list).or_default().insert(place);
+        *line.priorities.entry(list.0.0).or_default() += 1;
         line.oldest.insert(place);
         line.deadlines.extend(latest);
     }
@@ -499,6 +500,7 @@ impl State {
         if of_shape.count == 0 {
             line.shapes.remove(&shape);
         }
+        less(&mut line.priorities, list.0.0);
         line.oldest.remove(&place);
         if let Some(latest) = latest {
             line.deadlines.remove(&latest);

@@ -1,7 +1,7 @@
 //! Where there is most: of what is free, and of what a queue's jobs hold. A few numbers that are
 //! quickly had tell that most claims are in vain before any is tried.
 
-use crate::cluster::{Cluster, Level};
+use crate::cluster::{Cluster, Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::jobs::Promised;
 use crate::shape::Leaf;
@@ -14,11 +14,36 @@ use std::sync::Arc;
 /// The most free GPUs on one node, and in one domain of each level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Free {
-    until: Time,
     node: u32,
     levels: Vec<u32>,
     /// What there is in a domain beyond what is promised to nobody.
     more: BTreeMap<DomainIx, u32>,
+}
+
+/// The same by when it would be held until: from one time at which a promise of a free GPU begins
+/// to the next there is no difference.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FreeBy {
+    times: Vec<Time>,
+    /// What is promised to nobody at any time.
+    sure: Free,
+    steps: BTreeMap<usize, Free>,
+}
+
+impl FreeBy {
+    pub fn of(cluster: &Cluster) -> FreeBy {
+        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).kept);
+        let mut times: Vec<Time> = kept.map(|kept| kept.from).collect();
+        times.sort_unstable();
+        times.dedup();
+        FreeBy { times, sure: cluster.sure_tops(), steps: BTreeMap::new() }
+    }
+
+    pub fn until(&mut self, cluster: &Cluster, until: Time) -> &Free {
+        let step = self.times.partition_point(|from| *from < until);
+        let sure = &self.sure;
+        self.steps.entry(step).or_insert_with(|| cluster.free_tops(sure, until))
+    }
 }
 
 /// GPUs that jobs hold, by place.
@@ -63,6 +88,8 @@ impl Gpus {
 /// lower priorities too.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tops {
+    /// Only lower priorities than this are counted: nobody of a higher one waits.
+    top: i32,
     steps: Vec<(i32, Held)>,
 }
 
@@ -85,33 +112,48 @@ impl Cluster {
         self.topologies.iter().map(|(_, keys)| keys.len()).sum()
     }
 
-    /// The most GPUs that are free for somebody who would hold them until then.
-    pub fn free_tops(&self, until: Time) -> Free {
-        let mut node = self.sure.iter().copied().max().unwrap_or(0);
-        // Where promises begin later than that, there is more than what is promised to nobody.
-        let mut more: BTreeMap<DomainIx, u32> = BTreeMap::new();
+    /// The most GPUs that are free and promised to nobody.
+    fn sure_tops(&self) -> Free {
+        let mut levels = vec![0; self.levels()];
+        for domain in self.domains.iter().skip(1) {
+            let most = &mut levels[self.level_at(domain.topology, domain.depth)];
+            *most = (*most).max(domain.sure);
+        }
+        let node = self.sure.iter().copied().max().unwrap_or(0);
+        Free { node, levels, more: BTreeMap::new() }
+    }
+
+    /// The most GPUs that are free for somebody who would hold them until then: where promises
+    /// begin later than that, there is more than what is promised to nobody.
+    fn free_tops(&self, sure: &Free, until: Time) -> Free {
+        let mut found = sure.clone();
         for ix in &self.contested {
             let free = self.node(*ix).free_before(until);
             let extra = free.saturating_sub(self.sure[ix.at()]);
             if extra > 0 {
-                node = node.max(free);
+                found.node = found.node.max(free);
                 for domain in &self.node(*ix).domains {
-                    *more.entry(*domain).or_default() += extra;
+                    *found.more.entry(*domain).or_default() += extra;
                 }
             }
         }
-        let mut levels = vec![0; self.levels()];
-        for (at, domain) in self.domains.iter().enumerate().skip(1) {
-            let extra = more.get(&DomainIx(at as u32)).copied().unwrap_or(0);
-            let most = &mut levels[self.level_at(domain.topology, domain.depth)];
+        for (ix, extra) in found.more.iter().filter(|(ix, _)| **ix != WHOLE) {
+            let domain = &self.domains[ix.at()];
+            let most = &mut found.levels[self.level_at(domain.topology, domain.depth)];
             *most = (*most).max(domain.sure + extra);
         }
-        Free { until, node, levels, more }
+        found
     }
 
     /// Whether a group of whole GPUs could lie where so much is free, so much may be taken from
-    /// running jobs, and what is promised to these gives way: a no is certain.
-    pub fn may_hold(&self, leaf: &Leaf, free: &Free, held: Option<&Held>, ways: &Ways<'_>) -> bool {
+    /// running jobs until then, and what is promised to these gives way: a no is certain.
+    pub fn may_hold(
+        &self,
+        leaf: &Leaf,
+        (free, until): (&Free, Time),
+        held: Option<&Held>,
+        ways: &Ways<'_>,
+    ) -> bool {
         let Some(g) = leaf.whole() else { return true };
         let all = g.saturating_mul(leaf.min);
         let none = Held::default();
@@ -119,7 +161,7 @@ impl Cluster {
         let on_one = |gpus: u32| {
             let far = |(most, _): &&(Reverse<u32>, NodeIx)| most.0 + free.node >= gpus;
             let mut nodes = held.most.iter().take_while(far).map(|(_, ix)| *ix).chain(ways.nodes());
-            free.node >= gpus || nodes.any(|ix| self.gpus_on(ix, free, held, ways) >= gpus)
+            free.node >= gpus || nodes.any(|ix| self.gpus_on(ix, until, held, ways) >= gpus)
         };
         match leaf.together.required {
             Some(Level::Node | Level::Nvlink) => on_one(all),
@@ -132,7 +174,7 @@ impl Cluster {
                 nodes.dedup();
                 let mut tasks = 0;
                 nodes.iter().any(|ix| {
-                    tasks += self.gpus_on(*ix, free, held, ways) / g.max(1);
+                    tasks += self.gpus_on(*ix, until, held, ways) / g.max(1);
                     tasks >= leaf.min
                 })
             }
@@ -155,7 +197,7 @@ impl Cluster {
                 let mut domains = held_in.chain(given_in).filter(near).map(|(ix, _)| ix);
                 let tasks = |domain: DomainIx| -> u32 {
                     let nodes = self.domains[domain.at()].nodes.iter();
-                    nodes.map(|ix| self.gpus_on(*ix, free, held, ways) / g.max(1)).sum()
+                    nodes.map(|ix| self.gpus_on(*ix, until, held, ways) / g.max(1)).sum()
                 };
                 nearby >= all || domains.any(|domain| tasks(domain) >= leaf.min)
             }
@@ -166,18 +208,18 @@ impl Cluster {
     pub fn most_on(
         &self,
         nodes: &[NodeIx],
-        free: &Free,
+        until: Time,
         held: Option<&Held>,
         ways: &Ways<'_>,
     ) -> u32 {
         let none = Held::default();
         let held = held.unwrap_or(&none);
-        let gpus = nodes.iter().map(|ix| self.gpus_on(*ix, free, held, ways));
+        let gpus = nodes.iter().map(|ix| self.gpus_on(*ix, until, held, ways));
         gpus.max().unwrap_or(0)
     }
 
     /// GPUs of a node that are free or may be taken, and not promised to others before the end.
-    fn gpus_on(&self, ix: NodeIx, free: &Free, held: &Held, ways: &Ways<'_>) -> u32 {
+    fn gpus_on(&self, ix: NodeIx, until: Time, held: &Held, ways: &Ways<'_>) -> u32 {
         let node = self.node(ix);
         if !node.open() {
             return 0;
@@ -187,7 +229,7 @@ impl Cluster {
         for (at, _) in node.gpus.iter().enumerate().filter(|(_, gpu)| gpu.is_free()) {
             gpus.add(at as u32);
         }
-        let mut kept = node.kept.iter().filter(|kept| kept.from < free.until);
+        let mut kept = node.kept.iter().filter(|kept| kept.from < until);
         gpus.first &= !kept
             .by_ref()
             .fold(0, |all, kept| if ways.jobs.contains(&kept.job) { all } else { all | kept.gpus });
@@ -212,20 +254,28 @@ impl Ways<'_> {
 }
 
 impl State {
-    /// What the queue's jobs hold that they may have to give up, kept until it changes.
-    pub(crate) fn tops(&mut self, queue: QueueIx) -> Arc<Tops> {
-        if let Some(known) = &self.queues.get(queue).tops {
+    /// What the queue's jobs below that priority hold and may have to give up, kept until it changes.
+    fn tops(&mut self, queue: QueueIx, top: i32) -> Arc<Tops> {
+        if let Some(known) = self.queues.get(queue).tops.as_ref().filter(|tops| tops.top >= top) {
             return known.clone();
         }
-        let tops = Arc::new(self.tops_of(queue));
+        let tops = Arc::new(self.tops_of(queue, top));
         self.queues.get_mut(queue).tops = Some(tops.clone());
         tops
     }
 
-    fn tops_of(&self, queue: QueueIx) -> Tops {
+    /// The same for what waits there.
+    pub(crate) fn tops_for(&mut self, queue: QueueIx) -> Arc<Tops> {
+        let top = self.queues.get(queue).line.top().unwrap_or(i32::MIN);
+        self.tops(queue, top)
+    }
+
+    fn tops_of(&self, queue: QueueIx, top: i32) -> Tops {
         let mut steps: Vec<(i32, Held)> = Vec::new();
         let mut nodes: Vec<(NodeIx, Gpus)> = Vec::new();
-        let held: Vec<(i32, NodeIx, u32)> = self.queues.get(queue).held.keys().copied().collect();
+        let held = &self.queues.get(queue).held;
+        let held = held.range(..(top, NodeIx(0), 0)).map(|(key, _)| *key);
+        let held: Vec<(i32, NodeIx, u32)> = held.collect();
         for of_class in held.chunk_by(|a, b| a.0 == b.0) {
             for on_node in of_class.chunk_by(|a, b| a.1 == b.1) {
                 let mut gpus = Gpus::default();
@@ -243,7 +293,7 @@ impl State {
             });
             steps.push((of_class[0].0, self.cluster.held(&nodes)));
         }
-        Tops { steps }
+        Tops { top, steps }
     }
 }
 

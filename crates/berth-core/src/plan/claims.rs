@@ -8,8 +8,9 @@ use crate::nodes::Who;
 use crate::queues::Vain;
 use crate::share;
 use crate::state::State;
-use crate::tops::{Free, Tops, Ways};
+use crate::tops::{Free, FreeBy, Tops, Ways};
 use berth_model::{Span, Time};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -33,6 +34,13 @@ enum Taking {
 
 /// Where more nodes than that have changed, what was found before does not hold any more.
 const MANY: usize = 64;
+
+/// Which queues are beyond their quota, and beyond their share, by ordinal; and how many children of
+/// each are, those of no queue first.
+struct Overs {
+    own: Vec<(bool, bool)>,
+    children: Vec<(u32, u32)>,
+}
 
 /// What claims of one class of a queue have in common.
 struct OfClass {
@@ -71,9 +79,7 @@ impl Planner<'_> {
                 .any(|ix| !self.shares.over(state, ix) || !share::over_quota(state, ix)),
             // Only where something of a lower class runs, or a gang has grown.
             Taking::Down => {
-                let top =
-                    queue.line.shapes.values().filter_map(|line| line.priorities.keys().last());
-                let Some(top) = top.max().copied() else { return false };
+                let Some(top) = queue.line.top() else { return false };
                 let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
                 below || !state.elastic.is_empty() || state.across(top)
             }
@@ -133,37 +139,36 @@ impl Planner<'_> {
             others.iter().for_each(|leaf| self.draft.state.queues.get_mut(*leaf).vain = None);
         }
         self.find_hopes(&mut leaves, taking);
-        // Nothing changes whose turn it is until something is taken.
-        let mut turn = None;
+        let mut turns = Turns { leaves, sorted: false, over: true };
         let mut takes = 0;
-        let mut in_vain = false;
-        let mut free = FreeTops::default();
+        let (mut in_vain, mut generous) = (false, false);
+        let mut so_far = Known::default();
         let mut seen: BTreeMap<QueueIx, usize> = BTreeMap::new();
-        while !leaves.is_empty() {
-            let at = turn.take().unwrap_or_else(|| self.neediest(&leaves));
-            let leaf = leaves[at];
+        while let Some(leaf) = self.turn(&mut turns) {
             // Where one was in vain after something was taken, or what is loose helped nobody, little
             // may be left for the others.
             let version = takes + self.loose_helped.values().filter(|helps| !**helps).count();
             if in_vain
                 && seen.insert(leaf, version) != Some(version)
-                && !self.has_hopes(leaf, taking, &mut free)
+                && !self.has_hopes(leaf, taking, &mut so_far)
             {
-                leaves.swap_remove(at);
+                self.pass(&mut turns);
                 continue;
             }
             let Some(job) = self.next_claimant(leaf) else {
-                leaves.swap_remove(at);
+                self.pass(&mut turns);
                 continue;
             };
-            let rights = self.rights(taking, job);
-            let taken = rights.into_iter().any(|right| self.displace(job, right));
-            in_vain = !taken;
+            // As long as there is something to take, it is quicker to take it than to look first.
+            let taken = (generous || self.may_be_given(taking, job, &mut so_far))
+                && self.rights(taking, job).into_iter().any(|right| self.displace(job, right));
+            (in_vain, generous) = (!taken, taken);
             if taken {
                 takes += 1;
-                free = FreeTops::default();
+                turns.sorted = false;
+                turns.over = true;
+                so_far = Known::default();
             } else {
-                turn = Some(at);
                 // The next of the same shape and class could do no better, unless this one is held
                 // back for a reason of its own.
                 let known = self.state().jobs.get(job);
@@ -194,23 +199,19 @@ impl Planner<'_> {
         self.hopes.clear();
         let mark = self.draft.mark();
         self.free_loose();
-        let mut free = FreeTops::default();
+        let mut so_far = Known::default();
+        let overs = self.overs();
         for leaf in leaves.iter() {
-            let known = match taking {
-                Taking::Back => self.state().elastic.is_empty() && self.rivals(*leaf).is_empty(),
-                Taking::Down => self.still_vain(*leaf, &mut free),
-            };
-            if known {
+            if taking == Taking::Back {
+                self.hope_for_given(*leaf, &overs);
+                continue;
+            }
+            if self.still_vain(*leaf, &mut so_far) {
                 continue;
             }
             let heads = self.heads(*leaf);
-            let hopeless = match taking {
-                Taking::Back => self.given_nothing(*leaf, &heads),
-                Taking::Down => self.above_nobody(*leaf, &heads, &mut free),
-            };
-            if taking == Taking::Down {
-                self.remember_vain(*leaf, &heads, &hopeless);
-            }
+            let hopeless = self.above_nobody(*leaf, &heads, &mut so_far);
+            self.remember_vain(*leaf, &heads, &hopeless);
             let hopes = heads.into_iter().zip(hopeless).filter(|(_, hopeless)| !hopeless);
             self.hopes.extend(hopes.map(|(head, _)| (*leaf, head.shape, head.priority)));
         }
@@ -223,23 +224,22 @@ impl Planner<'_> {
     }
 
     /// Whether nothing in a queue had anything to take from lower classes, and there is nothing new.
-    fn still_vain(&mut self, leaf: QueueIx, free: &mut FreeTops) -> bool {
-        let tops = self.draft.state.tops(leaf);
+    fn still_vain(&mut self, leaf: QueueIx, so_far: &mut Known) -> bool {
+        let tops = self.draft.state.tops_for(leaf);
         let state = self.state();
         let queue = state.queues.get(leaf);
         let all = queue.vain.as_ref().is_some_and(|vain| vain.all);
-        if !all || self.known_vain(leaf, &tops, free).is_none() {
+        if !all || self.known_vain(leaf, &tops, so_far).is_none() {
             return false;
         }
         let distant: Vec<JobIx> = queue.distant.iter().copied().collect();
         let ways = Ways { jobs: &distant, promises: &state.promises };
-        let changed = free.changed(state).to_vec();
-        let free = free.get(state, Span::ms(1));
-        state.cluster.most_on(&changed, free, tops.below(i32::MAX), &ways) == 0
+        let until = held_until(state, Span::ms(1));
+        state.cluster.most_on(so_far.changed(state), until, tops.below(i32::MAX), &ways) == 0
     }
 
     /// What was found about the queue's claims on lower classes, if it holds but for what is new.
-    fn known_vain(&self, leaf: QueueIx, tops: &Arc<Tops>, free: &mut FreeTops) -> Option<&Vain> {
+    fn known_vain(&self, leaf: QueueIx, tops: &Arc<Tops>, so_far: &mut Known) -> Option<&Vain> {
         let state = self.state();
         let queue = state.queues.get(leaf);
         queue.vain.as_ref().filter(|vain| {
@@ -247,7 +247,7 @@ impl Planner<'_> {
                 && vain.heads == queue.heads
                 && vain.ways == queue.ways
                 && vain.kinds == state.cluster.kinds
-                && free.changed(state).len() <= MANY
+                && so_far.changed(state).len() <= MANY
         })
     }
 
@@ -256,22 +256,21 @@ impl Planner<'_> {
         if self.state().loose.is_empty() {
             return;
         }
-        let mut helped: Vec<Option<bool>> = vec![None; self.state().shapes.len()];
+        let state = self.state();
+        let mut examples: BTreeMap<ShapeIx, JobIx> = BTreeMap::new();
         for leaf in leaves {
-            let shapes: Vec<ShapeIx> =
-                self.state().queues.get(*leaf).line.shapes.keys().copied().collect();
-            for shape in shapes {
-                let line = &self.state().queues.get(*leaf).line;
-                let first = line.shapes[&shape].lists.values().find_map(|jobs| jobs.first());
-                let Some((_, _, job)) = first.copied() else { continue };
-                let helps = helped[shape.at()].unwrap_or_else(|| self.loose_helps(job));
-                helped[shape.at()] = Some(helps);
-                if helps {
-                    let priorities =
-                        self.draft.state.queues.get(*leaf).line.shapes[&shape].priorities.keys();
-                    self.hopes.extend(priorities.map(|priority| (*leaf, shape, *priority)));
-                }
+            for (shape, line) in &state.queues.get(*leaf).line.shapes {
+                let first = line.lists.values().find_map(|jobs| jobs.first());
+                examples.entry(*shape).or_insert_with(|| first.expect("somebody waits").2);
             }
+        }
+        examples.retain(|_, job| self.loose_helps(*job));
+        for leaf in leaves {
+            let shapes = self.draft.state.queues.get(*leaf).line.shapes.iter();
+            let helped = shapes.filter(|(shape, _)| examples.contains_key(shape));
+            self.hopes.extend(helped.flat_map(|(shape, line)| {
+                line.priorities.keys().map(|priority| (*leaf, *shape, *priority))
+            }));
         }
     }
 
@@ -290,7 +289,7 @@ impl Planner<'_> {
 
     /// Whether there still is something for one of the queue's jobs; what there is nothing for any
     /// more is left out.
-    fn has_hopes(&mut self, leaf: QueueIx, taking: Taking, free: &mut FreeTops) -> bool {
+    fn has_hopes(&mut self, leaf: QueueIx, taking: Taking, so_far: &mut Known) -> bool {
         let line = &self.state().queues.get(leaf).line;
         let shortest = |shape: &ShapeIx| {
             let holds = line.shapes.get(shape).and_then(|line| line.holds.keys().next());
@@ -302,8 +301,11 @@ impl Planner<'_> {
             .collect();
         heads.sort_by_key(|head| head.priority);
         let hopeless = match taking {
-            Taking::Back => self.given_nothing(leaf, &heads),
-            Taking::Down => self.above_nobody(leaf, &heads, free),
+            Taking::Back => {
+                let overs = so_far.overs.get_or_insert_with(|| self.overs());
+                self.given_nothing(leaf, overs, &heads)
+            }
+            Taking::Down => self.above_nobody(leaf, &heads, so_far),
         };
         let loose = !self.state().loose.is_empty();
         let mut any = false;
@@ -317,23 +319,66 @@ impl Planner<'_> {
         any
     }
 
+    /// What of a queue others have to give something to.
+    fn hope_for_given(&mut self, leaf: QueueIx, overs: &Overs) {
+        let rivals = self.rivals(leaf, overs);
+        let state = &self.draft.state;
+        if rivals.is_empty() && state.elastic.is_empty() {
+            return;
+        }
+        let mut given: Vec<(ShapeIx, i32)> = Vec::new();
+        for (shape, line) in &state.queues.get(leaf).line.shapes {
+            if self.is_given_by(&rivals, *shape) {
+                given.extend(line.priorities.keys().map(|priority| (*shape, *priority)));
+            }
+        }
+        self.hopes.extend(given.into_iter().map(|(shape, priority)| (leaf, shape, priority)));
+    }
+
+    /// Whether there may be something for the job itself: it may hold what it takes for longer than
+    /// the others of its shape would.
+    fn may_be_given(&mut self, taking: Taking, job: JobIx, so_far: &mut Known) -> bool {
+        if taking == Taking::Back || self.loose_helps(job) {
+            return true;
+        }
+        let known = self.state().jobs.get(job);
+        let (queue, shape, priority) = (known.queue, known.shape, known.priority);
+        let head = Head { shape, priority, shortest: self.holding(job) };
+        self.above_nobody(queue, &[head], so_far) == [false]
+    }
+
     /// Which of these no other queue has to give anything to.
-    fn given_nothing(&self, leaf: QueueIx, heads: &[Head]) -> Vec<bool> {
-        let rivals = self.rivals(leaf);
+    fn given_nothing(&self, leaf: QueueIx, overs: &Overs, heads: &[Head]) -> Vec<bool> {
+        let rivals = self.rivals(leaf, overs);
         heads.iter().map(|head| !self.is_given_by(&rivals, head.shape)).collect()
     }
 
     /// The queue and those above it, and whether others beside each are beyond their quota, or
     /// beyond their share.
-    fn rivals(&self, leaf: QueueIx) -> Vec<(QueueIx, bool, bool)> {
-        let state = self.state();
-        let path = state.queues.path(leaf).map(|mine| {
-            let over_quota = |theirs| share::over_quota(state, theirs);
-            let quota = state.queues.beside(mine).any(over_quota);
-            let share = state.queues.beside(mine).any(|theirs| self.shares.over(state, theirs));
-            (mine, quota, share)
+    fn rivals(&self, leaf: QueueIx, overs: &Overs) -> Vec<(QueueIx, bool, bool)> {
+        let queues = &self.state().queues;
+        let path = queues.path(leaf).map(|mine| {
+            let parent = queues.get(mine).parent.map_or(0, |parent| parent.at() + 1);
+            let (quota, share) = overs.own[mine.at()];
+            let (quotas, shares) = overs.children[parent];
+            (mine, quotas > u32::from(quota), shares > u32::from(share))
         });
         path.filter(|(_, quota, share)| *quota || *share).collect()
+    }
+
+    /// Which queues are beyond their quotas and shares as things are on the draft.
+    fn overs(&self) -> Overs {
+        let state = self.state();
+        let none = state.queues.all.len();
+        let mut overs = Overs { own: vec![(false, false); none], children: vec![(0, 0); none + 1] };
+        for (ix, queue) in state.queues.live() {
+            let own = (share::over_quota(state, ix), self.shares.over(state, ix));
+            let beside = &mut overs.children[queue.parent.map_or(0, |parent| parent.at() + 1)];
+            beside.0 += u32::from(own.0);
+            beside.1 += u32::from(own.1);
+            overs.own[ix.at()] = own;
+        }
+        overs
     }
 
     fn is_given_by(&self, rivals: &[(QueueIx, bool, bool)], shape: ShapeIx) -> bool {
@@ -350,11 +395,11 @@ impl Planner<'_> {
 
     /// Which of these have no lower class of their queue to take from, or none where it would help.
     /// What was found before holds unless something more is to be had since.
-    fn above_nobody(&mut self, leaf: QueueIx, heads: &[Head], free: &mut FreeTops) -> Vec<bool> {
-        let tops = self.draft.state.tops(leaf);
+    fn above_nobody(&mut self, leaf: QueueIx, heads: &[Head], so_far: &mut Known) -> Vec<bool> {
+        let tops = self.draft.state.tops_for(leaf);
         let state = self.state();
         let queue = state.queues.get(leaf);
-        let known = self.known_vain(leaf, &tops, free);
+        let known = self.known_vain(leaf, &tops, so_far);
         let class = |job: &JobIx| {
             let known = state.jobs.get(*job);
             (known.priority, known.shape)
@@ -383,15 +428,14 @@ impl Planner<'_> {
             {
                 let all = Ways { jobs: &everybody, promises: &state.promises };
                 let gained = of_class.gained.get_or_insert_with(|| {
-                    let changed = free.changed(state).to_vec();
-                    let free = free.get(state, Span::ms(1));
-                    state.cluster.most_on(&changed, free, given, &all)
+                    let until = held_until(state, Span::ms(1));
+                    state.cluster.most_on(so_far.changed(state), until, given, &all)
                 });
                 if g > *gained {
                     return false;
                 }
             }
-            let free = free.get(state, head.shortest);
+            let free = so_far.get(state, head.shortest);
             // A job's own reservation does not stand in its way either.
             let lower = of_class.ways.len();
             let own = |job: &&JobIx| class(job) == (head.priority, head.shape);
@@ -407,7 +451,7 @@ impl Planner<'_> {
     /// Remembers what of a queue has nothing to take from lower classes, of everything that waits.
     fn remember_vain(&mut self, leaf: QueueIx, heads: &[Head], hopeless: &[bool]) {
         let state = &mut *self.draft.state;
-        let (tops, kinds) = (state.tops(leaf), state.cluster.kinds);
+        let (tops, kinds) = (state.tops_for(leaf), state.cluster.kinds);
         let queue = state.queues.get_mut(leaf);
         let vain = heads.iter().zip(hopeless).filter(|(_, hopeless)| **hopeless);
         let hopeless: BTreeSet<_> = vain.map(|(head, _)| (head.shape, head.priority)).collect();
@@ -436,38 +480,68 @@ impl Planner<'_> {
         helps
     }
 
-    /// The place of the queue that uses the least of its share.
-    fn neediest(&self, leaves: &[QueueIx]) -> usize {
+    /// Which of two queues uses less of its share.
+    fn needier(&self, a: QueueIx, b: QueueIx) -> Ordering {
         let state = self.state();
-        let mut best = (self.shares.ratio(state, leaves[0]), 0);
-        for (at, leaf) in leaves.iter().enumerate().skip(1) {
-            let ratio = self.shares.ratio(state, *leaf);
-            let name = |at: usize| &state.queues.get(leaves[at]).spec.name;
-            let order = ratio.cmp(best.0).then_with(|| name(at).cmp(name(best.1)));
-            if order == std::cmp::Ordering::Less {
-                best = (ratio, at);
-            }
+        let name = |ix| &state.queues.get(ix).spec.name;
+        let by_share = self.shares.ratio(state, a).cmp(self.shares.ratio(state, b));
+        by_share.then_with(|| name(a).cmp(name(b)))
+    }
+
+    /// The queue whose turn it is: the one that uses the least of its share.
+    fn turn(&self, turns: &mut Turns) -> Option<QueueIx> {
+        if turns.over && !turns.sorted {
+            let all = 0..turns.leaves.len();
+            let neediest = all.min_by(|a, b| self.needier(turns.leaves[*a], turns.leaves[*b]))?;
+            let last = turns.leaves.len() - 1;
+            turns.leaves.swap(neediest, last);
+            turns.over = false;
         }
-        best.1
+        turns.leaves.last().copied()
+    }
+
+    /// The queue whose turn it is has nothing more to take.
+    fn pass(&self, turns: &mut Turns) {
+        turns.leaves.pop();
+        // Once one has passed, others are likely to: from now on it is known whose turn is next.
+        if !turns.sorted {
+            turns.leaves.sort_unstable_by(|a, b| self.needier(*b, *a));
+            turns.sorted = true;
+        }
     }
 }
 
-/// What is free in one place at the most, by how long it would be held: spans are rounded down to a
-/// power of two, so that there are few. And where anything has changed since claims were looked at.
-#[derive(Default)]
-struct FreeTops {
-    by_power: BTreeMap<u32, Free>,
-    changed: Option<Vec<NodeIx>>,
+/// Queues that still have claims, the one whose turn it is last.
+struct Turns {
+    leaves: Vec<QueueIx>,
+    /// All of them are in order.
+    sorted: bool,
+    /// The turn of the last one is over: something was taken.
+    over: bool,
 }
 
-impl FreeTops {
-    fn get(&mut self, state: &State, hold: Span) -> &Free {
-        let power = (hold.0.max(1) as u64).ilog2();
-        let until = state.now + state.policy.grace + Span(1 << power);
-        self.by_power.entry(power).or_insert_with(|| state.cluster.free_tops(until))
+/// What holds until something is taken: what is free in one place at the most, by how long it would
+/// be held; where anything has changed since claims were looked at; who has too much.
+#[derive(Default)]
+struct Known {
+    by_hold: Option<FreeBy>,
+    changed: Option<Vec<NodeIx>>,
+    overs: Option<Overs>,
+}
+
+impl Known {
+    fn get(&mut self, state: &State, hold: Span) -> (&Free, Time) {
+        let until = held_until(state, hold);
+        let by_hold = self.by_hold.get_or_insert_with(|| FreeBy::of(&state.cluster));
+        (by_hold.until(&state.cluster, until), until)
     }
 
     fn changed(&mut self, state: &State) -> &[NodeIx] {
         self.changed.get_or_insert_with(|| state.cluster.changed())
     }
+}
+
+/// Until when a claimant would hold what it takes.
+fn held_until(state: &State, hold: Span) -> Time {
+    state.now + state.policy.grace + hold
 }

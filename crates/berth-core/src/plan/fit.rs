@@ -440,6 +440,9 @@ impl<'d, 's> Search<'d, 's> {
         let nodes = &cluster.domains[domain.at()].nodes;
         let clean = cluster.slots(domain, classes, g);
         let room = |ix: &NodeIx| {
+            if !cluster.has_free(*ix, g) {
+                return 0;
+            }
             let node = cluster.node(*ix);
             let counts = node.indexed.is_none() && classes.contains(&node.class);
             if counts { node.capacity(&leaf.need, &self.who, n) } else { 0 }
@@ -736,7 +739,11 @@ impl<'d, 's> Search<'d, 's> {
         let near = Nearby::of(state, leaf, self.job);
         let cluster = &state.cluster;
         let mut found = Vec::new();
+        let g = leaf.whole().unwrap_or(0);
         for ix in &cluster.domains[domain.at()].nodes {
+            if !cluster.has_free(*ix, g) {
+                continue;
+            }
             let node = cluster.node(*ix);
             if !tier.contains(&node.class) || !leaf.suits(node) || !near.admits(state, *ix) {
                 continue;

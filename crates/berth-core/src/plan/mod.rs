@@ -99,7 +99,7 @@ pub(crate) struct Planner<'a> {
     /// The job of each shape that was last tried in vain.
     pub tried: BTreeMap<ShapeIx, JobIx>,
     /// The first job of each queue that met a bound, and which.
-    pub bounded: BTreeMap<QueueIx, (JobId, Vec<Reason>)>,
+    pub bounded: BTreeMap<QueueIx, (JobIx, Vec<Reason>)>,
     /// Jobs whose promise from before this plan was made anew.
     pub renewed: BTreeSet<JobIx>,
     /// Jobs that start or are given GPUs in this plan.
@@ -334,7 +334,8 @@ impl Planner<'_> {
         let state = self.state();
         let now = state.now;
         // Those that are over already are being stopped.
-        times.extend(state.ends.iter().map(|(ends, _, _)| *ends).find(|ends| *ends > now));
+        let later = (now + Span::ms(1), JobId::new(0), JobIx(0));
+        times.extend(state.ends.range(later..).next().map(|(ends, _, _)| *ends));
         times.extend(state.begins.first().map(|(begins, _, _)| *begins));
         for id in &state.stale {
             if let Some(ix) = state.jobs.find(*id) {
@@ -352,7 +353,6 @@ impl Planner<'_> {
             times.push(reservation.from - state.policy.grace);
             times.push(reservation.to);
         }
-        let later = (now + Span::ms(1), JobId::new(0), JobIx(0));
         times.extend(state.due.range(later..).next().map(|(at, _, _)| *at));
         times.extend(crate::share::credit_ends(state));
         for (_, queue) in state.queues.live() {

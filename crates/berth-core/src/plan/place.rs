@@ -55,7 +55,11 @@ impl Planner<'_> {
         let next = state
             .queues
             .leaves()
-            .filter_map(|leaf| state.queues.get(leaf).line.oldest.range(young..).next())
+            .filter_map(|leaf| {
+                let oldest = &state.queues.get(leaf).line.oldest;
+                let first = oldest.first()?;
+                if *first >= young { Some(first) } else { oldest.range(young..).next() }
+            })
             .map(|(since, _, _)| *since + span)
             .min();
         if let Some(next) = next {
@@ -115,8 +119,7 @@ impl Planner<'_> {
         let shape = self.state().jobs.get(job).shape;
         let bounds = bound(self.state(), job, false);
         if !bounds.is_empty() {
-            let id = self.state().jobs.get(job).id;
-            self.bounded.entry(leaf).or_insert_with(|| (id, bounds.clone()));
+            self.bounded.entry(leaf).or_insert_with(|| (job, bounds.clone()));
             let personal = bounds.iter().any(|reason| {
                 matches!(
                     reason,

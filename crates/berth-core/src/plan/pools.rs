@@ -7,7 +7,7 @@ use crate::ix::{JobIx, NodeIx};
 use crate::shape::{Leaf, Shape};
 use crate::state::State;
 use berth_model::{Decision, JobId, Lifecycle, Name, Offering, Span, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Blocked jobs for which machines are considered in one plan.
 const JOBS: usize = 64;
@@ -159,12 +159,16 @@ impl Planner<'_> {
     pub(super) fn own_free(&self, job: JobIx, leaf: &Leaf, g: u32) -> u32 {
         let state = self.state();
         let Some(promised) = state.promises.get(&job) else { return 0 };
-        let own: BTreeSet<NodeIx> = promised.places.iter().map(|(node, _)| *node).collect();
-        own.iter()
-            .map(|ix| state.cluster.node(*ix))
-            .filter(|node| node.indexed.is_none() && leaf.classes.contains(&node.class))
-            .map(|node| node.free_whole() / g.max(1))
-            .sum()
+        let on = |ix: NodeIx| {
+            let node = state.cluster.node(ix);
+            let counts = node.indexed.is_none() && leaf.classes.contains(&node.class);
+            if counts { (ix, node.free_whole() / g.max(1)) } else { (ix, 0) }
+        };
+        let mut own: Vec<(NodeIx, u32)> = promised.places.iter().map(|(ix, _)| on(*ix)).collect();
+        own.retain(|(_, free)| *free > 0);
+        own.sort_unstable();
+        own.dedup();
+        own.into_iter().map(|(_, free)| free).sum()
     }
 
     /// The offering with the least expected cost that the pool has room for.

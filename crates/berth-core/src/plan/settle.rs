@@ -36,8 +36,10 @@ impl Planner<'_> {
     fn end_overdue(&mut self) {
         let now = self.now();
         let due = |&&(ends, _, _): &&(Time, JobId, JobIx)| ends <= now;
-        let overdue: Vec<JobIx> =
-            self.state().ends.iter().take_while(due).map(|(_, _, ix)| *ix).collect();
+        let overdue = self.state().ends.iter().take_while(due).map(|(_, _, ix)| *ix);
+        // Those that are being stopped already are as good as over.
+        let runs = |ix: &JobIx| self.state().jobs.get(*ix).live() > 0;
+        let overdue: Vec<JobIx> = overdue.filter(runs).collect();
         for ix in overdue {
             self.stop_all(ix, Cause::TimeLimit, self.grace(ix));
         }

@@ -7,11 +7,11 @@ use super::fit::Spot;
 use crate::cluster::{Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::jobs::Standing;
-use crate::nodes::Who;
+use crate::nodes::{Node, Who};
 use crate::shape::{Leaf, Shape, Tree};
 use crate::state::State;
 use berth_model::{JobId, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What may be taken from one queue, in the order it is taken.
 #[derive(Debug, Clone, Default)]
@@ -81,14 +81,19 @@ impl Planner<'_> {
             let mut held = state.queues.get(*queue).on_nodes.iter();
             return held.any(|(node, gpu)| gains.add(*node, *gpu));
         }
-        let mut held = vec![0; cluster.nodes.len()];
-        for queue in queues {
-            for (node, gpu) in &state.queues.get(*queue).on_nodes {
-                held[node.at()] += gpu;
-            }
-        }
-        let mut held = held.into_iter().enumerate().filter(|(_, gpu)| *gpu > 0);
-        held.any(|(node, gpu)| gains.add(NodeIx(node as u32), gpu))
+        let from = self.among(queues);
+        let mut nodes = cluster.nodes.iter().enumerate();
+        nodes.any(|(at, node)| {
+            let gpu = taken(node, &from);
+            gpu > 0 && gains.add(NodeIx(at as u32), gpu)
+        })
+    }
+
+    /// Which queues are among these, by ordinal.
+    fn among(&self, queues: &[QueueIx]) -> Vec<bool> {
+        let mut among = vec![false; self.state().queues.all.len()];
+        queues.iter().for_each(|queue| among[queue.at()] = true);
+        among
     }
 
     /// The queue's victims, in their order.
@@ -380,28 +385,24 @@ impl Planner<'_> {
         type Found = Option<(i128, usize)>;
         let mut known: BTreeMap<(JobId, Option<u32>), Found> = BTreeMap::new();
         let mut on_node: OnNodes = BTreeMap::new();
-        let from: BTreeSet<QueueIx> = queues.iter().copied().collect();
-        let held = queues.iter().flat_map(|queue| state.queues.get(*queue).on_nodes.keys());
-        let mut nodes: Vec<NodeIx> = held.copied().collect();
-        if queues.len() > 1 {
-            nodes.sort_unstable();
-            nodes.dedup();
-        }
+        let from = self.among(queues);
+        let nodes: Vec<NodeIx> = match queues {
+            [queue] => state.queues.get(*queue).on_nodes.keys().copied().collect(),
+            _ => (0..state.cluster.nodes.len() as u32).map(NodeIx).collect(),
+        };
         for node_ix in nodes {
             let node = state.cluster.node(node_ix);
-            if !node.open() || !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+            let taken = taken(node, &from);
+            if taken == 0 || taken + i64::from(node.free_whole()) * 1_000 < g {
                 continue;
             }
-            let taken = node.held.iter().filter(|(queue, _)| from.contains(queue));
-            let room =
-                taken.map(|(_, gpu)| gpu).sum::<i64>() + i64::from(node.free_whole()) * 1_000;
-            if room < g {
+            if !node.open() || !leaf.classes.contains(&node.class) || !leaf.suits(node) {
                 continue;
             }
             let mut here: Vec<(i128, usize)> = Vec::new();
             for task in &node.tasks {
                 let victim = state.jobs.get(task.job);
-                if !from.contains(&victim.queue) || !self.is_live(task.job, task.task) {
+                if !from[victim.queue.at()] || !self.is_live(task.job, task.task) {
                     continue;
                 }
                 let spare = self.surplus_of(task.job);
@@ -436,6 +437,11 @@ impl Planner<'_> {
             .map(|(_, lease)| lease.charge.gpu)
             .sum()
     }
+}
+
+/// What jobs of these queues hold on a node and may have to give up, in thousandths of GPUs.
+fn taken(node: &Node, from: &[bool]) -> i64 {
+    node.held.iter().filter(|(queue, _)| from[queue.at()]).map(|(_, gpu)| gpu).sum()
 }
 
 /// Victims on each node: what they lose, and which they are.

@@ -13,6 +13,7 @@ use berth_model::{
     Bytes, Cpu, GpuAsk, JobTarget, Micros, Milli, Name, NodeState, Reason, Reservation, Shortage,
     Time,
 };
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Unlike tasks that are placed one by one for a figure, at the most.
@@ -25,8 +26,15 @@ impl Planner<'_> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let mut cut_off = false;
         let short = shape.single().is_some_and(|leaf| {
-            let plain = bare(leaf);
-            rooms.tasks(self.state(), &plain, WHOLE, &who, leaf.min) < leaf.min
+            let (state, plain) = (self.state(), bare(leaf));
+            let lacks = |domain| rooms.tasks(state, &plain, domain, &who, leaf.min) < leaf.min;
+            lacks(WHOLE)
+                || match leaf.together.required {
+                    Some(Level::Label { topology, depth }) => {
+                        state.cluster.domains_of(topology, depth).all(lacks)
+                    }
+                    _ => false,
+                }
         });
         if !short {
             let mark = self.draft.mark();
@@ -109,7 +117,7 @@ impl Planner<'_> {
     ) -> u32 {
         let mark = self.draft.mark();
         let mut leaves: Vec<&Leaf> = leaves.iter().map(|at| &shape.leaves[*at]).collect();
-        leaves.sort_by_key(|leaf| std::cmp::Reverse(leaf.gpu_milli(&self.state().cluster)));
+        leaves.sort_by_key(|leaf| Reverse(leaf.gpu_milli(&self.state().cluster)));
         let mut placed = 0;
         for leaf in leaves {
             for task in leaf.first..leaf.first + leaf.min {
@@ -212,14 +220,14 @@ fn best_domain(
     depth: u32,
     fits: impl Fn(DomainIx) -> u32,
 ) -> Option<(u32, Name)> {
-    let mut best: Option<(u32, Name)> = None;
-    for domain in state.cluster.domains_in_order(topology, depth) {
-        let fit = fits(domain);
-        if best.as_ref().is_none_or(|(most, _)| fit > *most) {
-            best = Some((fit, state.cluster.domains[domain.at()].name.clone()));
-        }
-    }
-    best
+    let cluster = &state.cluster;
+    let best = cluster.domains_of(topology, depth).map(|domain| (fits(domain), domain)).max_by(
+        |(fit, domain), (other_fit, other)| {
+            let first = |domain: &DomainIx| Reverse(cluster.first_of(*domain));
+            fit.cmp(other_fit).then_with(|| first(domain).cmp(&first(other)))
+        },
+    );
+    best.map(|(fit, domain)| (fit, cluster.domains[domain.at()].name.clone()))
 }
 
 /// A group of like tasks that is looked at.

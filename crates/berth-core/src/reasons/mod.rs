@@ -212,10 +212,11 @@ impl Planner<'_> {
         let state = self.state();
         for leaf in state.queues.leaves() {
             let queue = state.queues.get(leaf);
-            let Some((_, id, oldest)) = queue.line.oldest.first().copied() else { continue };
-            let (example, mut reasons) = bounded.remove(&leaf).unwrap_or((id, Vec::new()));
-            reasons.extend(self.over_share(state.jobs.find(example).unwrap_or(oldest)));
+            let Some((_, _, oldest)) = queue.line.oldest.first().copied() else { continue };
+            let (job, mut reasons) = bounded.remove(&leaf).unwrap_or((oldest, Vec::new()));
+            reasons.extend(self.over_share(job));
             if !reasons.is_empty() {
+                let example = state.jobs.get(job).id;
                 blockers.queues.push((queue.spec.name.clone(), Blocked { example, reasons }));
             }
         }

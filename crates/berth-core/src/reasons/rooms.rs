@@ -8,13 +8,15 @@ use crate::plan::fit::Nearby;
 use crate::shape::Leaf;
 use crate::state::State;
 use berth_model::{GpuAsk, Milli, Time};
+use std::collections::BTreeMap;
 
 pub(super) struct Rooms {
     /// Whether figures may not be upper bounds. Without, CPU and memory are looked at only where
     /// GPUs suffice, which a plan can afford for every shape it tries.
     exact: bool,
-    /// Nodes that the counts leave out because something is promised there, with their free GPUs.
-    contested: Vec<(NodeIx, ClassIx, u32)>,
+    /// Nodes that the counts leave out because something is promised there, by domain: their class
+    /// and their free GPUs.
+    contested: BTreeMap<DomainIx, Vec<(ClassIx, u32)>>,
 }
 
 /// The same somebody holding GPUs for no time at all, so that no promise is in the way.
@@ -35,11 +37,17 @@ pub(super) fn bare(leaf: &Leaf) -> Leaf {
 impl Rooms {
     pub fn new(state: &State, exact: bool) -> Rooms {
         let cluster = &state.cluster;
-        let contested = cluster.contested.iter().map(|ix| {
+        let mut contested: BTreeMap<DomainIx, Vec<(ClassIx, u32)>> = BTreeMap::new();
+        for ix in &cluster.contested {
             let node = cluster.node(*ix);
-            (*ix, node.class, node.free_whole())
-        });
-        Rooms { exact, contested: contested.collect() }
+            let free = (node.class, node.free_whole());
+            node.domains.iter().for_each(|domain| contested.entry(*domain).or_default().push(free));
+        }
+        Rooms { exact, contested }
+    }
+
+    fn contested(&self, domain: DomainIx) -> &[(ClassIx, u32)] {
+        self.contested.get(&domain).map_or(&[], Vec::as_slice)
     }
 
     pub fn exact(&self) -> bool {
@@ -76,16 +84,9 @@ impl Rooms {
     fn counted(&self, state: &State, leaf: &Leaf, domain: DomainIx) -> u32 {
         let g = leaf.whole().expect("countable").max(1);
         let clean = state.cluster.slots(domain, &leaf.classes, g);
-        if state.cluster.domains[domain.at()].contested == 0 {
-            return clean;
-        }
-        let inside =
-            |ix: NodeIx| domain == WHOLE || state.cluster.node(ix).domains.contains(&domain);
-        let contested = self
-            .contested
-            .iter()
-            .filter(|(ix, class, _)| leaf.classes.contains(class) && inside(*ix));
-        clean + contested.map(|(_, _, free)| free / g).sum::<u32>()
+        let contested = self.contested(domain).iter();
+        let contested = contested.filter(|(class, _)| leaf.classes.contains(class));
+        clean + contested.map(|(_, free)| free / g).sum::<u32>()
     }
 
     /// Free GPUs of the kind a group asks for, on nodes it could run on.
@@ -94,8 +95,9 @@ impl Rooms {
         let alike = leaf.classes.iter().all(|c| cluster.classes[c.at()].model.is_some());
         if leaf.whole().is_some() && alike && leaf.node_labels.is_empty() {
             let clean = cluster.slots(WHOLE, &leaf.classes, 1);
-            let contested = self.contested.iter().filter(|(_, c, _)| leaf.classes.contains(c));
-            let contested: u32 = contested.map(|(_, _, free)| free).sum();
+            let contested = self.contested(WHOLE).iter();
+            let contested = contested.filter(|(class, _)| leaf.classes.contains(class));
+            let contested: u32 = contested.map(|(_, free)| free).sum();
             return Milli::whole(i64::from(clean + contested));
         }
         let nodes = cluster.live().map(|(_, node)| node).filter(|node| suits(leaf, node));
