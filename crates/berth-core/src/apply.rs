@@ -273,6 +273,7 @@ impl State {
             pauses: Vec::new(),
             paused: false,
             failed: false,
+            released: false,
             cancelled: false,
             set_aside: None,
             lined: false,
@@ -312,7 +313,7 @@ impl State {
             return Some((Parked::Begin(begin), Vec::new()));
         }
         let mut wakes = Vec::new();
-        for dependency in &spec.after {
+        for dependency in spec.after.iter().filter(|_| !job.released) {
             match self.met(dependency.after, &dependency.job, job.id) {
                 Met::Yes => {}
                 Met::NotYet => wakes.push(match &dependency.job {
@@ -416,7 +417,12 @@ impl State {
                 *self.arrays.entry(id.number).or_default() -= 1;
             }
         }
-        match self.obstacle(ix) {
+        let obstacle = self.obstacle(ix);
+        // What has happened is not asked about again: little is remembered of jobs that have ended.
+        let beyond = matches!(obstacle, None | Some((Parked::Singleton(_) | Parked::Array, _)));
+        let job = self.jobs.get_mut(ix);
+        job.released |= beyond && !job.spec.after.is_empty();
+        match obstacle {
             None => {
                 self.jobs.get_mut(ix).standing = Standing::Waiting;
                 self.line_up(ix);

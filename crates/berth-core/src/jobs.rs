@@ -85,6 +85,8 @@ pub(crate) struct Job {
     pub moved: u32,
     pub pauses: Vec<Time>,
     pub paused: bool,
+    /// What it was to come after has happened.
+    pub released: bool,
     pub failed: bool,
     pub cancelled: bool,
     pub set_aside: Option<String>,

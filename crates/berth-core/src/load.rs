@@ -170,6 +170,7 @@ impl State {
             known.moved = job.moved;
             known.pauses = job.pauses.clone();
             known.paused = job.paused;
+            known.released = job.released;
             known.failed = job.failed;
             known.cancelled = job.cancelled;
             known.set_aside = job.set_aside.clone();
@@ -306,6 +307,7 @@ impl State {
         let speed = crate::plan::job_speed(self, ix);
         let known = self.jobs.get_mut(ix);
         known.speed = speed;
+        known.released |= !known.spec.after.is_empty();
         known.first_start = known.first_start.or(started);
         let id = known.id;
         let ending = known.live() == 0 || (known.stopping > 0 && job.stale_since.is_none());
@@ -464,6 +466,7 @@ impl State {
             moved: job.moved,
             pauses: job.pauses.clone(),
             paused: job.paused,
+            released: job.released,
             failed: job.failed,
             cancelled: job.cancelled,
             set_aside: job.set_aside.clone(),

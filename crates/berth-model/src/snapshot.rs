@@ -98,6 +98,8 @@ pub struct JobSnapshot {
     /// When it was paused for shorter jobs, within the last day.
     pub pauses: Vec<Time>,
     pub paused: bool,
+    /// What it was to come after has happened, whatever may still be known about that.
+    pub released: bool,
     pub failed: bool,
     pub cancelled: bool,
     pub set_aside: Option<String>,
@@ -121,6 +123,7 @@ impl JobSnapshot {
             moved: 0,
             pauses: Vec::new(),
             paused: false,
+            released: false,
             failed: false,
             cancelled: false,
             set_aside: None,

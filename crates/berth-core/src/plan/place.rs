@@ -7,7 +7,7 @@ use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Lease;
 use crate::nodes::Who;
 use crate::share::Ratio;
-use berth_model::{JobId, Pass, QueueOrder, Span, Time};
+use berth_model::{Bound, JobId, Pass, QueueOrder, Reason, Span, Time};
 use std::cmp::Ordering;
 
 /// What a queue may still do in this plan.
@@ -117,21 +117,7 @@ impl Planner<'_> {
             return;
         }
         let shape = self.state().jobs.get(job).shape;
-        let bounds = bound(self.state(), job, false);
-        if !bounds.is_empty() {
-            self.bounded.entry(leaf).or_insert_with(|| (job, bounds.clone()));
-            let personal = bounds.iter().any(|reason| {
-                matches!(
-                    reason,
-                    berth_model::Reason::QueueBound { bound: berth_model::Bound::UserLimit, .. }
-                        | berth_model::Reason::OverQuota { .. }
-                )
-            });
-            if personal {
-                self.skipped.insert(job);
-            } else {
-                self.barred.insert((leaf, shape));
-            }
+        if self.is_bound(leaf, job) {
             turn.over = strict;
             return;
         }
@@ -149,6 +135,27 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether a bound keeps the job from starting: then so it does for all of its shape in the
+    /// queue, unless it is a bound of its user or for what may not be stopped.
+    fn is_bound(&mut self, leaf: QueueIx, job: JobIx) -> bool {
+        let bounds = bound(self.state(), job, false);
+        if bounds.is_empty() {
+            return false;
+        }
+        let personal = bounds.iter().any(|reason| {
+            let of_user = matches!(reason, Reason::QueueBound { bound: Bound::UserLimit, .. });
+            of_user || matches!(reason, Reason::OverQuota { .. })
+        });
+        self.bounded.entry(leaf).or_insert((job, bounds));
+        if personal {
+            self.skipped.insert(job);
+        } else {
+            let shape = self.state().jobs.get(job).shape;
+            self.barred.insert((leaf, shape));
+        }
+        true
+    }
+
     /// A job that has waited too long holds a reservation whatever its share.
     fn promise_to_aged(&mut self, leaf: QueueIx, turn: &mut Turn) -> bool {
         let state = self.state();
@@ -160,20 +167,19 @@ impl Planner<'_> {
             return false;
         }
         let old = state.now - state.policy.aging_max;
-        let aged = state
-            .queues
-            .get(leaf)
-            .line
-            .oldest
-            .iter()
-            .take_while(|(since, _, _)| *since <= old)
-            .find(|(_, _, ix)| self.open_to(*ix) && !self.served.contains(ix));
-        let Some((_, _, job)) = aged.copied() else { return false };
-        turn.aged += 1;
-        if !bound(self.state(), job, false).is_empty() {
-            self.skipped.insert(job);
+        let may = |ix: JobIx| {
+            let shape = state.jobs.get(ix).shape;
+            self.open_to(ix)
+                && state.shapes[shape.at()].possible
+                && !self.barred.contains(&(leaf, shape))
+        };
+        let oldest = &state.queues.get(leaf).line.oldest;
+        let mut aged = oldest.iter().take_while(|(since, _, _)| *since <= old);
+        let Some((_, _, job)) = aged.find(|(_, _, ix)| may(*ix)).copied() else { return false };
+        if self.is_bound(leaf, job) {
             return true;
         }
+        turn.aged += 1;
         let shape = self.state().jobs.get(job).shape;
         if !self.failed_for(shape, job) && self.try_start(job) {
             return true;

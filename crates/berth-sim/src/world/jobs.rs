@@ -53,6 +53,7 @@ pub(crate) const JOB: &[&str] = &[
     "moved",
     "paused",
     "pauses",
+    "released",
     "failed",
     "cancelled",
     "set_aside",

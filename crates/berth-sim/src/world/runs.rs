@@ -107,6 +107,7 @@ fn read<'a>(node: &'a Node, id: JobId, context: &Context) -> Result<ReadJob<'a>>
         moved: number("moved")?,
         pauses,
         paused,
+        released: fields.flag("released")?,
         failed: fields.flag("failed")?,
         cancelled: fields.flag("cancelled")?,
         set_aside: fields.read("set_aside", |node| text(node, "a finding").map(str::to_owned))?,

@@ -77,6 +77,7 @@ impl Writer<'_> {
             moved,
             pauses,
             paused,
+            released,
             failed,
             cancelled,
             set_aside,
@@ -102,6 +103,7 @@ impl Writer<'_> {
         out.put_if(*moved != 0, "moved", || Out::raw(moved));
         out.flag("paused", *paused);
         out.list("pauses", pauses, |time| Out::time(*time));
+        out.flag("released", *released);
         out.flag("failed", *failed);
         out.flag("cancelled", *cancelled);
         out.maybe("set_aside", set_aside.as_ref(), |finding| Out::text(finding));

@@ -93,7 +93,7 @@ fn job(number: u64) -> impl Strategy<Value = JobSnapshot> {
     let array = of((vec(0u32..99, 1..5), of(1u32..5)));
     let spec = (names, times, -5i32..1_100, any::<[bool; 3]>(), array, vec(dependency(), 0..3));
     let run = (of(time()), of(time()), of(time()), span(), of(span()), 0u32..3, vec(time(), 0..2));
-    let more = (any::<[bool; 3]>(), of("\\PC{0,9}"), btree_map(0u32..9, 1u32..4, 0..3), 0u32..3);
+    let more = (any::<[bool; 4]>(), of("\\PC{0,9}"), btree_map(0u32..9, 1u32..4, 0..3), 0u32..3);
     (spec, vec(group(), 1..3), run, more).prop_map(move |(spec, groups, run, more)| {
         let ((name, user, project, experiment, labels), times, priority, flags, array, after) =
             spec;
@@ -126,7 +126,7 @@ fn job(number: u64) -> impl Strategy<Value = JobSnapshot> {
             groups,
         };
         let (first_start, started, last_checkpoint, saved, estimate, displaced, pauses) = run;
-        let ([paused, failed, cancelled], set_aside, attempts, moved) = more;
+        let ([paused, released, failed, cancelled], set_aside, attempts, moved) = more;
         JobSnapshot {
             element,
             attempts,
@@ -140,6 +140,7 @@ fn job(number: u64) -> impl Strategy<Value = JobSnapshot> {
             moved,
             pauses,
             paused,
+            released,
             failed,
             cancelled,
             set_aside,
