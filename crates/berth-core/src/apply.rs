@@ -234,8 +234,11 @@ impl State {
     /// Makes a job of a spec and puts it in line, or where it must wait first.
     pub(crate) fn admit(&mut self, spec: Arc<JobSpec>, id: JobId) -> JobIx {
         let job = self.make(spec, id);
+        let name = job.spec.name.clone();
         let ix = self.insert(job);
         self.reconsider(ix);
+        self.wake(&Wake::Job(id.number));
+        self.wake(&Wake::Name(name));
         ix
     }
 
@@ -313,21 +316,26 @@ impl State {
             return Some((Parked::Begin(begin), Vec::new()));
         }
         let mut wakes = Vec::new();
+        let mut never = None;
         for dependency in spec.after.iter().filter(|_| !job.released) {
-            match self.met(dependency.after, &dependency.job, job.id) {
-                Met::Yes => {}
-                Met::NotYet => wakes.push(match &dependency.job {
-                    JobRef::Id(id) => Wake::Job(id.number),
-                    JobRef::Name(name) => Wake::Name(name.clone()),
-                }),
-                Met::Never => {
-                    let on = match &dependency.job {
-                        JobRef::Id(id) => Name::from(format!("job {id}")),
-                        JobRef::Name(name) => name.clone(),
-                    };
-                    return Some((Parked::Never(on), Vec::new()));
-                }
+            let met = self.met(dependency.after, &dependency.job, job.id);
+            if met == Met::Yes {
+                continue;
             }
+            // What can never be may still be if somebody submits such a job.
+            wakes.push(match &dependency.job {
+                JobRef::Id(id) => Wake::Job(id.number),
+                JobRef::Name(name) => Wake::Name(name.clone()),
+            });
+            if met == Met::Never {
+                never.get_or_insert_with(|| match &dependency.job {
+                    JobRef::Id(id) => Name::from(format!("job {id}")),
+                    JobRef::Name(name) => name.clone(),
+                });
+            }
+        }
+        if let Some(on) = never {
+            return Some((Parked::Never(on), wakes));
         }
         if !wakes.is_empty() {
             return Some((Parked::Dependency, wakes));
@@ -419,9 +427,8 @@ impl State {
         }
         let obstacle = self.obstacle(ix);
         // What has happened is not asked about again: little is remembered of jobs that have ended.
-        let beyond = matches!(obstacle, None | Some((Parked::Singleton(_) | Parked::Array, _)));
         let job = self.jobs.get_mut(ix);
-        job.released |= beyond && !job.spec.after.is_empty();
+        job.released |= obstacle.is_none() && !job.spec.after.is_empty();
         match obstacle {
             None => {
                 self.jobs.get_mut(ix).standing = Standing::Waiting;
@@ -1155,6 +1162,7 @@ impl Earlier {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Met {
     Yes,
     NotYet,

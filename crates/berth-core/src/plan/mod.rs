@@ -13,6 +13,7 @@ mod grow;
 pub(crate) mod order;
 mod place;
 pub(crate) mod pools;
+mod repack;
 mod reserve;
 mod settle;
 mod time_sharing;
@@ -104,6 +105,8 @@ pub(crate) struct Planner<'a> {
     pub renewed: BTreeSet<JobIx>,
     /// Jobs that start or are given GPUs in this plan.
     pub served: BTreeSet<JobIx>,
+    /// Jobs that were placed in this plan, in their order.
+    pub placed: Vec<JobIx>,
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
     pub claiming: bool,
     /// Victims of each queue, in the order they are taken, made when first needed.
@@ -162,6 +165,7 @@ impl<'a> Planner<'a> {
             bounded: BTreeMap::new(),
             renewed: BTreeSet::new(),
             served: BTreeSet::new(),
+            placed: Vec::new(),
             claiming: false,
             victims: BTreeMap::new(),
             claims,
@@ -223,12 +227,12 @@ impl Planner<'_> {
         Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known), rush }
     }
 
-    /// Makes a start of places that were taken on the draft.
-    pub fn start(&mut self, job: JobIx, spots: &[Spot]) {
-        let state = &self.draft.state;
+    /// The starts of a job on places that were taken on the draft.
+    fn starts(&self, job: JobIx, spots: &[Spot]) -> Vec<Decision> {
+        let state = self.state();
         let known = state.jobs.get(job);
         let resume = known.saved > Span::ZERO;
-        let decisions = spots
+        spots
             .iter()
             .map(|spot| {
                 let cpu = state.leaf_of(job, spot.task).need.cpu;
@@ -240,8 +244,14 @@ impl Planner<'_> {
                     resume,
                 }
             })
-            .collect();
-        let id = known.id;
+            .collect()
+    }
+
+    /// Makes a start of places that were taken on the draft.
+    pub fn start(&mut self, job: JobIx, spots: &[Spot]) {
+        let decisions = self.starts(job, spots);
+        let state = &self.draft.state;
+        let id = state.jobs.get(job).id;
         if state.is_waiting(job) {
             let now = state.now;
             self.draft.unpromise(job);

@@ -207,6 +207,11 @@ impl Planner<'_> {
                     return false;
                 }
                 self.start(job, &spots);
+                self.placed.push(job);
+                true
+            }
+            Err(_) if self.repack(job) => {
+                self.placed.push(job);
                 true
             }
             Err(_) => {
