@@ -241,7 +241,6 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "known fault: victims by share and victims by class are not taken together for one job"]
     fn a_job_of_a_higher_class_within_its_quota_is_served_in_this_very_plan(
         bytes in vec(any::<Raw>(), 3..10)
     ) {

@@ -161,7 +161,8 @@ impl Planner<'_> {
             };
             // As long as there is something to take, it is quicker to take it than to look first.
             let taken = (generous || self.may_be_given(taking, job, &mut so_far))
-                && self.rights(taking, job).into_iter().any(|right| self.displace(job, right));
+                && self.rights(taking, job).into_iter().any(|right| self.displace(job, right))
+                || taking == Taking::Down && self.unite(job, &mut so_far);
             (in_vain, generous) = (!taken, taken);
             if taken {
                 takes += 1;
@@ -206,6 +207,7 @@ impl Planner<'_> {
                 self.hope_for_given(*leaf, &overs);
                 continue;
             }
+            self.hope_to_unite(*leaf, &overs);
             if self.still_vain(*leaf, &mut so_far) {
                 continue;
             }
@@ -308,6 +310,13 @@ impl Planner<'_> {
             Taking::Down => self.above_nobody(leaf, &heads, so_far),
         };
         let loose = !self.state().loose.is_empty();
+        let overs = so_far.overs.get_or_insert_with(|| self.overs());
+        let rivals = self.rivals(leaf, overs);
+        let unites = |head: &Head| {
+            taking == Taking::Down && self.may_unite(&rivals, leaf, head.shape, head.priority)
+        };
+        let hopeless: Vec<bool> =
+            heads.iter().zip(hopeless).map(|(head, less)| less && !unites(head)).collect();
         let mut any = false;
         for (head, hopeless) in heads.into_iter().zip(hopeless) {
             if hopeless && !(loose && self.loose_helped.get(&head.shape) != Some(&false)) {
@@ -317,6 +326,48 @@ impl Planner<'_> {
             }
         }
         any
+    }
+
+    /// Takes from other queues and from lower classes of its own, for a job that neither suffices for.
+    fn unite(&mut self, job: JobIx, so_far: &mut Known) -> bool {
+        let known = self.state().jobs.get(job);
+        let (queue, shape, priority) = (known.queue, known.shape, known.priority);
+        let overs = so_far.overs.get_or_insert_with(|| self.overs());
+        self.may_unite(&self.rivals(queue, overs), queue, shape, priority)
+            && self.may_wait_no_longer(job)
+            && self.displace(job, Right::Both)
+    }
+
+    /// Whether a shape and class within its queue's quota may claim something from other queues, and
+    /// something from lower classes of its own: one GPU alone is had from one of them.
+    fn may_unite(
+        &self,
+        rivals: &[(QueueIx, bool, bool)],
+        leaf: QueueIx,
+        shape: ShapeIx,
+        priority: i32,
+    ) -> bool {
+        let state = self.state();
+        let lowest = state.queues.get(leaf).running_priorities.keys().next();
+        let asks = &state.shapes[shape.at()];
+        lowest.is_some_and(|lowest| *lowest < priority)
+            && asks.single().is_none_or(super::victims::in_blocks)
+            && share::within_quota(state, leaf, &asks.amounts)
+            && self.is_given_by(rivals, shape)
+    }
+
+    /// What of a queue may be claimed for from its lower classes and other queues together.
+    fn hope_to_unite(&mut self, leaf: QueueIx, overs: &Overs) {
+        let rivals = self.rivals(leaf, overs);
+        if rivals.is_empty() {
+            return;
+        }
+        let mut united: Vec<(QueueIx, ShapeIx, i32)> = Vec::new();
+        for (shape, line) in &self.state().queues.get(leaf).line.shapes {
+            let may = |priority: &&i32| self.may_unite(&rivals, leaf, *shape, **priority);
+            united.extend(line.priorities.keys().filter(may).map(|class| (leaf, *shape, *class)));
+        }
+        self.hopes.extend(united);
     }
 
     /// What of a queue others have to give something to.

@@ -22,15 +22,18 @@ pub(crate) enum Right {
     Quota,
     /// A higher class of the same queue.
     Class,
+    /// What its queue may claim from others, and its class in its own: where neither suffices alone.
+    Both,
     /// A class that reaches across queues.
     Across,
 }
 
 impl Right {
-    fn cause(self, unit: &Unit) -> Cause {
+    fn cause(self, unit: &Unit, same_queue: bool) -> Cause {
         match self {
             _ if unit.surplus => Cause::Shrink,
-            Right::Share | Right::Quota => Cause::Reclaim,
+            Right::Both if same_queue => Cause::Preempt,
+            Right::Share | Right::Quota | Right::Both => Cause::Reclaim,
             Right::Class => Cause::Preempt,
             Right::Across => Cause::Across,
         }
@@ -47,7 +50,7 @@ impl Planner<'_> {
         let between = matches!(right, Right::Share | Right::Quota);
         // One that goes after all others takes nothing from them.
         let own = state.jobs.get(job).queue;
-        if between && state.queues.path(own).any(|ix| state.queues.get(ix).lowered()) {
+        if (between || right == Right::Both) && state.queues.path(own).any(|ix| state.queues.get(ix).lowered()) {
             return false;
         }
         // What other queues give up does not help against the bounds of its own.
@@ -138,25 +141,33 @@ impl Planner<'_> {
         match right {
             Right::Class => return of(own).filter(lower).collect(),
             Right::Across => return state.queues.leaves().flat_map(of).filter(lower).collect(),
-            Right::Share | Right::Quota => {}
+            Right::Share | Right::Quota | Right::Both => {}
         }
         let owner = !state.queues.get(own).quota.is_empty();
         let more = &state.shape_of(job).amounts;
         let mut found = Vec::new();
-        for leaf in state.queues.leaves().filter(|leaf| *leaf != own) {
-            if state.queues.get(leaf).distant.is_empty() {
+        if right == Right::Both {
+            found.extend(of(own).filter(lower));
+        }
+        let mut leaves = Vec::new();
+        for mine in state.queues.path(own) {
+            let by_quota = share::within_quota(state, mine, more);
+            let by_share = right != Right::Quota && self.shares.within(state, mine, more);
+            if !by_quota && !by_share {
                 continue;
             }
-            let (mine, theirs) = state.queues.rivals(own, leaf);
-            if mine == theirs {
-                continue;
-            }
-            if self.gives(job, leaf, right) {
-                found.extend(of(leaf));
-            } else if owner && share::within_quota(state, mine, more) {
-                found.extend(of(leaf).filter(|other| {
-                    all || !share::quota_holds(state, theirs, &state.shape_of(*other).amounts)
-                }));
+            for theirs in state.queues.beside(mine) {
+                let gives = by_quota && share::over_quota(state, theirs)
+                    || by_share && self.shares.over(state, theirs);
+                let yields = |other: &JobIx| {
+                    let asks = &state.shape_of(*other).amounts;
+                    gives || all || !share::quota_holds(state, theirs, asks)
+                };
+                if gives || owner && by_quota {
+                    leaves.clear();
+                    state.queues.leaves_below(theirs, &mut leaves);
+                    found.extend(leaves.iter().flat_map(|leaf| of(*leaf)).filter(yields));
+                }
             }
         }
         found
@@ -211,24 +222,23 @@ impl Planner<'_> {
         let known = state.jobs.get(job);
         let runs = |leaf: &QueueIx| !state.queues.get(*leaf).running.is_empty();
         let mut found = Vec::new();
+        let lowest = state.queues.get(known.queue).running_priorities.keys().next();
+        let below = lowest.is_some_and(|lowest| *lowest < known.priority);
+        // What its own queue has to spare are members of elastic gangs.
+        if !state.elastic.is_empty() || below && matches!(right, Right::Class | Right::Both) {
+            found.push(known.queue);
+        }
         match right {
-            Right::Class => {
-                let lowest = state.queues.get(known.queue).running_priorities.keys().next();
-                let below = lowest.is_some_and(|lowest| *lowest < known.priority);
-                if below || !state.elastic.is_empty() {
-                    found.push(known.queue);
-                }
+            Right::Class => {}
+            Right::Across => {
+                found.clear();
+                found.extend(state.queues.leaves());
             }
-            Right::Across => found.extend(state.queues.leaves()),
-            Right::Share | Right::Quota => {
-                // What its own queue has to spare are members of elastic gangs.
-                if !state.elastic.is_empty() {
-                    found.push(known.queue);
-                }
+            Right::Share | Right::Quota | Right::Both => {
                 let more = &state.shape_of(job).amounts;
                 for mine in state.queues.path(known.queue) {
                     let by_quota = share::within_quota(state, mine, more);
-                    let by_share = right == Right::Share && self.shares.within(state, mine, more);
+                    let by_share = right != Right::Quota && self.shares.within(state, mine, more);
                     if !by_quota && !by_share {
                         continue;
                     }
@@ -256,7 +266,7 @@ impl Planner<'_> {
         }
         let more = &state.shape_of(job).amounts;
         let by_quota = share::over_quota(state, theirs) && share::within_quota(state, mine, more);
-        let by_share = right == Right::Share
+        let by_share = right != Right::Quota
             && self.shares.over(state, theirs)
             && self.shares.within(state, mine, more);
         by_quota || by_share
@@ -264,6 +274,17 @@ impl Planner<'_> {
 
     /// Whether the unit may be taken for the job now.
     pub(super) fn eligible(&self, job: JobIx, unit: &Unit, right: Right) -> bool {
+        self.eligible_if(job, unit, right, |queue| self.gives(job, queue, right))
+    }
+
+    /// The same where it is known which queues have to give to the job's.
+    pub(super) fn eligible_if(
+        &self,
+        job: JobIx,
+        unit: &Unit,
+        right: Right,
+        gives: impl Fn(QueueIx) -> bool,
+    ) -> bool {
         let state = self.state();
         let victim = state.jobs.get(unit.job);
         if victim.standing != Standing::Running
@@ -283,11 +304,12 @@ impl Planner<'_> {
         }
         match right {
             Right::Class => same && victim.priority < claimant.priority,
+            Right::Both if same => victim.priority < claimant.priority,
             Right::Across => victim.priority < claimant.priority,
             // What reaches across is not reclaimed by what it reaches over.
-            Right::Share | Right::Quota => {
+            Right::Share | Right::Quota | Right::Both => {
                 let over = state.across(victim.priority) && claimant.priority < victim.priority;
-                !same && !over && self.gives(job, victim.queue, right)
+                !same && !over && gives(victim.queue)
             }
         }
     }
@@ -357,6 +379,11 @@ impl Planner<'_> {
                 nodes.contains(&lease.node) && (!unit.surplus || unit.tasks.contains(&task))
             })
         };
+        if let [unit] = units.as_slice()
+            && touches(self, unit)
+        {
+            return (units, spots);
+        }
         let base = self.draft.mark();
         let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
         let (mut needed, mut spots) = match self.fits_but(job, who, &near, None) {
@@ -408,7 +435,10 @@ impl Planner<'_> {
         for unit in &units {
             let tasks = if unit.surplus { unit.tasks.clone() } else { self.live_tasks(unit.job) };
             let grace = self.state().jobs.get(unit.job).grace(&self.state().policy);
-            decisions.extend(self.stop(unit.job, &tasks, right.cause(unit), Some(id), grace));
+            let state = self.state();
+            let same = state.jobs.get(unit.job).queue == state.jobs.get(job).queue;
+            let cause = right.cause(unit, same);
+            decisions.extend(self.stop(unit.job, &tasks, cause, Some(id), grace));
         }
         let at = self.free_at(spots);
         let moved = self.in_the_way(job, at, spots, yielding);

@@ -192,9 +192,14 @@ impl Planner<'_> {
             while !cursors.is_empty() {
                 let most = self.most_above(cursors.keys().copied());
                 // Once down to its share it gives no more; of its own queue, surplus only.
-                let between = matches!(right, Right::Share | Right::Quota);
                 let own = most == self.state().jobs.get(job).queue;
-                if between && if own { !surplus } else { !self.gives(job, most, right) } {
+                let over = match right {
+                    Right::Class | Right::Across => false,
+                    Right::Both if own => false,
+                    _ if own => !surplus,
+                    _ => !self.gives(job, most, right),
+                };
+                if over {
                     cursors.remove(&most);
                     continue;
                 }
@@ -382,9 +387,14 @@ impl Planner<'_> {
     ) -> (Vec<Unit>, OnNodes) {
         let state = self.state();
         let mut units: Vec<Unit> = Vec::new();
-        type Found = Option<(i128, usize)>;
-        let mut known: BTreeMap<(JobId, Option<u32>), Found> = BTreeMap::new();
+        // What is known of each job by ordinal, as plain numbers that cost nothing to begin with, and
+        // of what gangs can spare: their places in the list.
+        let mut whole = vec![UNKNOWN; state.jobs.ordinals()];
+        let mut spared: BTreeMap<(JobIx, u32), u32> = BTreeMap::new();
+        let mut losses: Vec<i128> = Vec::new();
         let mut on_node: OnNodes = BTreeMap::new();
+        let mut giving = vec![false; state.queues.all.len()];
+        queues.iter().for_each(|queue| giving[queue.at()] = self.gives(job, *queue, right));
         let from = self.among(queues);
         let nodes: Vec<NodeIx> = match queues {
             [queue] => state.queues.get(*queue).on_nodes.keys().copied().collect(),
@@ -409,16 +419,29 @@ impl Planner<'_> {
                 let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
                 let surplus = spare.is_some();
                 let tasks = spare.unwrap_or_default();
-                let key = (victim.id, tasks.first().copied());
-                let found = *known.entry(key).or_insert_with(|| {
+                let first = tasks.first().copied();
+                let known = match first {
+                    Some(first) => spared.get(&(task.job, first)).copied().unwrap_or(UNKNOWN),
+                    None => whole[task.job.at()],
+                };
+                let mut found = known;
+                if known == UNKNOWN {
                     let unit = Unit { job: task.job, tasks, surplus };
-                    self.eligible(job, &unit, right).then(|| {
-                        let loss = if surplus { 0 } else { state.loss(task.job) };
+                    found = INELIGIBLE;
+                    if self.eligible_if(job, &unit, right, |ix| giving[ix.at()]) {
+                        found = units.len() as u32 + FIRST;
+                        losses.push(if surplus { 0 } else { state.loss(task.job) });
                         units.push(unit);
-                        (loss, units.len() - 1)
-                    })
-                });
-                here.extend(found.filter(|unit| !here.contains(unit)));
+                    }
+                    match first {
+                        Some(first) => _ = spared.insert((task.job, first), found),
+                        None => whole[task.job.at()] = found,
+                    }
+                }
+                if let Some(at) = found.checked_sub(FIRST) {
+                    let unit = (losses[at as usize], at as usize);
+                    here.extend(Some(unit).filter(|unit| !here.contains(unit)));
+                }
             }
             if !here.is_empty() {
                 on_node.insert(node_ix, here);
@@ -444,11 +467,16 @@ fn taken(node: &Node, from: &[bool]) -> i64 {
     node.held.iter().filter(|(queue, _)| from[queue.at()]).map(|(_, gpu)| gpu).sum()
 }
 
+/// Whether a job is a victim: not looked at yet, none, or from the first place in a list on.
+const UNKNOWN: u32 = 0;
+const INELIGIBLE: u32 = 1;
+const FIRST: u32 = 2;
+
 /// Victims on each node: what they lose, and which they are.
 type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
 
 /// Like tasks that need several GPUs in the right places.
-fn in_blocks(leaf: &Leaf) -> bool {
+pub(super) fn in_blocks(leaf: &Leaf) -> bool {
     leaf.whole().is_some_and(|g| g > 1 || leaf.min > 1) && leaf.near.is_empty()
 }
 
