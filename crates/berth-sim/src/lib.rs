@@ -4,8 +4,11 @@
 //! There is no file, clock or thread here: callers hand over text and get reports back, so that a
 //! run can be repeated exactly anywhere.
 
+pub mod chance;
 pub mod driver;
 pub mod engine;
+pub mod outcome;
+pub mod peers;
 pub mod play;
 pub mod record;
 pub mod report;
