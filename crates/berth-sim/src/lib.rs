@@ -7,10 +7,14 @@
 pub mod chance;
 pub mod driver;
 pub mod engine;
+pub mod estimate;
+pub mod metrics;
 pub mod outcome;
 pub mod peers;
 pub mod play;
 pub mod record;
 pub mod report;
 pub mod scenario;
+pub mod trace;
+pub mod workload;
 pub mod world;
