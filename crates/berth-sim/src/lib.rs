@@ -15,6 +15,7 @@ pub mod play;
 pub mod record;
 pub mod report;
 pub mod scenario;
+pub mod synthetic;
 pub mod trace;
 pub mod workload;
 pub mod world;

@@ -9,11 +9,13 @@ mod jobs;
 mod nodes;
 mod select;
 mod table;
+mod write;
 
 pub use error::{Column, Error};
 pub use jobs::{Job, jobs};
 pub use nodes::{Node, nodes};
 pub use select::{Select, shuffle_ties};
+pub use write::csv;
 
 /// A small trace of our own making, so that the simulator runs where no other trace is at hand.
 /// [`crate::synthetic`] made it; a test makes it again and compares.

@@ -148,3 +148,14 @@ fn nodes_are_read_with_what_is_known_of_them() {
         "n.csv, line 2, column 2 (gpus): found `two`, expected a whole number such as 8"
     );
 }
+
+#[test]
+fn jobs_survive_being_written_and_read() {
+    let text = "job_id,submit_s,duration_s,gpus,nodes,gpu_type,cpu,mem_gib,team,user,queue,\
+                status,wait_s,limit_s,deadline_s,model\n\
+                a,-3,12.5,0.46,1,A|B,6.5,30.517,\"x, y\",u,LS,done,0,60,90,bert\n\
+                b,4,,16,,,,,,,,,,,,\n";
+    let first = read(text);
+    assert_eq!(csv(&first), text);
+    assert_eq!(read(&csv(&first)), first);
+}
