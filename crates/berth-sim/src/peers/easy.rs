@@ -6,12 +6,11 @@ use super::round::{Line, Start};
 use berth_model::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether a job fits depends on nodes, not on a number of GPUs, so the reservation is made on
-/// nodes too: those who run are taken off a copy of the floor in the order in which they are
-/// expected to end, until the first job fits. What is left of that copy beside it is free for
-/// whoever runs longer.
+/// Those who run are taken off in the order in which they are expected to end, until there is room
+/// for the first job. What is left then beside it is free for whoever runs longer.
 pub(super) struct Easy<'a> {
     jobs: &'a [Job],
+    room: Room,
     waiting: BTreeSet<u32>,
     running: BTreeMap<(Time, u32), Running>,
     expected: BTreeMap<u32, Time>,
@@ -22,15 +21,53 @@ struct Running {
     place: Place,
 }
 
+/// What counts as room for the first job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Nodes on which it fits. A reservation holds named GPUs and is kept, whoever passes.
+    Nodes,
+    /// As many GPUs, wherever they are. This is how EASY was written for machines on which any
+    /// processors will do, and how it is often simulated. On nodes the first job may find its GPUs
+    /// scattered when its time comes, and wait on.
+    Gpus,
+}
+
 /// The first job's reservation: from when, and what is free then beside it.
 struct Reservation {
     from: Time,
-    beside: Floor,
+    beside: Beside,
+}
+
+enum Beside {
+    Nodes(Floor),
+    Gpus(u64),
+}
+
+impl Reservation {
+    /// Room for a job that will still run when the reservation begins; it is taken.
+    fn take_lasting(&mut self, gpus: u32, floor: &mut Floor) -> Option<Place> {
+        if !floor.fits(gpus) {
+            return None;
+        }
+        match &mut self.beside {
+            Beside::Nodes(beside) => {
+                let place = floor.find_lasting(gpus, beside)?;
+                floor.take_at(&place);
+                beside.take_at(&place);
+                Some(place)
+            }
+            Beside::Gpus(spare) => {
+                *spare = spare.checked_sub(u64::from(gpus))?;
+                floor.take(gpus)
+            }
+        }
+    }
 }
 
 impl<'a> Easy<'a> {
-    pub(super) fn new(jobs: &'a [Job]) -> Easy<'a> {
-        Easy { jobs, waiting: BTreeSet::new(), running: BTreeMap::new(), expected: BTreeMap::new() }
+    pub(super) fn new(jobs: &'a [Job], room: Room) -> Easy<'a> {
+        let (running, expected) = (BTreeMap::new(), BTreeMap::new());
+        Easy { jobs, room, waiting: BTreeSet::new(), running, expected }
     }
 
     fn launch(&mut self, now: Time, job: u32, place: Place, started: &mut Vec<Start>) {
@@ -61,6 +98,13 @@ impl<'a> Easy<'a> {
     }
 
     fn reserve(&self, gpus: u32, floor: &Floor) -> Reservation {
+        match self.room {
+            Room::Nodes => self.reserve_nodes(gpus, floor),
+            Room::Gpus => self.reserve_gpus(gpus, floor),
+        }
+    }
+
+    fn reserve_nodes(&self, gpus: u32, floor: &Floor) -> Reservation {
         let mut beside = floor.clone();
         let mut ends = self.running.iter().peekable();
         while let Some(((from, _), first)) = ends.next() {
@@ -69,7 +113,18 @@ impl<'a> Easy<'a> {
                 beside.give(&next.place);
             }
             if beside.take(gpus).is_some() {
-                return Reservation { from: *from, beside };
+                return Reservation { from: *from, beside: Beside::Nodes(beside) };
+            }
+        }
+        unreachable!("a job that fits the empty pool fits once everything has ended")
+    }
+
+    fn reserve_gpus(&self, gpus: u32, floor: &Floor) -> Reservation {
+        let mut free = floor.total();
+        for ((from, job), _) in &self.running {
+            free += u64::from(self.jobs[*job as usize].gpus);
+            if let Some(spare) = free.checked_sub(u64::from(gpus)) {
+                return Reservation { from: *from, beside: Beside::Gpus(spare) };
             }
         }
         unreachable!("a job that fits the empty pool fits once everything has ended")
@@ -93,15 +148,8 @@ impl<'a> Easy<'a> {
             }
             let place = if now + job.estimate <= reservation.from {
                 floor.take(job.gpus)
-            } else if floor.fits(job.gpus) {
-                let lasting = floor.find_lasting(job.gpus, &reservation.beside);
-                if let Some(place) = &lasting {
-                    floor.take_at(place);
-                    reservation.beside.take_at(place);
-                }
-                lasting
             } else {
-                None
+                reservation.take_lasting(job.gpus, floor)
             };
             match place {
                 Some(place) => chosen.push((index, place)),

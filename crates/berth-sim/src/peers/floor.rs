@@ -66,6 +66,11 @@ impl Floor {
         Floor { per_node: pool.gpus_per_node, free, by_free, total: pool.gpus() }
     }
 
+    /// Free GPUs on all nodes.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.total == 0
     }

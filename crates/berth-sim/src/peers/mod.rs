@@ -18,7 +18,11 @@ mod skipping;
 
 use crate::outcome::Outcome;
 use berth_model::{Milli, Span, Time};
+use easy::{Easy, Room};
+use fair::Fair;
+use fifo::Fifo;
 use serde::{Deserialize, Serialize};
+use skipping::{Blocked, Skipping};
 
 /// A job as a peer sees it. Jobs are given in order of submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,26 +62,38 @@ pub enum Policy {
     /// In order of submission, with a reservation for the first that does not fit: others may
     /// pass it if, by the estimates, they do not delay it.
     Easy,
+    /// As [`Policy::Easy`], but the reservation counts GPUs and does not look at nodes.
+    EasyCounting,
     /// Shortest estimate first; what does not fit is passed over.
     Sjf,
-    /// Shortest true remaining time first, pausing others at no cost. A bound: nobody knows the
-    /// true time, and pausing is not free.
+    /// Shortest estimate first; the first that does not fit stops the rest.
+    SjfStrict,
+    /// Shortest true remaining time first, pausing others at no cost; what does not fit is passed
+    /// over. A bound: nobody knows the true time, and pausing is not free.
     Srtf,
+    /// As [`Policy::Srtf`], but the first that does not fit stops the rest.
+    SrtfStrict,
     /// As [`Policy::Srtf`], by remaining time × GPUs.
     Srsf,
+    /// As [`Policy::SrtfStrict`], by remaining time × GPUs.
+    SrsfStrict,
     /// The team that holds least for its quota first, each team in order of submission; the first
     /// job that does not fit stops the rest.
     FairShare,
 }
 
 impl Policy {
-    pub const ALL: [Policy; 7] = [
+    pub const ALL: [Policy; 11] = [
         Policy::Fifo,
         Policy::FifoSkip,
         Policy::Easy,
+        Policy::EasyCounting,
         Policy::Sjf,
+        Policy::SjfStrict,
         Policy::Srtf,
+        Policy::SrtfStrict,
         Policy::Srsf,
+        Policy::SrsfStrict,
         Policy::FairShare,
     ];
 
@@ -86,11 +102,20 @@ impl Policy {
             Policy::Fifo => "fifo",
             Policy::FifoSkip => "fifo-skip",
             Policy::Easy => "easy",
+            Policy::EasyCounting => "easy-counting",
             Policy::Sjf => "sjf",
+            Policy::SjfStrict => "sjf-strict",
             Policy::Srtf => "srtf",
+            Policy::SrtfStrict => "srtf-strict",
             Policy::Srsf => "srsf",
+            Policy::SrsfStrict => "srsf-strict",
             Policy::FairShare => "fair-share",
         }
+    }
+
+    /// The policy of a word, if there is one.
+    pub fn from_word(word: &str) -> Option<Policy> {
+        Policy::ALL.into_iter().find(|policy| policy.word() == word)
     }
 }
 
@@ -106,22 +131,23 @@ impl Policy {
 pub fn run(policy: Policy, pool: Pool, jobs: &[Job], quotas: &[u64]) -> Vec<Outcome> {
     assert!(jobs.is_sorted_by_key(|job| job.submit), "jobs come in order of submission");
     assert!(jobs.iter().all(|job| job.gpus > 0), "every job needs a GPU");
+    let in_order = |blocked| Skipping::new(jobs, blocked, |job: &Job| job.estimate.0);
+    let time = |_: &Job, left: Span| left.0;
+    let service = |job: &Job, left: Span| left.0.saturating_mul(i64::from(job.gpus));
     match policy {
-        Policy::Fifo => round::play(pool, jobs, &mut fifo::Fifo::new(jobs)),
+        Policy::Fifo => round::play(pool, jobs, &mut Fifo::new(jobs)),
         Policy::FifoSkip => {
-            let mut line = skipping::Skipping::new(jobs, |_| 0);
-            round::play(pool, jobs, &mut line)
+            round::play(pool, jobs, &mut Skipping::new(jobs, Blocked::Skips, |_| 0))
         }
-        Policy::Sjf => {
-            let mut line = skipping::Skipping::new(jobs, |job| job.estimate.0);
-            round::play(pool, jobs, &mut line)
-        }
-        Policy::Easy => round::play(pool, jobs, &mut easy::Easy::new(jobs)),
-        Policy::FairShare => round::play(pool, jobs, &mut fair::Fair::new(jobs, quotas)),
-        Policy::Srtf => pausing::play(pool, jobs, |_, left| left.0),
-        Policy::Srsf => {
-            pausing::play(pool, jobs, |job, left| left.0.saturating_mul(i64::from(job.gpus)))
-        }
+        Policy::Easy => round::play(pool, jobs, &mut Easy::new(jobs, Room::Nodes)),
+        Policy::EasyCounting => round::play(pool, jobs, &mut Easy::new(jobs, Room::Gpus)),
+        Policy::Sjf => round::play(pool, jobs, &mut in_order(Blocked::Skips)),
+        Policy::SjfStrict => round::play(pool, jobs, &mut in_order(Blocked::Stops)),
+        Policy::Srtf => pausing::play(pool, jobs, Blocked::Skips, time),
+        Policy::SrtfStrict => pausing::play(pool, jobs, Blocked::Stops, time),
+        Policy::Srsf => pausing::play(pool, jobs, Blocked::Skips, service),
+        Policy::SrsfStrict => pausing::play(pool, jobs, Blocked::Stops, service),
+        Policy::FairShare => round::play(pool, jobs, &mut Fair::new(jobs, quotas)),
     }
 }
 

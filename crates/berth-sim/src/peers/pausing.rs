@@ -1,5 +1,6 @@
 //! The peers that pause jobs at will: bounds, since pausing costs them nothing.
 
+use super::skipping::Blocked;
 use super::{Job, Pool, blank};
 use crate::outcome::{Outcome, Segment};
 use berth_model::{Span, Time};
@@ -52,6 +53,7 @@ struct Play<'a, K> {
     pool: Pool,
     jobs: &'a [Job],
     key: K,
+    blocked: Blocked,
     /// How long each has still to run, as of its last start or stop.
     left: Vec<Span>,
     /// Those who run, with the moment they would end.
@@ -64,11 +66,17 @@ struct Play<'a, K> {
 
 /// `key` tells who goes first, by how long a job has still to run; equal keys keep the order of
 /// submission.
-pub(super) fn play<K: Fn(&Job, Span) -> i64>(pool: Pool, jobs: &[Job], key: K) -> Vec<Outcome> {
+pub(super) fn play<K: Fn(&Job, Span) -> i64>(
+    pool: Pool,
+    jobs: &[Job],
+    blocked: Blocked,
+    key: K,
+) -> Vec<Outcome> {
     let mut play = Play {
         pool,
         jobs,
         key,
+        blocked,
         left: jobs.iter().map(|job| job.duration).collect(),
         running: Vec::new(),
         waiting: BTreeMap::new(),
@@ -115,17 +123,20 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
         });
     }
 
-    /// The first waiting job, by key, of those whose size fits.
+    /// The first waiting job, by key; where those that do not fit are passed over, of those that
+    /// do.
     fn first_waiting(&self, counts: &Counts) -> Option<((i64, u32), u32)> {
         self.waiting
             .iter()
             .filter_map(|(gpus, line)| {
-                line.first().filter(|_| counts.fits(*gpus)).map(|first| (*first, *gpus))
+                let considered = self.blocked == Blocked::Stops || counts.fits(*gpus);
+                line.first().filter(|_| considered).map(|first| (*first, *gpus))
             })
             .min()
     }
 
-    /// Goes through all jobs in order of their keys and runs whoever fits beside those before.
+    /// Goes through all jobs in order of their keys and runs whoever fits beside those before, or
+    /// everybody up to the first that does not.
     fn choose(&mut self, now: Time) {
         let mut order: Vec<((i64, u32), Time)> = self
             .running
@@ -139,7 +150,7 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
         let mut next = self.first_waiting(&counts);
         let mut order = order.into_iter().peekable();
         loop {
-            if next.is_some_and(|(_, gpus)| !counts.fits(gpus)) {
+            if self.blocked == Blocked::Skips && next.is_some_and(|(_, gpus)| !counts.fits(gpus)) {
                 next = self.first_waiting(&counts);
             }
             let runs_on = order
@@ -153,8 +164,14 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
                     chosen.push((job, end));
                 } else {
                     paused.push((job, end));
+                    if self.blocked == Blocked::Stops {
+                        break;
+                    }
                 }
             } else if let Some(((_, job), gpus)) = next {
+                if !counts.fits(gpus) {
+                    break;
+                }
                 self.waiting.get_mut(&gpus).expect("it waits").pop_first();
                 counts.take(gpus);
                 self.since[job as usize] = now;
@@ -164,6 +181,7 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
                 break;
             }
         }
+        paused.extend(order.map(|((_, job), end)| (job, end)));
         self.running = chosen;
         for (job, end) in paused {
             self.pause(now, job, end);

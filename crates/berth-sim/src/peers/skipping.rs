@@ -1,4 +1,4 @@
-//! In order of a key, and whoever does not fit is passed over.
+//! In order of a key. Whoever does not fit is passed over, or stops the rest.
 
 use super::Job;
 use super::floor::Floor;
@@ -6,19 +6,27 @@ use super::round::{Line, Start};
 use berth_model::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What becomes of those behind a job that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocked {
+    Skips,
+    Stops,
+}
+
 /// Those who wait, by GPUs and then by key. Whether a job fits depends on its GPUs only, so the
 /// first that fits is the first of some size: a full cluster costs one look per size, however many
 /// wait.
 pub(super) struct Skipping<'a, K> {
     jobs: &'a [Job],
     key: K,
+    blocked: Blocked,
     waiting: BTreeMap<u32, BTreeSet<(i64, u32)>>,
 }
 
 impl<'a, K: Fn(&Job) -> i64> Skipping<'a, K> {
     /// Equal keys keep the order of submission.
-    pub(super) fn new(jobs: &'a [Job], key: K) -> Skipping<'a, K> {
-        Skipping { jobs, key, waiting: BTreeMap::new() }
+    pub(super) fn new(jobs: &'a [Job], blocked: Blocked, key: K) -> Skipping<'a, K> {
+        Skipping { jobs, key, blocked, waiting: BTreeMap::new() }
     }
 }
 
@@ -33,11 +41,13 @@ impl<K: Fn(&Job) -> i64> Line for Skipping<'_, K> {
     fn start(&mut self, _now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
         loop {
             let heads = self.waiting.iter().filter_map(|(gpus, line)| {
-                line.first().filter(|_| floor.fits(*gpus)).map(|first| (*first, *gpus))
+                let counts = self.blocked == Blocked::Stops || floor.fits(*gpus);
+                line.first().filter(|_| counts).map(|first| (*first, *gpus))
             });
             let Some((first, gpus)) = heads.min() else { return };
+            let Some(place) = floor.take(gpus) else { return };
             self.waiting.get_mut(&gpus).expect("it was just there").pop_first();
-            started.push((first.1, floor.take(gpus).expect("it fits")));
+            started.push((first.1, place));
         }
     }
 }

@@ -80,6 +80,20 @@ fn easy_counts_nodes_and_not_gpus() {
 }
 
 #[test]
+fn easy_that_counts_gpus_takes_scattered_ones_for_room() {
+    // As above: counting says that the whole node is there at 200, so the job of 150 s may not
+    // pass at 102. At 200 the first job waits on, and now the next end is taken for its time.
+    let text = "0 100 4
+                0 500 4
+                0 200 4
+                0 300 4
+                1 50 8
+                102 150 4";
+    assert_eq!(starts(Policy::EasyCounting, 2, text), "0 0 0 0 300 200");
+    assert_eq!(starts(Policy::Easy, 2, text), "0 0 0 0 300 102");
+}
+
+#[test]
 fn a_job_that_outlives_its_estimate_does_not_end_backfilling() {
     // The first said 10 s and takes 100; the last would be done in 20 s.
     let text = "0 100 4 10
@@ -94,6 +108,32 @@ fn shortest_first_goes_by_the_estimate_and_not_by_the_truth() {
                 1 10 8 90
                 2 80 8 20";
     assert_eq!(starts(Policy::Sjf, 1, text), "0 180 100");
+}
+
+#[test]
+fn strict_shortest_first_keeps_room_for_a_short_large_job() {
+    // Four GPUs are free; the shortest job needs eight.
+    let text = "0 100 4
+                1 10 8
+                2 500 4";
+    assert_eq!(starts(Policy::Sjf, 1, text), "0 502 2");
+    assert_eq!(starts(Policy::SjfStrict, 1, text), "0 100 110");
+}
+
+#[test]
+fn strict_shortest_remaining_first_pauses_everybody_behind_the_first_that_does_not_fit() {
+    // The first two have 100 and 900 s to go when a job of 200 s and eight GPUs comes: it does
+    // not fit beside the first, and the second may only go on where it is passed over.
+    let text = "0 100 4
+                0 900 4
+                0 200 8";
+    let pool = Pool { nodes: 1, gpus_per_node: 8 };
+    let ends = |policy| -> Vec<i64> {
+        let outcomes = run(policy, pool, &jobs(text), &[]);
+        outcomes.iter().map(|o| o.end.unwrap().0 / 1_000).collect()
+    };
+    assert_eq!(ends(Policy::Srtf), [100, 1_100, 300]);
+    assert_eq!(ends(Policy::SrtfStrict), [100, 1_200, 300]);
 }
 
 #[test]
