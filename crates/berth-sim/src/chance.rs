@@ -75,6 +75,28 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// 1/1, 1/3, 1/5 and so on.
+const ODD: [f64; 11] = {
+    let mut parts = [0.0; 11];
+    let mut n = 0;
+    while n < 11 {
+        parts[n] = 1.0 / (2 * n + 1) as f64;
+        n += 1;
+    }
+    parts
+};
+
+/// 1/0!, 1/1!, 1/2! and so on.
+const FACTORIAL: [f64; 17] = {
+    let mut parts = [1.0; 17];
+    let mut n = 1;
+    while n < 17 {
+        parts[n] = parts[n - 1] / n as f64;
+        n += 1;
+    }
+    parts
+};
+
 /// The natural logarithm of a positive, normal number.
 pub fn ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
@@ -88,10 +110,7 @@ pub fn ln(x: f64) -> f64 {
     // ln m = 2 artanh((m − 1) / (m + 1)), and the argument is below 0.172.
     let t = (mantissa - 1.0) / (mantissa + 1.0);
     let square = t * t;
-    let mut sum = 0.0;
-    for odd in (0..11).rev() {
-        sum = sum * square + 1.0 / f64::from(2 * odd + 1);
-    }
+    let sum = ODD.iter().rev().fold(0.0, |sum, part| sum * square + part);
     2.0 * t * sum + exponent as f64 * std::f64::consts::LN_2
 }
 
@@ -100,10 +119,7 @@ pub fn exp(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     let twos = (x / std::f64::consts::LN_2).round();
     let rest = x - twos * std::f64::consts::LN_2;
-    let mut sum = 1.0;
-    for n in (1..=16).rev() {
-        sum = 1.0 + sum * rest / f64::from(n);
-    }
+    let sum = FACTORIAL.iter().rev().fold(0.0, |sum, part| sum * rest + part);
     sum * f64::from_bits(((twos as i64 + 1_023) as u64) << 52)
 }
 
