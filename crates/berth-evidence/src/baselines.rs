@@ -239,9 +239,12 @@ impl Baselines {
                 }
             }
         }
-        // Timed only: the other peers on the largest trace.
+        // Timed only: reading the largest trace, and the other peers on it.
         let set = Set::Aaic { quarter: "2018Q1", nodes: 36 };
+        let clock = Clock::start(false);
         let jobs = set.jobs(folder)?;
+        let time = clock.elapsed();
+        self.timings.push(Timing { name: "aaic 2018Q1, read".into(), jobs: jobs.len(), time });
         let timed = |policy: &Policy| !matches!(policy, Policy::Easy | Policy::EasyCounting);
         for policy in Policy::ALL.into_iter().filter(timed) {
             self.run(set, &jobs, policy, Estimate::Limit)?;

@@ -25,19 +25,19 @@ impl Chance {
         Chance::new(mix(seed) ^ mix(thing.wrapping_add(STEP)))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         mix(self.state)
     }
 
     /// A whole number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
 
     /// At least 0, below 1.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// The place in `weights` that a draw in proportion to them hits.
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_numbers_everywhere() {
         let mut chance = Chance::new(7);
-        let whole: Vec<u64> = (0..3).map(|_| chance.next()).collect();
+        let whole: Vec<u64> = (0..3).map(|_| chance.draw()).collect();
         assert_eq!(whole, [7191089600892374487, 309689372594955804, 16616101746815609346]);
         let normal: Vec<u64> = (0..2).map(|_| Chance::of(7, 3).normal().to_bits()).collect();
         assert_eq!(normal[0], normal[1]);

@@ -108,8 +108,8 @@ impl SizeClass {
     pub fn of(gpus: Milli) -> SizeClass {
         match gpus.0 {
             ..=1_000 => SizeClass::One,
-            ..=4_000 => SizeClass::TwoToFour,
-            ..=8_000 => SizeClass::FiveToEight,
+            1_001..=4_000 => SizeClass::TwoToFour,
+            4_001..=8_000 => SizeClass::FiveToEight,
             _ => SizeClass::AboveEight,
         }
     }

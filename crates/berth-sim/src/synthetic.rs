@@ -152,7 +152,7 @@ fn typical(recipe: &Recipe, gpus: u32, chance: &mut Chance) -> Span {
     }
     let longer = match gpus {
         ..=1 => 1,
-        ..=8 => 2,
+        2..=8 => 2,
         _ => 4,
     };
     vary(Span(recipe.median.0 * longer), recipe.sigma.0 as f64 / 1_000.0, chance)

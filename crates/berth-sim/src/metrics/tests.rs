@@ -30,7 +30,8 @@ fn near(found: f64, wanted: f64) -> bool {
 fn quantiles_are_values_that_occurred() {
     let outcomes: Vec<Outcome> = (1..=100).map(|wait| outcome(0, 1, 0, &[(wait, 200)])).collect();
     let wait = Report::new(&outcomes, &setting(100)).all.wait;
-    assert_eq!([wait.p50, wait.p95, wait.p99, wait.max], [50.0, 95.0, 99.0, 100.0]);
+    let quantiles = [(wait.p50, 50.0), (wait.p95, 95.0), (wait.p99, 99.0), (wait.max, 100.0)];
+    assert!(quantiles.into_iter().all(|(found, wanted)| near(found, wanted)), "{wait:?}");
     assert!(near(wait.mean, 50.5));
 }
 

@@ -121,7 +121,7 @@ impl<'a> Easy<'a> {
 
     fn reserve_gpus(&self, gpus: u32, floor: &Floor) -> Reservation {
         let mut free = floor.total();
-        for ((from, job), _) in &self.running {
+        for (from, job) in self.running.keys() {
             free += u64::from(self.jobs[*job as usize].gpus);
             if let Some(spare) = free.checked_sub(u64::from(gpus)) {
                 return Reservation { from: *from, beside: Beside::Gpus(spare) };

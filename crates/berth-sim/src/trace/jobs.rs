@@ -78,7 +78,7 @@ pub fn jobs(file: &str, text: &str, select: &Select) -> Result<Vec<Job>> {
     let mut names = Names::default();
     let (mut sets, mut teams) = (BTreeSet::new(), BTreeSet::new());
     let mut found = Vec::new();
-    while let Some(row) = table.next()? {
+    while let Some(row) = table.next_row()? {
         if let Some(set) = set_column.and_then(|column| row.text(column)) {
             let set = names.get(set);
             let wanted = select.set.as_deref().is_none_or(|wanted| wanted == set.as_str());

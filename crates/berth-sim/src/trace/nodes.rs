@@ -40,7 +40,7 @@ pub fn nodes(file: &str, text: &str) -> Result<Vec<Node>> {
     let mut table = Table::open(file, text, &NODES)?;
     let mut names = Names::default();
     let mut found = Vec::new();
-    while let Some(row) = table.next()? {
+    while let Some(row) = table.next_row()? {
         found.push(read(&row, &mut names)?);
     }
     Ok(found)

@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
     }
 
     /// The next line that is not empty.
-    pub(super) fn next(&mut self) -> Result<Option<Row<'_, 'a>>> {
+    pub(super) fn next_row(&mut self) -> Result<Option<Row<'_, 'a>>> {
         for text in self.rest.by_ref() {
             self.line += 1;
             if text.trim().is_empty() {
