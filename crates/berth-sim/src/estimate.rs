@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimate {
-    /// The true duration: for bounds, and to reproduce figures of others.
+    /// The true duration: for yardsticks, and to reproduce figures of others.
     Exact,
     /// The run time that was asked for in the trace.
     Limit,

@@ -29,7 +29,7 @@ use skipping::{Blocked, Skipping};
 pub struct Job {
     pub submit: Time,
     /// How long it really runs; only the clock of the simulation looks at it, and the policies
-    /// that are bounds.
+    /// that are yardsticks.
     pub duration: Span,
     /// How long its user would have said.
     pub estimate: Span,
@@ -69,7 +69,8 @@ pub enum Policy {
     /// Shortest estimate first; the first that does not fit stops the rest.
     SjfStrict,
     /// Shortest true remaining time first, pausing others at no cost; what does not fit is passed
-    /// over. A bound: nobody knows the true time, and pausing is not free.
+    /// over. A yardstick and no rival: nobody knows the true time, and pausing is not free. With
+    /// gangs it is not the least possible either; [`Policy::Srsf`] may be lower.
     Srtf,
     /// As [`Policy::Srtf`], but the first that does not fit stops the rest.
     SrtfStrict,

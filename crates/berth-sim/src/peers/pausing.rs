@@ -1,4 +1,4 @@
-//! The peers that pause jobs at will: bounds, since pausing costs them nothing.
+//! The peers that pause jobs at will: yardsticks, since pausing costs them nothing.
 
 use super::skipping::Blocked;
 use super::{Job, Pool, blank};
