@@ -1,13 +1,17 @@
 //! Reproduces the published figures about the core: makes worlds from a seed, measures, and writes
-//! `docs/evidence`. Not part of the product: it reads a clock, files and its own memory.
+//! `docs/evidence`; and figures of others on recorded traces. Not part of the product: it reads a clock, files and its own memory.
 
+mod baselines;
 mod cases;
 mod drive;
 mod measure;
 mod report;
+mod traces;
 mod world;
 
 use anyhow::{Context, Result, ensure};
+use berth_sim::synthetic::{self, Recipe};
+use berth_sim::trace;
 use cases::{CASES, Effort};
 use clap::{Args, Parser, Subcommand};
 use report::{Machine, Row, Section};
@@ -25,6 +29,20 @@ struct Cli {
 enum What {
     /// The figures about the scheduling core
     Core(Core),
+    /// Known schedulers on known traces, beside figures that others have published
+    SimBaselines(SimBaselines),
+    /// Print the trace that is bundled with the simulator, made anew from its recipe
+    SampleTrace,
+}
+
+#[derive(Args)]
+struct SimBaselines {
+    /// The folder with the traces
+    #[arg(long)]
+    traces: PathBuf,
+    /// Print figures as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -53,11 +71,27 @@ struct Core {
 }
 
 fn main() -> Result<()> {
-    let What::Core(core) = Cli::parse().what;
-    match &core.case {
-        Some(case) => one(case, &core),
-        None => all(&core),
+    match Cli::parse().what {
+        What::Core(core) => match &core.case {
+            Some(case) => one(case, &core),
+            None => all(&core),
+        },
+        What::SimBaselines(asked) => sim_baselines(&asked),
+        What::SampleTrace => {
+            print!("{}", trace::csv(&synthetic::jobs(&Recipe::sample())));
+            Ok(())
+        }
     }
+}
+
+fn sim_baselines(asked: &SimBaselines) -> Result<()> {
+    let found = baselines::all(&asked.traces)?;
+    if asked.json {
+        println!("{}", serde_json::to_string_pretty(&found.figures)?);
+    } else {
+        println!("{}\n\n{}", baselines::figures(&found), baselines::timings(&found));
+    }
+    Ok(())
 }
 
 fn one(case: &str, core: &Core) -> Result<()> {

@@ -4,10 +4,18 @@
 //! There is no file, clock or thread here: callers hand over text and get reports back, so that a
 //! run can be repeated exactly anywhere.
 
+pub mod chance;
 pub mod driver;
 pub mod engine;
+pub mod estimate;
+pub mod metrics;
+pub mod outcome;
+pub mod peers;
 pub mod play;
 pub mod record;
 pub mod report;
 pub mod scenario;
+pub mod synthetic;
+pub mod trace;
+pub mod workload;
 pub mod world;

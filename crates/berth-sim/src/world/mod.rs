@@ -4,7 +4,7 @@
 //! reads YAML and JSON alike, [`write`] and [`write_json`] write what reads back as the same
 //! snapshot. A world that makes no sense is refused with the line and what was expected.
 
-mod error;
+pub(crate) mod error;
 mod events;
 mod expect;
 mod fields;

@@ -1,0 +1,188 @@
+//! EASY backfilling: one reservation, for the first that does not fit.
+
+use super::Job;
+use super::floor::{Floor, Place};
+use super::round::{Line, Start};
+use berth_model::{Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Those who run are taken off in the order in which they are expected to end, until there is room
+/// for the first job. What is left then beside it is free for whoever runs longer.
+pub(super) struct Easy<'a> {
+    jobs: &'a [Job],
+    room: Room,
+    waiting: BTreeSet<u32>,
+    running: BTreeMap<(Time, u32), Running>,
+    expected: BTreeMap<u32, Time>,
+}
+
+struct Running {
+    since: Time,
+    place: Place,
+}
+
+/// What counts as room for the first job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// Nodes on which it fits. A reservation holds named GPUs and is kept, whoever passes.
+    Nodes,
+    /// As many GPUs, wherever they are. This is how EASY was written for machines on which any
+    /// processors will do, and how it is often simulated. On nodes the first job may find its GPUs
+    /// scattered when its time comes, and wait on.
+    Gpus,
+}
+
+/// The first job's reservation: from when, and what is free then beside it.
+struct Reservation {
+    from: Time,
+    beside: Beside,
+}
+
+enum Beside {
+    Nodes(Floor),
+    Gpus(u64),
+}
+
+impl Reservation {
+    /// Room for a job that will still run when the reservation begins; it is taken.
+    fn take_lasting(&mut self, gpus: u32, floor: &mut Floor) -> Option<Place> {
+        if !floor.fits(gpus) {
+            return None;
+        }
+        match &mut self.beside {
+            Beside::Nodes(beside) => {
+                let place = floor.find_lasting(gpus, beside)?;
+                floor.take_at(&place);
+                beside.take_at(&place);
+                Some(place)
+            }
+            Beside::Gpus(spare) => {
+                *spare = spare.checked_sub(u64::from(gpus))?;
+                floor.take(gpus)
+            }
+        }
+    }
+}
+
+impl<'a> Easy<'a> {
+    pub(super) fn new(jobs: &'a [Job], room: Room) -> Easy<'a> {
+        let (running, expected) = (BTreeMap::new(), BTreeMap::new());
+        Easy { jobs, room, waiting: BTreeSet::new(), running, expected }
+    }
+
+    fn launch(&mut self, now: Time, job: u32, place: Place, started: &mut Vec<Start>) {
+        let end = now + self.jobs[job as usize].estimate;
+        self.waiting.remove(&job);
+        self.expect(end, job, Running { since: now, place: place.clone() });
+        started.push((job, place));
+    }
+
+    fn expect(&mut self, end: Time, job: u32, running: Running) {
+        self.expected.insert(job, end);
+        self.running.insert((end, job), running);
+    }
+
+    /// A job that outlives its estimate is expected to take twice as long, and so on: without
+    /// this it would be expected to end at every moment, and hold up all backfilling.
+    fn correct(&mut self, now: Time) {
+        while let Some(first) = self.running.first_entry()
+            && first.key().0 <= now
+        {
+            let ((end, job), running) = first.remove_entry();
+            let mut estimate = (end - running.since).max(Span::secs(1));
+            while running.since + estimate <= now {
+                estimate = estimate + estimate;
+            }
+            self.expect(running.since + estimate, job, running);
+        }
+    }
+
+    fn reserve(&self, gpus: u32, floor: &Floor) -> Reservation {
+        match self.room {
+            Room::Nodes => self.reserve_nodes(gpus, floor),
+            Room::Gpus => self.reserve_gpus(gpus, floor),
+        }
+    }
+
+    fn reserve_nodes(&self, gpus: u32, floor: &Floor) -> Reservation {
+        let mut beside = floor.clone();
+        let mut ends = self.running.iter().peekable();
+        while let Some(((from, _), first)) = ends.next() {
+            beside.give(&first.place);
+            while let Some((_, next)) = ends.next_if(|((end, _), _)| end == from) {
+                beside.give(&next.place);
+            }
+            if beside.take(gpus).is_some() {
+                return Reservation { from: *from, beside: Beside::Nodes(beside) };
+            }
+        }
+        unreachable!("a job that fits the empty pool fits once everything has ended")
+    }
+
+    fn reserve_gpus(&self, gpus: u32, floor: &Floor) -> Reservation {
+        let mut free = floor.total();
+        for (from, job) in self.running.keys() {
+            free += u64::from(self.jobs[*job as usize].gpus);
+            if let Some(spare) = free.checked_sub(u64::from(gpus)) {
+                return Reservation { from: *from, beside: Beside::Gpus(spare) };
+            }
+        }
+        unreachable!("a job that fits the empty pool fits once everything has ended")
+    }
+
+    fn backfill(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+        let Some(first) = self.waiting.first().copied() else { return };
+        if floor.is_full() || self.waiting.len() == 1 {
+            return;
+        }
+        self.correct(now);
+        let mut reservation = self.reserve(self.jobs[first as usize].gpus, floor);
+        let mut chosen = Vec::new();
+        // Room only shrinks during a pass: who asks for as much and as long as one that failed
+        // fails too.
+        let mut failed: BTreeMap<u32, Span> = BTreeMap::new();
+        for index in self.waiting.iter().copied().skip(1) {
+            let job = &self.jobs[index as usize];
+            if failed.get(&job.gpus).is_some_and(|least| job.estimate >= *least) {
+                continue;
+            }
+            let place = if now + job.estimate <= reservation.from {
+                floor.take(job.gpus)
+            } else {
+                reservation.take_lasting(job.gpus, floor)
+            };
+            match place {
+                Some(place) => chosen.push((index, place)),
+                None => {
+                    failed.insert(job.gpus, job.estimate);
+                }
+            }
+            if floor.is_full() {
+                break;
+            }
+        }
+        for (job, place) in chosen {
+            self.launch(now, job, place, started);
+        }
+    }
+}
+
+impl Line for Easy<'_> {
+    fn arrive(&mut self, job: u32) {
+        self.waiting.insert(job);
+    }
+
+    fn ended(&mut self, job: u32) {
+        let end = self.expected.remove(&job).expect("what ends was running");
+        self.running.remove(&(end, job));
+    }
+
+    fn start(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+        while let Some(job) = self.waiting.first().copied()
+            && let Some(place) = floor.take(self.jobs[job as usize].gpus)
+        {
+            self.launch(now, job, place, started);
+        }
+        self.backfill(now, floor, started);
+    }
+}

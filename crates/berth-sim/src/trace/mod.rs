@@ -1,0 +1,25 @@
+//! Traces: what somebody else's cluster was asked for, as CSV text.
+//!
+//! The schema is that of [docs/trace-format.md](../../../../docs/trace-format.md). Columns are
+//! found by name, so files with other columns in another order are read as they are. All
+//! quantities are exact: a duration of 12.5 s is 12,500 ms and not a float near it.
+
+mod error;
+mod jobs;
+mod nodes;
+mod select;
+mod table;
+mod write;
+
+pub use error::{Column, Error};
+pub use jobs::{Job, jobs};
+pub use nodes::{Node, nodes};
+pub use select::{Select, shuffle_ties};
+pub use write::csv;
+
+/// A small trace of our own making, so that the simulator runs where no other trace is at hand.
+/// [`crate::synthetic`] made it; a test makes it again and compares.
+pub const BUNDLED: &str = include_str!("../../data/sample_jobs.csv");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Jobs of a trace as the peers take them: whole GPUs, a duration, an estimate, a team by number.
+
+use crate::estimate::Estimate;
+use crate::{peers, trace};
+use berth_model::{Name, Span};
+use std::collections::BTreeMap;
+
+/// A trace made ready to be run.
+#[derive(Debug, Clone, Default)]
+pub struct Workload {
+    /// In the order of the trace.
+    pub jobs: Vec<peers::Job>,
+    /// For each of them, its place in the trace.
+    pub rows: Vec<u32>,
+    /// In order of their names; jobs without a team are in one with the empty name.
+    pub teams: Vec<Name>,
+    /// Jobs without a GPU, which no queue for GPUs holds up.
+    pub left_out: u32,
+}
+
+/// Why a trace cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: job {job} has no {missing}, so it is not known how long it {verb}")]
+pub struct Untold {
+    pub job: Name,
+    pub line: u32,
+    pub missing: &'static str,
+    verb: &'static str,
+}
+
+impl Workload {
+    /// A share of a GPU counts as a whole one: peers do not share GPUs.
+    pub fn new(trace: &[trace::Job], estimate: Estimate) -> Result<Workload, Untold> {
+        let mut teams: BTreeMap<Name, u32> = BTreeMap::new();
+        for job in trace {
+            teams.insert(job.team.clone().unwrap_or_default(), 0);
+        }
+        for (number, (_, place)) in teams.iter_mut().enumerate() {
+            *place = number as u32;
+        }
+        let mut workload = Workload::default();
+        for (place, job) in trace.iter().enumerate() {
+            if job.gpus.is_zero() {
+                workload.left_out += 1;
+                continue;
+            }
+            let untold =
+                |missing, verb| Untold { job: job.id.clone(), line: job.line, missing, verb };
+            let duration = job.duration.ok_or_else(|| untold("duration_s", "runs"))?;
+            let guess = estimate.of(place, job).ok_or_else(|| untold("limit_s", "may run"))?;
+            workload.rows.push(place as u32);
+            workload.jobs.push(peers::Job {
+                submit: job.submit,
+                duration,
+                estimate: guess,
+                gpus: job.gpus.0.div_euclid(1_000) as u32 + u32::from(job.gpus.0 % 1_000 > 0),
+                team: teams[job.team.as_deref().unwrap_or("")],
+            });
+        }
+        workload.teams = teams.into_keys().collect();
+        Ok(workload)
+    }
+
+    /// Quotas in proportion to what each team asks for in all, in GPU-seconds, at least one: a
+    /// division under which every team could be served equally well.
+    pub fn quotas_by_demand(&self) -> Vec<u64> {
+        let mut quotas = vec![0u64; self.teams.len()];
+        for job in &self.jobs {
+            let seconds = Span::as_secs(job.duration).max(0) as u64;
+            quotas[job.team as usize] += seconds * u64::from(job.gpus);
+        }
+        quotas.iter().map(|quota| (*quota).max(1)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(rows: &str) -> Vec<trace::Job> {
+        let text = format!("job_id,submit_s,duration_s,gpus,team\n{rows}");
+        trace::jobs("t", &text, &trace::Select::default()).unwrap()
+    }
+
+    #[test]
+    fn teams_are_numbered_by_name_and_shares_of_gpus_rounded_up() {
+        let trace = trace("a,0,10,0.5,z\nb,1,10,0,z\nc,2,10,8,m\nd,3,10,1,\n");
+        let workload = Workload::new(&trace, Estimate::Exact).unwrap();
+        let seen: Vec<_> = workload.jobs.iter().map(|job| (job.gpus, job.team)).collect();
+        assert_eq!(seen, [(1, 2), (8, 1), (1, 0)]);
+        assert_eq!((workload.rows.as_slice(), workload.left_out), ([0, 2, 3].as_slice(), 1));
+        assert_eq!(workload.quotas_by_demand(), [10, 80, 10]);
+    }
+
+    #[test]
+    fn a_job_without_a_duration_is_named() {
+        let error = Workload::new(&trace("a,0,10,1,z\nb,1,,1,z\n"), Estimate::Exact).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 3: job b has no duration_s, so it is not known how long it runs"
+        );
+    }
+}
