@@ -6,6 +6,7 @@
 
 pub mod driver;
 pub mod engine;
+pub mod packing;
 pub mod play;
 pub mod record;
 pub mod report;
