@@ -2,8 +2,10 @@
 //! `docs/evidence`. Not part of the product: it reads a clock, files and its own memory.
 
 mod cases;
+mod csv;
 mod drive;
 mod measure;
+mod packing;
 mod report;
 mod world;
 
@@ -25,6 +27,8 @@ struct Cli {
 enum What {
     /// The figures about the scheduling core
     Core(Core),
+    /// Packing the openb pods, beside what was published
+    Packing(packing::Packing),
 }
 
 #[derive(Args)]
@@ -53,10 +57,12 @@ struct Core {
 }
 
 fn main() -> Result<()> {
-    let What::Core(core) = Cli::parse().what;
-    match &core.case {
-        Some(case) => one(case, &core),
-        None => all(&core),
+    match Cli::parse().what {
+        What::Core(core) => match &core.case {
+            Some(case) => one(case, &core),
+            None => all(&core),
+        },
+        What::Packing(packing) => packing::command(&packing),
     }
 }
 
