@@ -7,6 +7,7 @@ mod drive;
 mod measure;
 mod packing;
 mod report;
+mod spot;
 mod world;
 
 use anyhow::{Context, Result, ensure};
@@ -29,6 +30,8 @@ enum What {
     Core(Core),
     /// Packing the openb pods, beside what was published
     Packing(packing::Packing),
+    /// What a job with a deadline costs on spot machines
+    Spot(spot::Spot),
 }
 
 #[derive(Args)]
@@ -63,6 +66,7 @@ fn main() -> Result<()> {
             None => all(&core),
         },
         What::Packing(packing) => packing::command(&packing),
+        What::Spot(spot) => spot::command(&spot),
     }
 }
 

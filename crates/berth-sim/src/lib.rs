@@ -11,4 +11,5 @@ pub mod play;
 pub mod record;
 pub mod report;
 pub mod scenario;
+pub mod spot;
 pub mod world;
