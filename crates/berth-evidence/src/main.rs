@@ -1,11 +1,15 @@
 //! Reproduces the published figures about the core: makes worlds from a seed, measures, and writes
-//! `docs/evidence`; and figures of others on recorded traces. Not part of the product: it reads a clock, files and its own memory.
+//! `docs/evidence`; and figures of others on recorded traces. Not part of the product: it reads a
+//! clock, files and its own memory.
 
 mod baselines;
 mod cases;
+mod csv;
 mod drive;
 mod measure;
+mod packing;
 mod report;
+mod spot;
 mod traces;
 mod world;
 
@@ -33,6 +37,10 @@ enum What {
     SimBaselines(SimBaselines),
     /// Print the trace that is bundled with the simulator, made anew from its recipe
     SampleTrace,
+    /// Packing the openb pods, beside what was published
+    Packing(packing::Packing),
+    /// What a job with a deadline costs on spot machines
+    Spot(spot::Spot),
 }
 
 #[derive(Args)]
@@ -81,6 +89,8 @@ fn main() -> Result<()> {
             print!("{}", trace::csv(&synthetic::jobs(&Recipe::sample())));
             Ok(())
         }
+        What::Packing(packing) => packing::command(&packing),
+        What::Spot(spot) => spot::command(&spot),
     }
 }
 

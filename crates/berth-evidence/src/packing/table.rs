@@ -1,0 +1,89 @@
+//! The figures of one variant, side by side.
+
+use super::openb::Published;
+use super::run::{Contender, Outcome};
+use crate::measure::milliseconds;
+use berth_sim::packing::{Policy, Size, Ties};
+use comfy_table::{Table, presets::NOTHING};
+use std::time::Duration;
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let all: Vec<f64> = values.collect();
+    all.iter().sum::<f64>() / all.len().max(1) as f64
+}
+
+fn look(outcomes: &[Outcome], demand: i64, of: impl Fn(&super::run::Look) -> f64) -> f64 {
+    mean(outcomes.iter().map(|outcome| of(&outcome.looks[&demand])))
+}
+
+/// What was published about the same policy with the same rule for ties.
+fn known(
+    published: &Published,
+    variant: &str,
+    who: Contender,
+    metric: &str,
+    at: i64,
+) -> Option<f64> {
+    let Contender::Rival(policy, ties) = who else { return None };
+    // Random choice knows no ties, and rounding is part of the published score.
+    if ties == Ties::Random || policy == Policy::FgdExact {
+        return None;
+    }
+    let key = (variant.to_owned(), policy.name().to_owned(), metric.to_owned(), at);
+    published.get(&key).copied()
+}
+
+pub fn table(variant: &str, rows: &[(Contender, Vec<Outcome>)], published: &Published) -> String {
+    let seeds = rows.first().map_or(0, |(_, outcomes)| outcomes.len());
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header([
+        &format!("{variant}, {seeds} seeds"),
+        "allocated at 100 %",
+        "allocated at 130 %",
+        "published",
+        "difference",
+        "range",
+        "fragmented at 60 / 80 / 90 / 100 %",
+        "published",
+        "dropped: none / share / 1 / 2 / 4 / 8 / other",
+        "decision P50 / P99 µs",
+    ]);
+    for (who, outcomes) in rows {
+        let allocated = look(outcomes, 130, |look| look.allocated);
+        let range = || outcomes.iter().map(|outcome| outcome.looks[&130].allocated);
+        let (low, high) = (range().fold(f64::MAX, f64::min), range().fold(f64::MIN, f64::max));
+        let beside = known(published, variant, *who, "alloc", 130);
+        let demands = [60, 80, 90, 100];
+        let each = |of: &dyn Fn(i64) -> Option<f64>| {
+            let texts = demands.map(|at| of(at).map_or_else(String::new, |v| format!("{v:.1}")));
+            if texts.iter().all(String::is_empty) { String::new() } else { texts.join(" / ") }
+        };
+        let fragmented = each(&|at| Some(look(outcomes, at, |look| look.fragmented)));
+        let fragmented_there = each(&|at| known(published, variant, *who, "frag", at));
+        let dropped = Size::ALL.map(|size| {
+            let of = |outcome: &Outcome| f64::from(outcome.progress.dropped[size as usize]);
+            format!("{:.0}", mean(outcomes.iter().map(of)))
+        });
+        let micros = |of: fn(&Outcome) -> Duration| {
+            mean(outcomes.iter().map(|outcome| milliseconds(of(outcome)) * 1_000.0))
+        };
+        table.add_row([
+            who.name(),
+            format!("{:.2}", look(outcomes, 100, |look| look.allocated)),
+            format!("{allocated:.2}"),
+            beside.map_or_else(String::new, |value| format!("{value:.2}")),
+            beside.map_or_else(String::new, |value| format!("{:+.2}", allocated - value)),
+            format!("{low:.2}–{high:.2}"),
+            fragmented,
+            fragmented_there,
+            dropped.join(" / "),
+            format!(
+                "{:.0} / {:.0}",
+                micros(|outcome| outcome.decision_p50),
+                micros(|outcome| outcome.decision_p99)
+            ),
+        ]);
+    }
+    table.to_string()
+}
