@@ -158,10 +158,11 @@ impl Cluster {
         let all = g.saturating_mul(leaf.min);
         let none = Held::default();
         let held = held.unwrap_or(&none);
+        let gives_way = |job: JobIx| ways.jobs.contains(&job);
         let on_one = |gpus: u32| {
             let far = |(most, _): &&(Reverse<u32>, NodeIx)| most.0 + free.node >= gpus;
             let mut nodes = held.most.iter().take_while(far).map(|(_, ix)| *ix).chain(ways.nodes());
-            free.node >= gpus || nodes.any(|ix| self.gpus_on(ix, until, held, ways) >= gpus)
+            free.node >= gpus || nodes.any(|ix| self.gpus_on(ix, until, held, &gives_way) >= gpus)
         };
         match leaf.together.required {
             Some(Level::Node | Level::Nvlink) => on_one(all),
@@ -174,7 +175,7 @@ impl Cluster {
                 nodes.dedup();
                 let mut tasks = 0;
                 nodes.iter().any(|ix| {
-                    tasks += self.gpus_on(*ix, until, held, ways) / g.max(1);
+                    tasks += self.gpus_on(*ix, until, held, &gives_way) / g.max(1);
                     tasks >= leaf.min
                 })
             }
@@ -197,7 +198,7 @@ impl Cluster {
                 let mut domains = held_in.chain(given_in).filter(near).map(|(ix, _)| ix);
                 let tasks = |domain: DomainIx| -> u32 {
                     let nodes = self.domains[domain.at()].nodes.iter();
-                    nodes.map(|ix| self.gpus_on(*ix, until, held, ways) / g.max(1)).sum()
+                    nodes.map(|ix| self.gpus_on(*ix, until, held, &gives_way) / g.max(1)).sum()
                 };
                 nearby >= all || domains.any(|domain| tasks(domain) >= leaf.min)
             }
@@ -210,16 +211,22 @@ impl Cluster {
         nodes: &[NodeIx],
         until: Time,
         held: Option<&Held>,
-        ways: &Ways<'_>,
+        gives_way: &impl Fn(JobIx) -> bool,
     ) -> u32 {
         let none = Held::default();
         let held = held.unwrap_or(&none);
-        let gpus = nodes.iter().map(|ix| self.gpus_on(*ix, until, held, ways));
+        let gpus = nodes.iter().map(|ix| self.gpus_on(*ix, until, held, gives_way));
         gpus.max().unwrap_or(0)
     }
 
     /// GPUs of a node that are free or may be taken, and not promised to others before the end.
-    fn gpus_on(&self, ix: NodeIx, until: Time, held: &Held, ways: &Ways<'_>) -> u32 {
+    fn gpus_on(
+        &self,
+        ix: NodeIx,
+        until: Time,
+        held: &Held,
+        gives_way: &impl Fn(JobIx) -> bool,
+    ) -> u32 {
         let node = self.node(ix);
         if !node.open() {
             return 0;
@@ -232,7 +239,7 @@ impl Cluster {
         let mut kept = node.kept.iter().filter(|kept| kept.from < until);
         gpus.first &= !kept
             .by_ref()
-            .fold(0, |all, kept| if ways.jobs.contains(&kept.job) { all } else { all | kept.gpus });
+            .fold(0, |all, kept| if gives_way(kept.job) { all } else { all | kept.gpus });
         gpus.count()
     }
 }

@@ -1,6 +1,6 @@
 //! Reads the few columns that are needed of a trace, and says where a file is not as expected.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 
 /// A whole file in memory, its first line taken as the names of its columns.

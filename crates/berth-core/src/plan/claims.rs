@@ -226,31 +226,39 @@ impl Planner<'_> {
     }
 
     /// Whether nothing in a queue had anything to take from lower classes, and there is nothing new.
-    fn still_vain(&mut self, leaf: QueueIx, so_far: &mut Known) -> bool {
-        let tops = self.draft.state.tops_for(leaf);
+    fn still_vain(&self, leaf: QueueIx, so_far: &mut Known) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
-        let all = queue.vain.as_ref().is_some_and(|vain| vain.all);
-        if !all || self.known_vain(leaf, &tops, so_far).is_none() {
+        let (Some(vain), Some(tops)) = (&queue.vain, &queue.tops) else { return false };
+        if !vain.all || !self.holds_still(leaf, vain, tops, so_far) {
             return false;
         }
-        let distant: Vec<JobIx> = queue.distant.iter().copied().collect();
-        let ways = Ways { jobs: &distant, promises: &state.promises };
         let until = held_until(state, Span::ms(1));
-        state.cluster.most_on(so_far.changed(state), until, tops.below(i32::MAX), &ways) == 0
+        let gives_way = |job: JobIx| queue.distant.contains(&job);
+        let held = tops.below(i32::MAX);
+        state.cluster.most_on(so_far.changed(state), until, held, &gives_way) == 0
     }
 
     /// What was found about the queue's claims on lower classes, if it holds but for what is new.
     fn known_vain(&self, leaf: QueueIx, tops: &Arc<Tops>, so_far: &mut Known) -> Option<&Vain> {
+        let vain = self.state().queues.get(leaf).vain.as_ref()?;
+        self.holds_still(leaf, vain, tops, so_far).then_some(vain)
+    }
+
+    fn holds_still(
+        &self,
+        leaf: QueueIx,
+        vain: &Vain,
+        tops: &Arc<Tops>,
+        so_far: &mut Known,
+    ) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
-        queue.vain.as_ref().filter(|vain| {
-            Arc::ptr_eq(&vain.tops, tops)
-                && vain.heads == queue.heads
-                && vain.ways == queue.ways
-                && vain.kinds == state.cluster.kinds
-                && so_far.changed(state).len() <= MANY
-        })
+        Arc::ptr_eq(&vain.tops, tops)
+            && vain.heads == queue.heads
+            && vain.ways == queue.ways
+            && vain.kinds == state.cluster.kinds
+            && so_far.changed(state).len() <= MANY
     }
 
     /// What is being stopped and promised to nobody is there for everybody.
@@ -455,7 +463,6 @@ impl Planner<'_> {
             let known = state.jobs.get(*job);
             (known.priority, known.shape)
         };
-        let everybody: Vec<JobIx> = queue.distant.iter().copied().collect();
         let mut of_class: Option<OfClass> = None;
         let mut above = |head: &Head| {
             if of_class.as_ref().is_none_or(|of_class| of_class.priority != head.priority) {
@@ -477,10 +484,10 @@ impl Planner<'_> {
             if known.is_some_and(|vain| vain.hopeless.contains(&(head.shape, head.priority)))
                 && let Some(g) = group.whole()
             {
-                let all = Ways { jobs: &everybody, promises: &state.promises };
                 let gained = of_class.gained.get_or_insert_with(|| {
                     let until = held_until(state, Span::ms(1));
-                    state.cluster.most_on(so_far.changed(state), until, given, &all)
+                    let gives_way = |job: JobIx| queue.distant.contains(&job);
+                    state.cluster.most_on(so_far.changed(state), until, given, &gives_way)
                 });
                 if g > *gained {
                     return false;

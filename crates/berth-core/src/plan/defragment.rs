@@ -53,8 +53,11 @@ impl Planner<'_> {
         let state = self.state();
         let Some(leaf) = state.shape_of(job).single() else { return false };
         let Some(g) = leaf.whole() else { return false };
-        let own = self.own_free(job, leaf, 1);
-        own + state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1) >= g * leaf.min
+        let elsewhere = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1);
+        // Most have too little however often their nodes are counted.
+        let places = state.promises.get(&job).into_iter().flat_map(|promised| &promised.places);
+        let most: u32 = places.filter_map(|(node, _)| state.cluster.counted[node.at()]).sum();
+        elsewhere + most >= g * leaf.min && elsewhere + self.own_free(job, leaf, 1) >= g * leaf.min
     }
 
     /// Tries to free places for the job by moving others; returns how many were moved.

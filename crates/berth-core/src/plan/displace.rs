@@ -11,7 +11,7 @@ use crate::jobs::Standing;
 use crate::nodes::Who;
 use crate::share;
 use berth_model::{Cause, Span, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// By which right GPUs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,9 @@ impl Planner<'_> {
         let between = matches!(right, Right::Share | Right::Quota);
         // One that goes after all others takes nothing from them.
         let own = state.jobs.get(job).queue;
-        if (between || right == Right::Both) && state.queues.path(own).any(|ix| state.queues.get(ix).lowered()) {
+        if (between || right == Right::Both)
+            && state.queues.path(own).any(|ix| state.queues.get(ix).lowered())
+        {
             return false;
         }
         // What other queues give up does not help against the bounds of its own.
@@ -61,8 +63,7 @@ impl Planner<'_> {
         let mark = self.draft.mark();
         let who = self.claimant(job);
         if self.loose_helps(job) {
-            self.free_loose();
-            let spots = self.fits_claim(job, who);
+            let spots = self.fits_loose(job, who);
             self.draft.roll_back(mark);
             if let Some(spots) = spots {
                 return self.seize(job, right, Vec::new(), &spots, &[]);
@@ -206,6 +207,36 @@ impl Planner<'_> {
         let mut who = self.who(job);
         who.until = who.until + self.state().policy.grace;
         who
+    }
+
+    /// Whether the job fits with what is being stopped and promised to nobody. One task goes to one
+    /// node: where many are stopped at once, not all of them are tried for each.
+    fn fits_loose(&mut self, job: JobIx, who: Who) -> Option<Vec<Spot>> {
+        let state = self.state();
+        let shape = state.shapes[state.jobs.get(job).shape.at()].clone();
+        let one = shape.single().filter(|leaf| leaf.min == 1 && leaf.whole().is_some());
+        let Some(leaf) = one.filter(|leaf| leaf.countable(&state.cluster)) else {
+            self.free_loose();
+            return self.fits_claim(job, who);
+        };
+        let mut by_node: BTreeMap<NodeIx, Vec<TaskIx>> = BTreeMap::new();
+        for task in &state.loose {
+            let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+            let node = lease.expect("it is being stopped").node;
+            by_node.entry(node).or_default().push(*task);
+        }
+        let mark = self.draft.mark();
+        for (node, tasks) in by_node {
+            tasks.into_iter().for_each(|task| self.draft.close(task));
+            let target = self.state().cluster.node(node);
+            let room =
+                leaf.classes.contains(&target.class) && target.capacity(&leaf.need, &who, 1) > 0;
+            if room && let Some(spots) = self.fits_claim(job, who) {
+                return Some(spots);
+            }
+            self.draft.roll_back(mark);
+        }
+        None
     }
 
     /// Frees, on the draft, what is being stopped and promised to nobody.
