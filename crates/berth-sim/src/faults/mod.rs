@@ -88,6 +88,18 @@ pub fn run(seed: u64, size: Size) -> Verdict {
     judge(&Tale::new(seed, size), &mut || Honest)
 }
 
+/// The same with the log, whether anything broke or not.
+pub fn run_with_log(seed: u64, size: Size) -> Verdict {
+    let verdict = run(seed, size);
+    if !verdict.log.is_empty() {
+        return verdict;
+    }
+    let tale = Tale::new(seed, size);
+    let played = play::play(&tale, Honest);
+    let log = played.records.iter().map(|record| lines::line(record, tale.start)).collect();
+    Verdict { log, ..verdict }
+}
+
 /// Plays a tale twice, with something between core and world, and compares the two.
 pub fn judge<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S) -> Verdict {
     let first = play::play(tale, seam());

@@ -413,9 +413,13 @@ impl<S: Seam> Play<'_, S> {
             self.fail(Class::Stuck, text);
         }
         let room = self.tale.nodes.iter().map(|node| node.gpus.len() as u32).collect::<Vec<_>>();
-        let waits = self.books.left_waiting().into_iter().find(|(_, groups)| fits(groups, &room));
+        // One that may not be preempted does not borrow, so it may wait for ever.
+        let lends = |id: &JobId| snapshot.jobs.iter().any(|j| j.id() == *id && j.spec.preemptible);
+        let left = self.books.left_waiting().into_iter();
+        let waits = left.filter(|(id, _)| lends(id)).find(|(_, groups)| fits(groups, &room));
         if let Some(id) = waits.map(|(id, _)| id) {
-            self.fail(Class::Stuck, format!("job {id} waits beside a cluster that is free"));
+            let why = engine::reasons(&mut self.state, id);
+            self.fail(Class::Stuck, format!("job {id} waits beside a free cluster: {why:?}"));
         }
     }
 }
