@@ -4,8 +4,8 @@ use super::money::{Money, part};
 use super::play::Record;
 use super::{Broken, Class};
 use berth_model::{
-    Cause, Decision, Event, GroupSpec, Health, JobId, LeaseId, LeaseOutcome, Name, NodeState,
-    Outcome, Share, Slice, Snapshot, Span, Stamped, Time,
+    Cause, Decision, Event, GroupSpec, Health, JobId, JobSpec, LeaseId, LeaseOutcome, Name,
+    NodeState, Outcome, Share, Slice, Snapshot, Span, Stamped, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +17,8 @@ struct Open {
 
 struct Job {
     groups: Vec<GroupSpec>,
+    limit: Option<Span>,
+    begun: bool,
     done: BTreeSet<u32>,
     cancelled: bool,
     ended: Option<Outcome>,
@@ -71,10 +73,10 @@ impl Books {
         record.rows.iter().try_for_each(|row| money(self.money.row(row)))?;
         match event {
             Event::JobSubmitted { spec } => match &spec.array {
-                None => self.submitted(spec.id, &spec.groups)?,
+                None => self.submitted(spec.id, spec)?,
                 Some(array) => {
                     for element in &array.elements {
-                        self.submitted(spec.id.element(*element), &spec.groups)?;
+                        self.submitted(spec.id.element(*element), spec)?;
                     }
                 }
             },
@@ -119,9 +121,11 @@ impl Books {
         record.ended.iter().try_for_each(|(job, outcome)| self.ended(*job, *outcome))
     }
 
-    fn submitted(&mut self, id: JobId, groups: &[GroupSpec]) -> Found {
+    fn submitted(&mut self, id: JobId, spec: &JobSpec) -> Found {
         let job = Job {
-            groups: groups.to_vec(),
+            groups: spec.groups.clone(),
+            limit: spec.time_limit,
+            begun: false,
             done: BTreeSet::new(),
             cancelled: false,
             ended: None,
@@ -193,6 +197,9 @@ impl Books {
                 _ => {}
             }
         }
+        for id in &started {
+            self.jobs.entry(*id).and_modify(|job| job.begun = true);
+        }
         match started.into_iter().find(|id| !self.is_whole(*id)) {
             Some(id) => wrong(Class::HalfGang, format!("job {id} is started below its minimum")),
             None => Ok(()),
@@ -218,7 +225,16 @@ impl Books {
         let Some(known) = self.nodes.get(node) else {
             return wrong(Class::ClosedNode, format!("{lease} on {node}, which is not there"));
         };
-        if known.state != NodeState::Ready {
+        let job = self.jobs.get(&lease.job).filter(|job| !job.begun);
+        let limit = job.and_then(|job| job.limit).unwrap_or(Span::ms(1));
+        let open = match known.state {
+            NodeState::Ready => true,
+            // A job that must end before the node goes may still use it. How long one that has
+            // run before may still run is not in these books.
+            NodeState::Leaving { at } => self.now + limit <= at,
+            NodeState::Cordoned | NodeState::Draining | NodeState::Failed => false,
+        };
+        if !open {
             return wrong(Class::ClosedNode, format!("{lease} on {node}, which takes no work"));
         }
         let bad = |slice: &&Slice| slice.gpu >= known.gpus || known.failed.contains(&slice.gpu);
