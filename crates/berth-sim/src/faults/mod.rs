@@ -5,6 +5,7 @@
 //! Everything follows from a seed. What is checked is checked from the log alone, by books that
 //! share nothing with planner or core.
 
+mod blows;
 mod books;
 mod lines;
 mod machines;

@@ -3,13 +3,13 @@
 
 use super::books::Books;
 use super::machines::{Due, Machines};
-use super::tale::{Blow, Tale};
+use super::tale::Tale;
 use super::{Broken, Class, FNV, Verdict, fnv, lines};
 use crate::engine::{self, Plan, State, Transaction};
 use berth_ledger::CostRow;
 use berth_model::{
-    Decision, Event, GroupSpec, Health, JobChange, JobId, LeaseId, Name, NodeState, Outcome,
-    Rejected, Snapshot, Span, Stamped, Time,
+    Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected, Snapshot, Span,
+    Stamped, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,25 +73,25 @@ impl Played {
     }
 }
 
-struct Play<'a, S> {
-    tale: &'a Tale,
-    seam: S,
-    state: State,
-    log: Vec<Stamped>,
-    kept: Option<Snapshot>,
-    records: Vec<Record>,
-    books: Books,
-    machines: Machines,
+pub(super) struct Play<'a, S> {
+    pub(super) tale: &'a Tale,
+    pub(super) seam: S,
+    pub(super) state: State,
+    pub(super) log: Vec<Stamped>,
+    pub(super) kept: Option<Snapshot>,
+    pub(super) records: Vec<Record>,
+    pub(super) books: Books,
+    pub(super) machines: Machines,
     /// Nodes on which nothing runs, whatever the scheduler believes.
-    dark: BTreeSet<Name>,
-    calm: bool,
-    now: Time,
-    wake: Option<Time>,
-    steps: u64,
-    crashes: usize,
-    crashed: bool,
-    hash: u64,
-    broken: Option<Broken>,
+    pub(super) dark: BTreeSet<Name>,
+    pub(super) calm: bool,
+    pub(super) now: Time,
+    pub(super) wake: Option<Time>,
+    pub(super) steps: u64,
+    pub(super) crashes: usize,
+    pub(super) crashed: bool,
+    pub(super) hash: u64,
+    pub(super) broken: Option<Broken>,
 }
 
 pub(super) fn play<S: Seam>(tale: &Tale, seam: S) -> Played {
@@ -222,7 +222,7 @@ impl<S: Seam> Play<'_, S> {
         }
     }
 
-    fn append(&mut self, event: Event) -> Result<(), Rejected> {
+    pub(super) fn append(&mut self, event: Event) -> Result<(), Rejected> {
         self.point();
         let stamped = Stamped { seq: self.state.seq() + 1, at: self.now, event };
         let given = self.seam.to_core(stamped.clone());
@@ -319,77 +319,6 @@ impl<S: Seam> Play<'_, S> {
             Due::Ends { lease, outcome } => self.machines.ends(now, lease, outcome),
             Due::Saves(lease) => self.machines.saves(now, lease),
             Due::Calm => self.calm_down(),
-        }
-    }
-
-    fn strike(&mut self, blow: Blow) {
-        let now = self.now;
-        self.machines.faults += 1;
-        let tell = |node: &Name, state| Due::Told(Event::NodeChanged { node: node.clone(), state });
-        match blow {
-            Blow::Dies { node, back } => {
-                self.machines.dark(now, &node);
-                self.dark.insert(node.clone());
-                self.machines.send(now, tell(&node, NodeState::Failed));
-                self.machines.at(now + back, Due::Back(node));
-            }
-            Blow::Leaves { node, notice, back } => {
-                let at = now + notice;
-                self.machines.send(now, tell(&node, NodeState::Leaving { at }));
-                self.machines.at(at, Due::Forget { node, back });
-            }
-            Blow::Drained { node, back } => {
-                self.machines.send(now, tell(&node, NodeState::Draining));
-                self.machines.at(now + back, Due::Back(node));
-            }
-            Blow::Breaks { node, gpu, back } => {
-                let told =
-                    |health| Due::Told(Event::GpuChanged { node: node.clone(), gpu, health });
-                self.machines.send(now, told(Health::Failed));
-                self.machines.at(now + back, told(Health::Ok));
-            }
-            Blow::Said(event) => _ = self.append(event),
-        }
-    }
-
-    /// The machine is gone; the scheduler lets go of it once it has heard of every task there.
-    fn forget(&mut self, node: Name, back: Span) {
-        self.machines.dark(self.now, &node);
-        self.dark.insert(node.clone());
-        match self.append(Event::NodeRemoved { node: node.clone() }) {
-            Ok(()) => self.machines.at(self.now + back, Due::Joins(node)),
-            Err(Rejected::NodeInUse { .. }) => {
-                self.machines.at(self.now + Span::mins(1), Due::Forget { node, back });
-            }
-            Err(_) => {}
-        }
-    }
-
-    fn join(&mut self, name: &Name) {
-        self.dark.remove(name);
-        let there = self.state.snapshot().nodes.iter().any(|node| node.spec.name == *name);
-        let spec = self.tale.nodes.iter().find(|node| node.name == *name);
-        if let Some(spec) = spec.filter(|_| !there) {
-            let _ = self.append(Event::NodeAdded { node: Box::new(spec.clone()) });
-        }
-    }
-
-    /// Everything is repaired, and nothing goes wrong any more.
-    fn calm_down(&mut self) {
-        self.calm = true;
-        self.machines.quiet();
-        for spec in &self.tale.nodes {
-            self.join(&spec.name);
-            let node = spec.name.clone();
-            let _ = self.append(Event::NodeChanged { node, state: NodeState::Ready });
-            for gpu in 0..spec.gpus.len() as u32 {
-                let node = spec.name.clone();
-                let _ = self.append(Event::GpuChanged { node, gpu, health: Health::Ok });
-            }
-        }
-        for job in self.state.snapshot().jobs.iter().filter(|job| job.spec.hold) {
-            let change = JobChange::Hold(false);
-            let _ = self.append(Event::JobChanged { job: job.id(), change });
         }
     }
 
