@@ -8,6 +8,7 @@ pub mod chance;
 pub mod driver;
 pub mod engine;
 pub mod estimate;
+pub mod faults;
 pub mod metrics;
 pub mod outcome;
 pub mod packing;

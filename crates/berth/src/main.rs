@@ -3,6 +3,7 @@
 //! The only place that reads files, prints and ends the process; everything it shows is computed
 //! by the crates below.
 
+mod faults;
 mod sim;
 mod tables;
 

@@ -37,6 +37,8 @@ pub enum Sim {
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
         output: Output,
     },
+    /// Play made-up worlds in which machines, messages and the scheduler itself fail
+    Faults(crate::faults::Options),
     /// Run the bundled world: plans, reasons and costs in one minute
     Demo {
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
@@ -90,6 +92,7 @@ pub fn run(command: &Sim) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Sim::Check { files, output } => check(files, *output),
+        Sim::Faults(options) => crate::faults::run(options),
         Sim::Demo { output } => demo(*output),
     }
 }

@@ -1,0 +1,141 @@
+//! Fault mode: the loop of production on a small made-up world in which reports are lost, late,
+//! doubled and out of order, machines die and come back, and the scheduler crashes between any two
+//! steps and goes on from its log.
+//!
+//! Everything follows from a seed. What is checked is checked from the log alone, by books that
+//! share nothing with planner or core.
+
+mod blows;
+mod books;
+mod lines;
+mod machines;
+mod money;
+mod play;
+mod shrink;
+mod tale;
+
+pub use play::{Honest, Record, Seam};
+pub use shrink::shrink;
+pub use tale::{Size, Tale};
+
+use berth_model::Time;
+use serde::Serialize;
+
+/// What kind of promise was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// A part of a GPU was held twice at once.
+    DoubleLease,
+    /// A gang ran below its minimum for longer than it may.
+    HalfGang,
+    /// A submitted job is neither waiting nor running nor ended, or it is two of them.
+    LostJob,
+    /// Rows do not sum to price times time.
+    Money,
+    /// A task was started where nothing may start.
+    ClosedNode,
+    /// A task was started while it ran already.
+    TwiceAtOnce,
+    /// A state rebuilt from the log differs from the one that was lost.
+    Replay,
+    /// The same seed went two ways.
+    NonDeterminism,
+    /// The planner's decisions were refused by the check or by the state.
+    Refused,
+    /// The plans of one moment did not come to an end, or jobs wait beside machines that are free.
+    Stuck,
+}
+
+/// The first promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    pub class: Class,
+    pub at: Time,
+    pub text: String,
+}
+
+/// How one seed went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub seed: u64,
+    pub size: Size,
+    /// Of everything that went through the log, with its cost rows.
+    pub hash: u64,
+    pub events: usize,
+    pub starts: usize,
+    pub crashes: usize,
+    /// Reports that were lost, late or doubled, and what befell nodes, GPUs and jobs.
+    pub faults: usize,
+    pub ended: usize,
+    pub broken: Option<Broken>,
+    /// The log as readable lines; empty where nothing broke, unless it was asked for.
+    pub log: Vec<String>,
+}
+
+impl Verdict {
+    pub fn passed(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// The command that plays this seed again.
+    pub fn command(&self) -> String {
+        format!("berth sim faults --seed {} --size {}", self.seed, self.size)
+    }
+}
+
+/// Plays the world of a seed twice.
+pub fn run(seed: u64, size: Size) -> Verdict {
+    judge(&Tale::new(seed, size), &mut || Honest)
+}
+
+/// The same with the log, whether anything broke or not.
+pub fn run_with_log(seed: u64, size: Size) -> Verdict {
+    let verdict = run(seed, size);
+    if !verdict.log.is_empty() {
+        return verdict;
+    }
+    let tale = Tale::new(seed, size);
+    let played = play::play(&tale, Honest);
+    let log = played.records.iter().map(|record| lines::line(record, tale.start)).collect();
+    Verdict { log, ..verdict }
+}
+
+/// Plays a tale twice, with something between core and world, and compares the two.
+pub fn judge<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S) -> Verdict {
+    let first = play::play(tale, seam());
+    if first.broken.is_some() {
+        return first.verdict(tale);
+    }
+    let second = play::play(tale, seam());
+    let same = first.hash == second.hash && second.broken.is_none();
+    if same { first.verdict(tale) } else { differing(tale, &first, &second) }
+}
+
+fn differing(tale: &Tale, first: &play::Played, second: &play::Played) -> Verdict {
+    let pairs = first.records.iter().zip(&second.records);
+    let same = pairs.take_while(|(one, other)| one == other).count();
+    let line = |played: &play::Played| {
+        let record = played.records.get(same);
+        record.map_or("the end of the log".to_owned(), |record| lines::line(record, tale.start))
+    };
+    let at = first.records.get(same).map_or(tale.start, |record| record.stamped.at);
+    let text = format!(
+        "the second run differs after {same} events: {} against {}",
+        line(second),
+        line(first)
+    );
+    let mut verdict = first.verdict(tale);
+    verdict.broken = Some(Broken { class: Class::NonDeterminism, at, text });
+    let upto = first.records.iter().take(same + 1);
+    verdict.log = upto.map(|record| lines::line(record, tale.start)).collect();
+    verdict
+}
+
+/// FNV-1a, so that a hash is the same everywhere and for ever.
+pub(crate) fn fnv(hash: u64, text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(hash, step)
+}
+
+pub(crate) const FNV: u64 = 0xcbf2_9ce4_8422_2325;

@@ -1,0 +1,377 @@
+//! The loop of production under fire: append, apply, plan, check, append what was decided, carry
+//! it out; with a crash wherever the tale has one.
+
+use super::books::Books;
+use super::machines::{Due, Machines};
+use super::tale::Tale;
+use super::{Broken, Class, FNV, Verdict, fnv, lines};
+use crate::engine::{self, Plan, State, Transaction};
+use berth_ledger::CostRow;
+use berth_model::{
+    Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected, Snapshot, Span,
+    Stamped, Time,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Plans at one moment before the loop is said to be stuck.
+const PLANS_AT_ONCE: u32 = 300;
+/// Events after which a snapshot is taken.
+const SNAPSHOT_EVERY: usize = 40;
+
+/// One event as the world sees it, with what it brought about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub stamped: Stamped,
+    pub rows: Vec<CostRow>,
+    pub ended: Vec<(JobId, Outcome)>,
+}
+
+/// What lies between the core and the world. An honest one lets everything through as it is; a
+/// test puts a bug there.
+pub trait Seam {
+    fn to_core(&mut self, stamped: Stamped) -> Stamped {
+        stamped
+    }
+    fn to_world(&mut self, record: Record) -> Record {
+        record
+    }
+    fn planned(&mut self, plan: Plan) -> Plan {
+        plan
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Honest;
+
+impl Seam for Honest {}
+
+pub(super) struct Played {
+    pub hash: u64,
+    pub records: Vec<Record>,
+    pub broken: Option<Broken>,
+    starts: usize,
+    crashes: usize,
+    faults: usize,
+    ended: usize,
+}
+
+impl Played {
+    pub fn verdict(&self, tale: &Tale) -> Verdict {
+        let log = self.records.iter().filter(|_| self.broken.is_some());
+        Verdict {
+            seed: tale.seed,
+            size: tale.size,
+            hash: self.hash,
+            events: self.records.len(),
+            starts: self.starts,
+            crashes: self.crashes,
+            faults: self.faults,
+            ended: self.ended,
+            broken: self.broken.clone(),
+            log: log.map(|record| lines::line(record, tale.start)).collect(),
+        }
+    }
+}
+
+pub(super) struct Play<'a, S> {
+    pub(super) tale: &'a Tale,
+    pub(super) seam: S,
+    pub(super) state: State,
+    pub(super) log: Vec<Stamped>,
+    pub(super) kept: Option<Snapshot>,
+    pub(super) records: Vec<Record>,
+    pub(super) books: Books,
+    pub(super) machines: Machines,
+    /// Nodes on which nothing runs, whatever the scheduler believes.
+    pub(super) dark: BTreeSet<Name>,
+    pub(super) calm: bool,
+    pub(super) now: Time,
+    pub(super) wake: Option<Time>,
+    pub(super) steps: u64,
+    pub(super) crashes: usize,
+    pub(super) crashed: bool,
+    pub(super) hash: u64,
+    pub(super) broken: Option<Broken>,
+}
+
+pub(super) fn play<S: Seam>(tale: &Tale, seam: S) -> Played {
+    let mut play = Play {
+        tale,
+        seam,
+        state: State::new(),
+        log: Vec::new(),
+        kept: None,
+        records: Vec::new(),
+        books: Books::default(),
+        machines: Machines::new(tale),
+        dark: BTreeSet::new(),
+        calm: false,
+        now: tale.start,
+        wake: None,
+        steps: 0,
+        crashes: 0,
+        crashed: false,
+        hash: FNV,
+        broken: None,
+    };
+    play.set_up();
+    play.go_on();
+    play.close();
+    Played {
+        hash: play.hash,
+        records: play.records,
+        broken: play.broken,
+        starts: play.books.starts,
+        crashes: play.crashes,
+        faults: play.machines.faults,
+        ended: play.books.ended_count(),
+    }
+}
+
+impl<S: Seam> Play<'_, S> {
+    fn set_up(&mut self) {
+        let policy = Box::new(self.tale.policy.clone());
+        let (prices, speeds) = (self.tale.prices.clone(), BTreeMap::new());
+        let mut events = vec![
+            Event::PolicySet { policy },
+            Event::ModelsSet { prices, speeds, watts: BTreeMap::new() },
+        ];
+        let nodes = self.tale.nodes.iter().cloned();
+        events.extend(nodes.map(|node| Event::NodeAdded { node: Box::new(node) }));
+        let queues = self.tale.queues.iter().cloned();
+        events.extend(queues.map(|queue| Event::QueueSet { queue: Box::new(queue) }));
+        for event in events {
+            if let Err(why) = self.append(event) {
+                self.fail(Class::Refused, format!("the world itself was refused: {why}"));
+            }
+        }
+    }
+
+    fn go_on(&mut self) {
+        let end = self.tale.calm + Span::days(7);
+        while self.broken.is_none() {
+            let next = [self.machines.next(), self.wake].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = next.max(self.now);
+            if self.wake.is_some_and(|wake| wake <= self.now) {
+                self.wake = None;
+                let _ = self.append(Event::Tick);
+            }
+            while let Some(due) = self.machines.pop(self.now).filter(|_| self.broken.is_none()) {
+                self.occur(due);
+            }
+            self.decide();
+            let settled = self.books.settled(self.now);
+            self.note(settled);
+        }
+    }
+
+    fn fail(&mut self, class: Class, text: String) {
+        let at = self.now;
+        self.broken.get_or_insert(Broken { class, at, text });
+    }
+
+    fn note(&mut self, found: Result<(), Broken>) {
+        if let Err(broken) = found {
+            self.broken.get_or_insert(broken);
+        }
+    }
+
+    /// Between two steps: the scheduler crashes here if the tale says so.
+    fn point(&mut self) -> bool {
+        self.steps += 1;
+        let crash = self.tale.crashes.contains(&self.steps);
+        if crash && self.broken.is_none() {
+            self.crash();
+        }
+        crash
+    }
+
+    fn crash(&mut self) {
+        self.crashes += 1;
+        self.crashed = true;
+        let kept = self.kept.clone().filter(|_| self.steps.is_multiple_of(2));
+        match rebuilt(kept.as_ref(), &self.log) {
+            Err(why) => self.fail(Class::Replay, why),
+            Ok(mut state) => {
+                if state.snapshot() != self.state.snapshot() {
+                    self.fail(Class::Replay, "the state from the log is another one".to_owned());
+                } else if state.plan() != self.state.plan() {
+                    self.fail(Class::Replay, "the state from the log plans otherwise".to_owned());
+                }
+                self.state = state;
+            }
+        }
+        self.wake = None;
+        self.compare_notes();
+    }
+
+    /// Tells the machines again what they have not heard, as after a restart.
+    fn compare_notes(&mut self) {
+        for job in self.state.snapshot().jobs {
+            for held in &job.leases {
+                let lease = LeaseId { job: job.id(), task: held.task, attempt: held.attempt };
+                if !self.machines.knows(lease) {
+                    self.machines.send(self.now, Due::Start { lease, node: held.node.clone() });
+                }
+                if let Some(stop) = held.stopping.as_ref().filter(|_| !self.machines.stops(lease)) {
+                    let grace = Span((stop.until - self.now).0.max(0));
+                    self.machines.send(self.now, Due::Stop { lease, grace });
+                }
+            }
+        }
+    }
+
+    pub(super) fn append(&mut self, event: Event) -> Result<(), Rejected> {
+        self.point();
+        let stamped = Stamped { seq: self.state.seq() + 1, at: self.now, event };
+        let given = self.seam.to_core(stamped.clone());
+        let applied = self.state.apply(&given)?;
+        self.log.push(given);
+        let record = Record { stamped, rows: applied.rows, ended: applied.ended };
+        let record = self.seam.to_world(record);
+        self.hash = fnv(self.hash, &format!("{record:?}"));
+        let written = self.books.write(&record);
+        self.note(written);
+        if self.log.len().is_multiple_of(SNAPSHOT_EVERY) {
+            self.kept = Some(self.state.snapshot());
+        }
+        // A crash here loses the commands; comparing notes makes up for them.
+        if !self.point()
+            && let Event::Decided { decisions, .. } = &record.stamped.event
+        {
+            decisions.iter().for_each(|decision| self.command(decision));
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn command(&mut self, decision: &Decision) {
+        let due = match decision {
+            Decision::Start { lease, node, .. } => Due::Start { lease: *lease, node: node.clone() },
+            Decision::Stop { lease, grace, .. } => Due::Stop { lease: *lease, grace: *grace },
+            _ => return,
+        };
+        self.machines.send(self.now, due);
+    }
+
+    fn decide(&mut self) {
+        for _ in 0..PLANS_AT_ONCE {
+            if self.broken.is_some() {
+                return;
+            }
+            self.crashed = false;
+            let plan = self.seam.planned(self.state.plan());
+            self.wake = plan.next.filter(|next| *next > self.now);
+            if plan.is_empty() {
+                return;
+            }
+            if !self.point() {
+                self.commit(&plan);
+            }
+        }
+        self.fail(Class::Stuck, "the plans of this moment do not come to an end".to_owned());
+    }
+
+    fn commit(&mut self, plan: &Plan) {
+        let (transactions, findings) = engine::vetted(&self.state, plan);
+        if let Some(finding) = findings.first() {
+            let transaction = &plan.transactions[finding.transaction];
+            return self.fail(Class::Refused, format!("{finding}, in {transaction:?}"));
+        }
+        for Transaction { job, decisions } in transactions {
+            if self.crashed || self.broken.is_some() {
+                return;
+            }
+            if let Err(why) = self.append(Event::Decided { job, decisions }) {
+                self.fail(Class::Refused, format!("a checked plan was refused: {why}"));
+            }
+        }
+    }
+
+    fn occur(&mut self, due: Due) {
+        let now = self.now;
+        match due {
+            Due::Arrives(at) => {
+                let spec = Box::new(self.tale.jobs[at].spec.clone());
+                match self.append(Event::JobSubmitted { spec }) {
+                    // A shortened tale may have left out the queue.
+                    Ok(()) | Err(Rejected::UnknownQueue { .. }) => {}
+                    Err(why) => self.fail(Class::Refused, format!("a job was refused: {why}")),
+                }
+            }
+            Due::Strikes(at) => self.strike(self.tale.blows[at].1.clone()),
+            Due::Told(Event::NodeChanged { .. } | Event::GpuChanged { .. }) if self.calm => {}
+            Due::Told(event) => _ = self.append(event),
+            Due::Back(node) => {
+                self.dark.remove(&node);
+                let state = NodeState::Ready;
+                self.machines.send(now, Due::Told(Event::NodeChanged { node, state }));
+            }
+            Due::Forget { .. } | Due::Joins(_) if self.calm => {}
+            Due::Forget { node, back } => self.forget(node, back),
+            Due::Joins(name) => self.join(&name),
+            Due::Start { lease, node } => {
+                let dark = self.dark.contains(&node);
+                self.machines.start(now, lease, node, dark);
+            }
+            Due::Stop { lease, grace } => self.machines.stop(now, lease, grace),
+            Due::Ends { lease, outcome } => self.machines.ends(now, lease, outcome),
+            Due::Saves(lease) => self.machines.saves(now, lease),
+            Due::Calm => self.calm_down(),
+        }
+    }
+
+    /// The last questions: everybody is somewhere, all is paid, and the log tells the same story.
+    fn close(&mut self) {
+        if self.broken.is_some() {
+            return;
+        }
+        let _ = self.append(Event::Tick);
+        let snapshot = self.state.snapshot();
+        let compared = self.books.compare(&snapshot, self.now);
+        self.note(compared);
+        match rebuilt(None, &self.log) {
+            Ok(state) if state.snapshot() == snapshot => {}
+            Ok(_) => self.fail(Class::Replay, "the whole log gives another state".to_owned()),
+            Err(why) => self.fail(Class::Replay, why),
+        }
+        self.hash = fnv(self.hash, &format!("{snapshot:?}"));
+        if let Some(job) = snapshot.jobs.iter().find(|job| !job.leases.is_empty()) {
+            let text = format!("job {} holds GPUs and nothing is to come", job.id());
+            self.fail(Class::Stuck, text);
+        }
+        let room = self.tale.nodes.iter().map(|node| node.gpus.len() as u32).collect::<Vec<_>>();
+        // One that may not be preempted does not borrow, so it may wait for ever.
+        let lends = |id: &JobId| snapshot.jobs.iter().any(|j| j.id() == *id && j.spec.preemptible);
+        let left = self.books.left_waiting().into_iter();
+        let waits = left.filter(|(id, _)| lends(id)).find(|(_, groups)| fits(groups, &room));
+        if let Some(id) = waits.map(|(id, _)| id) {
+            let why = engine::reasons(&mut self.state, id);
+            self.fail(Class::Stuck, format!("job {id} waits beside a free cluster: {why:?}"));
+        }
+    }
+}
+
+fn rebuilt(kept: Option<&Snapshot>, log: &[Stamped]) -> Result<State, String> {
+    let mut state = match kept {
+        None => State::new(),
+        Some(snapshot) => State::load(snapshot).map_err(|why| why.to_string())?,
+    };
+    for stamped in log.iter().skip(state.seq() as usize) {
+        let _ = state.apply(stamped).map_err(|why| format!("event {}: {why}", stamped.seq))?;
+    }
+    Ok(state)
+}
+
+/// Whether the groups surely fit on empty nodes: a share is taken for a whole GPU.
+fn fits(groups: &[GroupSpec], room: &[u32]) -> bool {
+    let mut room = room.to_vec();
+    groups.iter().all(|group| {
+        let needs = group.gpus.count();
+        (0..group.min).all(|_| {
+            let found = room.iter_mut().find(|free| **free >= needs);
+            found.map(|free| *free -= needs).is_some()
+        })
+    })
+}
