@@ -151,6 +151,8 @@ impl Planner<'_> {
                 let may = known.standing == Standing::Running
                     && known.preemptible()
                     && known.last_checkpoint.is_some()
+                    // One that has tasks behind it starts anew with all of them.
+                    && known.done == 0
                     // What a gang can spare is taken before it is moved.
                     && self.surplus_of(ix).is_empty()
                     && !self.served.contains(&ix)

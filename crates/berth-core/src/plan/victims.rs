@@ -10,7 +10,7 @@ use crate::jobs::Standing;
 use crate::nodes::{Node, Who};
 use crate::shape::{Leaf, Shape, Tree};
 use crate::state::State;
-use berth_model::{JobId, Time};
+use berth_model::{JobId, NodeState, Time};
 use std::collections::BTreeMap;
 
 /// What may be taken from one queue, in the order it is taken.
@@ -146,9 +146,15 @@ impl Planner<'_> {
 
     fn surplus_in(&self, job: JobIx, shape: &Shape, tree: &Tree, found: &mut Vec<Vec<u32>>) {
         let known = self.state().jobs.get(job);
+        // What lies on a failed node is as good as lost, though nobody has said so yet.
+        let lost = |task: u32| {
+            let lease = known.tasks[task as usize].lease.as_deref();
+            let node = lease.map(|lease| self.state().cluster.node(lease.node));
+            node.is_some_and(|node| node.spec.state == NodeState::Failed)
+        };
         let live = |leaf: &Leaf| -> Vec<u32> {
             let all = leaf.first..leaf.first + leaf.count;
-            all.filter(|task| self.is_live(job, *task)).collect()
+            all.filter(|task| self.is_live(job, *task) && !lost(*task)).collect()
         };
         match tree {
             Tree::Leaf(at) => {
