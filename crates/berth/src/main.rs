@@ -5,6 +5,7 @@
 
 mod sim;
 mod tables;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! `berth sim`: worlds from files, reports to the terminal.
 
-use crate::tables;
+use crate::{tables, trace};
 use anyhow::{Context, Result, anyhow, bail};
 use berth_model::{JobId, Span};
 use berth_sim::play::{self, Settle};
@@ -37,6 +37,8 @@ pub enum Sim {
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
         output: Output,
     },
+    /// Run a recorded workload under several policies and compare them
+    Trace(trace::Trace),
     /// Run the bundled world: plans, reasons and costs in one minute
     Demo {
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
@@ -90,6 +92,7 @@ pub fn run(command: &Sim) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Sim::Check { files, output } => check(files, *output),
+        Sim::Trace(asked) => trace::run(asked),
         Sim::Demo { output } => demo(*output),
     }
 }

@@ -50,7 +50,9 @@ impl Planner<'_> {
         let between = matches!(right, Right::Share | Right::Quota);
         // One that goes after all others takes nothing from them.
         let own = state.jobs.get(job).queue;
-        if (between || right == Right::Both) && state.queues.path(own).any(|ix| state.queues.get(ix).lowered()) {
+        if (between || right == Right::Both)
+            && state.queues.path(own).any(|ix| state.queues.get(ix).lowered())
+        {
             return false;
         }
         // What other queues give up does not help against the bounds of its own.
