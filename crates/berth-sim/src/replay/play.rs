@@ -17,6 +17,9 @@ const PLANS_AT_ONCE: u32 = 10_000;
 /// Run time after which a job has saved itself for the first time; without one it is never
 /// paused. Later checkpoints change nothing, because a job that is stopped saves itself then.
 const FIRST_SAVE: Span = Span::mins(15);
+/// When every replay begins. A trace may count from any time, even from one after its first job,
+/// and the core takes no time before 1970.
+const BEGIN: Time = Time(Span::days(10_957).0);
 /// Jobs between two reports of progress.
 const REPORT_EVERY: usize = 1_024;
 
@@ -48,7 +51,9 @@ struct Run {
 }
 
 pub(super) struct Play<'a> {
-    jobs: &'a [Job],
+    /// Moved to where the core's calendar has begun; outcomes are moved back.
+    jobs: Vec<Job>,
+    moved: Span,
     rules: &'a Rules,
     shop: Shop,
     state: State,
@@ -70,17 +75,20 @@ impl<'a> Play<'a> {
         pool: Pool,
         workload: &'a Workload,
     ) -> Result<Play<'a>, Error> {
-        let jobs = workload.jobs.as_slice();
-        let begin = jobs.first().map_or(Time(0), |job| job.submit);
-        let (snapshot, shop) = world::world(rules, pool, workload, begin);
+        let first = workload.jobs.first().map_or(BEGIN, |job| job.submit);
+        let moved = BEGIN - first;
+        let move_one = |job: &Job| Job { submit: job.submit + moved, ..*job };
+        let jobs: Vec<Job> = workload.jobs.iter().map(move_one).collect();
+        let (snapshot, shop) = world::world(rules, pool, workload, BEGIN);
         let run = |job: &Job| Run { limit: world::limit(job), ..Run::default() };
         Ok(Play {
-            jobs,
+            moved,
             rules,
             shop,
             state: State::load(&snapshot)?,
             runs: jobs.iter().map(run).collect(),
             outcomes: jobs.iter().enumerate().map(|(at, job)| peers::blank(at, job)).collect(),
+            jobs,
             agenda: BinaryHeap::new(),
             next: 0,
             gpus: pool.gpus(),
@@ -98,6 +106,13 @@ impl<'a> Play<'a> {
             if self.through >= told + REPORT_EVERY {
                 told = self.through;
                 progress(told);
+            }
+        }
+        for outcome in &mut self.outcomes {
+            outcome.submit = outcome.submit - self.moved;
+            outcome.end = outcome.end.map(|end| end - self.moved);
+            for segment in &mut outcome.segments {
+                (segment.from, segment.to) = (segment.from - self.moved, segment.to - self.moved);
             }
         }
         Ok(Replayed { outcomes: self.outcomes, counts: self.counts })
@@ -142,13 +157,13 @@ impl<'a> Play<'a> {
                 What::Saved => self.append(at, Event::LeaseSaved { job: id(job) })?,
             }
         }
-        while let Some(job) = self.jobs.get(self.next).filter(|job| job.submit <= at) {
+        while let Some(job) = self.jobs.get(self.next).copied().filter(|job| job.submit <= at) {
             let place = self.next as u32;
             self.next += 1;
             if u64::from(job.gpus) > self.gpus {
                 continue;
             }
-            let spec = Box::new(self.shop.spec(place, job));
+            let spec = Box::new(self.shop.spec(place, &job));
             self.append(at, Event::JobSubmitted { spec })?;
         }
         Ok(())

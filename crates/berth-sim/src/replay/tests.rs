@@ -109,6 +109,12 @@ fn a_job_that_outlives_its_estimate_goes_on_and_has_its_limit_raised() {
 }
 
 #[test]
+fn a_trace_may_begin_before_its_own_time_zero() {
+    let replayed = replay(Preset::Berth, SMALL, &workload("-90 10 10 16\n-85 10 10 16"));
+    assert_eq!(told(&replayed), "-90--80 in 1, -80--70 in 1");
+}
+
+#[test]
 fn a_gang_takes_whole_nodes_and_a_part_of_one() {
     let replayed = replay(Preset::Berth, SMALL, &workload("0 10 10 12\n1 10 10 4\n1 10 10 5"));
     assert_eq!(told(&replayed), "0-10 in 1, 1-11 in 1, 10-20 in 1");

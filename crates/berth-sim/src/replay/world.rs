@@ -33,7 +33,9 @@ pub(super) fn world(rules: &Rules, pool: Pool, workload: &Workload, now: Time) -
         .collect();
     let quotas = match apart {
         true => shares(&rules.quotas, teams, pool),
-        false => vec![Amount::Share(Milli::ONE)],
+        // Jobs that cannot be stopped start within a quota only, and one that is used up would
+        // keep those that wait from holding reservations: with one queue it has no end.
+        false => vec![Amount::Unlimited],
     };
     let snapshot = Snapshot {
         now,
