@@ -110,7 +110,7 @@ const COLUMNS: [&[Policy]; 5] = [
 
 /// A part of a trace, and the pool it is run on.
 #[derive(Debug, Clone, Copy)]
-enum Set {
+pub enum Set {
     Itp { cluster: &'static str, nodes: u32 },
     PhillyOctober { nodes: u32 },
     Muri { trace: &'static str },
@@ -118,7 +118,7 @@ enum Set {
 }
 
 impl Set {
-    fn name(self) -> String {
+    pub fn name(self) -> String {
         match self {
             Set::Itp { cluster, nodes } => format!("itp {cluster}, {nodes} nodes"),
             Set::PhillyOctober { nodes } => format!("philly october, {nodes} nodes"),
@@ -127,7 +127,7 @@ impl Set {
         }
     }
 
-    fn pool(self) -> Pool {
+    pub fn pool(self) -> Pool {
         let nodes = match self {
             Set::Itp { nodes, .. } | Set::PhillyOctober { nodes } | Set::Aaic { nodes, .. } => {
                 nodes
@@ -137,7 +137,7 @@ impl Set {
         Pool { nodes, gpus_per_node: 8 }
     }
 
-    fn jobs(self, folder: &Path) -> Result<Vec<Job>> {
+    pub fn jobs(self, folder: &Path) -> Result<Vec<Job>> {
         let (file, select) = match self {
             Set::Itp { cluster, .. } => ("itp2021_jobs".to_owned(), Select::team(cluster)),
             Set::PhillyOctober { .. } => {

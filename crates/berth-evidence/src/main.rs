@@ -8,6 +8,7 @@ mod csv;
 mod drive;
 mod measure;
 mod packing;
+mod queueing;
 mod report;
 mod spot;
 mod traces;
@@ -35,6 +36,8 @@ enum What {
     Core(Core),
     /// Known schedulers on known traces, beside figures that others have published
     SimBaselines(SimBaselines),
+    /// The core beside other schedulers on recorded traces, and which targets hold
+    SimQueueing(queueing::Queueing),
     /// Print the trace that is bundled with the simulator, made anew from its recipe
     SampleTrace,
     /// Packing the openb pods, beside what was published
@@ -85,6 +88,7 @@ fn main() -> Result<()> {
             None => all(&core),
         },
         What::SimBaselines(asked) => sim_baselines(&asked),
+        What::SimQueueing(asked) => queueing::command(&asked),
         What::SampleTrace => {
             print!("{}", trace::csv(&synthetic::jobs(&Recipe::sample())));
             Ok(())

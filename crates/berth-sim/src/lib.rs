@@ -15,6 +15,7 @@ pub mod packing;
 pub mod peers;
 pub mod play;
 pub mod record;
+pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod spot;

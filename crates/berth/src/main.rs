@@ -6,6 +6,7 @@
 mod faults;
 mod sim;
 mod tables;
+mod trace;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! `berth sim`: worlds from files, reports to the terminal.
 
-use crate::tables;
+use crate::{tables, trace};
 use anyhow::{Context, Result, anyhow, bail};
 use berth_model::{JobId, Span};
 use berth_sim::play::{self, Settle};
@@ -39,6 +39,8 @@ pub enum Sim {
     },
     /// Play made-up worlds in which machines, messages and the scheduler itself fail
     Faults(crate::faults::Options),
+    /// Run a recorded workload under several policies and compare them
+    Trace(trace::Trace),
     /// Run the bundled world: plans, reasons and costs in one minute
     Demo {
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
@@ -93,6 +95,7 @@ pub fn run(command: &Sim) -> Result<ExitCode> {
         }
         Sim::Check { files, output } => check(files, *output),
         Sim::Faults(options) => crate::faults::run(options),
+        Sim::Trace(asked) => trace::run(asked),
         Sim::Demo { output } => demo(*output),
     }
 }

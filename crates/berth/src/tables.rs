@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Rows of a table before the rest is only counted: nobody reads a thousand lines.
 const MOST_ROWS: usize = 200;
 
-fn table(header: &[&str]) -> Table {
+pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     let line = LineStyle::none().fill('─');
     table.load_style(TableStyle::new().header_separator(line));

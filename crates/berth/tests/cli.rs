@@ -203,3 +203,41 @@ fn the_examples_are_worlds() {
         assert_eq!(ran.code, 0, "{example}: {}", ran.err);
     }
 }
+
+#[test]
+fn a_trace_runs_under_the_core_and_its_peers_side_by_side() {
+    let report = json(&["sim", "trace", "--policy", "fifo,berth,berth-sharing", "-o", "json"]);
+    let rows = report["policies"].as_array().expect("a row for each policy");
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        assert_eq!(row["report"]["unfinished"], 0, "{}", row["policy"]);
+        assert_eq!(row["report"]["all"]["jobs"], report["jobs"]);
+    }
+    let text = berth(&["sim", "trace", "--policy", "fifo,berth"]).out;
+    assert!(text.contains("mean wait") && text.contains("berth"), "{text}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_and_another_seed_another() {
+    let run = |seed| berth(&["sim", "trace", "--policy", "berth", "--seed", seed, "-o", "json"]);
+    assert_eq!(run("3").out, run("3").out);
+    assert_ne!(run("3").out, run("4").out);
+}
+
+#[test]
+fn a_malformed_row_names_file_line_column_and_what_was_expected() {
+    let jobs = file("bad.csv", "job_id,submit_s,duration_s,gpus\na,0,10,1\nb,5,soon,1\n");
+    let ran = berth(&["sim", "trace", "--jobs", &jobs, "--cluster", "2x8xA100"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    let wanted = format!("{jobs}, line 3, column 3 (duration_s): found `soon`, expected seconds");
+    assert!(ran.err.contains(&wanted), "{}", ran.err);
+}
+
+#[test]
+fn a_trace_without_a_cluster_and_a_policy_that_is_none_are_refused_with_what_to_give() {
+    let jobs = file("fine.csv", "job_id,submit_s,duration_s,gpus\na,0,10,1\n");
+    let ran = berth(&["sim", "trace", "--jobs", &jobs]);
+    assert!(ran.code == 2 && ran.err.contains("give --cluster or --nodes"), "{}", ran.err);
+    let ran = berth(&["sim", "trace", "--policy", "fastest"]);
+    assert!(ran.code == 2 && ran.err.contains("fair-share"), "{}", ran.err);
+}

@@ -153,7 +153,7 @@ pub fn run(policy: Policy, pool: Pool, jobs: &[Job], quotas: &[u64]) -> Vec<Outc
 }
 
 /// An outcome without anything in it yet.
-fn blank(index: usize, job: &Job) -> Outcome {
+pub(crate) fn blank(index: usize, job: &Job) -> Outcome {
     Outcome {
         job: index as u32,
         submit: job.submit,

@@ -1,0 +1,149 @@
+//! Traces under the real core: the same state, planner and checker as in production, on pretend
+//! machines that start and stop tasks at once.
+//!
+//! It gives the same [outcomes](crate::outcome) as the [peers](crate::peers), from the same jobs,
+//! so that one piece of code works out the figures of both.
+//!
+//! **What the core is told.** The estimate is the time limit a job is submitted with, and nothing
+//! else: every job has a name of its own, so the core learns nothing from earlier runs that the
+//! peers could not know. A user whose job is not through by then has its limit raised, to twice
+//! what it was: no job is killed because an estimate was too short, and nobody knows beforehand
+//! that it was. EASY among the peers corrects its estimates in the same way.
+//!
+//! **Machines.** A job that fits one node is one task. A larger one is a gang of whole nodes and
+//! one part of a node for the rest, as the peers place it. What is stopped has saved its progress,
+//! holds its GPUs no longer, and begins its next run with the restart cost, in which it makes no
+//! progress.
+//!
+//! At one moment ends come before submissions, and plans after both.
+
+mod play;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+use crate::engine::LoadError;
+use crate::outcome::Outcome;
+use crate::peers::Pool;
+use crate::workload::Workload;
+use berth_model::{Policy, Rejected, Span};
+use serde::{Deserialize, Serialize};
+
+/// A way to run the core, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// The default policy. No job can be stopped for another.
+    Berth,
+    /// The default policy with time sharing. All jobs can be stopped, and going on costs five
+    /// minutes.
+    BerthSharing,
+}
+
+impl Preset {
+    pub const ALL: [Preset; 2] = [Preset::Berth, Preset::BerthSharing];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Preset::Berth => "berth",
+            Preset::BerthSharing => "berth-sharing",
+        }
+    }
+
+    /// The preset of a word, if there is one.
+    pub fn from_word(word: &str) -> Option<Preset> {
+        Preset::ALL.into_iter().find(|preset| preset.word() == word)
+    }
+
+    pub fn rules(self) -> Rules {
+        match self {
+            Preset::Berth => Rules {
+                policy: Policy::default(),
+                preemptible: false,
+                restart: Span::ZERO,
+                quotas: Vec::new(),
+            },
+            Preset::BerthSharing => Rules {
+                policy: Policy { time_sharing: true, ..Policy::default() },
+                preemptible: true,
+                restart: Span::mins(5),
+                quotas: Vec::new(),
+            },
+        }
+    }
+}
+
+/// How the core runs.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub policy: Policy,
+    /// Whether jobs can be stopped for others.
+    pub preemptible: bool,
+    /// What going on after a stop costs.
+    pub restart: Span,
+    /// With as many as there are teams, each team is a queue that is guaranteed this part of the
+    /// pool, in any unit. Without, all jobs are in one queue.
+    pub quotas: Vec<u64>,
+}
+
+impl Rules {
+    /// With teams as queues. All jobs can be stopped then, at a restart cost of five minutes: the
+    /// core lets a queue borrow only for jobs that it can take GPUs back from.
+    pub fn with_quotas(self, quotas: Vec<u64>) -> Rules {
+        if quotas.is_empty() {
+            return self;
+        }
+        Rules { quotas, preemptible: true, restart: Span::mins(5), ..self }
+    }
+}
+
+/// What was counted beside the outcomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Events that the state took, decisions among them.
+    pub events: u64,
+    pub plans: u64,
+    /// Decisions that the checker refused.
+    pub findings: u64,
+    /// Limits that were raised.
+    pub raised: u64,
+}
+
+/// A trace as the core ran it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// One for each job of the workload, in its order.
+    pub outcomes: Vec<Outcome>,
+    pub counts: Counts,
+}
+
+/// Why a replay came to no end. Neither is the trace's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the core does not take the cluster: {0}")]
+    World(#[from] LoadError),
+    #[error("the core refused an event at {at}: {rejected}")]
+    Refused { at: berth_model::Time, rejected: Rejected },
+    #[error("the plans at {at} did not come to an end")]
+    Endless { at: berth_model::Time },
+}
+
+/// Runs a workload on a pool. `progress` is told now and then how many jobs are through.
+///
+/// A job larger than the pool is not submitted: it would wait for ever and change nothing.
+///
+/// # Panics
+///
+/// If the jobs are not in order of submission, or one of them needs no GPU.
+pub fn run(
+    rules: &Rules,
+    pool: Pool,
+    workload: &Workload,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Replayed, Error> {
+    let jobs = &workload.jobs;
+    assert!(jobs.is_sorted_by_key(|job| job.submit), "jobs come in order of submission");
+    assert!(jobs.iter().all(|job| job.gpus > 0), "every job needs a GPU");
+    play::Play::new(rules, pool, workload)?.play_out(progress)
+}
