@@ -366,6 +366,13 @@ impl Planner<'_> {
 
     /// What of a queue may be claimed for from its lower classes and other queues together.
     fn hope_to_unite(&mut self, leaf: QueueIx, overs: &Overs) {
+        let queue = self.state().queues.get(leaf);
+        let lowest = queue.running_priorities.keys().next();
+        // Most queues have used up their quota, or nothing of theirs is of a lower class.
+        let used_up = queue.quota.gpu.is_some_and(|quota| queue.usage.gpu >= quota);
+        if used_up || lowest.is_none_or(|lowest| queue.line.top() <= Some(*lowest)) {
+            return;
+        }
         let rivals = self.rivals(leaf, overs);
         if rivals.is_empty() {
             return;
