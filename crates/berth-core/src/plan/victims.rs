@@ -134,7 +134,9 @@ impl Planner<'_> {
     /// What a gang can give up and still hold its minimum, newest first: single tasks beyond the
     /// minimum of their group, and whole groups beyond the number it needs.
     pub(super) fn surplus_of(&self, job: JobIx) -> Vec<Vec<u32>> {
-        if !self.state().elastic.contains(&self.state().jobs.get(job).id) {
+        let state = self.state();
+        // One that misses a member elsewhere has none to spare.
+        if !state.elastic.contains(&state.jobs.get(job).id) || !state.whole(job) {
             return Vec::new();
         }
         let shape = self.state().shape_of(job);
