@@ -3,6 +3,7 @@
 //! numbers.
 
 use crate::amounts::{Amounts, UNBOUNDED};
+use crate::held::Held;
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx, TaskIx};
 use crate::nodes::{Block, Gpu, Kept, Mode, Node};
 use crate::openings::Openings;
@@ -99,6 +100,8 @@ pub(crate) struct Cluster {
     pub removed: u32,
     /// The free GPUs of each open node by ordinal, whatever is promised there.
     pub counted: Vec<Option<u32>>,
+    /// GPUs that live leases of preemptible jobs hold on each node, by ordinal.
+    pub held: Vec<Held>,
     /// When the GPUs of each node come free, by ordinal, but for those of `outdated`.
     pub openings: Vec<Openings>,
     pub outdated: Vec<NodeIx>,
@@ -318,7 +321,6 @@ impl Cluster {
             class,
             gpus,
             tasks: Vec::new(),
-            held: Vec::new(),
             kept: Vec::new(),
             blocks: Vec::new(),
             domains,
@@ -332,6 +334,7 @@ impl Cluster {
         self.classes[class.at()].nodes += 1;
         self.kinds += u64::from(self.classes[class.at()].nodes == 1);
         self.counted.push(None);
+        self.held.push(Held::default());
         self.sure.push(0);
         self.looks.push(0);
         self.expect_openings(ix);

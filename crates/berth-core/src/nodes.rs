@@ -73,8 +73,6 @@ pub(crate) struct Node {
     pub cpu_free: i64,
     pub memory_free: i64,
     pub tasks: Vec<TaskIx>,
-    /// GPU thousandths that live leases of preemptible jobs hold here, by queue.
-    pub held: Vec<(QueueIx, i64)>,
     pub kept: Vec<Kept>,
     pub blocks: Vec<Block>,
     pub domains: Vec<DomainIx>,
@@ -340,20 +338,6 @@ impl Node {
         self.cpu_free -= cpu;
         self.memory_free -= memory;
         self.tasks.push(task);
-    }
-
-    /// Counts what a queue's preemptible jobs hold here.
-    pub fn hold(&mut self, queue: QueueIx, gpu: i64) {
-        match self.held.iter().position(|(of, _)| *of == queue) {
-            Some(at) => {
-                self.held[at].1 += gpu;
-                if self.held[at].1 == 0 {
-                    self.held.swap_remove(at);
-                }
-            }
-            None if gpu != 0 => self.held.push((queue, gpu)),
-            None => {}
-        }
     }
 
     pub fn give(&mut self, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {

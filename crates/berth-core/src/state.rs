@@ -727,7 +727,7 @@ pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) {
 
 /// A queue holds so much more, by jobs that may be stopped, on a node.
 fn hold(cluster: &mut Cluster, queues: &mut Queues, node: NodeIx, queue: QueueIx, gpu: i64) {
-    cluster.nodes[node.at()].hold(queue, gpu);
+    cluster.held[node.at()].add(queue, gpu);
     let on_nodes = &mut queues.get_mut(queue).on_nodes;
     let held = on_nodes.entry(node).or_default();
     *held += gpu;

@@ -142,6 +142,17 @@ impl<'a> Overlay<'a> {
         }))
     }
 
+    /// What the task holds of GPUs.
+    pub fn slices(&self, task: TaskIx) -> &[Slice] {
+        match self.tasks.get(&task) {
+            Some(now) => now.hold.as_deref().map_or(&[], |hold| &hold.slices),
+            None => {
+                let lease = self.base(task.job).tasks[task.task as usize].lease.as_deref();
+                lease.map_or(&[], |lease| &lease.slices)
+            }
+        }
+    }
+
     /// Whether the task holds something and is not on its way out.
     pub fn live(&self, task: TaskIx) -> bool {
         match self.tasks.get(&task) {

@@ -1,10 +1,11 @@
 //! Time: what is promised to waiting jobs and kept by operators stays free when its time comes.
 
 use super::FindingCode;
-use super::overlay::Overlay;
+use super::overlay::{Hold, Overlay};
 use super::place::{Fault, crowded, group_of};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use berth_model::{NodeState, Place, Share, Slice, Time};
+use std::sync::Arc;
 
 /// A holding of places on one node for a time, by a task that starts or a promise.
 pub(super) struct Window<'a> {
@@ -119,16 +120,18 @@ impl Window<'_> {
     ) -> Vec<Fault> {
         let node = &view.state.cluster.node(self.node).spec;
         let mut found = Vec::new();
+        let touches =
+            |task: &TaskIx| view.slices(*task).iter().any(|slice| self.gpus.contains(&slice.gpu));
+        let holds = tasks
+            .iter()
+            .filter(|task| touches(task))
+            .filter_map(|task| view.hold(*task).filter(|hold| view.ends(*task, hold) > instant));
+        let holds: Vec<Arc<Hold>> = holds.collect();
         for gpu in &self.gpus {
             let Some(spec) = node.gpus.get(*gpu as usize) else { continue };
             let on_gpu = |slice: &&Slice| slice.gpu == *gpu;
-            let mut held: Vec<Share> = Vec::new();
-            for task in tasks {
-                let Some(hold) = view.hold(*task) else { continue };
-                if view.ends(*task, &hold) > instant {
-                    held.extend(hold.slices.iter().filter(on_gpu).map(|s| s.share.clone()));
-                }
-            }
+            let slices = holds.iter().flat_map(|hold| &hold.slices);
+            let mut held: Vec<Share> = slices.filter(on_gpu).map(|s| s.share.clone()).collect();
             let running = held.len();
             held.extend(
                 self.places

@@ -268,13 +268,19 @@ impl Planner<'_> {
         }
         let state = self.state();
         let mut examples: BTreeMap<ShapeIx, JobIx> = BTreeMap::new();
+        let mut seen = vec![false; state.shapes.len()];
         for leaf in leaves {
             for (shape, line) in &state.queues.get(*leaf).line.shapes {
-                let first = line.lists.values().find_map(|jobs| jobs.first());
-                examples.entry(*shape).or_insert_with(|| first.expect("somebody waits").2);
+                if !std::mem::replace(&mut seen[shape.at()], true) {
+                    let first = line.lists.values().find_map(|jobs| jobs.first());
+                    examples.insert(*shape, first.expect("somebody waits").2);
+                }
             }
         }
         examples.retain(|_, job| self.loose_helps(*job));
+        if examples.is_empty() {
+            return;
+        }
         for leaf in leaves {
             let shapes = self.draft.state.queues.get(*leaf).line.shapes.iter();
             let helped = shapes.filter(|(shape, _)| examples.contains_key(shape));

@@ -155,7 +155,7 @@ impl Planner<'_> {
                     && known.done == 0
                     // What a gang can spare is taken before it is moved.
                     && self.surplus_of(ix).is_empty()
-                    && !self.served.contains(&ix)
+                    && !self.served.contains(ix)
                     && self.protected(ix) <= state.now
                     && seen.insert(ix);
                 if may {

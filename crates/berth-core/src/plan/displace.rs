@@ -318,9 +318,7 @@ impl Planner<'_> {
     ) -> bool {
         let state = self.state();
         let victim = state.jobs.get(unit.job);
-        if victim.standing != Standing::Running
-            || self.served.contains(&unit.job)
-            || unit.job == job
+        if victim.standing != Standing::Running || self.served.contains(unit.job) || unit.job == job
         {
             return false;
         }

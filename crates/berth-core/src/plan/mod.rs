@@ -22,6 +22,7 @@ pub(crate) mod victims;
 use crate::draft::Draft;
 use crate::frag::Mix;
 use crate::ix::{JobIx, QueueIx, ShapeIx, TaskIx};
+use crate::job_set::JobSet;
 use crate::jobs::{Promised, Standing, Stop};
 use crate::nodes::Who;
 use crate::share::Shares;
@@ -88,7 +89,7 @@ pub(crate) struct Planner<'a> {
     /// The shortest holding for which each shape was found not to fit; it fits for none longer.
     pub failed: BTreeMap<ShapeIx, Span>,
     /// Jobs that wait for a reason of their own; they are not tried again in this plan.
-    pub skipped: BTreeSet<JobIx>,
+    pub skipped: JobSet,
     /// Shapes that a bound of the queue keeps from starting.
     pub barred: BTreeSet<(QueueIx, ShapeIx)>,
     /// What may still be claimed for in this pass.
@@ -104,13 +105,16 @@ pub(crate) struct Planner<'a> {
     /// Jobs whose promise from before this plan was made anew.
     pub renewed: BTreeSet<JobIx>,
     /// Jobs that start or are given GPUs in this plan.
-    pub served: BTreeSet<JobIx>,
+    pub served: JobSet,
     /// Jobs that were placed in this plan, in their order.
     pub placed: Vec<JobIx>,
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
     pub claiming: bool,
     /// Victims of each queue, in the order they are taken, made when first needed.
     pub victims: BTreeMap<QueueIx, victims::Victims>,
+    /// Whether each job is a victim, by ordinal, while victims are looked for; empty or all unknown
+    /// otherwise.
+    pub marks: Vec<u32>,
     /// Claims numbered in this plan so far.
     pub claims: u64,
 }
@@ -156,7 +160,7 @@ impl<'a> Planner<'a> {
             transactions: Vec::new(),
             next: None,
             failed: BTreeMap::new(),
-            skipped: BTreeSet::new(),
+            skipped: JobSet::default(),
             barred: BTreeSet::new(),
             hopes: BTreeSet::new(),
             unpromised: BTreeSet::new(),
@@ -164,10 +168,11 @@ impl<'a> Planner<'a> {
             tried: BTreeMap::new(),
             bounded: BTreeMap::new(),
             renewed: BTreeSet::new(),
-            served: BTreeSet::new(),
+            served: JobSet::default(),
             placed: Vec::new(),
             claiming: false,
             victims: BTreeMap::new(),
+            marks: Vec::new(),
             claims,
         }
     }

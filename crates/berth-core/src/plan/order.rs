@@ -114,7 +114,7 @@ impl Planner<'_> {
 
     /// Whether the job is to be considered in this plan at all.
     pub(super) fn open_to(&self, job: JobIx) -> bool {
-        if self.skipped.contains(&job) || self.served.contains(&job) {
+        if self.skipped.contains(job) || self.served.contains(job) {
             return false;
         }
         let state = self.state();

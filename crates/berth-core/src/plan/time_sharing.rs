@@ -38,7 +38,7 @@ impl Planner<'_> {
         let had = known.started.map_or(Span::ZERO, |started| state.now - started);
         let pauses = known.pauses.iter().filter(|at| **at > day).count() as u32;
         if known.standing != Standing::Running
-            || self.served.contains(&victim)
+            || self.served.contains(victim)
             || !known.preemptible()
             || known.last_checkpoint.is_none()
         {
@@ -75,7 +75,7 @@ impl Planner<'_> {
                     && asks > 0
                     && asks <= held
                     && own * 4 < work
-                    && !self.served.contains(ix)
+                    && !self.served.contains(*ix)
                     && !state.promises.get(ix).is_some_and(|promised| promised.firm)
             })
             .take(64)

@@ -7,8 +7,9 @@ use super::fit::Spot;
 use crate::cluster::{Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::jobs::Standing;
-use crate::nodes::{Node, Who};
+use crate::nodes::Who;
 use crate::shape::{Leaf, Shape, Tree};
+use crate::share::Ratio;
 use crate::state::State;
 use berth_model::{JobId, NodeState, Time};
 use std::collections::BTreeMap;
@@ -82,9 +83,9 @@ impl Planner<'_> {
             return held.any(|(node, gpu)| gains.add(*node, *gpu));
         }
         let from = self.among(queues);
-        let mut nodes = cluster.nodes.iter().enumerate();
-        nodes.any(|(at, node)| {
-            let gpu = taken(node, &from);
+        let mut nodes = cluster.held.iter().enumerate();
+        nodes.any(|(at, held)| {
+            let gpu = held.of(&from);
             gpu > 0 && gains.add(NodeIx(at as u32), gpu)
         })
     }
@@ -106,7 +107,7 @@ impl Planner<'_> {
         let mut whole: Vec<(i32, i128, std::cmp::Reverse<Time>, JobId, JobIx)> = Vec::new();
         for (id, ix) in &state.queues.get(queue).running {
             let job = state.jobs.get(*ix);
-            if job.standing != Standing::Running || self.served.contains(ix) {
+            if job.standing != Standing::Running || self.served.contains(*ix) {
                 continue;
             }
             let started = std::cmp::Reverse(job.started.unwrap_or(Time(0)));
@@ -193,12 +194,12 @@ impl Planner<'_> {
         let mut freed: Vec<Unit> = Vec::new();
         // Surplus of any eligible queue goes before whole jobs.
         for surplus in kinds.iter().copied() {
-            let mut cursors: BTreeMap<QueueIx, usize> = queues
-                .iter()
-                .map(|queue| (*queue, if surplus { 0 } else { self.gone(*queue) }))
-                .collect();
-            while !cursors.is_empty() {
-                let most = self.most_above(cursors.keys().copied());
+            // Each with how much of its share it uses, which only what is freed of it changes.
+            let ratio = |queue: &QueueIx| (*queue, self.shares.ratio(self.state(), *queue));
+            let mut left: Vec<(QueueIx, Ratio)> = queues.iter().map(ratio).collect();
+            let mut cursors: BTreeMap<QueueIx, usize> = BTreeMap::new();
+            while let Some(at) = self.most_above(&left) {
+                let most = left[at].0;
                 // Once down to its share it gives no more; of its own queue, surplus only.
                 let own = most == self.state().jobs.get(job).queue;
                 let over = match right {
@@ -208,16 +209,22 @@ impl Planner<'_> {
                     _ => !self.gives(job, most, right),
                 };
                 if over {
-                    cursors.remove(&most);
+                    left.swap_remove(at);
                     continue;
                 }
                 self.victims_of(most);
+                if !surplus && !cursors.contains_key(&most) {
+                    cursors.insert(most, self.gone(most));
+                }
+                let cursor = cursors.entry(most).or_default();
                 let claim = (job, right, who, shape.single());
-                let Some(unit) = self.next_victim(claim, most, surplus, &mut cursors) else {
+                let Some(unit) = self.next_victim(claim, most, surplus, cursor) else {
+                    left.swap_remove(at);
                     continue;
                 };
                 self.free(&unit);
                 freed.push(unit);
+                left[at].1 = self.shares.ratio(self.state(), most);
                 if let Some(spots) = self.fits_claim(job, who) {
                     return Some((freed, spots));
                 }
@@ -231,7 +238,7 @@ impl Planner<'_> {
         let Some(victims) = self.victims.get(&queue) else { return 0 };
         let taken = |unit: &Unit| {
             let job = self.state().jobs.get(unit.job);
-            job.standing != Standing::Running || self.served.contains(&unit.job)
+            job.standing != Standing::Running || self.served.contains(unit.job)
         };
         let more = victims.whole[victims.gone..].iter().take_while(|unit| taken(unit)).count();
         let victims = self.victims.get_mut(&queue).expect("just seen");
@@ -239,16 +246,14 @@ impl Planner<'_> {
         victims.gone
     }
 
-    /// The queue that uses the most of its share.
-    fn most_above(&self, queues: impl Iterator<Item = QueueIx>) -> QueueIx {
-        let state = self.state();
-        queues
-            .max_by(|a, b| {
-                let by_share = self.shares.ratio(state, *a).cmp(self.shares.ratio(state, *b));
-                let name = |ix: &QueueIx| &state.queues.get(*ix).spec.name;
-                by_share.then_with(|| name(b).cmp(name(a)))
-            })
-            .expect("there is a queue")
+    /// The place of the queue that uses the most of its share.
+    fn most_above(&self, queues: &[(QueueIx, Ratio)]) -> Option<usize> {
+        let name = |ix: QueueIx| &self.state().queues.get(ix).spec.name;
+        let most = queues
+            .iter()
+            .enumerate()
+            .max_by(|(_, a), (_, b)| a.1.cmp(b.1).then_with(|| name(b.0).cmp(name(a.0))));
+        most.map(|(at, _)| at)
     }
 
     fn next_victim(
@@ -256,11 +261,10 @@ impl Planner<'_> {
         (job, right, who, group): (JobIx, Right, Who, Option<&Leaf>),
         queue: QueueIx,
         surplus: bool,
-        cursors: &mut BTreeMap<QueueIx, usize>,
+        cursor: &mut usize,
     ) -> Option<Unit> {
         let victims = &self.victims[&queue];
         let list = if surplus { &victims.surplus } else { &victims.whole };
-        let cursor = cursors.get_mut(&queue).expect("a cursor");
         while let Some(unit) = list.get(*cursor) {
             *cursor += 1;
             let open = self.state().jobs.get(unit.job).live() > 0
@@ -269,7 +273,6 @@ impl Planner<'_> {
                 return Some(unit.clone());
             }
         }
-        cursors.remove(&queue);
         None
     }
 
@@ -306,7 +309,9 @@ impl Planner<'_> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let leaf = shape.single()?;
         let g = i64::from(leaf.whole()?) * 1_000;
-        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g);
+        let mut marks = std::mem::take(&mut self.marks);
+        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g, &mut marks);
+        self.marks = marks;
         // What one task would cost on each node: the cheapest victims until it fits.
         let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
         for (node, victims) in &mut on_node {
@@ -317,7 +322,8 @@ impl Planner<'_> {
             if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
                 continue;
             }
-            let mut room = i64::from(target.free_whole()) * 1_000;
+            let free = self.state().cluster.counted[node.at()].unwrap_or(0);
+            let mut room = i64::from(free) * 1_000;
             let (mut cost, mut count) = (0, 0);
             for (loss, at) in victims.iter() {
                 if room >= g {
@@ -392,12 +398,14 @@ impl Planner<'_> {
         queues: &[QueueIx],
         leaf: &Leaf,
         g: i64,
+        whole: &mut Vec<u32>,
     ) -> (Vec<Unit>, OnNodes) {
         let state = self.state();
         let mut units: Vec<Unit> = Vec::new();
         // What is known of each job by ordinal, as plain numbers that cost nothing to begin with, and
         // of what gangs can spare: their places in the list.
-        let mut whole = vec![UNKNOWN; state.jobs.ordinals()];
+        whole.resize(state.jobs.ordinals(), UNKNOWN);
+        let mut marked: Vec<JobIx> = Vec::new();
         let mut spared: BTreeMap<(JobIx, u32), u32> = BTreeMap::new();
         let mut losses: Vec<i128> = Vec::new();
         let mut on_node: OnNodes = BTreeMap::new();
@@ -409,12 +417,13 @@ impl Planner<'_> {
             _ => (0..state.cluster.nodes.len() as u32).map(NodeIx).collect(),
         };
         for node_ix in nodes {
-            let node = state.cluster.node(node_ix);
-            let taken = taken(node, &from);
-            if taken == 0 || taken + i64::from(node.free_whole()) * 1_000 < g {
+            let Some(free) = state.cluster.counted[node_ix.at()] else { continue };
+            let taken = state.cluster.held[node_ix.at()].of(&from);
+            if taken == 0 || taken + i64::from(free) * 1_000 < g {
                 continue;
             }
-            if !node.open() || !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+            let node = state.cluster.node(node_ix);
+            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
                 continue;
             }
             let mut here: Vec<(i128, usize)> = Vec::new();
@@ -443,7 +452,10 @@ impl Planner<'_> {
                     }
                     match first {
                         Some(first) => _ = spared.insert((task.job, first), found),
-                        None => whole[task.job.at()] = found,
+                        None => {
+                            whole[task.job.at()] = found;
+                            marked.push(task.job);
+                        }
                     }
                 }
                 if let Some(at) = found.checked_sub(FIRST) {
@@ -455,6 +467,7 @@ impl Planner<'_> {
                 on_node.insert(node_ix, here);
             }
         }
+        marked.into_iter().for_each(|job| whole[job.at()] = UNKNOWN);
         (units, on_node)
     }
 
@@ -468,11 +481,6 @@ impl Planner<'_> {
             .map(|(_, lease)| lease.charge.gpu)
             .sum()
     }
-}
-
-/// What jobs of these queues hold on a node and may have to give up, in thousandths of GPUs.
-fn taken(node: &Node, from: &[bool]) -> i64 {
-    node.held.iter().filter(|(queue, _)| from[queue.at()]).map(|(_, gpu)| gpu).sum()
 }
 
 /// Whether a job is a victim: not looked at yet, none, or from the first place in a list on.
