@@ -13,7 +13,13 @@ const NOBODY: QueueIx = QueueIx(u32::MAX);
 pub(crate) struct Held {
     few: [(QueueIx, u32); FEW],
     /// Those for which there was no place, or that hold more than a place can say.
-    more: Option<Box<Vec<(QueueIx, i64)>>>,
+    more: Option<Box<More>>,
+}
+
+/// Behind one pointer: a list takes three times the place.
+#[derive(Debug, Clone, Default)]
+struct More {
+    list: Vec<(QueueIx, i64)>,
 }
 
 impl Default for Held {
@@ -25,31 +31,29 @@ impl Default for Held {
 impl Held {
     /// Adds to what a queue holds, or takes from it.
     pub fn add(&mut self, queue: QueueIx, gpu: i64) {
-        let here = self.few.iter().position(|(of, _)| *of == queue);
-        let beyond =
-            self.more.as_deref().and_then(|more| more.iter().position(|(of, _)| *of == queue));
-        let before = match (here, beyond) {
-            (Some(at), _) => i64::from(self.few[at].1),
-            (None, Some(at)) => self.more.as_deref().expect("it is there")[at].1,
-            (None, None) => 0,
-        };
-        let now = before + gpu;
-        let small = u32::try_from(now).ok().filter(|now| *now > 0);
-        let place = here.or_else(|| self.few.iter().position(|(of, _)| *of == NOBODY));
-        if let Some(at) = here {
-            self.few[at] = (NOBODY, 0);
+        let now = self.remove(queue) + gpu;
+        if now == 0 {
+            return;
         }
-        if let (Some(at), Some(more)) = (beyond, self.more.as_deref_mut()) {
-            more.swap_remove(at);
-            if more.is_empty() {
-                self.more = None;
-            }
+        let place = self.few.iter_mut().find(|(of, _)| *of == NOBODY);
+        match (place, u32::try_from(now)) {
+            (Some(place), Ok(now)) => *place = (queue, now),
+            _ => self.more.get_or_insert_default().list.push((queue, now)),
         }
-        match (small, place) {
-            (Some(small), Some(at)) => self.few[at] = (queue, small),
-            _ if now != 0 => self.more.get_or_insert_default().push((queue, now)),
-            _ => {}
+    }
+
+    /// Takes a queue out; how much it held.
+    fn remove(&mut self, queue: QueueIx) -> i64 {
+        if let Some(place) = self.few.iter_mut().find(|(of, _)| *of == queue) {
+            return i64::from(std::mem::replace(place, (NOBODY, 0)).1);
         }
+        let Some(more) = self.more.as_deref_mut() else { return 0 };
+        let Some(at) = more.list.iter().position(|(of, _)| *of == queue) else { return 0 };
+        let (_, held) = more.list.swap_remove(at);
+        if more.list.is_empty() {
+            self.more = None;
+        }
+        held
     }
 
     /// What these queues hold together.
@@ -57,7 +61,7 @@ impl Held {
         // Whether a queue is among them is a toss-up, so it is a factor and not a branch.
         let times = |queue: QueueIx| i64::from(among.get(queue.at()).copied().unwrap_or(false));
         let few = self.few.iter().map(|(of, gpu)| i64::from(*gpu) * times(*of)).sum::<i64>();
-        let more = self.more.as_deref().into_iter().flatten();
+        let more = self.more.iter().flat_map(|more| &more.list);
         few + more.map(|(of, gpu)| gpu * times(*of)).sum::<i64>()
     }
 }
@@ -75,7 +79,7 @@ mod tests {
         for _ in 0..5_000 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let queue = (seed >> 33) as u32 % 12;
-            let large = (seed >> 20) % 50 == 0;
+            let large = (seed >> 20).is_multiple_of(50);
             let gpu = if large { i64::from(u32::MAX) } else { (seed >> 40) as i64 % 8_000 };
             let before = plain.get(&queue).copied().unwrap_or(0);
             let gpu = if (seed >> 62) & 1 == 1 { -before } else { gpu };

@@ -209,6 +209,33 @@ fn busy(nodes: u32, effort: Effort) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// To which power of the number of nodes a figure grows, from the smallest busy cluster measured to
+/// the largest: 1 is linear.
+pub fn curve(rows: &[Row]) -> Vec<Row> {
+    let busy = |row: &Row, what: &str| -> Option<(f64, f64)> {
+        let (nodes, of) = row.name.strip_prefix("busy-")?.split_once(": ")?;
+        let value = row.value;
+        (of == what).then_some((nodes.parse().ok()?, value))
+    };
+    let power = |what: &str| {
+        let points: Vec<(f64, f64)> = rows.iter().filter_map(|row| busy(row, what)).collect();
+        let (first, last) = (points.first()?, points.last()?);
+        if last.0 <= first.0 {
+            return None;
+        }
+        let power = (last.1 / first.1).ln() / (last.0 / first.0).ln();
+        let name = format!("curve from {} to {} nodes: {what}", first.0, last.0);
+        // A tenth beyond linear is the logarithm of searching among more.
+        let mut row = Row::new(name, power, "power of nodes", Target::Below(1.1));
+        row.command = "make evidence-core".to_owned();
+        Some(row)
+    };
+    ["first plan", "plan after an event, P50", "plan after an event, P99"]
+        .into_iter()
+        .filter_map(power)
+        .collect()
+}
+
 /// Every hundredth plan is compared with that of a state loaded from the snapshot.
 fn same_plans(effort: Effort) -> Result<Vec<Row>> {
     let nodes = 12_500;

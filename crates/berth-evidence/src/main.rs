@@ -152,6 +152,7 @@ fn all(core: &Core) -> Result<()> {
         eprintln!("{}\n", report::table(&found));
         rows.extend(found);
     }
+    rows.extend(cases::curve(&rows));
     let mut text = format!("Busy clusters were sent {} events each.", core.events);
     if !left_out.is_empty() {
         text += &format!(" Not measured in this run: {}.", left_out.join(", "));

@@ -5,6 +5,7 @@
 //! defragment, reclaim, pools, preempt, grow.
 
 pub(crate) mod bounds;
+mod by_node;
 mod claims;
 mod defragment;
 pub(crate) mod displace;

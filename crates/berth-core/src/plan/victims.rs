@@ -12,6 +12,7 @@ use crate::shape::{Leaf, Shape, Tree};
 use crate::share::Ratio;
 use crate::state::State;
 use berth_model::{JobId, NodeState, Time};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// What may be taken from one queue, in the order it is taken.
@@ -24,6 +25,9 @@ pub(crate) struct Victims {
     /// How many of those in front have been taken in this plan.
     gone: usize,
 }
+
+/// Victims of which every set is looked at before a gang is left waiting.
+const FEW_TO_CHOOSE: usize = 8;
 
 /// Tasks that go together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +69,86 @@ impl Planner<'_> {
             return found;
         }
         self.draft.roll_back(mark);
-        self.greedy(job, right, queues, who, &[true, false])
+        let found = self.greedy(job, right, queues, who, &[true, false]);
+        if found.is_some() {
+            return found;
+        }
+        self.draft.roll_back(mark);
+        self.largest_first(job, right, queues, who)
+    }
+
+    /// Where a small victim brought its queue down to its share, and a large one out of reach: the
+    /// large ones first. Only among a few: of many, some were of the right size.
+    fn largest_first(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        const FEW: usize = 64;
+        let mut units: Vec<(Reverse<i64>, i128, JobId, Unit)> = Vec::new();
+        for queue in queues {
+            self.victims_of(*queue);
+            let state = self.state();
+            for unit in &self.victims[queue].whole {
+                let known = state.jobs.get(unit.job);
+                if known.live() > 0 && self.eligible(job, unit, right) {
+                    let gpus = known.leases().map(|(_, lease)| lease.charge.gpu).sum();
+                    units.push((Reverse(gpus), state.loss(unit.job), known.id, unit.clone()));
+                }
+            }
+            if units.len() > FEW {
+                return None;
+            }
+        }
+        units.sort();
+        let mark = self.draft.mark();
+        let all: Vec<&Unit> = units.iter().map(|(.., unit)| unit).collect();
+        let found = self.free_until(job, right, who, &all);
+        if found.is_some() || units.len() > FEW_TO_CHOOSE {
+            return found;
+        }
+        // Few enough to look at every set, those first that lose the least; in each the small ones
+        // first, which bring their queue down the least.
+        let wanted = self.state().shape_of(job).amounts.gpu;
+        let free: u32 = self.state().cluster.counted.iter().flatten().sum();
+        let mut sets: Vec<(i128, u32)> = Vec::new();
+        for set in 1..1_u32 << units.len() {
+            let of_set = || units.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+            let freed: i64 = of_set().map(|(_, (gpus, ..))| gpus.0).sum();
+            if freed + i64::from(free) * 1_000 >= wanted {
+                sets.push((of_set().map(|(_, (_, loss, ..))| loss).sum(), set));
+            }
+        }
+        sets.sort_unstable();
+        sets.into_iter().find_map(|(_, set)| {
+            self.draft.roll_back(mark);
+            let of_set = units.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
+            let of_set: Vec<&Unit> = of_set.map(|(_, (.., unit))| unit).rev().collect();
+            self.free_until(job, right, who, &of_set)
+        })
+    }
+
+    /// Frees what may be taken of these, in their order, until the job fits.
+    fn free_until(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        who: Who,
+        units: &[&Unit],
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let mut freed: Vec<Unit> = Vec::new();
+        for unit in units {
+            if self.eligible(job, unit, right) {
+                self.free(unit);
+                freed.push((*unit).clone());
+                if let Some(spots) = self.fits_claim(job, who) {
+                    return Some((freed, spots));
+                }
+            }
+        }
+        None
     }
 
     /// Whether the group would fit if everything these queues may lose were gone: by counting,
@@ -91,7 +174,7 @@ impl Planner<'_> {
     }
 
     /// Which queues are among these, by ordinal.
-    fn among(&self, queues: &[QueueIx]) -> Vec<bool> {
+    pub(super) fn among(&self, queues: &[QueueIx]) -> Vec<bool> {
         let mut among = vec![false; self.state().queues.all.len()];
         queues.iter().for_each(|queue| among[queue.at()] = true);
         among
@@ -104,13 +187,13 @@ impl Planner<'_> {
         }
         let state = self.state();
         let mut surplus = Vec::new();
-        let mut whole: Vec<(i32, i128, std::cmp::Reverse<Time>, JobId, JobIx)> = Vec::new();
+        let mut whole: Vec<(i32, i128, Reverse<Time>, JobId, JobIx)> = Vec::new();
         for (id, ix) in &state.queues.get(queue).running {
             let job = state.jobs.get(*ix);
             if job.standing != Standing::Running || self.served.contains(*ix) {
                 continue;
             }
-            let started = std::cmp::Reverse(job.started.unwrap_or(Time(0)));
+            let started = Reverse(job.started.unwrap_or(Time(0)));
             for (n, tasks) in self.surplus_of(*ix).into_iter().enumerate() {
                 surplus.push((job.priority, started, *id, n, tasks, *ix));
             }
@@ -296,200 +379,7 @@ impl Planner<'_> {
         let lease = self.state().jobs.get(job).tasks[task as usize].lease.as_ref();
         lease.is_some_and(|lease| lease.stopping.is_none())
     }
-
-    /// Where victims in their order free GPUs in the wrong places: goes node by node, those first
-    /// that cost the least work for each task they make room for.
-    fn by_node(
-        &mut self,
-        job: JobIx,
-        right: Right,
-        queues: &[QueueIx],
-        who: Who,
-    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
-        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
-        let leaf = shape.single()?;
-        let g = i64::from(leaf.whole()?) * 1_000;
-        let mut marks = std::mem::take(&mut self.marks);
-        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g, &mut marks);
-        self.marks = marks;
-        // What one task would cost on each node: the cheapest victims until it fits.
-        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
-        for (node, victims) in &mut on_node {
-            victims.sort_by_key(|(loss, at)| {
-                (*loss, self.state().jobs.get(units[*at].job).id, units[*at].tasks.clone())
-            });
-            let target = self.state().cluster.node(*node);
-            if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
-                continue;
-            }
-            let free = self.state().cluster.counted[node.at()].unwrap_or(0);
-            let mut room = i64::from(free) * 1_000;
-            let (mut cost, mut count) = (0, 0);
-            for (loss, at) in victims.iter() {
-                if room >= g {
-                    break;
-                }
-                room += self.held_on(&units[*at], *node);
-                cost += loss;
-                count += 1;
-            }
-            if room >= g {
-                costs.push((cost, count, *node));
-            }
-        }
-        costs.sort_unstable();
-        let cluster = &self.state().cluster;
-        let mut by_domain: BTreeMap<DomainIx, Vec<(i128, NodeIx)>> = BTreeMap::new();
-        for (cost, _, node) in costs {
-            let domain = match leaf.together.required {
-                Some(Level::Label { topology, depth }) => cluster.domain_of(node, topology, depth),
-                _ => Some(WHOLE),
-            };
-            if let Some(domain) = domain {
-                by_domain.entry(domain).or_default().push((cost, node));
-            }
-        }
-        // Domains by what the cheapest nodes in them would cost.
-        let mut plans: Vec<(i128, NodeIx, Vec<NodeIx>)> = Vec::new();
-        for nodes in by_domain.into_values() {
-            let cost = nodes.iter().take(leaf.min as usize).map(|(cost, _)| cost).sum();
-            let nodes: Vec<NodeIx> = nodes.into_iter().map(|(_, node)| node).collect();
-            plans.push((cost, nodes[0], nodes));
-        }
-        plans.sort();
-        for (_, _, nodes) in plans {
-            let mark = self.draft.mark();
-            let mut freed: Vec<Unit> = Vec::new();
-            for node in nodes {
-                for (_, at) in &on_node[&node] {
-                    let unit = &units[*at];
-                    let target = self.state().cluster.node(node);
-                    if target.capacity(&leaf.need, &who, leaf.min) >= leaf.min {
-                        break;
-                    }
-                    if freed.contains(unit) || self.state().jobs.get(unit.job).live() == 0 {
-                        continue;
-                    }
-                    if unit.surplus && !self.is_live(unit.job, unit.tasks[0]) {
-                        continue;
-                    }
-                    // Taking one may have brought its queue down to its share.
-                    if !self.eligible(job, unit, right) {
-                        continue;
-                    }
-                    self.free(unit);
-                    freed.push(unit.clone());
-                    if let Some(spots) = self.fits_claim(job, who) {
-                        return Some((freed, spots));
-                    }
-                }
-            }
-            self.draft.roll_back(mark);
-        }
-        None
-    }
-
-    /// The victims on nodes where they and what is free make room for a task, with what each
-    /// would lose.
-    fn units_by_node(
-        &self,
-        job: JobIx,
-        right: Right,
-        queues: &[QueueIx],
-        leaf: &Leaf,
-        g: i64,
-        whole: &mut Vec<u32>,
-    ) -> (Vec<Unit>, OnNodes) {
-        let state = self.state();
-        let mut units: Vec<Unit> = Vec::new();
-        // What is known of each job by ordinal, as plain numbers that cost nothing to begin with, and
-        // of what gangs can spare: their places in the list.
-        whole.resize(state.jobs.ordinals(), UNKNOWN);
-        let mut marked: Vec<JobIx> = Vec::new();
-        let mut spared: BTreeMap<(JobIx, u32), u32> = BTreeMap::new();
-        let mut losses: Vec<i128> = Vec::new();
-        let mut on_node: OnNodes = BTreeMap::new();
-        let mut giving = vec![false; state.queues.all.len()];
-        queues.iter().for_each(|queue| giving[queue.at()] = self.gives(job, *queue, right));
-        let from = self.among(queues);
-        let nodes: Vec<NodeIx> = match queues {
-            [queue] => state.queues.get(*queue).on_nodes.keys().copied().collect(),
-            _ => (0..state.cluster.nodes.len() as u32).map(NodeIx).collect(),
-        };
-        for node_ix in nodes {
-            let Some(free) = state.cluster.counted[node_ix.at()] else { continue };
-            let taken = state.cluster.held[node_ix.at()].of(&from);
-            if taken == 0 || taken + i64::from(free) * 1_000 < g {
-                continue;
-            }
-            let node = state.cluster.node(node_ix);
-            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
-                continue;
-            }
-            let mut here: Vec<(i128, usize)> = Vec::new();
-            for task in &node.tasks {
-                let victim = state.jobs.get(task.job);
-                if !from[victim.queue.at()] || !self.is_live(task.job, task.task) {
-                    continue;
-                }
-                let spare = self.surplus_of(task.job);
-                let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
-                let surplus = spare.is_some();
-                let tasks = spare.unwrap_or_default();
-                let first = tasks.first().copied();
-                let known = match first {
-                    Some(first) => spared.get(&(task.job, first)).copied().unwrap_or(UNKNOWN),
-                    None => whole[task.job.at()],
-                };
-                let mut found = known;
-                if known == UNKNOWN {
-                    let unit = Unit { job: task.job, tasks, surplus };
-                    found = INELIGIBLE;
-                    if self.eligible_if(job, &unit, right, |ix| giving[ix.at()]) {
-                        found = units.len() as u32 + FIRST;
-                        losses.push(if surplus { 0 } else { state.loss(task.job) });
-                        units.push(unit);
-                    }
-                    match first {
-                        Some(first) => _ = spared.insert((task.job, first), found),
-                        None => {
-                            whole[task.job.at()] = found;
-                            marked.push(task.job);
-                        }
-                    }
-                }
-                if let Some(at) = found.checked_sub(FIRST) {
-                    let unit = (losses[at as usize], at as usize);
-                    here.extend(Some(unit).filter(|unit| !here.contains(unit)));
-                }
-            }
-            if !here.is_empty() {
-                on_node.insert(node_ix, here);
-            }
-        }
-        marked.into_iter().for_each(|job| whole[job.at()] = UNKNOWN);
-        (units, on_node)
-    }
-
-    fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {
-        let known = self.state().jobs.get(unit.job);
-        known
-            .leases()
-            .filter(|(task, lease)| {
-                lease.node == node && (!unit.surplus || unit.tasks.contains(task))
-            })
-            .map(|(_, lease)| lease.charge.gpu)
-            .sum()
-    }
 }
-
-/// Whether a job is a victim: not looked at yet, none, or from the first place in a list on.
-const UNKNOWN: u32 = 0;
-const INELIGIBLE: u32 = 1;
-const FIRST: u32 = 2;
-
-/// Victims on each node: what they lose, and which they are.
-type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
 
 /// Like tasks that need several GPUs in the right places.
 pub(super) fn in_blocks(leaf: &Leaf) -> bool {

@@ -1,0 +1,356 @@
+//! Victims for tasks of several GPUs, node by node: freeing in the order of the victims would free
+//! GPUs in the wrong places.
+
+use super::Planner;
+use super::displace::Right;
+use super::fit::Spot;
+use super::victims::Unit;
+use crate::cluster::{Level, WHOLE};
+use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
+use crate::nodes::Who;
+use crate::shape::Leaf;
+use std::collections::BTreeMap;
+
+/// For whom room is made.
+struct Claim<'a> {
+    job: JobIx,
+    right: Right,
+    who: Who,
+    leaf: &'a Leaf,
+}
+
+impl Claim<'_> {
+    /// Whether the class alone decides who gives: then no victim brings another out of reach.
+    fn owed_by_class(&self) -> bool {
+        matches!(self.right, Right::Class | Right::Across)
+    }
+
+    /// Whether all tasks go to one node.
+    fn on_one_node(&self) -> bool {
+        matches!(self.leaf.together.required, Some(Level::Node | Level::Nvlink))
+    }
+
+    /// For how many tasks there has to be room on a node before it counts.
+    fn at_once(&self) -> u32 {
+        if self.on_one_node() { self.leaf.min } else { 1 }
+    }
+}
+
+/// What came of making room on a node.
+enum Cleared {
+    /// The job fits.
+    Enough(Vec<Spot>),
+    /// One more of its tasks does.
+    More,
+    Nothing,
+}
+
+/// Nodes on which every choice among the victims is looked at, for one claim; and among how many at
+/// the most. A cluster where more than that is out of reach node after node is better off waiting
+/// than looking on.
+const CLOSELY: u32 = 32;
+const MOST_TO_CHOOSE: usize = 10;
+
+/// Whether a job is a victim: not looked at yet, none, or from the first place in a list on.
+const UNKNOWN: u32 = 0;
+const INELIGIBLE: u32 = 1;
+const FIRST: u32 = 2;
+
+/// Victims on each node: what they lose, and which they are.
+type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
+
+/// Nodes with what room on them would cost.
+type Priced = Vec<(i128, NodeIx)>;
+
+impl Planner<'_> {
+    /// Where victims in their order free GPUs in the wrong places: goes node by node, those first
+    /// that cost the least work for each task they make room for.
+    pub(super) fn by_node(
+        &mut self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        who: Who,
+    ) -> Option<(Vec<Unit>, Vec<Spot>)> {
+        let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
+        let leaf = shape.single()?;
+        let claim = Claim { job, right, who, leaf };
+        let g = i64::from(leaf.whole()?) * 1_000 * i64::from(claim.at_once());
+        let mut marks = std::mem::take(&mut self.marks);
+        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g, &mut marks);
+        self.marks = marks;
+        // What one task, or all of them, would cost on each node: the cheapest victims until it fits.
+        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
+        for (node, victims) in &mut on_node {
+            victims.sort_by_key(|(loss, at)| {
+                (*loss, self.state().jobs.get(units[*at].job).id, units[*at].tasks.clone())
+            });
+            let target = self.state().cluster.node(*node);
+            if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
+                continue;
+            }
+            let free = self.state().cluster.counted[node.at()].unwrap_or(0);
+            let mut room = i64::from(free) * 1_000;
+            let (mut cost, mut count) = (0, 0);
+            for (loss, at) in victims.iter() {
+                if room >= g {
+                    break;
+                }
+                room += self.held_on(&units[*at], *node);
+                cost += loss;
+                count += 1;
+            }
+            if room >= g {
+                costs.push((cost, count, *node));
+            }
+        }
+        costs.sort_unstable();
+        let cluster = &self.state().cluster;
+        let mut by_domain: BTreeMap<(DomainIx, Option<NodeIx>), Priced> = BTreeMap::new();
+        for (cost, _, node) in costs {
+            let domain = match leaf.together.required {
+                Some(Level::Label { topology, depth }) => cluster.domain_of(node, topology, depth),
+                _ => Some(WHOLE),
+            };
+            if let Some(domain) = domain {
+                let alone = claim.on_one_node().then_some(node);
+                by_domain.entry((domain, alone)).or_default().push((cost, node));
+            }
+        }
+        // Domains by what the cheapest nodes in them would cost.
+        let mut plans: Vec<(i128, NodeIx, Vec<NodeIx>)> = Vec::new();
+        for nodes in by_domain.into_values() {
+            let cost = nodes.iter().take(leaf.min as usize).map(|(cost, _)| cost).sum();
+            let nodes: Vec<NodeIx> = nodes.into_iter().map(|(_, node)| node).collect();
+            plans.push((cost, nodes[0], nodes));
+        }
+        plans.sort();
+        let mut closely = CLOSELY;
+        for (_, _, nodes) in plans {
+            let mark = self.draft.mark();
+            let mut freed: Vec<Unit> = Vec::new();
+            for node in nodes {
+                let here: Vec<&Unit> = on_node[&node].iter().map(|(_, at)| &units[*at]).collect();
+                loop {
+                    match self.clear(&claim, node, &here, &mut freed, &mut closely) {
+                        Cleared::Enough(spots) => return Some((freed, spots)),
+                        Cleared::More => {}
+                        Cleared::Nothing => break,
+                    }
+                }
+            }
+            self.draft.roll_back(mark);
+        }
+        None
+    }
+
+    /// Makes room for one more task on a node, or for all where they go to one, or leaves it as it is. Taking one victim may bring its
+    /// queue down to its share, so that the next is out of reach: where the cheapest do not suffice,
+    /// every choice among them is looked at.
+    fn clear(
+        &mut self,
+        claim: &Claim<'_>,
+        node: NodeIx,
+        here: &[&Unit],
+        freed: &mut Vec<Unit>,
+        closely: &mut u32,
+    ) -> Cleared {
+        let room = self.capacity_on(claim, node);
+        if room >= claim.leaf.min {
+            return Cleared::Nothing;
+        }
+        let cleared = self.clear_by(claim, node, here.iter().copied(), freed);
+        let open = here.iter().filter(|unit| self.is_to_be_had(claim, unit, freed));
+        let open: Vec<&Unit> = open.copied().collect();
+        let choices = 2..=MOST_TO_CHOOSE;
+        let out_of_reach = matches!(cleared, Cleared::Nothing) && choices.contains(&open.len());
+        if !out_of_reach || claim.owed_by_class() || *closely == 0 {
+            return cleared;
+        }
+        *closely -= 1;
+        for choice in self.choices(claim, node, &open) {
+            let cleared = self.clear_by(claim, node, choice.into_iter(), freed);
+            if !matches!(cleared, Cleared::Nothing) {
+                return cleared;
+            }
+        }
+        Cleared::Nothing
+    }
+
+    /// Sets of units that would make room for a task if all of them could be taken, those first that
+    /// lose the least; the smallest unit of each set first, which brings its queue down the least.
+    fn choices<'u>(
+        &self,
+        claim: &Claim<'_>,
+        node: NodeIx,
+        open: &[&'u Unit],
+    ) -> Vec<Vec<&'u Unit>> {
+        let state = self.state();
+        let free = i64::from(state.cluster.counted[node.at()].unwrap_or(0)) * 1_000;
+        let each = i64::from(claim.leaf.whole().unwrap_or(1)).max(1) * 1_000;
+        let wanted = each * i64::from(claim.at_once());
+        let spare = if claim.on_one_node() { free } else { free % each };
+        let loss = |unit: &Unit| if unit.surplus { 0 } else { state.loss(unit.job) };
+        let all = |unit: &Unit| -> i64 {
+            let counts = |task: &u32| !unit.surplus || unit.tasks.contains(task);
+            let leases = state.jobs.get(unit.job).leases().filter(|(task, _)| counts(task));
+            leases.map(|(_, lease)| lease.charge.gpu).sum()
+        };
+        let mut open: Vec<(i64, i64, i128, &Unit)> = open
+            .iter()
+            .map(|unit| (all(unit), self.held_on(unit, node), loss(unit), *unit))
+            .collect();
+        open.sort_by_key(|(all, _, loss, unit)| {
+            (*all, *loss, state.jobs.get(unit.job).id, unit.tasks.clone())
+        });
+        let mut sets: Vec<(i128, u32)> = Vec::new();
+        for set in 1..1_u32 << open.len() {
+            let of_set = || open.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+            let room = spare + of_set().map(|(_, (_, here, _, _))| here).sum::<i64>();
+            if room >= wanted {
+                sets.push((of_set().map(|(_, (_, _, loss, _))| loss).sum(), set));
+            }
+        }
+        sets.sort_unstable();
+        let units = |set: u32| {
+            let chosen = open.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+            chosen.map(|(_, (_, _, _, unit))| *unit).collect()
+        };
+        sets.into_iter().map(|(_, set)| units(set)).collect()
+    }
+
+    /// Frees units in this order until there is room for one more task on the node; if they do not
+    /// suffice, none.
+    fn clear_by<'u>(
+        &mut self,
+        claim: &Claim<'_>,
+        node: NodeIx,
+        units: impl Iterator<Item = &'u Unit>,
+        freed: &mut Vec<Unit>,
+    ) -> Cleared {
+        let (mark, before) = (self.draft.mark(), freed.len());
+        let enough = (self.capacity_on(claim, node) + 1).max(claim.at_once());
+        for unit in units {
+            if !self.is_to_be_had(claim, unit, freed) {
+                continue;
+            }
+            self.free(unit);
+            freed.push(unit.clone());
+            if let Some(spots) = self.fits_claim(claim.job, claim.who) {
+                return Cleared::Enough(spots);
+            }
+            if self.capacity_on(claim, node) >= enough {
+                return Cleared::More;
+            }
+        }
+        self.draft.roll_back(mark);
+        freed.truncate(before);
+        Cleared::Nothing
+    }
+
+    fn capacity_on(&self, claim: &Claim<'_>, node: NodeIx) -> u32 {
+        let target = self.state().cluster.node(node);
+        target.capacity(&claim.leaf.need, &claim.who, claim.leaf.min)
+    }
+
+    /// Whether the unit is still there to be taken.
+    fn is_to_be_had(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
+        !freed.contains(unit)
+            && self.state().jobs.get(unit.job).live() > 0
+            && (!unit.surplus || self.is_live(unit.job, unit.tasks[0]))
+            && self.eligible(claim.job, unit, claim.right)
+    }
+
+    /// The victims on nodes where they and what is free make room for a task, with what each
+    /// would lose.
+    fn units_by_node(
+        &self,
+        job: JobIx,
+        right: Right,
+        queues: &[QueueIx],
+        leaf: &Leaf,
+        g: i64,
+        whole: &mut Vec<u32>,
+    ) -> (Vec<Unit>, OnNodes) {
+        let state = self.state();
+        let mut units: Vec<Unit> = Vec::new();
+        // What is known of each job by ordinal, as plain numbers that cost nothing to begin with, and
+        // of what gangs can spare: their places in the list.
+        whole.resize(state.jobs.ordinals(), UNKNOWN);
+        let mut marked: Vec<JobIx> = Vec::new();
+        let mut spared: BTreeMap<(JobIx, u32), u32> = BTreeMap::new();
+        let mut losses: Vec<i128> = Vec::new();
+        let mut on_node: OnNodes = BTreeMap::new();
+        let mut giving = vec![false; state.queues.all.len()];
+        queues.iter().for_each(|queue| giving[queue.at()] = self.gives(job, *queue, right));
+        let from = self.among(queues);
+        let nodes: Vec<NodeIx> = match queues {
+            [queue] => state.queues.get(*queue).on_nodes.keys().copied().collect(),
+            _ => (0..state.cluster.nodes.len() as u32).map(NodeIx).collect(),
+        };
+        for node_ix in nodes {
+            let Some(free) = state.cluster.counted[node_ix.at()] else { continue };
+            let taken = state.cluster.held[node_ix.at()].of(&from);
+            if taken == 0 || taken + i64::from(free) * 1_000 < g {
+                continue;
+            }
+            let node = state.cluster.node(node_ix);
+            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+                continue;
+            }
+            let mut here: Vec<(i128, usize)> = Vec::new();
+            for task in &node.tasks {
+                let victim = state.jobs.get(task.job);
+                if !from[victim.queue.at()] || !self.is_live(task.job, task.task) {
+                    continue;
+                }
+                let spare = self.surplus_of(task.job);
+                let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
+                let surplus = spare.is_some();
+                let tasks = spare.unwrap_or_default();
+                let first = tasks.first().copied();
+                let known = match first {
+                    Some(first) => spared.get(&(task.job, first)).copied().unwrap_or(UNKNOWN),
+                    None => whole[task.job.at()],
+                };
+                let mut found = known;
+                if known == UNKNOWN {
+                    let unit = Unit { job: task.job, tasks, surplus };
+                    found = INELIGIBLE;
+                    if self.eligible_if(job, &unit, right, |ix| giving[ix.at()]) {
+                        found = units.len() as u32 + FIRST;
+                        losses.push(if surplus { 0 } else { state.loss(task.job) });
+                        units.push(unit);
+                    }
+                    match first {
+                        Some(first) => _ = spared.insert((task.job, first), found),
+                        None => {
+                            whole[task.job.at()] = found;
+                            marked.push(task.job);
+                        }
+                    }
+                }
+                if let Some(at) = found.checked_sub(FIRST) {
+                    let unit = (losses[at as usize], at as usize);
+                    here.extend(Some(unit).filter(|unit| !here.contains(unit)));
+                }
+            }
+            if !here.is_empty() {
+                on_node.insert(node_ix, here);
+            }
+        }
+        marked.into_iter().for_each(|job| whole[job.at()] = UNKNOWN);
+        (units, on_node)
+    }
+
+    fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {
+        let known = self.state().jobs.get(unit.job);
+        known
+            .leases()
+            .filter(|(task, lease)| {
+                lease.node == node && (!unit.surplus || unit.tasks.contains(task))
+            })
+            .map(|(_, lease)| lease.charge.gpu)
+            .sum()
+    }
+}
