@@ -6,6 +6,9 @@ mod baselines;
 mod cases;
 mod csv;
 mod drive;
+// The same as the product does, so that what is measured is what is run.
+#[path = "../../berth/src/heap.rs"]
+mod heap;
 mod measure;
 mod packing;
 mod queueing;
@@ -82,7 +85,9 @@ struct Core {
 }
 
 fn main() -> Result<()> {
-    match Cli::parse().what {
+    let cli = Cli::parse();
+    heap::ask_for_huge_pages();
+    match cli.what {
         What::Core(core) => match &core.case {
             Some(case) => one(case, &core),
             None => all(&core),

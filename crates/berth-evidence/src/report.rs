@@ -124,7 +124,7 @@ fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
     writeln!(
         out,
         "Taken on {} with `berth-evidence core` on {} cores of {}, {} GiB of memory, Linux {}. \
-         The planner uses one core. The same rows are in `core.json`, each with the command and \
+         The planner uses one core, and huge pages for its heap where the system grants them. The same rows are in `core.json`, each with the command and \
          the seed that reproduce it.\n",
         machine.date, machine.cores, machine.cpu, machine.memory_gib, machine.system
     )?;

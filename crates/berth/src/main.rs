@@ -4,6 +4,7 @@
 //! by the crates below.
 
 mod faults;
+mod heap;
 mod sim;
 mod tables;
 mod trace;
@@ -28,6 +29,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let Cli { command: Command::Sim(command) } = Cli::parse();
+    heap::ask_for_huge_pages();
     match sim::run(&command) {
         Ok(code) => code,
         Err(error) => {
