@@ -220,11 +220,6 @@ impl Jobs {
         self.by_id.get(&id).copied()
     }
 
-    /// Ordinals are below this.
-    pub fn ordinals(&self) -> usize {
-        self.slots.len()
-    }
-
     pub fn get(&self, ix: JobIx) -> &Job {
         self.slots[ix.at()].as_ref().expect("the job exists")
     }

@@ -18,13 +18,15 @@ const MOST: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Openings {
     known: bool,
+    /// It is among the nodes on which something has happened.
+    stirred: bool,
     gpus: u8,
     times: [Time; MOST],
 }
 
 impl Default for Openings {
     fn default() -> Openings {
-        Openings { known: false, gpus: 0, times: [Time(0); MOST] }
+        Openings { known: false, stirred: false, gpus: 0, times: [Time(0); MOST] }
     }
 }
 
@@ -52,10 +54,20 @@ impl Cluster {
     /// What is known of the node's future no longer holds.
     pub fn outdate(&mut self, ix: NodeIx) {
         let openings = &mut self.openings[ix.at()];
+        if !std::mem::replace(&mut openings.stirred, true) {
+            self.stirred.push(ix);
+        }
         if openings.known {
             openings.known = false;
             self.outdated.push(ix);
         }
+    }
+
+    /// Nodes on which something was opened, closed, stopped or promised since this was last asked.
+    pub fn take_stirred(&mut self) -> Vec<NodeIx> {
+        let stirred = std::mem::take(&mut self.stirred);
+        stirred.iter().for_each(|ix| self.openings[ix.at()].stirred = false);
+        stirred
     }
 
     pub fn outdate_all(&mut self) {
@@ -74,7 +86,9 @@ impl State {
     /// Works out the openings of nodes where something has changed.
     pub(crate) fn refresh_openings(&mut self) {
         for ix in std::mem::take(&mut self.cluster.outdated) {
-            self.cluster.openings[ix.at()] = self.openings_of(self.cluster.node(ix));
+            let stirred = self.cluster.openings[ix.at()].stirred;
+            let found = self.openings_of(self.cluster.node(ix));
+            self.cluster.openings[ix.at()] = Openings { stirred, ..found };
         }
     }
 

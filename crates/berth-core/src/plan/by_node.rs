@@ -9,6 +9,8 @@ use crate::cluster::{Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::nodes::Who;
 use crate::shape::Leaf;
+use crate::state::State;
+use berth_model::JobId;
 use std::collections::BTreeMap;
 
 /// For whom room is made.
@@ -51,13 +53,48 @@ enum Cleared {
 const CLOSELY: u32 = 32;
 const MOST_TO_CHOOSE: usize = 10;
 
-/// Whether a job is a victim: not looked at yet, none, or from the first place in a list on.
-const UNKNOWN: u32 = 0;
-const INELIGIBLE: u32 = 1;
-const FIRST: u32 = 2;
+/// A victim on one node.
+#[derive(Debug, Clone)]
+struct Seat {
+    unit: Unit,
+    loss: i128,
+    /// What it holds on the node, in thousandths of GPUs.
+    here: i64,
+    queue: QueueIx,
+    priority: i32,
+    /// It runs, may be stopped, and has had its minimum run time.
+    open: bool,
+}
 
-/// Victims on each node: what they lose, and which they are.
-type OnNodes = BTreeMap<NodeIx, Vec<(i128, usize)>>;
+/// Victims by node, made when first asked for. A plan asks again and again, and little has changed.
+#[derive(Debug, Default)]
+pub(crate) struct Seats {
+    by_node: Vec<Option<Vec<Seat>>>,
+    /// Nodes that have some.
+    made: Vec<NodeIx>,
+}
+
+impl Seats {
+    /// Forgets those of nodes where something has happened since.
+    fn refresh(&mut self, state: &mut State) {
+        let stirred = state.cluster.take_stirred();
+        self.by_node.resize(state.cluster.nodes.len(), None);
+        // What a gang has to spare depends on its members on other nodes.
+        if !state.elastic.is_empty() {
+            self.made.drain(..).for_each(|ix| self.by_node[ix.at()] = None);
+            return;
+        }
+        stirred.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
+    }
+
+    fn on(&mut self, ix: NodeIx, make: impl FnOnce() -> Vec<Seat>) -> &[Seat] {
+        let seats = &mut self.by_node[ix.at()];
+        if seats.is_none() {
+            self.made.push(ix);
+        }
+        seats.get_or_insert_with(make)
+    }
+}
 
 /// Nodes with what room on them would cost.
 type Priced = Vec<(i128, NodeIx)>;
@@ -76,34 +113,7 @@ impl Planner<'_> {
         let leaf = shape.single()?;
         let claim = Claim { job, right, who, leaf };
         let g = i64::from(leaf.whole()?) * 1_000 * i64::from(claim.at_once());
-        let mut marks = std::mem::take(&mut self.marks);
-        let (units, mut on_node) = self.units_by_node(job, right, queues, leaf, g, &mut marks);
-        self.marks = marks;
-        // What one task, or all of them, would cost on each node: the cheapest victims until it fits.
-        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
-        for (node, victims) in &mut on_node {
-            victims.sort_by_key(|(loss, at)| {
-                (*loss, self.state().jobs.get(units[*at].job).id, units[*at].tasks.clone())
-            });
-            let target = self.state().cluster.node(*node);
-            if !leaf.classes.contains(&target.class) || !leaf.suits(target) {
-                continue;
-            }
-            let free = self.state().cluster.counted[node.at()].unwrap_or(0);
-            let mut room = i64::from(free) * 1_000;
-            let (mut cost, mut count) = (0, 0);
-            for (loss, at) in victims.iter() {
-                if room >= g {
-                    break;
-                }
-                room += self.held_on(&units[*at], *node);
-                cost += loss;
-                count += 1;
-            }
-            if room >= g {
-                costs.push((cost, count, *node));
-            }
-        }
+        let mut costs = self.costs_by_node(&claim, queues, g);
         costs.sort_unstable();
         let cluster = &self.state().cluster;
         let mut by_domain: BTreeMap<(DomainIx, Option<NodeIx>), Priced> = BTreeMap::new();
@@ -130,7 +140,7 @@ impl Planner<'_> {
             let mark = self.draft.mark();
             let mut freed: Vec<Unit> = Vec::new();
             for node in nodes {
-                let here: Vec<&Unit> = on_node[&node].iter().map(|(_, at)| &units[*at]).collect();
+                let here = self.units_on(&claim, queues, node);
                 loop {
                     match self.clear(&claim, node, &here, &mut freed, &mut closely) {
                         Cleared::Enough(spots) => return Some((freed, spots)),
@@ -144,14 +154,14 @@ impl Planner<'_> {
         None
     }
 
-    /// Makes room for one more task on a node, or for all where they go to one, or leaves it as it is. Taking one victim may bring its
-    /// queue down to its share, so that the next is out of reach: where the cheapest do not suffice,
-    /// every choice among them is looked at.
+    /// Makes room for one more task on a node, or for all where they go to one, or leaves it as it
+    /// is. Taking one victim may bring its queue down to its share, so that the next is out of reach:
+    /// where the cheapest do not suffice, every choice among them is looked at.
     fn clear(
         &mut self,
         claim: &Claim<'_>,
         node: NodeIx,
-        here: &[&Unit],
+        here: &[Unit],
         freed: &mut Vec<Unit>,
         closely: &mut u32,
     ) -> Cleared {
@@ -159,9 +169,9 @@ impl Planner<'_> {
         if room >= claim.leaf.min {
             return Cleared::Nothing;
         }
-        let cleared = self.clear_by(claim, node, here.iter().copied(), freed);
+        let cleared = self.clear_by(claim, node, here.iter(), freed);
         let open = here.iter().filter(|unit| self.is_to_be_had(claim, unit, freed));
-        let open: Vec<&Unit> = open.copied().collect();
+        let open: Vec<&Unit> = open.collect();
         let choices = 2..=MOST_TO_CHOOSE;
         let out_of_reach = matches!(cleared, Cleared::Nothing) && choices.contains(&open.len());
         if !out_of_reach || claim.owed_by_class() || *closely == 0 {
@@ -261,86 +271,113 @@ impl Planner<'_> {
             && self.eligible(claim.job, unit, claim.right)
     }
 
-    /// The victims on nodes where they and what is free make room for a task, with what each
-    /// would lose.
-    fn units_by_node(
-        &self,
-        job: JobIx,
-        right: Right,
+    /// What one task, or all of them, would cost on each node where victims and what is free make
+    /// room for it: the cheapest victims until there is.
+    fn costs_by_node(
+        &mut self,
+        claim: &Claim<'_>,
         queues: &[QueueIx],
-        leaf: &Leaf,
         g: i64,
-        whole: &mut Vec<u32>,
-    ) -> (Vec<Unit>, OnNodes) {
+    ) -> Vec<(i128, usize, NodeIx)> {
+        let mut seats = std::mem::take(&mut self.seats);
+        seats.refresh(self.draft.state);
         let state = self.state();
-        let mut units: Vec<Unit> = Vec::new();
-        // What is known of each job by ordinal, as plain numbers that cost nothing to begin with, and
-        // of what gangs can spare: their places in the list.
-        whole.resize(state.jobs.ordinals(), UNKNOWN);
-        let mut marked: Vec<JobIx> = Vec::new();
-        let mut spared: BTreeMap<(JobIx, u32), u32> = BTreeMap::new();
-        let mut losses: Vec<i128> = Vec::new();
-        let mut on_node: OnNodes = BTreeMap::new();
-        let mut giving = vec![false; state.queues.all.len()];
-        queues.iter().for_each(|queue| giving[queue.at()] = self.gives(job, *queue, right));
         let from = self.among(queues);
+        let mut giving = vec![false; state.queues.all.len()];
+        for queue in queues {
+            giving[queue.at()] = self.gives(claim.job, *queue, claim.right);
+        }
         let nodes: Vec<NodeIx> = match queues {
             [queue] => state.queues.get(*queue).on_nodes.keys().copied().collect(),
             _ => (0..state.cluster.nodes.len() as u32).map(NodeIx).collect(),
         };
-        for node_ix in nodes {
-            let Some(free) = state.cluster.counted[node_ix.at()] else { continue };
-            let taken = state.cluster.held[node_ix.at()].of(&from);
-            if taken == 0 || taken + i64::from(free) * 1_000 < g {
+        let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
+        for ix in nodes {
+            let Some(free) = state.cluster.counted[ix.at()] else { continue };
+            let taken = state.cluster.held[ix.at()].of(&from);
+            let mut room = i64::from(free) * 1_000;
+            if taken == 0 || taken + room < g {
                 continue;
             }
-            let node = state.cluster.node(node_ix);
-            if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
+            let node = state.cluster.node(ix);
+            if !claim.leaf.classes.contains(&node.class) || !claim.leaf.suits(node) {
                 continue;
             }
-            let mut here: Vec<(i128, usize)> = Vec::new();
-            for task in &node.tasks {
-                let victim = state.jobs.get(task.job);
-                if !from[victim.queue.at()] || !self.is_live(task.job, task.task) {
-                    continue;
+            let here = seats.on(ix, || self.seats_on(ix));
+            let (mut cost, mut count) = (0, 0);
+            let gives = |queue: QueueIx| giving[queue.at()];
+            for seat in here.iter().filter(|seat| from[seat.queue.at()]) {
+                if room >= g {
+                    break;
                 }
-                let spare = self.surplus_of(task.job);
-                let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
-                let surplus = spare.is_some();
-                let tasks = spare.unwrap_or_default();
-                let first = tasks.first().copied();
-                let known = match first {
-                    Some(first) => spared.get(&(task.job, first)).copied().unwrap_or(UNKNOWN),
-                    None => whole[task.job.at()],
-                };
-                let mut found = known;
-                if known == UNKNOWN {
-                    let unit = Unit { job: task.job, tasks, surplus };
-                    found = INELIGIBLE;
-                    if self.eligible_if(job, &unit, right, |ix| giving[ix.at()]) {
-                        found = units.len() as u32 + FIRST;
-                        losses.push(if surplus { 0 } else { state.loss(task.job) });
-                        units.push(unit);
-                    }
-                    match first {
-                        Some(first) => _ = spared.insert((task.job, first), found),
-                        None => {
-                            whole[task.job.at()] = found;
-                            marked.push(task.job);
-                        }
-                    }
-                }
-                if let Some(at) = found.checked_sub(FIRST) {
-                    let unit = (losses[at as usize], at as usize);
-                    here.extend(Some(unit).filter(|unit| !here.contains(unit)));
+                if self.may_be_taken(claim, seat, gives) {
+                    room += seat.here;
+                    cost += seat.loss;
+                    count += 1;
                 }
             }
-            if !here.is_empty() {
-                on_node.insert(node_ix, here);
+            if room >= g {
+                costs.push((cost, count, ix));
             }
         }
-        marked.into_iter().for_each(|job| whole[job.at()] = UNKNOWN);
-        (units, on_node)
+        self.seats = seats;
+        costs
+    }
+
+    fn may_be_taken(
+        &self,
+        claim: &Claim<'_>,
+        seat: &Seat,
+        gives: impl Fn(QueueIx) -> bool,
+    ) -> bool {
+        let state = self.state();
+        let claimant = state.jobs.get(claim.job);
+        let victim = (seat.queue, seat.priority, seat.unit.surplus);
+        seat.open && claim.right.reaches(state, claimant, victim, gives)
+    }
+
+    /// The victims on one node, in the order they are taken.
+    fn units_on(&mut self, claim: &Claim<'_>, queues: &[QueueIx], node: NodeIx) -> Vec<Unit> {
+        let mut seats = std::mem::take(&mut self.seats);
+        let here = seats.on(node, || self.seats_on(node));
+        let gives = |queue: QueueIx| self.gives(claim.job, queue, claim.right);
+        let these = here.iter().filter(|seat| queues.contains(&seat.queue));
+        let units = these.filter(|seat| self.may_be_taken(claim, seat, gives));
+        let units = units.map(|seat| seat.unit.clone()).collect();
+        self.seats = seats;
+        units
+    }
+
+    /// What could be taken on a node by some right or other, the least loss first.
+    fn seats_on(&self, ix: NodeIx) -> Vec<Seat> {
+        let state = self.state();
+        let mut found: Vec<(JobId, Seat)> = Vec::new();
+        for task in &state.cluster.node(ix).tasks {
+            let victim = state.jobs.get(task.job);
+            if !self.is_live(task.job, task.task) {
+                continue;
+            }
+            let spare = self.surplus_of(task.job);
+            let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
+            let surplus = spare.is_some();
+            let unit = Unit { job: task.job, tasks: spare.unwrap_or_default(), surplus };
+            if found.iter().any(|(_, seat)| seat.unit == unit) {
+                continue;
+            }
+            let seat = Seat {
+                loss: if surplus { 0 } else { state.loss(task.job) },
+                here: self.held_on(&unit, ix),
+                queue: victim.queue,
+                priority: victim.priority,
+                open: self.is_open(&unit),
+                unit,
+            };
+            found.push((victim.id, seat));
+        }
+        found.sort_by(|(a, one), (b, other)| {
+            (one.loss, a, &one.unit.tasks).cmp(&(other.loss, b, &other.unit.tasks))
+        });
+        found.into_iter().map(|(_, seat)| seat).collect()
     }
 
     fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {

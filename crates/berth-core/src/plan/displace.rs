@@ -7,9 +7,10 @@ use super::victims::Unit;
 use super::{Planner, Transaction, bound};
 use crate::cluster::WHOLE;
 use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
-use crate::jobs::Standing;
+use crate::jobs::{Job, Standing};
 use crate::nodes::Who;
 use crate::share;
+use crate::state::State;
 use berth_model::{Cause, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,33 @@ impl Right {
             Right::Share | Right::Quota | Right::Both => Cause::Reclaim,
             Right::Class => Cause::Preempt,
             Right::Across => Cause::Across,
+        }
+    }
+}
+
+impl Right {
+    /// Whether it reaches what is of that queue and class, whole or surplus, for the claimant.
+    pub(super) fn reaches(
+        self,
+        state: &State,
+        claimant: &Job,
+        (queue, priority, surplus): (QueueIx, i32, bool),
+        gives: impl Fn(QueueIx) -> bool,
+    ) -> bool {
+        let same = queue == claimant.queue;
+        // Surplus of its own queue is lent to it by nobody else: any waiting minimum may have it.
+        if surplus && same {
+            return true;
+        }
+        match self {
+            Right::Class => same && priority < claimant.priority,
+            Right::Both if same => priority < claimant.priority,
+            Right::Across => priority < claimant.priority,
+            // What reaches across is not reclaimed by what it reaches over.
+            Right::Share | Right::Quota | Right::Both => {
+                let over = state.across(priority) && claimant.priority < priority;
+                !same && !over && gives(queue)
+            }
         }
     }
 }
@@ -318,29 +346,18 @@ impl Planner<'_> {
     ) -> bool {
         let state = self.state();
         let victim = state.jobs.get(unit.job);
-        if victim.standing != Standing::Running || self.served.contains(unit.job) || unit.job == job
-        {
-            return false;
-        }
-        let claimant = state.jobs.get(job);
-        let same = victim.queue == claimant.queue;
-        // Surplus of its own queue is lent to it by nobody else: any waiting minimum may have it.
-        if unit.surplus && same {
-            return true;
-        }
-        if !unit.surplus && (!victim.preemptible() || self.protected(unit.job) > state.now) {
-            return false;
-        }
-        match right {
-            Right::Class => same && victim.priority < claimant.priority,
-            Right::Both if same => victim.priority < claimant.priority,
-            Right::Across => victim.priority < claimant.priority,
-            // What reaches across is not reclaimed by what it reaches over.
-            Right::Share | Right::Quota | Right::Both => {
-                let over = state.across(victim.priority) && claimant.priority < victim.priority;
-                !same && !over && gives(victim.queue)
-            }
-        }
+        let of = (victim.queue, victim.priority, unit.surplus);
+        unit.job != job
+            && self.is_open(unit)
+            && right.reaches(state, state.jobs.get(job), of, gives)
+    }
+
+    /// Whether the unit runs and may be stopped by somebody.
+    pub(super) fn is_open(&self, unit: &Unit) -> bool {
+        let victim = self.state().jobs.get(unit.job);
+        victim.standing == Standing::Running
+            && !self.served.contains(unit.job)
+            && (unit.surplus || victim.preemptible() && self.protected(unit.job) <= self.now())
     }
 
     /// Until when a running job is no victim.
@@ -533,7 +550,7 @@ impl Planner<'_> {
 }
 
 /// Where a job's live tasks are.
-pub(super) fn known_places(state: &crate::state::State, job: JobIx) -> Vec<Spot> {
+pub(super) fn known_places(state: &State, job: JobIx) -> Vec<Spot> {
     state
         .jobs
         .get(job)
@@ -544,7 +561,7 @@ pub(super) fn known_places(state: &crate::state::State, job: JobIx) -> Vec<Spot>
 }
 
 /// From when on the job may displace others for anything but what its queue lent.
-pub(crate) fn displaces_from(state: &crate::state::State, job: JobIx) -> Time {
+pub(crate) fn displaces_from(state: &State, job: JobIx) -> Time {
     let known = state.jobs.get(job);
     let queue = state.queues.get(known.queue);
     let set = known.spec.preempt_after.or(queue.spec.preempt_after);
@@ -558,7 +575,7 @@ pub(crate) fn displaces_from(state: &crate::state::State, job: JobIx) -> Time {
 }
 
 /// Until when a running job is no victim: its minimum run time.
-pub(crate) fn protected(state: &crate::state::State, job: JobIx) -> Time {
+pub(crate) fn protected(state: &State, job: JobIx) -> Time {
     let known = state.jobs.get(job);
     let queue = state.queues.get(known.queue);
     let least = known.spec.min_runtime.or(queue.spec.min_runtime);

@@ -113,9 +113,8 @@ pub(crate) struct Planner<'a> {
     pub claiming: bool,
     /// Victims of each queue, in the order they are taken, made when first needed.
     pub victims: BTreeMap<QueueIx, victims::Victims>,
-    /// Whether each job is a victim, by ordinal, while victims are looked for; empty or all unknown
-    /// otherwise.
-    pub marks: Vec<u32>,
+    /// Victims of each node, made when first needed.
+    pub seats: by_node::Seats,
     /// Claims numbered in this plan so far.
     pub claims: u64,
 }
@@ -151,6 +150,7 @@ impl State {
 impl<'a> Planner<'a> {
     pub fn new(state: &'a mut State) -> Planner<'a> {
         state.refresh();
+        state.cluster.take_stirred();
         let shares = Shares::of(state, true);
         let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };
         let claims = state.claims_made;
@@ -173,7 +173,7 @@ impl<'a> Planner<'a> {
             placed: Vec::new(),
             claiming: false,
             victims: BTreeMap::new(),
-            marks: Vec::new(),
+            seats: by_node::Seats::default(),
             claims,
         }
     }
