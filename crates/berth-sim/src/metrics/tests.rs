@@ -14,6 +14,7 @@ fn outcome(team: u32, gpus: i64, submit: i64, runs: &[(i64, i64)]) -> Outcome {
         team,
         end: segments.last().map(|segment| segment.to),
         preemptions: segments.len().saturating_sub(1) as u32,
+        interruptions: 0,
         segments,
     }
 }
