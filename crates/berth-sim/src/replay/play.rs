@@ -44,6 +44,9 @@ pub(super) struct Play<'a> {
     open: usize,
     through: usize,
     pub(super) counts: Counts,
+    /// Whether a plan that only starts jobs is the last of its moment: where none can be stopped,
+    /// nothing can follow from a start.
+    starts_only: bool,
     asks: Option<Asks>,
     /// Jobs that were submitted a moment ago and want to know when they start.
     asking: Vec<u32>,
@@ -61,6 +64,7 @@ impl<'a> Play<'a> {
         let move_one = |job: &Job| Job { submit: job.submit + moved, ..*job };
         let jobs: Vec<Job> = workload.jobs.iter().map(move_one).collect();
         let (snapshot, shop) = world::world(rules, site, workload, BEGIN);
+        let shop_preemptible = shop.preemptible();
         let run = |job: &Job| Run { limit: world::limit(job), ..Run::default() };
         Ok(Play {
             moved,
@@ -78,6 +82,7 @@ impl<'a> Play<'a> {
             open: 0,
             through: 0,
             counts: Counts::default(),
+            starts_only: !shop_preemptible,
             asks: rules.asks,
             asking: Vec::new(),
             told: Vec::new(),
@@ -237,11 +242,16 @@ impl<'a> Play<'a> {
                 }
                 self.append(at, Event::Decided { job, decisions })?;
             }
+            // What only starts jobs makes room for nobody.
+            let last = self.starts_only && stops.is_empty() && orders.is_empty();
             for lease in stops {
                 self.stop(at, lease)?;
             }
             for (lease, node, gpus) in starts {
                 self.start(at, lease, node, gpus)?;
+            }
+            if last {
+                return Ok(());
             }
             for order in orders {
                 self.order(at, order)?;
