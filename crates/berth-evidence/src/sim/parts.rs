@@ -152,16 +152,17 @@ fn queueing(folder: &Path, seed: u64) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Read from the command's table: one row a contender, its first number being what it allocates.
+/// Read from the command's table: one row a contender, its first two numbers being what it
+/// allocates at a demand of 100 % and of 130 %.
 fn packing(folder: &Path, _seed: u64) -> Result<Vec<Row>> {
     let arguments = ["packing", "--variants", "default", "--seeds", "42..44"];
     let text = said(&arguments, folder)?;
     let mut rows = Vec::new();
-    for line in text.lines() {
+    for line in text.lines().filter(|line| !line.contains("allocated")) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |word: &&str| word.trim_end_matches('%').parse::<f64>().ok();
         let Some(place) = words.iter().position(|word| number(word).is_some()) else { continue };
-        let value = number(&words[place]).unwrap_or(0.0);
+        let Some(value) = words.get(place + 1).and_then(number) else { continue };
         if place > 0 && (0.0..=100.0).contains(&value) {
             let name = format!("openb default, {}: allocated", words[..place].join(" "));
             rows.push(Row::new(name, value, "%", Target::None));
