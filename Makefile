@@ -73,6 +73,13 @@ bench: toolchain ## Run the benchmarks
 evidence-core: toolchain ## Reproduce the published figures about the core
 	$(CARGO) run --release --locked -p berth-evidence -- core
 
+# TRACES is the folder with the recorded traces; docs/trace-format.md says what is in it.
+.PHONY: evidence-sim
+evidence-sim: toolchain ## Reproduce the published figures about the simulator (TRACES=FOLDER)
+	@test -d "$(TRACES)" || { \
+		echo 'make evidence-sim TRACES=FOLDER needs the folder with the recorded traces.' >&2; exit 1; }
+	$(CARGO) run --release --locked -p berth-evidence -- sim --traces "$(TRACES)"
+
 # What the targets above need, installed only where it is missing.
 
 .PHONY: toolchain

@@ -4,7 +4,7 @@
 //! The rules behind a figure matter more than its code. With the same rules (consolidated best fit,
 //! ends before submissions, order of the file inside a second) strict fifo, fifo that skips and
 //! shortest first agree with the references to the second. Where a rule is not known, both readings
-//! are shown; `docs/evidence/sim-baselines.md` says what follows.
+//! are shown; `docs/evidence/sim.md` has them all.
 
 use crate::measure::Clock;
 use crate::traces;
@@ -39,9 +39,9 @@ impl Figure {
 /// How long a policy took for a trace.
 #[derive(Debug)]
 pub struct Timing {
-    name: String,
+    pub name: String,
     jobs: usize,
-    time: Duration,
+    pub time: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -50,12 +50,12 @@ pub struct Baselines {
     pub timings: Vec<Timing>,
 }
 
-const PUBLISHED: &str = "Muri, SIGCOMM'22";
-const REFERENCE: &str = "trace notes";
+pub const PUBLISHED: &str = "Muri, SIGCOMM'22";
+pub const REFERENCE: &str = "trace notes";
 const REAL: &str = "the real scheduler";
 
 /// Mean and P95 wait by column of [`COLUMNS`].
-const REFERENCES: [(Set, [(f64, f64); 5]); 4] = [
+pub const REFERENCES: [(Set, [(f64, f64); 5]); 4] = [
     (
         Set::Itp { cluster: "cluster04", nodes: 68 },
         [

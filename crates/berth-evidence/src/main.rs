@@ -1,5 +1,5 @@
-//! Reproduces the published figures about the core: makes worlds from a seed, measures, and writes
-//! `docs/evidence`; and figures of others on recorded traces. Not part of the product: it reads a
+//! Reproduces the published figures about the core and the simulator: makes worlds from a seed,
+//! measures, and writes `docs/evidence`; and figures of others on recorded traces. Not part of the product: it reads a
 //! clock, files and its own memory.
 
 mod baselines;
@@ -13,6 +13,7 @@ mod measure;
 mod packing;
 mod queueing;
 mod report;
+mod sim;
 mod spot;
 mod traces;
 mod world;
@@ -37,6 +38,8 @@ struct Cli {
 enum What {
     /// The figures about the scheduling core
     Core(Core),
+    /// All figures about the simulator, and the page they are published on
+    Sim(sim::Sim),
     /// Known schedulers on known traces, beside figures that others have published
     SimBaselines(SimBaselines),
     /// The core beside other schedulers on recorded traces, and which targets hold
@@ -92,6 +95,7 @@ fn main() -> Result<()> {
             Some(case) => one(case, &core),
             None => all(&core),
         },
+        What::Sim(sim) => sim::command(&sim),
         What::SimBaselines(asked) => sim_baselines(&asked),
         What::SimQueueing(asked) => queueing::command(&asked),
         What::SampleTrace => {

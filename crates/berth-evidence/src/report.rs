@@ -23,15 +23,22 @@ pub struct Row {
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
     Below(f64),
+    AtMost(f64),
+    Within(f64, f64),
     Exactly(f64),
     None,
 }
 
 impl Row {
     pub fn new(name: impl Into<String>, value: f64, unit: &str, target: Target) -> Row {
-        let rounded = (value * 1_000.0).round() / 1_000.0;
+        let rounded = |value: f64| (value * 1_000.0).round() / 1_000.0;
         let (text, holds) = match target {
             Target::Below(most) => (Some(format!("< {most}")), Some(value < most)),
+            Target::AtMost(most) => (Some(format!("≤ {}", rounded(most))), Some(value <= most)),
+            Target::Within(least, most) => {
+                let holds = (least..=most).contains(&value);
+                (Some(format!("{least} to {most}")), Some(holds))
+            }
             // Counts are exact as floats, so half a unit tells them apart.
             Target::Exactly(count) => {
                 (Some(format!("= {count}")), Some((value - count).abs() < 0.5))
@@ -40,7 +47,7 @@ impl Row {
         };
         Row {
             name: name.into(),
-            value: rounded,
+            value: rounded(value),
             unit: unit.to_owned(),
             target: text,
             holds,

@@ -3,11 +3,33 @@
 //! Policies are compared by outcomes alone, so a policy cannot flatter itself: all figures are
 //! worked out from these by one piece of code ([`crate::metrics`]).
 
-use berth_model::{Milli, Span, Time};
+use berth_model::{Micros, Milli, Span, Time};
 use serde::{Deserialize, Serialize};
 
+/// GPUs of a job by node. Most jobs are on one node, and need no list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Place {
+    /// Where it moved freely, so that nobody kept a record.
+    #[default]
+    Anywhere,
+    One(u32, u32),
+    Many(Box<[(u32, u32)]>),
+}
+
+impl Place {
+    /// Nodes, each with how many of its GPUs.
+    pub fn parts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let (one, many) = match self {
+            Place::Anywhere => (None, [].as_slice()),
+            Place::One(node, gpus) => (Some((*node, *gpus)), [].as_slice()),
+            Place::Many(parts) => (None, &**parts),
+        };
+        one.into_iter().chain(many.iter().copied())
+    }
+}
+
 /// A stretch of time in which a job held its GPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     pub from: Time,
     pub to: Time,
@@ -15,12 +37,16 @@ pub struct Segment {
     pub restart: Span,
     /// At its end: work after the last checkpoint, which has to be done again.
     pub lost: Span,
+    /// In between: saving checkpoints while nothing else happens.
+    pub saving: Span,
+    pub place: Place,
 }
 
 impl Segment {
     /// A stretch in which all time was progress.
     pub fn new(from: Time, to: Time) -> Segment {
-        Segment { from, to, restart: Span::ZERO, lost: Span::ZERO }
+        let (restart, lost, saving) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        Segment { from, to, restart, lost, saving, place: Place::Anywhere }
     }
 
     pub fn length(&self) -> Span {
@@ -29,7 +55,7 @@ impl Segment {
 
     /// Time that did not bring the job nearer its end. A stop during the restart loses that only.
     pub fn wasted(&self) -> Span {
-        (self.restart + self.lost).min(self.length())
+        (self.restart + self.lost + self.saving).min(self.length())
     }
 }
 
@@ -50,6 +76,42 @@ pub struct Outcome {
     pub segments: Vec<Segment>,
     /// How often it was stopped for others.
     pub preemptions: u32,
+    /// How often a machine failed or left under it.
+    pub interruptions: u32,
+}
+
+/// GPUs of a node that were out of order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    pub node: u32,
+    pub gpus: u32,
+    pub from: Time,
+    pub to: Time,
+}
+
+/// A machine that was bought for a time. Its number follows those of the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bought {
+    pub gpus: u32,
+    /// The place of its model in the fleet's list.
+    pub model: u32,
+    pub spot: bool,
+    /// Dollars an hour, the whole machine.
+    pub price: Micros,
+    /// Paid from then on.
+    pub from: Time,
+    /// From when it took work.
+    pub ready: Time,
+    pub to: Time,
+}
+
+/// What happened in a run: to jobs, and to machines.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Course {
+    /// One for each job of the workload, in its order.
+    pub outcomes: Vec<Outcome>,
+    pub outages: Vec<Outage>,
+    pub bought: Vec<Bought>,
 }
 
 impl Outcome {
@@ -142,6 +204,7 @@ mod tests {
             end: segments.last().map(|last| last.to),
             segments,
             preemptions: 0,
+            interruptions: 0,
         }
     }
 

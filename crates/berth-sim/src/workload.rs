@@ -1,6 +1,7 @@
 //! Jobs of a trace as the peers take them: whole GPUs, a duration, an estimate, a team by number.
 
 use crate::estimate::Estimate;
+use crate::fleet::{ANY, Fleet, UNNAMED};
 use crate::{peers, trace};
 use berth_model::{Name, Span};
 use std::collections::BTreeMap;
@@ -16,6 +17,12 @@ pub struct Workload {
     pub teams: Vec<Name>,
     /// Jobs without a GPU, which no queue for GPUs holds up.
     pub left_out: u32,
+    /// Its user and what its user may call it, by number: jobs of one user that ask for the same
+    /// GPUs and the same time are taken for runs of the same thing.
+    pub kinds: Vec<(u32, u32)>,
+    /// Which models each job asks for, as a place in `asked`; 0 for any.
+    asks: Vec<u32>,
+    asked: Vec<Vec<Name>>,
 }
 
 /// Why a trace cannot be run.
@@ -38,7 +45,10 @@ impl Workload {
         for (number, (_, place)) in teams.iter_mut().enumerate() {
             *place = number as u32;
         }
-        let mut workload = Workload::default();
+        let mut workload = Workload { asked: vec![Vec::new()], ..Workload::default() };
+        let mut known: BTreeMap<Name, u32> = BTreeMap::new();
+        let mut users: BTreeMap<(Name, Name), u32> = BTreeMap::new();
+        let mut things: BTreeMap<(i64, Option<Span>), u32> = BTreeMap::new();
         for (place, job) in trace.iter().enumerate() {
             if job.gpus.is_zero() {
                 workload.left_out += 1;
@@ -49,16 +59,48 @@ impl Workload {
             let duration = job.duration.ok_or_else(|| untold("duration_s", "runs"))?;
             let guess = estimate.of(place, job).ok_or_else(|| untold("limit_s", "may run"))?;
             workload.rows.push(place as u32);
+            let ask = match &job.gpu_type {
+                None => 0,
+                Some(types) => *known.entry(types.clone()).or_insert_with(|| {
+                    workload.asked.push(job.gpu_types().map(Name::new).collect());
+                    workload.asked.len() as u32 - 1
+                }),
+            };
+            workload.asks.push(ask);
+            let next = users.len() as u32;
+            let who = (job.team.clone().unwrap_or_default(), job.user.clone().unwrap_or_default());
+            let user = *users.entry(who).or_insert(next);
+            let next = things.len() as u32;
+            let thing = *things.entry((job.gpus.0, job.limit)).or_insert(next);
+            workload.kinds.push((user, thing));
             workload.jobs.push(peers::Job {
                 submit: job.submit,
                 duration,
                 estimate: guess,
                 gpus: job.gpus.0.div_euclid(1_000) as u32 + u32::from(job.gpus.0 % 1_000 > 0),
                 team: teams[job.team.as_deref().unwrap_or("")],
+                models: ANY,
             });
         }
         workload.teams = teams.into_keys().collect();
         Ok(workload)
+    }
+
+    /// Lets jobs that name models run on those of the fleet only. Nodes of which nobody said what
+    /// they hold suit everybody.
+    pub fn suit(&mut self, fleet: &Fleet) {
+        let bits = |names: &Vec<Name>| match names.as_slice() {
+            [] => ANY,
+            names => {
+                let suits = |model: &Name| model.as_str() == UNNAMED || names.contains(model);
+                let places = fleet.models.iter().enumerate().filter(|(_, model)| suits(model));
+                places.fold(0, |bits, (place, _)| bits | 1 << place)
+            }
+        };
+        let masks: Vec<u64> = self.asked.iter().map(bits).collect();
+        for (job, ask) in self.jobs.iter_mut().zip(&self.asks) {
+            job.models = masks[*ask as usize];
+        }
     }
 
     /// Quotas in proportion to what each team asks for in all, in GPU-seconds, at least one: a
@@ -90,6 +132,19 @@ mod tests {
         assert_eq!(seen, [(1, 2), (8, 1), (1, 0)]);
         assert_eq!((workload.rows.as_slice(), workload.left_out), ([0, 2, 3].as_slice(), 1));
         assert_eq!(workload.quotas_by_demand(), [10, 80, 10]);
+    }
+
+    #[test]
+    fn jobs_run_on_the_models_they_name_and_on_nodes_of_which_nobody_said() {
+        let text =
+            "job_id,submit_s,duration_s,gpus,gpu_type\na,0,1,1,\nb,0,1,1,T4|A100\nc,0,1,1,P100\n";
+        let trace = trace::jobs("t", text, &trace::Select::default()).unwrap();
+        let mut workload = Workload::new(&trace, Estimate::Exact).unwrap();
+        workload.suit(&Fleet::new([(8, "A100"), (8, "V100"), (4, "T4")]).unwrap());
+        let masks: Vec<u64> = workload.jobs.iter().map(|job| job.models).collect();
+        assert_eq!(masks, [ANY, 0b101, 0]);
+        workload.suit(&Fleet::like(2, 8, UNNAMED));
+        assert!(workload.jobs.iter().all(|job| job.models & 1 == 1));
     }
 
     #[test]

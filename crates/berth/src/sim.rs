@@ -40,7 +40,9 @@ pub enum Sim {
     /// Play made-up worlds in which machines, messages and the scheduler itself fail
     Faults(crate::faults::Options),
     /// Run a recorded workload under several policies and compare them
-    Trace(trace::Trace),
+    Trace(Box<trace::Trace>),
+    /// Find how many nodes keep the waits of a workload below a bound
+    Size(Box<trace::Size>),
     /// Run the bundled world: plans, reasons and costs in one minute
     Demo {
         #[arg(short, long, value_enum, default_value_t = Output::Table)]
@@ -96,6 +98,7 @@ pub fn run(command: &Sim) -> Result<ExitCode> {
         Sim::Check { files, output } => check(files, *output),
         Sim::Faults(options) => crate::faults::run(options),
         Sim::Trace(asked) => trace::run(asked),
+        Sim::Size(asked) => trace::run_size(asked),
         Sim::Demo { output } => demo(*output),
     }
 }

@@ -241,3 +241,158 @@ fn a_trace_without_a_cluster_and_a_policy_that_is_none_are_refused_with_what_to_
     let ran = berth(&["sim", "trace", "--policy", "fastest"]);
     assert!(ran.code == 2 && ran.err.contains("fair-share"), "{}", ran.err);
 }
+
+#[test]
+fn the_page_and_the_report_are_written_whole_and_nothing_else_is_left() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder for the test");
+    let at = |name: &str| folder.join(name).to_str().expect("a plain path").to_owned();
+    let (html, out) = (at("page.html"), at("report.json"));
+    let ran = berth(&[
+        "sim",
+        "trace",
+        "--policy",
+        "fifo,berth",
+        "--html",
+        &html,
+        "--out",
+        &out,
+        "-o",
+        "json",
+    ]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    let page = std::fs::read_to_string(&html).expect("a page");
+    assert!(page.ends_with("</body></html>\n") && page.contains("Distribution of waits"));
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(&out).expect("a report")).expect("JSON");
+    let parts = &report["policies"][1]["account"]["cost"];
+    assert!(parts["total"].as_f64() > parts["parts"]["used"].as_f64(), "{parts}");
+    let left = std::fs::read_dir(&folder).expect("the folder").count();
+    assert_eq!(left, 2);
+    let ran = berth(&["sim", "trace", "--policy", "fifo", "--html", &at("nowhere/page.html")]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+}
+
+#[test]
+fn every_policy_of_the_comparison_runs_in_one_command() {
+    let all = "fifo,fifo-skip,easy,sjf,fair-share,best-fit,fgd,berth";
+    let report = json(&["sim", "trace", "--policy", all, "--teams", "-o", "json"]);
+    let rows = report["policies"].as_array().expect("rows");
+    assert_eq!(rows.len(), 8);
+    assert!(rows.iter().all(|row| row["report"]["unfinished"] == 0));
+    let text = berth(&["sim", "trace", "--policy", all, "--teams"]).out;
+    for words in ["by queue", "by size", "fragmented", "on demand", "MWh", "Jain", "fgd"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+}
+
+#[test]
+fn a_what_if_stands_beside_its_base() {
+    let report = json(&[
+        "sim",
+        "trace",
+        "--policy",
+        "fifo,berth",
+        "--add-nodes",
+        "3",
+        "--set",
+        "reservations=4",
+        "-o",
+        "json",
+    ]);
+    let told = |row: &Value| (row["policy"].clone(), row["what_if"].clone());
+    let rows = report["policies"].as_array().expect("rows");
+    let order: Vec<_> = rows.iter().map(told).collect();
+    let wanted = [("fifo", false), ("fifo", true), ("berth", false), ("berth", true)];
+    assert_eq!(order, wanted.map(|(policy, other)| (policy.into(), other.into())));
+    let mean = |row: usize| rows[row]["report"]["all"]["wait"]["mean"].as_f64().expect("a number");
+    assert!(mean(1) < mean(0) && mean(3) < mean(2));
+    assert_eq!(report["worlds"][1]["gpus"], 48);
+    let ran = berth(&["sim", "trace", "--quota", "team-0=4"]);
+    assert!(ran.code == 2 && ran.err.contains("quota-without-teams"), "{}", ran.err);
+    let ran = berth(&["sim", "trace", "--set", "reservation=4"]);
+    assert!(ran.code == 2 && ran.err.contains("no-such-policy-key"), "{}", ran.err);
+}
+
+#[test]
+fn the_size_that_is_found_is_enough_and_one_node_less_is_not() {
+    let found = json(&["sim", "size", "--policy", "easy", "--p95-wait", "10m", "-o", "json"]);
+    let nodes = found["found"]["nodes"].as_u64().expect("a size");
+    assert!(found["found"]["p95_wait"].as_f64() <= Some(600.0));
+    let less = found["tried"].as_array().expect("what was tried");
+    let less = less.iter().find(|tried| tried["nodes"] == nodes - 1).expect("it was tried");
+    assert_eq!(less["enough"], false);
+    let ran = berth(&["sim", "size", "--most", "1", "--p95-wait", "1s", "--policy", "fifo"]);
+    assert!(ran.code == 1 && ran.out.contains("Not even"), "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn unlike_nodes_are_honoured_with_their_models() {
+    let nodes = file("nodes.csv", "node_id,gpus,gpu_type\na,8,A100\nb,4,T4\nc,2,T4\n");
+    let jobs = file(
+        "typed.csv",
+        "job_id,submit_s,duration_s,gpus,gpu_type\na,0,100,4,T4\nb,0,100,4,T4\nc,0,100,8,\nd,0,9,1,P100\n",
+    );
+    let asked = ["sim", "trace", "--jobs", &jobs, "--nodes", &nodes, "--policy", "fifo-skip,berth"];
+    let report = json(&[&asked[..], &["-o", "json"]].concat());
+    for row in report["policies"].as_array().expect("rows") {
+        // The second waits for the only node of four T4, and nobody has a P100.
+        assert_eq!(row["report"]["all"]["wait"]["max"], 100.0, "{}", row["policy"]);
+        assert_eq!(row["report"]["unfinished"], 1, "{}", row["policy"]);
+    }
+}
+
+#[test]
+fn failures_cost_work_and_checkpoints_save_most_of_it() {
+    let lost = |more: &[&str]| {
+        let asked = ["sim", "trace", "--policy", "easy,berth", "--node-mtbf", "2d", "-o", "json"];
+        let report = json(&[&asked[..], more].concat());
+        let of = |row: &Value| {
+            assert!(row["report"]["interruptions"].as_u64() > Some(0), "{row}");
+            assert_eq!(row["report"]["unfinished"], 0);
+            row["report"]["lost_gpu_hours"].as_f64().expect("a number")
+        };
+        report["policies"].as_array().expect("rows").iter().map(of).collect::<Vec<_>>()
+    };
+    let (without, with) = (lost(&[]), lost(&["--checkpoint", "10m"]));
+    assert!(
+        with.iter().zip(&without).all(|(with, without)| with < without),
+        "{with:?} {without:?}"
+    );
+}
+
+#[test]
+fn machines_are_bought_when_jobs_wait_and_paid_until_they_are_returned() {
+    let report = json(&[
+        "sim",
+        "trace",
+        "--policy",
+        "berth",
+        "--cluster",
+        "1x8xA100",
+        "--pool",
+        "4x8xA100",
+        "--checkpoint",
+        "30m",
+        "-o",
+        "json",
+    ]);
+    let row = &report["policies"][0];
+    assert_eq!(row["report"]["unfinished"], 0);
+    let cost = &row["account"]["cost"];
+    assert!(cost["spot"].as_f64() > Some(0.0) && cost["parts"]["booting"].as_f64() > Some(0.0));
+    let ran = berth(&["sim", "trace", "--policy", "easy", "--pool", "4x8xA100"]);
+    assert!(ran.code == 2 && ran.err.contains("peers-cannot-buy"), "{}", ran.err);
+}
+
+#[test]
+fn forecasts_are_compared_with_what_came_of_them() {
+    let asked = ["sim", "trace", "--policy", "berth", "--forecast", "1", "--held-back", "3d"];
+    let report = json(&[&asked[..], &["-o", "json"]].concat());
+    let told = &report["policies"][0]["forecasts"];
+    let (learned, judged) = (&told["learned"]["jobs"], &told["held_back"]["jobs"]);
+    assert_eq!(learned.as_u64().unwrap() + judged.as_u64().unwrap(), 300, "{told}");
+    assert!(told["held_back"]["by_p90"].as_f64() > Some(0.5), "{told}");
+    assert!(berth(&asked).out.contains("corrected"));
+}

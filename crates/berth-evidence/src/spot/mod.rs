@@ -3,6 +3,7 @@
 mod series;
 mod table;
 
+use crate::report::{Row, Target};
 use anyhow::{Result, ensure};
 use berth_sim::packing::Random;
 use berth_sim::spot::{
@@ -17,7 +18,7 @@ pub struct Spot {
     #[arg(long)]
     traces: PathBuf,
     /// What spot costs, in thousandths of on demand: 0.97 of 3.06 dollars an hour
-    #[arg(long, default_value_t = 317)]
+    #[arg(long, default_value_t = SPOT_MILLI)]
     price: i64,
     /// Draws the windows of series that have none of their own
     #[arg(long, default_value_t = 42)]
@@ -104,6 +105,43 @@ fn draw(market: &Market, seed: u64) -> Vec<usize> {
     let mut random = Random::new(seed);
     (0..WINDOWS).map(|_| random.below(last.max(1))).collect()
 }
+
+/// What the rules cost on the series with windows of their own, the longest overhead and the
+/// shortest deadline included.
+pub fn rows(folder: &std::path::Path, _seed: u64) -> Result<Vec<Row>> {
+    let all = series::read(folder)?;
+    let mut published: Vec<Windows> = Vec::new();
+    for (name, starts) in series::windows(folder)? {
+        if let Some(series) = all.get(&name) {
+            published.push(Windows { market: series.market(), starts });
+        }
+    }
+    ensure!(!published.is_empty(), "no series with windows is here");
+    let mut rows = Vec::new();
+    for case in cases(&published, SPOT_MILLI) {
+        let hours = case.overhead_milli_h as f64 / 1_000.0;
+        let name =
+            |what: &str| format!("deadline {} h, overhead {hours} h: {what}", case.deadline_h);
+        let percent = |cost: i128| 100.0 * cost as f64 / case.on_demand as f64;
+        let of =
+            |rule: &str| case.rules.iter().find(|(name, _)| *name == rule).map(|(_, sum)| *sum);
+        let (Some(ours), Some(theirs)) = (of("Berth"), of("Uniform Progress")) else { continue };
+        let target = Target::AtMost(percent(theirs.cost));
+        rows.push(Row::new(
+            name("cost, at most Uniform Progress"),
+            percent(ours.cost),
+            "%",
+            target,
+        ));
+        rows.push(Row::new(name("cost, bound"), percent(case.bound), "%", Target::None));
+        let missed = ours.missed as f64;
+        rows.push(Row::new(name("deadlines missed"), missed, "jobs", Target::Exactly(0.0)));
+    }
+    Ok(rows)
+}
+
+/// What spot costs, in thousandths of on demand: 0.97 of 3.06 dollars an hour.
+const SPOT_MILLI: i64 = 317;
 
 pub fn command(spot: &Spot) -> Result<()> {
     let all = series::read(&spot.traces)?;

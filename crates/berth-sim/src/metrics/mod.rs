@@ -3,12 +3,16 @@
 //! Sums are exact: time in milliseconds, GPU time in thousandths of a GPU × milliseconds. A float
 //! appears only as the last step, in the figure that is shown.
 
+mod account;
 mod figures;
 mod shares;
+mod sweep;
 mod usage;
 
+pub use account::{Account, Cost, Parts};
 pub use figures::{Figures, Group};
 pub use shares::{Fairness, Shares};
+pub use sweep::{BINS, Series};
 pub use usage::Usage;
 
 use crate::outcome::{Outcome, SizeClass};
@@ -40,7 +44,9 @@ pub struct Report {
     pub unfinished: u64,
     pub usage: Usage,
     pub preemptions: u64,
-    /// Restarts and work done twice.
+    /// Times that a machine failed or left under a job.
+    pub interruptions: u64,
+    /// Restarts, checkpoints and work done twice.
     pub lost_gpu_hours: f64,
     pub fairness: Option<Fairness>,
 }
@@ -74,6 +80,7 @@ impl Report {
             unfinished: outcomes.iter().filter(|outcome| outcome.end.is_none()).count() as u64,
             usage: Usage::new(outcomes, setting.gpus),
             preemptions: outcomes.iter().map(|outcome| u64::from(outcome.preemptions)).sum(),
+            interruptions: outcomes.iter().map(|outcome| u64::from(outcome.interruptions)).sum(),
             lost_gpu_hours: gpu_hours(outcomes.iter().map(lost).sum()),
             fairness: (!setting.quotas.is_empty())
                 .then(|| Fairness::new(outcomes, &setting.quotas, setting.gpus)),

@@ -2,7 +2,9 @@
 //!
 //! A team counts in a window of time only if it could have used its quota there: if its jobs that
 //! were in the system would have filled it. One that asked for less was not treated unfairly by
-//! getting less, and what it left may be used by others.
+//! getting less, and what it left may be used by others. A window in which *all* have demand is
+//! told more strictly: each team could have used its quota in each of its hours, because what is
+//! asked for on Monday cannot be given on Friday.
 
 use super::usage::overlap;
 use super::{GpuTime, gpu_time};
@@ -26,7 +28,7 @@ pub struct Shares {
     /// all got the same part of their quota, 1/n if one of n got everything.
     pub jain: f64,
     pub worst_jain: f64,
-    /// Windows in which every team could have used its quota.
+    /// Windows in which every team could have used its quota in every hour.
     pub contested: u32,
     /// Over these, the largest distance of a team's share of what was used from its share of the
     /// quotas.
@@ -35,8 +37,45 @@ pub struct Shares {
 
 impl Fairness {
     pub(super) fn new(outcomes: &[Outcome], quotas: &[u64], gpus: u64) -> Fairness {
-        let of = |window| Shares::new(outcomes, quotas, gpus, window);
+        let asked = Asked::new(outcomes, quotas, gpus);
+        let of = |window| Shares::new(outcomes, quotas, gpus, window, &asked);
         Fairness { daily: of(Span::days(1)), weekly: of(Span::days(7)) }
+    }
+}
+
+/// Hours in which every team could have used its quota.
+struct Asked(Vec<bool>);
+
+const HOUR: Span = Span::hours(1);
+
+impl Asked {
+    fn new(outcomes: &[Outcome], quotas: &[u64], gpus: u64) -> Asked {
+        let submits = || outcomes.iter().map(|outcome| outcome.submit);
+        let (Some(first), Some(last)) = (submits().min(), submits().max()) else {
+            return Asked(Vec::new());
+        };
+        let hours = ((last - first).0 / HOUR.0) as usize;
+        let until = first + Span(HOUR.0 * hours as i64);
+        let mut wanted = vec![vec![0; quotas.len()]; hours];
+        for outcome in outcomes.iter().filter(|outcome| (outcome.team as usize) < quotas.len()) {
+            let end = outcome.end.unwrap_or(until).min(until);
+            spread(outcome.submit, end, first, HOUR, |hour, time| {
+                wanted[hour][outcome.team as usize] += gpu_time(outcome.gpus, time);
+            });
+        }
+        let all: i128 = quotas.iter().map(|quota| i128::from(*quota)).sum::<i128>().max(1);
+        let capacity = gpu_time(Milli::whole(gpus as i64), HOUR);
+        let fills = |hour: &Vec<GpuTime>| {
+            let mut teams = hour.iter().zip(quotas);
+            teams.all(|(wanted, quota)| *wanted >= capacity * i128::from(*quota) / all)
+        };
+        Asked(wanted.iter().map(fills).collect())
+    }
+
+    /// Whether all could have used their quotas all through a window.
+    fn throughout(&self, place: usize, window: Span) -> bool {
+        let hours = (window.0 / HOUR.0) as usize;
+        self.0.get(place * hours..(place + 1) * hours).is_some_and(|all| all.iter().all(|ask| *ask))
     }
 }
 
@@ -48,7 +87,7 @@ struct Cell {
 }
 
 impl Shares {
-    fn new(outcomes: &[Outcome], quotas: &[u64], gpus: u64, window: Span) -> Shares {
+    fn new(outcomes: &[Outcome], quotas: &[u64], gpus: u64, window: Span, asked: &Asked) -> Shares {
         let submits = || outcomes.iter().map(|outcome| outcome.submit);
         let (Some(first), Some(last)) = (submits().min(), submits().max()) else {
             return Shares::default();
@@ -70,13 +109,18 @@ impl Shares {
             }
         }
         let capacity = gpu_time(Milli::whole(gpus as i64), window);
-        Shares::over(&cells, quotas, capacity)
+        Shares::over(&cells, quotas, capacity, |place| asked.throughout(place, window))
     }
 
-    fn over(cells: &[Vec<Cell>], quotas: &[u64], capacity: GpuTime) -> Shares {
+    fn over(
+        cells: &[Vec<Cell>],
+        quotas: &[u64],
+        capacity: GpuTime,
+        all_ask: impl Fn(usize) -> bool,
+    ) -> Shares {
         let all: i128 = quotas.iter().map(|quota| i128::from(*quota)).sum();
         let mut shares = Shares { worst_jain: 1.0, ..Shares::default() };
-        for window in cells {
+        for (place, window) in cells.iter().enumerate() {
             let could_use: Vec<usize> = (0..quotas.len())
                 .filter(|team| quotas[*team] > 0)
                 .filter(|team| window[*team].wanted >= capacity / all * i128::from(quotas[*team]))
@@ -89,7 +133,7 @@ impl Shares {
                 shares.jain += jain;
                 shares.worst_jain = shares.worst_jain.min(jain);
             }
-            if could_use.len() == quotas.len() {
+            if all_ask(place) {
                 let used: i128 = window.iter().map(|cell| cell.got).sum();
                 shares.contested += 1;
                 for (cell, quota) in window.iter().zip(quotas) {

@@ -14,6 +14,7 @@ fn outcome(team: u32, gpus: i64, submit: i64, runs: &[(i64, i64)]) -> Outcome {
         team,
         end: segments.last().map(|segment| segment.to),
         preemptions: segments.len().saturating_sub(1) as u32,
+        interruptions: 0,
         segments,
     }
 }
@@ -122,4 +123,18 @@ fn who_asks_for_less_than_the_quota_is_not_treated_unfairly() {
     let equal = Setting { quotas: vec![1, 1], ..setting(4) };
     let daily = Report::new(&outcomes, &equal).fairness.unwrap().daily;
     assert_eq!((daily.windows, daily.contested), (0, 0));
+}
+
+#[test]
+fn a_week_counts_only_if_all_have_demand_in_each_of_its_hours() {
+    // Both ask for much more than their half on the first day, and one for nothing after it.
+    let outcomes = [
+        outcome(0, 4, 0, &[(0, 8 * DAY)]),
+        outcome(1, 400, 0, &[(0, DAY)]),
+        outcome(0, 1, 8 * DAY, &[]),
+    ];
+    let equal = Setting { quotas: vec![1, 1], ..setting(8) };
+    let fairness = Report::new(&outcomes, &equal).fairness.unwrap();
+    assert_eq!((fairness.weekly.windows, fairness.weekly.contested), (1, 0));
+    assert_eq!(fairness.daily.contested, 1);
 }

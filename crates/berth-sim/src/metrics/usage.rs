@@ -26,10 +26,16 @@ impl Usage {
         let (mut useful, mut held): (GpuTime, GpuTime) = (0, 0);
         for outcome in outcomes {
             for segment in &outcome.segments {
-                let Segment { from, to, restart, lost } = *segment;
+                let Segment { from, to, restart, lost, saving, .. } = *segment;
                 held += gpu_time(outcome.gpus, overlap(from, to, first, last));
                 let (began, kept) = ((from + restart).min(to), to - lost);
-                useful += gpu_time(outcome.gpus, overlap(began, kept, first, last));
+                let time = overlap(began, kept, first, last);
+                // Saves are spread over the stretch, so a part of it holds a part of them.
+                let saves = match (kept - began).0 {
+                    ..=0 => 0,
+                    whole => i128::from(saving.0) * i128::from(time.0) / i128::from(whole),
+                };
+                useful += gpu_time(outcome.gpus, time - Span(saves as i64));
             }
         }
         let end = outcomes.iter().filter_map(|outcome| outcome.end).max().unwrap_or(first);

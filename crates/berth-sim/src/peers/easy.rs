@@ -1,8 +1,9 @@
 //! EASY backfilling: one reservation, for the first that does not fit.
 
-use super::Job;
-use super::floor::{Floor, Place};
+use super::floor::Floor;
 use super::round::{Line, Start};
+use super::{Ask, Job};
+use crate::outcome::Place;
 use berth_model::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,20 +46,20 @@ enum Beside {
 
 impl Reservation {
     /// Room for a job that will still run when the reservation begins; it is taken.
-    fn take_lasting(&mut self, gpus: u32, floor: &mut Floor) -> Option<Place> {
-        if !floor.fits(gpus) {
+    fn take_lasting(&mut self, ask: Ask, floor: &mut Floor) -> Option<Place> {
+        if !floor.fits(ask) {
             return None;
         }
         match &mut self.beside {
             Beside::Nodes(beside) => {
-                let place = floor.find_lasting(gpus, beside)?;
+                let place = floor.find_lasting(ask, beside)?;
                 floor.take_at(&place);
                 beside.take_at(&place);
                 Some(place)
             }
             Beside::Gpus(spare) => {
-                *spare = spare.checked_sub(u64::from(gpus))?;
-                floor.take(gpus)
+                *spare = spare.checked_sub(u64::from(ask.gpus))?;
+                floor.take(ask)
             }
         }
     }
@@ -97,14 +98,15 @@ impl<'a> Easy<'a> {
         }
     }
 
-    fn reserve(&self, gpus: u32, floor: &Floor) -> Reservation {
+    /// Nothing while too much is out of order: nobody knows when there will be room.
+    fn reserve(&self, ask: Ask, floor: &Floor) -> Option<Reservation> {
         match self.room {
-            Room::Nodes => self.reserve_nodes(gpus, floor),
-            Room::Gpus => self.reserve_gpus(gpus, floor),
+            Room::Nodes => self.reserve_nodes(ask, floor),
+            Room::Gpus => self.reserve_gpus(ask, floor),
         }
     }
 
-    fn reserve_nodes(&self, gpus: u32, floor: &Floor) -> Reservation {
+    fn reserve_nodes(&self, ask: Ask, floor: &Floor) -> Option<Reservation> {
         let mut beside = floor.clone();
         let mut ends = self.running.iter().peekable();
         while let Some(((from, _), first)) = ends.next() {
@@ -112,22 +114,23 @@ impl<'a> Easy<'a> {
             while let Some((_, next)) = ends.next_if(|((end, _), _)| end == from) {
                 beside.give(&next.place);
             }
-            if beside.take(gpus).is_some() {
-                return Reservation { from: *from, beside: Beside::Nodes(beside) };
+            if beside.take(ask).is_some() {
+                return Some(Reservation { from: *from, beside: Beside::Nodes(beside) });
             }
         }
-        unreachable!("a job that fits the empty pool fits once everything has ended")
+        None
     }
 
-    fn reserve_gpus(&self, gpus: u32, floor: &Floor) -> Reservation {
-        let mut free = floor.total();
+    fn reserve_gpus(&self, ask: Ask, floor: &Floor) -> Option<Reservation> {
+        let mut free = floor.total(ask);
         for (from, job) in self.running.keys() {
-            free += u64::from(self.jobs[*job as usize].gpus);
-            if let Some(spare) = free.checked_sub(u64::from(gpus)) {
-                return Reservation { from: *from, beside: Beside::Gpus(spare) };
+            let job = &self.jobs[*job as usize];
+            free += if job.models & ask.models > 0 { u64::from(job.gpus) } else { 0 };
+            if let Some(spare) = free.checked_sub(u64::from(ask.gpus)) {
+                return Some(Reservation { from: *from, beside: Beside::Gpus(spare) });
             }
         }
-        unreachable!("a job that fits the empty pool fits once everything has ended")
+        None
     }
 
     fn backfill(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
@@ -136,25 +139,25 @@ impl<'a> Easy<'a> {
             return;
         }
         self.correct(now);
-        let mut reservation = self.reserve(self.jobs[first as usize].gpus, floor);
+        let mut reservation = self.reserve(Ask::of(&self.jobs[first as usize]), floor);
         let mut chosen = Vec::new();
         // Room only shrinks during a pass: who asks for as much and as long as one that failed
         // fails too.
-        let mut failed: BTreeMap<u32, Span> = BTreeMap::new();
+        let mut failed: BTreeMap<Ask, Span> = BTreeMap::new();
         for index in self.waiting.iter().copied().skip(1) {
             let job = &self.jobs[index as usize];
-            if failed.get(&job.gpus).is_some_and(|least| job.estimate >= *least) {
+            let ask = Ask::of(job);
+            if failed.get(&ask).is_some_and(|least| job.estimate >= *least) {
                 continue;
             }
-            let place = if now + job.estimate <= reservation.from {
-                floor.take(job.gpus)
-            } else {
-                reservation.take_lasting(job.gpus, floor)
+            let place = match &mut reservation {
+                Some(kept) if now + job.estimate > kept.from => kept.take_lasting(ask, floor),
+                _ => floor.take(ask),
             };
             match place {
                 Some(place) => chosen.push((index, place)),
                 None => {
-                    failed.insert(job.gpus, job.estimate);
+                    failed.insert(ask, job.estimate);
                 }
             }
             if floor.is_full() {
@@ -179,7 +182,7 @@ impl Line for Easy<'_> {
 
     fn start(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
         while let Some(job) = self.waiting.first().copied()
-            && let Some(place) = floor.take(self.jobs[job as usize].gpus)
+            && let Some(place) = floor.take(Ask::of(&self.jobs[job as usize]))
         {
             self.launch(now, job, place, started);
         }

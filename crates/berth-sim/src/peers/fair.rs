@@ -1,15 +1,15 @@
 //! The team that holds least for its quota first, and nobody passes.
 
-use super::Job;
 use super::floor::Floor;
 use super::round::{Line, Start};
+use super::{Ask, Job};
 use berth_model::Time;
 use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 #[derive(Debug, Clone)]
 struct Team {
-    waiting: VecDeque<u32>,
+    waiting: BTreeSet<u32>,
     held: u64,
     quota: u64,
 }
@@ -25,7 +25,7 @@ impl<'a> Fair<'a> {
         let count = jobs.iter().map(|job| job.team as usize + 1).max().unwrap_or(0);
         let quota = |team: usize| quotas.get(team).copied().unwrap_or(1);
         let teams = (0..count)
-            .map(|team| Team { waiting: VecDeque::new(), held: 0, quota: quota(team) })
+            .map(|team| Team { waiting: BTreeSet::new(), held: 0, quota: quota(team) })
             .collect();
         Fair { jobs, teams }
     }
@@ -43,12 +43,15 @@ fn order(a: &Team, b: &Team) -> Ordering {
         (0, 0) => a.held.cmp(&b.held),
         _ => across(a.held, b.quota).cmp(&across(b.held, a.quota)),
     };
-    (a.quota == 0).cmp(&(b.quota == 0)).then(by_ratio).then(a.waiting[0].cmp(&b.waiting[0]))
+    (a.quota == 0)
+        .cmp(&(b.quota == 0))
+        .then(by_ratio)
+        .then(a.waiting.first().cmp(&b.waiting.first()))
 }
 
 impl Line for Fair<'_> {
     fn arrive(&mut self, job: u32) {
-        self.team(job).waiting.push_back(job);
+        self.team(job).waiting.insert(job);
     }
 
     fn ended(&mut self, job: u32) {
@@ -60,11 +63,11 @@ impl Line for Fair<'_> {
         loop {
             let waiting = self.teams.iter_mut().filter(|team| !team.waiting.is_empty());
             let Some(team) = waiting.min_by(|a, b| order(a, b)) else { return };
-            let job = team.waiting[0];
-            let gpus = self.jobs[job as usize].gpus;
-            let Some(place) = floor.take(gpus) else { return };
-            team.waiting.pop_front();
-            team.held += u64::from(gpus);
+            let Some(job) = team.waiting.first().copied() else { return };
+            let ask = Ask::of(&self.jobs[job as usize]);
+            let Some(place) = floor.take(ask) else { return };
+            team.waiting.pop_first();
+            team.held += u64::from(ask.gpus);
             started.push((job, place));
         }
     }

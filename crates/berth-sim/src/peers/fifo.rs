@@ -1,34 +1,34 @@
 //! In order of submission, and nobody passes.
 
-use super::Job;
 use super::floor::Floor;
 use super::round::{Line, Start};
+use super::{Ask, Job};
 use berth_model::Time;
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 pub(super) struct Fifo<'a> {
     jobs: &'a [Job],
-    waiting: VecDeque<u32>,
+    waiting: BTreeSet<u32>,
 }
 
 impl<'a> Fifo<'a> {
     pub(super) fn new(jobs: &'a [Job]) -> Fifo<'a> {
-        Fifo { jobs, waiting: VecDeque::new() }
+        Fifo { jobs, waiting: BTreeSet::new() }
     }
 }
 
 impl Line for Fifo<'_> {
     fn arrive(&mut self, job: u32) {
-        self.waiting.push_back(job);
+        self.waiting.insert(job);
     }
 
     fn ended(&mut self, _job: u32) {}
 
     fn start(&mut self, _now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
-        while let Some(job) = self.waiting.front().copied()
-            && let Some(place) = floor.take(self.jobs[job as usize].gpus)
+        while let Some(job) = self.waiting.first().copied()
+            && let Some(place) = floor.take(Ask::of(&self.jobs[job as usize]))
         {
-            self.waiting.pop_front();
+            self.waiting.pop_first();
             started.push((job, place));
         }
     }

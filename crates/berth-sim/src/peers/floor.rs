@@ -1,6 +1,8 @@
 //! Which GPUs of the nodes are free.
 
-use super::Pool;
+use super::Ask;
+use crate::fleet::Fleet;
+use crate::outcome::Place;
 
 /// Nodes as bits, to find the first of a kind quickly.
 #[derive(Debug, Clone, Default)]
@@ -10,8 +12,8 @@ struct Bits {
 }
 
 impl Bits {
-    fn new(nodes: u32) -> Bits {
-        Bits { words: vec![0; nodes.div_ceil(64) as usize], count: 0 }
+    fn new(nodes: usize) -> Bits {
+        Bits { words: vec![0; nodes.div_ceil(64)], count: 0 }
     }
 
     fn insert(&mut self, node: u32) {
@@ -30,114 +32,180 @@ impl Bits {
     }
 }
 
-/// GPUs of a job by node. Most jobs are on one node, and need no list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    One(u32, u32),
-    Many(Vec<(u32, u32)>),
-}
-
-impl Place {
-    pub(super) fn parts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let (one, many) = match self {
-            Place::One(node, gpus) => (Some((*node, *gpus)), [].as_slice()),
-            Place::Many(parts) => (None, parts.as_slice()),
-        };
-        one.into_iter().chain(many.iter().copied())
-    }
-}
-
-/// Free GPUs by node, and nodes by free GPUs.
+/// Free GPUs by node, and nodes by model and free GPUs.
 #[derive(Debug, Clone)]
-pub(super) struct Floor {
-    per_node: u32,
+pub(crate) struct Floor {
+    /// GPUs of the largest node of each model.
+    largest: Vec<u32>,
+    model: Vec<u32>,
     free: Vec<u32>,
-    by_free: Vec<Bits>,
-    total: u64,
+    by_free: Vec<Vec<Bits>>,
+    /// Free GPUs of each model.
+    totals: Vec<u64>,
+    /// For each number of free GPUs, how many jobs of the mix could not use them; without one, the
+    /// best fit is chosen.
+    unfit: Option<Box<[i64]>>,
 }
 
 impl Floor {
-    pub(super) fn new(pool: Pool) -> Floor {
-        let mut by_free = vec![Bits::new(pool.nodes); pool.gpus_per_node as usize + 1];
-        for node in 0..pool.nodes {
-            by_free[pool.gpus_per_node as usize].insert(node);
+    pub(crate) fn new(fleet: &Fleet) -> Floor {
+        let models = fleet.models.len();
+        let largest: Vec<u32> = (0..models).map(|model| fleet.largest(model)).collect();
+        let empty = |most: &u32| vec![Bits::new(fleet.nodes.len()); *most as usize + 1];
+        let mut floor = Floor {
+            by_free: largest.iter().map(empty).collect(),
+            largest,
+            model: fleet.nodes.iter().map(|node| node.model).collect(),
+            free: fleet.nodes.iter().map(|node| node.gpus).collect(),
+            totals: vec![0; models],
+            unfit: None,
+        };
+        for (number, node) in fleet.nodes.iter().enumerate() {
+            floor.by_free[node.model as usize][node.gpus as usize].insert(number as u32);
+            floor.totals[node.model as usize] += u64::from(node.gpus);
         }
-        let free = vec![pool.gpus_per_node; pool.nodes as usize];
-        Floor { per_node: pool.gpus_per_node, free, by_free, total: pool.gpus() }
+        floor
     }
 
-    /// Free GPUs on all nodes.
-    pub(super) fn total(&self) -> u64 {
-        self.total
+    /// Places are chosen so that least becomes unusable for jobs like these: fragmentation
+    /// gradient descent (Weng and others, ATC'23) with whole GPUs.
+    pub(crate) fn with_mix(mut self, asks: impl Iterator<Item = Ask>) -> Floor {
+        let most = self.largest.iter().copied().max().unwrap_or(0);
+        let mut unfit = vec![0_i64; most as usize + 1];
+        for ask in asks {
+            let part = ask.gpus.min(most);
+            unfit[..part as usize].iter_mut().for_each(|jobs| *jobs += 1);
+        }
+        self.unfit = Some(unfit.into());
+        self
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.total == 0
+    fn models(&self, ask: Ask) -> impl Iterator<Item = usize> + Clone + use<> {
+        (0..self.largest.len()).filter(move |model| ask.models >> model & 1 == 1)
     }
 
-    pub(super) fn free_on(&self, node: u32) -> u32 {
+    /// Free GPUs on all nodes that the ask allows.
+    pub(crate) fn total(&self, ask: Ask) -> u64 {
+        self.models(ask).map(|model| self.totals[model]).sum()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.totals.iter().all(|total| *total == 0)
+    }
+
+    pub(crate) fn free_on(&self, node: u32) -> u32 {
         self.free[node as usize]
     }
 
-    /// Whole nodes, and GPUs on one more.
-    pub(super) fn parts_of(&self, gpus: u32) -> (u32, u32) {
-        (gpus / self.per_node, gpus % self.per_node)
+    pub(crate) fn free_of(&self, model: usize) -> u64 {
+        self.totals[model]
     }
 
-    /// The fewest free GPUs on a node that has at least `gpus`.
-    fn tightest(&self, gpus: u32) -> Option<u32> {
-        (gpus..=self.per_node).find(|free| self.by_free[*free as usize].count > 0)
+    /// Whole nodes, GPUs on one more, and how many a whole node has.
+    pub(crate) fn parts_of(&self, ask: Ask) -> (u32, u32, u32) {
+        let most = self.models(ask).map(|model| self.largest[model]).max().unwrap_or(0);
+        match most {
+            0 => (u32::MAX, 0, 0),
+            most => (ask.gpus / most, ask.gpus % most, most),
+        }
     }
 
-    pub(super) fn fits(&self, gpus: u32) -> bool {
-        if u64::from(gpus) > self.total {
+    fn with_free(&self, model: usize, free: u32) -> Option<&Bits> {
+        self.by_free[model].get(free as usize).filter(|bits| bits.count > 0)
+    }
+
+    fn empty(&self, ask: Ask, most: u32) -> u32 {
+        self.models(ask)
+            .filter_map(|model| self.with_free(model, most))
+            .map(|bits| bits.count)
+            .sum()
+    }
+
+    /// The fewest free GPUs on a node that has at least `gpus`, and a model that has such a node.
+    fn tightest(&self, ask: Ask, gpus: u32, most: u32) -> Option<(u32, usize)> {
+        (gpus..=most).find_map(|free| {
+            let model = self.models(ask).find(|model| self.with_free(*model, free).is_some())?;
+            Some((free, model))
+        })
+    }
+
+    /// The level of free GPUs to take from, by the rule of this floor.
+    fn chosen(&self, ask: Ask, gpus: u32, most: u32) -> Option<(u32, usize)> {
+        let Some(unfit) = &self.unfit else { return self.tightest(ask, gpus, most) };
+        let worth = |free: u32| i64::from(free) * unfit[free as usize];
+        let levels = (gpus..=most).filter_map(|free| {
+            let model = self.models(ask).find(|model| self.with_free(*model, free).is_some())?;
+            Some((worth(free - gpus) - worth(free), free, model))
+        });
+        levels.min().map(|(_, free, model)| (free, model))
+    }
+
+    pub(crate) fn fits(&self, ask: Ask) -> bool {
+        if u64::from(ask.gpus) > self.total(ask) {
             return false;
         }
-        let (whole, rest) = self.parts_of(gpus);
-        let empty = self.by_free[self.per_node as usize].count;
+        let (whole, rest, most) = self.parts_of(ask);
+        let empty = self.empty(ask, most);
         match (whole, rest) {
             (_, 0) => empty >= whole,
-            (0, _) => self.tightest(rest).is_some(),
-            _ => match self.tightest(rest) {
-                Some(free) if free < self.per_node => empty >= whole,
+            (0, _) => self.tightest(ask, rest, most).is_some(),
+            _ => match self.tightest(ask, rest, most) {
+                Some((free, _)) if free < most => empty >= whole,
                 _ => empty > whole,
             },
         }
     }
 
-    /// Best fit: the rest goes where it leaves least, and among like nodes to the first.
-    pub(super) fn take(&mut self, gpus: u32) -> Option<Place> {
-        if !self.fits(gpus) {
+    /// Best fit, or by the mix: the rest goes where it leaves least, and among like nodes to the
+    /// first.
+    pub(crate) fn take(&mut self, ask: Ask) -> Option<Place> {
+        if !self.fits(ask) {
             return None;
         }
-        let (whole, rest) = self.parts_of(gpus);
+        let (whole, rest, most) = self.parts_of(ask);
         if whole == 0 {
-            return Some(Place::One(self.take_part(rest), rest));
+            return Some(Place::One(self.take_part(ask, rest, most), rest));
         }
         let mut parts = Vec::with_capacity(whole as usize + 1);
         for _ in 0..whole {
-            parts.push((self.take_part(self.per_node), self.per_node));
+            parts.push((self.take_part(ask, most, most), most));
         }
         if rest > 0 {
-            parts.push((self.take_part(rest), rest));
+            parts.push((self.take_part(ask, rest, most), rest));
         }
-        Some(Place::Many(parts))
+        Some(Place::Many(parts.into()))
     }
 
-    fn take_part(&mut self, gpus: u32) -> u32 {
-        let free = self.tightest(gpus).expect("it was seen to fit");
-        let node = self.by_free[free as usize].first().expect("the count is not 0");
+    fn take_part(&mut self, ask: Ask, gpus: u32, most: u32) -> u32 {
+        let (free, model) = self.chosen(ask, gpus, most).expect("it was seen to fit");
+        let node = self.by_free[model][free as usize].first().expect("the count is not 0");
         self.set(node, free - gpus);
         node
     }
 
-    pub(super) fn take_at(&mut self, place: &Place) {
+    /// So many GPUs of whichever nodes have some, for those who are not placed on nodes.
+    pub(crate) fn scatter(&mut self, ask: Ask) -> Place {
+        let mut parts = Vec::new();
+        let mut left = ask.gpus;
+        for node in 0..self.free.len() as u32 {
+            let allowed = ask.models >> self.model[node as usize] & 1 == 1;
+            let some = self.free_on(node).min(left);
+            if allowed && some > 0 {
+                self.set(node, self.free_on(node) - some);
+                parts.push((node, some));
+                left -= some;
+            }
+        }
+        Place::Many(parts.into())
+    }
+
+    pub(crate) fn take_at(&mut self, place: &Place) {
         for (node, gpus) in place.parts() {
             self.set(node, self.free[node as usize] - gpus);
         }
     }
 
-    pub(super) fn give(&mut self, place: &Place) {
+    pub(crate) fn give(&mut self, place: &Place) {
         for (node, gpus) in place.parts() {
             self.set(node, self.free[node as usize] + gpus);
         }
@@ -145,25 +213,35 @@ impl Floor {
 
     fn set(&mut self, node: u32, free: u32) {
         let before = std::mem::replace(&mut self.free[node as usize], free);
-        self.by_free[before as usize].remove(node);
-        self.by_free[free as usize].insert(node);
-        self.total = self.total + u64::from(free) - u64::from(before);
+        let model = self.model[node as usize] as usize;
+        self.by_free[model][before as usize].remove(node);
+        self.by_free[model][free as usize].insert(node);
+        self.totals[model] = self.totals[model] + u64::from(free) - u64::from(before);
+    }
+
+    /// How many nodes have so many GPUs free, by number of free GPUs.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.by_free
+            .iter()
+            .flat_map(|levels| levels.iter().enumerate().map(|(free, bits)| (free, bits.count)))
     }
 
     /// Best fit among what is free here and in `later` too: GPUs that can be had now and kept.
-    pub(super) fn find_lasting(&self, gpus: u32, later: &Floor) -> Option<Place> {
-        let (whole, rest) = self.parts_of(gpus);
+    pub(crate) fn find_lasting(&self, ask: Ask, later: &Floor) -> Option<Place> {
+        let (whole, rest, most) = self.parts_of(ask);
+        let allowed = |node: &u32| ask.models >> self.model[*node as usize] & 1 == 1;
+        let nodes = || (0..self.free.len() as u32).filter(allowed);
         let lasting = |node: &u32| self.free_on(*node).min(later.free_on(*node));
         let mut parts = Vec::new();
         if whole > 0 {
-            let nodes = (0..self.free.len() as u32).filter(|node| lasting(node) == self.per_node);
-            parts.extend(nodes.take(whole as usize).map(|node| (node, self.per_node)));
+            let whole_ones = nodes().filter(|node| lasting(node) == most);
+            parts.extend(whole_ones.take(whole as usize).map(|node| (node, most)));
             if parts.len() < whole as usize {
                 return None;
             }
         }
         if rest > 0 {
-            let node = (0..self.free.len() as u32)
+            let node = nodes()
                 .filter(|node| lasting(node) >= rest)
                 .filter(|node| !parts.iter().any(|(taken, _)| taken == node))
                 .min_by_key(|node| self.free_on(*node))?;
@@ -172,7 +250,7 @@ impl Floor {
             }
             parts.push((node, rest));
         }
-        Some(Place::Many(parts))
+        Some(Place::Many(parts.into()))
     }
 }
 
@@ -181,50 +259,77 @@ mod tests {
     use super::*;
 
     fn floor(nodes: u32) -> Floor {
-        Floor::new(Pool { nodes, gpus_per_node: 8 })
+        Floor::new(&Fleet::like(nodes, 8, "A100"))
+    }
+
+    fn ask(gpus: u32) -> Ask {
+        Ask::any(gpus)
     }
 
     #[test]
     fn a_job_goes_where_it_leaves_least() {
         let mut floor = floor(2);
-        floor.take(6);
-        assert_eq!(floor.take(1), Some(Place::One(0, 1)));
-        assert_eq!(floor.take(2), Some(Place::One(1, 2)));
+        floor.take(ask(6));
+        assert_eq!(floor.take(ask(1)), Some(Place::One(0, 1)));
+        assert_eq!(floor.take(ask(2)), Some(Place::One(1, 2)));
     }
 
     #[test]
     fn a_job_that_fits_one_node_is_not_spread_over_two() {
         let mut floor = floor(2);
-        floor.take(5);
-        floor.take(5);
-        assert!(!floor.fits(4));
-        assert!(floor.fits(3));
+        floor.take(ask(5));
+        floor.take(ask(5));
+        assert!(!floor.fits(ask(4)));
+        assert!(floor.fits(ask(3)));
     }
 
     #[test]
     fn a_large_job_takes_whole_nodes_and_the_rest_where_it_fits_best() {
         let mut floor = floor(3);
-        floor.take(4);
-        let place = floor.take(12).expect("one whole node and four GPUs");
-        assert_eq!(place, Place::Many(vec![(1, 8), (0, 4)]));
+        floor.take(ask(4));
+        let place = floor.take(ask(12)).expect("one whole node and four GPUs");
+        assert_eq!(place, Place::Many([(1, 8), (0, 4)].into()));
         floor.give(&place);
-        assert!(floor.fits(16) && floor.fits(20) && !floor.fits(21));
+        assert!(floor.fits(ask(16)) && floor.fits(ask(20)) && !floor.fits(ask(21)));
     }
 
     #[test]
     fn the_rest_of_a_large_job_may_need_another_whole_node() {
         let mut floor = floor(2);
-        assert!(floor.fits(12));
-        floor.take(5);
-        assert!(!floor.fits(12), "three GPUs are left beside the whole node");
+        assert!(floor.fits(ask(12)));
+        floor.take(ask(5));
+        assert!(!floor.fits(ask(12)), "three GPUs are left beside the whole node");
     }
 
     #[test]
     fn lasting_room_is_what_is_free_now_and_later() {
         let (mut now, mut later) = (floor(2), floor(2));
-        now.take(8);
+        now.take(ask(8));
         later.take_at(&Place::One(1, 6));
-        assert_eq!(now.find_lasting(2, &later), Some(Place::One(1, 2)));
-        assert_eq!(now.find_lasting(3, &later), None);
+        assert_eq!(now.find_lasting(ask(2), &later), Some(Place::One(1, 2)));
+        assert_eq!(now.find_lasting(ask(3), &later), None);
+    }
+
+    #[test]
+    fn a_job_that_names_models_runs_on_those_only() {
+        let fleet = Fleet::new([(2, "T4"), (8, "A100"), (4, "T4")]).unwrap();
+        let mut floor = Floor::new(&fleet);
+        let t4 = |gpus| Ask { gpus, models: 1 };
+        assert_eq!(floor.take(t4(3)), Some(Place::One(2, 3)));
+        assert!(!floor.fits(t4(4)), "the A100 would have room");
+        assert!(floor.fits(ask(8)) && !floor.fits(Ask { gpus: 1, models: 0 }));
+    }
+
+    #[test]
+    fn by_the_mix_a_job_goes_where_it_makes_least_unusable() {
+        let fleet = Fleet::like(2, 8, "A100");
+        let best = |floor: &mut Floor| {
+            floor.take_at(&Place::One(0, 2));
+            floor.take(ask(1))
+        };
+        // Half of the jobs need six GPUs: taking one of the six that are left wastes five for them.
+        let mix = || [1, 6].into_iter().map(Ask::any);
+        assert_eq!(best(&mut Floor::new(&fleet)), Some(Place::One(0, 1)));
+        assert_eq!(best(&mut Floor::new(&fleet).with_mix(mix())), Some(Place::One(1, 1)));
     }
 }

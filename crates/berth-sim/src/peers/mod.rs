@@ -1,26 +1,31 @@
 //! Schedulers to compare with, each as its literature describes it.
 //!
 //! They share no code with the core: a peer that ran on the planner's own bookkeeping would share
-//! its mistakes, and the comparison would prove nothing. They are small on purpose. The cluster is
-//! a number of like nodes; a job that fits one node runs on one, and a larger one takes whole
-//! nodes and one part of a node for the rest (*consolidated* placement).
+//! its mistakes, and the comparison would prove nothing. They are small on purpose. A job that fits
+//! one node runs on one, and a larger one takes whole nodes, of the largest that suit it, and one
+//! part of a node for the rest (*consolidated* placement).
 //!
-//! At one moment all ends come before all submissions, and decisions are made once after both.
-//! Jobs of the same moment keep the order in which they were given.
+//! At one moment all ends come before repairs and failures, those before all submissions, and
+//! decisions are made once after them. Jobs of the same moment keep the order in which they were
+//! given, and a job that a failure has thrown out keeps its place in the line.
 
 mod easy;
 mod fair;
 mod fifo;
-mod floor;
+pub(crate) mod floor;
 mod pausing;
 mod round;
 mod skipping;
 
-use crate::outcome::Outcome;
+#[cfg(test)]
+use crate::fleet::ANY;
+use crate::outcome::{Course, Outcome};
+use crate::site::Site;
 use berth_model::{Milli, Span, Time};
 use easy::{Easy, Room};
 use fair::Fair;
 use fifo::Fifo;
+use floor::Floor;
 use serde::{Deserialize, Serialize};
 use skipping::{Blocked, Skipping};
 
@@ -37,6 +42,26 @@ pub struct Job {
     pub gpus: u32,
     /// Its place in the list of teams.
     pub team: u32,
+    /// The models it may run on, as bits by their place in the fleet's list.
+    pub models: u64,
+}
+
+/// What a job needs of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ask {
+    pub gpus: u32,
+    pub models: u64,
+}
+
+impl Ask {
+    #[cfg(test)]
+    pub(crate) fn any(gpus: u32) -> Ask {
+        Ask { gpus, models: ANY }
+    }
+
+    pub(crate) fn of(job: &Job) -> Ask {
+        Ask { gpus: job.gpus, models: job.models }
+    }
 }
 
 /// Like nodes.
@@ -59,6 +84,11 @@ pub enum Policy {
     Fifo,
     /// In order of submission; what does not fit is passed over. Large gangs may starve.
     FifoSkip,
+    /// As [`Policy::FifoSkip`], named for where it puts jobs: on the node where least is left free.
+    BestFit,
+    /// As [`Policy::FifoSkip`], on the node where least becomes unusable for jobs like those of the
+    /// whole trace: fragmentation gradient descent.
+    Fgd,
     /// In order of submission, with a reservation for the first that does not fit: others may
     /// pass it if, by the estimates, they do not delay it.
     Easy,
@@ -84,9 +114,11 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub const ALL: [Policy; 11] = [
+    pub const ALL: [Policy; 13] = [
         Policy::Fifo,
         Policy::FifoSkip,
+        Policy::BestFit,
+        Policy::Fgd,
         Policy::Easy,
         Policy::EasyCounting,
         Policy::Sjf,
@@ -102,6 +134,8 @@ impl Policy {
         match self {
             Policy::Fifo => "fifo",
             Policy::FifoSkip => "fifo-skip",
+            Policy::BestFit => "best-fit",
+            Policy::Fgd => "fgd",
             Policy::Easy => "easy",
             Policy::EasyCounting => "easy-counting",
             Policy::Sjf => "sjf",
@@ -120,35 +154,48 @@ impl Policy {
     }
 }
 
-/// What happens to `jobs` on `pool`: an outcome for each, in their order. A job larger than the
-/// pool never runs and stops nobody.
+/// What happens to `jobs` on a pool: an outcome for each, in their order. See [`run_at`].
+pub fn run(policy: Policy, site: impl Into<Site>, jobs: &[Job], quotas: &[u64]) -> Vec<Outcome> {
+    run_at(policy, &site.into(), jobs, quotas).outcomes
+}
+
+/// What happens to `jobs` at a site. A job larger than all of it never runs and stops nobody.
 ///
 /// `quotas` are the teams' shares in any unit; a team beyond the list has a share of one. Only
-/// [`Policy::FairShare`] looks at them.
+/// [`Policy::FairShare`] looks at them. The yardsticks, which pause at no cost, know no failures.
 ///
 /// # Panics
 ///
 /// If the jobs are not in order of submission, or one of them needs no GPU.
-pub fn run(policy: Policy, pool: Pool, jobs: &[Job], quotas: &[u64]) -> Vec<Outcome> {
+pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Course {
     assert!(jobs.is_sorted_by_key(|job| job.submit), "jobs come in order of submission");
     assert!(jobs.iter().all(|job| job.gpus > 0), "every job needs a GPU");
-    let in_order = |blocked| Skipping::new(jobs, blocked, |job: &Job| job.estimate.0);
+    let by_estimate = |blocked| Skipping::new(jobs, blocked, |job: &Job| job.estimate.0);
+    let skipping = || Skipping::new(jobs, Blocked::Skips, |_| 0);
     let time = |_: &Job, left: Span| left.0;
     let service = |job: &Job, left: Span| left.0.saturating_mul(i64::from(job.gpus));
+    let floor = || Floor::new(&site.fleet);
+    let course = |outcomes| Course { outcomes, ..Course::default() };
+    let pausing = |blocked, by_service: bool| match by_service {
+        true => course(pausing::play(&site.fleet, jobs, blocked, service)),
+        false => course(pausing::play(&site.fleet, jobs, blocked, time)),
+    };
     match policy {
-        Policy::Fifo => round::play(pool, jobs, &mut Fifo::new(jobs)),
-        Policy::FifoSkip => {
-            round::play(pool, jobs, &mut Skipping::new(jobs, Blocked::Skips, |_| 0))
+        Policy::Fifo => round::play(site, floor(), jobs, Fifo::new(jobs)),
+        Policy::FifoSkip | Policy::BestFit => round::play(site, floor(), jobs, skipping()),
+        Policy::Fgd => {
+            let floor = floor().with_mix(jobs.iter().map(Ask::of));
+            round::play(site, floor, jobs, skipping())
         }
-        Policy::Easy => round::play(pool, jobs, &mut Easy::new(jobs, Room::Nodes)),
-        Policy::EasyCounting => round::play(pool, jobs, &mut Easy::new(jobs, Room::Gpus)),
-        Policy::Sjf => round::play(pool, jobs, &mut in_order(Blocked::Skips)),
-        Policy::SjfStrict => round::play(pool, jobs, &mut in_order(Blocked::Stops)),
-        Policy::Srtf => pausing::play(pool, jobs, Blocked::Skips, time),
-        Policy::SrtfStrict => pausing::play(pool, jobs, Blocked::Stops, time),
-        Policy::Srsf => pausing::play(pool, jobs, Blocked::Skips, service),
-        Policy::SrsfStrict => pausing::play(pool, jobs, Blocked::Stops, service),
-        Policy::FairShare => round::play(pool, jobs, &mut Fair::new(jobs, quotas)),
+        Policy::Easy => round::play(site, floor(), jobs, Easy::new(jobs, Room::Nodes)),
+        Policy::EasyCounting => round::play(site, floor(), jobs, Easy::new(jobs, Room::Gpus)),
+        Policy::Sjf => round::play(site, floor(), jobs, by_estimate(Blocked::Skips)),
+        Policy::SjfStrict => round::play(site, floor(), jobs, by_estimate(Blocked::Stops)),
+        Policy::Srtf => pausing(Blocked::Skips, false),
+        Policy::SrtfStrict => pausing(Blocked::Stops, false),
+        Policy::Srsf => pausing(Blocked::Skips, true),
+        Policy::SrsfStrict => pausing(Blocked::Stops, true),
+        Policy::FairShare => round::play(site, floor(), jobs, Fair::new(jobs, quotas)),
     }
 }
 
@@ -163,6 +210,7 @@ pub(crate) fn blank(index: usize, job: &Job) -> Outcome {
         end: None,
         segments: Vec::new(),
         preemptions: 0,
+        interruptions: 0,
     }
 }
 

@@ -1,56 +1,79 @@
 //! The peers that pause jobs at will: yardsticks, since pausing costs them nothing.
 
 use super::skipping::Blocked;
-use super::{Job, Pool, blank};
+use super::{Ask, Job, blank};
+use crate::fleet::Fleet;
 use crate::outcome::{Outcome, Segment};
 use berth_model::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes by how many of their GPUs are free. Since moving is free too, everybody is placed anew at
-/// every change, and it does not matter which node is which.
+/// Nodes of each model by how many of their GPUs are free. Since moving is free too, everybody is
+/// placed anew at every change, and it does not matter which node is which.
+#[derive(Clone)]
 struct Counts {
-    per_node: u32,
-    nodes: Vec<u32>,
+    largest: Vec<u32>,
+    nodes: Vec<Vec<u32>>,
 }
 
 impl Counts {
-    fn new(pool: Pool) -> Counts {
-        let mut nodes = vec![0; pool.gpus_per_node as usize + 1];
-        nodes[pool.gpus_per_node as usize] = pool.nodes;
-        Counts { per_node: pool.gpus_per_node, nodes }
+    fn new(fleet: &Fleet) -> Counts {
+        let models = 0..fleet.models.len();
+        let largest: Vec<u32> = models.map(|model| fleet.largest(model)).collect();
+        let mut nodes: Vec<Vec<u32>> =
+            largest.iter().map(|most| vec![0; *most as usize + 1]).collect();
+        for node in &fleet.nodes {
+            nodes[node.model as usize][node.gpus as usize] += 1;
+        }
+        Counts { largest, nodes }
     }
 
-    fn tightest(&self, gpus: u32) -> Option<u32> {
-        (gpus..=self.per_node).find(|free| self.nodes[*free as usize] > 0)
+    fn models(&self, ask: Ask) -> impl Iterator<Item = usize> + Clone + use<> {
+        (0..self.largest.len()).filter(move |model| ask.models >> model & 1 == 1)
     }
 
-    fn fits(&self, gpus: u32) -> bool {
-        let (whole, rest) = (gpus / self.per_node, gpus % self.per_node);
-        let empty = self.nodes[self.per_node as usize];
+    /// Whole nodes, the rest, and GPUs of a whole node.
+    fn parts_of(&self, ask: Ask) -> (u32, u32, u32) {
+        match self.models(ask).map(|model| self.largest[model]).max().unwrap_or(0) {
+            0 => (u32::MAX, 0, 0),
+            most => (ask.gpus / most, ask.gpus % most, most),
+        }
+    }
+
+    fn tightest(&self, ask: Ask, gpus: u32, most: u32) -> Option<(u32, usize)> {
+        (gpus..=most).find_map(|free| Some((free, self.with_free(ask, free)?)))
+    }
+
+    fn with_free(&self, ask: Ask, free: u32) -> Option<usize> {
+        let some = |count: &u32| *count > 0;
+        self.models(ask).find(|model| self.nodes[*model].get(free as usize).is_some_and(some))
+    }
+
+    fn fits(&self, ask: Ask) -> bool {
+        let (whole, rest, most) = self.parts_of(ask);
+        let of = |model: usize| self.nodes[model].get(most as usize).copied().unwrap_or(0);
+        let empty: u32 = self.models(ask).map(of).sum();
         match (whole, rest) {
             (_, 0) => empty >= whole,
-            (0, _) => self.tightest(rest).is_some(),
-            _ => match self.tightest(rest) {
-                Some(free) if free < self.per_node => empty >= whole,
+            (0, _) => self.tightest(ask, rest, most).is_some(),
+            _ => match self.tightest(ask, rest, most) {
+                Some((free, _)) if free < most => empty >= whole,
                 _ => empty > whole,
             },
         }
     }
 
-    fn take(&mut self, gpus: u32) {
-        let (whole, rest) = (gpus / self.per_node, gpus % self.per_node);
-        self.nodes[self.per_node as usize] -= whole;
-        self.nodes[0] += whole;
-        if rest > 0 {
-            let free = self.tightest(rest).expect("it was seen to fit");
-            self.nodes[free as usize] -= 1;
-            self.nodes[(free - rest) as usize] += 1;
+    fn take(&mut self, ask: Ask) {
+        let (whole, rest, most) = self.parts_of(ask);
+        for gpus in std::iter::repeat_n(most, whole as usize).chain((rest > 0).then_some(rest)) {
+            let (free, model) = self.tightest(ask, gpus, most).expect("it was seen to fit");
+            self.nodes[model][free as usize] -= 1;
+            self.nodes[model][(free - gpus) as usize] += 1;
         }
     }
 }
 
 struct Play<'a, K> {
-    pool: Pool,
+    empty: Counts,
     jobs: &'a [Job],
     key: K,
     blocked: Blocked,
@@ -58,8 +81,8 @@ struct Play<'a, K> {
     left: Vec<Span>,
     /// Those who run, with the moment they would end.
     running: Vec<(u32, Time)>,
-    /// Those who wait, by GPUs and then by key, which does not change while they wait.
-    waiting: BTreeMap<u32, BTreeSet<(i64, u32)>>,
+    /// Those who wait, by what they ask for and then by key, which does not change while they wait.
+    waiting: BTreeMap<Ask, BTreeSet<(i64, u32)>>,
     since: Vec<Time>,
     outcomes: Vec<Outcome>,
 }
@@ -67,13 +90,13 @@ struct Play<'a, K> {
 /// `key` tells who goes first, by how long a job has still to run; equal keys keep the order of
 /// submission.
 pub(super) fn play<K: Fn(&Job, Span) -> i64>(
-    pool: Pool,
+    fleet: &Fleet,
     jobs: &[Job],
     blocked: Blocked,
     key: K,
 ) -> Vec<Outcome> {
     let mut play = Play {
-        pool,
+        empty: Counts::new(fleet),
         jobs,
         key,
         blocked,
@@ -83,7 +106,6 @@ pub(super) fn play<K: Fn(&Job, Span) -> i64>(
         since: vec![Time(0); jobs.len()],
         outcomes: jobs.iter().enumerate().map(|(index, job)| blank(index, job)).collect(),
     };
-    let empty = Counts::new(pool);
     let mut arrivals = jobs.iter().enumerate().peekable();
     loop {
         let next_end = play.running.iter().map(|(_, end)| *end).min();
@@ -93,7 +115,7 @@ pub(super) fn play<K: Fn(&Job, Span) -> i64>(
         };
         play.end(now);
         while let Some((index, job)) = arrivals.next_if(|(_, job)| job.submit == now) {
-            if empty.fits(job.gpus) {
+            if play.empty.fits(Ask::of(job)) {
                 play.wait(index as u32);
             }
         }
@@ -108,7 +130,7 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
     fn wait(&mut self, index: u32) {
         let job = &self.jobs[index as usize];
         let key = (self.key)(job, self.left[index as usize]);
-        self.waiting.entry(job.gpus).or_default().insert((key, index));
+        self.waiting.entry(Ask::of(job)).or_default().insert((key, index));
     }
 
     fn end(&mut self, now: Time) {
@@ -125,12 +147,12 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
 
     /// The first waiting job, by key; where those that do not fit are passed over, of those that
     /// do.
-    fn first_waiting(&self, counts: &Counts) -> Option<((i64, u32), u32)> {
+    fn first_waiting(&self, counts: &Counts) -> Option<((i64, u32), Ask)> {
         self.waiting
             .iter()
-            .filter_map(|(gpus, line)| {
-                let considered = self.blocked == Blocked::Stops || counts.fits(*gpus);
-                line.first().filter(|_| considered).map(|first| (*first, *gpus))
+            .filter_map(|(ask, line)| {
+                let considered = self.blocked == Blocked::Stops || counts.fits(*ask);
+                line.first().filter(|_| considered).map(|first| (*first, *ask))
             })
             .min()
     }
@@ -144,13 +166,13 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
             .map(|(job, end)| (((self.key)(&self.jobs[*job as usize], *end - now), *job), *end))
             .collect();
         order.sort_unstable();
-        let mut counts = Counts::new(self.pool);
+        let mut counts = self.empty.clone();
         let mut chosen = Vec::with_capacity(order.len() + 1);
         let mut paused = Vec::new();
         let mut next = self.first_waiting(&counts);
         let mut order = order.into_iter().peekable();
         loop {
-            if self.blocked == Blocked::Skips && next.is_some_and(|(_, gpus)| !counts.fits(gpus)) {
+            if self.blocked == Blocked::Skips && next.is_some_and(|(_, ask)| !counts.fits(ask)) {
                 next = self.first_waiting(&counts);
             }
             let runs_on = order
@@ -158,9 +180,9 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
                 .is_some_and(|(running, _)| next.is_none_or(|(waiting, _)| *running < waiting));
             if runs_on {
                 let ((_, job), end) = order.next().expect("it was peeked at");
-                let gpus = self.jobs[job as usize].gpus;
-                if counts.fits(gpus) {
-                    counts.take(gpus);
+                let ask = Ask::of(&self.jobs[job as usize]);
+                if counts.fits(ask) {
+                    counts.take(ask);
                     chosen.push((job, end));
                 } else {
                     paused.push((job, end));
@@ -168,12 +190,12 @@ impl<K: Fn(&Job, Span) -> i64> Play<'_, K> {
                         break;
                     }
                 }
-            } else if let Some(((_, job), gpus)) = next {
-                if !counts.fits(gpus) {
+            } else if let Some(((_, job), ask)) = next {
+                if !counts.fits(ask) {
                     break;
                 }
-                self.waiting.get_mut(&gpus).expect("it waits").pop_first();
-                counts.take(gpus);
+                self.waiting.get_mut(&ask).expect("it waits").pop_first();
+                counts.take(ask);
                 self.since[job as usize] = now;
                 chosen.push((job, now + self.left[job as usize]));
                 next = self.first_waiting(&counts);

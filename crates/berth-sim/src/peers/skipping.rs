@@ -1,8 +1,8 @@
 //! In order of a key. Whoever does not fit is passed over, or stops the rest.
 
-use super::Job;
 use super::floor::Floor;
 use super::round::{Line, Start};
+use super::{Ask, Job};
 use berth_model::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ pub(super) enum Blocked {
     Stops,
 }
 
-/// Those who wait, by GPUs and then by key. Whether a job fits depends on its GPUs only, so the
-/// first that fits is the first of some size: a full cluster costs one look per size, however many
+/// Those who wait, by what they ask for and then by key. Whether a job fits depends on that only,
+/// so the first that fits is the first of some size: a full cluster costs one look per size, however many
 /// wait.
 pub(super) struct Skipping<'a, K> {
     jobs: &'a [Job],
     key: K,
     blocked: Blocked,
-    waiting: BTreeMap<u32, BTreeSet<(i64, u32)>>,
+    waiting: BTreeMap<Ask, BTreeSet<(i64, u32)>>,
 }
 
 impl<'a, K: Fn(&Job) -> i64> Skipping<'a, K> {
@@ -33,20 +33,20 @@ impl<'a, K: Fn(&Job) -> i64> Skipping<'a, K> {
 impl<K: Fn(&Job) -> i64> Line for Skipping<'_, K> {
     fn arrive(&mut self, index: u32) {
         let job = &self.jobs[index as usize];
-        self.waiting.entry(job.gpus).or_default().insert(((self.key)(job), index));
+        self.waiting.entry(Ask::of(job)).or_default().insert(((self.key)(job), index));
     }
 
     fn ended(&mut self, _job: u32) {}
 
     fn start(&mut self, _now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
         loop {
-            let heads = self.waiting.iter().filter_map(|(gpus, line)| {
-                let counts = self.blocked == Blocked::Stops || floor.fits(*gpus);
-                line.first().filter(|_| counts).map(|first| (*first, *gpus))
+            let heads = self.waiting.iter().filter_map(|(ask, line)| {
+                let counts = self.blocked == Blocked::Stops || floor.fits(*ask);
+                line.first().filter(|_| counts).map(|first| (*first, *ask))
             });
-            let Some((first, gpus)) = heads.min() else { return };
-            let Some(place) = floor.take(gpus) else { return };
-            self.waiting.get_mut(&gpus).expect("it was just there").pop_first();
+            let Some((first, ask)) = heads.min() else { return };
+            let Some(place) = floor.take(ask) else { return };
+            self.waiting.get_mut(&ask).expect("it was just there").pop_first();
             started.push((first.1, place));
         }
     }

@@ -14,6 +14,7 @@ fn jobs(text: &str) -> Vec<Job> {
                 gpus: fields[2] as u32,
                 estimate: Span::secs(*fields.get(3).unwrap_or(&fields[1])),
                 team: *fields.get(4).unwrap_or(&0) as u32,
+                models: crate::fleet::ANY,
             }
         })
         .collect()
@@ -199,6 +200,7 @@ fn no_policy_gives_a_gpu_twice_or_loses_a_job() {
             estimate: Span(duration * (1 + chance.below(20) as i64) / 10),
             gpus: [1, 1, 2, 4, 8, 12, 16][chance.below(7) as usize],
             team: chance.below(3) as u32,
+            models: crate::fleet::ANY,
         });
     }
     let pool = Pool { nodes: 4, gpus_per_node: 8 };

@@ -1,138 +1,143 @@
 //! The loop: what happens next, a plan, what was decided.
 
+use super::market::{Coming, Market};
+use super::runs::{Run, What};
 use super::world::{self, Shop, id, number};
-use super::{Counts, Error, Replayed, Rules};
-use crate::engine::{State, Transaction, vetted};
-use crate::outcome::{Outcome, Segment};
-use crate::peers::{self, Job, Pool};
+use super::{Asks, Counts, Error, Replayed, Rules, Told};
+use crate::engine::{State, Transaction, forecast, vetted};
+use crate::outcome::Outcome;
+use crate::peers::{self, Job};
+use crate::site::{Faults, Site};
 use crate::workload::Workload;
-use berth_model::{
-    Decision, Event, JobChange, LeaseId, LeaseOutcome, Outcome as End, Span, Stamped, Time,
-};
+use berth_model::{Decision, Event, LeaseId, Outcome as End, Span, Stamped, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Plans at one moment before the replay gives up.
 const PLANS_AT_ONCE: u32 = 10_000;
-/// Run time after which a job has saved itself for the first time; without one it is never
-/// paused. Later checkpoints change nothing, because a job that is stopped saves itself then.
-const FIRST_SAVE: Span = Span::mins(15);
 /// When every replay begins. A trace may count from any time, even from one after its first job,
 /// and the core takes no time before 1970.
-const BEGIN: Time = Time(Span::days(10_957).0);
+pub(super) const BEGIN: Time = Time(Span::days(10_957).0);
 /// Jobs between two reports of progress.
 const REPORT_EVERY: usize = 1_024;
 
-/// In the order in which they are taken at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    Done,
-    LimitReached,
-    Saved,
-}
-
 /// What is foreseen for a run of a job; void when that run is over.
-type Due = Reverse<(Time, What, u32, u32)>;
-
-/// One job as its machines see it.
-#[derive(Debug, Clone, Default)]
-struct Run {
-    leases: Vec<LeaseId>,
-    /// Since when all of it runs.
-    since: Option<Time>,
-    /// Part of this run that is no progress.
-    restart: Span,
-    progress: Span,
-    /// Run time behind it as the core counts it, restarts included.
-    behind: Span,
-    limit: Span,
-    /// Counts runs.
-    epoch: u32,
-}
+pub(super) type Due = Reverse<(Time, What, u32, u32)>;
 
 pub(super) struct Play<'a> {
     /// Moved to where the core's calendar has begun; outcomes are moved back.
-    jobs: Vec<Job>,
+    pub(super) jobs: Vec<Job>,
     moved: Span,
-    rules: &'a Rules,
-    shop: Shop,
-    state: State,
-    runs: Vec<Run>,
-    outcomes: Vec<Outcome>,
-    agenda: BinaryHeap<Due>,
+    pub(super) site: &'a Site,
+    pub(super) shop: Shop,
+    pub(super) state: State,
+    pub(super) runs: Vec<Run>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) agenda: BinaryHeap<Due>,
+    pub(super) faults: Faults,
+    pub(super) market: Market,
     /// The first job that is not submitted yet.
     next: usize,
-    gpus: u64,
     /// When the core wants to be asked again.
     wake: Option<Time>,
+    /// Jobs that were submitted and are not through.
+    open: usize,
     through: usize,
-    counts: Counts,
+    pub(super) counts: Counts,
+    /// Whether a plan that only starts jobs is the last of its moment: where none can be stopped,
+    /// nothing can follow from a start.
+    starts_only: bool,
+    asks: Option<Asks>,
+    /// Jobs that were submitted a moment ago and want to know when they start.
+    asking: Vec<u32>,
+    told: Vec<Told>,
 }
 
 impl<'a> Play<'a> {
     pub(super) fn new(
         rules: &'a Rules,
-        pool: Pool,
+        site: &'a Site,
         workload: &'a Workload,
     ) -> Result<Play<'a>, Error> {
         let first = workload.jobs.first().map_or(BEGIN, |job| job.submit);
         let moved = BEGIN - first;
         let move_one = |job: &Job| Job { submit: job.submit + moved, ..*job };
         let jobs: Vec<Job> = workload.jobs.iter().map(move_one).collect();
-        let (snapshot, shop) = world::world(rules, pool, workload, BEGIN);
+        let (snapshot, shop) = world::world(rules, site, workload, BEGIN);
+        let shop_preemptible = shop.preemptible();
         let run = |job: &Job| Run { limit: world::limit(job), ..Run::default() };
         Ok(Play {
             moved,
-            rules,
+            site,
             shop,
             state: State::load(&snapshot)?,
             runs: jobs.iter().map(run).collect(),
             outcomes: jobs.iter().enumerate().map(|(at, job)| peers::blank(at, job)).collect(),
             jobs,
             agenda: BinaryHeap::new(),
+            faults: Faults::new(site, BEGIN),
+            market: Market::new(site),
             next: 0,
-            gpus: pool.gpus(),
             wake: None,
+            open: 0,
             through: 0,
             counts: Counts::default(),
+            starts_only: !shop_preemptible,
+            asks: rules.asks,
+            asking: Vec::new(),
+            told: Vec::new(),
         })
     }
 
     pub(super) fn play_out(mut self, progress: &mut dyn FnMut(usize)) -> Result<Replayed, Error> {
         let mut told = 0;
+        let mut last = BEGIN;
         while let Some(at) = self.next_time() {
+            last = at;
             self.happen(at)?;
             self.decide(at)?;
+            self.tell(at);
             if self.through >= told + REPORT_EVERY {
                 told = self.through;
                 progress(told);
             }
         }
+        self.market.close(last);
+        let moved = self.moved;
         for outcome in &mut self.outcomes {
-            outcome.submit = outcome.submit - self.moved;
-            outcome.end = outcome.end.map(|end| end - self.moved);
+            outcome.submit = outcome.submit - moved;
+            outcome.end = outcome.end.map(|end| end - moved);
             for segment in &mut outcome.segments {
-                (segment.from, segment.to) = (segment.from - self.moved, segment.to - self.moved);
+                (segment.from, segment.to) = (segment.from - moved, segment.to - moved);
             }
         }
-        Ok(Replayed { outcomes: self.outcomes, counts: self.counts })
+        let (outages, bought) = self.market.moved_by(moved);
+        let (outcomes, counts, told) = (self.outcomes, self.counts, self.told);
+        Ok(Replayed { outcomes, outages, bought, counts, told })
     }
 
     fn next_time(&self) -> Option<Time> {
         let due = self.agenda.peek().map(|Reverse((at, ..))| *at);
         let submit = self.jobs.get(self.next).map(|job| job.submit);
-        let outside = [due, submit].into_iter().flatten().min();
+        // Machines go on failing when all jobs are through, and nobody looks.
+        let machines = (self.open > 0 || submit.is_some())
+            .then(|| [self.market.next_at(), self.faults.next_at()])
+            .into_iter()
+            .flatten()
+            .flatten();
+        let outside = [due, submit].into_iter().flatten().chain(machines).min();
         // When nothing runs and nobody comes, waking the core for ever would change nothing.
         outside.map(|at| self.wake.map_or(at, |wake| wake.min(at)))
     }
 
-    fn append(&mut self, at: Time, event: Event) -> Result<(), Error> {
+    pub(super) fn append(&mut self, at: Time, event: Event) -> Result<(), Error> {
         let stamped = Stamped { seq: self.state.seq() + 1, at, event };
         let applied =
             self.state.apply(&stamped).map_err(|rejected| Error::Refused { at, rejected })?;
         self.counts.events += 1;
         for (job, end) in applied.ended {
             self.through += 1;
+            self.open -= 1;
             let at = (end == End::Done).then_some(at);
             self.outcomes[number(job)].end = at;
         }
@@ -140,9 +145,8 @@ impl<'a> Play<'a> {
     }
 
     fn happen(&mut self, at: Time) -> Result<(), Error> {
-        if self.wake.take_if(|wake| *wake <= at).is_some() {
-            self.append(at, Event::Tick)?;
-        }
+        let woken = self.wake.take_if(|wake| *wake <= at).is_some();
+        let before = self.counts.events;
         while let Some(Reverse((due, what, job, epoch))) = self.agenda.peek().copied()
             && due <= at
         {
@@ -154,56 +158,53 @@ impl<'a> Play<'a> {
             match what {
                 What::Done => self.done(at, job)?,
                 What::LimitReached => self.raise(at, job)?,
-                What::Saved => self.append(at, Event::LeaseSaved { job: id(job) })?,
+                What::Saved => self.saved(at, job)?,
             }
+        }
+        while let Some(coming) = self.market.next_by(at) {
+            self.come(at, coming)?;
+        }
+        while let Some(fault) = self.faults.next_by(at) {
+            self.fail(fault)?;
         }
         while let Some(job) = self.jobs.get(self.next).copied().filter(|job| job.submit <= at) {
             let place = self.next as u32;
             self.next += 1;
-            if u64::from(job.gpus) > self.gpus {
+            if !self.shop.can_ever(&job) {
                 continue;
+            }
+            self.open += 1;
+            if self.asks.is_some_and(|asks| place.is_multiple_of(asks.every.max(1))) {
+                self.asking.push(place);
             }
             let spec = Box::new(self.shop.spec(place, &job));
             self.append(at, Event::JobSubmitted { spec })?;
         }
+        // Only the clock goes on. A tick would settle every account too, which nobody looks at.
+        if woken && self.counts.events == before {
+            self.append(at, Event::Decided { job: None, decisions: Vec::new() })?;
+        }
         Ok(())
     }
 
-    fn done(&mut self, at: Time, job: u32) -> Result<(), Error> {
-        let leases = self.halt(at, job);
-        for lease in leases {
-            self.append(at, Event::LeaseEnded { lease, outcome: LeaseOutcome::Done })?;
+    /// Tells those who ask when they will start. One set of runs serves all of a moment.
+    fn tell(&mut self, at: Time) {
+        let Some(asks) = self.asks.filter(|_| !self.asking.is_empty()) else { return };
+        let asking = std::mem::take(&mut self.asking);
+        let waits = |job: &u32| self.runs[*job as usize].since.is_none();
+        let forecast =
+            asking.iter().any(waits).then(|| forecast(&self.state, asks.runs, asks.seed));
+        for job in asking {
+            let eta = forecast.as_ref().and_then(|told| told.jobs.get(&id(job)));
+            let told = match eta {
+                Some(eta) => {
+                    let after = |time: Option<Time>| time.map(|time| time - at);
+                    Told { job, p50: after(eta.p50), p90: after(eta.p90) }
+                }
+                None => Told { job, p50: Some(Span::ZERO), p90: Some(Span::ZERO) },
+            };
+            self.told.push(told);
         }
-        self.runs[job as usize] = Run::default();
-        Ok(())
-    }
-
-    /// The job holds its GPUs no longer: what it has done is written down.
-    fn halt(&mut self, at: Time, job: u32) -> Vec<LeaseId> {
-        let run = &mut self.runs[job as usize];
-        if let Some(from) = run.since.take() {
-            let restart = run.restart;
-            let segment = Segment { restart, ..Segment::new(from, at) };
-            run.progress += segment.length() - segment.wasted();
-            self.outcomes[job as usize].segments.push(segment);
-        }
-        run.epoch += 1;
-        std::mem::take(&mut run.leases)
-    }
-
-    fn raise(&mut self, at: Time, job: u32) -> Result<(), Error> {
-        let run = &mut self.runs[job as usize];
-        let since = run.since.expect("only of a job that runs");
-        let used = run.behind + (at - since);
-        while run.limit <= used {
-            run.limit = run.limit + run.limit;
-        }
-        let (limit, epoch) = (run.limit, run.epoch);
-        let ends = at + (limit - used);
-        self.agenda.push(Reverse((ends, What::LimitReached, job, epoch)));
-        self.counts.raised += 1;
-        let change = JobChange::TimeLimit(limit);
-        self.append(at, Event::JobChanged { job: id(job), change })
     }
 
     /// Plans until nothing more follows at this moment.
@@ -220,70 +221,57 @@ impl<'a> Play<'a> {
             if transactions.is_empty() {
                 return Ok(());
             }
-            let mut starts = Vec::new();
+            let mut starts: Vec<(LeaseId, u32, Vec<u32>)> = Vec::new();
             let mut stops = Vec::new();
+            let mut orders = Vec::new();
             for Transaction { job, decisions } in transactions {
                 for decision in &decisions {
                     match decision {
-                        Decision::Start { lease, .. } => starts.push(*lease),
+                        Decision::Start { lease, node, slices, .. } => {
+                            let gpus = slices.iter().map(|slice| slice.gpu).collect();
+                            starts.push((*lease, self.market.number(node), gpus));
+                        }
                         Decision::Stop { lease, .. } => stops.push(*lease),
+                        Decision::Claim { .. } | Decision::Return { .. } => {
+                            orders.push(decision.clone());
+                        }
                         Decision::Reserve { .. }
                         | Decision::Unreserve { .. }
-                        | Decision::SetAside { .. }
-                        | Decision::Claim { .. }
-                        | Decision::Return { .. } => {}
+                        | Decision::SetAside { .. } => {}
                     }
                 }
                 self.append(at, Event::Decided { job, decisions })?;
             }
+            // What only starts jobs makes room for nobody.
+            let last = self.starts_only && stops.is_empty() && orders.is_empty();
             for lease in stops {
                 self.stop(at, lease)?;
             }
-            for lease in starts {
-                self.start(at, lease)?;
+            for (lease, node, gpus) in starts {
+                self.start(at, lease, node, gpus)?;
+            }
+            if last {
+                return Ok(());
+            }
+            for order in orders {
+                self.order(at, order)?;
             }
         }
         Err(Error::Endless { at })
     }
 
-    fn start(&mut self, at: Time, lease: LeaseId) -> Result<(), Error> {
-        self.append(at, Event::LeaseStarted { lease })?;
-        let place = number(lease.job);
-        let job = &self.jobs[place];
-        let run = &mut self.runs[place];
-        run.leases.push(lease);
-        if run.leases.len() < self.shop.tasks(job) as usize {
-            return Ok(());
+    fn come(&mut self, at: Time, coming: Coming) -> Result<(), Error> {
+        match coming {
+            Coming::Repaired { node, gpu } => self.repaired(at, node, gpu),
+            Coming::Booted(claim) => self.booted(at, &claim),
+            Coming::Notice(machine) => self.notice(at, machine),
+            Coming::Gone(machine) => self.gone(at, machine),
+            Coming::Price { offer, price } => self.priced(at, offer, price),
+            Coming::Weather { offer, there } => self.weather(at, offer, there),
         }
-        let again = !self.outcomes[place].segments.is_empty();
-        run.restart = if again { self.rules.restart } else { Span::ZERO };
-        run.since = Some(at);
-        let (number, epoch) = (place as u32, run.epoch);
-        let begins = at + run.restart;
-        let done = begins + (job.duration - run.progress);
-        let ends = at + (run.limit - run.behind).max(Span::secs(1));
-        self.agenda.push(Reverse((done, What::Done, number, epoch)));
-        if ends < done {
-            self.agenda.push(Reverse((ends, What::LimitReached, number, epoch)));
-        }
-        if self.rules.preemptible && begins + FIRST_SAVE < done {
-            self.agenda.push(Reverse((begins + FIRST_SAVE, What::Saved, number, epoch)));
-        }
-        Ok(())
     }
+}
 
-    /// The first task of a job that is stopped stops the job: it saves itself.
-    fn stop(&mut self, at: Time, lease: LeaseId) -> Result<(), Error> {
-        let place = number(lease.job);
-        if let Some(since) = self.runs[place].since {
-            let ran = at - since;
-            if ran > self.runs[place].restart {
-                self.append(at, Event::LeaseSaved { job: lease.job })?;
-                self.runs[place].behind += ran;
-            }
-            self.halt(at, place as u32);
-            self.outcomes[place].preemptions += 1;
-        }
-        self.append(at, Event::LeaseEnded { lease, outcome: LeaseOutcome::Stopped })
-    }
+pub(super) fn id_of(place: usize) -> berth_model::JobId {
+    id(place as u32)
 }

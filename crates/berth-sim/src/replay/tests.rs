@@ -1,7 +1,7 @@
 use super::*;
 use crate::chance::Chance;
 use crate::metrics::{Report, Setting};
-use crate::peers::{self, Job};
+use crate::peers::{self, Job, Pool};
 use berth_model::{Name, Time};
 
 /// `submit duration estimate gpus [team]` in minutes, one job a line.
@@ -17,6 +17,7 @@ fn workload(text: &str) -> Workload {
             estimate: Span::mins(next().unwrap()),
             gpus: next().unwrap() as u32,
             team: next().unwrap_or(0) as u32,
+            models: crate::fleet::ANY,
         });
     }
     let teams = workload.jobs.iter().map(|job| job.team).max().unwrap_or(0) + 1;
@@ -41,8 +42,8 @@ fn random(jobs: u64, seed: u64) -> Workload {
 
 const SMALL: Pool = Pool { nodes: 2, gpus_per_node: 8 };
 
-fn replay(preset: Preset, pool: Pool, workload: &Workload) -> Replayed {
-    run(&preset.rules(), pool, workload, &mut |_| ()).unwrap()
+fn replay(preset: Preset, site: impl Into<Site>, workload: &Workload) -> Replayed {
+    run(&preset.rules(), site, workload, &mut |_| ()).unwrap()
 }
 
 /// First start, end and number of stretches of each job, in minutes.
@@ -153,5 +154,11 @@ fn where_nobody_waits_the_core_and_a_peer_agree_to_the_moment() {
     let workload = random(200, 6);
     let roomy = Pool { nodes: 400, gpus_per_node: 8 };
     let peer = peers::run(peers::Policy::Fifo, roomy, &workload.jobs, &[]);
-    assert_eq!(replay(Preset::Berth, roomy, &workload).outcomes, peer);
+    let core = replay(Preset::Berth, roomy, &workload).outcomes;
+    // But for where each job runs.
+    let told = |outcomes: Vec<Outcome>| -> Vec<_> {
+        let times = |outcome: Outcome| (outcome.first_start(), outcome.end, outcome.segments.len());
+        outcomes.into_iter().map(times).collect()
+    };
+    assert_eq!(told(core), told(peer));
 }

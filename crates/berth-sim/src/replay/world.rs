@@ -1,28 +1,41 @@
-//! The pool and the jobs of a trace as the core sees them.
+//! The site and the jobs of a trace as the core sees them.
 
-use super::Rules;
-use crate::peers::{Job, Pool};
+use super::{Rules, market};
+use crate::fleet::Machine;
+use crate::peers::floor::Floor;
+use crate::peers::{Ask, Job};
+use crate::site::Site;
 use crate::workload::Workload;
 use berth_model::{
     Amount, Bytes, Cpu, GpuAsk, GpuQuota, GpuSpec, GroupSpec, Health, JobId, JobSpec, LabelAsk,
-    Lifecycle, Milli, Name, NodeSnapshot, NodeSpec, NodeState, QueueSnapshot, QueueSpec, Quota,
-    Snapshot, Span, Time,
+    Lifecycle, Milli, ModelAsk, Name, NodeSnapshot, NodeSpec, NodeState, QueueSnapshot, QueueSpec,
+    Quota, Snapshot, Span, Time,
 };
 use std::collections::BTreeMap;
 
 pub(super) struct Shop {
     /// The queue of each team.
     queues: Vec<Name>,
-    per_node: u32,
+    /// All there could ever be, empty: what fits here can run some day.
+    reach: Floor,
+    models: Vec<Name>,
+    /// User and thing of each job, where the core may learn from them.
+    kinds: Vec<(u32, u32)>,
     user: Name,
     whole: Name,
     rest: Name,
     preemptible: bool,
     restart: Span,
+    grace: Span,
 }
 
-/// An idle pool, with its queues, and what jobs are made with.
-pub(super) fn world(rules: &Rules, pool: Pool, workload: &Workload, now: Time) -> (Snapshot, Shop) {
+/// An idle site, with its queues, and what jobs are made with.
+pub(super) fn world(
+    rules: &Rules,
+    site: &Site,
+    workload: &Workload,
+    now: Time,
+) -> (Snapshot, Shop) {
     let teams = workload.teams.len().max(1);
     let apart = !rules.quotas.is_empty();
     let queues: Vec<Name> = (0..teams)
@@ -32,36 +45,47 @@ pub(super) fn world(rules: &Rules, pool: Pool, workload: &Workload, now: Time) -
         })
         .collect();
     let quotas = match apart {
-        true => shares(&rules.quotas, teams, pool),
+        true => shares(&rules.quotas, teams, site.fleet.gpus()),
         // Jobs that cannot be stopped start within a quota only, and one that is used up would
         // keep those that wait from holding reservations: with one queue it has no end.
         false => vec![Amount::Unlimited],
     };
+    let machine = |(number, node): (usize, &Machine)| {
+        let model = &site.fleet.models[node.model as usize];
+        let spec = node_spec(node_name(number as u32), node.gpus, model);
+        NodeSnapshot { spec, idle_since: Some(now), since: now, billed: now }
+    };
     let snapshot = Snapshot {
         now,
         policy: rules.policy.clone(),
-        nodes: (0..pool.nodes).map(|number| node(number, pool.gpus_per_node, now)).collect(),
+        nodes: site.fleet.nodes.iter().enumerate().map(machine).collect(),
         queues: queues.iter().zip(quotas).map(|(name, quota)| queue(name, quota)).collect(),
+        pools: market::pools(site),
         ..Snapshot::default()
     };
     let shop = Shop {
         queues,
-        per_node: pool.gpus_per_node,
+        reach: Floor::new(&site.reach()),
+        models: site.fleet.models.clone(),
+        kinds: if rules.learns { workload.kinds.clone() } else { Vec::new() },
         user: Name::new("user"),
         whole: Name::new("whole"),
         rest: Name::new("rest"),
-        preemptible: rules.preemptible,
-        restart: rules.restart,
+        // A job that cannot be stopped is never bought a spot machine.
+        preemptible: rules.preemptible || site.has_spot(),
+        restart: rules.restart.max(site.saves.restart),
+        // Enough to save itself before its machine leaves.
+        grace: if site.has_spot() { Span::mins(1) } else { Span::ZERO },
     };
     (snapshot, shop)
 }
 
 /// The pool divided in proportion, in whole thousandths of a GPU and without any left over by
 /// rounding up: the sum may not exceed the pool.
-fn shares(quotas: &[u64], teams: usize, pool: Pool) -> Vec<Amount<Milli>> {
+fn shares(quotas: &[u64], teams: usize, gpus: u64) -> Vec<Amount<Milli>> {
     let of = |team: usize| u128::from(quotas.get(team).copied().unwrap_or(1));
     let all: u128 = (0..teams).map(of).sum::<u128>().max(1);
-    let gpus = u128::from(pool.gpus()) * 1_000;
+    let gpus = u128::from(gpus) * 1_000;
     (0..teams).map(|team| Amount::Of(Milli((gpus * of(team) / all) as i64))).collect()
 }
 
@@ -72,11 +96,15 @@ fn queue(name: &Name, gpus: Amount<Milli>) -> QueueSnapshot {
     QueueSnapshot { spec, credits: 0, past_use: 0, spent: Default::default() }
 }
 
-fn node(number: u32, gpus: u32, now: Time) -> NodeSnapshot {
-    let model = Name::new("GPU");
+pub(super) fn node_name(number: u32) -> Name {
+    Name::from(format!("node-{number:05}"))
+}
+
+pub(super) fn node_spec(name: Name, gpus: u32, model: &Name) -> NodeSpec {
+    let model = model.clone();
     let gpu = GpuSpec { model, memory: Bytes::gb(80), health: Health::Ok, mig: None };
-    let spec = NodeSpec {
-        name: Name::from(format!("node-{number:05}")),
+    NodeSpec {
+        name,
         gpus: vec![gpu; gpus as usize],
         cpu: None,
         memory: None,
@@ -87,18 +115,23 @@ fn node(number: u32, gpus: u32, now: Time) -> NodeSnapshot {
         price: None,
         pool: None,
         lifecycle: Lifecycle::OnDemand,
-    };
-    NodeSnapshot { spec, idle_since: Some(now), since: now, billed: now }
+    }
 }
 
 impl Shop {
     pub(super) fn spec(&self, number: u32, job: &Job) -> JobSpec {
         JobSpec {
             id: id(number),
-            // Its own, so that nothing is learned from others.
-            name: Name::from(number.to_string()),
+            // Its own, so that nothing is learned from others, unless that is wanted.
+            name: match self.kinds.get(number as usize) {
+                Some((_, thing)) => Name::from(format!("thing-{thing}")),
+                None => Name::from(number.to_string()),
+            },
             queue: self.queues[job.team as usize].clone(),
-            user: self.user.clone(),
+            user: match self.kinds.get(number as usize) {
+                Some((user, _)) => Name::from(format!("user-{user}")),
+                None => self.user.clone(),
+            },
             project: Name::default(),
             experiment: Name::default(),
             labels: BTreeMap::new(),
@@ -109,7 +142,7 @@ impl Shop {
             time_limit: Some(limit(job)),
             deadline: None,
             restart_cost: Some(self.restart),
-            grace: Some(Span::ZERO),
+            grace: Some(self.grace),
             min_runtime: None,
             preempt_after: None,
             array: None,
@@ -117,31 +150,50 @@ impl Shop {
             singleton: false,
             begin: None,
             hold: false,
-            groups: self.groups(job.gpus),
+            groups: self.groups(Ask::of(job)),
         }
     }
 
-    fn groups(&self, gpus: u32) -> Vec<GroupSpec> {
-        let (nodes, rest) = (gpus / self.per_node, gpus % self.per_node);
-        let whole = (nodes > 0).then(|| group(&self.whole, nodes, self.per_node));
-        let rest = (rest > 0).then(|| group(&self.rest, 1, rest));
+    fn groups(&self, ask: Ask) -> Vec<GroupSpec> {
+        let (nodes, rest, per_node) = self.reach.parts_of(ask);
+        let allowed = |place: usize| ask.models >> place & 1 == 1;
+        let all = (0..self.models.len()).all(allowed);
+        let named = self.models.iter().enumerate().filter(|(place, _)| !all && allowed(*place));
+        let models: Vec<ModelAsk> =
+            named.map(|(_, model)| ModelAsk { model: model.clone(), speed: Milli::ONE }).collect();
+        let whole = (nodes > 0).then(|| group(&self.whole, nodes, per_node, &models));
+        let rest = (rest > 0).then(|| group(&self.rest, 1, rest, &models));
         whole.into_iter().chain(rest).collect()
+    }
+
+    /// Whether the job could run if all were there and free.
+    pub(super) fn can_ever(&self, job: &Job) -> bool {
+        self.reach.fits(Ask::of(job))
     }
 
     /// Tasks of a job.
     pub(super) fn tasks(&self, job: &Job) -> u32 {
-        job.gpus.div_ceil(self.per_node)
+        let (nodes, rest, _) = self.reach.parts_of(Ask::of(job));
+        nodes + u32::from(rest > 0)
+    }
+
+    pub(super) fn restart(&self) -> Span {
+        self.restart
+    }
+
+    pub(super) fn preemptible(&self) -> bool {
+        self.preemptible
     }
 }
 
-fn group(name: &Name, count: u32, gpus: u32) -> GroupSpec {
+fn group(name: &Name, count: u32, gpus: u32, models: &[ModelAsk]) -> GroupSpec {
     GroupSpec {
         name: name.clone(),
         count,
         min: count,
         groups: Vec::new(),
         gpus: GpuAsk::Whole { count: gpus },
-        models: Vec::new(),
+        models: models.to_vec(),
         min_gpu_memory: None,
         cpu: Cpu::default(),
         memory: Bytes::default(),

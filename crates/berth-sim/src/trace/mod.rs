@@ -7,14 +7,18 @@
 mod error;
 mod jobs;
 mod nodes;
+mod prices;
 mod select;
+mod spot;
 mod table;
 mod write;
 
 pub use error::{Column, Error};
 pub use jobs::{Job, jobs};
 pub use nodes::{Node, nodes};
+pub use prices::prices;
 pub use select::{Select, shuffle_ties};
+pub use spot::{SpotSeen, spot};
 pub use write::csv;
 
 /// A small trace of our own making, so that the simulator runs where no other trace is at hand.

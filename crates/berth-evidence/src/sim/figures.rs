@@ -1,0 +1,152 @@
+//! The parts that are measured here.
+
+use crate::measure::{Clock, Memory};
+use crate::report::{Row, Target};
+use crate::traces;
+use anyhow::Result;
+use berth_model::{Milli, Span, Time};
+use berth_sim::calibration::Calibration;
+use berth_sim::estimate::Estimate;
+use berth_sim::fleet::Fleet;
+use berth_sim::metrics::{Account, Report, Setting};
+use berth_sim::prices::PriceList;
+use berth_sim::replay::{self, Asks, Preset};
+use berth_sim::synthetic::{self, Recipe};
+use berth_sim::trace::{self, Select};
+use berth_sim::workload::Workload;
+use std::path::Path;
+
+pub fn million(_folder: &Path, seed: u64) -> Result<Vec<Row>> {
+    let clock = Clock::start(false);
+    let cpu = Clock::start(true);
+    let fleet = Fleet::like(360, 8, "A100");
+    let workload = {
+        let recipe = Recipe { jobs: 1_000_000, days: 365, seed, ..Recipe::default() };
+        Workload::new(&synthetic::jobs(&recipe), Estimate::noisy(seed))?
+    };
+    let rules = Preset::Berth.rules();
+    let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
+    let counts = replayed.counts;
+    let course = replayed.course();
+    let setting = Setting { gpus: fleet.gpus(), ..Setting::default() };
+    let report = Report::new(&course.outcomes, &setting);
+    let account = Account::new(&course, &fleet, &workload.jobs, &PriceList::default());
+    let (wall, cpu) = (clock.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
+    let peak = Memory::read().peak as f64 / (1 << 20) as f64;
+    let unfinished = report.unfinished as f64;
+    Ok(vec![
+        Row::new("time by the clock", wall, "s", Target::Below(120.0)),
+        Row::new("time on the CPU", cpu, "s", Target::None),
+        Row::new("peak resident", peak, "MiB", Target::Below(2_048.0)),
+        Row::new("jobs that did not end", unfinished, "jobs", Target::Exactly(0.0)),
+        Row::new("plans", counts.plans as f64, "plans", Target::None),
+        Row::new(
+            "findings of the checker",
+            counts.findings as f64,
+            "findings",
+            Target::Exactly(0.0),
+        ),
+        Row::new("utilization", 100.0 * report.usage.utilization, "%", Target::None),
+        Row::new("mean wait", report.all.wait.mean, "s", Target::None),
+        Row::new("idle for fragmentation", account.gpu_hours.fragmented, "GPU-h", Target::None),
+    ])
+}
+
+/// Philly's virtual clusters on fewer nodes than they had, so that there are weeks in which all of
+/// the larger ones want more than they have.
+pub fn teams(folder: &Path, seed: u64) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let text = traces::read(folder, "philly_jobs")?;
+    let mut jobs = trace::jobs("philly_jobs", &text, &Select::default())?;
+    // Teams that ask for next to nothing never fill a quota.
+    let mut asked: std::collections::BTreeMap<_, i128> = std::collections::BTreeMap::new();
+    for job in &jobs {
+        let time = job.duration.unwrap_or(Span::ZERO).0;
+        *asked.entry(job.team.clone()).or_default() += i128::from(time) * i128::from(job.gpus.0);
+    }
+    let mut largest: Vec<_> = asked.iter().map(|(team, time)| (*time, team.clone())).collect();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    largest.truncate(TEAMS);
+    jobs.retain(|job| largest.iter().any(|(_, team)| *team == job.team));
+    let workload = Workload::new(&jobs, Estimate::noisy(seed))?;
+    let quotas = workload.quotas_by_demand();
+    for nodes in NODES {
+        let fleet = Fleet::like(nodes, 8, "P100");
+        let rules = Preset::Berth.rules().with_quotas(quotas.clone());
+        let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
+        let setting = Setting {
+            gpus: fleet.gpus(),
+            teams: workload.teams.clone(),
+            quotas: quotas.clone(),
+            trim: Milli::ZERO,
+        };
+        let report = Report::new(&replayed.outcomes, &setting);
+        let name = |what: &str| format!("philly, {TEAMS} teams, {nodes} nodes: {what}");
+        let Some(fairness) = &report.fairness else { continue };
+        let (daily, weekly) = (&fairness.daily, &fairness.weekly);
+        let gap = 100.0 * weekly.worst_gap;
+        rows.push(Row::new(
+            name("weeks all ask"),
+            f64::from(weekly.contested),
+            "weeks",
+            Target::None,
+        ));
+        let target = if weekly.contested > 0 { Target::AtMost(2.0) } else { Target::None };
+        rows.push(Row::new(name("largest gap of a week"), gap, "%", target));
+        rows.push(Row::new(name("Jain, mean of days"), daily.jain, "", Target::None));
+        let worst = report.by_team.iter().max_by(|a, b| a.1.wait.mean.total_cmp(&b.1.wait.mean));
+        if let Some((_, group)) = worst {
+            rows.push(Row::new(
+                name("mean wait of the worst team"),
+                group.wait.mean,
+                "s",
+                Target::None,
+            ));
+            rows.push(Row::new(
+                name("P95 wait of the worst team"),
+                group.wait.p95,
+                "s",
+                Target::None,
+            ));
+        }
+        rows.push(Row::new(name("mean wait"), report.all.wait.mean, "s", Target::None));
+    }
+    Ok(rows)
+}
+
+const TEAMS: usize = 4;
+const NODES: [u32; 2] = [16, 24];
+
+/// AAIC's first quarter of 2018 on 36 nodes, with the limits its users asked for: two months are
+/// learned from, March is held back.
+pub fn forecasts(folder: &Path, seed: u64) -> Result<Vec<Row>> {
+    let text = traces::read(folder, "aaic_jobs_2018Q1")?;
+    let jobs = trace::jobs("aaic_jobs_2018Q1", &text, &Select::default())?;
+    let workload = Workload::new(&jobs, Estimate::Limit)?;
+    let asks = Asks { every: EVERY, runs: RUNS, seed };
+    let rules = Preset::Berth.rules().with_forecasts(asks);
+    let replayed = replay::run(&rules, Fleet::like(36, 8, "P100"), &workload, &mut |_| ())?;
+    let march = Time(0) + Span::days(59);
+    let Calibration { factor, learned, held_back } =
+        Calibration::new(&replayed.told, &replayed.outcomes, march);
+    let percent = |part: f64| 100.0 * part;
+    let row = |what: &str, value: f64, unit: &str, target| {
+        Row::new(format!("aaic 2018Q1, 36 nodes, March: {what}"), value, unit, target)
+    };
+    let aim = Target::Within(85.0, 95.0);
+    Ok(vec![
+        row("jobs that asked", held_back.jobs as f64, "jobs", Target::None),
+        row("of them did not start at once", held_back.waited as f64, "jobs", Target::None),
+        row("started by their P90", percent(held_back.by_p90), "%", aim),
+        row("started by their P50", percent(held_back.by_p50), "%", Target::None),
+        row("that waited, by their P90", percent(held_back.waited_by_p90), "%", Target::None),
+        row("by the corrected P90", percent(held_back.by_corrected), "%", Target::None),
+        row("that waited, by the corrected P90", percent(held_back.waited_by_corrected), "%", aim),
+        row("factor that was learned", factor, "", Target::None),
+        row("January and February, by their P90", percent(learned.by_p90), "%", Target::None),
+    ])
+}
+
+/// Every so many-th job asks, and a forecast makes so many runs.
+const EVERY: u32 = 500;
+const RUNS: u32 = 20;

@@ -1,0 +1,150 @@
+//! Whether forecasts can be believed: how many jobs start by the time they were told.
+//!
+//! A forecast knows nothing of jobs that come later, so it errs on one side, by how much depending
+//! on the cluster and its users. What it errs by is learned from the past and taken into account
+//! for what comes after: the P90 is multiplied by the factor that would have made it right in the
+//! first part of the trace, and judged on the part that was held back.
+
+use crate::outcome::Outcome;
+use crate::replay::Told;
+use berth_model::{Span, Time};
+use serde::Serialize;
+
+/// Added to both sides of the factor, so that waits of seconds do not make it.
+const LEAST: Span = Span::mins(1);
+
+/// How forecasts fared over some jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Fared {
+    /// Jobs that were told something and started in the end.
+    pub jobs: u64,
+    /// Of them, those that did not start at once.
+    pub waited: u64,
+    /// The part that had started by its P50, and by its P90.
+    pub by_p50: f64,
+    pub by_p90: f64,
+    /// The same among those that did not start at once.
+    pub waited_by_p50: f64,
+    pub waited_by_p90: f64,
+    /// By their P90 times the factor that was learned.
+    pub by_corrected: f64,
+    pub waited_by_corrected: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Calibration {
+    /// What the P90 is multiplied by.
+    pub factor: f64,
+    /// Jobs that the factor was learned from, and those that were held back.
+    pub learned: Fared,
+    pub held_back: Fared,
+}
+
+/// A job's forecast beside what came of it; waits in seconds.
+struct Pair {
+    submit: Time,
+    p50: f64,
+    p90: f64,
+    real: f64,
+}
+
+impl Calibration {
+    /// Jobs submitted before `held_back` are learned from, the others are judged.
+    pub fn new(told: &[Told], outcomes: &[Outcome], held_back: Time) -> Calibration {
+        let seconds = |span: Span| span.0 as f64 / 1_000.0;
+        let far = |span: Option<Span>| span.map_or(f64::INFINITY, seconds);
+        let pair = |told: &Told| {
+            let outcome = &outcomes[told.job as usize];
+            let real = seconds(outcome.wait_for_first_start()?);
+            let (p50, p90) = (far(told.p50), far(told.p90));
+            Some(Pair { submit: outcome.submit, p50, p90, real })
+        };
+        let (past, later): (Vec<Pair>, Vec<Pair>) =
+            told.iter().filter_map(pair).partition(|pair| pair.submit < held_back);
+        let factor = factor(&past);
+        Calibration { factor, learned: fared(&past, factor), held_back: fared(&later, factor) }
+    }
+}
+
+/// The factor under which nine of ten of those that waited would have started in time.
+fn factor(pairs: &[Pair]) -> f64 {
+    let least = LEAST.0 as f64 / 1_000.0;
+    let mut ratios: Vec<f64> = pairs
+        .iter()
+        .filter(|pair| pair.real > 0.0 && pair.p90.is_finite())
+        .map(|pair| (pair.real + least) / (pair.p90 + least))
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    match ratios.len() {
+        0 => 1.0,
+        count => ratios[(count * 9).div_ceil(10) - 1],
+    }
+}
+
+fn fared(pairs: &[Pair], factor: f64) -> Fared {
+    let least = LEAST.0 as f64 / 1_000.0;
+    let part = |all: &[&Pair], holds: &dyn Fn(&Pair) -> bool| match all.len() {
+        0 => 0.0,
+        count => all.iter().filter(|pair| holds(pair)).count() as f64 / count as f64,
+    };
+    let all: Vec<&Pair> = pairs.iter().collect();
+    let waited: Vec<&Pair> = pairs.iter().filter(|pair| pair.real > 0.0).collect();
+    let p50 = |pair: &Pair| pair.real <= pair.p50;
+    let p90 = |pair: &Pair| pair.real <= pair.p90;
+    let corrected = |pair: &Pair| pair.real <= (pair.p90 + least) * factor - least;
+    Fared {
+        jobs: all.len() as u64,
+        waited: waited.len() as u64,
+        by_p50: part(&all, &p50),
+        by_p90: part(&all, &p90),
+        waited_by_p50: part(&waited, &p50),
+        waited_by_p90: part(&waited, &p90),
+        by_corrected: part(&all, &corrected),
+        waited_by_corrected: part(&waited, &corrected),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Segment;
+    use crate::peers::{self, Job};
+
+    /// Real waits in minutes beside a P90 of ten minutes, one job an hour.
+    fn calibration(waits: &[i64], held_back: i64) -> Calibration {
+        let one = |(number, wait): (usize, &i64)| {
+            let submit = Time(0) + Span::hours(number as i64);
+            let (duration, estimate) = (Span::mins(1), Span::mins(1));
+            let job = Job { submit, duration, estimate, gpus: 1, team: 0, models: 1 };
+            let mut outcome = peers::blank(number, &job);
+            let from = submit + Span::mins(*wait);
+            outcome.segments.push(Segment::new(from, from + duration));
+            outcome
+        };
+        let outcomes: Vec<Outcome> = waits.iter().enumerate().map(one).collect();
+        let (p50, p90) = (Some(Span::mins(5)), Some(Span::mins(10)));
+        let told: Vec<Told> = (0..waits.len() as u32).map(|job| Told { job, p50, p90 }).collect();
+        Calibration::new(&told, &outcomes, Time(0) + Span::hours(held_back))
+    }
+
+    #[test]
+    fn a_forecast_that_errs_by_a_factor_is_put_right_by_it() {
+        // Nine of ten wait up to 21 minutes, where ten were told.
+        let past = [2, 4, 6, 8, 12, 14, 16, 18, 21, 90];
+        let all: Vec<i64> = past.iter().chain(&past).copied().collect();
+        let found = calibration(&all, 10);
+        assert!((found.factor - 2.0).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.learned.jobs, found.held_back.jobs), (10, 10));
+        assert!((found.held_back.by_p90 - 0.4).abs() < 1e-9, "{found:?}");
+        assert!((found.held_back.by_corrected - 0.9).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn jobs_that_start_at_once_are_told_apart() {
+        let found = calibration(&[0, 0, 0, 20], 0);
+        assert_eq!((found.held_back.jobs, found.held_back.waited), (4, 1));
+        assert!((found.held_back.by_p90 - 0.75).abs() < 1e-9);
+        assert!(found.held_back.waited_by_p90.abs() < 1e-9);
+        assert!((found.factor - 1.0).abs() < 1e-9, "nothing was learned");
+    }
+}

@@ -1,0 +1,253 @@
+//! `berth sim trace`: a workload under several policies, side by side, and beside what-ifs.
+
+mod input;
+mod output;
+mod policy;
+mod progress;
+mod refusal;
+mod size;
+mod table;
+mod whatif;
+
+pub use size::Size;
+pub use size::run as run_size;
+
+use crate::sim::Output;
+use anyhow::Result;
+use berth_model::{Milli, Span, Time};
+use berth_sim::calibration::Calibration;
+use berth_sim::metrics::{Account, Report, Setting};
+use berth_sim::page::{Page, Picture};
+use berth_sim::prices::PriceList;
+use berth_sim::replay::{Asks, Rules};
+use berth_sim::site::Site;
+use berth_sim::workload::Workload;
+use clap::Args;
+use input::Input;
+use policy::Policy;
+use progress::Bar;
+use refusal::refuse;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use whatif::{Quotas, WhatIf};
+
+#[derive(Args)]
+pub struct Trace {
+    #[command(flatten)]
+    input: Input,
+    /// What to compare, such as fifo,fifo-skip,easy,sjf,fair-share,best-fit,fgd,berth
+    #[arg(
+        long = "policy",
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "fifo,easy,sjf,berth,berth-sharing"
+    )]
+    policies: Vec<Policy>,
+    /// Each team is a queue, with a quota in proportion to what it asks for in all, or as given:
+    /// --teams=vision=24,nlp=40 in GPUs
+    #[arg(
+        long,
+        alias = "teams-as-queues",
+        value_name = "TEAM=GPUS,…",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    teams: Option<Quotas>,
+    /// Ask the core at every so many-th submission when the job will start, and compare
+    #[arg(long, value_name = "N")]
+    forecast: Option<u32>,
+    /// Forecasts are judged on so much of the end of the trace, and corrected by what came before
+    #[arg(long, value_name = "SPAN", default_value = "30d", requires = "forecast")]
+    held_back: Span,
+    #[command(flatten)]
+    what_if: WhatIf,
+    /// Write one page with plots, which needs nothing but itself
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the report there instead of printing it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// One world that is run: the base, or the what-if.
+struct Variant {
+    /// Behind a policy's name; nothing for the base.
+    suffix: &'static str,
+    site: Site,
+    prices: PriceList,
+    quotas: Vec<u64>,
+    /// What `--set` changes about the core.
+    set: Vec<whatif::Set>,
+}
+
+/// A policy in a variant, run and worked out.
+struct Row {
+    policy: &'static str,
+    what_if: bool,
+    picture: Picture,
+    calibration: Option<Calibration>,
+}
+
+pub fn run(asked: &Trace) -> Result<ExitCode> {
+    let mut workload = asked.input.jobs_to_run()?;
+    let variants = variants(asked, &workload)?;
+    let mut rows = Vec::new();
+    for variant in &variants {
+        workload.suit(&variant.site.fleet);
+        for policy in &asked.policies {
+            rows.push(row(asked, *policy, variant, &workload)?);
+        }
+    }
+    // A policy and its what-if stand together.
+    rows.sort_by_key(|row| {
+        let place = asked.policies.iter().position(|policy| policy.word() == row.policy);
+        (place, row.what_if)
+    });
+    let about = about(asked, &workload, &variants);
+    let text = match asked.output {
+        Output::Table => table::text(&about, &workload, &variants, &rows),
+        Output::Json => output::json(asked, &about, &workload, &variants, &rows)?,
+    };
+    if let Some(path) = &asked.html {
+        output::whole(path, &page(asked, &about, &workload, &variants, &rows))?;
+    }
+    match &asked.out {
+        Some(path) => output::whole(path, &text)?,
+        None => print!("{text}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn variants(asked: &Trace, workload: &Workload) -> Result<Vec<Variant>> {
+    let prices = asked.input.prices()?;
+    let site = asked.input.site(&prices, &[])?;
+    check_peers(&asked.policies, &site)?;
+    let quotas = match &asked.teams {
+        Some(given) => given.of(workload, site.fleet.gpus())?,
+        None => Vec::new(),
+    };
+    let base = Variant { suffix: "", site, prices, quotas, set: Vec::new() };
+    let mut variants = vec![base];
+    if asked.what_if.is_asked() {
+        let other = asked.what_if.apply(&asked.input, &variants[0], workload)?;
+        check_peers(&asked.policies, &other.site)?;
+        variants.push(other);
+    }
+    Ok(variants)
+}
+
+/// The peers have no way to buy, so without fixed nodes they have nothing.
+fn check_peers(policies: &[Policy], site: &Site) -> Result<()> {
+    let peer = policies.iter().find(|policy| matches!(policy, Policy::Peer(_)));
+    match peer {
+        Some(peer) if site.fleet.nodes.is_empty() => {
+            let word = peer.word();
+            let message = format!(
+                "{word} cannot buy machines, and there are no fixed ones: give --cluster or \
+                 --nodes, or compare --policy berth alone"
+            );
+            Err(refuse("peers-cannot-buy", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn row(asked: &Trace, policy: Policy, variant: &Variant, workload: &Workload) -> Result<Row> {
+    let name = format!("{}{}", policy.word(), variant.suffix);
+    let bar = Bar::new(&name, workload.jobs.len());
+    let rules = match policy.rules() {
+        Some(rules) => Some(rules_of(asked, rules, variant)?),
+        None => None,
+    };
+    let site = &variant.site;
+    let progress = &mut |through: usize| bar.told(through);
+    let (course, told) = policy.run(site, workload, &variant.quotas, rules.as_ref(), progress)?;
+    let last = workload.jobs.last().map_or(Time(0), |job| job.submit);
+    let calibration = (!told.is_empty())
+        .then(|| Calibration::new(&told, &course.outcomes, last - asked.held_back));
+    let setting = Setting {
+        gpus: site.fleet.gpus(),
+        teams: workload.teams.clone(),
+        quotas: variant.quotas.clone(),
+        trim: Milli::ZERO,
+    };
+    let report = Report::new(&course.outcomes, &setting);
+    let account = Account::new(&course, &site.fleet, &workload.jobs, &variant.prices);
+    let teams = workload.teams.len();
+    let picture = Picture::new(&name, &course, &site.fleet, teams, report, account);
+    let what_if = !variant.suffix.is_empty();
+    Ok(Row { policy: policy.word(), what_if, picture, calibration })
+}
+
+fn rules_of(asked: &Trace, rules: Rules, variant: &Variant) -> Result<Rules> {
+    let mut rules = rules.with_quotas(variant.quotas.clone());
+    if let Some(every) = asked.forecast {
+        let runs = rules.policy.forecast_runs;
+        rules = rules.with_forecasts(Asks { every, runs, seed: asked.input.seed });
+    }
+    for set in &variant.set {
+        rules.policy = set.on(&rules.policy)?;
+    }
+    Ok(rules)
+}
+
+/// What was run, a line each.
+fn about(asked: &Trace, workload: &Workload, variants: &[Variant]) -> Vec<String> {
+    let base = &variants[0];
+    let fleet = &base.site.fleet;
+    let mut lines = vec![format!("{} jobs on {}", workload.jobs.len(), fleet.told())];
+    if workload.left_out > 0 {
+        lines.push(format!("{} jobs that need no GPU are left out", workload.left_out));
+    }
+    lines.extend(base.site.market.iter().map(|offer| {
+        let model = &fleet.models[offer.model as usize];
+        let how = match (&offer.spot, offer.on_demand) {
+            (Some(_), Some(_)) => "spot or on demand",
+            (Some(_), None) => "spot",
+            _ => "on demand",
+        };
+        format!("up to {} machines of {} {model} may be bought, {how}", offer.max, offer.gpus)
+    }));
+    let weather = &asked.input.weather;
+    let mut failing = Vec::new();
+    failing.extend(weather.node_mtbf.map(|span: Span| format!("a node fails every {span}")));
+    failing.extend(weather.gpu_mtbf.map(|span: Span| format!("a GPU every {span}")));
+    failing.extend(weather.checkpoint.map(|span: Span| format!("jobs save every {span}")));
+    if !failing.is_empty() {
+        lines.push(failing.join(", "));
+    }
+    let unknown: Vec<&str> =
+        fleet.models.iter().map(|model| model.as_str()).filter(|m| !base.prices.knows(m)).collect();
+    if !unknown.is_empty() {
+        let rate = base.prices.rate(unknown[0]);
+        let dollars = rate.on_demand.0 as f64 / 1e6;
+        lines.push(format!(
+            "what {} costs is not known: ${dollars:.2} a GPU-hour is assumed (--prices)",
+            unknown.join(", ")
+        ));
+    }
+    if let Some(other) = variants.get(1) {
+        lines.push(format!("What if: {}", asked.what_if.told(other)));
+    }
+    lines
+}
+
+fn page(
+    asked: &Trace,
+    about: &[String],
+    workload: &Workload,
+    variants: &[Variant],
+    rows: &[Row],
+) -> String {
+    let pictures: Vec<Picture> = rows.iter().map(|row| row.picture.clone()).collect();
+    let title = match &asked.input.jobs {
+        Some(path) => path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()),
+        None => "Simulated jobs".to_owned(),
+    };
+    let quotas = &variants[0].quotas;
+    let title = format!("{title}, by policy");
+    Page { title: &title, about, teams: &workload.teams, quotas, pictures: &pictures }.html()
+}
