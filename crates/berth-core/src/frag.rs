@@ -25,7 +25,17 @@ pub(crate) struct Mix {
 }
 
 /// Kinds of request beyond these make no difference to the choice but cost time.
-const KINDS: usize = 32;
+const KINDS: usize = 100;
+
+/// Where the logistic function reaches 51 to 99 hundredths, in millionths: ln(k / (100 - k)).
+const LOGIT_MICRO: [i64; 49] = [
+    40_005, 80_043, 120_144, 160_343, 200_671, 241_162, 281_851, 322_773, 363_965, 405_465,
+    447_312, 489_548, 532_217, 575_364, 619_039, 663_294, 708_185, 753_772, 800_119, 847_298,
+    895_384, 944_462, 994_623, 1_045_969, 1_098_612, 1_152_680, 1_208_311, 1_265_666, 1_324_925,
+    1_386_294, 1_450_010, 1_516_347, 1_585_627, 1_658_228, 1_734_601, 1_815_290, 1_900_959,
+    1_992_430, 2_090_741, 2_197_225, 2_313_635, 2_442_347, 2_586_689, 2_751_535, 2_944_439,
+    3_178_054, 3_476_099, 3_891_820, 4_595_120,
+];
 
 impl Mix {
     pub fn of(state: &State) -> Mix {
@@ -56,6 +66,20 @@ impl Mix {
 
     pub fn weight(&self) -> i64 {
         self.typical.iter().map(|kind| kind.weight).sum()
+    }
+
+    /// Hundredths, 0 to 99, of how good it is that so much less is stranded: the logistic function of
+    /// it in GPUs. Differences too small to mean anything come out equal, so that what is left over
+    /// can decide among them; the exact amount would scatter tasks over half-used nodes.
+    pub fn gain(&self, freed: i128) -> i64 {
+        let micro = freed * 1_000 / i128::from(self.weight().max(1));
+        let steps = |size: i128, within: bool| {
+            LOGIT_MICRO.partition_point(|at| {
+                let at = i128::from(*at);
+                at < size || (within && at == size)
+            }) as i64
+        };
+        if freed >= 0 { 50 + steps(micro, true) } else { 49 - steps(-micro, false) }
     }
 
     /// Weighted thousandths of GPUs that the mix could not use.

@@ -3,6 +3,7 @@
 
 use crate::baselines::Set;
 use crate::measure::{Clock, milliseconds};
+use crate::report;
 use anyhow::{Result, ensure};
 use berth_model::Milli;
 use berth_sim::estimate::Estimate;
@@ -36,6 +37,9 @@ pub struct Queueing {
     /// Print figures as JSON
     #[arg(long)]
     json: bool,
+    /// Print rows as JSON: the figures that have a target, and what they cost
+    #[arg(long, conflicts_with = "json")]
+    rows: bool,
 }
 
 const SETS: [Set; 11] = [
@@ -103,13 +107,17 @@ pub fn command(asked: &Queueing) -> Result<()> {
     let mut all = Vec::new();
     for set in sets {
         let found = run(set, asked)?;
-        if !asked.json {
+        if !asked.json && !asked.rows {
             println!("{}\n", table(&found));
         }
         all.push(found);
     }
     if asked.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
+    }
+    if asked.rows {
+        let rows: Vec<report::Row> = all.iter().flat_map(|found| published(found, asked)).collect();
+        println!("{}", serde_json::to_string_pretty(&rows)?);
     }
     Ok(())
 }
@@ -177,6 +185,35 @@ fn targets(rows: &[Row]) -> Vec<Target> {
         at_most("idle % in the span, that of easy", idle(row), idle(easy));
     }
     found
+}
+
+/// The figures of a set that have a target, then what is only told.
+fn published(found: &Found, asked: &Queueing) -> Vec<report::Row> {
+    let mut rows = Vec::new();
+    for Target { policy, what, value, bound, .. } in &found.targets {
+        let unit = if what.contains('%') { "%" } else { "s" };
+        let name = format!("{}: {policy}: {what}", found.set);
+        rows.push(report::Row::new(name, *value, unit, report::Target::AtMost(*bound)));
+    }
+    for row in found.rows.iter().filter(|row| row.counts.is_some()) {
+        let told = [
+            ("pauses", row.report.preemptions as f64, "pauses"),
+            ("lost work", row.report.lost_gpu_hours, "GPU-h"),
+            ("replay", row.ms / 1_000.0, "s of CPU"),
+        ];
+        rows.extend(told.into_iter().map(|(what, value, unit)| {
+            let name = format!("{}: {}: {what}", found.set, row.policy);
+            report::Row::new(name, value, unit, report::Target::None)
+        }));
+    }
+    for row in &mut rows {
+        row.command = format!(
+            "cargo run --release -p berth-evidence -- sim-queueing --traces … --only '{}'",
+            found.set
+        );
+        row.seed = asked.seed;
+    }
+    rows
 }
 
 fn table(found: &Found) -> String {

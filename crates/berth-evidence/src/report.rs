@@ -24,6 +24,7 @@ pub struct Row {
 pub enum Target {
     Below(f64),
     AtMost(f64),
+    AtLeast(f64),
     Within(f64, f64),
     Exactly(f64),
     None,
@@ -33,8 +34,10 @@ impl Row {
     pub fn new(name: impl Into<String>, value: f64, unit: &str, target: Target) -> Row {
         let rounded = |value: f64| (value * 1_000.0).round() / 1_000.0;
         let (text, holds) = match target {
-            Target::Below(most) => (Some(format!("< {most}")), Some(value < most)),
+            // What is held against a measured figure may be equal to it, and is rounded like it.
             Target::AtMost(most) => (Some(format!("≤ {}", rounded(most))), Some(value <= most)),
+            Target::AtLeast(least) => (Some(format!("≥ {}", rounded(least))), Some(value >= least)),
+            Target::Below(most) => (Some(format!("< {most}")), Some(value < most)),
             Target::Within(least, most) => {
                 let holds = (least..=most).contains(&value);
                 (Some(format!("{least} to {most}")), Some(holds))
@@ -162,4 +165,19 @@ fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
         writeln!(out)?;
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_equal_to_the_one_it_is_held_against_holds_and_rounding_helps_nobody() {
+        let holds = |value, target| Row::new("a", value, "s", target).holds;
+        assert_eq!(holds(1.0, Target::AtMost(1.0)), Some(true));
+        assert_eq!(holds(1.000_1, Target::AtMost(1.0)), Some(false));
+        assert_eq!(holds(1.0, Target::AtLeast(1.0)), Some(true));
+        assert_eq!(holds(0.999_9, Target::AtLeast(1.0)), Some(false));
+        assert_eq!(Row::new("a", 1.0, "s", Target::AtMost(2.0 / 3.0)).target.unwrap(), "≤ 0.667");
+    }
 }

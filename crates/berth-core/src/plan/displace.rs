@@ -5,6 +5,7 @@
 use super::fit::{Spot, fit};
 use super::victims::Unit;
 use super::{Planner, Transaction, bound};
+use crate::amounts::Amounts;
 use crate::cluster::WHOLE;
 use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Job, Standing};
@@ -333,23 +334,42 @@ impl Planner<'_> {
 
     /// Whether the unit may be taken for the job now.
     pub(super) fn eligible(&self, job: JobIx, unit: &Unit, right: Right) -> bool {
-        self.eligible_if(job, unit, right, |queue| self.gives(job, queue, right))
-    }
-
-    /// The same where it is known which queues have to give to the job's.
-    pub(super) fn eligible_if(
-        &self,
-        job: JobIx,
-        unit: &Unit,
-        right: Right,
-        gives: impl Fn(QueueIx) -> bool,
-    ) -> bool {
         let state = self.state();
         let victim = state.jobs.get(unit.job);
         let of = (victim.queue, victim.priority, unit.surplus);
+        let gives = |queue| self.gives(job, queue, right);
         unit.job != job
             && self.is_open(unit)
             && right.reaches(state, state.jobs.get(job), of, gives)
+            && self.leaves_quota(job, unit, right)
+    }
+
+    /// Whether the unit's queue is left its quota, where the claimant's ends beyond its own. Brought
+    /// below its quota it could take back at once what is beyond the other's, and the two would go on
+    /// for ever.
+    fn leaves_quota(&self, job: JobIx, unit: &Unit, right: Right) -> bool {
+        let state = self.state();
+        let (own, from) = (state.jobs.get(job).queue, state.jobs.get(unit.job).queue);
+        if !matches!(right, Right::Share | Right::Both) || own == from {
+            return true;
+        }
+        let (mine, theirs) = state.queues.rivals(own, from);
+        if share::within_quota(state, mine, &state.shape_of(job).amounts) {
+            return true;
+        }
+        let mut given = Amounts::default();
+        for (task, lease) in state.jobs.get(unit.job).leases() {
+            let counts = !unit.surplus || unit.tasks.contains(&task);
+            if counts && lease.stopping.is_none() {
+                given.charge(&lease.charge, 1);
+            }
+        }
+        let queue = state.queues.get(theirs);
+        state.queues.resources.iter().all(|resource| {
+            let gives = given.get(*resource);
+            let quota = queue.quota.get(*resource);
+            gives == 0 || quota.is_none_or(|quota| queue.usage.get(*resource) - gives >= quota)
+        })
     }
 
     /// Whether the unit runs and may be stopped by somebody.
@@ -501,7 +521,9 @@ impl Planner<'_> {
         }
         decisions.push(decision);
         for other in moved {
-            if let Some((at, spots)) = self.earliest(other) {
+            // One that is being moved itself has nothing to reserve until it has stopped.
+            let found = self.earliest(other).filter(|(_, spots)| !spots.is_empty());
+            if let Some((at, spots)) = found {
                 decisions.push(self.reserve(other, at, &spots, false));
             }
         }

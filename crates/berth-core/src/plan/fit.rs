@@ -613,7 +613,9 @@ impl<'d, 's> Search<'d, 's> {
     }
 
     fn place_in(&mut self, leaf: &Leaf, n: u32, domain: DomainIx, tier: &[ClassIx]) -> bool {
-        if leaf.whole().is_none() && leaf.need.ask != GpuAsk::None {
+        let is_share = leaf.whole().is_none() && leaf.need.ask != GpuAsk::None;
+        let alone = n == 1 && !leaf.need.island && self.measures();
+        if is_share || (alone && self.state().policy.strategy == Strategy::Pack) {
             return self.shares(leaf, n, domain, tier);
         }
         if n == 1 {
@@ -769,7 +771,13 @@ impl<'d, 's> Search<'d, 's> {
         self.state().cluster.node(ix).choose(&leaf.need, &self.who)
     }
 
-    /// Shares of GPUs: each task where it strands the least of what is free for the mix.
+    /// Whether placements are compared by what they strand of what is free for the mix.
+    fn measures(&self) -> bool {
+        self.state().policy.fragmentation && !self.mix.typical.is_empty()
+    }
+
+    /// Shares of GPUs, and single tasks where shares are in use: each where it strands the least of
+    /// what is free for the mix. Whole GPUs and CPU break up a node no less than shares do.
     fn shares(&mut self, leaf: &Leaf, n: u32, domain: DomainIx, tier: &[ClassIx]) -> bool {
         for task in self.free_tasks(leaf, n) {
             let near = Nearby::of(self.state(), leaf, self.job);
@@ -801,13 +809,13 @@ impl<'d, 's> Search<'d, 's> {
         true
     }
 
-    /// The share of this node that strands the least, with what it strands and what it leaves of
-    /// the GPUs it touches.
+    /// The place on this node that strands the least, with what it strands and, where that is much
+    /// the same, what it leaves over.
     fn best_share(&self, leaf: &Leaf, node: &Node) -> Option<((i128, i64), Vec<Slice>)> {
         let chosen = node.choose(&leaf.need, &self.who)?;
         let single = leaf.need.ask.count() == 1 && !matches!(leaf.need.ask, GpuAsk::Mig { .. });
         let mix = self.mix;
-        let use_mix = self.state().policy.fragmentation && !mix.typical.is_empty();
+        let use_mix = self.measures();
         let before = free_gpus(node);
         let milli =
             |slice: &Slice| share_milli(&slice.share, &node.spec.gpus[slice.gpu as usize].model);
@@ -828,7 +836,9 @@ impl<'d, 's> Search<'d, 's> {
             let now = measure(&before, node.cpu_free, node.memory_free);
             let cpu = node.cpu_free - leaf.need.cpu;
             let then = measure(&after, cpu, node.memory_free - leaf.need.memory);
-            (then - now, left)
+            // Nodes with little left are filled up first: a GPU weighs as much as 32 CPUs.
+            let leftover = 2 * after.iter().sum::<i64>() + cpu / 16;
+            (-i128::from(mix.gain(now - then)), leftover)
         };
         if !single {
             return Some((score(&chosen), chosen));

@@ -2,10 +2,15 @@
 
 use super::displace::known_places;
 use super::fit::Spot;
+use super::order::{Candidate, before};
 use super::{Planner, Transaction};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
 use berth_model::{Cause, Span};
+use std::cmp::Reverse;
+
+/// Jobs that are tried in the place of one that might be paused.
+const MOST: usize = 64;
 
 impl Planner<'_> {
     /// Time sharing: pauses a long job that has had its quantum for short ones of its queue.
@@ -60,26 +65,7 @@ impl Planner<'_> {
         let left = (known.estimate_left() - had).max(Span::mins(1));
         let work = i128::from(held) * i128::from(left.0);
         let (priority, cost) = (known.priority, known.restart_cost(policy));
-        let waiting: Vec<JobIx> = state
-            .queues
-            .get(leaf)
-            .line
-            .oldest
-            .iter()
-            .map(|(_, _, ix)| *ix)
-            .filter(|ix| {
-                let job = state.jobs.get(*ix);
-                let asks = state.shape_of(*ix).amounts.gpu;
-                let own = i128::from(asks) * i128::from(job.estimate_left().0);
-                job.priority == priority
-                    && asks > 0
-                    && asks <= held
-                    && own * 4 < work
-                    && !self.served.contains(*ix)
-                    && !state.promises.get(ix).is_some_and(|promised| promised.firm)
-            })
-            .take(64)
-            .collect();
+        let waiting = self.much_shorter(leaf, priority, held, work);
         if waiting.is_empty() {
             return;
         }
@@ -126,6 +112,38 @@ impl Planner<'_> {
         decisions.push(decision);
         self.served.insert(victim);
         self.transactions.push(Transaction { job: Some(first), decisions });
+    }
+
+    /// Waiting jobs of a class that ask for no more GPUs than are held and have less than a quarter of
+    /// this work, in their queue's order. Those with the least work come into question first: the
+    /// oldest would be the longest ones, for which pausing saves least.
+    fn much_shorter(&self, leaf: QueueIx, class: i32, held: i64, work: i128) -> Vec<JobIx> {
+        let state = self.state();
+        let priority = Reverse(class);
+        let mut found: Vec<Candidate> = Vec::new();
+        for (shape, of_shape) in &state.queues.get(leaf).line.shapes {
+            let asks = state.shapes[shape.at()].amounts.gpu;
+            if asks <= 0 || asks > held {
+                continue;
+            }
+            let lists = of_shape.lists.range((priority, 0)..=(priority, u32::MAX));
+            let jobs = lists.flat_map(|((_, of), jobs)| jobs.iter().map(|job| (class, *of, *job)));
+            let shorter = jobs.take_while(|(_, _, (_, _, ix))| {
+                // Within a class of work some may be longer than others: at most √2 times.
+                let own = i128::from(asks) * i128::from(state.jobs.get(*ix).estimate_left().0);
+                own * 4 < work
+            });
+            found.extend(shorter.filter(|(_, _, (_, _, ix))| self.may_pass(*ix)).take(MOST));
+        }
+        let order = self.order_of(leaf);
+        found.sort_by(|a, b| before(order, self.now(), *a, *b));
+        found.truncate(MOST);
+        found.into_iter().map(|(_, _, (_, _, ix))| ix).collect()
+    }
+
+    fn may_pass(&self, job: JobIx) -> bool {
+        !self.served.contains(job)
+            && !self.state().promises.get(&job).is_some_and(|promised| promised.firm)
     }
 
     /// Whether the job would have its places back for the rest of its run once these are through:

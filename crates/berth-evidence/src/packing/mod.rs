@@ -31,6 +31,9 @@ pub struct Packing {
     /// Runs at a time
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Print rows as JSON: what the core allocates, and what that is held against
+    #[arg(long)]
+    rows: bool,
 }
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
@@ -66,6 +69,7 @@ pub fn command(packing: &Packing) -> Result<()> {
     ensure!(!contenders.is_empty(), "no contender is called that");
     let default: Vec<String> = openb::VARIANTS.iter().map(|name| (*name).to_owned()).collect();
     let variants = if packing.variants.is_empty() { &default } else { &packing.variants };
+    let mut told = Vec::new();
     for variant in variants {
         let pods = openb::pods(&packing.traces, variant, &cluster.types)?;
         let wanted = cluster.capacity_milli() * DEMAND_PERCENT / 100;
@@ -83,7 +87,14 @@ pub fn command(packing: &Packing) -> Result<()> {
                 _ => rows.push((*who, vec![outcome])),
             }
         }
-        println!("{}", table::table(variant, &rows, &published));
+        if packing.rows {
+            told.extend(table::rows(variant, &rows, &published, packing.seeds.0));
+        } else {
+            println!("{}", table::table(variant, &rows, &published));
+        }
+    }
+    if packing.rows {
+        println!("{}", serde_json::to_string_pretty(&told)?);
     }
     Ok(())
 }
