@@ -105,6 +105,7 @@ pub(crate) struct Cluster {
     /// When the GPUs of each node come free, by ordinal, but for those of `outdated`.
     pub openings: Vec<Openings>,
     pub outdated: Vec<NodeIx>,
+    /// Nodes on which something has happened since somebody last asked.
     pub stirred: Vec<NodeIx>,
     /// Changes whenever a class, or what the empty cluster could hold, does.
     pub version: u64,

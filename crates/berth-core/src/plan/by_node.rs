@@ -50,8 +50,8 @@ enum Cleared {
 /// Nodes on which every choice among the victims is looked at, for one claim; and among how many at
 /// the most. A cluster where more than that is out of reach node after node is better off waiting
 /// than looking on.
-const CLOSELY: u32 = 32;
-const MOST_TO_CHOOSE: usize = 10;
+const CLOSELY: u32 = 16;
+const MOST_TO_CHOOSE: usize = 8;
 
 /// A victim on one node.
 #[derive(Debug, Clone)]
@@ -70,29 +70,22 @@ struct Seat {
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
     by_node: Vec<Option<Vec<Seat>>>,
-    /// Nodes that have some.
-    made: Vec<NodeIx>,
 }
 
 impl Seats {
     /// Forgets those of nodes where something has happened since.
     fn refresh(&mut self, state: &mut State) {
         let stirred = state.cluster.take_stirred();
-        self.by_node.resize(state.cluster.nodes.len(), None);
         // What a gang has to spare depends on its members on other nodes.
         if !state.elastic.is_empty() {
-            self.made.drain(..).for_each(|ix| self.by_node[ix.at()] = None);
-            return;
+            self.by_node.clear();
         }
+        self.by_node.resize(state.cluster.nodes.len(), None);
         stirred.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
     }
 
     fn on(&mut self, ix: NodeIx, make: impl FnOnce() -> Vec<Seat>) -> &[Seat] {
-        let seats = &mut self.by_node[ix.at()];
-        if seats.is_none() {
-            self.made.push(ix);
-        }
-        seats.get_or_insert_with(make)
+        self.by_node[ix.at()].get_or_insert_with(make)
     }
 }
 

@@ -366,9 +366,10 @@ impl Planner<'_> {
         }
         let queue = state.queues.get(theirs);
         state.queues.resources.iter().all(|resource| {
-            let gives = given.get(*resource);
-            let quota = queue.quota.get(*resource);
-            gives == 0 || quota.is_none_or(|quota| queue.usage.get(*resource) - gives >= quota)
+            let (gives, has) = (given.get(*resource), queue.usage.get(*resource));
+            // What it has not used up of its quota it could claim as it is.
+            let crossed = |quota: i64| has >= quota && has - gives < quota;
+            gives == 0 || !queue.quota.get(*resource).is_some_and(crossed)
         })
     }
 

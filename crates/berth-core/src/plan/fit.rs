@@ -15,6 +15,9 @@ use berth_model::{GpuAsk, JobId, JobTarget, Name, Slice, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Nodes among which whole tasks too are placed by what they strand.
+const MEASURED: usize = 2_048;
+
 /// Where one task goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -614,7 +617,9 @@ impl<'d, 's> Search<'d, 's> {
 
     fn place_in(&mut self, leaf: &Leaf, n: u32, domain: DomainIx, tier: &[ClassIx]) -> bool {
         let is_share = leaf.whole().is_none() && leaf.need.ask != GpuAsk::None;
-        let alone = n == 1 && !leaf.need.island && self.measures();
+        // Every node is measured for that, which large clusters have not the time for.
+        let few = self.state().cluster.domains[domain.at()].nodes.len() <= MEASURED;
+        let alone = n == 1 && !leaf.need.island && few && self.measures();
         if is_share || (alone && self.state().policy.strategy == Strategy::Pack) {
             return self.shares(leaf, n, domain, tier);
         }
@@ -837,7 +842,8 @@ impl<'d, 's> Search<'d, 's> {
             let cpu = node.cpu_free - leaf.need.cpu;
             let then = measure(&after, cpu, node.memory_free - leaf.need.memory);
             // Nodes with little left are filled up first: a GPU weighs as much as 32 CPUs.
-            let leftover = 2 * after.iter().sum::<i64>() + cpu / 16;
+            let cpus = if node.spec.cpu.is_some() { cpu / 16 } else { 0 };
+            let leftover = 2 * after.iter().sum::<i64>() + cpus;
             (-i128::from(mix.gain(now - then)), leftover)
         };
         if !single {

@@ -26,10 +26,11 @@ use crate::ix::{JobIx, QueueIx, ShapeIx, TaskIx};
 use crate::job_set::JobSet;
 use crate::jobs::{Promised, Standing, Stop};
 use crate::nodes::Who;
+use crate::shape::Leaf;
 use crate::share::Shares;
 use crate::state::State;
 use berth_ledger::Standing as BudgetStanding;
-use berth_model::{Cause, Decision, JobId, Name, Pass, Place, Reason, Span, Time};
+use berth_model::{Cause, Decision, GpuAsk, JobId, Name, Pass, Place, Reason, Span, Time};
 use fit::Spot;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,7 +143,9 @@ impl State {
     fn wants_mix(&self) -> bool {
         self.policy.fragmentation
             && self.shapes.iter().any(|shape| {
-                shape.uses > 0 && shape.leaves.iter().any(|leaf| leaf.whole().is_none())
+                let is_share =
+                    |leaf: &Leaf| leaf.whole().is_none() && leaf.need.ask != GpuAsk::None;
+                shape.uses > 0 && shape.leaves.iter().any(is_share)
             })
     }
 }

@@ -126,18 +126,30 @@ impl Planner<'_> {
             if asks <= 0 || asks > held {
                 continue;
             }
-            let lists = of_shape.lists.range((priority, 0)..=(priority, u32::MAX));
-            let jobs = lists.flat_map(|((_, of), jobs)| jobs.iter().map(|job| (class, *of, *job)));
-            let shorter = jobs.take_while(|(_, _, (_, _, ix))| {
-                // Within a class of work some may be longer than others: at most √2 times.
-                let own = i128::from(asks) * i128::from(state.jobs.get(*ix).estimate_left().0);
+            let shorter = |ix: JobIx| {
+                let own = i128::from(asks) * i128::from(state.jobs.get(ix).estimate_left().0);
                 own * 4 < work
-            });
-            found.extend(shorter.filter(|(_, _, (_, _, ix))| self.may_pass(*ix)).take(MOST));
+            };
+            let mut room = MOST;
+            for ((_, of), jobs) in of_shape.lists.range((priority, 0)..=(priority, u32::MAX)) {
+                // Those of a class of work differ by no more than √2, and stand there by age.
+                let mut any = false;
+                for job in jobs.iter().filter(|(_, _, ix)| shorter(*ix)) {
+                    any = true;
+                    if room > 0 && self.may_pass(job.2) {
+                        found.push((class, *of, *job));
+                        room -= 1;
+                    }
+                }
+                if !any || room == 0 {
+                    break;
+                }
+            }
         }
+        found.sort_by_key(|(_, of, (since, id, _))| (*of, *since, *id));
+        found.truncate(MOST);
         let order = self.order_of(leaf);
         found.sort_by(|a, b| before(order, self.now(), *a, *b));
-        found.truncate(MOST);
         found.into_iter().map(|(_, _, (_, _, ix))| ix).collect()
     }
 

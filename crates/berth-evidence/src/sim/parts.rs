@@ -6,7 +6,6 @@ use crate::report::{Row, Target};
 use anyhow::{Context, Result, ensure};
 use berth_sim::faults::{self, Size};
 use berth_sim::peers::Policy;
-use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -117,60 +116,21 @@ fn command(arguments: &[&str]) -> String {
     format!("cargo run --release -p berth-evidence -- {} --traces FOLDER", arguments.join(" "))
 }
 
-/// Read from the command's own JSON, whatever sets and targets it has.
-fn queueing(folder: &Path, seed: u64) -> Result<Vec<Row>> {
-    let seed = seed.to_string();
-    let arguments = ["sim-queueing", "--json", "--seed", &seed];
-    let all: Value = serde_json::from_str(&said(&arguments, folder)?)?;
-    let mut rows = Vec::new();
-    for found in all.as_array().into_iter().flatten() {
-        let set = found["set"].as_str().unwrap_or("?");
-        for target in found["targets"].as_array().into_iter().flatten() {
-            let word = |key: &str| target[key].as_str().unwrap_or("?");
-            let name = format!("{set}, {}: {}", word("policy"), word("what"));
-            let (value, bound) = (target["value"].as_f64(), target["bound"].as_f64());
-            let (Some(value), Some(bound)) = (value, bound) else { continue };
-            let unit = if word("what").contains('%') { "%" } else { "s" };
-            rows.push(Row::new(name, value, unit, Target::AtMost(bound)));
-        }
-        let jobs = found["jobs"].as_f64().unwrap_or(0.0);
-        for row in found["rows"].as_array().into_iter().flatten() {
-            if row["policy"] == "berth"
-                && let Some(ms) = row["ms"].as_f64()
-            {
-                let name = format!("{set}, berth: replay speed");
-                rows.push(Row::new(
-                    name,
-                    jobs / (ms / 1_000.0).max(1e-9),
-                    "jobs / CPU-s",
-                    Target::None,
-                ));
-            }
-        }
-    }
-    rows.iter_mut().for_each(|row| row.command = command(&arguments[..]));
+/// The rows that another command of this program prints.
+fn rows_of(arguments: &[&str], folder: &Path) -> Result<Vec<Row>> {
+    let said = said(arguments, folder)?;
+    let mut rows: Vec<Row> = serde_json::from_str(&said)
+        .with_context(|| format!("reading the rows of {}", arguments.join(" ")))?;
+    rows.iter_mut().for_each(|row| row.command = command(arguments));
     Ok(rows)
 }
 
-/// Read from the command's table: one row a contender, its first two numbers being what it
-/// allocates at a demand of 100 % and of 130 %.
+fn queueing(folder: &Path, seed: u64) -> Result<Vec<Row>> {
+    rows_of(&["sim-queueing", "--rows", "--seed", &seed.to_string()], folder)
+}
+
 fn packing(folder: &Path, _seed: u64) -> Result<Vec<Row>> {
-    let arguments = ["packing", "--variants", "default", "--seeds", "42..44"];
-    let text = said(&arguments, folder)?;
-    let mut rows = Vec::new();
-    for line in text.lines().filter(|line| !line.contains("allocated")) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |word: &&str| word.trim_end_matches('%').parse::<f64>().ok();
-        let Some(place) = words.iter().position(|word| number(word).is_some()) else { continue };
-        let Some(value) = words.get(place + 1).and_then(number) else { continue };
-        if place > 0 && (0.0..=100.0).contains(&value) {
-            let name = format!("openb default, {}: allocated", words[..place].join(" "));
-            rows.push(Row::new(name, value, "%", Target::None));
-        }
-    }
-    ensure!(!rows.is_empty(), "the table of the packing command is not understood");
-    rows.iter_mut().for_each(|row| row.command = command(&arguments));
-    Ok(rows)
+    rows_of(&["packing", "--rows", "--threads", "2", "--seeds", "42..44"], folder)
 }
 
 /// Seeds that are played.
