@@ -1,6 +1,6 @@
 //! Reproduces the published figures about the core and the simulator: makes worlds from a seed,
-//! measures, and writes `docs/evidence`; and figures of others on recorded traces. Not part of the product: it reads a
-//! clock, files and its own memory.
+//! measures, and writes `docs/evidence`; and figures of others on recorded traces. Not part of the
+//! product: it reads a clock, files and its own memory.
 
 mod baselines;
 mod cases;

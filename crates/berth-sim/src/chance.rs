@@ -35,6 +35,18 @@ impl Chance {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// Any of the items, of which there are some.
+    pub fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize]
+    }
+
+    /// Puts items in an order that is as likely as any other.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for at in (1..items.len()).rev() {
+            items.swap(at, self.below(at as u64 + 1) as usize);
+        }
+    }
+
     /// At least 0, below 1.
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64

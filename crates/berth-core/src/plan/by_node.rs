@@ -195,8 +195,7 @@ impl Planner<'_> {
         let spare = if claim.on_one_node() { free } else { free % each };
         let loss = |unit: &Unit| if unit.surplus { 0 } else { state.loss(unit.job) };
         let all = |unit: &Unit| -> i64 {
-            let counts = |task: &u32| !unit.surplus || unit.tasks.contains(task);
-            let leases = state.jobs.get(unit.job).leases().filter(|(task, _)| counts(task));
+            let leases = state.jobs.get(unit.job).leases().filter(|(task, _)| unit.takes(*task));
             leases.map(|(_, lease)| lease.charge.gpu).sum()
         };
         let mut open: Vec<(i64, i64, i128, &Unit)> = open
@@ -377,9 +376,7 @@ impl Planner<'_> {
         let known = self.state().jobs.get(unit.job);
         known
             .leases()
-            .filter(|(task, lease)| {
-                lease.node == node && (!unit.surplus || unit.tasks.contains(task))
-            })
+            .filter(|(task, lease)| lease.node == node && unit.takes(*task))
             .map(|(_, lease)| lease.charge.gpu)
             .sum()
     }

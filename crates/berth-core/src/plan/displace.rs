@@ -40,9 +40,7 @@ impl Right {
             Right::Across => Cause::Across,
         }
     }
-}
 
-impl Right {
     /// Whether it reaches what is of that queue and class, whole or surplus, for the claimant.
     pub(super) fn reaches(
         self,
@@ -359,8 +357,7 @@ impl Planner<'_> {
         }
         let mut given = Amounts::default();
         for (task, lease) in state.jobs.get(unit.job).leases() {
-            let counts = !unit.surplus || unit.tasks.contains(&task);
-            if counts && lease.stopping.is_none() {
+            if unit.takes(task) && lease.stopping.is_none() {
                 given.charge(&lease.charge, 1);
             }
         }
@@ -442,9 +439,12 @@ impl Planner<'_> {
     ) -> (Vec<Unit>, Vec<Spot>) {
         let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
         let touches = |planner: &Self, unit: &Unit| {
-            planner.state().jobs.get(unit.job).leases().any(|(task, lease)| {
-                nodes.contains(&lease.node) && (!unit.surplus || unit.tasks.contains(&task))
-            })
+            planner
+                .state()
+                .jobs
+                .get(unit.job)
+                .leases()
+                .any(|(task, lease)| nodes.contains(&lease.node) && unit.takes(task))
         };
         if let [unit] = units.as_slice()
             && touches(self, unit)

@@ -37,6 +37,13 @@ pub(crate) struct Unit {
     pub surplus: bool,
 }
 
+impl Unit {
+    /// Whether a task of its job goes with it.
+    pub fn takes(&self, task: u32) -> bool {
+        !self.surplus || self.tasks.contains(&task)
+    }
+}
+
 impl Planner<'_> {
     /// Like tasks of several GPUs are made room for node by node, everything else in the order of
     /// the victims.
@@ -363,11 +370,10 @@ impl Planner<'_> {
     fn helps(&self, unit: &Unit, who: &Who, group: Option<&Leaf>) -> bool {
         let Some(group) = group.filter(|group| group.whole().is_some()) else { return true };
         let cluster = &self.state().cluster;
-        let counts = |task: u32| !unit.surplus || unit.tasks.contains(&task);
         let mut leases = self.state().jobs.get(unit.job).leases();
         leases.any(|(task, lease)| {
             let node = cluster.node(lease.node);
-            counts(task)
+            unit.takes(task)
                 && group.classes.contains(&node.class)
                 && node.admits(who)
                 && (node.kept.is_empty()

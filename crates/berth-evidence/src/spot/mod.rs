@@ -5,7 +5,7 @@ mod table;
 
 use crate::report::{Row, Target};
 use anyhow::{Result, ensure};
-use berth_sim::packing::Random;
+use berth_sim::chance::Chance;
 use berth_sim::spot::{
     Greedy, Market, OnDemand, Rule, Steady, Terms, UniformProgress, bound, play,
 };
@@ -102,8 +102,8 @@ fn cases(sets: &[Windows], spot_milli: i64) -> Vec<Case> {
 fn draw(market: &Market, seed: u64) -> Vec<usize> {
     let longest_s = DEADLINES_H[DEADLINES_H.len() - 1] * HOUR_S;
     let last = market.samples().saturating_sub((longest_s / market.step_s) as usize + 1);
-    let mut random = Random::new(seed);
-    (0..WINDOWS).map(|_| random.below(last.max(1))).collect()
+    let mut random = Chance::new(seed);
+    (0..WINDOWS).map(|_| random.below(last.max(1) as u64) as usize).collect()
 }
 
 /// What the rules cost on the series with windows of their own, the longest overhead and the

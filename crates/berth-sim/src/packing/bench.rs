@@ -2,9 +2,9 @@
 
 use super::node::{Node, Pod, Size, WHOLE};
 use super::policy::{Policy, Ties};
-use super::random::Random;
 use super::score::{Scored, score};
 use super::typical::Typical;
+use crate::chance::Chance;
 use std::collections::BTreeMap;
 
 /// Where a pod went.
@@ -37,7 +37,7 @@ pub struct Bench {
     policy: Policy,
     ties: Ties,
     typical: Typical,
-    random: Random,
+    random: Chance,
     progress: Progress,
     /// How often each node has changed: from 1 up, so that a 0 is never up to date.
     changes: Vec<u32>,
@@ -55,7 +55,7 @@ impl Bench {
             ties,
             typical: typical.clone(),
             // Not the numbers the list was drawn with.
-            random: Random::new(seed ^ 0x7065_7274),
+            random: Chance::new(seed ^ 0x7065_7274),
             progress: Progress::default(),
             changes: vec![1; nodes.len()],
             known: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl Bench {
         let mut on = scored.on;
         if self.policy == Policy::Random && pod.is_share() {
             let roomy: Vec<usize> = self.nodes[node].roomy(pod).collect();
-            on = roomy[self.random.below(roomy.len())];
+            on = self.random.one_of(&roomy);
         }
         Some(Placed { node, on })
     }

@@ -1,8 +1,8 @@
 //! The pods that arrive: a list, filled up from itself until it asks for enough, and shuffled.
 
 use super::node::Pod;
-use super::random::Random;
 use super::typical::Typical;
+use crate::chance::Chance;
 
 /// Pods in the order of their arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub fn demand(pods: &[Pod]) -> i64 {
 /// A list that asks for more than that is cut after it was shuffled.
 pub fn list(pods: &[Pod], wanted_milli: i64, seed: u64) -> List {
     let typical = Typical::of(pods);
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let mut all = pods.to_vec();
     let mut asked = demand(pods);
     // Pods without GPUs alone would never get there.
     while asked > 0 && asked < wanted_milli {
-        let pod = pods[random.below(pods.len())];
+        let pod = random.one_of(pods);
         asked += pod.total_milli();
         all.push(pod);
     }

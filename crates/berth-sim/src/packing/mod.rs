@@ -9,7 +9,6 @@ mod bench;
 mod list;
 mod node;
 mod policy;
-mod random;
 mod score;
 mod typical;
 
@@ -17,5 +16,4 @@ pub use bench::{Bench, Placed, Progress};
 pub use list::{List, demand, list, prefix};
 pub use node::{Node, Pod, Size, WHOLE};
 pub use policy::{Policy, Ties};
-pub use random::Random;
 pub use typical::{Kind, Typical};

@@ -90,7 +90,7 @@ impl Rule for Steady {
 mod tests {
     use super::super::{Market, Terms, UniformProgress, bound, play};
     use super::*;
-    use crate::packing::Random;
+    use crate::chance::Chance;
 
     const TERMS: Terms =
         Terms { work_s: 172_800, deadline_s: 216_000, overhead_s: 720, spot_milli: 317 };
@@ -100,8 +100,8 @@ mod tests {
     }
 
     /// Zones whose machines come and go at random.
-    fn random(zones: usize, seed: u64, up: usize, down: usize) -> Market {
-        let mut random = Random::new(seed);
+    fn random(zones: usize, seed: u64, up: u64, down: u64) -> Market {
+        let mut random = Chance::new(seed);
         let mut zone = || {
             let mut now = random.below(2) == 0;
             let samples = (0..400).map(|_| {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn no_deadline_is_missed_however_machines_come_and_go() {
         for seed in 0..300 {
-            let (up, down) = (1 + seed as usize % 17, 1 + seed as usize % 13);
+            let (up, down) = (1 + seed % 17, 1 + seed % 13);
             let overhead_s = [0, 72, 599, 720, 1_440][seed as usize % 5];
             let spare_s = [overhead_s, 600, 7_200, 80_000][seed as usize % 4].max(overhead_s);
             let terms = Terms { overhead_s, deadline_s: TERMS.work_s + spare_s, ..TERMS };
