@@ -27,4 +27,6 @@ pub mod spot;
 pub mod synthetic;
 pub mod trace;
 pub mod workload;
-pub mod world;
+
+pub use berth_file::world;
+

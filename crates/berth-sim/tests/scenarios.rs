@@ -68,3 +68,16 @@ fn every_scenario_goes_as_expected_twice() {
         failed.join("\n")
     );
 }
+
+#[test]
+fn the_examples_of_the_page_are_worlds() {
+    let page = include_str!("../../../docs/world-file.md");
+    let blocks: Vec<&str> =
+        page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let loaded = World::parse(block).unwrap_or_else(|error| panic!("{error}\n{block}"));
+        let verdict = scenario::check(&loaded).unwrap();
+        assert!(verdict.passed(), "{:?}", verdict.failures);
+    }
+}

@@ -155,29 +155,6 @@ fn range<T: PartialOrd + Display>(wanted: &Wanted<T>, least: &T, most: &T) -> St
 
 const ENDS: (i64, i64) = (i64::MIN, i64::MAX);
 
-impl Check {
-    /// Whether it is about a stretch of time rather than a moment.
-    pub(super) fn is_summary(&self) -> bool {
-        match self {
-            Check::Share { .. } | Check::Rejected(_) => true,
-            Check::Running(_)
-            | Check::Stopping(_)
-            | Check::Waiting(_)
-            | Check::Because(_)
-            | Check::On(_)
-            | Check::Reserved(_)
-            | Check::Done(_)
-            | Check::Failed(_)
-            | Check::Cancelled(_)
-            | Check::Claims(_)
-            | Check::Credits(_)
-            | Check::Using(_)
-            | Check::Cost(_)
-            | Check::Never(_) => false,
-        }
-    }
-}
-
 pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
     match check {
         Check::Running(jobs) => counted(jobs, "running", |view, job| view.running(job), view),

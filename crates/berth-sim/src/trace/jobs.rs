@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::select::Select;
 use super::table::{Row, Schema, Table, Use};
-use crate::world::error::{did_you_mean, or_list};
+use berth_file::error::{did_you_mean, or_list};
 use berth_model::{Bytes, Cpu, Milli, Name, Span, Time};
 use std::collections::BTreeSet;
 

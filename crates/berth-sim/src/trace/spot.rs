@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::prices::dollars;
 use super::table::{Schema, Table, Use};
-use crate::world::error::or_list;
+use berth_file::error::or_list;
 use berth_model::{Micros, Span};
 use std::collections::BTreeSet;
 

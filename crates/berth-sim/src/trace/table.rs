@@ -1,7 +1,7 @@
 //! CSV text as rows of named fields.
 
 use super::error::{Column, Error, Result, expected};
-use crate::world::error::did_you_mean;
+use berth_file::error::did_you_mean;
 use berth_model::Milli;
 use std::borrow::Cow;
 

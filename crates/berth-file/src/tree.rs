@@ -3,7 +3,7 @@
 //! Scalars keep their text: a price is read exactly, never by way of a float, a name such as
 //! `007` stays one, and every complaint, also one about the meaning, can point at its line.
 
-use super::error::{Error, Position, Result};
+use crate::error::{Error, Position, Result};
 use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use std::collections::BTreeMap;
 

@@ -1,15 +1,15 @@
 //! Jobs as submitted.
 
 use super::Context;
-use super::error::{Error, Result, did_you_mean, or_list};
-use super::fields::{
+use crate::error::{Error, Result, did_you_mean, or_list};
+use crate::fields::{
     Fields, boolean, choice, int, list, map, moment, name, named, text, unit_from_zero,
 };
 use super::groups;
 use super::nodes::titled;
-use super::out::{Out, Record};
+use crate::out::{Out, Record};
 use super::refs::{read_id, read_ref, write_ref};
-use super::tree::{Node, Value};
+use crate::tree::{Node, Value};
 use super::words::{AFTERS, LIFECYCLES, word};
 use berth_model::{
     ArraySpec, Dependency, GroupSpec, JobId, JobSpec, Lifecycle, Name, PriorityClass, Span, Time,
@@ -242,7 +242,7 @@ fn read_after(fields: &Fields<'_>, context: &Context) -> Result<(Vec<Dependency>
     let mut conditions = Conditions::default();
     let Some(node) = fields.get("after") else { return Ok((after, conditions)) };
     const KEYS: &[&str] = &["ok", "any", "notok", "start", "singleton", "begin", "hold"];
-    for part in super::fields::one_or_more(node) {
+    for part in crate::fields::one_or_more(node) {
         let known = Fields::of(part, &format!("`after` of {}", fields.what), KEYS)?;
         conditions.singleton |= known.flag("singleton")?;
         conditions.hold |= known.flag("hold")?;
@@ -252,7 +252,7 @@ fn read_after(fields: &Fields<'_>, context: &Context) -> Result<(Vec<Dependency>
             let Some((_, kind)) = AFTERS.iter().find(|(word, _)| *word == entry.key) else {
                 continue;
             };
-            for job in super::fields::one_or_more(&entry.value) {
+            for job in crate::fields::one_or_more(&entry.value) {
                 after.push(Dependency { after: *kind, job: read_ref(job)? });
             }
         }

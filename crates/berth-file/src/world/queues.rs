@@ -1,12 +1,12 @@
 //! Queues, reservations by hand, and history.
 
-use super::error::{Error, Result, did_you_mean};
-use super::fields::{
+use crate::error::{Error, Result, did_you_mean};
+use crate::fields::{
     Fields, amount, boolean, choice, int, moment, name, named, names, percent, unit, unit_from_zero,
 };
 use super::nodes::titled;
-use super::out::{Out, Record};
-use super::tree::{Node, Value};
+use crate::out::{Out, Record};
+use crate::tree::{Node, Value};
 use super::words::{ACTIONS, ORDERS, PERIODS, word};
 use berth_model::{
     Amount, Budget, GpuQuota, History, Micros, Milli, QueueSnapshot, QueueSpec, Quota, Reservation,

@@ -1,7 +1,7 @@
 //! Reading scalars, lists and maps with known keys.
 
-use super::error::{Error, Result, did_you_mean, or_list};
-use super::tree::{Entry, Node, Value};
+use crate::error::{Error, Result, did_you_mean, or_list};
+use crate::tree::{Entry, Node, Value};
 use berth_model::{Amount, Milli, Name, ParseUnit, Span, Time};
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -1,9 +1,9 @@
 //! What a scenario expects to see.
 
-use super::error::{Error, Position, Result, or_list};
-use super::fields::{Fields, choice, int, list, map, moment, named, names, percent, text, unit};
+use crate::error::{Error, Position, Result, or_list};
+use crate::fields::{Fields, choice, int, list, map, moment, named, names, percent, text, unit};
 use super::refs::JobNames;
-use super::tree::{Node, Value};
+use crate::tree::{Node, Value};
 use super::words::causes;
 use berth_model::{Cause, JobId, Micros, Milli, Name, Snapshot, Time};
 use std::collections::BTreeMap;
@@ -312,7 +312,7 @@ fn wanted<T: Ends>(node: &Node, read: impl Fn(&Node) -> Result<T>) -> Result<Wan
 
 /// One code or several.
 fn codes(node: &Node) -> Result<Vec<String>> {
-    super::fields::one_or_more(node)
+    crate::fields::one_or_more(node)
         .iter()
         .map(|item| text(item, "the code of a reason").map(str::to_owned))
         .collect()
@@ -332,4 +332,27 @@ fn read_share(node: &Node) -> Result<Check> {
     let mut parts: BTreeMap<Name, Milli> = named(node, percent)?;
     let within = parts.remove("within").unwrap_or(Milli(10));
     Ok(Check::Share { parts, within })
+}
+
+impl Check {
+    /// Whether it is about a stretch of time rather than a moment.
+    pub fn is_summary(&self) -> bool {
+        match self {
+            Check::Share { .. } | Check::Rejected(_) => true,
+            Check::Running(_)
+            | Check::Stopping(_)
+            | Check::Waiting(_)
+            | Check::Because(_)
+            | Check::On(_)
+            | Check::Reserved(_)
+            | Check::Done(_)
+            | Check::Failed(_)
+            | Check::Cancelled(_)
+            | Check::Claims(_)
+            | Check::Credits(_)
+            | Check::Using(_)
+            | Check::Cost(_)
+            | Check::Never(_) => false,
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! The policy: every knob once, for reading and for writing.
 
-use super::error::Result;
-use super::fields::{Fields, boolean, choice, int, list, unit_from_zero};
-use super::out::{Out, Record};
-use super::tree::Node;
+use crate::error::Result;
+use crate::fields::{Fields, boolean, choice, int, list, unit_from_zero};
+use crate::out::{Out, Record};
+use crate::tree::Node;
 use super::words::{BACKFILLS, ORDERS, PASSES, STRATEGIES, word};
 use berth_model::{Pass, Policy};
 

@@ -1,14 +1,14 @@
 //! Text as a snapshot and a scenario.
 
-use super::error::{Error, Result, did_you_mean};
-use super::fields::{
+use crate::error::{Error, Result, did_you_mean};
+use crate::fields::{
     Fields, absolute, choice, int, map, moments, name, named, names, unit, unit_from_zero,
 };
 use super::floor::Floor;
 use super::nodes::{self, ReadNode};
 use super::refs::{JobNames, read_id};
 use super::runs::{self, ReadJob};
-use super::tree::{Node, Value, parse};
+use crate::tree::{Node, Value, parse};
 use super::words::OUTCOMES;
 use super::{
     Context, DriverScript, Lines, Loaded, default_classes, events, expect, jobs, policy, pools,

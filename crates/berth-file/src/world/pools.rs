@@ -1,11 +1,11 @@
 //! Pools of machines that can be bought, and the machines being bought.
 
-use super::error::{Error, Result, did_you_mean};
-use super::fields::{Fields, choice, int, moment, name, named, text, unit, unit_from_zero};
+use crate::error::{Error, Result, did_you_mean};
+use crate::fields::{Fields, choice, int, moment, name, named, text, unit, unit_from_zero};
 use super::nodes::{memory_of, read_memory, titled};
-use super::out::{Out, Record};
+use crate::out::{Out, Record};
 use super::refs::JobNames;
-use super::tree::Node;
+use crate::tree::Node;
 use super::words::{LIFECYCLES, word};
 use berth_model::{ClaimSpec, Lifecycle, Name, Offering, PoolSpec, Span, Time};
 

@@ -1,10 +1,10 @@
 //! Which GPUs the tasks of a world hold: named ones are checked, others are chosen.
 
-use super::error::{Error, Result, did_you_mean};
-use super::fields::{Fields, choice, int, list, text};
+use crate::error::{Error, Result, did_you_mean};
+use crate::fields::{Fields, choice, int, list, text};
 use super::nodes::{no_gpu, profile_of, read_slot, write_slot};
-use super::out::{Out, Record};
-use super::tree::{Node, Value};
+use crate::out::{Out, Record};
+use crate::tree::{Node, Value};
 use berth_ledger::cost;
 use berth_model::{
     Cpu, GpuAsk, GpuSpec, GroupSpec, Health, Micros, MigLayout, MigProfile, MigSlot, Milli, Name,

@@ -1,9 +1,9 @@
 //! Jobs named by others: by name where that is clear, else by id.
 
-use super::error::{Error, Result, did_you_mean};
-use super::fields::{Fields, text};
-use super::out::{Out, Record};
-use super::tree::{Node, Value};
+use crate::error::{Error, Result, did_you_mean};
+use crate::fields::{Fields, text};
+use crate::out::{Out, Record};
+use crate::tree::{Node, Value};
 use berth_model::{JobId, JobRef, Name};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct JobNames(BTreeMap<Name, Vec<JobId>>);
 
 impl JobNames {
-    pub(crate) fn add(&mut self, name: &Name, id: JobId) {
+    pub fn add(&mut self, name: &Name, id: JobId) {
         let ids = self.0.entry(name.clone()).or_default();
         if ids.last() != Some(&id) {
             ids.push(id);

@@ -1,7 +1,7 @@
 //! A snapshot as text.
 
 use super::nodes;
-use super::out::{Out, Record, json, yaml};
+use crate::out::{Out, Record, json, yaml};
 use super::refs::JobNames;
 use super::runs_out::Writer;
 use super::words::{OUTCOMES, word};

@@ -1,10 +1,10 @@
 //! Groups of tasks: what a job asks for.
 
-use super::error::{Error, Result};
-use super::fields::{Fields, boolean, int, map, name, named, one_or_more, unit, unit_from_zero};
+use crate::error::{Error, Result};
+use crate::fields::{Fields, boolean, int, map, name, named, one_or_more, unit, unit_from_zero};
 use super::nodes::titled;
-use super::out::{Out, Record};
-use super::tree::{Node, Value};
+use crate::out::{Out, Record};
+use crate::tree::{Node, Value};
 use berth_model::{
     Bytes, Cpu, GpuAsk, GroupSpec, JobTarget, LabelAsk, Milli, ModelAsk, Name, Near, Segment,
     Spread, Toleration, TopologyAsk,

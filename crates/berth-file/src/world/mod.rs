@@ -4,15 +4,12 @@
 //! reads YAML and JSON alike, [`write`] and [`write_json`] write what reads back as the same
 //! snapshot. A world that makes no sense is refused with the line and what was expected.
 
-pub(crate) mod error;
 mod events;
 mod expect;
-mod fields;
 mod floor;
 mod groups;
 mod jobs;
 mod nodes;
-mod out;
 mod policy;
 mod pools;
 mod queues;
@@ -20,14 +17,13 @@ mod read;
 mod refs;
 mod runs;
 mod runs_out;
-mod tree;
 mod words;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use error::{Error, Position};
+pub use crate::error::{Error, Position};
 pub use events::{Action, ScriptedEvent};
 pub use expect::{Check, Costs, Expectation, OfJob, Wanted, When};
 pub use jobs::JobScript;

@@ -1,14 +1,14 @@
 //! What happens in a scenario, and when.
 
-use super::error::{Error, Position, Result, or_list};
-use super::fields::{
+use crate::error::{Error, Position, Result, or_list};
+use crate::fields::{
     Fields, boolean, choice, int, map, moment, name, named, one_or_more, text, unit, unit_from_zero,
 };
 use super::jobs::{self, JOB, JobScript};
 use super::nodes::{self, STATES};
 use super::read::{read_classes, read_topologies};
 use super::refs::JobNames;
-use super::tree::{Entry, Node, Value};
+use crate::tree::{Entry, Node, Value};
 use super::words::HEALTHS;
 use super::{Context, policy, pools, queues};
 use berth_model::{
@@ -81,7 +81,7 @@ fn split(node: &Node) -> Result<(&Node, &Entry)> {
     match (at, what.as_slice()) {
         (Some(at), [one]) if ACTIONS.contains(&one.key.as_str()) => Ok((at, one)),
         (_, [one]) if !ACTIONS.contains(&one.key.as_str()) => {
-            let hint = super::error::did_you_mean(&one.key, ACTIONS);
+            let hint = crate::error::did_you_mean(&one.key, ACTIONS);
             let message =
                 format!("found the event `{}`, expected {}{hint}", one.key, or_list(ACTIONS));
             Err(Error::new(one.at, message))

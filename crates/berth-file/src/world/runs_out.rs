@@ -3,7 +3,7 @@
 use super::Context;
 use super::floor::{price_of, write_slice};
 use super::jobs::{self, JobScript};
-use super::out::{Out, Record};
+use crate::out::{Out, Record};
 use super::refs::JobNames;
 use super::runs::{grace, leaf_of};
 use berth_model::{

@@ -42,7 +42,7 @@ impl Error {
 }
 
 /// `; did you mean …?` with the nearest candidate, or nothing where none is near.
-pub(crate) fn did_you_mean<'a>(
+pub fn did_you_mean<'a>(
     found: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> String {
@@ -88,7 +88,7 @@ fn distance(from: &str, to: &str) -> usize {
 }
 
 /// `a, b or c`.
-pub(crate) fn or_list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+pub fn or_list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<&str> = words.into_iter().collect();
     match words.split_last() {
         None => "nothing".to_owned(),

@@ -1,0 +1,1 @@
+//! What goes over the wire: types, problems, and a client.

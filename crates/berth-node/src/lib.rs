@@ -1,0 +1,1 @@
+//! One machine with GPUs: what it has, and the processes that run there.

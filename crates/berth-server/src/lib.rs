@@ -1,0 +1,1 @@
+//! The control loop and everything people and programs talk to.
