@@ -105,8 +105,9 @@ fn controllers(file: &Path) -> Vec<String> {
 fn enable(group: &Path) {
     for name in ["cpu", "memory"] {
         let switch = group.join("cgroup.subtree_control");
+        let has = |file: &Path| controllers(file).iter().any(|found| found == name);
         let on = || fs::write(&switch, format!("+{name}"));
-        if controllers(&switch).iter().any(|found| found == name) || on().is_ok() {
+        if !has(&group.join("cgroup.controllers")) || has(&switch) || on().is_ok() {
             continue;
         }
         if vacate(group).is_ok() {

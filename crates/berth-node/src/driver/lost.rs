@@ -12,7 +12,6 @@ use crate::home::{Begun, Home};
 use crate::process;
 use berth_model::{Cause, LeaseId};
 use rustix::process::{Pid, Signal};
-use std::io;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -28,6 +27,7 @@ impl Driver {
             Some(begun) => close_lost(lease, &live.home, &begun),
             None if live.child_gone => {
                 let mut ended = Ended::unknown(lease, process::now());
+                ended.asked = live.home.stop_request()?.map(|request| request.cause);
                 ended.not_started = Some(last_complaint(&live.home));
                 close(live, &ended)
             }
@@ -136,9 +136,4 @@ fn last_complaint(home: &Home) -> String {
     let last = said.lines().last().and_then(|line| line.split_once(' '));
     let why = last.map_or("is the disk full?", |(_, why)| why);
     format!("its supervisor gave up before it could start it: {why}")
-}
-
-/// An error that may pass by itself: look again later.
-pub(super) fn is_passing(error: &Error) -> bool {
-    matches!(error, Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull)
 }

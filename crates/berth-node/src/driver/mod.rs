@@ -111,6 +111,8 @@ struct Live {
     gpus: Gpus,
     told_started: bool,
     told_ready: bool,
+    /// What was last wrong with looking at it, so that it is complained of once.
+    complaint: Option<String>,
 }
 
 impl Driver {
@@ -264,13 +266,11 @@ impl Driver {
         Shell::open(&Home::new(self.folder(lease)?), lease, &self.launcher, command, term, size)
     }
 
-    /// Notes a hardware error of a GPU with the tasks that hold it, so that a failure is
-    /// explained by it.
-    pub fn note_gpu_error(&self, uuid: &str, xid: u64) -> Result<(), Error> {
+    /// Notes a hardware error of a GPU with the tasks that hold it or a part of it, so that a
+    /// failure is explained by it.
+    pub fn note_gpu_error(&self, gpu: u32, xid: u64) -> Result<(), Error> {
         for live in self.table().live.values() {
-            if let Gpus::Real { uuids, .. } = &live.gpus
-                && uuids.iter().any(|held| held == uuid)
-            {
+            if matches!(&live.gpus, Gpus::Real { indices, .. } if indices.contains(&gpu)) {
                 home::write_json(&live.home.file("gpu_error.json"), &home::SeenError { xid })?;
             }
         }
@@ -300,6 +300,7 @@ impl Live {
             gpus,
             told_started: false,
             told_ready: false,
+            complaint: None,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What has happened to the tasks.
 
-use super::{Driver, Live, Table, lost};
+use super::{Driver, Live, Table};
 use crate::ended::Ended;
 use crate::error::Error;
 use crate::home::{drain, parse_folder_name};
@@ -81,8 +81,13 @@ impl Driver {
                 let over = table.live.remove(&lease);
                 table.leaving.extend(over.and_then(|live| live.child));
             }
-            Err(error) if lost::is_passing(&error) => {}
-            Err(error) => tracing::warn!(%lease, %error, "cannot tell how the task is"),
+            Err(error) => {
+                let complaint = Some(error.to_string());
+                if live.complaint != complaint {
+                    tracing::warn!(%lease, %error, "cannot tell how the task is; looking again");
+                    live.complaint = complaint;
+                }
+            }
         }
     }
 

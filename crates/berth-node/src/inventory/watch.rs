@@ -18,6 +18,7 @@ const WAIT_MS: u32 = 1_000;
 /// A hardware error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuFault {
+    pub index: u32,
     pub uuid: String,
     pub xid: u64,
 }
@@ -75,7 +76,7 @@ fn watch(nvml: &Nvml, over: &AtomicBool, tell: impl Fn(GpuFault)) -> Result<(), 
             XidError::Unknown => None,
         });
         if let Some(xid) = number.filter(|number| HARDWARE.contains(number)) {
-            tell(GpuFault { uuid: event.device.uuid()?, xid });
+            tell(GpuFault { index: event.device.index()?, uuid: event.device.uuid()?, xid });
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The supervisor's side of a log.
 
 use super::{INDEX_BYTES, LogLimits, MARK_BYTES, MARK_MS, MARK_SIZE, Mark};
-use super::{base_of, file_name, index_name};
+use super::{file_name, index_name};
 use crate::home::private;
 use berth_model::Time;
 use std::collections::VecDeque;
@@ -131,7 +131,6 @@ impl LogWriter {
 impl OpenFile {
     fn create(dir: &Path, rank: u32, base: u64) -> io::Result<OpenFile> {
         let open = |name| private().create(true).append(true).open(dir.join(name));
-        debug_assert_eq!(base_of(&file_name(rank, base), rank), Some(base));
         Ok(OpenFile {
             file: open(file_name(rank, base))?,
             index: open(index_name(rank, base))?,

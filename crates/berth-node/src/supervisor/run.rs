@@ -1,6 +1,6 @@
 //! From the first process of a task to the last.
 
-use super::spawn::{Exit, Rank, Spawned, members};
+use super::spawn::{Exit, Rank, Spawned};
 use super::{Order, complain, ends, ready};
 use crate::cgroup::Cgroup;
 use crate::ended::{Ended, Usage};
@@ -219,7 +219,7 @@ impl Run {
     fn notice_leftovers(&mut self) {
         if !self.leftovers_asked && self.ranks.iter().all(|rank| rank.exit.is_some()) {
             self.leftovers_asked = true;
-            process::signal(&members(self.me), Signal::TERM);
+            process::signal(&process::descendants(self.me), Signal::TERM);
             self.kill_within(LEFTOVER_GRACE);
         }
     }
@@ -240,7 +240,7 @@ impl Run {
         if let Some(group) = &self.cgroup {
             group.kill();
         }
-        process::signal(&members(self.me), Signal::KILL);
+        process::signal(&process::descendants(self.me), Signal::KILL);
     }
 
     /// Short tasks are looked at early, long ones seldom: reading all of `/proc` has a price. A
@@ -254,7 +254,7 @@ impl Run {
         if self.cgroup.as_ref().is_some_and(|group| group.memory_peak().is_some()) {
             return;
         }
-        let most = members(self.me).into_iter().filter_map(process::memory_peak).max();
+        let most = process::descendants(self.me).into_iter().filter_map(process::memory_peak).max();
         self.memory_peak = self.memory_peak.max(most);
     }
 

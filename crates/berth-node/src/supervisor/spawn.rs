@@ -5,7 +5,6 @@ use crate::cgroup::Cgroup;
 use crate::environ::environment;
 use crate::home::Home;
 use crate::log::LogWriter;
-use crate::process;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
@@ -165,9 +164,4 @@ fn why_not_started(program: &str, env: &BTreeMap<String, String>, error: &io::Er
             _ => format!("{program} could not be started: {error}"),
         },
     }
-}
-
-/// Every process of the task, wherever it has gone.
-pub(super) fn members(me: Pid) -> Vec<Pid> {
-    process::descendants(me)
 }

@@ -1,7 +1,7 @@
 //! How tasks end, and that nothing of them is left.
 
 use super::*;
-use berth_node::{ExitKind, Launch, Ready};
+use berth_node::{ExitKind, Gpus, Launch, Ready};
 
 #[test]
 fn a_task_that_ends_well_is_told_as_started_and_done_once() {
@@ -23,6 +23,30 @@ fn exits_are_told_apart() {
     assert_eq!(machine.run(1, "exit 3").kind(), ExitKind::Failed(3));
     assert_eq!(machine.run(2, "exit 99").kind(), ExitKind::Requeue);
     assert_eq!(machine.run(3, "kill -SEGV $$").kind(), ExitKind::Signalled(11));
+}
+
+#[test]
+fn a_failure_is_explained_by_an_error_of_its_own_gpu() {
+    let machine = machine();
+    for (job, index) in [(1, 0), (2, 1)] {
+        let line = "while ! test -e go; do sleep 0.01; done; exit 1";
+        let mut spec = shell_task(&machine, job, line);
+        spec.gpus = Gpus::Real { indices: vec![index], uuids: vec![format!("GPU-{index}")] };
+        machine.start(spec);
+    }
+    machine.driver().note_gpu_error(1, 79).unwrap();
+    std::fs::write(machine.path("go"), "").unwrap();
+    let mut kinds = std::collections::BTreeMap::new();
+    wait_until("both have ended", || {
+        for news in machine.driver().wait(Duration::from_secs(1)).unwrap() {
+            if let Observed::Ended(ended) = news {
+                kinds.insert(ended.lease.job.number, (ended.kind(), ended.gpu_error));
+            }
+        }
+        kinds.len() == 2
+    });
+    assert_eq!(kinds[&1], (ExitKind::Failed(1), None));
+    assert_eq!(kinds[&2], (ExitKind::GpuError, Some(79)));
 }
 
 #[test]
@@ -162,4 +186,18 @@ fn many_short_tasks_all_end_once() {
     ended.sort_unstable();
     assert_eq!(ended, (1..=40).collect::<Vec<_>>());
     assert_eq!(machine.driver().adopt().unwrap(), []);
+}
+
+#[test]
+#[ignore = "needs a control group with the memory controller delegated to it"]
+fn a_task_over_its_memory_is_killed_as_a_whole_and_told_so() {
+    let machine = machine();
+    assert!(machine.driver().limits().memory, "{:?}", machine.driver().limits());
+    let line = "sleep 1000 & head -c 400m /dev/zero | tail -c 390m > eaten; sleep 1000";
+    let mut spec = shell_task(&machine, 1, line);
+    spec.memory = Some(berth_model::Bytes::mib(64));
+    machine.start(spec);
+    let ended = machine.end(1);
+    assert_eq!(ended.kind(), ExitKind::OutOfMemory);
+    assert!(ended.usage.memory_peak.unwrap() <= berth_model::Bytes::mib(64));
 }

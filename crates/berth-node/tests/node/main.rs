@@ -1,6 +1,7 @@
 //! Real processes under real supervisors.
 
 mod crash;
+mod disk;
 mod ends;
 mod logs;
 mod machine;
