@@ -104,6 +104,7 @@ fn a_killed_supervisor_takes_its_task_along_and_the_task_is_lost() {
     let machine = machine();
     machine.start_line(1, "setsid sh -c 'echo $$ > away; exec sleep 1000' & echo $$ > pid; wait");
     let (pid, away) = (machine.number("pid"), machine.number("away"));
+    wait_until("it is known to run", || machine.folder(1).join("started.json").exists());
     kill(machine.supervisor(1));
     let ended = machine.end(1);
     assert_eq!(ended.kind(), ExitKind::Lost);
