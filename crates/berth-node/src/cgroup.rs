@@ -34,8 +34,27 @@ pub(crate) struct Cgroups {
 }
 
 impl Cgroups {
+    /// The place for the tasks of a root, if there can be one, and what that means.
+    pub fn open(root: &Path, wanted: bool) -> (Option<Cgroups>, Limits) {
+        let prepared = if wanted {
+            Cgroups::prepare(&scope(root))
+        } else {
+            Err("control groups are switched off".to_owned())
+        };
+        match prepared {
+            Ok(cgroups) => {
+                let limits = cgroups.limits();
+                (Some(cgroups), limits)
+            }
+            Err(missing) => {
+                let missing = Some(missing);
+                (None, Limits { groups: false, cpu: false, memory: false, missing })
+            }
+        }
+    }
+
     /// Makes the place, below the group of this process; or says why that cannot be.
-    pub fn prepare(scope: &str) -> Result<Cgroups, String> {
+    fn prepare(scope: &str) -> Result<Cgroups, String> {
         let own = own_group().ok_or("there is no version 2 hierarchy of control groups")?;
         let own = match own.file_name() {
             Some(name) if name == SERVER => own.parent().unwrap_or(&own).to_owned(),
@@ -52,7 +71,7 @@ impl Cgroups {
         Ok(Cgroups { cpu: has("cpu"), memory: has("memory"), base })
     }
 
-    pub fn limits(&self) -> Limits {
+    fn limits(&self) -> Limits {
         let missing = match (self.cpu, self.memory) {
             (true, true) => None,
             (false, true) => Some("CPU is not limited: the cpu controller is not delegated"),
@@ -79,6 +98,15 @@ impl Drop for Cgroups {
         // Refused while a task is in it, as it should be.
         let _ = fs::remove_dir(&self.base);
     }
+}
+
+/// Tells the groups of this root from those of another on the same machine (FNV-1a).
+fn scope(root: &Path) -> String {
+    let bytes = root.as_os_str().as_encoded_bytes();
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
 }
 
 fn own_group() -> Option<PathBuf> {

@@ -24,7 +24,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +131,7 @@ impl Driver {
             .truncate(false)
             .open(root.join("driver.lock"))
             .map_err(fail)?;
-        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !take(&lock) {
             return Err(Error::InUse { path: root });
         }
         let (tasks, ended) = (root.join("tasks"), root.join("ended"));
@@ -138,7 +140,7 @@ impl Driver {
         }
         let bell_path = root.join("bell");
         let bell = home::open_fifo(&bell_path).map_err(fail)?;
-        let (cgroups, limits) = prepare_cgroups(&root, options);
+        let (cgroups, limits) = Cgroups::open(&root, options.cgroups);
         let live = find_tasks(&tasks).map_err(fail)?;
         let table = Table { live, told: BTreeSet::new(), leaving: Vec::new(), looked_at: None };
         Ok(Driver {
@@ -289,6 +291,21 @@ impl Driver {
     }
 }
 
+/// Takes the lock of the root, with some patience: a process that a killed server was starting
+/// holds a copy of it until it has become the supervisor.
+fn take(lock: &File) -> bool {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        if rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 impl Live {
     fn new(home: Home, gpus: Gpus) -> io::Result<Live> {
         let lock = home.open_lock()?;
@@ -340,33 +357,6 @@ fn adopted(lease: LeaseId, live: &Live) -> Result<Adopted, Error> {
     let started_at = live.home.running()?.map(|running| running.at);
     let spec = home::read_json(&live.home.file("task.json"))?;
     Ok(Adopted { lease, state, started_at, spec })
-}
-
-fn prepare_cgroups(root: &Path, options: Options) -> (Option<Cgroups>, Limits) {
-    let prepared = if options.cgroups {
-        Cgroups::prepare(&scope(root))
-    } else {
-        Err("control groups are switched off".to_owned())
-    };
-    match prepared {
-        Ok(cgroups) => {
-            let limits = cgroups.limits();
-            (Some(cgroups), limits)
-        }
-        Err(missing) => {
-            let missing = Some(missing);
-            (None, Limits { groups: false, cpu: false, memory: false, missing })
-        }
-    }
-}
-
-/// Tells the groups of this root from those of another on the same machine (FNV-1a).
-fn scope(root: &Path) -> String {
-    let bytes = root.as_os_str().as_encoded_bytes();
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
 }
 
 #[cfg(test)]
