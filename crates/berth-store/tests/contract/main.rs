@@ -3,10 +3,14 @@
 mod place;
 
 mod audit;
+mod backup;
 mod commits;
 mod costs;
+mod crash;
+mod damage;
 mod documents;
 mod jobs;
 mod log;
 mod outage;
+mod retention;
 mod writers;
