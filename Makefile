@@ -25,7 +25,7 @@ test: fmt-check lint deny unit ## Everything a change must pass: format, lints, 
 
 # All failures of a run are worth seeing at once, hence --no-fail-fast.
 .PHONY: unit
-unit: toolchain ## Run the tests alone
+unit: toolchain postgres ## Run the tests alone
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: fmt
@@ -96,6 +96,11 @@ components: toolchain
 			echo 'rustfmt or clippy is missing, and there is no rustup to add them.' >&2; \
 			echo 'Install both from where your Rust toolchain came from.' >&2; \
 			exit 1; fi; }
+
+# The store is tested on a real server, which the tests start and stop themselves.
+.PHONY: postgres
+postgres:
+	@.ci/postgres
 
 .PHONY: cargo-deny
 cargo-deny: toolchain

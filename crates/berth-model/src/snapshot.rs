@@ -5,9 +5,10 @@ use crate::{
     Cause, ClaimSpec, JobId, JobSpec, Micros, Milli, Name, NodeSpec, Outcome, Place, Policy,
     PoolSpec, PriorityClass, QueueSpec, Reservation, Slice, Span, Time,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     pub now: Time,
     pub seq: u64,
@@ -35,7 +36,7 @@ pub struct Snapshot {
     pub recent: Vec<RecentAsk>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSnapshot {
     pub spec: NodeSpec,
     /// Since when the node has had nothing to do.
@@ -46,7 +47,7 @@ pub struct NodeSnapshot {
     pub billed: Time,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSnapshot {
     pub spec: QueueSpec,
     /// GPU-milliseconds (thousandths of GPU-seconds).
@@ -57,7 +58,7 @@ pub struct QueueSnapshot {
 }
 
 /// How long jobs of a user and name ran, as thousandths of their time limit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     pub user: Name,
     pub name: Name,
@@ -66,7 +67,7 @@ pub struct History {
 }
 
 /// What a recent start asked of a GPU, for the request mix.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecentAsk {
     /// GPUs of one node, or the share of one GPU below 1.
     pub gpus: Milli,
@@ -74,7 +75,7 @@ pub struct RecentAsk {
     pub memory: crate::Bytes,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSnapshot {
     /// For an element of an array, the whole array's spec.
     pub spec: JobSpec,
@@ -135,7 +136,7 @@ impl JobSnapshot {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseSnapshot {
     pub task: u32,
     pub attempt: u32,
@@ -151,7 +152,7 @@ pub struct LeaseSnapshot {
     pub stopping: Option<StopSnapshot>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopSnapshot {
     pub cause: Cause,
     pub for_job: Option<JobId>,
@@ -160,7 +161,7 @@ pub struct StopSnapshot {
 }
 
 /// Places kept for a waiting job from a time on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promise {
     pub job: JobId,
     pub at: Time,

@@ -304,10 +304,12 @@ fn parse_time(text: &str) -> Option<Time> {
         }
         s.parse().ok()
     };
-    let year = number(text.get(0..4))?;
-    let month = number(text.get(5..7))?;
-    let day = number(text.get(8..10))?;
-    let dashes = text.get(4..5)? == "-" && text.get(7..8)? == "-";
+    // Four digits, or more for times so far off that they mean never.
+    let (year, text) = text.split_at_checked(text.find('-')?.max(4))?;
+    let year = number(Some(year)).filter(|year| *year < 100_000_000)?;
+    let month = number(text.get(1..3))?;
+    let day = number(text.get(4..6))?;
+    let dashes = text.get(0..1)? == "-" && text.get(3..4)? == "-";
     let month_days = match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
@@ -319,7 +321,7 @@ fn parse_time(text: &str) -> Option<Time> {
         return None;
     }
     let date = days_from_civil(year, month, day) * 86_400_000;
-    let Some(clock) = text.get(10..).filter(|rest| !rest.is_empty()) else {
+    let Some(clock) = text.get(6..).filter(|rest| !rest.is_empty()) else {
         return Some(Time(date));
     };
     if !clock.starts_with(['T', 't', ' ']) {
@@ -542,9 +544,15 @@ mod tests {
         assert_eq!(round_trip::<Time>("2026-11-15T10:00:00+01:00"), "2026-11-15T09:00:00Z");
         assert_eq!(round_trip::<Time>("2024-02-29T23:59:59.25Z"), "2024-02-29T23:59:59.250Z");
         assert_eq!("1970-01-01T00:00:00Z".parse::<Time>().unwrap(), Time(0));
-        for bad in
-            ["2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "yesterday", "2026-11-15T25:00:00Z"]
-        {
+        assert_eq!(Time::MAX.to_string().parse::<Time>().unwrap(), Time::MAX);
+        for bad in [
+            "2026-13-01T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "yesterday",
+            "2026-11-15T25:00:00Z",
+            "26-11-15T09:00:00Z",
+            "99999999999999999-11-15",
+        ] {
             assert!(bad.parse::<Time>().is_err(), "{bad}");
         }
     }

@@ -1,1 +1,39 @@
-//! The only SQL: the event log and what is read beside it, in SQLite and PostgreSQL.
+//! The only SQL of Berth: the event log, what people look at, and who may look.
+//!
+//! One server writes, through a [`Writer`], one [`Batch`] at a time; anybody reads, through a
+//! [`Store`]. SQLite and PostgreSQL serve alike, by the same statements.
+//!
+//! Deliberately absent: decisions and clocks. Times come with the rows, and what a role, a state
+//! or a scope means is known elsewhere.
+
+mod address;
+mod backup;
+mod batch;
+mod error;
+mod hex;
+mod lock;
+mod read;
+mod rows;
+mod schema;
+mod store;
+mod table;
+mod value;
+mod writer;
+
+pub use address::{Backend, sqlite_url};
+pub use backup::{Summary, restore};
+pub use batch::{Batch, Change, Document};
+pub use error::{Error, Result, Retry};
+pub use read::{
+    AuditCheck, AuditFilter, Broken, CostKey, CostQuery, CostSum, JobCounts, JobFilter, Loading,
+    Verified,
+};
+pub use rows::{
+    AuditEntry, AuditRow, CostKind, CostRow, IdempotencyRow, JobKind, JobRow, JobState, LeaseRow,
+    MemberRow, NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow,
+    TemplateRow, TokenRow, UserRow,
+};
+pub use store::{Options, Store};
+pub use table::Row;
+pub use value::UnknownWord;
+pub use writer::{Recovered, Retained, Writer};

@@ -1,0 +1,19 @@
+//! A backup is one file that either database can be made from: a line that tells the shape of the
+//! tables, a line for each row, and a last line with a checksum over all before it.
+
+mod format;
+mod restore;
+mod write;
+
+pub use restore::restore;
+
+use crate::read::AuditCheck;
+
+/// What a backup holds, or what was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    pub rows: u64,
+    /// The checksum of the file, hexadecimal.
+    pub sha256: String,
+    pub audit: AuditCheck,
+}

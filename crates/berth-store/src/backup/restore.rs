@@ -1,0 +1,187 @@
+//! Making a database from a backup.
+
+use super::Summary;
+use super::format::{Checksum, FORMAT, Footer, Header, Shape, parse_row};
+use super::write::Sink;
+use crate::error::{Error, Result};
+use crate::lock::Lock;
+use crate::rows::LOG;
+use crate::schema;
+use crate::store::{Options, Store};
+use crate::table::{Existing, insert_sql};
+use crate::value::{Binds, Value};
+use sqlx::AnyConnection;
+use sqlx::{AssertSqlSafe, Connection, Row, query, query_with};
+use std::path::Path;
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+
+const RESTORE: &str = "restore a backup";
+
+/// Rows for each statement; those of one page of a backup.
+const ROWS_PER_STATEMENT: usize = 64;
+
+/// Makes the empty database at `url` hold what the backup holds. It is all read back and compared
+/// before any of it is kept.
+pub async fn restore(path: &Path, url: &str, options: Options) -> Result<Summary> {
+    let (header, footer) = examine(path).await?;
+    let store = Store::open_as_is(url, options.clone()).await?;
+    let mut connection = store.connect().await?;
+    if store.version(&mut connection).await? == 0 {
+        store.upgrade(&mut connection, header.schema).await?;
+    }
+    let lock = Lock::take(store.address(), &mut connection).await?;
+    let filled = store.fill(&mut connection, path, &header, &footer).await;
+    if filled.is_err() {
+        // Closing the connection undoes it as well; the first error tells more.
+        let _ = query("ROLLBACK").execute(&mut connection).await;
+    }
+    lock.release(&mut connection).await;
+    let _ = connection.close().await;
+    filled?;
+    let store = Store::open(url, options).await?;
+    let audit = store.verify_audit().await?;
+    store.close().await;
+    Ok(Summary { rows: footer.rows, sha256: footer.sha256, audit })
+}
+
+impl Store {
+    async fn fill(
+        &self,
+        connection: &mut AnyConnection,
+        path: &Path,
+        header: &Header,
+        footer: &Footer,
+    ) -> Result<()> {
+        let failed = |source| self.error(RESTORE, source);
+        if self.version(connection).await? != header.schema {
+            return Err(self.not_empty());
+        }
+        query("BEGIN").execute(&mut *connection).await.map_err(failed)?;
+        for shape in &header.tables {
+            if !is_empty(connection, shape).await.map_err(failed)? {
+                return Err(self.not_empty());
+            }
+        }
+        self.insert_all(connection, path, header).await?;
+        self.compare(connection, path, header, footer).await?;
+        query("COMMIT").execute(connection).await.map_err(failed)?;
+        Ok(())
+    }
+
+    async fn insert_all(
+        &self,
+        connection: &mut AnyConnection,
+        path: &Path,
+        header: &Header,
+    ) -> Result<()> {
+        let mut lines = open(path).await?;
+        next_line(&mut lines, path).await?;
+        let mut waiting: Vec<Vec<Value>> = Vec::new();
+        let mut of: Option<&Shape> = None;
+        loop {
+            let line = next_line(&mut lines, path).await?;
+            // The last line is an object, not a row.
+            let row = line.filter(|line| line.starts_with('[')).map(|line| {
+                parse_row(header, &line)
+                    .map_err(|why| Error::BadBackup { path: path.to_owned(), why })
+            });
+            let row = row.transpose()?;
+            let next = row.as_ref().map(|(shape, _)| *shape);
+            if let Some(shape) = of
+                && (next != of || waiting.len() >= ROWS_PER_STATEMENT)
+            {
+                let rows = std::mem::take(&mut waiting);
+                let inserted = insert(connection, shape, rows).await;
+                inserted.map_err(|source| self.error(RESTORE, source))?;
+            }
+            let Some((shape, row)) = row else {
+                return Ok(());
+            };
+            of = Some(shape);
+            waiting.push(row);
+        }
+    }
+
+    async fn compare(
+        &self,
+        connection: &mut AnyConnection,
+        path: &Path,
+        header: &Header,
+        footer: &Footer,
+    ) -> Result<()> {
+        let mut sink = Sink { file: None, checksum: Checksum::new() };
+        self.export(connection, header, &mut sink, path).await?;
+        let found = sink.checksum.footer();
+        if found == *footer {
+            return Ok(());
+        }
+        let why = format!("{} of {} rows, or other ones", found.rows, footer.rows);
+        Err(Error::Differs { database: self.database().to_owned(), why })
+    }
+
+    fn not_empty(&self) -> Error {
+        Error::NotEmpty { database: self.database().to_owned() }
+    }
+}
+
+/// Reads the whole file, to see that it is one.
+async fn examine(path: &Path) -> Result<(Header, Footer)> {
+    let bad = |why: &str| Error::BadBackup { path: path.to_owned(), why: why.to_owned() };
+    let mut lines = open(path).await?;
+    let first = next_line(&mut lines, path).await?.ok_or_else(|| bad("it is empty"))?;
+    let header: Header =
+        serde_json::from_str(&first).map_err(|_| bad("it does not begin like one"))?;
+    if header.berth_backup > FORMAT || header.schema > schema::NEWEST {
+        return Err(bad("a newer version of Berth made it; restore it with that version"));
+    }
+    if !header.is_sound() {
+        return Err(bad("its first line is damaged"));
+    }
+    let mut checksum = Checksum::new();
+    let mut last = first;
+    while let Some(line) = next_line(&mut lines, path).await? {
+        checksum.add(&last);
+        last = line;
+    }
+    let footer: Footer = serde_json::from_str(&last).map_err(|_| bad("its end is missing"))?;
+    if checksum.footer() != footer {
+        return Err(bad("its checksum is wrong"));
+    }
+    Ok((header, footer))
+}
+
+async fn open(path: &Path) -> Result<Lines<BufReader<File>>> {
+    let file = File::open(path).await;
+    let file = file.map_err(|error| Error::io("open the backup", path, error))?;
+    Ok(BufReader::new(file).lines())
+}
+
+async fn next_line(lines: &mut Lines<BufReader<File>>, path: &Path) -> Result<Option<String>> {
+    lines.next_line().await.map_err(|error| Error::io("read the backup", path, error))
+}
+
+/// The row of the log is always there: a database is empty if nothing was ever committed to it.
+async fn is_empty(connection: &mut AnyConnection, shape: &Shape) -> sqlx::Result<bool> {
+    let sql = if shape.name == LOG.name {
+        "SELECT COUNT(*) FROM log WHERE commits > 0".to_owned()
+    } else {
+        format!("SELECT COUNT(*) FROM (SELECT 1 FROM {} LIMIT 1) AS any_row", shape.name)
+    };
+    let row = query(AssertSqlSafe(sql)).fetch_one(connection).await?;
+    Ok(row.try_get::<i64, _>(0)? == 0)
+}
+
+async fn insert(
+    connection: &mut AnyConnection,
+    shape: &Shape,
+    rows: Vec<Vec<Value>>,
+) -> sqlx::Result<()> {
+    let existing = if shape.name == LOG.name { Existing::Replace } else { Existing::Refuse };
+    let columns = shape.column_names();
+    let sql = insert_sql(&shape.name, &columns, shape.keys, rows.len(), existing);
+    let mut binds = Binds::default();
+    binds.push_all(rows.into_iter().flatten());
+    query_with(AssertSqlSafe(sql), binds.into_arguments()).execute(connection).await?;
+    Ok(())
+}

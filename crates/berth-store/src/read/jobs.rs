@@ -1,0 +1,160 @@
+//! Jobs and leases.
+
+use crate::error::Result;
+use crate::rows::{JobKind, JobRow, JobState, LeaseRow};
+use crate::store::Store;
+use crate::value::{Binds, Field, Key, Reader, Value};
+use berth_model::{JobId, Time};
+use std::collections::BTreeMap;
+
+/// Which jobs to read. What is left out does not matter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFilter {
+    /// Any of these; all, if there are none.
+    pub states: Vec<JobState>,
+    pub kind: Option<JobKind>,
+    pub user: Option<String>,
+    /// Any of these; all, if there are none.
+    pub teams: Vec<String>,
+    pub project: Option<String>,
+    pub experiment: Option<String>,
+    pub name: Option<String>,
+    /// All elements of this array, or the one job.
+    pub number: Option<u64>,
+    /// Part of a name, whatever its case.
+    pub text: Option<String>,
+    /// Submitted then or later.
+    pub since: Option<Time>,
+    /// Submitted before.
+    pub until: Option<Time>,
+}
+
+/// How many jobs are in each state; those that no job is in are left out.
+pub type JobCounts = BTreeMap<JobState, u64>;
+
+impl Store {
+    /// Up to `limit` jobs from the one after `after` on: the newest first, elements of an array
+    /// in their order.
+    pub async fn jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobId>,
+        limit: u32,
+    ) -> Result<Vec<JobRow>> {
+        let mut binds = Binds::default();
+        let mut terms = filter.terms(&mut binds);
+        if let Some(after) = after {
+            let marks: Vec<String> =
+                after.values().0.into_iter().map(|value| binds.mark(value)).collect();
+            let (id, element) = (&marks[0], &marks[1]);
+            terms.push(format!("(id < {id} OR (id = {id} AND element > {element}))"));
+        }
+        let rest = format!("{} ORDER BY id DESC, element LIMIT {limit}", condition(&terms));
+        self.select(&rest, binds).await
+    }
+
+    pub async fn count_jobs(&self, filter: &JobFilter) -> Result<JobCounts> {
+        let mut binds = Binds::default();
+        let condition = condition(&filter.terms(&mut binds));
+        let sql = format!("SELECT state, COUNT(*) FROM jobs {condition} GROUP BY state");
+        let rows = self.rows("jobs", sql, binds).await?;
+        let counts = rows.iter().map(|row| {
+            let from = &mut Reader::new(row);
+            Ok((JobState::read(from)?, u64::read(from)?))
+        });
+        let counts: std::result::Result<JobCounts, sqlx::error::BoxDynError> = counts.collect();
+        counts.map_err(|why| self.unreadable("a count of jobs", why))
+    }
+
+    pub async fn job(&self, id: JobId) -> Result<Option<JobRow>> {
+        self.get(id).await
+    }
+
+    /// The newest job with a name.
+    pub async fn job_named(&self, name: &str) -> Result<Option<JobRow>> {
+        let filter = JobFilter { name: Some(name.to_owned()), ..JobFilter::default() };
+        Ok(self.jobs(&filter, None, 1).await?.pop())
+    }
+
+    /// The leases of a job, or of all elements of an array.
+    pub async fn leases_of(&self, job: JobId) -> Result<Vec<LeaseRow>> {
+        let mut binds = Binds::default();
+        let mut values = job.values().0.into_iter();
+        let number = values.next().expect("a job's key begins with its number");
+        let mut condition = format!("WHERE job = {}", binds.mark(number));
+        if let (Some(_), Some(element)) = (job.element, values.next()) {
+            condition.push_str(&format!(" AND element = {}", binds.mark(element)));
+        }
+        let order = "ORDER BY job, element, task, attempt";
+        self.select(&format!("{condition} {order}"), binds).await
+    }
+
+    /// The leases that nobody has closed.
+    pub async fn open_leases(&self) -> Result<Vec<LeaseRow>> {
+        let rest = "WHERE closed IS NULL ORDER BY job, element, task, attempt";
+        self.select(rest, Binds::default()).await
+    }
+}
+
+impl JobFilter {
+    fn terms(&self, binds: &mut Binds) -> Vec<String> {
+        let mut terms = Vec::new();
+        let texts = [
+            ("kind", self.kind.map(JobKind::as_str)),
+            ("\"user\"", self.user.as_deref()),
+            ("project", self.project.as_deref()),
+            ("experiment", self.experiment.as_deref()),
+            ("name", self.name.as_deref()),
+        ];
+        for (column, text) in texts {
+            if let Some(text) = text {
+                terms.push(format!("{column} = {}", mark_text(binds, text)));
+            }
+        }
+        let states: Vec<&str> = self.states.iter().map(|state| state.as_str()).collect();
+        let teams: Vec<&str> = self.teams.iter().map(String::as_str).collect();
+        for (column, words) in [("state", states), ("team", teams)] {
+            if !words.is_empty() {
+                let marks: Vec<String> =
+                    words.into_iter().map(|word| mark_text(binds, word)).collect();
+                terms.push(format!("{column} IN ({})", marks.join(", ")));
+            }
+        }
+        if let Some(number) = self.number {
+            let number = JobId::new(number).values().0.swap_remove(0);
+            terms.push(format!("id = {}", binds.mark(number)));
+        }
+        if let Some(text) = &self.text {
+            let pattern = mark_text(binds, &contains(text));
+            terms.push(format!("LOWER(name) LIKE {pattern} ESCAPE '\\'"));
+        }
+        for (comparison, time) in [(">=", self.since), ("<", self.until)] {
+            if let Some(Time(time)) = time {
+                let mark = binds.mark(Value::Int(Some(time)));
+                terms.push(format!("submitted {comparison} {mark}"));
+            }
+        }
+        terms
+    }
+}
+
+fn mark_text(binds: &mut Binds, text: &str) -> String {
+    binds.mark(Value::Text(Some(text.to_owned())))
+}
+
+/// Only ASCII letters lose their case: SQLite knows no others, and both shall find the same.
+fn contains(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for letter in text.chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter.to_ascii_lowercase());
+    }
+    pattern.push('%');
+    pattern
+}
+
+fn condition(terms: &[String]) -> String {
+    if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) }
+}

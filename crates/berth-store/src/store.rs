@@ -1,0 +1,192 @@
+//! Opening a database, and reading from it.
+
+use crate::address::{Address, Backend};
+use crate::error::{Error, Result};
+use crate::lock::Lock;
+use crate::schema;
+use sqlx::any::{AnyPoolOptions, install_default_drivers};
+use sqlx::{AnyConnection, AnyPool, Connection, Row, query, raw_sql};
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Connections for reading. The writer has one of its own.
+    pub readers: u32,
+    /// How long to wait for a server that does not answer, or for a connection.
+    pub timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { readers: 4, timeout: Duration::from_secs(10) }
+    }
+}
+
+/// An open database. Cheap to clone; all clones share their connections.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    address: Address,
+    options: Options,
+    readers: AnyPool,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.inner.address).finish()
+    }
+}
+
+impl Store {
+    /// Opens the database at `url` and brings its schema up to date. A SQLite file is created
+    /// where there is none, readable by its owner only, and looked through for damage.
+    ///
+    /// Bringing the schema up to date takes the writer's lock: it fails while a server of an
+    /// older version still writes.
+    pub async fn open(url: &str, options: Options) -> Result<Store> {
+        let store = Store::open_as_is(url, options).await?;
+        let mut connection = store.connect().await?;
+        if store.backend() == Backend::Sqlite {
+            store.look_for_damage(&mut connection).await?;
+        }
+        let version = store.version(&mut connection).await?;
+        if version < schema::NEWEST {
+            store.upgrade(&mut connection, schema::NEWEST).await?;
+        }
+        Ok(store)
+    }
+
+    /// Opens it with whatever schema it has.
+    pub(crate) async fn open_as_is(url: &str, options: Options) -> Result<Store> {
+        install_default_drivers();
+        let address = Address::parse(url)?;
+        if let Some(path) = &address.path {
+            create_private(path)?;
+        }
+        let backend = address.backend;
+        let readers = AnyPoolOptions::new()
+            .max_connections(options.readers.max(1))
+            .acquire_timeout(options.timeout)
+            .after_connect(move |connection, _| {
+                Box::pin(async move { prepare(connection, backend, Use::Reading).await })
+            })
+            .connect_lazy_with(address.connect.clone());
+        Ok(Store { inner: Arc::new(Inner { address, options, readers }) })
+    }
+
+    /// Takes the schema to a version, if nobody else has done so in the meantime.
+    pub(crate) async fn upgrade(&self, connection: &mut AnyConnection, to: i64) -> Result<()> {
+        let lock = Lock::take(&self.inner.address, connection).await?;
+        let from = self.version(connection).await?;
+        let database = self.database();
+        let upgraded = schema::migrate(connection, self.backend(), database, (from, to)).await;
+        lock.release(connection).await;
+        upgraded
+    }
+
+    pub(crate) async fn version(&self, connection: &mut AnyConnection) -> Result<i64> {
+        schema::version(connection, self.backend(), self.database()).await
+    }
+
+    async fn look_for_damage(&self, connection: &mut AnyConnection) -> Result<()> {
+        let failed = |source| self.error("look through it for damage", source);
+        let row = query("PRAGMA quick_check(1)").fetch_one(connection).await.map_err(failed)?;
+        let verdict: String = row.try_get(0).map_err(failed)?;
+        if verdict == "ok" {
+            return Ok(());
+        }
+        Err(Error::Corrupt { database: self.database().to_owned(), detail: verdict })
+    }
+
+    /// A connection of its own, for writing.
+    pub(crate) async fn connect(&self) -> Result<AnyConnection> {
+        let connecting = async {
+            let mut connection = AnyConnection::connect_with(&self.inner.address.connect).await?;
+            prepare(&mut connection, self.backend(), Use::Writing).await?;
+            Ok(connection)
+        };
+        match tokio::time::timeout(self.timeout(), connecting).await {
+            Ok(connected) => connected.map_err(|source| self.error("connect", source)),
+            Err(_) => {
+                Err(Error::Silent { database: self.database().to_owned(), action: "connect" })
+            }
+        }
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.inner.address.backend
+    }
+
+    /// The address, without a password.
+    pub fn database(&self) -> &str {
+        &self.inner.address.shown
+    }
+
+    /// Ends all connections for reading.
+    pub async fn close(&self) {
+        self.inner.readers.close().await;
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.inner.address
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.inner.options.timeout
+    }
+
+    pub(crate) fn readers(&self) -> &AnyPool {
+        &self.inner.readers
+    }
+
+    pub(crate) fn error(&self, action: &'static str, source: sqlx::Error) -> Error {
+        Error::sql(self.database(), action, source)
+    }
+
+    pub(crate) fn unreadable(&self, what: impl Into<String>, why: impl ToString) -> Error {
+        Error::Decode {
+            database: self.database().to_owned(),
+            what: what.into(),
+            why: why.to_string(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Reading,
+    Writing,
+}
+
+/// What has to be said on every new connection. A commit is durable when it returns, whatever the
+/// server's own setting: `synchronous = FULL` and `synchronous_commit = on`.
+async fn prepare(connection: &mut AnyConnection, backend: Backend, use_: Use) -> sqlx::Result<()> {
+    let sql = match (backend, use_) {
+        (Backend::Sqlite, Use::Writing) => {
+            "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+             PRAGMA foreign_keys = ON;"
+        }
+        (Backend::Sqlite, Use::Reading) => "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON;",
+        (Backend::Postgres, Use::Writing) => "SET synchronous_commit = on",
+        (Backend::Postgres, Use::Reading) => "SET default_transaction_read_only = on",
+    };
+    raw_sql(sql).execute(connection).await.map(drop)
+}
+
+/// SQLite gives the files beside the database the same permissions.
+fn create_private(path: &Path) -> Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::io("create the database", path, error)),
+    }
+}

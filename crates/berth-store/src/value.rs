@@ -1,0 +1,332 @@
+//! Values on their way between rows and the database. Two types are enough, and both databases
+//! mean the same by them: 64-bit integers and text.
+
+use berth_model::{JobId, LeaseId, Micros, Milli, Time};
+use sqlx::Row as _;
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::{Arguments, error::BoxDynError};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    Int,
+    Text,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    Int(Option<i64>),
+    Text(Option<String>),
+}
+
+impl Value {
+    pub fn null(of: Type) -> Value {
+        match of {
+            Type::Int => Value::Int(None),
+            Type::Text => Value::Text(None),
+        }
+    }
+
+    /// PostgreSQL keeps no NUL characters; refusing them everywhere keeps both databases alike.
+    pub fn has_nul(&self) -> bool {
+        matches!(self, Value::Text(Some(text)) if text.contains('\0'))
+    }
+}
+
+/// What `$1`, `$2`, … of a statement stand for.
+#[derive(Default)]
+pub(crate) struct Binds(AnyArguments);
+
+impl Binds {
+    /// Encoding an integer or a text cannot fail in either driver.
+    pub fn push(&mut self, value: Value) {
+        let added = match value {
+            Value::Int(number) => self.0.add(number),
+            Value::Text(text) => self.0.add(text),
+        };
+        added.expect("integers and texts can always be bound");
+    }
+
+    pub fn push_all(&mut self, values: impl IntoIterator<Item = Value>) {
+        for value in values {
+            self.push(value);
+        }
+    }
+
+    /// Adds a value and gives its placeholder.
+    pub fn mark(&mut self, value: Value) -> String {
+        self.push(value);
+        format!("${}", self.0.len())
+    }
+
+    pub fn into_arguments(self) -> AnyArguments {
+        self.0
+    }
+}
+
+/// Reads the columns of a row from left to right.
+pub struct Reader<'r> {
+    row: &'r AnyRow,
+    at: usize,
+}
+
+impl<'r> Reader<'r> {
+    pub fn new(row: &'r AnyRow) -> Reader<'r> {
+        Reader { row, at: 0 }
+    }
+
+    pub fn int(&mut self) -> Result<Option<i64>, BoxDynError> {
+        let value = self.row.try_get::<Option<i64>, _>(self.at)?;
+        self.at += 1;
+        Ok(value)
+    }
+
+    pub fn text(&mut self) -> Result<Option<String>, BoxDynError> {
+        let value = self.row.try_get::<Option<String>, _>(self.at)?;
+        self.at += 1;
+        Ok(value)
+    }
+
+    pub fn value(&mut self, of: Type) -> Result<Value, BoxDynError> {
+        match of {
+            Type::Int => Ok(Value::Int(self.int()?)),
+            Type::Text => Ok(Value::Text(self.text()?)),
+        }
+    }
+
+    fn is_null(&self) -> Result<bool, BoxDynError> {
+        use sqlx::ValueRef as _;
+        Ok(self.row.try_get_raw(self.at)?.is_null())
+    }
+}
+
+/// A field of a row: one or more columns.
+pub trait Field: Sized {
+    const TYPES: &'static [Type];
+    fn write(&self, out: &mut Vec<Value>);
+    fn read(from: &mut Reader<'_>) -> Result<Self, BoxDynError>;
+}
+
+impl Field for i64 {
+    const TYPES: &'static [Type] = &[Type::Int];
+    fn write(&self, out: &mut Vec<Value>) {
+        out.push(Value::Int(Some(*self)));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<i64, BoxDynError> {
+        from.int()?.ok_or_else(|| "a number is missing".into())
+    }
+}
+
+impl Field for u64 {
+    const TYPES: &'static [Type] = &[Type::Int];
+    /// Numbers that were stored fit. One that somebody asks for may not: it is capped at a
+    /// number that nothing has, so that nothing is found.
+    fn write(&self, out: &mut Vec<Value>) {
+        out.push(Value::Int(Some(i64::try_from(*self).unwrap_or(i64::MAX))));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<u64, BoxDynError> {
+        Ok(i64::read(from)?.try_into()?)
+    }
+}
+
+impl Field for u32 {
+    const TYPES: &'static [Type] = &[Type::Int];
+    fn write(&self, out: &mut Vec<Value>) {
+        i64::from(*self).write(out);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<u32, BoxDynError> {
+        Ok(i64::read(from)?.try_into()?)
+    }
+}
+
+impl Field for i32 {
+    const TYPES: &'static [Type] = &[Type::Int];
+    fn write(&self, out: &mut Vec<Value>) {
+        i64::from(*self).write(out);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<i32, BoxDynError> {
+        Ok(i64::read(from)?.try_into()?)
+    }
+}
+
+impl Field for bool {
+    const TYPES: &'static [Type] = &[Type::Int];
+    fn write(&self, out: &mut Vec<Value>) {
+        i64::from(*self).write(out);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<bool, BoxDynError> {
+        Ok(i64::read(from)? != 0)
+    }
+}
+
+impl Field for String {
+    const TYPES: &'static [Type] = &[Type::Text];
+    fn write(&self, out: &mut Vec<Value>) {
+        out.push(Value::Text(Some(self.clone())));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<String, BoxDynError> {
+        from.text()?.ok_or_else(|| "a text is missing".into())
+    }
+}
+
+/// Bytes are kept as hexadecimal text, the one form that both databases and a backup share.
+impl Field for Vec<u8> {
+    const TYPES: &'static [Type] = &[Type::Text];
+    fn write(&self, out: &mut Vec<Value>) {
+        crate::hex::encode(self).write(out);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Vec<u8>, BoxDynError> {
+        crate::hex::decode(&String::read(from)?).ok_or_else(|| "not hexadecimal".into())
+    }
+}
+
+macro_rules! integer_field {
+    ($($name:ident),*) => {$(
+        impl Field for $name {
+            const TYPES: &'static [Type] = &[Type::Int];
+            fn write(&self, out: &mut Vec<Value>) {
+                self.0.write(out);
+            }
+            fn read(from: &mut Reader<'_>) -> Result<$name, BoxDynError> {
+                i64::read(from).map($name)
+            }
+        }
+    )*};
+}
+
+integer_field!(Time, Micros, Milli);
+
+/// What stands for "no element" in a key, where NULL would not be equal to itself.
+pub(crate) const NO_ELEMENT: i64 = -1;
+
+impl Field for JobId {
+    const TYPES: &'static [Type] = &[Type::Int, Type::Int];
+    fn write(&self, out: &mut Vec<Value>) {
+        self.number.write(out);
+        self.element.map_or(NO_ELEMENT, i64::from).write(out);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<JobId, BoxDynError> {
+        let number = u64::read(from)?;
+        let element = match i64::read(from)? {
+            NO_ELEMENT => None,
+            element => Some(element.try_into()?),
+        };
+        Ok(JobId { number, element })
+    }
+}
+
+impl Field for LeaseId {
+    const TYPES: &'static [Type] = &[Type::Int, Type::Int, Type::Int, Type::Int];
+    fn write(&self, out: &mut Vec<Value>) {
+        self.job.write(out);
+        self.task.write(out);
+        self.attempt.write(out);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<LeaseId, BoxDynError> {
+        Ok(LeaseId { job: JobId::read(from)?, task: u32::read(from)?, attempt: u32::read(from)? })
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    const TYPES: &'static [Type] = T::TYPES;
+    fn write(&self, out: &mut Vec<Value>) {
+        match self {
+            Some(field) => field.write(out),
+            None => out.extend(T::TYPES.iter().map(|of| Value::null(*of))),
+        }
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Option<T>, BoxDynError> {
+        if from.is_null()? {
+            from.at += T::TYPES.len();
+            return Ok(None);
+        }
+        T::read(from).map(Some)
+    }
+}
+
+/// An enum whose variants are kept as words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum $name { $($variant),* }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word),* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::value::UnknownWord;
+            fn from_str(word: &str) -> Result<$name, Self::Err> {
+                match word {
+                    $($word => Ok($name::$variant),)*
+                    _ => Err($crate::value::UnknownWord(word.to_owned())),
+                }
+            }
+        }
+
+        impl $crate::value::Field for $name {
+            const TYPES: &'static [$crate::value::Type] = &[$crate::value::Type::Text];
+            fn write(&self, out: &mut Vec<$crate::value::Value>) {
+                out.push($crate::value::Value::Text(Some(self.as_str().to_owned())));
+            }
+            fn read(
+                from: &mut $crate::value::Reader<'_>,
+            ) -> Result<$name, sqlx::error::BoxDynError> {
+                Ok(<String as $crate::value::Field>::read(from)?.parse()?)
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is none of the known words")]
+pub struct UnknownWord(pub String);
+
+/// What a row is found by.
+pub trait Key {
+    #[doc(hidden)]
+    fn values(&self) -> KeyValues;
+}
+
+/// The columns of a key, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyValues(pub(crate) Vec<Value>);
+
+impl Key for &str {
+    fn values(&self) -> KeyValues {
+        KeyValues(vec![Value::Text(Some((*self).to_owned()))])
+    }
+}
+
+impl Key for (&str, &str) {
+    fn values(&self) -> KeyValues {
+        KeyValues([self.0, self.1].map(|text| Value::Text(Some(text.to_owned()))).to_vec())
+    }
+}
+
+macro_rules! field_key {
+    ($($name:ident),*) => {$(
+        impl Key for $name {
+            fn values(&self) -> KeyValues {
+                let mut values = Vec::new();
+                self.write(&mut values);
+                KeyValues(values)
+            }
+        }
+    )*};
+}
+
+field_key!(u64, JobId, LeaseId);

@@ -1,0 +1,101 @@
+use crate::place::{Place, cost, on_both};
+use berth_model::{JobId, Micros, Milli, Time};
+use berth_store::{Batch, CostKey, CostKind, CostQuery, CostRow, Store};
+
+on_both!(sums_are_exact_by_every_key, sums_can_be_narrowed, a_row_counts_where_it_begins);
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+
+/// Two jobs of two teams over two days, and an idle machine.
+fn rows() -> Vec<CostRow> {
+    let at = |hour: i64| Time(20 * DAY + hour * HOUR);
+    let mut other = cost(JobId::new(2).element(3), (at(1), at(2)), 9_007_199_254_740_993);
+    other.team = "speech".into();
+    other.user = "grace".into();
+    let mut idle = cost(JobId::new(1), (at(0), at(1)), 7);
+    idle.lease = None;
+    for key in [&mut idle.team, &mut idle.project, &mut idle.experiment, &mut idle.user] {
+        key.clear();
+    }
+    (idle.kind, idle.gpus) = (CostKind::Unallocated, Milli::ZERO);
+    vec![
+        cost(JobId::new(1), (at(0), at(1)), 100),
+        cost(JobId::new(1), (at(23), at(25)), 11),
+        cost(JobId::new(1), (at(25), at(26)), 1),
+        other,
+        idle,
+    ]
+}
+
+async fn filled(place: &Place) -> Store {
+    let store = place.open().await;
+    let batch = Batch { costs: rows(), ..Batch::default() };
+    store.writer("a").await.unwrap().commit(&batch).await.unwrap();
+    store
+}
+
+async fn check(store: &Store, query: CostQuery, expected: &[&str]) {
+    let sums = store.costs(&query).await.unwrap();
+    let found: Vec<String> =
+        sums.iter().map(|sum| format!("{} {}", sum.keys.join("/"), sum.amount.0)).collect();
+    assert_eq!(found, expected, "{query:?}");
+}
+
+fn by(keys: &[CostKey]) -> CostQuery {
+    CostQuery { by: keys.to_vec(), ..CostQuery::default() }
+}
+
+async fn sums_are_exact_by_every_key(place: Place) {
+    let store = &filled(&place).await;
+    check(store, by(&[]), &[" 9007199254741112"]).await;
+    check(store, by(&[CostKey::Team]), &[" 7", "speech 9007199254740993", "vision 112"]).await;
+    check(store, by(&[CostKey::Job]), &[" 7", "1 112", "2_3 9007199254740993"]).await;
+    check(store, by(&[CostKey::Kind]), &["unallocated 7", "used 9007199254741105"]).await;
+    check(
+        store,
+        by(&[CostKey::User, CostKey::Project, CostKey::Experiment]),
+        &["// 7", "ada/segmentation/baseline 112", "grace/segmentation/baseline 9007199254740993"],
+    )
+    .await;
+    check(
+        store,
+        by(&[CostKey::Team, CostKey::Day]),
+        &[
+            "/1970-01-21 7",
+            "speech/1970-01-21 9007199254740993",
+            "vision/1970-01-21 111",
+            "vision/1970-01-22 1",
+        ],
+    )
+    .await;
+    let total = store.costs(&by(&[])).await.unwrap().remove(0);
+    assert_eq!(total.gpu_us, 2_500 * 5 * HOUR);
+    assert_eq!(total.amount, rows().iter().map(|row| row.amount).sum::<Micros>());
+}
+
+async fn sums_can_be_narrowed(place: Place) {
+    let store = &filled(&place).await;
+    let team = CostQuery { teams: vec!["vision".into()], ..by(&[CostKey::Job]) };
+    check(store, team, &["1 112"]).await;
+    let user = CostQuery { user: Some("grace".into()), ..by(&[]) };
+    check(store, user, &[" 9007199254740993"]).await;
+    let array = CostQuery { job: Some(JobId::new(2)), ..by(&[CostKey::Job]) };
+    check(store, array, &["2_3 9007199254740993"]).await;
+    let element = CostQuery { job: Some(JobId::new(2).element(1)), ..by(&[CostKey::Job]) };
+    check(store, element, &[]).await;
+    let nobody = CostQuery { project: Some("none".into()), ..by(&[]) };
+    check(store, nobody, &[]).await;
+}
+
+async fn a_row_counts_where_it_begins(place: Place) {
+    let store = &filled(&place).await;
+    let second_day = CostQuery { since: Some(Time(21 * DAY)), ..by(&[CostKey::Team]) };
+    check(store, second_day, &["vision 1"]).await;
+    let first_hour = CostQuery {
+        since: Some(Time(20 * DAY)),
+        until: Some(Time(20 * DAY + HOUR)),
+        ..by(&[CostKey::Team])
+    };
+    check(store, first_hour, &[" 7", "vision 100"]).await;
+}

@@ -1,0 +1,16 @@
+//! What the store promises, held on SQLite and on a real PostgreSQL server.
+
+mod place;
+
+mod audit;
+mod backup;
+mod commits;
+mod costs;
+mod crash;
+mod damage;
+mod documents;
+mod jobs;
+mod log;
+mod outage;
+mod retention;
+mod writers;
