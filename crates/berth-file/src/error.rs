@@ -1,4 +1,4 @@
-//! What is wrong with a world, and where.
+//! What is wrong with a file, and where.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a world was refused. The message says what was found and what was expected.
+/// Why a file was refused. The message says what was found and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {message}")]
 pub struct Error {
@@ -42,10 +42,7 @@ impl Error {
 }
 
 /// `; did you mean …?` with the nearest candidate, or nothing where none is near.
-pub fn did_you_mean<'a>(
-    found: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> String {
+pub fn did_you_mean<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(found, candidates) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),

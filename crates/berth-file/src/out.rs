@@ -16,6 +16,8 @@ pub(crate) enum Out {
     Raw(String),
     /// Text of the user's, quoted where it could be taken for something else.
     Text(String),
+    /// Text of several lines, which keeps them where it can.
+    Script(String),
     List(Vec<Out>),
     Map(Vec<(String, Out)>),
 }
@@ -158,6 +160,10 @@ pub(crate) fn yaml(document: Record) -> String {
 fn block_entry(text: &mut String, key: &str, value: &Out, indent: usize) {
     let start = format!("{}{}:", " ".repeat(indent), quoted(key));
     text.push_str(&start);
+    if let Some(block) = literal(value, indent + 2) {
+        text.push_str(&block);
+        return;
+    }
     let line = flow(value);
     if start.chars().count() + 1 + line.chars().count() <= WIDTH || is_flat(value) {
         text.push_str(&format!(" {line}\n"));
@@ -169,7 +175,7 @@ fn block_entry(text: &mut String, key: &str, value: &Out, indent: usize) {
         Out::Map(entries) => {
             entries.iter().for_each(|(key, value)| block_entry(text, key, value, indent + 2));
         }
-        Out::Raw(_) | Out::Text(_) => {}
+        Out::Raw(_) | Out::Text(_) | Out::Script(_) => {}
     }
 }
 
@@ -188,10 +194,30 @@ fn block_item(text: &mut String, item: &Out, indent: usize) {
     }
 }
 
+/// A script line by line, where a literal block gives back exactly the same text.
+fn literal(value: &Out, indent: usize) -> Option<String> {
+    let Out::Script(script) = value else { return None };
+    let lines = script.strip_suffix('\n').unwrap_or(script);
+    let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    let kept = !lines.starts_with([' ', '\n', '\t'])
+        && !lines.ends_with(['\n', ' '])
+        && lines.contains('\n')
+        && lines.chars().all(|c| plain(c) && !"\u{85}\u{2028}\u{2029}\u{feff}".contains(c));
+    if !kept {
+        return None;
+    }
+    let mut block = String::from(if script.ends_with('\n') { " |\n" } else { " |-\n" });
+    for line in lines.split('\n') {
+        let space = if line.is_empty() { 0 } else { indent };
+        block.push_str(&format!("{}{line}\n", " ".repeat(space)));
+    }
+    Some(block)
+}
+
 /// Nothing would be gained by breaking it into lines.
 fn is_flat(value: &Out) -> bool {
     match value {
-        Out::Raw(_) | Out::Text(_) => true,
+        Out::Raw(_) | Out::Text(_) | Out::Script(_) => true,
         Out::List(items) => items.is_empty(),
         Out::Map(entries) => entries.is_empty(),
     }
@@ -200,7 +226,7 @@ fn is_flat(value: &Out) -> bool {
 fn flow(value: &Out) -> String {
     match value {
         Out::Raw(raw) => raw.clone(),
-        Out::Text(text) => quoted(text),
+        Out::Text(text) | Out::Script(text) => quoted(text),
         Out::List(items) => {
             format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", "))
         }
@@ -269,7 +295,7 @@ fn json_value(text: &mut String, value: &Out, indent: usize) {
         return;
     }
     let (open, close, items): (char, char, Vec<(String, &Out)>) = match value {
-        Out::Raw(_) | Out::Text(_) => return,
+        Out::Raw(_) | Out::Text(_) | Out::Script(_) => return,
         Out::List(items) => ('[', ']', items.iter().map(|item| (String::new(), item)).collect()),
         Out::Map(entries) => {
             let keyed = entries.iter().map(|(key, item)| (format!("{}: ", escaped(key)), item));
@@ -288,7 +314,7 @@ fn json_value(text: &mut String, value: &Out, indent: usize) {
 fn json_line(value: &Out) -> String {
     match value {
         Out::Raw(raw) if serde_json::from_str::<serde_json::Value>(raw).is_ok() => raw.clone(),
-        Out::Raw(text) | Out::Text(text) => escaped(text),
+        Out::Raw(text) | Out::Text(text) | Out::Script(text) => escaped(text),
         Out::List(items) => {
             format!("[{}]", items.iter().map(json_line).collect::<Vec<_>>().join(", "))
         }

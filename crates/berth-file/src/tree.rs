@@ -7,17 +7,29 @@ use crate::error::{Error, Position, Result};
 use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, Span};
 use std::collections::BTreeMap;
 
-/// An alias repeats what its anchor stands for, and aliases of aliases multiply. No honest world
-/// comes near this many nodes.
-const MOST_NODES: usize = 5_000_000;
+/// How much a text may hold. An alias repeats what its anchor stands for, and aliases of aliases
+/// multiply; each level of nesting takes a frame of the stack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub nodes: usize,
+    pub depth: usize,
+}
 
-#[derive(Debug, Clone)]
+impl Limits {
+    /// No honest world comes near this many nodes.
+    pub const WORLD: Limits = Limits { nodes: 5_000_000, depth: 100 };
+
+    /// A job file comes from whoever may submit, so it gets less.
+    pub const JOB: Limits = Limits { nodes: 100_000, depth: 20 };
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Node {
     pub at: Position,
     pub value: Value,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Null,
     /// `plain` when it was not quoted, so that it may be a number.
@@ -29,7 +41,7 @@ pub(crate) enum Value {
     Map(Vec<Entry>),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub at: Position,
     pub key: String,
@@ -61,9 +73,9 @@ impl Node {
 }
 
 /// Reads the one document of a text. An empty text is an empty map.
-pub(crate) fn parse(text: &str) -> Result<Node> {
-    let mut reader =
-        Reader { parser: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0 };
+pub(crate) fn parse(text: &str, limits: Limits) -> Result<Node> {
+    let parser = Parser::new_from_str(text);
+    let mut reader = Reader { parser, limits, anchors: BTreeMap::new(), nodes: 0, depth: 0 };
     let mut document = None;
     while let Some((event, span)) = reader.next()? {
         match event {
@@ -87,8 +99,10 @@ fn position(marker: Marker) -> Position {
 
 struct Reader<'a> {
     parser: Parser<'a, serde_saphyr::granit_parser::StrInput<'a>>,
+    limits: Limits,
     anchors: BTreeMap<usize, Node>,
     nodes: usize,
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -113,6 +127,10 @@ impl<'a> Reader<'a> {
     fn node(&mut self, event: Event<'a>, span: Span) -> Result<Node> {
         let at = position(span.start);
         self.nodes += 1;
+        self.depth += 1;
+        if self.depth > self.limits.depth {
+            return Err(Error::new(at, format!("nested deeper than {} levels", self.limits.depth)));
+        }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, _) => (scalar(text.into_owned(), style), anchor),
             Event::SequenceStart(_, anchor, _) => (self.list(at)?, anchor),
@@ -125,8 +143,11 @@ impl<'a> Reader<'a> {
             }
             _ => return Err(Error::new(at, "this is not YAML: expected a value")),
         };
-        if self.nodes > MOST_NODES {
-            return Err(Error::new(at, "aliases repeat more than a world can hold"));
+        self.depth -= 1;
+        if self.nodes > self.limits.nodes {
+            let most = self.limits.nodes;
+            let message = format!("more than {most} values; aliases repeat what they stand for");
+            return Err(Error::new(at, message));
         }
         let node = Node { at, value };
         if anchor != 0 {

@@ -117,3 +117,8 @@ const CATALOG: [GpuInfo; 16] = [
 pub fn catalog(model: &str) -> Option<&'static GpuInfo> {
     CATALOG.iter().find(|info| info.model == model)
 }
+
+/// Every model of the catalogue, the fastest first.
+pub fn catalog_models() -> impl Iterator<Item = &'static GpuInfo> {
+    CATALOG.iter()
+}

@@ -20,7 +20,7 @@ mod unit;
 
 pub use decision::{Cause, Decision, Place};
 pub use event::{Event, JobChange, LeaseOutcome, Stamped};
-pub use gpu::{GpuAsk, GpuInfo, Share, Slice, catalog};
+pub use gpu::{GpuAsk, GpuInfo, Share, Slice, catalog, catalog_models};
 pub use id::{JobId, LeaseId, Name, TaskId};
 pub use job::{
     After, ArraySpec, Dependency, GroupSpec, JobRef, JobSpec, JobTarget, LabelAsk, ModelAsk, Near,

@@ -180,6 +180,11 @@ impl Span {
 
 impl Time {
     pub const MAX: Time = Time(i64::MAX / 4);
+
+    /// Year, month and day in UTC.
+    pub fn date(self) -> (i64, i64, i64) {
+        civil_from_days(self.0.div_euclid(86_400_000))
+    }
 }
 
 impl Add<Span> for Time {

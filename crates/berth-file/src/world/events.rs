@@ -1,16 +1,16 @@
 //! What happens in a scenario, and when.
 
-use crate::error::{Error, Position, Result, or_list};
-use crate::fields::{
-    Fields, boolean, choice, int, map, moment, name, named, one_or_more, text, unit, unit_from_zero,
-};
 use super::jobs::{self, JOB, JobScript};
 use super::nodes::{self, STATES};
 use super::read::{read_classes, read_topologies};
 use super::refs::JobNames;
-use crate::tree::{Entry, Node, Value};
 use super::words::HEALTHS;
 use super::{Context, policy, pools, queues};
+use crate::error::{Error, Position, Result, or_list};
+use crate::fields::{
+    Fields, boolean, choice, int, map, moment, name, named, one_or_more, text, unit, unit_from_zero,
+};
+use crate::tree::{Entry, Node, Value};
 use berth_model::{
     Event, JobChange, JobId, Name, NodeState, Policy, QueueSnapshot, Snapshot, Span, Time,
 };

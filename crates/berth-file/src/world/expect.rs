@@ -1,10 +1,10 @@
 //! What a scenario expects to see.
 
+use super::refs::JobNames;
+use super::words::causes;
 use crate::error::{Error, Position, Result, or_list};
 use crate::fields::{Fields, choice, int, list, map, moment, named, names, percent, text, unit};
-use super::refs::JobNames;
 use crate::tree::{Node, Value};
-use super::words::causes;
 use berth_model::{Cause, JobId, Micros, Milli, Name, Snapshot, Time};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Which GPUs the tasks of a world hold: named ones are checked, others are chosen.
 
+use super::nodes::{no_gpu, profile_of, read_slot, write_slot};
 use crate::error::{Error, Result, did_you_mean};
 use crate::fields::{Fields, choice, int, list, text};
-use super::nodes::{no_gpu, profile_of, read_slot, write_slot};
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_ledger::cost;

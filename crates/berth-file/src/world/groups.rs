@@ -1,8 +1,8 @@
 //! Groups of tasks: what a job asks for.
 
+use super::nodes::titled;
 use crate::error::{Error, Result};
 use crate::fields::{Fields, boolean, int, map, name, named, one_or_more, unit, unit_from_zero};
-use super::nodes::titled;
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{

@@ -1,18 +1,19 @@
 //! Jobs as submitted.
 
 use super::Context;
+use super::groups;
+use super::nodes::titled;
+use super::refs::{read_id, read_ref, write_ref};
+use super::words::{AFTERS, LIFECYCLES, word};
+use crate::array;
 use crate::error::{Error, Result, did_you_mean, or_list};
 use crate::fields::{
     Fields, boolean, choice, int, list, map, moment, name, named, text, unit_from_zero,
 };
-use super::groups;
-use super::nodes::titled;
 use crate::out::{Out, Record};
-use super::refs::{read_id, read_ref, write_ref};
 use crate::tree::{Node, Value};
-use super::words::{AFTERS, LIFECYCLES, word};
 use berth_model::{
-    ArraySpec, Dependency, GroupSpec, JobId, JobSpec, Lifecycle, Name, PriorityClass, Span, Time,
+    Dependency, GroupSpec, JobId, JobSpec, Lifecycle, Name, PriorityClass, Span, Time,
 };
 use std::collections::BTreeMap;
 
@@ -102,8 +103,8 @@ pub(crate) fn read_head(node: &Node, default: u64) -> Result<Head> {
         let id = JobId { number: id.number, element };
         return Ok(Head { name, id, ids: vec![id] });
     }
-    let array = fields.read("array", read_array)?;
-    let elements = fields.read("elements", read_array)?.or(array).map(|array| array.elements);
+    let array = fields.read("array", array::read)?;
+    let elements = fields.read("elements", array::read)?.or(array).map(|array| array.elements);
     let ids =
         elements.map_or_else(|| vec![id], |all| all.into_iter().map(|n| id.element(n)).collect());
     Ok(Head { name, id, ids })
@@ -150,7 +151,7 @@ pub(crate) fn read_spec(fields: &Fields<'_>, id: JobId, context: &Context) -> Re
         grace: span("grace")?,
         min_runtime: span("min_runtime")?,
         preempt_after: span("preempt_after")?,
-        array: fields.read("array", read_array)?,
+        array: fields.read("array", array::read)?,
         after,
         singleton: fields.flag("singleton")? || conditions.singleton,
         begin: time("begin")?.or(conditions.begin),
@@ -184,49 +185,6 @@ pub(crate) fn read_priority(node: &Node, classes: &BTreeMap<Name, PriorityClass>
         let hint = did_you_mean(found, classes.keys().map(Name::as_str));
         Error::new(node.at, format!("found `{found}`, expected {expected}{hint}"))
     })
-}
-
-/// `0-99%10`, `1,3,5-9` or `0-99:5`.
-fn read_array(node: &Node) -> Result<ArraySpec> {
-    let expected = "elements such as 0-99, 1,3,5-9 or 0-99%10 for ten at once";
-    let bad = || Error::expected(node.at, &node.found(), expected);
-    let found = text(node, expected)?;
-    let (elements, at_most) = match found.split_once('%') {
-        Some((elements, most)) => (elements, Some(most.parse().map_err(|_| bad())?)),
-        None => (found, None),
-    };
-    let mut numbers: Vec<u32> = Vec::new();
-    for part in elements.split(',') {
-        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
-        let (from, to) = range.split_once('-').unwrap_or((range, range));
-        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| bad());
-        let (from, to, step) = (number(from)?, number(to)?, number(step)?);
-        if from > to || step == 0 || to - from > 1_000_000 {
-            return Err(bad());
-        }
-        numbers.extend((from..=to).step_by(step as usize));
-    }
-    Ok(ArraySpec { elements: numbers, at_most })
-}
-
-pub(crate) fn write_array(ArraySpec { elements, at_most }: &ArraySpec) -> Out {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for element in elements {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(*element) => *last = *element,
-            _ => ranges.push((*element, *element)),
-        }
-    }
-    let mut text = ranges
-        .iter()
-        .map(|(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") })
-        .collect::<Vec<_>>()
-        .join(",");
-    if let Some(most) = at_most {
-        text.push_str(&format!("%{most}"));
-    }
-    // A comma would end the value inside braces.
-    if text.contains(',') { Out::Text(text) } else { Out::Raw(text) }
 }
 
 #[derive(Default)]
@@ -328,7 +286,7 @@ pub(crate) fn write_spec(
     out.maybe("grace", *grace, Out::raw);
     out.maybe("min_runtime", *min_runtime, Out::raw);
     out.maybe("preempt_after", *preempt_after, Out::raw);
-    out.maybe("array", array.as_ref(), write_array);
+    out.maybe("array", array.as_ref(), array::write);
     out.put_if(!after.is_empty(), "after", || write_after(after));
     out.flag("singleton", *singleton);
     out.maybe("begin", *begin, Out::time);

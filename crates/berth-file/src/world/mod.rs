@@ -17,7 +17,7 @@ mod read;
 mod refs;
 mod runs;
 mod runs_out;
-mod words;
+pub(crate) mod words;
 mod write;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Nodes and their GPUs.
 
+use super::words::{EFFECTS, HEALTHS, LIFECYCLES, word};
 use crate::error::{Error, Result, did_you_mean, or_list};
 use crate::fields::{Fields, choice, int, list, moment, name, named, unit, unit_from_zero};
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
-use super::words::{EFFECTS, HEALTHS, LIFECYCLES, word};
 use berth_model::{
     Bytes, Effect, GpuSpec, Health, Lifecycle, MigLayout, MigProfile, MigSlot, Name, NodeSnapshot,
     NodeSpec, NodeState, Taint, Time, catalog,

@@ -1,10 +1,10 @@
 //! The policy: every knob once, for reading and for writing.
 
+use super::words::{BACKFILLS, ORDERS, PASSES, STRATEGIES, word};
 use crate::error::Result;
 use crate::fields::{Fields, boolean, choice, int, list, unit_from_zero};
 use crate::out::{Out, Record};
 use crate::tree::Node;
-use super::words::{BACKFILLS, ORDERS, PASSES, STRATEGIES, word};
 use berth_model::{Pass, Policy};
 
 macro_rules! knobs {

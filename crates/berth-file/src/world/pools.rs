@@ -1,12 +1,12 @@
 //! Pools of machines that can be bought, and the machines being bought.
 
+use super::nodes::{memory_of, read_memory, titled};
+use super::refs::JobNames;
+use super::words::{LIFECYCLES, word};
 use crate::error::{Error, Result, did_you_mean};
 use crate::fields::{Fields, choice, int, moment, name, named, text, unit, unit_from_zero};
-use super::nodes::{memory_of, read_memory, titled};
 use crate::out::{Out, Record};
-use super::refs::JobNames;
 use crate::tree::Node;
-use super::words::{LIFECYCLES, word};
 use berth_model::{ClaimSpec, Lifecycle, Name, Offering, PoolSpec, Span, Time};
 
 pub(crate) const POOL: &[&str] = &["name", "min", "max", "labels", "offerings", "claims"];

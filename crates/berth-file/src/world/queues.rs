@@ -1,13 +1,13 @@
 //! Queues, reservations by hand, and history.
 
+use super::nodes::titled;
+use super::words::{ACTIONS, ORDERS, PERIODS, word};
 use crate::error::{Error, Result, did_you_mean};
 use crate::fields::{
     Fields, amount, boolean, choice, int, moment, name, named, names, percent, unit, unit_from_zero,
 };
-use super::nodes::titled;
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
-use super::words::{ACTIONS, ORDERS, PERIODS, word};
 use berth_model::{
     Amount, Budget, GpuQuota, History, Micros, Milli, QueueSnapshot, QueueSpec, Quota, Reservation,
     Time,

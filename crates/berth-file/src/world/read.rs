@@ -1,19 +1,19 @@
 //! Text as a snapshot and a scenario.
 
-use crate::error::{Error, Result, did_you_mean};
-use crate::fields::{
-    Fields, absolute, choice, int, map, moments, name, named, names, unit, unit_from_zero,
-};
 use super::floor::Floor;
 use super::nodes::{self, ReadNode};
 use super::refs::{JobNames, read_id};
 use super::runs::{self, ReadJob};
-use crate::tree::{Node, Value, parse};
 use super::words::OUTCOMES;
 use super::{
     Context, DriverScript, Lines, Loaded, default_classes, events, expect, jobs, policy, pools,
     queues,
 };
+use crate::error::{Error, Result, did_you_mean};
+use crate::fields::{
+    Fields, absolute, choice, int, map, moments, name, named, names, unit, unit_from_zero,
+};
+use crate::tree::{Limits, Node, Value, parse};
 use berth_model::{
     Bytes, ClaimSpec, Cpu, JobId, Name, NodeSnapshot, Outcome, Policy, PoolSpec, PriorityClass,
     Promise, QueueSnapshot, QueueSpec, RecentAsk, Reservation, Snapshot, Span, Time,
@@ -48,7 +48,7 @@ pub(crate) const WORLD: &[&str] = &[
 ];
 
 pub(crate) fn read(text: &str) -> Result<Loaded> {
-    let tree = parse(text)?;
+    let tree = parse(text, Limits::WORLD)?;
     let top = Fields::of(&tree, "the world", WORLD)?;
     let mut lines = Lines::default();
     let now = top.read("now", absolute)?.unwrap_or(Time(0));

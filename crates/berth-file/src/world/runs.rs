@@ -1,14 +1,14 @@
 //! What has become of the jobs: their leases, progress and history, and the places kept for them.
 
 use super::Context;
-use crate::error::{Error, Result};
-use crate::fields::{Fields, boolean, choice, int, list, map, moment, moments, text, unit};
 use super::floor::{Floor, price_of};
 use super::jobs::{self, JOB, JobScript};
 use super::queues::RESERVATION;
 use super::refs::JobNames;
-use crate::tree::Node;
 use super::words::causes;
+use crate::error::{Error, Result};
+use crate::fields::{Fields, boolean, choice, int, list, map, moment, moments, text, unit};
+use crate::tree::Node;
 use berth_model::{
     Cause, GpuAsk, GroupSpec, JobId, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSpec, Place,
     Promise, Slice, Span, StopSnapshot, Time,

@@ -3,9 +3,9 @@
 use super::Context;
 use super::floor::{price_of, write_slice};
 use super::jobs::{self, JobScript};
-use crate::out::{Out, Record};
 use super::refs::JobNames;
 use super::runs::{grace, leaf_of};
+use crate::out::{Out, Record};
 use berth_model::{
     ArraySpec, GpuAsk, GroupSpec, JobId, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSpec, Place,
     Promise, StopSnapshot,
@@ -89,7 +89,7 @@ impl Writer<'_> {
             ([one], _) => out.put("element", Out::raw(one)),
             (some, _) => {
                 let some = ArraySpec { elements: some.to_vec(), at_most: None };
-                out.put("elements", jobs::write_array(&some));
+                out.put("elements", crate::array::write(&some));
             }
         }
         let running = (!leases.is_empty()).then_some(now);

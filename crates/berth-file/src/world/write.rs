@@ -1,11 +1,11 @@
 //! A snapshot as text.
 
 use super::nodes;
-use crate::out::{Out, Record, json, yaml};
 use super::refs::JobNames;
 use super::runs_out::Writer;
 use super::words::{OUTCOMES, word};
 use super::{Context, JobScript, default_classes, policy, pools, queues};
+use crate::out::{Out, Record, json, yaml};
 use berth_model::{JobId, Name, NodeSpec, PriorityClass, RecentAsk, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 

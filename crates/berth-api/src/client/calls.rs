@@ -1,0 +1,190 @@
+//! A function for each route.
+
+use super::error::Result;
+use super::stream::Lines;
+use super::{Client, idempotency_key};
+use crate::wire::*;
+
+macro_rules! calls {
+    ($($(#[doc = $doc:literal])* $name:ident = $id:literal ($($part:ident),*)
+        $(query $query:ident)? $(body $body:ident)? => $out:ty;)*) => {
+        impl Client {
+            $($(#[doc = $doc])*
+            pub async fn $name(
+                &self $(, $part: &str)* $(, query: &$query)? $(, body: &$body)?
+            ) -> Result<$out> {
+                let call = self.call($id, &[$($part),*]);
+                $(let call = call.query::<$query>(query)?;)?
+                $(let call = call.body::<$body>(body)?;)?
+                call.answer().await
+            })*
+        }
+
+        #[cfg(test)]
+        const CALLS: &[&str] = &[$($id),*];
+    };
+}
+
+calls! {
+    health = "health" () => Health;
+    ready = "ready" () => Health;
+    version = "version" () => Version;
+    openapi = "openapi" () => serde_json::Value;
+    me = "me" () => Me;
+    config = "list_config" () => Items<ConfigEntry>;
+
+    jobs = "list_jobs" () query JobQuery => JobList;
+    /// By number or name.
+    job = "get_job" (job) => Job;
+    set_job = "set_job" (job) body JobChange => Job;
+    why = "why_job" (job) => Why;
+    attempts = "list_attempts" (job) => Items<Attempt>;
+    stop_job = "stop_job" (job) body JobStop => Job;
+    pause_job = "pause_job" (job) => Job;
+    resume_job = "resume_job" (job) => Job;
+
+    queues = "list_queues" () => Items<Queue>;
+    queue = "get_queue" (queue) => Queue;
+    shares = "list_shares" () => Items<Share>;
+    gpus = "list_gpus" () => Items<Gpu>;
+    nodes = "list_nodes" () => Items<Node>;
+    node = "get_node" (node) => Node;
+    drain_node = "drain_node" (node) => Node;
+    cordon_node = "cordon_node" (node) => Node;
+    resume_node = "resume_node" (node) => Node;
+
+    cost = "list_cost" () query CostQuery => CostReport;
+    budgets = "list_budgets" () => Items<Budget>;
+    set_budget = "set_budget" (queue) body BudgetSet => Budget;
+    delete_budget = "delete_budget" (queue) => ();
+
+    tokens = "list_tokens" () => Items<Token>;
+    create_token = "create_token" () body TokenCreate => TokenCreated;
+    revoke_token = "revoke_token" (token) => ();
+    users = "list_users" () => Items<User>;
+    create_user = "create_user" () body UserCreate => User;
+    delete_user = "delete_user" (user) => ();
+    teams = "list_teams" () => Items<Team>;
+    create_team = "create_team" () body Team => Team;
+    delete_team = "delete_team" (team) => ();
+    members = "list_members" (team) => Items<Member>;
+    set_member = "set_member" (team, user) body MemberSet => Member;
+    delete_member = "delete_member" (team, user) => ();
+    projects = "list_projects" () => Items<Project>;
+    create_project = "create_project" () body Project => Project;
+    delete_project = "delete_project" (project) => ();
+    secrets = "list_secrets" () => Items<Secret>;
+    set_secret = "set_secret" (team, secret) body SecretSet => Secret;
+    delete_secret = "delete_secret" (team, secret) => ();
+
+    templates = "list_templates" () => Items<Template>;
+    template = "get_template" (template) => Template;
+    set_template = "set_template" (template) body TemplateSet => Template;
+    delete_template = "delete_template" (template) => ();
+    schedules = "list_schedules" () => Items<Schedule>;
+    schedule = "get_schedule" (schedule) => Schedule;
+    pause_schedule = "pause_schedule" (schedule) => Schedule;
+    resume_schedule = "resume_schedule" (schedule) => Schedule;
+    delete_schedule = "delete_schedule" (schedule) => ();
+
+    audit = "list_audit" () query AuditQuery => AuditList;
+    verify_audit = "verify_audit" () => AuditVerified;
+    policy = "get_policy" () => Policy;
+    apply = "apply" () body ApplyRequest => Diff;
+    diff = "diff" () body ApplyRequest => Diff;
+    world = "get_world" () => WorldText;
+    backup = "backup" () => BackupDone;
+}
+
+const YAML: &str = "application/yaml";
+
+impl Client {
+    /// Submits a job file. A request whose answer was lost is sent again under the same key, and
+    /// makes one job.
+    pub async fn submit(&self, file: &str, query: &SubmitQuery) -> Result<JobSubmitted> {
+        self.submit_as(file, query, idempotency_key()?).await
+    }
+
+    /// The same under a key of the caller's, who may have to start anew in between.
+    pub async fn submit_as(
+        &self,
+        file: &str,
+        query: &SubmitQuery,
+        key: String,
+    ) -> Result<JobSubmitted> {
+        self.call("submit_job", &[]).query(query)?.text(YAML, file).key(key).answer().await
+    }
+
+    /// Submits the file of a job anew, with changes; like a submission, it makes one job.
+    pub async fn clone_job(&self, job: &str, changes: &JobClone) -> Result<JobSubmitted> {
+        let call = self.call("clone_job", &[job]).body(changes)?;
+        call.key(idempotency_key()?).answer().await
+    }
+
+    /// What would become of a job file.
+    pub async fn plan(&self, file: &str, query: &SubmitQuery) -> Result<Plan> {
+        self.call("plan_job", &[]).query(query)?.text(YAML, file).answer().await
+    }
+
+    /// The job file as it was submitted.
+    pub async fn job_file(&self, job: &str) -> Result<String> {
+        self.call("job_file", &[job]).answer_text().await
+    }
+
+    pub async fn metrics(&self) -> Result<String> {
+        self.call("metrics", &[]).answer_text().await
+    }
+
+    /// What a job printed; with `follow`, until it ends.
+    pub async fn logs(&self, job: &str, query: &LogQuery) -> Result<Logs> {
+        let call = self.call("job_logs", &[job]).query(query)?;
+        call.lines("application/x-ndjson").await.map(Logs)
+    }
+
+    /// What happens, as it happens.
+    pub async fn events(&self, query: &EventQuery) -> Result<Events> {
+        let call = self.call("stream_events", &[]).query(query)?;
+        call.lines("text/event-stream").await.map(Events)
+    }
+}
+
+/// The chunks of a log.
+#[derive(Debug)]
+pub struct Logs(Lines);
+
+impl Logs {
+    pub async fn next(&mut self) -> Result<Option<LogChunk>> {
+        self.0.next_json().await
+    }
+}
+
+/// A stream of events. After it breaks, ask again for those after the last `seq`.
+#[derive(Debug)]
+pub struct Events(Lines);
+
+impl Events {
+    pub async fn next(&mut self) -> Result<Option<Event>> {
+        self.0.next_event().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CALLS;
+    use crate::routes::ROUTES;
+    use std::collections::BTreeSet;
+
+    /// Routes with functions that are written out above.
+    const WRITTEN: [&str; 7] =
+        ["submit_job", "clone_job", "plan_job", "job_file", "metrics", "job_logs", "stream_events"];
+
+    /// A terminal is no request and answer: whoever shows one opens the WebSocket.
+    const WITHOUT: [&str; 1] = ["job_shell"];
+
+    #[test]
+    fn there_is_a_function_for_every_route() {
+        let known = CALLS.iter().chain(&WRITTEN).chain(&WITHOUT).copied();
+        let routes = ROUTES.iter().map(|route| route.id);
+        assert_eq!(known.collect::<BTreeSet<_>>(), routes.collect::<BTreeSet<_>>());
+    }
+}

@@ -1,0 +1,172 @@
+//! Every route of the server, once. The server's handlers, the client's calls, the OpenAPI
+//! document and docs/authorization.md are checked against this table.
+
+use crate::access::Permission::{self, *};
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// Its name in the OpenAPI document.
+    pub id: &'static str,
+    pub method: Method,
+    pub path: &'static str,
+    /// What it takes; some handlers ask for more, depending on what is in the request.
+    pub permission: Permission,
+    /// One sentence, without a full stop.
+    pub about: &'static str,
+}
+
+impl Route {
+    /// Whether it answers without a token.
+    pub fn is_public(&self) -> bool {
+        self.permission == Permission::Public
+    }
+}
+
+const fn route(
+    method: Method,
+    path: &'static str,
+    permission: Permission,
+    id: &'static str,
+    about: &'static str,
+) -> Route {
+    Route { id, method, path, permission, about }
+}
+
+use Method::{Delete, Get, Patch, Post, Put};
+
+#[rustfmt::skip]
+pub const ROUTES: &[Route] = &[
+    route(Get, "/healthz", Public, "health", "Says that the server runs"),
+    route(Get, "/readyz", Public, "ready", "Says whether the server takes requests"),
+    route(Get, "/openapi.json", Public, "openapi", "The description of this API"),
+    route(Get, "/metrics", MetricsRead, "metrics", "Figures for Prometheus"),
+    route(Get, "/v1/version", Public, "version", "Which version the server is"),
+    route(Get, "/v1/me", ClusterRead, "me", "Who one is, and what one may do where"),
+    route(Get, "/v1/config", ConfigRead, "list_config", "The settings of the server, and where each comes from"),
+
+    route(Get, "/v1/jobs", JobsRead, "list_jobs", "Jobs, newest first, page by page"),
+    route(Post, "/v1/jobs", JobsSubmit, "submit_job", "Submits a job file"),
+    route(Post, "/v1/plan", JobsPlan, "plan_job", "Says what would become of a job file, and changes nothing"),
+    route(Get, "/v1/jobs/{job}", JobsRead, "get_job", "One job, by number or name"),
+    route(Patch, "/v1/jobs/{job}", JobsControl, "set_job", "Changes priority, time, deadline, team or hold of a job"),
+    route(Get, "/v1/jobs/{job}/why", JobsRead, "why_job", "Why a job waits, until when, and what would start it sooner"),
+    route(Get, "/v1/jobs/{job}/file", JobsRead, "job_file", "The job file as it was submitted"),
+    route(Get, "/v1/jobs/{job}/attempts", JobsRead, "list_attempts", "Where and how a job ran"),
+    route(Get, "/v1/jobs/{job}/logs", LogsRead, "job_logs", "What a job printed, and goes on printing"),
+    route(Post, "/v1/jobs/{job}/stop", JobsControl, "stop_job", "Ends a job"),
+    route(Post, "/v1/jobs/{job}/pause", JobsControl, "pause_job", "Stops a job with its checkpoint, until it is resumed"),
+    route(Post, "/v1/jobs/{job}/resume", JobsControl, "resume_job", "Lets a paused or held job run on"),
+    route(Post, "/v1/jobs/{job}/clone", JobsSubmit, "clone_job", "Submits the file of a job anew, with changes"),
+    route(Get, "/v1/jobs/{job}/shell", JobsShell, "job_shell", "A terminal in a running job, over a WebSocket"),
+
+    route(Get, "/v1/queues", ClusterRead, "list_queues", "Queues with what they use, and who waits"),
+    route(Get, "/v1/queues/{queue}", ClusterRead, "get_queue", "One queue with the order of its waiting jobs"),
+    route(Get, "/v1/shares", ClusterRead, "list_shares", "Who is entitled to what, and why"),
+    route(Get, "/v1/gpus", ClusterRead, "list_gpus", "GPUs, and which are free"),
+    route(Get, "/v1/nodes", ClusterRead, "list_nodes", "Machines"),
+    route(Get, "/v1/nodes/{node}", ClusterRead, "get_node", "One machine"),
+    route(Post, "/v1/nodes/{node}/drain", NodesManage, "drain_node", "Lets a machine take no work, and moves what runs there"),
+    route(Post, "/v1/nodes/{node}/cordon", NodesManage, "cordon_node", "Lets a machine take no new work"),
+    route(Post, "/v1/nodes/{node}/resume", NodesManage, "resume_node", "Lets a machine take work again"),
+
+    route(Get, "/v1/cost", CostRead, "list_cost", "What was spent, by any of team, project, experiment, user and job"),
+    route(Get, "/v1/budgets", BudgetsRead, "list_budgets", "Budgets and what is left of them"),
+    route(Put, "/v1/budgets/{queue}", BudgetsManage, "set_budget", "Sets the budget of a queue"),
+    route(Delete, "/v1/budgets/{queue}", BudgetsManage, "delete_budget", "Removes the budget of a queue"),
+
+    route(Get, "/v1/tokens", TokensRead, "list_tokens", "One's tokens, without their secrets"),
+    route(Post, "/v1/tokens", TokensManage, "create_token", "Makes a token, whose secret is shown this once"),
+    route(Delete, "/v1/tokens/{token}", TokensManage, "revoke_token", "Ends a token at once"),
+    route(Get, "/v1/users", UsersRead, "list_users", "People"),
+    route(Post, "/v1/users", UsersManage, "create_user", "Adds a person"),
+    route(Delete, "/v1/users/{user}", UsersManage, "delete_user", "Removes a person with all tokens"),
+    route(Get, "/v1/teams", ClusterRead, "list_teams", "Teams"),
+    route(Post, "/v1/teams", TeamsManage, "create_team", "Adds a team"),
+    route(Delete, "/v1/teams/{team}", TeamsManage, "delete_team", "Removes a team without jobs"),
+    route(Get, "/v1/teams/{team}/members", MembersRead, "list_members", "Members of a team"),
+    route(Put, "/v1/teams/{team}/members/{user}", MembersManage, "set_member", "Gives a person a role in a team"),
+    route(Delete, "/v1/teams/{team}/members/{user}", MembersManage, "delete_member", "Takes a person out of a team"),
+    route(Get, "/v1/projects", ProjectsRead, "list_projects", "Projects"),
+    route(Post, "/v1/projects", ProjectsManage, "create_project", "Adds a project to a team"),
+    route(Delete, "/v1/projects/{project}", ProjectsManage, "delete_project", "Removes a project"),
+    route(Get, "/v1/secrets", SecretsRead, "list_secrets", "Names of secrets"),
+    route(Put, "/v1/secrets/{team}/{secret}", SecretsManage, "set_secret", "Keeps a secret, or changes it"),
+    route(Delete, "/v1/secrets/{team}/{secret}", SecretsManage, "delete_secret", "Forgets a secret"),
+
+    route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),
+    route(Get, "/v1/templates/{template}", TemplatesRead, "get_template", "One template"),
+    route(Put, "/v1/templates/{template}", TemplatesManage, "set_template", "Keeps a job file as a template"),
+    route(Delete, "/v1/templates/{template}", TemplatesManage, "delete_template", "Removes a template"),
+    route(Get, "/v1/schedules", SchedulesRead, "list_schedules", "Schedules"),
+    route(Get, "/v1/schedules/{schedule}", SchedulesRead, "get_schedule", "One schedule"),
+    route(Post, "/v1/schedules/{schedule}/pause", SchedulesManage, "pause_schedule", "Lets a schedule make no jobs"),
+    route(Post, "/v1/schedules/{schedule}/resume", SchedulesManage, "resume_schedule", "Lets a schedule make jobs again"),
+    route(Delete, "/v1/schedules/{schedule}", SchedulesManage, "delete_schedule", "Removes a schedule"),
+
+    route(Get, "/v1/audit", AuditRead, "list_audit", "Who changed what, newest first"),
+    route(Get, "/v1/audit/verify", AuditRead, "verify_audit", "Checks that the audit log is whole"),
+    route(Get, "/v1/policy", ClusterRead, "get_policy", "How the scheduler behaves"),
+    route(Post, "/v1/apply", QueuesManage, "apply", "Makes teams, queues, policy, budgets, classes, prices and projects as files say"),
+    route(Post, "/v1/diff", QueuesRead, "diff", "Says what applying files would change"),
+    route(Get, "/v1/events", ClusterRead, "stream_events", "What happens, as it happens, as far as one may see it"),
+    route(Get, "/v1/world", WorldRead, "get_world", "The live state as a world file"),
+    route(Post, "/v1/backup", Backup, "backup", "Writes a backup beside the database"),
+];
+
+/// The route of that name.
+pub fn named(id: &str) -> Option<&'static Route> {
+    ROUTES.iter().find(|route| route.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_routes_share_a_name_or_a_method_and_path() {
+        let names: BTreeSet<&str> = ROUTES.iter().map(|route| route.id).collect();
+        let places: BTreeSet<(Method, &str)> =
+            ROUTES.iter().map(|route| (route.method, route.path)).collect();
+        assert_eq!((names.len(), places.len()), (ROUTES.len(), ROUTES.len()));
+    }
+
+    #[test]
+    fn what_a_route_only_reads_is_got() {
+        for route in ROUTES {
+            let reads = route.permission.reads();
+            let terminal = route.id == "job_shell";
+            let asks = matches!(route.id, "plan_job" | "diff");
+            assert_eq!(reads, (route.method == Get && !terminal) || asks, "{}", route.id);
+        }
+    }
+
+    #[test]
+    fn only_health_version_and_the_description_are_public() {
+        let public: Vec<&str> =
+            ROUTES.iter().filter(|route| route.is_public()).map(|route| route.path).collect();
+        assert_eq!(public, ["/healthz", "/readyz", "/openapi.json", "/v1/version"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Queues, shares, GPUs and nodes.
+
+use super::{At, Id};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// Where a queue stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Queue {
+    pub name: String,
+    pub parent: Option<String>,
+    pub quota_milli: i64,
+    pub used_milli: i64,
+    pub fair_share_milli: i64,
+    pub running: u32,
+    pub waiting: u32,
+    /// Its children are promised more than it has itself.
+    pub overcommitted: bool,
+    /// Half of those that started in the last day had waited less.
+    pub wait_p50_ms: Option<i64>,
+    pub wait_p90_ms: Option<i64>,
+    /// Who waits, in order; only when one queue is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub line: Vec<QueueLine>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueLine {
+    pub position: u32,
+    pub id: Id,
+    pub name: String,
+    pub user: String,
+    pub asks: String,
+    pub reason: String,
+    pub eta: Option<At>,
+}
+
+/// What a queue is entitled to, and how that came about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Share {
+    pub queue: String,
+    pub parent: Option<String>,
+    pub quota_milli: i64,
+    pub weight_milli: i64,
+    pub fair_share_milli: i64,
+    pub used_milli: i64,
+    /// Used, and asked for by those who wait.
+    pub demand_milli: i64,
+    pub borrowed_milli: i64,
+    /// Of its quota, used by others.
+    pub lent_milli: i64,
+    pub credits_gpu_s: i64,
+    pub past_use_gpu_s: i64,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Gpu {
+    pub node: String,
+    pub index: u32,
+    pub model: String,
+    pub memory_bytes: i64,
+    /// None of a GPU that is declared.
+    pub uuid: Option<String>,
+    /// It is bookkeeping: jobs run for real, the device does not exist.
+    pub declared: bool,
+    pub healthy: bool,
+    /// How much of it nobody holds.
+    pub free_milli: i64,
+    pub holders: Vec<GpuHolder>,
+    pub price_micros_per_hour: i64,
+    /// Percent, where it can be measured.
+    pub utilization: Option<u32>,
+    pub used_bytes: Option<i64>,
+    pub watts: Option<u32>,
+    pub celsius: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GpuHolder {
+    pub job: Id,
+    pub name: String,
+    pub team: String,
+    pub milli: i64,
+    /// Such as `whole`, `fraction`, or a MIG profile.
+    pub share: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    Ready,
+    Cordoned,
+    Draining,
+    Failed,
+    Leaving,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Node {
+    pub name: String,
+    pub state: NodeState,
+    /// When it leaves.
+    pub until: Option<At>,
+    /// Models and how many of each.
+    pub gpus: BTreeMap<String, u32>,
+    pub declared: bool,
+    pub gpus_milli: i64,
+    pub free_milli: i64,
+    pub cpu_milli: Option<i64>,
+    pub cpu_free_milli: Option<i64>,
+    pub memory_bytes: Option<i64>,
+    pub memory_free_bytes: Option<i64>,
+    pub price_micros_per_hour: i64,
+    pub labels: BTreeMap<String, String>,
+    pub jobs: Vec<Id>,
+    /// Whether jobs are held to their CPU and memory.
+    pub cgroup: bool,
+}

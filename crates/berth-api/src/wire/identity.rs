@@ -1,0 +1,156 @@
+//! People, teams and what belongs to them.
+
+use super::At;
+use crate::access::{Role, Scope};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use utoipa::ToSchema;
+
+/// A token as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    pub id: String,
+    pub user: String,
+    pub name: String,
+    pub scope: Scope,
+    pub created: At,
+    pub expires: Option<At>,
+    pub revoked: Option<At>,
+    pub last_used: Option<At>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenCreate {
+    /// What it is for.
+    pub name: String,
+    /// Oneself where left out; only an admin makes tokens for others.
+    #[serde(default)]
+    pub user: Option<String>,
+    pub scope: Scope,
+    /// Such as `30d`; it never expires where left out.
+    #[serde(default)]
+    pub expires_in: Option<String>,
+}
+
+/// A new token. Its secret is in this answer and nowhere else.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenCreated {
+    pub token: Token,
+    pub secret: String,
+}
+
+impl fmt::Debug for TokenCreated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenCreated").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct User {
+    pub name: String,
+    pub created: At,
+    /// The role for the whole cluster.
+    pub cluster_role: Option<Role>,
+    pub teams: Vec<Membership>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserCreate {
+    pub name: String,
+    #[serde(default)]
+    pub cluster_role: Option<Role>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Membership {
+    pub team: String,
+    pub role: Role,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Team {
+    pub name: String,
+    /// The team above it.
+    #[serde(default)]
+    pub parent: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Member {
+    pub team: String,
+    pub user: String,
+    pub role: Role,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemberSet {
+    pub role: Role,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Project {
+    pub name: String,
+    pub team: String,
+}
+
+/// A secret's name. Its value is never given back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Secret {
+    pub team: String,
+    pub name: String,
+    pub created: At,
+    pub by: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretSet {
+    pub value: String,
+}
+
+impl fmt::Debug for SecretSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretSet").finish_non_exhaustive()
+    }
+}
+
+/// Who one is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Me {
+    pub user: String,
+    pub cluster_role: Option<Role>,
+    pub teams: Vec<Membership>,
+    /// The team of jobs that name none.
+    pub default_team: Option<String>,
+    pub default_project: Option<String>,
+    /// The token that was used.
+    pub token: Token,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown_by_accident() {
+        let set = SecretSet { value: "hush".into() };
+        assert!(!format!("{set:?}").contains("hush"));
+        let token = Token {
+            id: "t1".into(),
+            user: "kim".into(),
+            name: "laptop".into(),
+            scope: Scope::All,
+            created: At(berth_model::Time(0)),
+            expires: None,
+            revoked: None,
+            last_used: None,
+        };
+        let created = TokenCreated { token, secret: "hush".into() };
+        assert!(!format!("{created:?}").contains("hush"));
+    }
+}

@@ -1,0 +1,45 @@
+//! The types of requests and answers.
+//!
+//! They are counterparts of the model's types and not the same: the wire may keep an old name when
+//! the model has found a better one.
+
+mod admin;
+mod cluster;
+mod event;
+mod identity;
+mod job;
+mod money;
+mod plan;
+mod value;
+mod why;
+
+pub use admin::{
+    ApplyRequest, AuditList, AuditQuery, AuditRow, AuditVerified, BackupDone, Change, ChangeKind,
+    ConfigEntry, Diff, DocumentKind, Health, Policy, Schedule, Template, TemplateSet, Version,
+    WorldText,
+};
+pub use cluster::{Gpu, GpuHolder, Node, NodeState, Queue, QueueLine, Share};
+pub use event::{Event, EventKind, EventQuery, LogChunk, LogQuery, LogStream};
+pub use identity::{
+    Me, Member, MemberSet, Membership, Project, Secret, SecretSet, Team, Token, TokenCreate,
+    TokenCreated, User, UserCreate,
+};
+pub use job::{
+    Attempt, Exit, ExitKind, Job, JobChange, JobClone, JobKind, JobList, JobQuery, JobState,
+    JobStop, JobSubmitted, Lease, SubmitQuery, Warning,
+};
+pub use money::{
+    Budget, BudgetAction, BudgetPeriod, BudgetSet, CostKey, CostQuery, CostReport, CostRow,
+};
+pub use plan::{Placement, Plan};
+pub use value::{At, Id};
+pub use why::{Blocker, Eta, Sooner, Why};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// All there are: lists that cannot grow long come whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Items<T: ToSchema> {
+    pub items: Vec<T>,
+}

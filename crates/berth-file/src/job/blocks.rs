@@ -1,0 +1,297 @@
+//! Reading the values of a job file that have keys of their own.
+
+use super::parts::{
+    Checkpoint, Command, Idle, Kind, Launch, Moment, Notify, Ready, ReadyCheck, Retry, Scale,
+    Schedule, Signal, Spot, Times, Tool, Via, WhenIdle,
+};
+use super::sweep::{How, Parameter, Sweep};
+use super::values::{any_text, from_one, job_ref, several, some_span, span, texts, variable, word};
+use crate::error::{Error, Result};
+use crate::fields::{Fields, int, list, map, one_or_more, percent, text};
+use crate::tree::{Node, Value};
+use crate::world::words::AFTERS;
+use berth_model::{After, ArraySpec, Dependency, Milli, Span};
+use std::collections::BTreeSet;
+
+/// What one file may ask to be run, by array or sweep.
+pub const MOST_ELEMENTS: u64 = 10_000;
+
+pub(super) const KINDS: &[(&str, Kind)] =
+    &[("job", Kind::Job), ("notebook", Kind::Notebook), ("service", Kind::Service)];
+pub(super) const SPOTS: &[(&str, Spot)] =
+    &[("never", Spot::Never), ("auto", Spot::Auto), ("only", Spot::Only)];
+pub(super) const LAUNCHES: &[(&str, Launch)] =
+    &[("once", Launch::Once), ("ranks", Launch::Ranks), ("torchrun", Launch::Torchrun)];
+pub(super) const SIGNALS: &[(&str, Signal)] = &[
+    ("TERM", Signal::Term),
+    ("INT", Signal::Int),
+    ("USR1", Signal::Usr1),
+    ("USR2", Signal::Usr2),
+    ("SIGTERM", Signal::Term),
+    ("SIGINT", Signal::Int),
+    ("SIGUSR1", Signal::Usr1),
+    ("SIGUSR2", Signal::Usr2),
+];
+pub(super) const VIAS: &[(&str, Via)] = &[("slack", Via::Slack), ("webhook", Via::Webhook)];
+pub(super) const MOMENTS: &[(&str, Moment)] = &[
+    ("start", Moment::Start),
+    ("done", Moment::Done),
+    ("failed", Moment::Failed),
+    ("preempted", Moment::Preempted),
+    ("budget", Moment::Budget),
+];
+pub(super) const TOOLS: &[(&str, Tool)] =
+    &[("jupyter", Tool::Jupyter), ("vscode", Tool::Vscode), ("ssh", Tool::Ssh)];
+pub(super) const THENS: &[(&str, WhenIdle)] =
+    &[("notify", WhenIdle::Notify), ("suspend", WhenIdle::Suspend), ("stop", WhenIdle::Stop)];
+
+/// A script, or a list of a program and its arguments.
+pub(super) fn command(node: &Node) -> Result<Command> {
+    let expected = "a command, or a list of a program and its arguments";
+    let empty = || Error::expected(node.at, "nothing to run", expected);
+    match &node.value {
+        Value::List(_) => {
+            let words = texts(node)?;
+            let named = words.first().is_some_and(|program| !program.is_empty());
+            if named { Ok(Command::Program(words)) } else { Err(empty()) }
+        }
+        _ => match text(node, expected)? {
+            script if script.trim().is_empty() => Err(empty()),
+            script => Ok(Command::Shell(script.to_owned())),
+        },
+    }
+}
+
+pub(super) fn checkpoint(node: &Node) -> Result<Checkpoint> {
+    if let Value::Scalar { text, .. } = &node.value {
+        return Ok(Checkpoint { path: Some(text.clone()), ..Checkpoint::default() });
+    }
+    let keys = &["path", "every", "grace", "keep", "signal"];
+    let fields = Fields::of(node, "a checkpoint", keys)?;
+    Ok(Checkpoint {
+        path: fields.read("path", any_text)?,
+        every: fields.read("every", some_span)?,
+        grace: fields.read("grace", span)?,
+        keep: fields.read("keep", from_one)?,
+        signal: fields.read("signal", word(SIGNALS))?,
+    })
+}
+
+fn times(node: &Node) -> Result<Times> {
+    match text(node, "how often, or forever")? {
+        "forever" => Ok(Times::Forever),
+        found => match found.parse() {
+            Ok(times) => Ok(Times::At(times)),
+            Err(_) => Err(Error::expected(node.at, &node.found(), "how often, or forever")),
+        },
+    }
+}
+
+/// A number alone is about the job's own failures.
+pub(super) fn retry(node: &Node) -> Result<Retry> {
+    if let Value::Scalar { .. } = &node.value {
+        return Ok(Retry { error: Some(times(node)?), ..Retry::default() });
+    }
+    let fields = Fields::of(node, "retry", &["infra", "error", "oom", "wait"])?;
+    Ok(Retry {
+        infra: fields.read("infra", times)?,
+        error: fields.read("error", times)?,
+        oom: fields.read("oom", times)?,
+        wait: fields.read("wait", span)?,
+    })
+}
+
+fn target(node: &Node) -> Result<(Via, String)> {
+    let expected = "slack:#channel, webhook:name, or a URL that begins with https://";
+    let bad = || Error::expected(node.at, "another target", expected);
+    let found = text(node, expected)?;
+    if found.starts_with("https://") {
+        return Ok((Via::Webhook, found.to_owned()));
+    }
+    let (scheme, to) = found.split_once(':').ok_or_else(bad)?;
+    let via = VIAS.iter().find(|(word, _)| *word == scheme).map(|(_, via)| *via);
+    let plain = to.starts_with("https://") || !to.contains("://");
+    via.filter(|_| !to.is_empty() && plain).map(|via| (via, to.to_owned())).ok_or_else(bad)
+}
+
+fn notify(node: &Node) -> Result<Notify> {
+    if let Value::Scalar { .. } = &node.value {
+        let (via, to) = target(node)?;
+        return Ok(Notify { via, to, on: Vec::new() });
+    }
+    let fields = Fields::of(node, "a notification", &["to", "on"])?;
+    let (via, to) = fields.demand("to", target)?;
+    let on = fields.read("on", |node| several(node, word(MOMENTS)))?.unwrap_or_default();
+    Ok(Notify { via, to, on })
+}
+
+pub(super) fn notifies(node: &Node) -> Result<Vec<Notify>> {
+    several(node, notify)
+}
+
+pub(super) fn tools(node: &Node) -> Result<Vec<Tool>> {
+    several(node, word(TOOLS))
+}
+
+pub(super) fn array(node: &Node) -> Result<ArraySpec> {
+    let array = crate::array::read(node)?;
+    let distinct: BTreeSet<u32> = array.elements.iter().copied().collect();
+    if distinct.len() != array.elements.len() {
+        return Err(Error::expected(node.at, &node.found(), "each element once"));
+    }
+    if array.at_most == Some(0) {
+        return Err(Error::expected(node.at, &node.found(), "at least one element at once"));
+    }
+    few_enough(node, Some(distinct.len() as u64))?;
+    Ok(array)
+}
+
+fn few_enough(node: &Node, elements: Option<u64>) -> Result<()> {
+    match elements {
+        Some(count) if count <= MOST_ELEMENTS => Ok(()),
+        _ => Err(Error::new(
+            node.at,
+            format!("that is more than {MOST_ELEMENTS} elements; submit it in several jobs"),
+        )),
+    }
+}
+
+/// Lists are parameters; a map is `product` or `zip` of them, and a number is `at_most`.
+pub(super) fn sweep(node: &Node) -> Result<Sweep> {
+    let mut found = Sweep { how: How::Product, parameters: Vec::new(), at_most: None };
+    for entry in map(node)? {
+        match (entry.key.as_str(), &entry.value.value) {
+            (how @ ("product" | "zip"), Value::Map(entries)) => {
+                found.how = if how == "zip" { How::Zip } else { How::Product };
+                for entry in entries {
+                    found.parameters.push(parameter(entry)?);
+                }
+            }
+            ("at_most", Value::Scalar { .. }) => found.at_most = Some(from_one(&entry.value)?),
+            _ => found.parameters.push(parameter(entry)?),
+        }
+    }
+    let names: BTreeSet<&str> = found.parameters.iter().map(|p| p.name.as_str()).collect();
+    if names.is_empty() || names.len() != found.parameters.len() {
+        return Err(Error::expected(node.at, &node.found(), "parameters, each of them once"));
+    }
+    let lengths: BTreeSet<usize> = found.parameters.iter().map(|p| p.values.len()).collect();
+    if found.how == How::Zip && lengths.len() > 1 {
+        return Err(Error::new(node.at, "zip takes lists of the same length"));
+    }
+    few_enough(node, found.len())?;
+    Ok(found)
+}
+
+fn parameter(entry: &crate::tree::Entry) -> Result<Parameter> {
+    let name = variable(&entry.key, entry.at)?;
+    let within = |e: Error| e.within(&format!("`{name}`"));
+    let values = list(&entry.value).and_then(|_| texts(&entry.value)).map_err(within)?;
+    match values.is_empty() {
+        true => Err(within(Error::expected(entry.value.at, "an empty list", "values to try"))),
+        false => Ok(Parameter { name, values }),
+    }
+}
+
+/// A list of jobs that must have ended well, or jobs by how they must have got on.
+pub(super) fn after(node: &Node) -> Result<Vec<Dependency>> {
+    let Value::Map(entries) = &node.value else {
+        let one = |node: &Node| Ok(Dependency { after: After::Ok, job: job_ref(node)? });
+        return several(node, one);
+    };
+    Fields::of(node, "`after`", &["ok", "any", "notok", "start"])?;
+    // In the order of the kinds, in which they are written too: no other order means anything.
+    let mut found = Vec::new();
+    for (word, after) in AFTERS {
+        for entry in entries.iter().filter(|entry| entry.key == word) {
+            for job in one_or_more(&entry.value) {
+                found.push(Dependency { after, job: job_ref(job)? });
+            }
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn schedule(node: &Node) -> Result<Schedule> {
+    let cron = |node: &Node| {
+        let found = text(node, "a schedule such as 0 3 * * * or @daily")?;
+        found.parse().map_err(|error| Error::new(node.at, format!("{error}")))
+    };
+    if let Value::Scalar { .. } = &node.value {
+        return Ok(Schedule { cron: cron(node)?, offset: Span::ZERO });
+    }
+    let fields = Fields::of(node, "a schedule", &["cron", "timezone"])?;
+    Ok(Schedule {
+        cron: fields.demand("cron", cron)?,
+        offset: fields.read("timezone", offset)?.unwrap_or(Span::ZERO),
+    })
+}
+
+/// `UTC`, `+02:00` or `-08:00`.
+fn offset(node: &Node) -> Result<Span> {
+    let expected = "UTC or an offset from it such as +02:00; named time zones are not known here";
+    let bad = || Error::expected(node.at, &node.found(), expected);
+    let found = text(node, expected)?;
+    if matches!(found, "UTC" | "utc" | "Z") {
+        return Ok(Span::ZERO);
+    }
+    let (sign, clock) = match (found.strip_prefix('+'), found.strip_prefix('-')) {
+        (Some(clock), _) => (1, clock),
+        (_, Some(clock)) => (-1, clock),
+        _ => return Err(bad()),
+    };
+    let (hours, minutes) = clock.split_once(':').ok_or_else(bad)?;
+    let two = |text: &str| text.parse::<i64>().ok().filter(|_| text.len() == 2);
+    match (two(hours), two(minutes)) {
+        (Some(hours @ 0..=14), Some(minutes @ 0..=59)) => {
+            Ok(Span::mins(sign * (hours * 60 + minutes)))
+        }
+        _ => Err(bad()),
+    }
+}
+
+pub(super) fn idle(node: &Node) -> Result<Idle> {
+    let fields = Fields::of(node, "idle", &["below", "for", "then"])?;
+    let share = |node: &Node| match percent(node)? {
+        below if (Milli::ZERO..=Milli::ONE).contains(&below) => Ok(below),
+        _ => Err(Error::expected(node.at, &node.found(), "a percentage from 0% to 100%")),
+    };
+    Ok(Idle {
+        below: fields.read("below", share)?.unwrap_or(Milli(50)),
+        after: fields.demand("for", some_span)?,
+        then: fields.read("then", word(THENS))?.unwrap_or(WhenIdle::Suspend),
+    })
+}
+
+fn check(node: &Node) -> Result<ReadyCheck> {
+    let expected = "a path that begins with /, or tcp";
+    match text(node, expected)? {
+        "tcp" => Ok(ReadyCheck::Tcp),
+        path if path.starts_with('/') && !path.contains(char::is_whitespace) => {
+            Ok(ReadyCheck::Http(path.to_owned()))
+        }
+        _ => Err(Error::expected(node.at, &node.found(), expected)),
+    }
+}
+
+pub(super) fn ready(node: &Node) -> Result<Ready> {
+    if let Value::Scalar { .. } = &node.value {
+        return Ok(Ready { check: check(node)?, within: None });
+    }
+    let fields = Fields::of(node, "ready", &["check", "within"])?;
+    Ok(Ready { check: fields.demand("check", check)?, within: fields.read("within", some_span)? })
+}
+
+pub(super) fn scale(node: &Node) -> Result<Scale> {
+    let fields = Fields::of(node, "scale", &["min", "max", "pending", "predict"])?;
+    let scale = Scale {
+        min: fields.read("min", int)?.unwrap_or(1),
+        max: fields.demand("max", from_one)?,
+        pending: fields.read("pending", from_one)?,
+        predict: fields.read("predict", some_span)?,
+    };
+    match scale.min <= scale.max {
+        true => Ok(scale),
+        false => Err(Error::new(node.at, "`min` of scale is more than its `max`")),
+    }
+}

@@ -1,0 +1,350 @@
+//! From a job file to what the scheduler and a driver need.
+
+use super::models::{Asked, Models};
+use super::parts::{Command, Kind, Launch, Priority, Ready, ReadyCheck, Spot, Times, Tool};
+use super::run::{LogLimits, Port, RetryPlan, RunSpec};
+use super::{JobFile, Schedule};
+use crate::error::{did_you_mean, or_list};
+use berth_model::{
+    ArraySpec, Bytes, Cpu, GroupSpec, JobId, JobSpec, LabelAsk, Lifecycle, Name, Policy,
+    PriorityClass, Span, Spread, Time, TopologyAsk,
+};
+use std::collections::BTreeMap;
+
+/// A service has no end of its own; a limit it would reach is a failure.
+const SERVICE_TIME: Span = Span::days(3_650);
+
+/// What a notebook without a command runs.
+const NOTEBOOK: &str = "exec jupyter lab --no-browser --ip=127.0.0.1 --port=\"$PORT\"";
+
+/// What a file leaves open, and what there is.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    pub user: Name,
+    pub team: Name,
+    pub project: Name,
+    pub classes: BTreeMap<Name, PriorityClass>,
+    pub policy: Policy,
+    pub models: Models,
+    /// Levels of the cluster's topologies, besides `node` and `nvlink`.
+    pub levels: Vec<Name>,
+    pub abilities: Abilities,
+    pub logs: LogLimits,
+}
+
+/// What this kind of cluster can do for a job. One machine can do none of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Abilities {
+    pub images: bool,
+    pub models: bool,
+    pub data: bool,
+    pub idle: bool,
+    pub scale: bool,
+    pub tools: bool,
+    /// Old checkpoints are removed.
+    pub keep: bool,
+}
+
+/// A job that lacks only its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lowered {
+    spec: JobSpec,
+    pub run: RunSpec,
+    /// The file makes jobs again and again, by the calendar.
+    pub schedule: Option<Schedule>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Lowered {
+    /// The job under the number the store gave it.
+    pub fn spec(&self, id: JobId) -> JobSpec {
+        JobSpec { id, ..self.spec.clone() }
+    }
+}
+
+/// What was taken as written, and has no effect here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    pub key: &'static str,
+    pub message: String,
+}
+
+/// What cannot be done as written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}`: {message}")]
+pub struct Refused {
+    pub key: &'static str,
+    pub message: String,
+}
+
+fn refuse<T>(key: &'static str, message: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused { key, message: message.into() })
+}
+
+/// Fills in what the file leaves open, as of now.
+pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, Refused> {
+    let kind = file.kind.unwrap_or_default();
+    let command = command(file, kind)?;
+    refuse_what_cannot_be(file, defaults, now)?;
+    let asked =
+        defaults.models.ask(&file.gpus).map_err(|message| Refused { key: "gpus", message })?;
+    let mut warnings = warnings(file, defaults.abilities);
+    let grace = grace(file, &defaults.policy, &mut warnings);
+    let run = run(file, kind, command.clone(), &asked, grace, defaults)?;
+    let spec = JobSpec {
+        id: JobId::new(0),
+        name: file.name.as_deref().map_or_else(|| name_of(&command), Name::new),
+        queue: file.team.as_deref().map_or(defaults.team.clone(), Name::new),
+        user: defaults.user.clone(),
+        project: file.project.as_deref().map_or(defaults.project.clone(), Name::new),
+        experiment: file.experiment.as_deref().map_or_else(Name::default, Name::new),
+        labels: file.labels.iter().map(|(k, v)| (Name::new(k), Name::new(v))).collect(),
+        priority: priority(file.priority.as_ref(), &defaults.classes)?,
+        preemptible: file.preemptible.unwrap_or(true),
+        lifecycle: file.spot.and_then(|spot| match spot {
+            Spot::Never => Some(Lifecycle::OnDemand),
+            Spot::Auto => None,
+            Spot::Only => Some(Lifecycle::Spot),
+        }),
+        submitted: now,
+        time_limit: file.time.or((kind == Kind::Service).then_some(SERVICE_TIME)),
+        deadline: file.deadline.map(|deadline| deadline.from(now)),
+        restart_cost: None,
+        grace: file.checkpoint.as_ref().and_then(|c| c.grace).map(|_| grace),
+        min_runtime: None,
+        preempt_after: None,
+        array: array(file),
+        after: file.after.clone(),
+        singleton: file.singleton.unwrap_or(false),
+        begin: file.begin.map(|begin| begin.from(now)),
+        hold: file.hold.unwrap_or(false),
+        groups: vec![group(file, asked, &defaults.levels)?],
+    };
+    Ok(Lowered { spec, run, schedule: file.schedule.clone(), warnings })
+}
+
+fn command(file: &JobFile, kind: Kind) -> Result<Command, Refused> {
+    match (&file.run, kind) {
+        (Some(command), _) => Ok(command.clone()),
+        (None, Kind::Notebook) => Ok(Command::Shell(NOTEBOOK.to_owned())),
+        (None, Kind::Job | Kind::Service) => {
+            refuse("run", "there is nothing to run; say what, such as `run: python train.py`")
+        }
+    }
+}
+
+fn refuse_what_cannot_be(file: &JobFile, defaults: &Defaults, now: Time) -> Result<(), Refused> {
+    let Abilities { images, models, .. } = defaults.abilities;
+    if file.image.is_some() && !images {
+        return refuse(
+            "image",
+            "there are no containers on this cluster; leave it out and install what the command \
+             needs on the machine",
+        );
+    }
+    if file.model.is_some() && !models {
+        return refuse(
+            "model",
+            "there is no model registry on this cluster; leave it out and name the model's files \
+             in the command",
+        );
+    }
+    if file.array.is_some() && file.sweep.is_some() {
+        return refuse("sweep", "a sweep is an array already; leave out `array` or `sweep`");
+    }
+    if file.deadline.is_some_and(|deadline| deadline.from(now) <= now) {
+        return refuse("deadline", "it is over already; name a moment to come");
+    }
+    if file.workdir.as_ref().is_some_and(|path| !path.starts_with('/')) {
+        return refuse("workdir", "name it from the root on, with a path that begins with /");
+    }
+    let swept = file.sweep.iter().flat_map(|sweep| &sweep.parameters);
+    let names = file.env.keys().chain(swept.map(|parameter| &parameter.name));
+    match names.into_iter().find(|name| file.secrets.contains_key(*name)) {
+        Some(name) => refuse("secrets", format!("`{name}` is given a value elsewhere too")),
+        None => Ok(()),
+    }
+}
+
+fn warnings(file: &JobFile, abilities: Abilities) -> Vec<Warning> {
+    let outside = file.data.values().any(|source| source.contains(':'));
+    let tools = file.open.iter().any(|tool| *tool != Tool::Jupyter);
+    let kept = file.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.keep.is_some());
+    let without_effect = [
+        ("data", outside && !abilities.data),
+        ("idle", file.idle.is_some() && !abilities.idle),
+        ("scale", file.scale.is_some() && !abilities.scale),
+        ("open", tools && !abilities.tools),
+        ("checkpoint", kept && !abilities.keep),
+    ];
+    let message = |key| match key {
+        "data" => "data is not fetched on this kind of cluster yet; see that it is there",
+        "idle" => "idle jobs are not stopped on this kind of cluster yet",
+        "scale" => "there is one replica; services do not scale on this kind of cluster yet",
+        "open" => "only the port of a notebook opens on this kind of cluster yet",
+        _ => "`keep` has no effect yet; old checkpoints stay until you remove them",
+    };
+    let warn = |(key, warned): (&'static str, bool)| {
+        warned.then(|| Warning { key, message: message(key).to_owned() })
+    };
+    without_effect.into_iter().filter_map(warn).collect()
+}
+
+fn grace(file: &JobFile, policy: &Policy, warnings: &mut Vec<Warning>) -> Span {
+    let asked = file.checkpoint.as_ref().and_then(|checkpoint| checkpoint.grace);
+    let most = policy.grace;
+    match asked {
+        Some(asked) if asked > most => {
+            let message = format!("a grace of {asked} is more than this cluster gives: {most}");
+            warnings.push(Warning { key: "checkpoint", message });
+            most
+        }
+        asked => asked.unwrap_or(most),
+    }
+}
+
+fn run(
+    file: &JobFile,
+    kind: Kind,
+    command: Command,
+    asked: &Asked,
+    grace: Span,
+    defaults: &Defaults,
+) -> Result<RunSpec, Refused> {
+    let launch = file.launch.unwrap_or_default();
+    if launch == Launch::Once && file.ranks.is_some() {
+        return refuse("ranks", "it needs `launch: ranks` or `launch: torchrun` beside it");
+    }
+    let ranks = match launch {
+        Launch::Once => 1,
+        Launch::Ranks | Launch::Torchrun => file.ranks.unwrap_or(asked.gpus.count().max(1)),
+    };
+    let port = match (file.port, kind) {
+        (Some(port), _) => Port::At(port),
+        (None, Kind::Notebook | Kind::Service) => Port::Any,
+        (None, Kind::Job) => Port::None,
+    };
+    if file.ready.is_some() && port == Port::None {
+        return refuse("ready", "there is no port to look at; name one with `port`");
+    }
+    let listening = Ready { check: ReadyCheck::Tcp, within: None };
+    let retry = file.retry.unwrap_or_default();
+    Ok(RunSpec {
+        kind,
+        command,
+        env: file.env.clone(),
+        secrets: file.secrets.clone(),
+        workdir: file.workdir.clone(),
+        volumes: file.volumes.clone(),
+        data: file.data.clone(),
+        launch,
+        ranks,
+        port,
+        ports: file.ports.clone(),
+        ready: file.ready.clone().or((kind != Kind::Job).then_some(listening)),
+        checkpoint: file.checkpoint.clone().unwrap_or_default(),
+        retry: RetryPlan {
+            infra: retry.infra.unwrap_or(Times::Forever),
+            error: retry.error.unwrap_or(Times::At(0)),
+            oom: retry.oom.unwrap_or(Times::At(0)),
+            wait: retry.wait.unwrap_or(Span::secs(10)),
+        },
+        grace,
+        logs: defaults.logs,
+        sweep: file.sweep.clone(),
+        budget: file.budget,
+        notify: file.notify.clone(),
+        open: file.open.clone(),
+        tags: file.tags.clone(),
+        comment: file.comment.clone(),
+    })
+}
+
+fn priority(
+    asked: Option<&Priority>,
+    classes: &BTreeMap<Name, PriorityClass>,
+) -> Result<i32, Refused> {
+    let class = match asked {
+        Some(Priority::Number(number)) => return Ok(*number),
+        Some(Priority::Class(class)) => class,
+        None => return Ok(classes.get("normal").map_or(50, |class| class.value)),
+    };
+    classes.get(class).map(|class| class.value).map_or_else(
+        || {
+            let known = || classes.keys().map(Name::as_str);
+            let hint = did_you_mean(class, known());
+            let words = or_list(known());
+            refuse("priority", format!("found `{class}`, expected {words}, or a number{hint}"))
+        },
+        Ok,
+    )
+}
+
+/// The elements of a sweep are numbered through its combinations.
+fn array(file: &JobFile) -> Option<ArraySpec> {
+    let Some(sweep) = &file.sweep else { return file.array.clone() };
+    let count = sweep.len().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+    Some(ArraySpec { elements: (0..count).collect(), at_most: sweep.at_most })
+}
+
+fn group(file: &JobFile, asked: Asked, levels: &[Name]) -> Result<GroupSpec, Refused> {
+    let nodes = file.nodes.unwrap_or(1);
+    let (topology, spread) = place(file.place.as_deref().unwrap_or("any"), levels)?;
+    Ok(GroupSpec {
+        name: Name::new("main"),
+        count: nodes,
+        min: nodes,
+        groups: Vec::new(),
+        gpus: asked.gpus,
+        models: asked.models,
+        min_gpu_memory: asked.min_memory,
+        cpu: file.cpu.unwrap_or(Cpu::ZERO),
+        memory: file.memory.unwrap_or(Bytes::ZERO),
+        topology,
+        spread,
+        labels: LabelAsk::default(),
+        tolerations: Vec::new(),
+        near: Vec::new(),
+    })
+}
+
+fn place(word: &str, levels: &[Name]) -> Result<(Option<TopologyAsk>, Option<Spread>), Refused> {
+    let known = || ["node", "nvlink"].into_iter().chain(levels.iter().map(Name::as_str));
+    match word {
+        "any" => Ok((None, None)),
+        "apart" => Ok((None, Some(Spread { over: Name::new("node"), at_most: 1 }))),
+        level if known().any(|known| known == level) => {
+            let required = Some(Name::new(level));
+            Ok((Some(TopologyAsk { required, ..TopologyAsk::default() }), None))
+        }
+        other => {
+            let words = || ["any", "apart"].into_iter().chain(known());
+            let hint = did_you_mean(other, words());
+            refuse("place", format!("found `{other}`, expected {}{hint}", or_list(words())))
+        }
+    }
+}
+
+/// The script a command runs, or its program: what a person would call it.
+fn name_of(command: &Command) -> Name {
+    let words: Vec<&str> = match command {
+        Command::Shell(_) if *command == Command::Shell(NOTEBOOK.to_owned()) => vec!["notebook"],
+        Command::Shell(script) => {
+            let mut lines = script.lines().map(str::trim);
+            let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+            first.unwrap_or("job").split_whitespace().collect()
+        }
+        Command::Program(words) => words.iter().map(String::as_str).collect(),
+    };
+    let script = words.iter().find(|word| word.ends_with(".py") || word.ends_with(".sh"));
+    let word = script.or(words.first()).map_or("job", |word| *word);
+    let file = word.rsplit('/').next().unwrap_or(word);
+    let stem = file.strip_suffix(".py").or(file.strip_suffix(".sh")).unwrap_or(file);
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let name: String = stem.chars().filter(allowed).take(100).collect();
+    let name = name.trim_start_matches(['.', '_', '-']);
+    match name.is_empty() || name.parse::<JobId>().is_ok() {
+        true => Name::new("job"),
+        false => Name::new(name),
+    }
+}

@@ -1,0 +1,229 @@
+//! Job files: what a person writes to have something run.
+//!
+//! [`read`] takes YAML or JSON and finds every mistake at once, each with its line and what was
+//! expected. A [`JobFile`] says what was written and nothing more; [`lower()`] turns it into what
+//! the scheduler and a driver need, with the defaults of a cluster. docs/job-file.md lists the
+//! keys, and [`KEYS`] is where they are defined.
+
+mod blocks;
+mod flags;
+mod gpus;
+mod keys;
+mod lower;
+mod models;
+mod parts;
+mod put;
+mod run;
+mod serial;
+mod sweep;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use blocks::MOST_ELEMENTS;
+pub use flags::FlagError;
+pub use gpus::ParseGpus;
+pub use keys::{KEYS, Key, Takes};
+pub use lower::{Abilities, Defaults, Lowered, Refused, Warning, lower};
+pub use models::Models;
+pub use parts::{
+    Checkpoint, Command, Env, GpuAmount, GpuChoice, Idle, Kind, Launch, Moment, Notify, Priority,
+    Ready, ReadyCheck, Retry, Scale, Schedule, Signal, Spot, Times, Tool, Via, When, WhenIdle,
+    Which,
+};
+pub use run::{LogLimits, Port, RetryPlan, RunSpec};
+pub use sweep::{How, Parameter, Sweep};
+
+use crate::error::{Error, Position, Result as Read};
+use crate::out::Record;
+use crate::tree::{self, Node, Value};
+use berth_model::{ArraySpec, Bytes, Cpu, Dependency, Micros, Span};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A job file longer than this is no job file.
+const MOST_BYTES: usize = 1 << 20;
+
+/// A job as it was written. What is not there was not said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFile {
+    pub name: Option<String>,
+    pub kind: Option<Kind>,
+    pub team: Option<String>,
+    pub project: Option<String>,
+    pub experiment: Option<String>,
+    pub nodes: Option<u32>,
+    /// Alternatives, best first.
+    pub gpus: Vec<GpuChoice>,
+    pub cpu: Option<Cpu>,
+    pub memory: Option<Bytes>,
+    pub time: Option<Span>,
+    pub deadline: Option<When>,
+    pub budget: Option<Micros>,
+    pub spot: Option<Spot>,
+    pub priority: Option<Priority>,
+    pub preemptible: Option<bool>,
+    pub place: Option<String>,
+    pub launch: Option<Launch>,
+    pub ranks: Option<u32>,
+    pub image: Option<String>,
+    pub data: BTreeMap<String, String>,
+    pub volumes: BTreeMap<String, String>,
+    pub workdir: Option<String>,
+    pub env: Env,
+    /// Variables and the secrets they hold.
+    pub secrets: BTreeMap<String, String>,
+    pub checkpoint: Option<Checkpoint>,
+    pub retry: Option<Retry>,
+    pub notify: Vec<Notify>,
+    pub array: Option<ArraySpec>,
+    pub sweep: Option<Sweep>,
+    pub after: Vec<Dependency>,
+    pub singleton: Option<bool>,
+    pub begin: Option<When>,
+    pub hold: Option<bool>,
+    pub schedule: Option<Schedule>,
+    pub open: Vec<Tool>,
+    pub idle: Option<Idle>,
+    pub port: Option<u16>,
+    pub ports: Vec<u16>,
+    pub ready: Option<Ready>,
+    pub scale: Option<Scale>,
+    pub model: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub tags: Vec<String>,
+    pub comment: Option<String>,
+    pub run: Option<Command>,
+}
+
+/// A file as read, and where its keys stood.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    pub file: JobFile,
+    lines: BTreeMap<&'static str, Position>,
+}
+
+impl Parsed {
+    /// Where the value of a key stood, for a complaint about its meaning.
+    pub fn at(&self, key: &str) -> Option<Position> {
+        self.lines.get(key).copied()
+    }
+}
+
+/// What is wrong with one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The key, or nothing where the text as a whole is wrong.
+    pub key: Option<String>,
+    pub at: Position,
+    pub message: String,
+}
+
+/// Everything that is wrong with a file, in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl std::error::Error for Mistakes {}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Mistake { at, message, .. }) in self.0.iter().enumerate() {
+            let line = if index == 0 { "" } else { "\n" };
+            write!(f, "{line}{at}: {message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Mistakes {
+    fn whole(error: Error) -> Mistakes {
+        Mistakes(vec![Mistake { key: None, at: error.at, message: error.message }])
+    }
+}
+
+/// Reads a job file, YAML or JSON.
+pub fn read(text: &str) -> Result<Parsed, Mistakes> {
+    entries(text).map_err(Mistakes::whole).and_then(|entries| read_entries(&entries))
+}
+
+fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
+    let mut file = JobFile::default();
+    let (mut lines, mut mistakes) = (BTreeMap::new(), Vec::new());
+    for entry in entries {
+        let mut note = |error: Error| {
+            let Error { at, message } = error;
+            mistakes.push(Mistake { key: Some(entry.key.clone()), at, message });
+        };
+        match keys::find(&entry.key) {
+            Err(message) => note(Error::new(entry.at, message)),
+            // `key:` and nothing after it is as good as no key.
+            Ok(_) if entry.value.is_null() => {}
+            Ok(key) => {
+                lines.insert(key.name, entry.value.at);
+                let said = |error: Error| error.within(&format!("`{}`", key.name));
+                let read = no_nul(&entry.value).and_then(|()| (key.read)(&entry.value, &mut file));
+                read.unwrap_or_else(|error| note(said(error)));
+            }
+        }
+    }
+    match mistakes.is_empty() {
+        true => Ok(Parsed { file, lines }),
+        false => Err(Mistakes(mistakes)),
+    }
+}
+
+fn entries(text: &str) -> Read<Vec<tree::Entry>> {
+    let start = Position { line: 1, column: 1 };
+    if text.len() > MOST_BYTES {
+        return Err(Error::new(start, "a job file has at most 1 MiB; keep data in volumes"));
+    }
+    keys_of(tree::parse(text, tree::Limits::JOB)?)
+}
+
+fn keys_of(tree: Node) -> Read<Vec<tree::Entry>> {
+    match tree.value {
+        Value::Map(entries) => Ok(entries),
+        _ => Err(Error::expected(tree.at, &tree.found(), "keys with values, such as `run: …`")),
+    }
+}
+
+/// No program can be given one, in an argument or a variable.
+fn no_nul(node: &Node) -> Read<()> {
+    match &node.value {
+        Value::Scalar { text, .. } if text.contains('\0') => {
+            Err(Error::expected(node.at, "a NUL character", "text without one"))
+        }
+        Value::Scalar { .. } | Value::Null => Ok(()),
+        Value::List(items) => items.iter().try_for_each(no_nul),
+        Value::Map(entries) => entries.iter().try_for_each(|entry| no_nul(&entry.value)),
+    }
+}
+
+impl JobFile {
+    /// This file with what another says laid over it. Variables, labels, secrets, volumes and data
+    /// are joined, entry by entry; everything else that the other names replaces what is here.
+    pub fn merge(&self, over: &JobFile) -> JobFile {
+        let mut merged = self.clone();
+        KEYS.iter().for_each(|key| (key.merge)(&mut merged, over));
+        merged
+    }
+
+    fn record(&self) -> Record {
+        let mut out = Record::default();
+        for key in KEYS {
+            out.maybe(key.name, (key.write)(self), |value| value);
+        }
+        out
+    }
+}
+
+/// The file as YAML that reads back the same.
+pub fn write(file: &JobFile) -> String {
+    crate::out::yaml(file.record())
+}
+
+/// The file as JSON that reads back the same.
+pub fn write_json(file: &JobFile) -> String {
+    crate::out::json(file.record())
+}

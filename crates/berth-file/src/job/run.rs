@@ -1,0 +1,91 @@
+//! What a driver needs to know of a job, besides where it goes.
+
+use super::parts::{Checkpoint, Command, Env, Kind, Launch, Notify, Ready, Times, Tool};
+use super::sweep::{Sweep, fill};
+use berth_model::{Bytes, Micros, Span};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a job is run: everything of the file that does not decide where and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    pub kind: Kind,
+    pub command: Command,
+    pub env: Env,
+    /// Variables and the names of the secrets they will hold.
+    pub secrets: BTreeMap<String, String>,
+    /// Nothing: the job's own folder.
+    pub workdir: Option<String>,
+    pub volumes: BTreeMap<String, String>,
+    pub data: BTreeMap<String, String>,
+    pub launch: Launch,
+    /// Processes on each node.
+    pub ranks: u32,
+    pub port: Port,
+    pub ports: Vec<u16>,
+    pub ready: Option<Ready>,
+    pub checkpoint: Checkpoint,
+    pub retry: RetryPlan,
+    /// From the signal to the kill.
+    pub grace: Span,
+    pub logs: LogLimits,
+    /// What the elements of its array stand for.
+    pub sweep: Option<Sweep>,
+    /// What it may cost in all.
+    pub budget: Option<Micros>,
+    pub notify: Vec<Notify>,
+    pub open: Vec<Tool>,
+    pub tags: Vec<String>,
+    pub comment: Option<String>,
+}
+
+/// The port a job listens on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Port {
+    None,
+    /// One that is free where it runs; the job finds it as `PORT`.
+    Any,
+    #[serde(untagged)]
+    At(u16),
+}
+
+/// How often a job is run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryPlan {
+    pub infra: Times,
+    pub error: Times,
+    pub oom: Times,
+    /// Before the first retry; it doubles each time.
+    pub wait: Span,
+}
+
+/// What is kept of the output of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLimits {
+    pub file: Bytes,
+    pub files: u32,
+}
+
+impl Default for LogLimits {
+    fn default() -> LogLimits {
+        LogLimits { file: Bytes::mib(16), files: 8 }
+    }
+}
+
+impl RunSpec {
+    /// The run of one element: its values stand in variables, and in the arguments of a program,
+    /// which no shell would look at.
+    pub fn of_element(&self, element: Option<u32>) -> RunSpec {
+        let mut run = self.clone();
+        let (Some(sweep), Some(element)) = (&self.sweep, element) else { return run };
+        let values = sweep.values(element);
+        for (name, value) in &values {
+            run.env.insert((*name).to_owned(), (*value).to_owned());
+        }
+        if let Command::Program(words) = &mut run.command {
+            words.iter_mut().for_each(|word| *word = fill(word, &values));
+        }
+        run
+    }
+}

@@ -1,0 +1,134 @@
+use super::super::{Mistakes, read};
+
+fn mistakes(text: &str) -> Mistakes {
+    match read(text) {
+        Ok(_) => panic!("this was taken:\n{text}"),
+        Err(mistakes) => mistakes,
+    }
+}
+
+/// One mistake, as a person sees it.
+fn check(text: &str, expect: &str) {
+    assert_eq!(mistakes(text).to_string(), expect, "{text}");
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_key_that_was_meant() {
+    check("run: x\ngpu: 1\n", "line 2, column 1: unknown key `gpu`; did you mean `gpus`?");
+    check("rnu: x\n", "line 1, column 1: unknown key `rnu`; did you mean `run`?");
+    check(
+        "colour: red\n",
+        "line 1, column 1: unknown key `colour`; docs/job-file.md lists the keys of a job file",
+    );
+}
+
+#[test]
+fn the_words_of_other_tools_lead_to_ours() {
+    for (key, ours) in [("command", "run"), ("num_nodes", "nodes"), ("depends_on", "after")] {
+        let message = format!("line 1, column 1: unknown key `{key}`; it is called `{ours}` here");
+        check(&format!("{key}: x\n"), &message);
+    }
+}
+
+#[test]
+fn every_mistake_of_a_file_is_told_at_once_in_its_order() {
+    let found = mistakes("gpus: 1.5\nkind: jbo\nnodes: 0\nwhat: x\n");
+    let lines: Vec<usize> = found.0.iter().map(|mistake| mistake.at.line).collect();
+    assert_eq!(lines, [1, 2, 3, 4]);
+    let keys: Vec<&str> = found.0.iter().filter_map(|mistake| mistake.key.as_deref()).collect();
+    assert_eq!(keys, ["gpus", "kind", "nodes", "what"]);
+}
+
+#[test]
+fn an_unknown_key_inside_a_value_is_named_too() {
+    check(
+        "run: x\ncheckpoint:\n  path: c\n  evry: 30m\n",
+        "line 4, column 3: `checkpoint`: unknown key `evry` in a checkpoint; did you mean `every`?",
+    );
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
+    for (text, says) in [
+        ("kind: notebok", "expected job, notebook or service; did you mean `notebook`?"),
+        ("name: 17", "a name that is not a job's number"),
+        ("name: 17_3", "a name that is not a job's number"),
+        ("name: my job", "a name of letters, digits"),
+        ("time: 90", "such as 90s, 45m"),
+        ("time: 12:30", "such as 90s, 45m"),
+        ("time: 0s", "more than no time"),
+        ("time: -3h", "such as 90s, 45m"),
+        ("memory: 64", "with its unit, such as 64GB"),
+        ("cpu: 0", "CPU cores above nothing"),
+        ("nodes: 0", "at least 1"),
+        ("nodes: many", "a whole number"),
+        ("gpus: []", "an empty list"),
+        ("gpus: H100:x", "GPUs such as 1, H100:8"),
+        ("budget: -3", "an amount of dollars above nothing"),
+        ("deadline: soon", "a moment such as 2026-12-01T09:00Z"),
+        ("spot: sometimes", "never, auto or only"),
+        ("port: 70000", "a port from 1 to 65535"),
+        ("hold: maybe", "true or false"),
+        ("run: ''", "nothing to run"),
+        ("run: []", "nothing to run"),
+        ("env: {1A: x}", "the name of a variable"),
+        ("env: {BERTH_JOB_ID: x}", "set by Berth itself"),
+        ("env: [A=1]", "found a list, expected a map"),
+        ("secrets: [team-hf]", "write {VARIABLE: team-hf}"),
+        ("volumes: {home: home}", "a path that begins with /"),
+        ("volumes: {/x/../etc: home}", "has no .."),
+        ("data: {/d: dcv:c4}", "did you mean `dvc`?"),
+        ("retry: {error: often}", "how often, or forever"),
+        ("checkpoint: {signal: KILL}", "expected TERM"),
+        ("checkpoint: {keep: 0}", "at least 1"),
+        ("notify: [email:me]", "slack:#channel, webhook:name"),
+        ("array: 5-1", "elements such as 0-99"),
+        ("array: 1,1", "each element once"),
+        ("array: 0-9%0", "at least one element at once"),
+        ("array: 0-10000", "more than 10000 elements"),
+        ("sweep: {}", "parameters, each of them once"),
+        ("sweep: {lr: 1}", "expected a list"),
+        ("sweep: {lr: []}", "values to try"),
+        ("sweep: {zip: {a: [1], b: [1, 2]}}", "lists of the same length"),
+        ("after: {done: [x]}", "unknown key `done` in `after`"),
+        ("schedule: 0 3 * *", "found 4 fields"),
+        ("schedule: {cron: '@daily', timezone: Europe/Berlin}", "named time zones are not known"),
+        ("idle: {below: 200%, for: 3m}", "from 0% to 100%"),
+        ("ready: health", "a path that begins with /, or tcp"),
+        ("scale: {min: 3, max: 2}", "more than its `max`"),
+    ] {
+        let found = mistakes(text).to_string();
+        assert!(found.contains(says), "{text}: {found}");
+    }
+}
+
+#[test]
+fn text_that_is_no_job_file_is_refused_where_it_goes_wrong() {
+    for (text, says) in [
+        ("run: [a, b\n", "this is not YAML"),
+        ("- a\n- b\n", "found a list, expected keys with values"),
+        ("just words", "expected keys with values"),
+        ("run: x\nrun: y\n", "line 2, column 1: found `run` twice"),
+        ("run: x\n---\nrun: y\n", "found a second document"),
+        ("schedule: */5 * * * *\n", "line 1, column 11: this is not YAML"),
+        ("run: \"a\\0b\"\n", "found a NUL character"),
+    ] {
+        let found = mistakes(text).to_string();
+        assert!(found.contains(says), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_text_made_to_fill_memory_or_stack_is_refused() {
+    let nested = |levels| mistakes(&format!("run: {}{}", "[".repeat(levels), "]".repeat(levels)));
+    assert!(nested(30).to_string().contains("nested deeper than 20 levels"));
+    assert!(nested(100_000).to_string().contains("this is not YAML"));
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..9 {
+        let alias = format!("*a{}, ", level - 1).repeat(10);
+        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", alias.trim_end_matches(", ")));
+    }
+    assert!(mistakes(&bomb).to_string().contains("aliases repeat"));
+    let long = format!("comment: {}", "x".repeat(2 << 20));
+    assert!(mistakes(&long).to_string().contains("at most 1 MiB"));
+}
