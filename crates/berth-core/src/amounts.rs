@@ -37,6 +37,18 @@ impl Amounts {
         }
     }
 
+    /// Whether several models would do, so that which it will be is open.
+    pub fn is_open(&self) -> bool {
+        self.models.iter().filter(|gpus| **gpus > 0).count() > 1
+    }
+
+    /// The same of one model only.
+    pub fn of_model(&self, model: usize) -> Amounts {
+        let mut models = vec![0; self.models.len()];
+        models[model] = self.models[model];
+        Amounts { gpu: self.gpu, cpu: self.cpu, memory: self.memory, models }
+    }
+
     pub fn get(&self, resource: Resource) -> i64 {
         match resource {
             Resource::Gpu => self.gpu,

@@ -188,6 +188,8 @@ pub(crate) struct Jobs {
     pub by_id: BTreeMap<JobId, JobIx>,
     /// How many have a minimum run time of their own.
     pub guarded: u32,
+    /// No job that had given way before has started again after that.
+    pub last_return: Time,
 }
 
 impl Jobs {

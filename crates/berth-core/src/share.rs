@@ -101,12 +101,26 @@ impl Shares {
 
     /// Whether the queue would stay within its fair share of everything with that much more.
     pub fn within(&self, state: &State, queue: QueueIx, more: &Amounts) -> bool {
+        self.stays_within(state, queue, |r| asked(more, r))
+    }
+
+    /// The same, whichever of its models it gets.
+    pub fn surely_within(&self, state: &State, queue: QueueIx, more: &Amounts) -> bool {
+        self.stays_within(state, queue, |r| more.get(r))
+    }
+
+    fn stays_within(&self, state: &State, queue: QueueIx, asks: impl Fn(Resource) -> i64) -> bool {
         let usage = &state.queues.get(queue).usage;
         let fair = &self.fair[queue.at()];
-        state.queues.resources.iter().all(|r| match asked(more, *r) {
+        state.queues.resources.iter().all(|r| match asks(*r) {
             0 => true,
             asks => usage.get(*r) + asks <= fair.get(*r),
         })
+    }
+
+    /// The queue's fair share of one resource.
+    pub fn fair(&self, queue: QueueIx, resource: Resource) -> i64 {
+        self.fair[queue.at()].get(resource)
     }
 }
 
@@ -114,7 +128,7 @@ impl Shares {
 /// counts for a job that takes several.
 fn asked(more: &Amounts, resource: Resource) -> i64 {
     match resource {
-        Resource::Model(_) if more.models.iter().filter(|n| **n > 0).count() > 1 => 0,
+        Resource::Model(_) if more.is_open() => 0,
         _ => more.get(resource),
     }
 }
@@ -138,8 +152,17 @@ pub(crate) fn quota_holds(state: &State, queue: QueueIx, amounts: &Amounts) -> b
 
 /// Whether the queue would stay within its quota of everything with that much more.
 pub(crate) fn within_quota(state: &State, queue: QueueIx, more: &Amounts) -> bool {
+    stays_in_quota(state, queue, |r| asked(more, r))
+}
+
+/// The same, whichever of its models it gets.
+pub(crate) fn surely_within_quota(state: &State, queue: QueueIx, more: &Amounts) -> bool {
+    stays_in_quota(state, queue, |r| more.get(r))
+}
+
+fn stays_in_quota(state: &State, queue: QueueIx, asks: impl Fn(Resource) -> i64) -> bool {
     let queue = state.queues.get(queue);
-    state.queues.resources.iter().all(|r| match asked(more, *r) {
+    state.queues.resources.iter().all(|r| match asks(*r) {
         0 => true,
         asks => queue.quota.get(*r).is_none_or(|quota| queue.usage.get(*r) + asks <= quota),
     })

@@ -518,6 +518,9 @@ impl State {
         if let Some(ends) = job.ends() {
             self.ends.insert((ends, job.id, ix));
         }
+        if let Some(at) = started.filter(|_| job.displaced > 0) {
+            self.jobs.last_return = self.jobs.last_return.max(at);
+        }
         self.outdate_under(ix);
         before
     }

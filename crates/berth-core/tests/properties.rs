@@ -11,8 +11,9 @@ use proptest::prelude::{TestCaseError, any, prop_assert, prop_assert_eq, proptes
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::cases;
+use support::contest;
 use support::draw::{Bytes as Raw, Draw};
-use support::drive::{Did, Run};
+use support::drive::{Did, Run, leaves};
 use support::hours::Hours;
 use support::small::{self, CLAIMANT, Kind, Small, Victims};
 use support::world::{self, Tale, tales};
@@ -197,6 +198,44 @@ proptest! {
     }
 }
 
+/// Plans and carries out until nothing changes, no time passing: that ends, and no job is stopped
+/// twice.
+fn settles(run: &mut Run) -> Verdict {
+    run.catch_up();
+    let mut whole: BTreeMap<JobId, usize> = BTreeMap::new();
+    let mut tasks: BTreeMap<TaskId, usize> = BTreeMap::new();
+    for round in 0.. {
+        let plan = run.plan_and_carry_out(0);
+        let acts = |decision: &Decision| {
+            matches!(decision, Decision::Start { .. } | Decision::Stop { .. })
+        };
+        if plan.is_empty() {
+            break;
+        }
+        if round == 40 {
+            return fail(format!("it does not settle: {plan:?}"));
+        }
+        if round == 20 && plan.decisions().any(acts) {
+            return fail(format!("it goes on starting and stopping: {plan:?}"));
+        }
+        let mut once: BTreeSet<JobId> = BTreeSet::new();
+        for decision in plan.decisions() {
+            let Decision::Stop { lease, cause, .. } = decision else { continue };
+            *tasks.entry(lease.task_id()).or_default() += 1;
+            if *cause != Cause::Shrink && once.insert(lease.job) {
+                *whole.entry(lease.job).or_default() += 1;
+            }
+        }
+        if let Some((job, _)) = whole.iter().find(|(_, times)| **times > 1) {
+            return fail(format!("job {job} was stopped twice"));
+        }
+        if let Some((task, _)) = tasks.iter().find(|(_, times)| **times > 1) {
+            return fail(format!("task {task:?} was stopped twice"));
+        }
+    }
+    Ok(())
+}
+
 /// One job waits in a small world of like GPUs: whatever victims it may take, taken in whatever
 /// order, the plan finds some if there are any, and takes no more than it needs.
 fn judge(bytes: &[Raw], kind: Kind) -> Result<(), TestCaseError> {
@@ -258,40 +297,39 @@ proptest! {
             for step in steps {
                 run.step(step);
             }
-            run.catch_up();
-            let mut whole: BTreeMap<JobId, usize> = BTreeMap::new();
-            let mut tasks: BTreeMap<TaskId, usize> = BTreeMap::new();
-            for round in 0.. {
-                let plan = run.plan_and_carry_out(0);
-                let acts = |decision: &Decision| {
-                    matches!(decision, Decision::Start { .. } | Decision::Stop { .. })
-                };
-                if plan.is_empty() {
-                    break;
-                }
-                if round == 40 {
-                    return fail(format!("it does not settle: {plan:?}"));
-                }
-                if round == 20 && plan.decisions().any(acts) {
-                    return fail(format!("it goes on starting and stopping: {plan:?}"));
-                }
-                let mut once: BTreeSet<JobId> = BTreeSet::new();
-                for decision in plan.decisions() {
-                    let Decision::Stop { lease, cause, .. } = decision else { continue };
-                    *tasks.entry(lease.task_id()).or_default() += 1;
-                    if *cause != Cause::Shrink && once.insert(lease.job) {
-                        *whole.entry(lease.job).or_default() += 1;
-                    }
-                }
-                if let Some((job, _)) = whole.iter().find(|(_, times)| **times > 1) {
-                    return fail(format!("job {job} was stopped twice"));
-                }
-                if let Some((task, _)) = tasks.iter().find(|(_, times)| **times > 1) {
-                    return fail(format!("task {task:?} was stopped twice"));
-                }
-            }
-            Ok(())
+            settles(run)
         })?;
+    }
+
+    #[test]
+    fn queues_that_take_from_each_other_come_to_rest(bytes in vec(any::<Raw>(), 3..16)) {
+        let mut run = contest::set_up(&bytes[0]);
+        let leaves = leaves(&run.state.snapshot());
+        for (at, bytes) in bytes[1..].iter().enumerate() {
+            let job = contest::job(at as u64 + 1, bytes, &leaves, run.now);
+            run.must(Event::JobSubmitted { spec: Box::new(job) });
+            if at % 3 < 2 {
+                let verdict = settles(&mut run);
+                prop_assert!(verdict.is_ok(), "{}\n{}", verdict.unwrap_err(), run.story());
+                run.now = run.now + Span::mins(1);
+            }
+        }
+        // Nor does it go on when time passes and nothing else happens.
+        let known = run.log.len();
+        for _ in 0..20 {
+            run.now = run.now + Span::secs(1);
+            run.must(Event::Tick);
+            let verdict = settles(&mut run);
+            prop_assert!(verdict.is_ok(), "{}\n{}", verdict.unwrap_err(), run.story());
+        }
+        let mut stopped: BTreeMap<TaskId, u32> = BTreeMap::new();
+        for stamped in &run.log[known..] {
+            if let Event::LeaseEnded { lease, .. } = &stamped.event {
+                *stopped.entry(lease.task_id()).or_default() += 1;
+            }
+        }
+        let again = stopped.iter().find(|(_, times)| **times > 1);
+        prop_assert!(again.is_none(), "{again:?} times within a moment\n{}", run.story());
     }
 }
 

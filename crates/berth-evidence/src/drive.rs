@@ -47,6 +47,7 @@ impl Kind {
 }
 
 /// A state with the little an outside world has to remember to act on it.
+#[derive(Clone)]
 pub struct Driver {
     pub state: State,
     random: Random,

@@ -125,6 +125,7 @@ impl Run<'_> {
                         true
                     } else if self.over_share(*theirs, used)
                         && self.ends_in_share(*mine, claim.claimant)
+                        && self.is_rested(claim.victim)
                     {
                         false
                     } else {
@@ -144,6 +145,14 @@ impl Run<'_> {
             }
         }
         found
+    }
+
+    /// Whether the victim, if it has given way before, has had its quantum since.
+    fn is_rested(&self, ix: JobIx) -> bool {
+        let state = self.view.state;
+        let job = self.view.base(ix);
+        let rest = state.policy.quantum;
+        job.displaced == 0 || job.started.is_none_or(|started| started + rest <= state.now)
     }
 
     /// Whether a delay that somebody set has not passed yet. The boot time of a pool, which counts

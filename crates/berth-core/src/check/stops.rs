@@ -113,6 +113,7 @@ impl Run<'_> {
             let queue = &state.queues.get(job.queue).spec;
             let least = job.spec.min_runtime.or(queue.min_runtime);
             let least = least.unwrap_or(state.policy.min_runtime);
+            let least = if job.displaced > 0 { least.max(Span(1)) } else { least };
             if now.started.is_some_and(|at| at + least > state.now) {
                 let text = format!("job {id} has not run for its {least}");
                 found.push((FindingCode::MinRuntime, text));

@@ -5,7 +5,7 @@
 use super::fit::{Spot, fit};
 use super::victims::Unit;
 use super::{Planner, Transaction, bound};
-use crate::amounts::Amounts;
+use crate::amounts::{Amounts, Resource};
 use crate::cluster::WHOLE;
 use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Job, Standing};
@@ -132,6 +132,9 @@ impl Planner<'_> {
         self.free_loose();
         let (units, spots) = self.prune(job, who, units, spots);
         self.draft.roll_back(mark);
+        if !self.ends_rightly(job, right, &units, &spots) {
+            return false;
+        }
         self.seize(job, right, units, &spots, &yielding)
     }
 
@@ -141,6 +144,7 @@ impl Planner<'_> {
         let guards = |queue: &QueueIx| state.queues.get(*queue).spec.min_runtime.is_some();
         if state.policy.min_runtime == Span::ZERO
             && state.jobs.guarded == 0
+            && state.jobs.last_return + state.policy.quantum < state.now
             && !queues.iter().any(guards)
         {
             return;
@@ -148,7 +152,7 @@ impl Planner<'_> {
         let running = queues.iter().flat_map(|queue| state.queues.get(*queue).running.values());
         let until = running
             .filter(|other| **other != job && state.jobs.get(**other).preemptible())
-            .map(|other| self.protected(*other))
+            .flat_map(|other| [self.protected(*other), rested(state, *other)])
             .filter(|until| *until > state.now)
             .min();
         if let Some(until) = until {
@@ -339,34 +343,104 @@ impl Planner<'_> {
         unit.job != job
             && self.is_open(unit)
             && right.reaches(state, state.jobs.get(job), of, gives)
-            && self.leaves_quota(job, unit, right)
+            && self.is_owed(job, unit, right)
     }
 
-    /// Whether the unit's queue is left its quota, where the claimant's ends beyond its own. Brought
-    /// below its quota it could take back at once what is beyond the other's, and the two would go on
-    /// for ever.
-    fn leaves_quota(&self, job: JobIx, unit: &Unit, right: Right) -> bool {
+    /// Whether what the unit gives is owed to the claimant's queue, and would not be owed back the
+    /// moment it has been given: the two would go on for ever.
+    fn is_owed(&self, job: JobIx, unit: &Unit, right: Right) -> bool {
         let state = self.state();
         let (own, from) = (state.jobs.get(job).queue, state.jobs.get(unit.job).queue);
-        if !matches!(right, Right::Share | Right::Both) || own == from {
+        if !matches!(right, Right::Share | Right::Quota | Right::Both) || own == from {
             return true;
         }
-        let (mine, theirs) = state.queues.rivals(own, from);
-        if share::within_quota(state, mine, &state.shape_of(job).amounts) {
-            return true;
-        }
+        let more = &state.shape_of(job).amounts;
+        let rivals = state.queues.rivals(own, from);
         let mut given = Amounts::default();
         for (task, lease) in state.jobs.get(unit.job).leases() {
             if unit.takes(task) && lease.stopping.is_none() {
                 given.charge(&lease.charge, 1);
             }
         }
+        // It may take several models: it has a right to those within its bounds.
+        let models = given.models.iter().zip(&more.models).enumerate();
+        let models = models.filter(|(_, (gives, asks))| **gives > 0 && **asks > 0);
+        let mut models = models.map(|(model, _)| model).peekable();
+        // One that has given way before is left alone for a while by those who merely share.
+        let right = if rested(state, unit.job) > state.now { Right::Quota } else { right };
+        if models.peek().is_none() {
+            return self.owes(rivals, right, more, &given);
+        }
+        models.any(|model| self.owes(rivals, right, &more.of_model(model), &given))
+    }
+
+    /// Whether theirs is beyond its quota, or its share, of something that is asked for and given,
+    /// while mine stays within its own of everything.
+    fn owes(
+        &self,
+        (mine, theirs): (QueueIx, QueueIx),
+        right: Right,
+        more: &Amounts,
+        given: &Amounts,
+    ) -> bool {
+        let state = self.state();
         let queue = state.queues.get(theirs);
-        state.queues.resources.iter().all(|resource| {
-            let (gives, has) = (given.get(*resource), queue.usage.get(*resource));
+        let has_beyond = |bound: &dyn Fn(Resource) -> Option<i64>| {
+            state.queues.resources.iter().any(|r| {
+                let wanted = more.get(*r) > 0 && given.get(*r) > 0;
+                wanted && bound(*r).is_some_and(|bound| queue.usage.get(*r) > bound)
+            })
+        };
+        let in_quota = share::surely_within_quota(state, mine, more);
+        if in_quota && has_beyond(&|r| queue.quota.get(r)) {
+            return true;
+        }
+        right != Right::Quota
+            && self.shares.surely_within(state, mine, more)
+            && has_beyond(&|r| Some(self.shares.fair(theirs, r)))
+            && (in_quota || self.leaves_quota(theirs, given))
+    }
+
+    /// Whether the queue is left its quota of everything that is given. What runs within it, or
+    /// would bring it below, could take back at once what is beyond another's.
+    fn leaves_quota(&self, theirs: QueueIx, given: &Amounts) -> bool {
+        let queue = self.state().queues.get(theirs);
+        let mut named = queue.quota.named().filter(|(r, _)| given.get(*r) > 0).peekable();
+        let mut is_beyond = named.peek().is_none();
+        for (resource, quota) in named {
+            let (gives, has) = (given.get(resource), queue.usage.get(resource));
             // What it has not used up of its quota it could claim as it is.
-            let crossed = |quota: i64| has >= quota && has - gives < quota;
-            gives == 0 || !queue.quota.get(*resource).is_some_and(crossed)
+            if has >= quota && has - gives < quota {
+                return false;
+            }
+            is_beyond |= has > quota;
+        }
+        is_beyond
+    }
+
+    /// Whether the claimant's queues stay within their quota or share with the models it gets.
+    fn ends_rightly(&self, job: JobIx, right: Right, units: &[Unit], spots: &[Spot]) -> bool {
+        let state = self.state();
+        let known = state.jobs.get(job);
+        let asks = &state.shape_of(job).amounts;
+        if !matches!(right, Right::Share | Right::Quota | Right::Both) || !asks.is_open() {
+            return true;
+        }
+        let mut more = Amounts { models: vec![0; asks.models.len()], ..asks.clone() };
+        for spot in spots {
+            let node = state.cluster.node(spot.node);
+            for slice in &spot.slices {
+                let model = node.gpus[slice.gpu as usize].model.at();
+                more.models.resize(more.models.len().max(model + 1), 0);
+                let gpu = &node.spec.gpus[slice.gpu as usize];
+                more.models[model] += crate::nodes::share_milli(&slice.share, &gpu.model);
+            }
+        }
+        units.iter().map(|unit| state.jobs.get(unit.job).queue).all(|from| {
+            let mine = state.queues.rivals(known.queue, from).0;
+            from == known.queue
+                || share::surely_within_quota(state, mine, &more)
+                || right != Right::Quota && self.shares.surely_within(state, mine, &more)
         })
     }
 
@@ -597,11 +671,21 @@ pub(crate) fn displaces_from(state: &State, job: JobIx) -> Time {
     known.spec.submitted + delay
 }
 
-/// Until when a running job is no victim: its minimum run time.
+/// Until when a running job is no victim: its minimum run time. One that has given way before is
+/// none at the very moment it starts again: nobody is stopped twice before time passes.
 pub(crate) fn protected(state: &State, job: JobIx) -> Time {
     let known = state.jobs.get(job);
     let queue = state.queues.get(known.queue);
     let least = known.spec.min_runtime.or(queue.spec.min_runtime);
     let least = least.unwrap_or(state.policy.min_runtime);
+    let least = if known.displaced > 0 { least.max(Span(1)) } else { least };
     known.started.map_or(state.now, |started| started + least)
+}
+
+/// From when on a running job gives way to a share alone. Shares move with what was used before:
+/// without a rest two queues would hand GPUs to and fro with every small difference.
+fn rested(state: &State, job: JobIx) -> Time {
+    let known = state.jobs.get(job);
+    let rest = if known.displaced > 0 { state.policy.quantum } else { Span::ZERO };
+    known.started.map_or(state.now, |started| started + rest)
 }

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod books;
+pub mod contest;
 pub mod draw;
 pub mod drive;
 pub mod facts;
