@@ -1,0 +1,102 @@
+//! What the loop is given.
+
+use berth_file::job::RunSpec;
+use berth_model::{Event, JobChange, JobId, JobSpec, LeaseId, Rejected, Time};
+use berth_node::Observed;
+use berth_store::{AuditEntry, Batch, JobKind};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+pub(super) enum Input {
+    Write(Box<Write>, oneshot::Sender<Result<Written, Refused>>),
+    Observed(Observed),
+    /// A driver could not even begin.
+    NotStarted {
+        lease: LeaseId,
+        why: String,
+    },
+    Stop,
+}
+
+/// Something that somebody wants changed, all of it or nothing.
+pub struct Write {
+    pub act: Act,
+    /// Users, tokens and the like. Of a batch only what was put and deleted counts.
+    pub documents: Batch,
+    /// Who did it; its time is when it is taken.
+    pub audit: Option<AuditEntry>,
+    pub once: Option<Idempotent>,
+}
+
+impl Write {
+    pub fn act(act: Act, audit: AuditEntry) -> Write {
+        Write { act, documents: Batch::default(), audit: Some(audit), once: None }
+    }
+
+    pub fn documents(documents: Batch, audit: AuditEntry) -> Write {
+        Write { act: Act::Nothing, documents, audit: Some(audit), once: None }
+    }
+}
+
+/// What the core is to be told.
+pub enum Act {
+    Nothing,
+    Submit(Box<Submission>),
+    Cancel {
+        job: JobId,
+        /// Kill it without its grace.
+        now: bool,
+    },
+    Change {
+        job: JobId,
+        changes: Vec<JobChange>,
+    },
+    /// In their order, all or none.
+    Events(Vec<Event>),
+}
+
+/// A job that is about to get its number.
+pub struct Submission {
+    /// With any number.
+    pub spec: JobSpec,
+    pub run: Arc<RunSpec>,
+    pub kind: JobKind,
+    /// The file as it was submitted.
+    pub file: String,
+    pub asks: String,
+    /// It goes on from what another job saved.
+    pub resume_from: Option<JobId>,
+}
+
+/// A request that may be sent again without being carried out again.
+pub struct Idempotent {
+    pub user: String,
+    pub key: String,
+    pub fingerprint: String,
+    pub status: u32,
+    /// The body of the answer, from the job's number.
+    pub answer: Box<dyn Fn(Option<JobId>) -> String + Send>,
+}
+
+/// What came of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The job that was submitted.
+    pub job: Option<JobId>,
+    pub at: Time,
+    pub seq: u64,
+    /// The same request was carried out before.
+    pub repeated: bool,
+}
+
+/// Why nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("{0}")]
+    Rejected(Rejected),
+    /// The same key came with another request.
+    #[error("this key was used for another request")]
+    KeyReused,
+    #[error("the server is stopping")]
+    Stopping,
+}

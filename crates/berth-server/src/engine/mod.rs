@@ -1,0 +1,83 @@
+//! The control loop: inputs are applied, a plan is made and checked, everything is committed in
+//! one transaction, and only then is anybody told or anything done.
+//!
+//! One thread owns the log. What arrives while it commits is taken together in the next turn, so
+//! that a thousand submissions cost a few disk writes and a few plans.
+//!
+//! Deliberately absent: policy. What is started or stopped is what the core decided.
+
+mod boot;
+mod input;
+mod live;
+mod outcome;
+mod rows;
+mod run;
+mod turn;
+
+pub use boot::{BootError, Setup};
+pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
+pub use live::{Detail, LiveJob, LiveLease, Tries, allows};
+pub use run::Fatal;
+
+use berth_api::wire;
+use berth_core::{Forecast, State};
+use berth_model::{JobId, Time};
+use input::Input;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+/// What the loop keeps in memory, for anybody to look at. It may be a commit ahead of the store.
+pub struct Core {
+    pub state: State,
+    /// Jobs that have not ended.
+    pub jobs: BTreeMap<JobId, LiveJob>,
+    /// When waiting jobs are likely to start, as of the last time somebody looked.
+    pub forecast: Option<Arc<Forecast>>,
+    /// How long the last plans took, and how often one was made.
+    pub plans: Plans,
+    /// Since when nothing could be committed, and why.
+    pub stalled: Option<(Time, String)>,
+}
+
+/// How planning went.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plans {
+    pub count: u64,
+    pub last_us: u64,
+    pub sum_us: u64,
+    pub put_aside: u64,
+}
+
+/// The way to the loop.
+#[derive(Clone)]
+pub struct Handle {
+    inputs: mpsc::UnboundedSender<Input>,
+    core: Arc<Mutex<Core>>,
+    news: broadcast::Sender<Arc<wire::Event>>,
+}
+
+impl Handle {
+    /// Has something written. The answer comes when it is durable.
+    pub async fn write(&self, write: Write) -> Result<Written, Refused> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.inputs.send(Input::Write(Box::new(write), answer));
+        sent.map_err(|_| Refused::Stopping)?;
+        answered.await.unwrap_or(Err(Refused::Stopping))
+    }
+
+    /// Everything in memory, for a moment: nothing is planned meanwhile.
+    pub fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens from now on.
+    pub fn news(&self) -> broadcast::Receiver<Arc<wire::Event>> {
+        self.news.subscribe()
+    }
+
+    /// Lets the loop end once what it has is committed. Jobs go on.
+    pub fn stop(&self) {
+        let _ = self.inputs.send(Input::Stop);
+    }
+}

@@ -1,0 +1,190 @@
+//! The thread that turns the loop.
+
+use super::input::{Input, Refused, Written};
+use super::turn::{Order, Recent, Told, Turn};
+use super::{Core, Handle};
+use crate::clock;
+use crate::hands::Hands;
+use berth_api::wire;
+use berth_model::{Span, Time};
+use berth_store::{Batch, Retry, Writer};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+/// Inputs that are taken together, at the most: a turn should end while people still wait.
+const MOST_INPUTS: usize = 2_000;
+/// How often what is held is billed.
+const BILL_EVERY: Span = Span::mins(1);
+/// Events between two snapshots.
+const SNAPSHOT_EVERY: u64 = 20_000;
+/// How long requests with a key are remembered in memory.
+const REMEMBER: Span = Span::mins(10);
+
+/// Why the loop had to end. Jobs go on; another server takes them over.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    #[error("the log cannot be written any more: {0}")]
+    Store(#[source] berth_store::Error),
+}
+
+type Answer = (oneshot::Sender<Result<Written, Refused>>, Result<Written, Refused>);
+
+pub(super) struct Loop {
+    pub core: Arc<Mutex<Core>>,
+    pub inputs: mpsc::UnboundedReceiver<Input>,
+    pub news: broadcast::Sender<Arc<wire::Event>>,
+    pub writer: Writer,
+    pub hands: Hands,
+    pub next_job: u64,
+    pub recent: Recent,
+    /// When the core wants to be asked.
+    pub wake: Option<Time>,
+    pub billed: Time,
+    pub snapshot_at: u64,
+}
+
+impl Loop {
+    /// Turns until it is told to stop, or the log cannot be written.
+    pub async fn run(mut self) -> Result<(), Fatal> {
+        loop {
+            let first = self.wait().await;
+            let mut inputs: Vec<Input> = first.into_iter().collect();
+            while inputs.len() < MOST_INPUTS
+                && let Ok(more) = self.inputs.try_recv()
+            {
+                inputs.push(more);
+            }
+            let stops = inputs.iter().any(|input| matches!(input, Input::Stop));
+            self.turn(inputs).await?;
+            if stops {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for an input, or until it is time to look.
+    async fn wait(&mut self) -> Option<Input> {
+        let until = [self.wake, Some(self.billed + BILL_EVERY), self.next_try()];
+        let until = until.into_iter().flatten().min().expect("billing is always due some time");
+        let left = (until - clock::now()).0.max(0).unsigned_abs();
+        tokio::select! {
+            input = self.inputs.recv() => Some(input.unwrap_or(Input::Stop)),
+            () = tokio::time::sleep(Duration::from_millis(left)) => None,
+        }
+    }
+
+    fn next_try(&self) -> Option<Time> {
+        lock(&self.core).jobs.values().filter_map(|job| job.detail.again_at).min()
+    }
+
+    async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
+        let (batch, told, answers) = self.apply(inputs);
+        self.commit(&batch).await?;
+        let seq = batch.events.last().map(|event| event.seq);
+        self.tell(told, answers, seq);
+        if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY {
+            self.snapshot().await?;
+        }
+        Ok(())
+    }
+
+    /// Everything that needs the state, in one go.
+    fn apply(&mut self, inputs: Vec<Input>) -> (Batch, Told, Vec<Answer>) {
+        let now = clock::now();
+        let mut core = lock(&self.core);
+        self.recent.retain(|_, (_, written)| written.at + REMEMBER > now);
+        let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, now);
+        let mut answers = Vec::new();
+        for input in inputs {
+            match input {
+                Input::Write(write, answer) => answers.push((answer, turn.write(*write))),
+                Input::Observed(observed) => turn.observe(observed),
+                Input::NotStarted { lease, why } => turn.not_started(lease, why),
+                Input::Stop => {}
+            }
+        }
+        turn.try_again();
+        if self.billed + BILL_EVERY <= turn.at {
+            turn.tick();
+            turn.over_budget();
+            self.billed = turn.at;
+        } else if turn.batch.events.is_empty() && self.wake.is_some_and(|wake| wake <= turn.at) {
+            // The core asked for this moment: it has to know that it has come.
+            turn.tick();
+        }
+        if !turn.batch.events.is_empty() {
+            self.wake = turn.plan();
+        }
+        let (batch, told) = turn.finish_turn();
+        (batch, told, answers)
+    }
+
+    /// Commits, however long the database is away: the state is ahead of the log until then, so
+    /// nothing else may happen.
+    async fn commit(&mut self, batch: &Batch) -> Result<(), Fatal> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let Err(error) = self.writer.commit(batch).await else { break };
+            if error.retry() == Retry::Never {
+                return Err(Fatal::Store(error));
+            }
+            tracing::warn!(%error, "the log cannot be written; trying again");
+            lock(&self.core).stalled.get_or_insert((clock::now(), error.to_string()));
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
+            match self.writer.recover().await {
+                Ok(found) if found.applied => break,
+                Ok(_) => {}
+                Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
+                Err(_) => {}
+            }
+        }
+        lock(&self.core).stalled = None;
+        Ok(())
+    }
+
+    fn tell(&self, told: Told, answers: Vec<Answer>, seq: Option<u64>) {
+        for (answer, result) in answers {
+            // Whoever asked may have gone.
+            let _ = answer.send(result);
+        }
+        for order in told.orders {
+            match order {
+                Order::Start(lease) => self.hands.start(&lock(&self.core), lease),
+                Order::Stop { lease, cause, grace } => self.hands.stop(lease, cause, grace),
+                Order::Acknowledge(lease) => self.hands.acknowledge(lease),
+            }
+        }
+        let seq = seq.unwrap_or_else(|| self.writer.last_seq());
+        let at = wire::At(clock::now());
+        for kind in told.news {
+            let _ = self.news.send(Arc::new(wire::Event { seq, at, kind }));
+        }
+    }
+
+    async fn snapshot(&mut self) -> Result<(), Fatal> {
+        let snapshot = lock(&self.core).state.snapshot();
+        match self.writer.snapshot(&snapshot).await {
+            Ok(()) => self.snapshot_at = snapshot.seq,
+            Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
+            // A snapshot only makes the next start faster.
+            Err(error) => tracing::warn!(%error, "no snapshot was written"),
+        }
+        Ok(())
+    }
+}
+
+fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Handle {
+    pub(super) fn new(
+        inputs: mpsc::UnboundedSender<Input>,
+        core: Arc<Mutex<Core>>,
+        news: broadcast::Sender<Arc<wire::Event>>,
+    ) -> Handle {
+        Handle { inputs, core, news }
+    }
+}

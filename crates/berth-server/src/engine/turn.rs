@@ -1,0 +1,460 @@
+//! One turn of the loop: what is applied together, and committed together.
+
+use super::input::{Act, Refused, Submission, Write, Written};
+use super::live::{LiveJob, LiveLease};
+use super::outcome::{self, said};
+use super::{Core, rows};
+use berth_api::wire;
+use berth_core::{Applied, Transaction};
+use berth_model::{
+    Cause, Decision, Event, JobChange, JobId, LeaseId, LeaseOutcome, Micros, Outcome, Rejected,
+    Span, Stamped, Time,
+};
+use berth_node::{Ended, Observed};
+use berth_store::{Batch, IdempotencyRow, JobState, LeaseRow};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Plans at one moment. Each either changes something or is the last one; a sound core needs a
+/// handful.
+const PLANS_AT_ONCE: u32 = 64;
+
+/// What a driver has to do once the turn is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Order {
+    Start(LeaseId),
+    Stop { lease: LeaseId, cause: Cause, grace: Span },
+    /// Its end is in the log.
+    Acknowledge(LeaseId),
+}
+
+/// What is told once the turn is committed.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub orders: Vec<Order>,
+    pub news: Vec<wire::EventKind>,
+    pub ended: Vec<(JobId, Outcome)>,
+}
+
+/// Requests with a key that were carried out lately. The store knows the older ones.
+pub(super) type Recent = BTreeMap<(String, String), (String, Written)>;
+
+pub(super) struct Turn<'a> {
+    pub core: &'a mut Core,
+    pub recent: &'a mut Recent,
+    pub next_job: &'a mut u64,
+    pub at: Time,
+    pub batch: Batch,
+    pub told: Told,
+    touched: BTreeSet<JobId>,
+    leases: BTreeMap<LeaseId, LeaseRow>,
+}
+
+impl<'a> Turn<'a> {
+    pub fn new(
+        core: &'a mut Core,
+        recent: &'a mut Recent,
+        next_job: &'a mut u64,
+        now: Time,
+    ) -> Turn<'a> {
+        let at = now.max(core.state.now());
+        let (batch, told) = (Batch::default(), Told::default());
+        let (touched, leases) = (BTreeSet::new(), BTreeMap::new());
+        Turn { core, recent, next_job, at, batch, told, touched, leases }
+    }
+
+    /// Applies what somebody wants, or nothing of it.
+    pub fn write(&mut self, write: Write) -> Result<Written, Refused> {
+        let key = write.once.as_ref().map(|once| (once.user.clone(), once.key.clone()));
+        if let (Some(once), Some(key)) = (&write.once, &key)
+            && let Some((fingerprint, written)) = self.recent.get(key)
+        {
+            let same = *fingerprint == once.fingerprint;
+            let again = Written { repeated: true, ..written.clone() };
+            return if same { Ok(again) } else { Err(Refused::KeyReused) };
+        }
+        let job = self.act(write.act).map_err(Refused::Rejected)?;
+        self.batch.changes.extend(write.documents.changes);
+        self.batch.notices.extend(write.documents.notices);
+        if let Some(mut audit) = write.audit {
+            audit.at = self.at;
+            if let Some(job) = job {
+                audit.target = format!("job {job}");
+            }
+            self.batch.audit.push(audit);
+        }
+        let written =
+            Written { job, at: self.at, seq: self.core.state.seq(), repeated: false };
+        if let (Some(once), Some(key)) = (write.once, key) {
+            self.batch.idempotency.push(IdempotencyRow {
+                user: once.user,
+                key: once.key,
+                at: self.at,
+                fingerprint: once.fingerprint.clone(),
+                status: once.status,
+                body: (once.answer)(job),
+            });
+            self.recent.insert(key, (once.fingerprint, written.clone()));
+        }
+        Ok(written)
+    }
+
+    fn act(&mut self, act: Act) -> Result<Option<JobId>, Rejected> {
+        match act {
+            Act::Nothing => {}
+            Act::Submit(submission) => return self.submit(*submission).map(Some),
+            Act::Cancel { job, now } => {
+                self.apply(Event::JobCancelled { job })?;
+                for live in self.matching(job) {
+                    self.core.jobs.get_mut(&live).expect("just found").kill |= now;
+                }
+            }
+            Act::Change { job, changes } => {
+                let events = changes.into_iter().map(|change| Event::JobChanged { job, change });
+                self.all(events.collect())?;
+            }
+            Act::Events(events) => self.all(events)?,
+        }
+        Ok(None)
+    }
+
+    fn submit(&mut self, submission: Submission) -> Result<JobId, Rejected> {
+        let id = JobId::new(*self.next_job);
+        let mut spec = submission.spec.clone();
+        spec.id = id;
+        spec.submitted = self.at;
+        let live = rows::submitted(&spec, &submission);
+        self.apply(Event::JobSubmitted { spec: Box::new(spec) })?;
+        *self.next_job += 1;
+        for job in live {
+            self.touched.insert(job.row.id);
+            self.core.jobs.insert(job.row.id, job);
+        }
+        Ok(id)
+    }
+
+    /// Applies all of them, or none: what depends on each other is tried on a copy first.
+    fn all(&mut self, events: Vec<Event>) -> Result<(), Rejected> {
+        if events.len() > 1 {
+            let mut copy = self.core.state.clone();
+            for event in &events {
+                let seq = copy.seq() + 1;
+                let _ = copy.apply(&Stamped { seq, at: self.at, event: event.clone() })?;
+            }
+        }
+        events.into_iter().try_for_each(|event| self.apply(event))
+    }
+
+    /// The job, or all elements of an array.
+    fn matching(&self, job: JobId) -> Vec<JobId> {
+        let of_array = |id: &&JobId| id.number == job.number && job.element.is_none();
+        let from = JobId { number: job.number, element: None };
+        let after = JobId { number: job.number + 1, element: None };
+        let all = self.core.jobs.range(from..after).map(|(id, _)| id);
+        all.filter(|id| **id == job || of_array(id)).copied().collect()
+    }
+
+    /// Takes in what a driver has seen.
+    pub fn observe(&mut self, observed: Observed) {
+        let lease = observed.lease();
+        if !self.core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease)) {
+            // Its end is in the log already.
+            if matches!(observed, Observed::Ended(_)) {
+                self.told.orders.push(Order::Acknowledge(lease));
+            }
+            return;
+        }
+        match observed {
+            Observed::Started { lease, .. } => self.started(lease),
+            Observed::Ready { lease, .. } => {
+                let job = self.core.jobs.get_mut(&lease.job).expect("just found");
+                job.detail.ready = true;
+                self.touched.insert(lease.job);
+            }
+            Observed::Ended(ended) => self.ended(&ended),
+        }
+    }
+
+    fn started(&mut self, lease: LeaseId) {
+        let known = self.core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+        if known.is_some_and(|lease| lease.row.started.is_none()) {
+            self.apply_observed(Event::LeaseStarted { lease });
+        }
+    }
+
+    /// A task has ended: told to the core as what it means for the job.
+    fn ended(&mut self, ended: &Ended) {
+        let lease = ended.lease;
+        let exit = outcome::exit(ended);
+        if ended.started_at.is_some() {
+            self.started(lease);
+        }
+        let at = self.at;
+        let job = self.core.jobs.get_mut(&lease.job).expect("it was found before");
+        let verdict = outcome::judge(ended, &mut job.detail, at);
+        job.detail.exit = Some(exit.clone());
+        job.row.reason = exit.text.clone();
+        if let Some(live) = job.leases.get_mut(&lease) {
+            live.row.exit = serde_json::to_string(&exit).ok();
+        }
+        if let Some(again_at) = verdict.again_at {
+            job.detail.again_at = Some(again_at);
+            let wait = JobChange::Hold(true);
+            self.apply_observed(Event::JobChanged { job: lease.job, change: wait });
+        }
+        self.apply_observed(Event::LeaseEnded { lease, outcome: verdict.outcome });
+        self.told.orders.push(Order::Acknowledge(lease));
+    }
+
+    /// A driver could not begin with a lease.
+    pub fn not_started(&mut self, lease: LeaseId, why: String) {
+        let mut ended = Ended::not_started(lease, self.at, why);
+        ended.asked = self.stop_cause(lease);
+        self.observe(Observed::Ended(Box::new(ended)));
+    }
+
+    fn stop_cause(&self, lease: LeaseId) -> Option<Cause> {
+        self.core.jobs.get(&lease.job)?.leases.get(&lease)?.stopping
+    }
+
+    /// Lets jobs that waited for their next try go on.
+    pub fn try_again(&mut self) {
+        let due = |job: &LiveJob| job.detail.again_at.is_some_and(|at| at <= self.at);
+        let jobs: Vec<JobId> =
+            self.core.jobs.iter().filter(|(_, job)| due(job)).map(|(id, _)| *id).collect();
+        for id in jobs {
+            let job = self.core.jobs.get_mut(&id).expect("just found");
+            job.detail.again_at = None;
+            self.touched.insert(id);
+            if !job.detail.held {
+                let change = JobChange::Hold(false);
+                self.apply_observed(Event::JobChanged { job: id, change });
+            }
+        }
+    }
+
+    /// Time has passed: what is held is billed up to now.
+    pub fn tick(&mut self) {
+        self.apply_observed(Event::Tick);
+    }
+
+    /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core
+    /// disagree about what there is.
+    fn apply_observed(&mut self, event: Event) {
+        if let Err(rejected) = self.apply(event.clone()) {
+            tracing::error!(%rejected, ?event, "an observation was refused");
+        }
+    }
+
+    fn apply(&mut self, event: Event) -> Result<(), Rejected> {
+        let stamped = Stamped { seq: self.core.state.seq() + 1, at: self.at, event };
+        let applied = self.core.state.apply(&stamped)?;
+        self.book(&stamped.event, applied);
+        self.batch.events.push(stamped);
+        Ok(())
+    }
+
+    /// Plans, checks and applies what was decided, until there is nothing more to decide. Returns
+    /// when the core wants to be asked again.
+    pub fn plan(&mut self) -> Option<Time> {
+        for _ in 0..PLANS_AT_ONCE {
+            let clock = std::time::Instant::now();
+            let plan = self.core.state.plan();
+            let (transactions, findings) = berth_core::vetted(&self.core.state, &plan);
+            let took = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.core.plans.count += 1;
+            self.core.plans.last_us = took;
+            self.core.plans.sum_us += took;
+            for finding in findings {
+                self.core.plans.put_aside += 1;
+                let transaction = &plan.transactions[finding.transaction];
+                tracing::error!(%finding, ?transaction, "decisions failed the check");
+            }
+            let taken = transactions.into_iter().map(|t| self.decide(t)).filter(|taken| *taken);
+            if taken.count() == 0 {
+                return plan.next;
+            }
+        }
+        tracing::error!("plans of one moment did not come to an end");
+        Some(self.at + Span::secs(1))
+    }
+
+    /// Whether anything was taken.
+    fn decide(&mut self, transaction: Transaction) -> bool {
+        let Transaction { job, decisions } = transaction;
+        let Err(rejected) = self.apply(Event::Decided { job, decisions }) else { return true };
+        // It depended on one that was put aside.
+        let Some(job) = job else { return false };
+        let finding = rejected.to_string();
+        let decisions = vec![Decision::SetAside { job, finding }];
+        self.apply(Event::Decided { job: Some(job), decisions }).is_ok()
+    }
+
+    /// Writes down what an event brought about.
+    fn book(&mut self, event: &Event, applied: Applied) {
+        match event {
+            Event::Decided { decisions, .. } => {
+                decisions.iter().for_each(|decision| self.book_decision(decision));
+            }
+            Event::LeaseStarted { lease } => {
+                let at = self.at;
+                self.with_lease(*lease, |live| live.row.started = Some(at));
+                let job = self.core.jobs.get_mut(&lease.job).expect("its lease is known");
+                job.row.started.get_or_insert(at);
+            }
+            Event::JobChanged { job, change } => self.book_change(*job, change),
+            Event::NodeChanged { node, state } => {
+                let (node, state) = (node.to_string(), format!("{state:?}").to_lowercase());
+                let text = format!("{node} is {state}");
+                self.told.news.push(wire::EventKind::Node { node, state, text });
+            }
+            Event::QueueSet { queue } => {
+                self.told.news.push(wire::EventKind::Queue { queue: queue.name.to_string() });
+            }
+            _ => {}
+        }
+        for row in &applied.rows {
+            self.book_cost(row);
+        }
+        if let Event::LeaseEnded { lease, outcome } = event {
+            self.book_end(*lease, *outcome);
+        }
+        for (job, outcome) in applied.ended {
+            self.finish(job, outcome);
+        }
+        for alert in &applied.alerts {
+            self.told.news.push(super::super::notices::budget_alert(alert));
+            self.batch.notices.extend(super::super::notices::of_budget(alert, self.at));
+        }
+    }
+
+    fn book_decision(&mut self, decision: &Decision) {
+        match decision {
+            Decision::Start { lease, node, slices, price, .. } => {
+                let row = LeaseRow {
+                    id: *lease,
+                    node: node.to_string(),
+                    slices: serde_json::to_string(slices).expect("they are plain data"),
+                    price: *price,
+                    opened: self.at,
+                    started: None,
+                    closed: None,
+                    outcome: None,
+                    exit: None,
+                    cost: Micros::ZERO,
+                };
+                let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
+                job.row.attempt = job.row.attempt.max(lease.attempt + 1);
+                job.row.reason.clear();
+                job.detail.ready = false;
+                job.leases.insert(*lease, LiveLease { row, stopping: None });
+                self.note_lease(*lease);
+                self.told.orders.push(Order::Start(*lease));
+            }
+            Decision::Stop { lease, cause, grace, .. } => {
+                let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
+                let grace = if job.kill { Span::ZERO } else { *grace };
+                job.row.reason = said(*cause).to_owned();
+                self.with_lease(*lease, |live| live.stopping = Some(*cause));
+                self.told.orders.push(Order::Stop { lease: *lease, cause: *cause, grace });
+            }
+            Decision::SetAside { job, finding } => {
+                if let Some(live) = self.core.jobs.get_mut(job) {
+                    live.row.reason = format!("put aside: {finding}");
+                    self.touched.insert(*job);
+                }
+            }
+            Decision::Reserve { .. }
+            | Decision::Unreserve { .. }
+            | Decision::Claim { .. }
+            | Decision::Return { .. } => {}
+        }
+    }
+
+    fn book_change(&mut self, job: JobId, change: &JobChange) {
+        for id in self.matching(job) {
+            let live = self.core.jobs.get_mut(&id).expect("just found");
+            match change {
+                JobChange::Priority(priority) => live.row.priority = *priority,
+                JobChange::Queue(queue) => live.row.team = queue.to_string(),
+                // Waiting for its next try is nobody's hold.
+                JobChange::Hold(held) => live.detail.held = *held && live.detail.again_at.is_none(),
+                JobChange::Deadline(_) | JobChange::TimeLimit(_) => {}
+            }
+            self.touched.insert(id);
+        }
+    }
+
+    fn book_cost(&mut self, row: &berth_ledger::CostRow) {
+        self.batch.costs.push(rows::cost(row));
+        let (Some(lease), Some(job)) = (row.lease, row.job) else { return };
+        let amount = row.amount;
+        self.with_lease(lease, |live| live.row.cost = live.row.cost + amount);
+        if let Some(live) = self.core.jobs.get_mut(&job) {
+            live.row.cost = live.row.cost + amount;
+            self.touched.insert(job);
+        }
+    }
+
+    fn book_end(&mut self, lease: LeaseId, outcome: LeaseOutcome) {
+        let at = self.at;
+        self.with_lease(lease, |live| {
+            live.row.closed = Some(at);
+            live.row.outcome = Some(outcome);
+        });
+        if let Some(job) = self.core.jobs.get_mut(&lease.job) {
+            job.leases.remove(&lease);
+            job.kill &= !job.leases.is_empty();
+        }
+    }
+
+    fn finish(&mut self, id: JobId, outcome: Outcome) {
+        let Some(job) = self.core.jobs.get_mut(&id) else { return };
+        job.row.state = match outcome {
+            Outcome::Done => JobState::Done,
+            Outcome::Failed => JobState::Failed,
+            Outcome::Cancelled => JobState::Cancelled,
+        };
+        job.row.ended = Some(self.at);
+        job.detail.again_at = None;
+        self.batch.notices.extend(super::super::notices::of_job(job, self.at));
+        self.touched.insert(id);
+        self.told.ended.push((id, outcome));
+    }
+
+    fn with_lease(&mut self, lease: LeaseId, change: impl FnOnce(&mut LiveLease)) {
+        let job = self.core.jobs.get_mut(&lease.job);
+        if let Some(live) = job.and_then(|job| job.leases.get_mut(&lease)) {
+            change(live);
+            self.note_lease(lease);
+        }
+    }
+
+    fn note_lease(&mut self, lease: LeaseId) {
+        let known = self.core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+        if let Some(live) = known {
+            self.leases.insert(lease, live.row.clone());
+        }
+        self.touched.insert(lease.job);
+    }
+
+    /// Everything to be committed, and what to do then.
+    pub fn finish_turn(mut self) -> (Batch, Told) {
+        for id in std::mem::take(&mut self.touched) {
+            let Some(job) = self.core.jobs.get_mut(&id) else { continue };
+            self.batch.jobs.push(job.refreshed());
+            let state = super::super::views::job_state(job);
+            self.told.news.push(wire::EventKind::Job {
+                id: id.into(),
+                name: job.row.name.clone(),
+                team: job.row.team.clone(),
+                state,
+                text: job.row.reason.clone(),
+            });
+            if job.row.state.is_final() {
+                self.core.jobs.remove(&id);
+            }
+        }
+        self.batch.leases.extend(std::mem::take(&mut self.leases).into_values());
+        (self.batch, self.told)
+    }
+}

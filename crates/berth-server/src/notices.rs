@@ -1,0 +1,90 @@
+//! Messages that have to reach people outside: made here, kept in the outbox, sent by `mail`.
+
+use crate::engine::LiveJob;
+use berth_api::wire;
+use berth_file::job::{Moment, Notify, Via};
+use berth_ledger::Alert;
+use berth_model::{BudgetAction, Time};
+use berth_store::{JobState, NoticeRow};
+use serde_json::json;
+
+/// Where alerts about budgets go: whoever the server's settings name.
+pub const OPERATORS: &str = "operators";
+
+/// What a job's owner asked to be told of its end.
+pub fn of_job(job: &LiveJob, at: Time) -> Vec<NoticeRow> {
+    let moment = match job.row.state {
+        JobState::Done => Moment::Done,
+        JobState::Failed => Moment::Failed,
+        _ => return Vec::new(),
+    };
+    let wanted = |notify: &&Notify| notify.on.is_empty() || notify.on.contains(&moment);
+    let all = job.detail.run.notify.iter().filter(wanted).enumerate();
+    all.map(|(n, notify)| of(job, notify, n, at)).collect()
+}
+
+fn of(job: &LiveJob, notify: &Notify, n: usize, at: Time) -> NoticeRow {
+    let row = &job.row;
+    let text = format!("{} {} {}: {}", row.id, row.name, row.state.as_str(), row.reason);
+    let body = json!({
+        "text": text,
+        "job": row.id.to_string(),
+        "name": row.name,
+        "team": row.team,
+        "user": row.user,
+        "state": row.state.as_str(),
+        "cost_micros": row.cost.0,
+    });
+    let via = match notify.via {
+        Via::Slack => "slack",
+        Via::Webhook => "webhook",
+        Via::Email => "email",
+    };
+    NoticeRow {
+        id: format!("job-{}-{}-{n}", row.id, row.state.as_str()),
+        at,
+        target: format!("{via}:{}", notify.to),
+        body: body.to_string(),
+        attempts: 0,
+        next_at: at,
+        sent: None,
+    }
+}
+
+/// The alert as people see it live.
+pub fn budget_alert(alert: &Alert) -> wire::EventKind {
+    let code = if alert.action.is_some() { "budget-spent" } else { "budget-threshold" };
+    let team = Some(alert.queue.to_string());
+    wire::EventKind::Alert { code: code.to_owned(), text: words(alert), team }
+}
+
+pub fn of_budget(alert: &Alert, at: Time) -> Option<NoticeRow> {
+    let body = json!({
+        "text": words(alert),
+        "team": alert.queue.to_string(),
+        "spent_micros": alert.spent.0,
+        "limit_micros": alert.limit.0,
+        "threshold_milli": alert.threshold.0,
+    });
+    Some(NoticeRow {
+        id: format!("budget-{}-{}-{}", alert.queue, alert.threshold.0, at.0),
+        at,
+        target: OPERATORS.to_owned(),
+        body: body.to_string(),
+        attempts: 0,
+        next_at: at,
+        sent: None,
+    })
+}
+
+fn words(alert: &Alert) -> String {
+    let (queue, spent, limit) = (&alert.queue, alert.spent, alert.limit);
+    let follows = match alert.action {
+        None => "",
+        Some(BudgetAction::Notify) => "; nothing is stopped",
+        Some(BudgetAction::Block) => "; no new job of it starts",
+        Some(BudgetAction::LowerPriority) => "; its jobs go after all others",
+        Some(BudgetAction::Pause) => "; its jobs are paused",
+    };
+    format!("{queue} has spent {spent} of its budget of {limit}{follows}")
+}

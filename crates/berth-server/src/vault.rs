@@ -1,0 +1,94 @@
+//! Secrets: sealed with a key that lies beside the database, opened only for a task that starts.
+
+use berth_store::{SecretRow, Store};
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+const KEY_LEN: usize = 32;
+
+#[derive(Clone)]
+pub struct Vault {
+    key: Arc<LessSafeKey>,
+    store: Store,
+}
+
+impl Vault {
+    /// With the key in a file, which is made on the first start.
+    pub fn open(path: &Path, store: Store) -> io::Result<Vault> {
+        let bytes = match OpenOptions::new().read(true).open(path) {
+            Ok(file) => read_key(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_key(path)?,
+            Err(error) => return Err(error),
+        };
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes).expect("it has the right length");
+        Ok(Vault { key: Arc::new(LessSafeKey::new(key)), store })
+    }
+
+    /// Seals a value. Where it belongs is part of the seal, so that it cannot be moved.
+    pub fn seal(&self, team: &str, name: &str, value: &str) -> Vec<u8> {
+        let mut nonce = [0; NONCE_LEN];
+        SystemRandom::new().fill(&mut nonce).expect("the system gives random numbers");
+        let mut sealed = value.as_bytes().to_vec();
+        self.key
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(place(team, name)),
+                &mut sealed,
+            )
+            .expect("no secret is that long");
+        [nonce.as_slice(), &sealed].concat()
+    }
+
+    fn unseal(&self, row: &SecretRow) -> Option<String> {
+        let (nonce, sealed) = row.sealed.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut value = sealed.to_vec();
+        let open = self.key.open_in_place(nonce, Aad::from(place(&row.team, &row.name)), &mut value);
+        String::from_utf8(open.ok()?.to_vec()).ok()
+    }
+
+    /// The values of some secrets of a team; those that are not there are left out.
+    pub async fn open_all(
+        &self,
+        team: &str,
+        names: impl Iterator<Item = &str>,
+    ) -> Result<BTreeMap<String, String>, String> {
+        let mut values = BTreeMap::new();
+        for name in names {
+            let row = self.store.get::<SecretRow>((team, name)).await;
+            let row = row.map_err(|error| format!("secret `{name}` cannot be read: {error}"))?;
+            let Some(row) = row else { continue };
+            let value = self.unseal(&row).ok_or_else(|| {
+                format!("secret `{name}` was sealed with another key; set it again")
+            })?;
+            values.insert(name.to_owned(), value);
+        }
+        Ok(values)
+    }
+}
+
+/// No two places read alike: team names have no slash.
+fn place(team: &str, name: &str) -> String {
+    format!("{team}/{name}")
+}
+
+fn read_key(mut file: std::fs::File) -> io::Result<[u8; KEY_LEN]> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    bytes.try_into().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no key"))
+}
+
+fn make_key(path: &Path) -> io::Result<[u8; KEY_LEN]> {
+    let mut bytes = [0; KEY_LEN];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random numbers"))?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    Ok(bytes)
+}
