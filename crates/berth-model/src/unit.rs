@@ -39,7 +39,8 @@ fn decimal(text: &str, scale: u32) -> Option<i64> {
         let digit = c.to_digit(10)?;
         value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
     }
-    let shift = scale as i32 + exponent - fraction.len() as i32;
+    let places = i32::try_from(fraction.len()).ok()?;
+    let shift = (scale as i32).checked_add(exponent)?.checked_sub(places)?;
     if shift >= 0 {
         value = value.checked_mul(10i128.checked_pow(shift as u32)?)?;
     } else {
@@ -347,7 +348,11 @@ fn parse_time(text: &str) -> Option<Time> {
         _ => {
             let sign = if zone.starts_with('-') { -1 } else { 1 };
             let (oh, om) = zone[1..].split_once(':')?;
-            sign * (number(Some(oh))? * 60 + number(Some(om))?) * 60_000
+            let (oh, om) = (number(Some(oh))?, number(Some(om))?);
+            if !zone.starts_with(['+', '-']) || oh > 23 || om > 59 {
+                return None;
+            }
+            sign * (oh * 60 + om) * 60_000
         }
     };
     Some(Time(date + ((h * 60 + m) * 60 + s) * 1_000 + millis - offset))
@@ -547,9 +552,15 @@ mod tests {
         assert_eq!(round_trip::<Time>("2026-11-15T10:00:00+01:00"), "2026-11-15T09:00:00Z");
         assert_eq!(round_trip::<Time>("2024-02-29T23:59:59.25Z"), "2024-02-29T23:59:59.250Z");
         assert_eq!("1970-01-01T00:00:00Z".parse::<Time>().unwrap(), Time(0));
-        for bad in
-            ["2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "yesterday", "2026-11-15T25:00:00Z"]
-        {
+        for bad in [
+            "2026-13-01T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "yesterday",
+            "2026-11-15T25:00:00Z",
+            "2026-11-15T09:00:00+99:00",
+            "2026-11-15T09:00:00Z01:00",
+            "2026-11-15T09:00:00+999999999999999999:00",
+        ] {
             assert!(bad.parse::<Time>().is_err(), "{bad}");
         }
     }
@@ -572,5 +583,7 @@ mod tests {
         assert_eq!(round_trip::<Milli>("0.5"), "0.5");
         assert_eq!(round_trip::<Cpu>("500m"), "0.5");
         assert_eq!("99999999999999999999".parse::<Micros>().ok(), None);
+        assert_eq!("1.5e-2147483648".parse::<Micros>().ok(), None);
+        assert_eq!("1e2147483647".parse::<Micros>().ok(), None);
     }
 }
