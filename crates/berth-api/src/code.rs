@@ -83,7 +83,7 @@ codes! {
     BRT0003 BadRequest 400 Usage "The request could not be read"
         cause: "The body or a parameter of the address is not what this route takes."
         next: "Compare it with /openapi.json. With Berth's own command line, see that it is not \
-               newer than the server: `berth version`."
+               newer than the server: `berth --version`."
     BRT0004 NoToken 401 Refused "A token is needed"
         cause: "The request carried no token, or one that Berth does not know."
         next: "Set BERTH_TOKEN, or `token` in the settings of the command line; on the server's \
@@ -110,7 +110,7 @@ codes! {
     BRT0010 NoSuchRoute 404 Usage "There is no such address"
         cause: "The path is none of this API, or not with this method."
         next: "Look at /openapi.json. With Berth's own command line, see that it is not newer than \
-               the server: `berth version`."
+               the server: `berth --version`."
     BRT0011 WrongState 409 Refused "It is not in a state for that"
         cause: "The job, node or schedule is in a state in which this cannot be done: a job that has \
                 ended cannot be paused, and one that runs cannot be resumed."

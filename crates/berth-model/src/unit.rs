@@ -39,7 +39,8 @@ fn decimal(text: &str, scale: u32) -> Option<i64> {
         let digit = c.to_digit(10)?;
         value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
     }
-    let shift = scale as i32 + exponent - fraction.len() as i32;
+    let places = i32::try_from(fraction.len()).ok()?;
+    let shift = (scale as i32).checked_add(exponent)?.checked_sub(places)?;
     if shift >= 0 {
         value = value.checked_mul(10i128.checked_pow(shift as u32)?)?;
     } else {
@@ -349,7 +350,11 @@ fn parse_time(text: &str) -> Option<Time> {
         _ => {
             let sign = if zone.starts_with('-') { -1 } else { 1 };
             let (oh, om) = zone[1..].split_once(':')?;
-            sign * (number(Some(oh))? * 60 + number(Some(om))?) * 60_000
+            let (oh, om) = (number(Some(oh))?, number(Some(om))?);
+            if !zone.starts_with(['+', '-']) || oh > 23 || om > 59 {
+                return None;
+            }
+            sign * (oh * 60 + om) * 60_000
         }
     };
     Some(Time(date + ((h * 60 + m) * 60 + s) * 1_000 + millis - offset))
@@ -557,6 +562,9 @@ mod tests {
             "2026-11-15T25:00:00Z",
             "26-11-15T09:00:00Z",
             "99999999999999999-11-15",
+            "2026-11-15T09:00:00+99:00",
+            "2026-11-15T09:00:00Z01:00",
+            "2026-11-15T09:00:00+999999999999999999:00",
         ] {
             assert!(bad.parse::<Time>().is_err(), "{bad}");
         }
@@ -580,5 +588,7 @@ mod tests {
         assert_eq!(round_trip::<Milli>("0.5"), "0.5");
         assert_eq!(round_trip::<Cpu>("500m"), "0.5");
         assert_eq!("99999999999999999999".parse::<Micros>().ok(), None);
+        assert_eq!("1.5e-2147483648".parse::<Micros>().ok(), None);
+        assert_eq!("1e2147483647".parse::<Micros>().ok(), None);
     }
 }

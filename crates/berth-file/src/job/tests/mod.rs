@@ -3,6 +3,7 @@
 mod flags;
 mod lowering;
 mod mistakes;
+mod odd;
 mod reading;
 mod round_trip;
 
