@@ -62,6 +62,8 @@ impl Store {
         if version < schema::NEWEST {
             store.upgrade(&mut connection, schema::NEWEST).await?;
         }
+        // It has served; how it ends is of no consequence.
+        let _ = connection.close().await;
         Ok(store)
     }
 

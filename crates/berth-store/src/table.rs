@@ -75,8 +75,9 @@ pub(crate) enum Existing {
 }
 
 /// Rows per statement, largest first. Few sizes, so that each statement is prepared once and
-/// used again; several rows, because a round trip costs more than a row.
-const ROWS_PER_STATEMENT: [usize; 4] = [128, 32, 8, 1];
+/// used again; several rows, because a round trip costs more than a row; not very many, because
+/// SQLite finds each parameter by walking past all before it.
+const ROWS_PER_STATEMENT: [usize; 3] = [32, 8, 1];
 
 impl Table {
     /// All columns, quoted: some are words of SQL.
