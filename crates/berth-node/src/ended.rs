@@ -60,6 +60,16 @@ impl Ended {
         }
     }
 
+    /// The end of a task of which nothing is left to look at.
+    pub fn lost(lease: LeaseId, at: Time, why: String) -> Ended {
+        Ended { lost: Some(why), ..Ended::unknown(lease, at) }
+    }
+
+    /// The end of a task that could not be begun.
+    pub fn not_started(lease: LeaseId, at: Time, why: String) -> Ended {
+        Ended { not_started: Some(why), ..Ended::unknown(lease, at) }
+    }
+
     /// The one thing to tell of it. What we asked for comes before what the process made of it:
     /// frameworks that save on a signal exit with 0, 143 or 255 alike.
     pub fn kind(&self) -> ExitKind {

@@ -84,7 +84,11 @@ async fn work(tools: Tools, inlet: Inlet, mut orders: mpsc::UnboundedReceiver<Or
     }
 }
 
-async fn start_one(tools: &Arc<Tools>, inlet: &Inlet, start: Start) -> Result<(), berth_node::Error> {
+async fn start_one(
+    tools: &Arc<Tools>,
+    inlet: &Inlet,
+    start: Start,
+) -> Result<(), berth_node::Error> {
     let lease = start.lease;
     let secrets = match tools.vault.open_all(&start.team, start.secrets()).await {
         Ok(secrets) => secrets,

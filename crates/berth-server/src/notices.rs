@@ -13,12 +13,21 @@ pub const OPERATORS: &str = "operators";
 
 /// What a job's owner asked to be told of its end.
 pub fn of_job(job: &LiveJob, at: Time) -> Vec<NoticeRow> {
-    let moment = match job.row.state {
-        JobState::Done => Moment::Done,
-        JobState::Failed => Moment::Failed,
-        _ => return Vec::new(),
-    };
-    let wanted = |notify: &&Notify| notify.on.is_empty() || notify.on.contains(&moment);
+    match job.row.state {
+        JobState::Done => about(job, Moment::Done, at),
+        JobState::Failed => about(job, Moment::Failed, at),
+        _ => Vec::new(),
+    }
+}
+
+/// The job has cost what it may.
+pub fn of_budget_of_job(job: &LiveJob, at: Time) -> Vec<NoticeRow> {
+    about(job, Moment::Budget, at)
+}
+
+fn about(job: &LiveJob, moment: Moment, at: Time) -> Vec<NoticeRow> {
+    let ends = matches!(moment, Moment::Done | Moment::Failed);
+    let wanted = |notify: &&Notify| notify.on.contains(&moment) || (notify.on.is_empty() && ends);
     let all = job.detail.run.notify.iter().filter(wanted).enumerate();
     all.map(|(n, notify)| of(job, notify, n, at)).collect()
 }
@@ -38,7 +47,6 @@ fn of(job: &LiveJob, notify: &Notify, n: usize, at: Time) -> NoticeRow {
     let via = match notify.via {
         Via::Slack => "slack",
         Via::Webhook => "webhook",
-        Via::Email => "email",
     };
     NoticeRow {
         id: format!("job-{}-{}-{n}", row.id, row.state.as_str()),

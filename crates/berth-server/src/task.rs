@@ -117,7 +117,7 @@ impl Start {
                 ReadyCheck::Tcp => berth_node::Ready::Connect,
             }),
             logs: berth_node::LogLimits {
-                file: run.logs.file,
+                file_bytes: run.logs.file.0.unsigned_abs(),
                 files: run.logs.files,
             },
         })
@@ -174,7 +174,8 @@ fn volume(home: &Home, directory: &Path, at: &str, source: &str) -> Result<(), S
         return Ok(());
     }
     if let Some(parent) = place.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| cannot("make the folder", parent, &error))?;
+        std::fs::create_dir_all(parent)
+            .map_err(|error| cannot("make the folder", parent, &error))?;
     }
     std::os::unix::fs::symlink(&target, &place).map_err(|error| {
         let what = format!("put the volume {source} at");

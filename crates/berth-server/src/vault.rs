@@ -49,7 +49,8 @@ impl Vault {
         let (nonce, sealed) = row.sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut value = sealed.to_vec();
-        let open = self.key.open_in_place(nonce, Aad::from(place(&row.team, &row.name)), &mut value);
+        let open =
+            self.key.open_in_place(nonce, Aad::from(place(&row.team, &row.name)), &mut value);
         String::from_utf8(open.ok()?.to_vec()).ok()
     }
 

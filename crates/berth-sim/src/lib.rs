@@ -29,4 +29,3 @@ pub mod trace;
 pub mod workload;
 
 pub use berth_file::world;
-

@@ -2,7 +2,7 @@
 
 use berth_api::wire;
 use berth_file::job::{RunSpec, Times};
-use berth_model::{Cause, JobId, JobSpec, LeaseId, Micros, Time};
+use berth_model::{Bytes, Cause, Cpu, JobId, JobSpec, LeaseId, Micros, Span, Time};
 use berth_store::{JobRow, JobState, LeaseRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +33,13 @@ pub struct Detail {
     /// What it asks for, in the words of its file.
     pub asks: String,
     pub nodes: u32,
+    /// Of each task.
+    #[serde(default)]
+    pub cpu: Option<Cpu>,
+    #[serde(default)]
+    pub memory: Option<Bytes>,
+    #[serde(default)]
+    pub time_limit: Option<Span>,
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub tries: Tries,
@@ -70,6 +77,9 @@ impl Detail {
             run,
             asks,
             nodes: spec.groups.iter().map(|group| group.count).sum(),
+            cpu: spec.groups.first().map(|group| group.cpu).filter(|cpu| *cpu > Cpu::ZERO),
+            memory: spec.groups.first().map(|group| group.memory).filter(|m| *m > Bytes::ZERO),
+            time_limit: spec.time_limit,
             labels: text(&spec.labels),
             tries: Tries::default(),
             held: spec.hold,

@@ -14,7 +14,7 @@ mod rows;
 mod run;
 mod turn;
 
-pub use boot::{BootError, Setup};
+pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
 pub use live::{Detail, LiveJob, LiveLease, Tries, allows};
 pub use run::Fatal;
@@ -55,6 +55,20 @@ pub struct Handle {
     inputs: mpsc::UnboundedSender<Input>,
     core: Arc<Mutex<Core>>,
     news: broadcast::Sender<Arc<wire::Event>>,
+}
+
+/// The way for drivers to tell what they see.
+#[derive(Clone)]
+pub struct Inlet(mpsc::UnboundedSender<Input>);
+
+impl Inlet {
+    pub fn observed(&self, observed: berth_node::Observed) {
+        let _ = self.0.send(Input::Observed(observed));
+    }
+
+    pub fn not_started(&self, lease: berth_model::LeaseId, why: String) {
+        let _ = self.0.send(Input::NotStarted { lease, why });
+    }
 }
 
 impl Handle {

@@ -1,7 +1,7 @@
 //! From what the core says to what is stored.
 
-use super::live::{Detail, LiveJob};
 use super::Submission;
+use super::live::{Detail, LiveJob};
 use berth_ledger::{CostRow, RowKind};
 use berth_model::{GpuAsk, JobId, JobSpec, Micros, Milli};
 use berth_store::{self as store, CostKind, JobRow, JobState};

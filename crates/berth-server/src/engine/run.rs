@@ -6,7 +6,7 @@ use super::{Core, Handle};
 use crate::clock;
 use crate::hands::Hands;
 use berth_api::wire;
-use berth_model::{Span, Time};
+use berth_model::{Event, Rejected, Span, Time};
 use berth_store::{Batch, Retry, Writer};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +26,12 @@ const REMEMBER: Span = Span::mins(10);
 pub enum Fatal {
     #[error("the log cannot be written any more: {0}")]
     Store(#[source] berth_store::Error),
+}
+
+/// Why the loop could not begin.
+pub(super) enum Greeting {
+    Rejected(Rejected),
+    Fatal(Fatal),
 }
 
 type Answer = (oneshot::Sender<Result<Written, Refused>>, Result<Written, Refused>);
@@ -61,6 +67,19 @@ impl Loop {
                 return Ok(());
             }
         }
+    }
+
+    /// Applies what the server has to say when it starts, before anybody else.
+    pub async fn greet(&mut self, events: Vec<Event>) -> Result<(), Greeting> {
+        let (batch, told) = {
+            let mut core = lock(&self.core);
+            let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, clock::now());
+            turn.all(events).map_err(Greeting::Rejected)?;
+            turn.finish_turn()
+        };
+        self.commit(&batch).await.map_err(Greeting::Fatal)?;
+        self.tell(told, Vec::new(), None);
+        Ok(())
     }
 
     /// Waits for an input, or until it is time to look.

@@ -4,6 +4,7 @@ use super::input::{Act, Refused, Submission, Write, Written};
 use super::live::{LiveJob, LiveLease};
 use super::outcome::{self, said};
 use super::{Core, rows};
+use crate::{notices, ports, views};
 use berth_api::wire;
 use berth_core::{Applied, Transaction};
 use berth_model::{
@@ -22,7 +23,11 @@ const PLANS_AT_ONCE: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
     Start(LeaseId),
-    Stop { lease: LeaseId, cause: Cause, grace: Span },
+    Stop {
+        lease: LeaseId,
+        cause: Cause,
+        grace: Span,
+    },
     /// Its end is in the log.
     Acknowledge(LeaseId),
 }
@@ -82,8 +87,7 @@ impl<'a> Turn<'a> {
             }
             self.batch.audit.push(audit);
         }
-        let written =
-            Written { job, at: self.at, seq: self.core.state.seq(), repeated: false };
+        let written = Written { job, at: self.at, seq: self.core.state.seq(), repeated: false };
         if let (Some(once), Some(key)) = (write.once, key) {
             self.batch.idempotency.push(IdempotencyRow {
                 user: once.user,
@@ -133,7 +137,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Applies all of them, or none: what depends on each other is tried on a copy first.
-    fn all(&mut self, events: Vec<Event>) -> Result<(), Rejected> {
+    pub fn all(&mut self, events: Vec<Event>) -> Result<(), Rejected> {
         if events.len() > 1 {
             let mut copy = self.core.state.clone();
             for event in &events {
@@ -232,6 +236,23 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Pauses jobs that have cost what their owner said they may.
+    pub fn over_budget(&mut self) {
+        let spent = |job: &&LiveJob| {
+            let budget = job.detail.run.budget;
+            !job.detail.held && budget.is_some_and(|budget| job.row.cost >= budget)
+        };
+        let jobs: Vec<JobId> =
+            self.core.jobs.values().filter(spent).map(|job| job.row.id).collect();
+        for id in jobs {
+            let change = JobChange::Hold(true);
+            self.apply_observed(Event::JobChanged { job: id, change });
+            let job = self.core.jobs.get_mut(&id).expect("just found");
+            job.row.reason = "paused: it has cost what its budget allows".to_owned();
+            self.batch.notices.extend(notices::of_budget_of_job(job, self.at));
+        }
+    }
+
     /// Time has passed: what is held is billed up to now.
     pub fn tick(&mut self) {
         self.apply_observed(Event::Tick);
@@ -322,8 +343,8 @@ impl<'a> Turn<'a> {
             self.finish(job, outcome);
         }
         for alert in &applied.alerts {
-            self.told.news.push(super::super::notices::budget_alert(alert));
-            self.batch.notices.extend(super::super::notices::of_budget(alert, self.at));
+            self.told.news.push(notices::budget_alert(alert));
+            self.batch.notices.extend(notices::of_budget(alert, self.at));
         }
     }
 
@@ -346,6 +367,9 @@ impl<'a> Turn<'a> {
                 job.row.attempt = job.row.attempt.max(lease.attempt + 1);
                 job.row.reason.clear();
                 job.detail.ready = false;
+                if lease.task == 0 {
+                    job.detail.port = ports::of(&job.detail.run);
+                }
                 job.leases.insert(*lease, LiveLease { row, stopping: None });
                 self.note_lease(*lease);
                 self.told.orders.push(Order::Start(*lease));
@@ -378,7 +402,8 @@ impl<'a> Turn<'a> {
                 JobChange::Queue(queue) => live.row.team = queue.to_string(),
                 // Waiting for its next try is nobody's hold.
                 JobChange::Hold(held) => live.detail.held = *held && live.detail.again_at.is_none(),
-                JobChange::Deadline(_) | JobChange::TimeLimit(_) => {}
+                JobChange::TimeLimit(limit) => live.detail.time_limit = Some(*limit),
+                JobChange::Deadline(_) => {}
             }
             self.touched.insert(id);
         }
@@ -416,7 +441,7 @@ impl<'a> Turn<'a> {
         };
         job.row.ended = Some(self.at);
         job.detail.again_at = None;
-        self.batch.notices.extend(super::super::notices::of_job(job, self.at));
+        self.batch.notices.extend(notices::of_job(job, self.at));
         self.touched.insert(id);
         self.told.ended.push((id, outcome));
     }
@@ -442,7 +467,7 @@ impl<'a> Turn<'a> {
         for id in std::mem::take(&mut self.touched) {
             let Some(job) = self.core.jobs.get_mut(&id) else { continue };
             self.batch.jobs.push(job.refreshed());
-            let state = super::super::views::job_state(job);
+            let state = views::job_state(job);
             self.told.news.push(wire::EventKind::Job {
                 id: id.into(),
                 name: job.row.name.clone(),

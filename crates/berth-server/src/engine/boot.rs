@@ -1,0 +1,214 @@
+//! Starting the loop: the state from the log, the jobs from their rows, and what runs from the
+//! driver.
+
+use super::live::{Detail, LiveJob, LiveLease};
+use super::run::{Fatal, Greeting, Loop};
+use super::{Core, Handle, Inlet, Plans};
+use crate::clock;
+use crate::hands::{self, Tools, Watch};
+use crate::setup;
+use berth_core::State;
+use berth_model::{JobId, LeaseId, Stamped, Time};
+use berth_node::{Driver, Ended, Inventory, Observed};
+use berth_store::{JobFilter, JobRow, JobState, Store, Writer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+
+/// Rows read at a time.
+const PAGE: u32 = 1_000;
+/// News that a slow listener may fall behind by.
+const NEWS: usize = 4_096;
+
+/// What the loop works with.
+pub struct Setup {
+    pub store: Store,
+    pub writer: Writer,
+    pub tools: Tools,
+    /// Prices of GPU models, where they differ from the defaults.
+    pub prices: BTreeMap<berth_model::Name, berth_model::Micros>,
+}
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    #[error(transparent)]
+    Store(#[from] berth_store::Error),
+    #[error(transparent)]
+    Node(#[from] berth_node::Error),
+    #[error("the snapshot in the database cannot be loaded: {0}. Restore a backup")]
+    Snapshot(berth_core::LoadError),
+    #[error("event {seq} of the log was refused: {why}. Run the version of Berth that wrote it")]
+    Event { seq: u64, why: berth_model::Rejected },
+    #[error("job {job} in the database cannot be read: {why}. Restore a backup")]
+    Job { job: JobId, why: serde_json::Error },
+    #[error("this machine was refused: {0}")]
+    Machine(berth_model::Rejected),
+    #[error(transparent)]
+    Log(Fatal),
+}
+
+/// A loop that turns.
+pub struct Running {
+    pub handle: Handle,
+    pub ends: JoinHandle<Result<(), Fatal>>,
+    pub watch: Watch,
+}
+
+/// Brings the state up to where the log ends, takes over what runs, and starts to turn.
+pub async fn begin(setup: Setup) -> Result<Running, BootError> {
+    let Setup { store, writer, tools, prices } = setup;
+    let mut state = load(&store).await?;
+    let mut jobs = live_jobs(&store).await?;
+    for lease in store.open_leases().await? {
+        if let Some(job) = jobs.get_mut(&lease.id.job) {
+            job.leases.insert(lease.id, LiveLease { row: lease, stopping: None });
+        }
+    }
+    mark_stopping(&state, &mut jobs);
+    let next_job = store.last_job().await?.max(last_number(&state)) + 1;
+    let now = clock::now().max(state.now());
+    let greetings = setup::events(&mut state, &tools.inventory, &prices, now);
+    let (driver, inventory) = (tools.driver.clone(), tools.inventory.clone());
+    let plans = Plans::default();
+    let core = Core { state, jobs, forecast: None, plans, stalled: None };
+    let core = Arc::new(Mutex::new(core));
+    let (inputs, taken) = mpsc::unbounded_channel();
+    let (news, _) = broadcast::channel(NEWS);
+    let inlet = Inlet(inputs.clone());
+    let (hands, watch) = hands::begin(tools, inlet.clone());
+    let handle = Handle::new(inputs, core.clone(), news.clone());
+    let mut turning = Loop {
+        core,
+        inputs: taken,
+        news,
+        snapshot_at: writer.last_seq(),
+        writer,
+        hands,
+        next_job,
+        recent: BTreeMap::new(),
+        wake: Some(now),
+        billed: now,
+    };
+    turning.greet(greetings).await.map_err(|why| match why {
+        Greeting::Rejected(why) => BootError::Machine(why),
+        Greeting::Fatal(why) => BootError::Log(why),
+    })?;
+    turning.take_over(&driver, &inventory, &inlet)?;
+    let ends = tokio::spawn(turning.run());
+    Ok(Running { handle, ends, watch })
+}
+
+async fn load(store: &Store) -> Result<State, BootError> {
+    let mut loading = store.load().await?;
+    let mut state = match loading.snapshot.take() {
+        None => State::new(),
+        Some(snapshot) => State::load(&snapshot).map_err(BootError::Snapshot)?,
+    };
+    loop {
+        let page = loading.next_page().await?;
+        if page.is_empty() {
+            return Ok(state);
+        }
+        for stamped in &page {
+            apply(&mut state, stamped)?;
+        }
+    }
+}
+
+/// What an event brought about was written with it, so it is not needed again.
+fn apply(state: &mut State, stamped: &Stamped) -> Result<(), BootError> {
+    let seq = stamped.seq;
+    state.apply(stamped).map(drop).map_err(|why| BootError::Event { seq, why })
+}
+
+async fn live_jobs(store: &Store) -> Result<BTreeMap<JobId, LiveJob>, BootError> {
+    let states = vec![JobState::Pending, JobState::Running, JobState::Stopping, JobState::Paused];
+    let filter = JobFilter { states, ..JobFilter::default() };
+    let mut jobs = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page = store.jobs(&filter, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(jobs) };
+        after = Some(last.id);
+        for row in page {
+            jobs.insert(row.id, live(row)?);
+        }
+    }
+}
+
+fn live(row: JobRow) -> Result<LiveJob, BootError> {
+    let detail: Result<Detail, _> = serde_json::from_str(&row.detail);
+    let detail = detail.map_err(|why| BootError::Job { job: row.id, why })?;
+    Ok(LiveJob { row, detail, leases: BTreeMap::new(), kill: false })
+}
+
+/// What is being stopped is in the state, not in the rows.
+fn mark_stopping(state: &State, jobs: &mut BTreeMap<JobId, LiveJob>) {
+    for job in &state.snapshot().jobs {
+        for lease in job.leases.iter() {
+            let Some(stop) = &lease.stopping else { continue };
+            let id = LeaseId { job: job.id(), task: lease.task, attempt: lease.attempt };
+            let live = jobs.get_mut(&job.id()).and_then(|job| job.leases.get_mut(&id));
+            if let Some(live) = live {
+                live.stopping = Some(stop.cause);
+            }
+        }
+    }
+}
+
+fn last_number(state: &State) -> u64 {
+    state.snapshot().jobs.iter().map(|job| job.spec.id.number).max().unwrap_or(0)
+}
+
+impl Loop {
+    /// Compares what the log says with what the driver finds. The processes are the truth about
+    /// what runs, the log about what should.
+    fn take_over(
+        &mut self,
+        driver: &Driver,
+        inventory: &Inventory,
+        inlet: &Inlet,
+    ) -> Result<(), BootError> {
+        let found: BTreeSet<LeaseId> =
+            driver.adopt()?.into_iter().map(|adopted| adopted.lease).collect();
+        let core = self.core.lock().expect("nobody else has it yet");
+        let here = |node: &str| node == inventory.node.name.as_str();
+        let mut known = BTreeSet::new();
+        for (lease, live) in core.jobs.values().flat_map(|job| &job.leases) {
+            known.insert(*lease);
+            if !here(&live.row.node) {
+                inlet.observed(lost(*lease, clock::now(), "its machine is not there any more"));
+            } else if found.contains(lease) {
+                self.order_again(&core, *lease, live);
+            } else if let Some(ended) = driver.ended(*lease)? {
+                inlet.observed(Observed::Ended(Box::new(ended)));
+            } else if live.row.started.is_some() {
+                inlet.observed(lost(*lease, clock::now(), "nothing is left of it"));
+            } else {
+                // It was decided and never begun: the server died in between.
+                self.order_again(&core, *lease, live);
+            }
+        }
+        // The log has closed these; nothing of them may go on.
+        for lease in found.difference(&known) {
+            self.hands.stop(*lease, berth_model::Cause::Cancelled, berth_model::Span::ZERO);
+        }
+        Ok(())
+    }
+
+    /// Starting a lease again does nothing where it has been begun; neither does stopping it.
+    fn order_again(&self, core: &Core, lease: LeaseId, live: &LiveLease) {
+        self.hands.start(core, lease);
+        if let Some(cause) = live.stopping {
+            let job = &core.jobs[&lease.job];
+            let grace = if job.kill { berth_model::Span::ZERO } else { job.detail.run.grace };
+            self.hands.stop(lease, cause, grace);
+        }
+    }
+}
+
+fn lost(lease: LeaseId, at: Time, why: &str) -> Observed {
+    Observed::Ended(Box::new(Ended::lost(lease, at, why.to_owned())))
+}

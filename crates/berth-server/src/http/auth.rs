@@ -1,0 +1,231 @@
+//! Who asks. Every route but the public ones needs a token; what it is good for is decided by the
+//! table in `berth_api::access`, here for what concerns no team, in the handlers for what does.
+
+use super::answer::Fault;
+use crate::app::App;
+use crate::clock;
+use crate::token;
+use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
+use berth_api::routes::{Method, ROUTES, Route};
+use berth_api::{Code, wire};
+use berth_model::Time;
+use berth_store::{AuditEntry, MemberRow, Store, TokenRow, UserRow};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Whoever is asking, and what they are where.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    inner: Arc<Inner>,
+    pub route: &'static Route,
+}
+
+#[derive(Debug)]
+struct Inner {
+    user: String,
+    token: TokenRow,
+    scope: Scope,
+    cluster: Option<Role>,
+    teams: Vec<wire::Membership>,
+    from: String,
+}
+
+impl Caller {
+    pub fn user(&self) -> &str {
+        &self.inner.user
+    }
+
+    pub fn cluster_role(&self) -> Option<Role> {
+        self.inner.cluster
+    }
+
+    pub fn teams(&self) -> &[wire::Membership] {
+        &self.inner.teams
+    }
+
+    pub fn token(&self) -> &TokenRow {
+        &self.inner.token
+    }
+
+    pub fn scope(&self) -> Scope {
+        self.inner.scope
+    }
+
+    fn standing(&self, team: Option<&str>) -> Standing {
+        let here = team.and_then(|team| self.inner.teams.iter().find(|of| of.team == team));
+        Standing { here: here.map(|of| of.role), cluster: self.inner.cluster }
+    }
+
+    /// Whether the thing, of that team and made by that user, may be dealt with so.
+    pub fn may(&self, permission: Permission, team: Option<&str>, by: Option<&str>) -> bool {
+        let owner = if by == Some(self.user()) { Owner::Oneself } else { Owner::Another };
+        self.inner.scope.allows(permission)
+            && access::allows(self.standing(team), permission, owner)
+    }
+
+    /// The same, as a refusal that says what is missing.
+    pub fn must(
+        &self,
+        permission: Permission,
+        team: Option<&str>,
+        by: Option<&str>,
+    ) -> Result<(), Fault> {
+        if self.may(permission, team, by) {
+            return Ok(());
+        }
+        if !self.inner.scope.allows(permission) {
+            let detail = format!("the token `{}` is not good for this", self.token().name);
+            return Err(Fault::new(Code::ScopeTooSmall, detail));
+        }
+        let whom = team.map_or_else(|| "the cluster".to_owned(), |team| format!("team {team}"));
+        let detail = format!("{} may not do this for {whom} ({})", self.user(), permission.name());
+        Err(Fault::new(Code::Forbidden, detail))
+    }
+
+    /// Teams whose things may be read with this permission; nothing: those of all teams.
+    pub fn reads(&self, permission: Permission) -> Option<Vec<String>> {
+        if self.may(permission, None, None) {
+            return None;
+        }
+        let teams = self.inner.teams.iter().map(|of| of.team.clone());
+        Some(teams.filter(|team| self.may(permission, Some(team), None)).collect())
+    }
+
+    /// Whether a role may be given to others, or taken from them, in a team.
+    pub fn may_grant(&self, team: Option<&str>, role: Role) -> bool {
+        access::may_grant(self.standing(team), role)
+    }
+
+    /// The team of what names none: one's own, where there is only one, or the default one.
+    pub fn default_team(&self) -> Option<String> {
+        let teams = &self.inner.teams;
+        let default = teams.iter().find(|of| of.team == crate::setup::DEFAULT_TEAM);
+        default.or(teams.first()).map(|of| of.team.clone())
+    }
+
+    /// What the audit log says of a change that this request makes.
+    pub fn audit(&self, target: impl Into<String>, detail: serde_json::Value) -> AuditEntry {
+        AuditEntry {
+            at: Time(0),
+            who: self.user().to_owned(),
+            token: self.token().id.clone(),
+            from: self.inner.from.clone(),
+            method: self.route.method.to_string(),
+            what: self.route.id.to_owned(),
+            target: target.into(),
+            outcome: "ok".to_owned(),
+            detail: detail.to_string(),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Fault;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Fault> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        caller.ok_or_else(|| Fault::new(Code::NoToken, "this needs a token"))
+    }
+}
+
+/// Lets a request through to its handler, or not.
+pub async fn guard(
+    State(app): State<App>,
+    path: MatchedPath,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some(route) = find(request.method(), path.as_str()) else {
+        return next.run(request).await;
+    };
+    if route.is_public() {
+        return next.run(request).await;
+    }
+    match identify(&app, &request, route).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(fault) => fault.into_response(),
+    }
+}
+
+fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
+    let method = match method.as_str() {
+        "GET" | "HEAD" => Method::Get,
+        "POST" => Method::Post,
+        "PUT" => Method::Put,
+        "PATCH" => Method::Patch,
+        "DELETE" => Method::Delete,
+        _ => return None,
+    };
+    ROUTES.iter().find(|route| route.method == method && route.path == path)
+}
+
+async fn identify(app: &App, request: &Request, route: &'static Route) -> Result<Caller, Fault> {
+    let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let given = given.and_then(|text| text.strip_prefix("Bearer "));
+    let Some(given) = given else {
+        return Err(Fault::new(Code::NoToken, "the request has no token"));
+    };
+    let token = valid(&app.store, given).await?;
+    let user = app.store.get::<UserRow>(token.user.as_str()).await?;
+    let Some(user) = user.filter(|user| user.disabled.is_none()) else {
+        return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
+    };
+    let teams = app.store.memberships_of(&user.name).await?;
+    let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let caller = Caller {
+        route,
+        inner: Arc::new(Inner {
+            user: user.name,
+            scope: token::scope(&token.scopes),
+            token,
+            cluster: user.role.as_deref().and_then(role),
+            teams: teams.into_iter().filter_map(membership).collect(),
+            from: from.map_or_else(String::new, |from| from.0.ip().to_string()),
+        }),
+    };
+    if !caller.inner.scope.allows(route.permission) {
+        caller.must(route.permission, None, None)?;
+    }
+    // What needs a role for the cluster is refused here; what belongs to a team in its handler.
+    if !by_team(route.permission) {
+        caller.must(route.permission, None, Some(caller.user()))?;
+    }
+    Ok(caller)
+}
+
+/// Whether a role in some team, or being the owner, could be enough.
+fn by_team(permission: Permission) -> bool {
+    let needs = permission.needs();
+    needs.team != access::Least::NoRole || needs.own != access::Least::NoRole
+}
+
+/// The token, if it is one of ours and still good.
+pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
+    let unknown = || Fault::new(Code::NoToken, "the token is not one of ours");
+    let (id, secret) = token::parse(given).ok_or_else(unknown)?;
+    let row = store.get::<TokenRow>(id).await?.ok_or_else(unknown)?;
+    if !token::matches(secret, &row.hash) {
+        return Err(unknown());
+    }
+    let ended = |at: Option<Time>| at.is_some_and(|at| at <= clock::now());
+    if ended(row.revoked) || ended(row.expires) {
+        let detail = format!("the token `{}` has expired or was revoked", row.name);
+        return Err(Fault::new(Code::TokenEnded, detail));
+    }
+    Ok(row)
+}
+
+pub fn role(word: &str) -> Option<Role> {
+    Role::ALL.into_iter().find(|role| role.word() == word)
+}
+
+fn membership(row: MemberRow) -> Option<wire::Membership> {
+    Some(wire::Membership { role: role(&row.role)?, team: row.team })
+}

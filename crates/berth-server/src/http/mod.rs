@@ -1,0 +1,45 @@
+//! The HTTP API: one handler for every row of `berth_api::ROUTES`.
+
+pub mod answer;
+pub mod auth;
+mod extract;
+mod jobs;
+
+use crate::app::App;
+use answer::Fault;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter};
+use berth_api::Code;
+use berth_api::routes::{Method, ROUTES, Route};
+
+/// The largest body that is read.
+const MOST_BYTES: usize = 4 << 20;
+
+/// All routes, guarded.
+pub fn router(app: App) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        router = router.route(route.path, handler(route));
+    }
+    router
+        .route_layer(from_fn_with_state(app.clone(), auth::guard))
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .fallback(async || Fault::new(Code::NoSuchRoute, "there is nothing at this address"))
+        .with_state(app)
+}
+
+/// The handler of a route. Each part of the API knows its own.
+fn handler(route: &Route) -> MethodRouter<App> {
+    let filter = match route.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    let parts = [jobs::handler];
+    let found = parts.iter().find_map(|part| part(route.id, filter));
+    found.unwrap_or_else(|| panic!("the route {} has no handler", route.id))
+}

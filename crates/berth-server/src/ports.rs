@@ -1,0 +1,17 @@
+//! Ports for notebooks and services.
+
+use berth_file::job::{Port, RunSpec};
+use std::net::{Ipv4Addr, TcpListener};
+
+/// The port a job listens on: the one it names, or one that is free now. Somebody else may take
+/// it before the job does; then the job fails to bind and is told so by its own error.
+pub fn of(run: &RunSpec) -> Option<u16> {
+    match run.port {
+        Port::None => None,
+        Port::At(port) => Some(port),
+        Port::Any => {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+            listener.local_addr().ok().map(|address| address.port())
+        }
+    }
+}
