@@ -10,7 +10,7 @@ use crate::queues::{InLine, Queues};
 use crate::shape::{Leaf, ModelFacts, Shape, ShapeKey, Tree};
 use berth_ledger::Ledger;
 use berth_model::{
-    ClaimSpec, GroupSpec, JobId, Lifecycle, Micros, Milli, Name, NodeState, Outcome, Policy,
+    Bytes, ClaimSpec, GroupSpec, JobId, Lifecycle, Micros, Milli, Name, NodeState, Outcome, Policy,
     PoolSpec, PriorityClass, RecentAsk, Reservation, Slice, Span, Time, catalog,
 };
 use std::cmp::Reverse;
@@ -174,6 +174,31 @@ impl State {
     /// The place of the last event in the log.
     pub fn seq(&self) -> u64 {
         self.seq
+    }
+
+    pub fn classes(&self) -> &BTreeMap<Name, PriorityClass> {
+        &self.classes
+    }
+
+    /// Dollars per GPU-hour by model, where one is set.
+    pub fn prices(&self) -> &BTreeMap<Name, Micros> {
+        &self.models.prices
+    }
+
+    /// The GPU models there are, with their memory.
+    pub fn gpu_models(&self) -> BTreeMap<Name, Bytes> {
+        let gpus = self.cluster.nodes.iter().flat_map(|node| &node.spec.gpus);
+        gpus.map(|gpu| (gpu.model.clone(), gpu.memory)).collect()
+    }
+
+    /// The levels of all topologies, besides `node` and `nvlink`.
+    pub fn levels(&self) -> BTreeSet<Name> {
+        self.cluster.topologies.iter().flat_map(|(_, keys)| keys.iter().cloned()).collect()
+    }
+
+    /// How long a job that has not ended is expected to run in all.
+    pub fn estimate(&self, job: JobId) -> Option<Span> {
+        self.jobs.find(job).map(|ix| self.jobs.get(ix).estimate)
     }
 
     pub fn policy(&self) -> &Policy {

@@ -1,17 +1,26 @@
 //! The control loop and everything people and programs talk to. Wiring, no policy: what is started
 //! or stopped is what the core decided, and who may ask for what is one table in `berth-api`.
 
-pub mod app;
+mod app;
 mod clock;
-pub mod engine;
-pub mod hands;
-pub mod home;
-pub mod http;
+mod engine;
+mod first;
+mod forecast;
+mod hands;
+mod home;
+mod http;
 
+mod listen;
+mod mail;
 mod notices;
 mod ports;
+mod schedule;
+mod serve;
 mod setup;
 mod task;
 mod token;
-pub mod vault;
+mod vault;
 mod views;
+
+pub use listen::{EncryptError, Tls, TlsError};
+pub use serve::{Error, Options, Started, serve};

@@ -56,6 +56,11 @@ pub struct Lowered {
 }
 
 impl Lowered {
+    /// Lets it wait until somebody releases it.
+    pub fn hold(&mut self) {
+        self.spec.hold = true;
+    }
+
     /// The job under the number the store gave it.
     pub fn spec(&self, id: JobId) -> JobSpec {
         JobSpec { id, ..self.spec.clone() }

@@ -4,8 +4,10 @@
 use super::answer::Fault;
 use crate::app::App;
 use crate::clock;
+use crate::listen::Peer;
 use crate::token;
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -15,7 +17,6 @@ use berth_api::routes::{Method, ROUTES, Route};
 use berth_api::{Code, wire};
 use berth_model::Time;
 use berth_store::{AuditEntry, MemberRow, Store, TokenRow, UserRow};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Whoever is asking, and what they are where.
@@ -54,6 +55,36 @@ impl Caller {
 
     pub fn scope(&self) -> Scope {
         self.inner.scope
+    }
+
+    /// Whoever a schedule belongs to, as they are now.
+    pub async fn of_owner(app: &App, user: &str) -> Result<Caller, Fault> {
+        let row = app.store.get::<UserRow>(user).await?;
+        let Some(row) = row.filter(|row| row.disabled.is_none()) else {
+            return Err(Fault::new(Code::Forbidden, format!("{user} is gone")));
+        };
+        let teams = app.store.memberships_of(user).await?;
+        let route = berth_api::routes::named("submit_job").expect("it is in the table");
+        let token = TokenRow {
+            id: String::new(),
+            user: user.to_owned(),
+            name: "schedule".to_owned(),
+            hash: String::new(),
+            scopes: token::scope_word(Scope::Jobs).to_owned(),
+            created: Time(0),
+            expires: None,
+            revoked: None,
+            last_used: None,
+        };
+        let inner = Inner {
+            user: user.to_owned(),
+            token,
+            scope: Scope::Jobs,
+            cluster: row.role.as_deref().and_then(role),
+            teams: teams.into_iter().filter_map(membership).collect(),
+            from: "schedule".to_owned(),
+        };
+        Ok(Caller { inner: Arc::new(inner), route })
     }
 
     fn standing(&self, team: Option<&str>) -> Standing {
@@ -145,7 +176,10 @@ pub async fn guard(
     if route.is_public() {
         return next.run(request).await;
     }
-    match identify(&app, &request, route).await {
+    let given = bearer(request.headers()).map(str::to_owned);
+    let from = request.extensions().get::<ConnectInfo<Peer>>();
+    let from = from.map_or_else(String::new, |from| from.0.0.ip().to_string());
+    match identify(&app, given, from, route).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -166,19 +200,26 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| route.method == method && route.path == path)
 }
 
-async fn identify(app: &App, request: &Request, route: &'static Route) -> Result<Caller, Fault> {
-    let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let given = given.and_then(|text| text.strip_prefix("Bearer "));
+/// The token of a request.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+async fn identify(
+    app: &App,
+    given: Option<String>,
+    from: String,
+    route: &'static Route,
+) -> Result<Caller, Fault> {
     let Some(given) = given else {
         return Err(Fault::new(Code::NoToken, "the request has no token"));
     };
-    let token = valid(&app.store, given).await?;
+    let token = valid(&app.store, &given).await?;
     let user = app.store.get::<UserRow>(token.user.as_str()).await?;
     let Some(user) = user.filter(|user| user.disabled.is_none()) else {
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
     };
     let teams = app.store.memberships_of(&user.name).await?;
-    let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let caller = Caller {
         route,
         inner: Arc::new(Inner {
@@ -187,7 +228,7 @@ async fn identify(app: &App, request: &Request, route: &'static Route) -> Result
             token,
             cluster: user.role.as_deref().and_then(role),
             teams: teams.into_iter().filter_map(membership).collect(),
-            from: from.map_or_else(String::new, |from| from.0.ip().to_string()),
+            from,
         }),
     };
     if !caller.inner.scope.allows(route.permission) {

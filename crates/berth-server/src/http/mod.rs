@@ -2,8 +2,10 @@
 
 pub mod answer;
 pub mod auth;
+mod events;
 mod extract;
 mod jobs;
+pub(crate) mod on_behalf;
 
 use crate::app::App;
 use answer::Fault;
@@ -39,7 +41,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         Method::Patch => MethodFilter::PATCH,
         Method::Delete => MethodFilter::DELETE,
     };
-    let parts = [jobs::handler];
+    let parts = [events::handler, jobs::handler];
     let found = parts.iter().find_map(|part| part(route.id, filter));
     found.unwrap_or_else(|| panic!("the route {} has no handler", route.id))
 }

@@ -1,0 +1,123 @@
+//! The first start: an admin, a team, and a token that the command line finds by itself.
+
+use crate::app::App;
+use crate::clock;
+use crate::http::auth;
+use crate::listen::Tls;
+use crate::serve::{audit, put};
+use crate::setup::DEFAULT_TEAM;
+use crate::token;
+use berth_api::access::{Role, Scope};
+use berth_store::{Batch, MemberRow, ProjectRow, TeamRow, TokenRow, UserRow};
+use serde_json::json;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Sees that there is an admin with a token on this machine; where it lies.
+pub async fn admin(app: &App, name: &str) -> Result<PathBuf, String> {
+    let path = app.home.token();
+    let said = |error: berth_store::Error| error.to_string();
+    let users = app.store.page::<UserRow>(None, 1).await.map_err(said)?;
+    if users.is_empty() {
+        put(app, people(name), audit("berth", "create_user", format!("user {name}"))).await?;
+    }
+    if let Ok(kept) = fs::read_to_string(&path)
+        && auth::valid(&app.store, kept.trim()).await.is_ok()
+    {
+        return Ok(path);
+    }
+    let owner = admin_of(app, name).await.map_err(said)?;
+    let minted = token::mint();
+    let row = TokenRow {
+        id: minted.id.clone(),
+        user: owner.clone(),
+        name: "this machine".to_owned(),
+        hash: minted.hash,
+        scopes: token::scope_word(Scope::All).to_owned(),
+        created: clock::now(),
+        expires: None,
+        revoked: None,
+        last_used: None,
+    };
+    let mut documents = Batch::default();
+    documents.put(&row);
+    put(app, documents, audit("berth", "create_token", format!("token {}", minted.id))).await?;
+    keep(&path, &minted.token).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// The admin of that name, or any other.
+async fn admin_of(app: &App, name: &str) -> berth_store::Result<String> {
+    let admin = Role::Admin.word();
+    let mut after: Option<String> = None;
+    let mut any = None;
+    loop {
+        let page = app.store.page::<UserRow>(after.as_deref(), 1_000).await?;
+        let Some(last) = page.last() else { return Ok(any.unwrap_or_else(|| name.to_owned())) };
+        after = Some(last.name.clone());
+        for user in page {
+            if user.role.as_deref() == Some(admin) && user.disabled.is_none() {
+                if user.name == name {
+                    return Ok(user.name);
+                }
+                any.get_or_insert(user.name);
+            }
+        }
+    }
+}
+
+fn people(name: &str) -> Batch {
+    let created = clock::now();
+    let mut documents = Batch::default();
+    documents.put(&UserRow {
+        name: name.to_owned(),
+        full_name: String::new(),
+        role: Some(Role::Admin.word().to_owned()),
+        created,
+        disabled: None,
+    });
+    documents.put(&TeamRow {
+        name: DEFAULT_TEAM.to_owned(),
+        queue: DEFAULT_TEAM.to_owned(),
+        created,
+        detail: "{}".to_owned(),
+    });
+    documents.put(&MemberRow {
+        team: DEFAULT_TEAM.to_owned(),
+        user: name.to_owned(),
+        role: Role::TeamLead.word().to_owned(),
+        created,
+    });
+    documents.put(&ProjectRow {
+        team: DEFAULT_TEAM.to_owned(),
+        name: "default".to_owned(),
+        created,
+    });
+    documents
+}
+
+/// Writes a file that only its owner reads, in one piece.
+fn keep(path: &Path, text: &str) -> std::io::Result<()> {
+    let draft = path.with_extension("new");
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()?;
+    fs::rename(draft, path)
+}
+
+/// Says where the server is, for the command line.
+pub fn announce(app: &App, url: &str, tls: Option<&Tls>) -> Result<(), String> {
+    let path = app.home.address();
+    let ca = tls.map(|tls| tls.certificate.display().to_string());
+    let text = json!({ "url": url, "pid": std::process::id(), "ca": ca }).to_string();
+    keep(&path, &text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// It is not there any more.
+pub fn forget(app: &App) {
+    let _ = fs::remove_file(app.home.address());
+}

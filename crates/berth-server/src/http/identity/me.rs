@@ -1,0 +1,18 @@
+//! Who is asking.
+
+use super::tokens::shown;
+use crate::http::answer::{Answer, Json};
+use crate::http::auth::Caller;
+use berth_api::wire;
+
+pub async fn me(caller: Caller) -> Answer<wire::Me> {
+    Ok(Json(wire::Me {
+        user: caller.user().to_owned(),
+        cluster_role: caller.cluster_role(),
+        teams: caller.teams().to_vec(),
+        default_team: caller.default_team(),
+        // A job that names no project has none.
+        default_project: None,
+        token: shown(caller.token()),
+    }))
+}

@@ -1,0 +1,90 @@
+//! Who is what in a team.
+
+use super::{team, write};
+use crate::app::App;
+use crate::clock;
+use crate::http::answer::{Answer, Done, Fault, Json};
+use crate::http::auth::{Caller, role};
+use crate::http::extract::{Body, Path};
+use axum::extract::State;
+use berth_api::access::{Permission, Role};
+use berth_api::{Code, wire};
+use berth_store::{MemberRow, UserRow};
+use serde_json::json;
+
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Answer<wire::Items<wire::Member>> {
+    team(&app, &name).await?;
+    caller.must(Permission::MembersRead, Some(&name), None)?;
+    let rows = app.store.members_of(&name).await?;
+    let items = rows.into_iter().filter_map(|row| {
+        Some(wire::Member { role: role(&row.role)?, team: row.team, user: row.user })
+    });
+    Ok(Json(wire::Items { items: items.collect() }))
+}
+
+pub async fn set(
+    State(app): State<App>,
+    caller: Caller,
+    Path((name, user)): Path<(String, String)>,
+    Body(wish): Body<wire::MemberSet>,
+) -> Answer<wire::Member> {
+    let before = managed(&app, &caller, &name, &user).await?;
+    must_grant(&caller, &name, wish.role)?;
+    let known = app.store.get::<UserRow>(user.as_str()).await?;
+    if known.is_none_or(|known| known.disabled.is_some()) {
+        return Err(Fault::not_found("user", &user));
+    }
+    let row = MemberRow {
+        team: name,
+        user,
+        role: wish.role.word().to_owned(),
+        created: before.as_ref().map_or_else(clock::now, |before| before.created),
+    };
+    let detail = json!({ "role": row.role, "before": before.map(|before| before.role) });
+    let target = format!("member {} of {}", row.user, row.team);
+    write(&app, &caller, target, detail, |batch| batch.put(&row)).await?;
+    Ok(Json(wire::Member { team: row.team, user: row.user, role: wish.role }))
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path((name, user)): Path<(String, String)>,
+) -> Result<Done, Fault> {
+    let before = managed(&app, &caller, &name, &user).await?;
+    let Some(before) = before else { return Err(Fault::not_found("member", &user)) };
+    let detail = json!({ "before": before.role });
+    let target = format!("member {user} of {name}");
+    write(&app, &caller, target, detail, |batch| batch.delete::<MemberRow>((&name, &user))).await?;
+    Ok(Done)
+}
+
+/// The membership as it is, if the caller may change it.
+async fn managed(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    user: &str,
+) -> Result<Option<MemberRow>, Fault> {
+    team(app, name).await?;
+    caller.must(Permission::MembersManage, Some(name), None)?;
+    let before = app.store.get::<MemberRow>((name, user)).await?;
+    if let Some(held) = before.as_ref().and_then(|before| role(&before.role)) {
+        must_grant(caller, name, held)?;
+    }
+    Ok(before)
+}
+
+fn must_grant(caller: &Caller, team: &str, role: Role) -> Result<(), Fault> {
+    if caller.may_grant(Some(team), role) {
+        return Ok(());
+    }
+    let word = role.word();
+    let detail = format!("{} is less than {word} in team {team}", caller.user());
+    let next = "nobody gives or takes a role above the own one: ask an admin";
+    Err(Fault::new(Code::Forbidden, detail).next(next))
+}

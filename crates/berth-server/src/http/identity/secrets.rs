@@ -1,0 +1,95 @@
+//! Secrets of teams. Values go in and are never given back; the audit log has names only.
+
+use super::{every, shows, team, write};
+use crate::app::App;
+use crate::clock;
+use crate::http::answer::{Answer, Done, Fault, Json};
+use crate::http::auth::Caller;
+use crate::http::extract::{Body, Path};
+use crate::http::names;
+use axum::extract::State;
+use berth_api::access::Permission;
+use berth_api::{Code, wire};
+use berth_store::SecretRow;
+use serde_json::json;
+
+/// What fits beside everything else into the environment of a process.
+const LONGEST: usize = 64 << 10;
+
+fn shown(row: SecretRow) -> wire::Secret {
+    wire::Secret { team: row.team, name: row.name, created: row.created.into(), by: row.by }
+}
+
+pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::Secret>> {
+    let teams = caller.reads(Permission::SecretsRead);
+    let rows = every::<SecretRow>(&app).await?.into_iter();
+    let items = rows.filter(|row| shows(&teams, &row.team)).map(shown).collect();
+    Ok(Json(wire::Items { items }))
+}
+
+pub async fn set(
+    State(app): State<App>,
+    caller: Caller,
+    Path((of, name)): Path<(String, String)>,
+    Body(wish): Body<wire::SecretSet>,
+) -> Answer<wire::Secret> {
+    team(&app, &of).await?;
+    caller.must(Permission::SecretsManage, Some(&of), None)?;
+    names::check("secret", &name)?;
+    check(&wish.value)?;
+    let row = SecretRow {
+        sealed: app.vault.seal(&of, &name, &wish.value),
+        team: of,
+        name,
+        created: clock::now(),
+        by: caller.user().to_owned(),
+    };
+    write(&app, &caller, target(&row.team, &row.name), json!({}), |batch| batch.put(&row)).await?;
+    Ok(Json(shown(row)))
+}
+
+/// Jobs get secrets in their environment, which cannot hold everything.
+fn check(value: &str) -> Result<(), Fault> {
+    let why = match value {
+        value if value.len() > LONGEST => "the value is longer than 64 KiB",
+        value if value.contains('\0') => "the value has a zero byte in it",
+        _ => return Ok(()),
+    };
+    let next = "keep it in a file on a volume, and its path here";
+    Err(Fault::new(Code::BadRequest, why).next(next))
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path((of, name)): Path<(String, String)>,
+) -> Result<Done, Fault> {
+    team(&app, &of).await?;
+    caller.must(Permission::SecretsManage, Some(&of), None)?;
+    if app.store.get::<SecretRow>((&of, &name)).await?.is_none() {
+        return Err(Fault::not_found("secret", &name));
+    }
+    write(&app, &caller, target(&of, &name), json!({}), |batch| {
+        batch.delete::<SecretRow>((&of, &name));
+    })
+    .await?;
+    Ok(Done)
+}
+
+fn target(team: &str, name: &str) -> String {
+    format!("secret {name} of {team}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_no_environment_can_hold_is_refused_without_being_shown() {
+        assert!(check("hush").is_ok());
+        for value in ["hush\0hush", &"hush".repeat(LONGEST)] {
+            let fault = check(value).unwrap_err();
+            assert!(!format!("{fault:?}").contains("hush"));
+        }
+    }
+}

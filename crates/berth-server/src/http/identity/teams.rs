@@ -1,0 +1,147 @@
+//! Teams. Each has the queue of its own name.
+
+use super::{every, team};
+use crate::app::App;
+use crate::clock;
+use crate::engine::{Act, Write};
+use crate::http::answer::{Answer, Created, Done, Fault, Json};
+use crate::http::auth::Caller;
+use crate::http::extract::{Body, Path};
+use crate::http::{live, names};
+use axum::extract::State;
+use berth_api::{Code, wire};
+use berth_model::{Event, Name, QueueSpec};
+use berth_store::{Batch, ScheduleRow, TeamRow, TemplateRow};
+use serde_json::json;
+
+pub async fn list(State(app): State<App>, _: Caller) -> Answer<wire::Items<wire::Team>> {
+    let rows = every::<TeamRow>(&app).await?;
+    let queues = live::queues(&app);
+    let items = rows.into_iter().map(|row| {
+        let queue = queues.iter().find(|queue| *queue.spec.name == *row.queue);
+        let parent = queue.and_then(|queue| queue.spec.parent.as_ref());
+        wire::Team { parent: parent.map(ToString::to_string), name: row.name }
+    });
+    Ok(Json(wire::Items { items: items.collect() }))
+}
+
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(wish): Body<wire::Team>,
+) -> Result<Created<wire::Team>, Fault> {
+    names::check("team", &wish.name)?;
+    if app.store.get::<TeamRow>(wish.name.as_str()).await?.is_some() {
+        return Err(Fault::new(Code::Exists, format!("there is a team `{}` already", wish.name)));
+    }
+    let queues: Vec<QueueSpec> = live::queues(&app).into_iter().map(|queue| queue.spec).collect();
+    if let Some(parent) = &wish.parent
+        && !queues.iter().any(|queue| *queue.name == **parent)
+    {
+        return Err(Fault::not_found("team", parent));
+    }
+    let mut documents = Batch::default();
+    documents.put(&row(&wish.name));
+    let events = queue_of(&wish, &queues).map(|queue| Event::QueueSet { queue: Box::new(queue) });
+    let act = Act::Events(events.into_iter().collect());
+    let audit = caller.audit(format!("team {}", wish.name), json!({ "parent": wish.parent }));
+    app.engine.write(Write { act, documents, audit: Some(audit), once: None }).await?;
+    Ok(Created(wish))
+}
+
+/// What is kept of a new team.
+pub fn row(name: &str) -> TeamRow {
+    TeamRow {
+        name: name.to_owned(),
+        queue: name.to_owned(),
+        created: clock::now(),
+        detail: "{}".to_owned(),
+    }
+}
+
+/// The queue as the team wants it, where that is not as it is: an operator may have made it
+/// before there was a team.
+fn queue_of(team: &wire::Team, queues: &[QueueSpec]) -> Option<QueueSpec> {
+    let known = queues.iter().find(|queue| *queue.name == *team.name);
+    let mut queue = known.cloned().unwrap_or_else(|| QueueSpec::new(&team.name));
+    if let Some(parent) = &team.parent {
+        queue.parent = Some(Name::new(parent));
+    }
+    (known != Some(&queue)).then_some(queue)
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Done, Fault> {
+    let mut documents = Batch::default();
+    let events = removal(&app, &name, &mut documents).await?;
+    let audit = Some(caller.audit(format!("team {name}"), json!({})));
+    let act = Act::Events(events);
+    app.engine.write(Write { act, documents, audit, once: None }).await?;
+    Ok(Done)
+}
+
+/// What it takes to remove a team with all that belongs to it, if nobody needs it any more.
+pub async fn removal(app: &App, name: &str, documents: &mut Batch) -> Result<Vec<Event>, Fault> {
+    let row = team(app, name).await?;
+    let queues = live::queues(app);
+    let jobs = live::jobs_of(app, &row.queue);
+    let below: Vec<&str> = queues
+        .iter()
+        .filter(|queue| queue.spec.parent.as_deref() == Some(row.queue.as_str()))
+        .map(|queue| queue.spec.name.as_str())
+        .collect();
+    if jobs > 0 || !below.is_empty() {
+        return Err(in_use(name, jobs, &below));
+    }
+    documents.delete::<TeamRow>(name);
+    for template in app.store.templates_of(name).await? {
+        documents.delete::<TemplateRow>((name, &template.name));
+    }
+    for schedule in every::<ScheduleRow>(app).await?.iter().filter(|one| one.team == name) {
+        documents.delete::<ScheduleRow>(&schedule.id);
+    }
+    let there = queues.iter().any(|queue| *queue.spec.name == *row.queue);
+    let queue = Name::new(&row.queue);
+    Ok(there.then_some(Event::QueueRemoved { queue }).into_iter().collect())
+}
+
+fn in_use(name: &str, jobs: usize, below: &[&str]) -> Fault {
+    let (detail, next) = match below {
+        [] => {
+            let detail = format!("team `{name}` has jobs that wait or run: {jobs}");
+            (detail, format!("end them first: `berth ps --team {name}` lists them"))
+        }
+        below => {
+            let detail = format!("team `{name}` has teams below it: {}", below.join(", "));
+            (detail, "remove those first, or put them elsewhere".to_owned())
+        }
+    };
+    Fault::new(Code::InUse, detail).next(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn team(name: &str, parent: Option<&str>) -> wire::Team {
+        wire::Team { name: name.into(), parent: parent.map(Into::into) }
+    }
+
+    #[test]
+    fn a_new_team_gets_a_queue_under_its_parent() {
+        let queue = queue_of(&team("nlp", Some("lab")), &[QueueSpec::new("lab")]).unwrap();
+        assert_eq!((&*queue.name, queue.parent.as_deref()), ("nlp", Some("lab")));
+    }
+
+    #[test]
+    fn a_queue_that_is_there_keeps_what_was_set() {
+        let mut there = QueueSpec::new("nlp");
+        there.priority = 7;
+        assert_eq!(queue_of(&team("nlp", None), &[there.clone()]), None);
+        let moved = queue_of(&team("nlp", Some("lab")), &[there]).unwrap();
+        assert_eq!((moved.priority, moved.parent.as_deref()), (7, Some("lab")));
+    }
+}

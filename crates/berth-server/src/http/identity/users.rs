@@ -1,0 +1,119 @@
+//! People.
+
+use super::{every, write};
+use crate::app::App;
+use crate::clock;
+use crate::http::answer::{Answer, Created, Done, Fault, Json};
+use crate::http::auth::{Caller, role};
+use crate::http::extract::{Body, Path};
+use crate::http::names;
+use axum::extract::State;
+use berth_api::access::{Permission, Role};
+use berth_api::{Code, wire};
+use berth_store::{MemberRow, ScheduleRow, UserRow};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::User>> {
+    let everybody = caller.may(Permission::UsersRead, None, None);
+    let mut teams: BTreeMap<String, Vec<wire::Membership>> = BTreeMap::new();
+    for MemberRow { team, user, role: word, .. } in every(&app).await? {
+        if let Some(role) = role(&word) {
+            teams.entry(user).or_default().push(wire::Membership { team, role });
+        }
+    }
+    let rows = every::<UserRow>(&app).await?.into_iter();
+    let seen = rows.filter(|row| row.disabled.is_none())
+        .filter(|row| everybody || row.name == caller.user());
+    let items = seen.map(|row| {
+        let teams = teams.remove(&row.name).unwrap_or_default();
+        shown(row, teams)
+    });
+    Ok(Json(wire::Items { items: items.collect() }))
+}
+
+fn shown(row: UserRow, teams: Vec<wire::Membership>) -> wire::User {
+    wire::User {
+        created: row.created.into(),
+        cluster_role: row.role.as_deref().and_then(role),
+        name: row.name,
+        teams,
+    }
+}
+
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(wish): Body<wire::UserCreate>,
+) -> Result<Created<wire::User>, Fault> {
+    names::check("user", &wish.name)?;
+    if app.store.get::<UserRow>(wish.name.as_str()).await?.is_some() {
+        return Err(Fault::new(Code::Exists, format!("there is a user `{}` already", wish.name)));
+    }
+    let row = UserRow {
+        name: wish.name,
+        full_name: String::new(),
+        role: wish.cluster_role.map(|role| role.word().to_owned()),
+        created: clock::now(),
+        disabled: None,
+    };
+    let detail = json!({ "cluster_role": row.role });
+    write(&app, &caller, format!("user {}", row.name), detail, |batch| batch.put(&row)).await?;
+    Ok(Created(shown(row, Vec::new())))
+}
+
+/// Tokens and memberships go with the user. So do schedules, which would submit in the name of
+/// somebody who is gone; jobs go on, and keep the name.
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Done, Fault> {
+    let users = every::<UserRow>(&app).await?;
+    if !users.iter().any(|user| user.name == name) {
+        return Err(Fault::not_found("user", &name));
+    }
+    if !leaves_an_admin(&users, &name) {
+        let fault = Fault::new(Code::InUse, format!("`{name}` is the only admin"));
+        return Err(fault.next("make somebody else an admin first"));
+    }
+    let schedules = every::<ScheduleRow>(&app).await?;
+    write(&app, &caller, format!("user {name}"), json!({}), |batch| {
+        batch.delete::<UserRow>(&name);
+        for schedule in schedules.iter().filter(|schedule| schedule.user == name) {
+            batch.delete::<ScheduleRow>(&schedule.id);
+        }
+    })
+    .await?;
+    Ok(Done)
+}
+
+/// Without an admin nobody could ever make one.
+fn leaves_an_admin(users: &[UserRow], without: &str) -> bool {
+    let admin = |user: &&UserRow| {
+        user.disabled.is_none() && user.role.as_deref() == Some(Role::Admin.word())
+    };
+    users.iter().filter(admin).any(|user| user.name != without)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Time;
+
+    fn user(name: &str, role: Option<&str>, disabled: Option<Time>) -> UserRow {
+        let (full_name, created) = (String::new(), Time(0));
+        UserRow { name: name.into(), full_name, role: role.map(Into::into), created, disabled }
+    }
+
+    #[test]
+    fn the_last_admin_stays() {
+        let users = [
+            user("ada", Some("admin"), None),
+            user("old", Some("admin"), Some(Time(1))),
+            user("kim", Some("operator"), None),
+        ];
+        assert!(!leaves_an_admin(&users, "ada"));
+        assert!(leaves_an_admin(&users, "kim"));
+    }
+}

@@ -1,0 +1,212 @@
+//! What a job printed, as one JSON value on each line.
+
+use super::find;
+use crate::app::App;
+use crate::http::answer::Fault;
+use crate::http::auth::{self, Caller};
+use crate::http::extract::{Path, Query};
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use berth_api::access::Permission;
+use berth_api::{Code, wire};
+use berth_model::LeaseId;
+use berth_node::{LogFollower, LogReader};
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Bytes of a log in one chunk.
+const CHUNK: usize = 64 << 10;
+/// How often a log that somebody follows is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often the token of whoever follows is looked at.
+const CHECK: Duration = Duration::from_secs(2);
+
+pub async fn logs(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Path(wanted): Path<String>,
+    Query(query): Query<wire::LogQuery>,
+) -> Result<Response, Fault> {
+    let found = find::job(&app, &caller, &wanted, Permission::LogsRead).await?;
+    if found.is_array() {
+        let next = format!("name one, such as `berth logs {}`", found.first().id);
+        let detail = format!("job {} is an array; each element has a log of its own", found.id);
+        return Err(Fault::new(Code::WrongState, detail).next(next));
+    }
+    let id = found.id;
+    let token = auth::bearer(&headers).unwrap_or_default().to_owned();
+    let (lines, stream) = mpsc::channel(16);
+    let teller = Teller { app, query, lines, token, job: id };
+    tokio::spawn(teller.tell());
+    let body = Body::from_stream(ReceiverStream::new(stream));
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+struct Teller {
+    app: App,
+    query: wire::LogQuery,
+    lines: mpsc::Sender<Result<Bytes, Infallible>>,
+    token: String,
+    job: berth_model::JobId,
+}
+
+impl Teller {
+    /// Tells one attempt after the other while somebody follows, and one of them otherwise.
+    async fn tell(self) {
+        let mut told: Option<LeaseId> = None;
+        loop {
+            let Some(lease) = self.lease(told).await else {
+                if !self.query.follow || self.has_ended().await || !self.may_go_on().await {
+                    return;
+                }
+                tokio::time::sleep(LOOK).await;
+                continue;
+            };
+            if self.tell_lease(lease).await.is_none() {
+                return;
+            }
+            told = Some(lease);
+            if !self.query.follow || self.query.attempt.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// The lease to tell next: the attempt that was asked for, the last one, or one that came
+    /// after the one told.
+    async fn lease(&self, told: Option<LeaseId>) -> Option<LeaseId> {
+        let leases = self.app.store.leases_of(self.job).await.ok()?;
+        let task = self.query.task.unwrap_or(0);
+        let mut of_task = leases.iter().map(|row| row.id).filter(|id| id.task == task);
+        match (self.query.attempt, told) {
+            (Some(attempt), _) => of_task.find(|id| id.attempt == attempt),
+            (None, None) => of_task.max_by_key(|id| id.attempt),
+            (None, Some(told)) => of_task.find(|id| id.attempt > told.attempt),
+        }
+    }
+
+    async fn has_ended(&self) -> bool {
+        let row = self.app.store.job(self.job).await;
+        row.is_ok_and(|row| row.is_none_or(|row| row.state.is_final()))
+    }
+
+    async fn may_go_on(&self) -> bool {
+        auth::valid(&self.app.store, &self.token).await.is_ok()
+    }
+
+    /// Nothing: whoever listened has gone, or may not listen any more.
+    async fn tell_lease(&self, lease: LeaseId) -> Option<()> {
+        let rank = self.query.rank.unwrap_or(0);
+        let mut follower = self.open(lease, rank).await?;
+        let mut checked = Instant::now();
+        loop {
+            // Asked before reading: what is written until then is read below.
+            let ended = self.is_over(lease);
+            let (chunk, back) = tokio::task::spawn_blocking(move || {
+                let from = follower.position();
+                let chunk = follower.read_more(CHUNK).ok().map(|chunk| (from, chunk));
+                (chunk, follower)
+            })
+            .await
+            .ok()?;
+            follower = back;
+            let (from, chunk) = chunk?;
+            if !chunk.bytes.is_empty() {
+                let dropped = chunk.position.saturating_sub(from);
+                self.send(lease, rank, &chunk.bytes, chunk.position, dropped, false).await?;
+                continue;
+            }
+            if ended || !self.query.follow {
+                return self.send(lease, rank, &[], chunk.position, 0, ended).await;
+            }
+            if checked.elapsed() >= CHECK {
+                checked = Instant::now();
+                if !self.may_go_on().await {
+                    return None;
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn is_over(&self, lease: LeaseId) -> bool {
+        let core = self.app.engine.core();
+        !core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease))
+    }
+
+    /// The log from where it was asked for. One that is not there yet is waited for.
+    async fn open(&self, lease: LeaseId, rank: u32) -> Option<LogFollower> {
+        loop {
+            let ended = self.is_over(lease);
+            let (driver, query) = (self.app.driver.clone(), self.query.clone());
+            let opened = tokio::task::spawn_blocking(move || {
+                let reader = driver.log(lease, rank).ok()?;
+                let from = start(&reader, &query)?;
+                Some(reader.follow(from))
+            });
+            if let Some(follower) = opened.await.ok()? {
+                return Some(follower);
+            }
+            if ended || !self.query.follow || self.lines.is_closed() {
+                return None;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn send(
+        &self,
+        lease: LeaseId,
+        rank: u32,
+        bytes: &[u8],
+        position: u64,
+        dropped: u64,
+        end: bool,
+    ) -> Option<()> {
+        let text = String::from_utf8_lossy(bytes);
+        let text = match &self.query.search {
+            None => text.into_owned(),
+            Some(wanted) => text
+                .split_inclusive('\n')
+                .filter(|line| line.contains(wanted.as_str()))
+                .collect::<String>(),
+        };
+        let chunk = wire::LogChunk {
+            attempt: lease.attempt,
+            task: lease.task,
+            rank,
+            stream: wire::LogStream::Output,
+            position,
+            at: self.time_of(lease, rank, position).await.map(wire::At),
+            text,
+            dropped,
+            end,
+        };
+        let mut line = serde_json::to_vec(&chunk).expect("chunks are plain data");
+        line.push(b'\n');
+        self.lines.send(Ok(Bytes::from(line))).await.ok()
+    }
+
+    async fn time_of(&self, lease: LeaseId, rank: u32, at: u64) -> Option<berth_model::Time> {
+        let driver = self.app.driver.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            driver.log(lease, rank).ok()?.time_of(at).ok().flatten()
+        });
+        found.await.ok().flatten()
+    }
+}
+
+fn start(reader: &LogReader, query: &wire::LogQuery) -> Option<u64> {
+    if let Some(from) = query.from {
+        return Some(from);
+    }
+    let since = query.since.map(|at| reader.since(at.0)).transpose().ok()?;
+    let tail = query.tail.map(|lines| reader.tail(lines as usize)).transpose().ok()?;
+    Some(since.unwrap_or(0).max(tail.unwrap_or(0)))
+}

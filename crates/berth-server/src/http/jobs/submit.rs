@@ -1,0 +1,282 @@
+//! Submitting a job file.
+
+use super::find;
+use crate::app::App;
+use crate::clock;
+use crate::engine::{Act, Idempotent, Submission, Write};
+use crate::http::answer::{Created, Fault};
+use crate::http::auth::Caller;
+use crate::http::extract::{Body, Path, Query, Text};
+use crate::token;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use berth_api::access::Permission;
+use berth_api::{Code, Problem, wire};
+use berth_file::job::{self, Abilities, Defaults, JobFile, Kind, Lowered, Models, Parsed};
+use berth_model::{JobId, Name};
+use berth_store::{
+    Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow, TemplateRow,
+};
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The project of jobs that name none.
+pub const DEFAULT_PROJECT: &str = "default";
+const KEY: &str = "idempotency-key";
+
+/// A file that could be submitted as it is.
+pub struct Prepared {
+    pub lowered: Lowered,
+    /// The file with the template it was laid over, as YAML.
+    pub text: String,
+    pub asks: String,
+    pub team: String,
+    pub warnings: Vec<wire::Warning>,
+}
+
+pub async fn submit(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Query(query): Query<wire::SubmitQuery>,
+    Text(text): Text,
+) -> Result<Response, Fault> {
+    let parsed = read(&text)?;
+    let template = match &query.template {
+        None => None,
+        Some(name) => Some(template(&app, &caller, name).await?),
+    };
+    let mut prepared = prepare(&app, &caller, &parsed, template.as_ref()).await?;
+    prepared.hold(query.hold);
+    if query.dry_run {
+        return Ok(Created(answer(&prepared, None, None)).into_response());
+    }
+    let said = format!("{query:?}\n{text}");
+    make(&app, &caller, &headers, prepared, said, None).await
+}
+
+pub async fn clone(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Path(wanted): Path<String>,
+    Body(how): Body<wire::JobClone>,
+) -> Result<Response, Fault> {
+    let found = find::job(&app, &caller, &wanted, Permission::JobsRead).await?;
+    let old = read(&found.first().file)?;
+    let over = read(how.file.as_deref().unwrap_or("{}"))?;
+    let prepared = prepare(&app, &caller, &over, Some(&old.file)).await?;
+    let resume_from = how.resume.then_some(found.first().id);
+    let said = format!("clone {} {how:?}", found.id);
+    make(&app, &caller, &headers, prepared, said, resume_from).await
+}
+
+pub fn read(text: &str) -> Result<Parsed, Fault> {
+    job::read(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
+}
+
+async fn template(app: &App, caller: &Caller, name: &str) -> Result<JobFile, Fault> {
+    let name = name.trim_start_matches('@');
+    for of in caller.teams() {
+        let row = app.store.get::<TemplateRow>((of.team.as_str(), name)).await?;
+        if let Some(row) = row {
+            return Ok(read(&row.file)?.file);
+        }
+    }
+    Err(Fault::not_found("template", name).next("list them with `berth template list`"))
+}
+
+/// Fills in what the file leaves open, and sees that everything it names is there.
+pub async fn prepare(
+    app: &App,
+    caller: &Caller,
+    parsed: &Parsed,
+    below: Option<&JobFile>,
+) -> Result<Prepared, Fault> {
+    let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
+    let team = file.team.clone().or_else(|| caller.default_team());
+    let Some(team) = team else {
+        let detail = format!("{} is in no team, so the job belongs to none", caller.user());
+        return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
+    };
+    caller.must(Permission::JobsSubmit, Some(&team), Some(caller.user()))?;
+    let defaults = defaults(app, caller, &team);
+    let lowered = job::lower(&file, &defaults, clock::now())
+        .map_err(|refused| Fault::from(Problem::of_refused(&refused, Some(parsed))))?;
+    let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
+    must_have_project(app, &team, project).await?;
+    for secret in lowered.run.secrets.values() {
+        if app.store.get::<SecretRow>((team.as_str(), secret.as_str())).await?.is_none() {
+            let detail = format!("team {team} has no secret `{secret}`");
+            let next = format!("add it with `berth secret set {secret}`");
+            return Err(Fault::new(Code::NoSuchSecret, detail).next(next));
+        }
+    }
+    let line = |key: &str| parsed.at(key).map(|at| at.line);
+    let warnings = lowered.warnings.iter().map(|warning| wire::Warning {
+        key: warning.key.to_owned(),
+        message: warning.message.clone(),
+        line: line(warning.key),
+    });
+    let warnings = warnings.collect();
+    Ok(Prepared { asks: asks(&file), text: job::write(&file), lowered, team, warnings })
+}
+
+impl Prepared {
+    fn hold(&mut self, hold: bool) {
+        if hold {
+            self.lowered.hold();
+        }
+    }
+
+    pub fn submission(self, resume_from: Option<JobId>) -> Submission {
+        let Prepared { lowered, text, asks, .. } = self;
+        Submission {
+            spec: lowered.spec(JobId::new(0)),
+            kind: match lowered.run.kind {
+                Kind::Job => JobKind::Job,
+                Kind::Notebook => JobKind::Notebook,
+                Kind::Service => JobKind::Service,
+            },
+            run: Arc::new(lowered.run),
+            file: text,
+            asks,
+            resume_from,
+        }
+    }
+}
+
+fn defaults(app: &App, caller: &Caller, team: &str) -> Defaults {
+    let core = app.engine.core();
+    let state = &core.state;
+    Defaults {
+        user: Name::new(caller.user()),
+        team: Name::new(team),
+        project: Name::new(DEFAULT_PROJECT),
+        classes: state.classes().clone(),
+        policy: state.policy().clone(),
+        models: Models::new(state.gpu_models()),
+        levels: state.levels().into_iter().collect(),
+        abilities: Abilities::default(),
+        logs: job::LogLimits::default(),
+    }
+}
+
+async fn must_have_project(app: &App, team: &str, project: &str) -> Result<(), Fault> {
+    let known =
+        project == DEFAULT_PROJECT || app.store.get::<ProjectRow>((team, project)).await?.is_some();
+    if known {
+        return Ok(());
+    }
+    let detail = format!("team {team} has no project `{project}`");
+    let next = format!("make it with `berth project create {project} --team {team}`");
+    Err(Fault::new(Code::JobRefused, detail).next(next))
+}
+
+/// What the file asks for, in its own words.
+fn asks(file: &JobFile) -> String {
+    let gpus: Vec<String> = file.gpus.iter().map(ToString::to_string).collect();
+    let each = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(" or ") };
+    match file.nodes.unwrap_or(1) {
+        1 => each,
+        nodes => format!("{nodes} x {each}"),
+    }
+}
+
+async fn make(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    prepared: Prepared,
+    said: String,
+    resume_from: Option<JobId>,
+) -> Result<Response, Fault> {
+    let key = headers.get(KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
+    let fingerprint = fingerprint(&said);
+    if let Some(key) = &key
+        && let Some(before) = before(app, caller, key, &fingerprint).await?
+    {
+        return Ok(Created(before).into_response());
+    }
+    if prepared.lowered.schedule.is_some() {
+        return schedule(app, caller, prepared).await;
+    }
+    let shown = answer(&prepared, None, None);
+    let again = shown.clone();
+    let once = key.map(|key| Idempotent {
+        user: caller.user().to_owned(),
+        key,
+        fingerprint,
+        status: 201,
+        answer: Box::new(move |id| {
+            let mut kept = again.clone();
+            kept.id = id.map(wire::Id);
+            serde_json::to_string(&kept).expect("answers are plain data")
+        }),
+    });
+    let detail = json!({ "name": shown.name, "team": prepared.team, "asks": prepared.asks });
+    let audit = caller.audit("job", detail);
+    let act = Act::Submit(Box::new(prepared.submission(resume_from)));
+    let write = Write { act, documents: Batch::default(), audit: Some(audit), once };
+    let written = app.engine.write(write).await?;
+    let made =
+        wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown };
+    Ok(Created(made).into_response())
+}
+
+fn answer(prepared: &Prepared, id: Option<JobId>, schedule: Option<String>) -> wire::JobSubmitted {
+    let spec = prepared.lowered.spec(JobId::new(0));
+    wire::JobSubmitted {
+        id: id.map(wire::Id),
+        name: spec.name.to_string(),
+        schedule,
+        elements: spec.array.as_ref().map_or(1, |array| array.elements.len() as u32),
+        warnings: prepared.warnings.clone(),
+        repeated: false,
+    }
+}
+
+fn fingerprint(said: &str) -> String {
+    digest(&SHA256, said.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The answer that the same request got before.
+async fn before(
+    app: &App,
+    caller: &Caller,
+    key: &str,
+    fingerprint: &str,
+) -> Result<Option<wire::JobSubmitted>, Fault> {
+    let row = app.store.get::<IdempotencyRow>((caller.user(), key)).await?;
+    let Some(row) = row else { return Ok(None) };
+    if row.fingerprint != fingerprint {
+        return Err(Fault::new(Code::KeyReused, "this key was used for another request"));
+    }
+    let kept: Option<wire::JobSubmitted> = serde_json::from_str(&row.body).ok();
+    Ok(kept.map(|kept| wire::JobSubmitted { repeated: true, ..kept }))
+}
+
+/// Keeps the file, to make jobs from it by the calendar.
+async fn schedule(app: &App, caller: &Caller, prepared: Prepared) -> Result<Response, Fault> {
+    let schedule = prepared.lowered.schedule.clone().expect("whoever calls has looked");
+    let id = token::mint().id;
+    let name = prepared.lowered.spec(JobId::new(0)).name.to_string();
+    let row = ScheduleRow {
+        id: id.clone(),
+        name: name.clone(),
+        user: caller.user().to_owned(),
+        team: prepared.team.clone(),
+        cron: schedule.cron.to_string(),
+        file: prepared.text.clone(),
+        next_at: Some(schedule.cron.next(clock::now(), schedule.offset)),
+        last_job: None,
+        paused: false,
+    };
+    let mut documents = Batch::default();
+    documents.put(&row);
+    let audit = caller.audit(format!("schedule {id}"), json!({ "name": name, "cron": row.cron }));
+    app.engine.write(Write::documents(documents, audit)).await?;
+    Ok(Created(answer(&prepared, None, Some(id))).into_response())
+}

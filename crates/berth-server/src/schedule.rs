@@ -1,0 +1,74 @@
+//! Jobs by the calendar.
+
+use crate::app::App;
+use crate::clock;
+use crate::engine::{Act, Write};
+use crate::http::on_behalf;
+use berth_store::{AuditEntry, Batch, ScheduleRow};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const LOOK: Duration = Duration::from_secs(1);
+const AT_ONCE: u32 = 100;
+
+/// Submits what is due, again and again.
+pub fn begin(app: App) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            match app.store.due_schedules(clock::now(), AT_ONCE).await {
+                Ok(due) => {
+                    for row in due {
+                        run(&app, row).await;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "schedules cannot be read"),
+            }
+        }
+    })
+}
+
+/// Makes the job and says when the next one is due, in one transaction: none is made twice. What
+/// was missed while the server was away is made once.
+async fn run(app: &App, mut row: ScheduleRow) {
+    let now = clock::now();
+    let id = row.id.clone();
+    let (act, next_at, outcome) = match on_behalf::prepare(app, &row).await {
+        Ok((submission, next_at)) => (Act::Submit(Box::new(submission)), next_at, "ok".to_owned()),
+        Err(why) => {
+            // It is tried again at its next time; its owner finds why in the audit log.
+            let next_at = on_behalf::next_time(&row, now);
+            (Act::Nothing, next_at, why)
+        }
+    };
+    row.next_at = next_at;
+    row.paused |= next_at.is_none();
+    let mut documents = Batch::default();
+    documents.put(&row);
+    let audit = AuditEntry {
+        at: now,
+        who: row.user.clone(),
+        token: String::new(),
+        from: "schedule".to_owned(),
+        method: String::new(),
+        what: "submit_job".to_owned(),
+        target: format!("schedule {id}"),
+        outcome,
+        detail: "{}".to_owned(),
+    };
+    let write = Write { act, documents, audit: Some(audit), once: None };
+    if let Err(refused) = app.engine.write(write).await {
+        tracing::warn!(%refused, schedule = id, "a scheduled job was refused");
+        skip(app, row).await;
+    }
+}
+
+/// The core refused it: the next one may fare better.
+async fn skip(app: &App, row: ScheduleRow) {
+    let mut documents = Batch::default();
+    documents.put(&row);
+    let write = Write { act: Act::Nothing, documents, audit: None, once: None };
+    if let Err(refused) = app.engine.write(write).await {
+        tracing::warn!(%refused, "a schedule could not be moved on");
+    }
+}

@@ -1,0 +1,249 @@
+//! One server from start to end.
+
+use crate::app::{App, Parts};
+use crate::engine::{self, Act, BootError, Fatal, Running, Setup, Write};
+use crate::hands::Tools;
+use crate::home::Home;
+use crate::http;
+use crate::listen::{EncryptError, Encrypted, Peer, Tls};
+use crate::vault::Vault;
+use crate::{clock, first, forecast, mail, schedule};
+use berth_api::wire;
+use berth_model::{Micros, Name};
+use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
+use berth_store::Store;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How a server is to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub home: PathBuf,
+    pub listen: SocketAddr,
+    pub tls: Option<Tls>,
+    /// SQLite in the home where left out.
+    pub database: Option<String>,
+    /// GPUs that are bookkeeping, instead of the real ones.
+    pub gpus: Option<Declared>,
+    /// The name of this machine.
+    pub node: String,
+    pub prices: BTreeMap<Name, Micros>,
+    /// Who becomes the first admin.
+    pub admin: String,
+    pub launcher: Launcher,
+    pub cgroups: bool,
+    pub config: Vec<wire::ConfigEntry>,
+}
+
+/// What people have to know of a server that runs.
+#[derive(Debug, Clone)]
+pub struct Started {
+    pub url: String,
+    pub home: PathBuf,
+    pub token: PathBuf,
+    pub database: String,
+    pub gpus: String,
+    pub declared: bool,
+    /// Why jobs are not held to their CPU and memory, where they are not.
+    pub unlimited: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot use the folder {path}: {source}. Name another one with --home")]
+    Home { path: PathBuf, source: io::Error },
+    #[error(
+        "{address} can be reached from other machines, so it needs TLS: give --tls-cert and \
+         --tls-key, or listen on 127.0.0.1"
+    )]
+    NeedsTls { address: SocketAddr },
+    #[error(
+        "{address} is in use. Another server may run there already; stop it, or choose another \
+         port with --listen"
+    )]
+    PortInUse { address: SocketAddr },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Encrypt(EncryptError),
+    #[error(transparent)]
+    Store(berth_store::Error),
+    #[error(transparent)]
+    Node(berth_node::Error),
+    #[error(transparent)]
+    Boot(BootError),
+    #[error("the first admin could not be set up: {0}")]
+    First(String),
+    #[error(transparent)]
+    Fatal(Fatal),
+    #[error("the server failed: {0}")]
+    Serve(io::Error),
+}
+
+/// Runs until `stop` is true, or the log cannot be written. Jobs go on either way.
+pub async fn serve(
+    options: Options,
+    mut stop: watch::Receiver<bool>,
+    ready: impl FnOnce(&Started),
+) -> Result<(), Error> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    if !options.listen.ip().is_loopback() && options.tls.is_none() {
+        return Err(Error::NeedsTls { address: options.listen });
+    }
+    let home = Home::open(&options.home)
+        .map_err(|source| Error::Home { path: options.home.clone(), source })?;
+    // Before anything is changed: a second server should find out at once.
+    let listener = bind(options.listen).await?;
+    let (app, running) = start(&options, home).await?;
+    let Running { handle, mut ends, watch } = running;
+    let token = first::admin(&app, &options.admin).await.map_err(Error::First)?;
+    let tasks = [
+        forecast::begin(handle.clone()),
+        schedule::begin(app.clone()),
+        mail::begin(handle.clone(), app.store.clone()),
+    ];
+    let started = started(&options, &app, &listener, token)?;
+    first::announce(&app, &started.url, options.tls.as_ref()).map_err(Error::First)?;
+    ready(&started);
+    let mut served = tokio::spawn(accept(app.clone(), listener, options.tls, stop.clone()));
+    let ended = tokio::select! {
+        ended = &mut ends => Some(ended),
+        served = &mut served => {
+            served.map_err(|why| Error::Serve(io::Error::other(why)))??;
+            None
+        }
+        _ = stop.wait_for(|stop| *stop) => None,
+    };
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    first::forget(&app);
+    handle.stop();
+    let ended = match ended {
+        Some(ended) => ended,
+        None => ends.await,
+    };
+    drop(watch);
+    match ended {
+        Ok(ended) => ended.map_err(Error::Fatal),
+        Err(panic) => Err(Error::Serve(io::Error::other(panic))),
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => Error::PortInUse { address },
+        _ => Error::Listen { address, source },
+    })
+}
+
+async fn start(options: &Options, home: Home) -> Result<(App, Running), Error> {
+    let url = match &options.database {
+        Some(url) => url.clone(),
+        None => berth_store::sqlite_url(&home.database()),
+    };
+    let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
+    let holder = format!("{} (process {})", options.node, std::process::id());
+    let writer = store.writer(&holder).await.map_err(Error::Store)?;
+    let node_options = berth_node::Options { cgroups: options.cgroups };
+    let driver = Driver::open(&home.node(), options.launcher.clone(), node_options);
+    let driver = Arc::new(driver.map_err(Error::Node)?);
+    let probe = Probe::load();
+    let limits = driver.limits().clone();
+    let inventory = Inventory::read(&options.node, options.gpus.as_ref(), &probe, limits);
+    let inventory = Arc::new(inventory);
+    let vault = Vault::open(&home.key(), store.clone())
+        .map_err(|source| Error::Home { path: home.key(), source })?;
+    let tools = Tools {
+        home: home.clone(),
+        driver: driver.clone(),
+        inventory: inventory.clone(),
+        vault: vault.clone(),
+    };
+    let setup = Setup { store: store.clone(), writer, tools, prices: options.prices.clone() };
+    let running = engine::begin(setup).await.map_err(Error::Boot)?;
+    let app = App::new(Parts {
+        engine: running.handle.clone(),
+        store,
+        vault,
+        driver,
+        inventory,
+        probe,
+        home,
+        config: options.config.clone(),
+    });
+    Ok((app, running))
+}
+
+fn started(
+    options: &Options,
+    app: &App,
+    listener: &TcpListener,
+    token: PathBuf,
+) -> Result<Started, Error> {
+    let address = options.listen;
+    let local = listener.local_addr().map_err(|source| Error::Listen { address, source })?;
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let mut models: BTreeMap<&str, usize> = BTreeMap::new();
+    for device in &app.inventory.devices {
+        *models.entry(device.model.as_str()).or_default() += 1;
+    }
+    let gpus: Vec<String> = models.iter().map(|(model, n)| format!("{n} x {model}")).collect();
+    Ok(Started {
+        url: format!("{scheme}://{local}"),
+        home: app.home.root().to_owned(),
+        token,
+        database: app.store.database().to_owned(),
+        gpus: if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") },
+        declared: app.inventory.declared,
+        unlimited: app.inventory.limits.missing.clone(),
+    })
+}
+
+async fn accept(
+    app: App,
+    listener: TcpListener,
+    tls: Option<Tls>,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let service = http::router(app).into_make_service_with_connect_info::<Peer>();
+    let stopped = async move {
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    match tls {
+        None => axum::serve(listener, service).with_graceful_shutdown(stopped).await,
+        Some(tls) => {
+            let listener = Encrypted::new(listener, &tls).map_err(Error::Encrypt)?;
+            axum::serve(listener, service).with_graceful_shutdown(stopped).await
+        }
+    }
+    .map_err(Error::Serve)
+}
+
+/// The moment, for those who write without the loop's clock.
+pub(crate) fn audit(who: &str, what: &str, target: String) -> berth_store::AuditEntry {
+    berth_store::AuditEntry {
+        at: clock::now(),
+        who: who.to_owned(),
+        token: String::new(),
+        from: "server".to_owned(),
+        method: String::new(),
+        what: what.to_owned(),
+        target,
+        outcome: "ok".to_owned(),
+        detail: "{}".to_owned(),
+    }
+}
+
+/// Writes documents in the server's own name.
+pub(crate) async fn put(
+    app: &App,
+    documents: berth_store::Batch,
+    audit: berth_store::AuditEntry,
+) -> Result<(), String> {
+    let write = Write { act: Act::Nothing, documents, audit: Some(audit), once: None };
+    app.engine.write(write).await.map(drop).map_err(|refused| refused.to_string())
+}
