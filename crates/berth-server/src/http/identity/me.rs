@@ -3,6 +3,7 @@
 use super::tokens::shown;
 use crate::http::answer::{Answer, Json};
 use crate::http::auth::Caller;
+use crate::http::jobs::submit::DEFAULT_PROJECT;
 use berth_api::wire;
 
 pub async fn me(caller: Caller) -> Answer<wire::Me> {
@@ -11,8 +12,7 @@ pub async fn me(caller: Caller) -> Answer<wire::Me> {
         cluster_role: caller.cluster_role(),
         teams: caller.teams().to_vec(),
         default_team: caller.default_team(),
-        // A job that names no project has none.
-        default_project: None,
+        default_project: Some(DEFAULT_PROJECT.to_owned()),
         token: shown(caller.token()),
     }))
 }

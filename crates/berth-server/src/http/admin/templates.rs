@@ -1,0 +1,101 @@
+//! Job files that a team keeps by name.
+
+use crate::app::App;
+use crate::clock;
+use crate::http::answer::{Answer, Done, Fault, Json};
+use crate::http::auth::Caller;
+use crate::http::extract::{Body, Path};
+use crate::http::identity::{every, shows, team, write};
+use crate::http::names::{self, OfTeam};
+use axum::extract::State;
+use berth_api::access::Permission;
+use berth_api::{Code, Problem, wire};
+use berth_store::TemplateRow;
+use serde_json::json;
+
+impl OfTeam for TemplateRow {
+    const WHAT: &'static str = "template";
+    fn team(&self) -> &str {
+        &self.team
+    }
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn shown(row: TemplateRow) -> wire::Template {
+    wire::Template {
+        name: row.name,
+        team: row.team,
+        by: row.by,
+        created: row.created.into(),
+        file: row.file,
+    }
+}
+
+async fn visible(app: &App, caller: &Caller) -> Result<Vec<TemplateRow>, Fault> {
+    let teams = caller.reads(Permission::TemplatesRead);
+    let mut rows = every::<TemplateRow>(app).await?;
+    rows.retain(|row| shows(&teams, &row.team));
+    Ok(rows)
+}
+
+pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::Template>> {
+    let rows = visible(&app, &caller).await?;
+    Ok(Json(wire::Items { items: rows.into_iter().map(shown).collect() }))
+}
+
+pub async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(wanted): Path<String>,
+) -> Answer<wire::Template> {
+    let row = names::pick(&caller, visible(&app, &caller).await?, &wanted)?;
+    Ok(Json(shown(row)))
+}
+
+/// Who made a template keeps it: a researcher changes the own ones, a lead all of the team's.
+pub async fn set(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Body(wish): Body<wire::TemplateSet>,
+) -> Answer<wire::Template> {
+    names::check("template", &name)?;
+    let Some(of) = wish.team.or_else(|| caller.default_team()) else {
+        let fault = Fault::new(Code::BadRequest, "the template names no team, and you are in none");
+        return Err(fault.next("say whose it is in `team`"));
+    };
+    team(&app, &of).await?;
+    let before = app.store.get::<TemplateRow>((&of, &name)).await?;
+    let by = before.as_ref().map_or(caller.user(), |before| before.by.as_str());
+    caller.must(Permission::TemplatesManage, Some(&of), Some(by))?;
+    berth_file::job::read(&wish.file).map_err(|mistakes| Problem::of_mistakes(&mistakes))?;
+    let row = TemplateRow {
+        by: by.to_owned(),
+        created: before.as_ref().map_or_else(clock::now, |before| before.created),
+        team: of,
+        name,
+        file: wish.file,
+    };
+    write(&app, &caller, target(&row), json!({}), |batch| batch.put(&row)).await?;
+    Ok(Json(shown(row)))
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(wanted): Path<String>,
+) -> Result<Done, Fault> {
+    let row = names::pick(&caller, visible(&app, &caller).await?, &wanted)?;
+    caller.must(Permission::TemplatesManage, Some(&row.team), Some(&row.by))?;
+    write(&app, &caller, target(&row), json!({}), |batch| {
+        batch.delete::<TemplateRow>((&row.team, &row.name));
+    })
+    .await?;
+    Ok(Done)
+}
+
+fn target(row: &TemplateRow) -> String {
+    format!("template {} of {}", row.name, row.team)
+}

@@ -1,0 +1,44 @@
+//! Whether the server runs, whether it takes requests, and which one it is.
+
+use super::answer::{Answer, Fault, Json};
+use crate::app::App;
+use axum::extract::State;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use berth_api::{Code, wire};
+
+pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "health" => on(filter, health),
+        "ready" => on(filter, ready),
+        "version" => on(filter, version),
+        _ => return None,
+    })
+}
+
+/// Whoever can say so runs.
+async fn health(State(app): State<App>) -> Answer<wire::Health> {
+    Ok(Json(parts(&app)))
+}
+
+async fn ready(State(app): State<App>) -> Answer<wire::Health> {
+    let health = parts(&app);
+    if health.ok {
+        return Ok(Json(health));
+    }
+    Err(Fault::new(Code::StoreDown, health.parts["log"].clone()))
+}
+
+/// It answers anybody, so it says that something is wrong, and the server's log says what.
+fn parts(app: &App) -> wire::Health {
+    let stalled = app.engine.core().stalled.as_ref().map(|(since, _)| *since);
+    let log = stalled.map(|since| format!("nothing could be written since {since}"));
+    wire::Health {
+        ok: log.is_none(),
+        parts: [("log".to_owned(), log.unwrap_or_default())].into(),
+    }
+}
+
+async fn version() -> Answer<wire::Version> {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Ok(Json(wire::Version { version, api: "v1".to_owned() }))
+}

@@ -1,0 +1,265 @@
+//! What each route takes and gives.
+
+use berth_api::wire;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::{IntoParams, ToSchema};
+
+/// A media type and the schema of what it carries.
+pub type Content = (&'static str, Value);
+
+/// The schemas that something refers to.
+#[derive(Default)]
+pub struct Parts(BTreeMap<String, Value>);
+
+impl Parts {
+    /// A reference to a type, which is described with all it is made of.
+    pub fn refer<T: ToSchema>(&mut self) -> Value {
+        let mut schemas = vec![(T::name().into_owned(), T::schema())];
+        T::schemas(&mut schemas);
+        for (name, schema) in schemas {
+            self.0.entry(name).or_insert_with(|| {
+                serde_json::to_value(schema).expect("a schema is plain data")
+            });
+        }
+        super::schema(&T::name())
+    }
+
+    pub fn into_schemas(self) -> BTreeMap<String, Value> {
+        self.0
+    }
+}
+
+/// One operation, but for what the table of routes knows.
+pub struct Shape {
+    pub parameters: Vec<Value>,
+    pub body: Option<Vec<Content>>,
+    /// Whether an empty body is not enough.
+    pub needs_body: bool,
+    pub status: &'static str,
+    pub says: &'static str,
+    pub answer: Option<Vec<Content>>,
+}
+
+const JSON: &str = "application/json";
+
+impl Shape {
+    fn new(status: &'static str, says: &'static str, answer: Option<Vec<Content>>) -> Shape {
+        Shape { parameters: Vec::new(), body: None, needs_body: false, status, says, answer }
+    }
+
+    fn query<Q: IntoParams>(mut self) -> Shape {
+        let all = Q::into_params(|| Some(ParameterIn::Query));
+        let all = all.into_iter().map(|one| serde_json::to_value(one).expect("plain data"));
+        self.parameters.extend(all);
+        self
+    }
+
+    /// A request that may be sent again makes one job.
+    fn once(mut self) -> Shape {
+        self.parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "description": "The same key stands for the same request, which is done once",
+            "schema": { "type": "string" },
+        }));
+        self
+    }
+
+    fn body(mut self, contents: Vec<Content>, needed: bool) -> Shape {
+        (self.body, self.needs_body) = (Some(contents), needed);
+        self
+    }
+
+    fn job_file(self) -> Shape {
+        let text = json!({ "type": "string", "description": "A job file, as docs/job-file.md says" });
+        self.body(vec![("application/yaml", text), (JSON, json!({ "type": "object" }))], true)
+    }
+}
+
+/// What a route takes and gives, by its name.
+pub fn shape(id: &str, parts: &mut Parts) -> Shape {
+    let mut known = Known(parts);
+    known.server(id).or_else(|| known.jobs(id)).or_else(|| known.cluster(id))
+        .or_else(|| known.money(id)).or_else(|| known.identity(id)).or_else(|| known.admin(id))
+        .unwrap_or_else(|| panic!("the route {id} is not described"))
+}
+
+struct Known<'a>(&'a mut Parts);
+
+impl Known<'_> {
+    fn one<T: ToSchema>(&mut self) -> Shape {
+        Shape::new("200", "What was asked for", Some(vec![(JSON, self.0.refer::<T>())]))
+    }
+
+    fn made<T: ToSchema>(&mut self) -> Shape {
+        Shape::new("201", "What was made", Some(vec![(JSON, self.0.refer::<T>())]))
+    }
+
+    fn items<T: ToSchema>(&mut self) -> Shape {
+        let items = json!({
+            "type": "object",
+            "required": ["items"],
+            "properties": { "items": { "type": "array", "items": self.0.refer::<T>() } },
+        });
+        Shape::new("200", "All there are, as far as one may see them", Some(vec![(JSON, items)]))
+    }
+
+    fn takes<T: ToSchema>(&mut self, shape: Shape) -> Shape {
+        let contents = vec![(JSON, self.0.refer::<T>())];
+        shape.body(contents, true)
+    }
+
+    /// A body that may be empty.
+    fn may_take<T: ToSchema>(&mut self, shape: Shape) -> Shape {
+        let contents = vec![(JSON, self.0.refer::<T>())];
+        shape.body(contents, false)
+    }
+
+    fn text(kind: &'static str, says: &'static str) -> Shape {
+        Shape::new("200", says, Some(vec![(kind, json!({ "type": "string" }))]))
+    }
+
+    fn done() -> Shape {
+        Shape::new("204", "It is done", None)
+    }
+
+    fn server(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "health" | "ready" => self.one::<wire::Health>(),
+            "version" => self.one::<wire::Version>(),
+            "openapi" => {
+                let any = json!({ "type": "object" });
+                Shape::new("200", "This document", Some(vec![(JSON, any)]))
+            }
+            "metrics" => Self::text("application/openmetrics-text", "Figures for Prometheus"),
+            "list_config" => self.items::<wire::ConfigEntry>(),
+            _ => return None,
+        })
+    }
+
+    fn jobs(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "list_jobs" => self.one::<wire::JobList>().query::<wire::JobQuery>(),
+            "submit_job" => {
+                self.made::<wire::JobSubmitted>().query::<wire::SubmitQuery>().once().job_file()
+            }
+            "plan_job" => self.one::<wire::Plan>().query::<wire::SubmitQuery>().job_file(),
+            "get_job" | "pause_job" | "resume_job" => self.one::<wire::Job>(),
+            "set_job" => {
+                let shape = self.one::<wire::Job>();
+                self.may_take::<wire::JobChange>(shape)
+            }
+            "stop_job" => {
+                let shape = self.one::<wire::Job>();
+                self.may_take::<wire::JobStop>(shape)
+            }
+            "clone_job" => {
+                let shape = self.made::<wire::JobSubmitted>().once();
+                self.may_take::<wire::JobClone>(shape)
+            }
+            "why_job" => self.one::<wire::Why>(),
+            "job_file" => Self::text("application/yaml", "The file as it was submitted"),
+            "list_attempts" => self.items::<wire::Attempt>(),
+            "job_logs" => {
+                let chunks = vec![("application/x-ndjson", self.0.refer::<wire::LogChunk>())];
+                Shape::new("200", "One chunk on each line", Some(chunks)).query::<wire::LogQuery>()
+            }
+            "job_shell" => Shape::new("101", "The connection becomes a WebSocket", None),
+            "stream_events" => {
+                let events = vec![("text/event-stream", self.0.refer::<wire::Event>())];
+                Shape::new("200", "One event after another", Some(events))
+                    .query::<wire::EventQuery>()
+            }
+            _ => return None,
+        })
+    }
+
+    fn cluster(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "list_queues" => self.items::<wire::Queue>(),
+            "get_queue" => self.one::<wire::Queue>(),
+            "list_shares" => self.items::<wire::Share>(),
+            "list_gpus" => self.items::<wire::Gpu>(),
+            "list_nodes" => self.items::<wire::Node>(),
+            "get_node" | "drain_node" | "cordon_node" | "resume_node" => self.one::<wire::Node>(),
+            "get_policy" => self.one::<wire::Policy>(),
+            "get_world" => self.one::<wire::WorldText>(),
+            _ => return None,
+        })
+    }
+
+    fn money(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "list_cost" => self.one::<wire::CostReport>().query::<wire::CostQuery>(),
+            "list_budgets" => self.items::<wire::Budget>(),
+            "set_budget" => {
+                let shape = self.one::<wire::Budget>();
+                self.takes::<wire::BudgetSet>(shape)
+            }
+            "delete_budget" => Self::done(),
+            _ => return None,
+        })
+    }
+
+    fn identity(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "me" => self.one::<wire::Me>(),
+            "list_tokens" => self.items::<wire::Token>(),
+            "create_token" => {
+                let shape = self.made::<wire::TokenCreated>();
+                self.takes::<wire::TokenCreate>(shape)
+            }
+            "list_users" => self.items::<wire::User>(),
+            "create_user" => {
+                let shape = self.made::<wire::User>();
+                self.takes::<wire::UserCreate>(shape)
+            }
+            "list_teams" => self.items::<wire::Team>(),
+            "create_team" => {
+                let shape = self.made::<wire::Team>();
+                self.takes::<wire::Team>(shape)
+            }
+            "list_members" => self.items::<wire::Member>(),
+            "set_member" => {
+                let shape = self.one::<wire::Member>();
+                self.takes::<wire::MemberSet>(shape)
+            }
+            "list_projects" => self.items::<wire::Project>(),
+            "create_project" => {
+                let shape = self.made::<wire::Project>();
+                self.takes::<wire::Project>(shape)
+            }
+            "list_secrets" => self.items::<wire::Secret>(),
+            "set_secret" => {
+                let shape = self.one::<wire::Secret>();
+                self.takes::<wire::SecretSet>(shape)
+            }
+            "revoke_token" | "delete_user" | "delete_team" | "delete_member" | "delete_project"
+            | "delete_secret" => Self::done(),
+            _ => return None,
+        })
+    }
+
+    fn admin(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "list_templates" => self.items::<wire::Template>(),
+            "get_template" => self.one::<wire::Template>(),
+            "set_template" => {
+                let shape = self.one::<wire::Template>();
+                self.takes::<wire::TemplateSet>(shape)
+            }
+            "list_schedules" => self.items::<wire::Schedule>(),
+            "get_schedule" | "pause_schedule" | "resume_schedule" => self.one::<wire::Schedule>(),
+            "delete_template" | "delete_schedule" => Self::done(),
+            "list_audit" => self.one::<wire::AuditList>().query::<wire::AuditQuery>(),
+            "verify_audit" => self.one::<wire::AuditVerified>(),
+            "apply" | "diff" => {
+                let shape = self.one::<wire::Diff>();
+                self.takes::<wire::ApplyRequest>(shape)
+            }
+            "backup" => self.one::<wire::BackupDone>(),
+            _ => return None,
+        })
+    }
+}
