@@ -1,1 +1,36 @@
 //! One machine with GPUs: what it has, and the processes that run there.
+//!
+//! A [`Driver`] starts each task under a small supervisor process that outlives it. All that is
+//! known of a task lies in the task's folder, so a driver that was killed is replaced by opening
+//! another one on the same root: what runs goes on, and what ended meanwhile is told then.
+//!
+//! Deliberately absent: any scheduling choice (a lease names its GPUs), any knowledge of jobs
+//! beyond one lease, an async runtime, and `unsafe`.
+
+mod cgroup;
+mod driver;
+mod ended;
+mod environ;
+mod error;
+mod home;
+mod inventory;
+
+mod log;
+mod process;
+mod shell;
+mod supervisor;
+mod task;
+
+pub use cgroup::Limits;
+pub use driver::{Adopted, Driver, Launcher, Observed, Options, Started, State, Stop};
+pub use ended::{Ended, ExitKind, Usage};
+pub use environ::environment;
+pub use error::Error;
+pub use inventory::{
+    Declared, Device, DeviceError, GpuFault, GpuSample, GpuWatch, Inventory, Machine,
+    ParseDeclared, Probe, machine,
+};
+pub use log::{Chunk, LogFollower, LogLimits, LogReader};
+pub use shell::{Shell, Size};
+pub use supervisor::{helper, supervise};
+pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};

@@ -1,0 +1,376 @@
+//! Starting, stopping and watching the tasks of one machine.
+
+mod launch;
+mod lost;
+mod watch;
+
+pub use launch::Launcher;
+pub use watch::Observed;
+
+use crate::cgroup::{Cgroups, Limits};
+use crate::ended::Ended;
+use crate::error::Error;
+use crate::home::{self, Home, Lock, StopRequest, folder_name, parse_folder_name};
+use crate::log::LogReader;
+use crate::process;
+use crate::shell::{Shell, Size};
+use crate::task::{Gpus, TaskSpec};
+use berth_model::{Cause, LeaseId, Span, Time};
+use rustix::fs::FlockOperation;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Whether tasks get control groups where that is possible.
+    pub cgroups: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { cgroups: true }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Started {
+    Fresh,
+    /// The lease was started before; nothing was done.
+    Known,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    pub cause: Cause,
+    pub grace: Span,
+    /// Instead of TERM.
+    pub signal: Option<i32>,
+}
+
+/// How far a task has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It has a folder and was never begun: it is started by [`Driver::start`], or never.
+    Prepared,
+    Running,
+    /// And not yet acknowledged.
+    Ended,
+}
+
+/// A task that was there when the driver was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adopted {
+    pub lease: LeaseId,
+    pub state: State,
+    pub started_at: Option<Time>,
+    /// The values of its environment are not known any more; the names are.
+    pub spec: Option<TaskSpec>,
+}
+
+/// The tasks of one machine, below one folder. There is at most one driver for a folder.
+#[derive(Debug)]
+pub struct Driver {
+    tasks: PathBuf,
+    ended: PathBuf,
+    launcher: Launcher,
+    cgroups: Option<Cgroups>,
+    limits: Limits,
+    bell: File,
+    bell_path: PathBuf,
+    table: Mutex<Table>,
+    /// Kept for its lock.
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Table {
+    live: BTreeMap<LeaseId, Live>,
+    /// Ended, told, and to be acknowledged.
+    told: BTreeSet<LeaseId>,
+    /// Supervisors that have written the end and are about to exit.
+    leaving: Vec<Child>,
+    looked_at: Option<Instant>,
+}
+
+/// A task whose end has not been told yet.
+#[derive(Debug)]
+struct Live {
+    home: Home,
+    lock: Lock,
+    /// Its supervisor, if this driver started it.
+    child: Option<Child>,
+    /// The supervisor this driver started has exited.
+    child_gone: bool,
+    gpus: Gpus,
+    told_started: bool,
+    told_ready: bool,
+    /// What was last wrong with looking at it, so that it is complained of once.
+    complaint: Option<String>,
+}
+
+impl Driver {
+    /// Opens the folder and finds what is there.
+    pub fn open(root: &Path, launcher: Launcher, options: Options) -> Result<Driver, Error> {
+        let fail = |source| Error::Root { path: root.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(fail)?;
+        // Supervisors work from `/`.
+        let root = root.canonicalize().map_err(fail)?;
+        let fail = |source| Error::Root { path: root.clone(), source };
+        let lock = home::private()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(root.join("driver.lock"))
+            .map_err(fail)?;
+        if !take(&lock) {
+            return Err(Error::InUse { path: root });
+        }
+        let (tasks, ended) = (root.join("tasks"), root.join("ended"));
+        for dir in [&tasks, &ended] {
+            DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
+        }
+        let bell_path = root.join("bell");
+        let bell = home::open_fifo(&bell_path).map_err(fail)?;
+        let (cgroups, limits) = Cgroups::open(&root, options.cgroups);
+        let live = find_tasks(&tasks).map_err(fail)?;
+        let table = Table { live, told: BTreeSet::new(), leaving: Vec::new(), looked_at: None };
+        Ok(Driver {
+            tasks,
+            ended,
+            launcher,
+            cgroups,
+            limits,
+            bell,
+            bell_path,
+            table: Mutex::new(table),
+            _lock: lock,
+        })
+    }
+
+    /// What is enforced on tasks here.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// All tasks that are not acknowledged, as they are now.
+    pub fn adopt(&self) -> Result<Vec<Adopted>, Error> {
+        self.table().live.iter().map(|(lease, live)| adopted(*lease, live)).collect()
+    }
+
+    /// Starts the task of a lease, unless that was done before: a lease is run once, whatever
+    /// happens to the server or the supervisor in between.
+    pub fn start(&self, spec: TaskSpec) -> Result<Started, Error> {
+        let lease = spec.lease;
+        if let Some(what) = spec.fault() {
+            return Err(Error::Invalid { lease, what });
+        }
+        let mut table = self.table();
+        let known = table.live.get(&lease).is_some_and(|live| live.child.is_some());
+        if known || table.told.contains(&lease) || self.ended.join(folder_name(lease)).exists() {
+            return Ok(Started::Known);
+        }
+        let home = Home::new(self.tasks.join(folder_name(lease)));
+        let fail = |source| Error::MakeFolder { lease, path: home.dir.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&home.dir).map_err(fail)?;
+        let mut live = Live::new(home.clone(), spec.gpus.clone()).map_err(fail)?;
+        // A supervisor of an earlier server may be about to begin.
+        let free = live.lock.try_take();
+        let begun = live.lock.begun()?.is_some();
+        live.lock.give_back();
+        if begun || !free {
+            table.live.entry(lease).or_insert(live);
+            return Ok(Started::Known);
+        }
+        home::write_json(&home.file("task.json"), &spec.without_secrets())?;
+        live.child = Some(self.launch(&home, spec)?);
+        table.live.insert(lease, live);
+        Ok(Started::Fresh)
+    }
+
+    /// Asks the task to end, and has it killed after the grace. Asked again, the grace may get
+    /// shorter, and the first cause stays. A task that has ended is left alone.
+    pub fn stop(&self, lease: LeaseId, stop: Stop) -> Result<(), Error> {
+        let table = self.table();
+        let Some(live) = table.live.get(&lease) else {
+            let known = table.told.contains(&lease) || self.folder(lease).is_ok();
+            return if known { Ok(()) } else { Err(Error::Unknown { lease }) };
+        };
+        let before = live.home.stop_request()?;
+        let request = merge(before, stop, process::now());
+        home::write_json(&live.home.file("stop.json"), &request)?;
+        live.home.poke();
+        if live.child.is_none() {
+            self.close_unbegun(lease, live, request.cause)?;
+        }
+        Ok(())
+    }
+
+    /// Says that the end of a task is remembered elsewhere: it will not be told again, and its
+    /// folder moves to where nobody looks for news.
+    pub fn acknowledge(&self, lease: LeaseId) -> Result<(), Error> {
+        let mut table = self.table();
+        let (from, to) = (self.tasks.join(folder_name(lease)), self.ended.join(folder_name(lease)));
+        if to.exists() {
+            return Ok(());
+        }
+        if !from.exists() {
+            return Err(Error::Unknown { lease });
+        }
+        if !Home::new(&from).has_ended() {
+            return Err(Error::NotEnded { lease });
+        }
+        fs::rename(&from, &to).map_err(|source| Error::Write { path: to, source })?;
+        table.told.remove(&lease);
+        if let Some(live) = table.live.remove(&lease) {
+            table.leaving.extend(live.child);
+        }
+        Ok(())
+    }
+
+    /// Deletes what is left of an acknowledged task, its log included.
+    pub fn forget(&self, lease: LeaseId) -> Result<(), Error> {
+        let path = self.ended.join(folder_name(lease));
+        match fs::remove_dir_all(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Write { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How a task ended, also after it was acknowledged; `None` while it has not.
+    pub fn ended(&self, lease: LeaseId) -> Result<Option<Ended>, Error> {
+        Home::new(self.folder(lease)?).ended()
+    }
+
+    pub fn log(&self, lease: LeaseId, rank: u32) -> Result<LogReader, Error> {
+        LogReader::open(&self.folder(lease)?, rank)
+    }
+
+    /// Opens a terminal beside a running task, in its environment and directory. Without a
+    /// command it is the user's shell.
+    pub fn shell(
+        &self,
+        lease: LeaseId,
+        command: &[String],
+        term: &str,
+        size: Size,
+    ) -> Result<Shell, Error> {
+        Shell::open(&Home::new(self.folder(lease)?), lease, &self.launcher, command, term, size)
+    }
+
+    /// Notes a hardware error of a GPU with the tasks that hold it or a part of it, so that a
+    /// failure is explained by it.
+    pub fn note_gpu_error(&self, gpu: u32, xid: u64) -> Result<(), Error> {
+        for live in self.table().live.values() {
+            if matches!(&live.gpus, Gpus::Real { indices, .. } if indices.contains(&gpu)) {
+                home::write_json(&live.home.file("gpu_error.json"), &home::SeenError { xid })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn folder(&self, lease: LeaseId) -> Result<PathBuf, Error> {
+        let name = folder_name(lease);
+        let found = [&self.tasks, &self.ended].into_iter().map(|dir| dir.join(&name));
+        found.into_iter().find(|dir| dir.exists()).ok_or(Error::Unknown { lease })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // The table only mirrors the folders; a panic elsewhere cannot have broken it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the lock of the root, with some patience: a process that a killed server was starting
+/// holds a copy of it until it has become the supervisor.
+fn take(lock: &File) -> bool {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        if rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Live {
+    fn new(home: Home, gpus: Gpus) -> io::Result<Live> {
+        let lock = home.open_lock()?;
+        Ok(Live {
+            home,
+            lock,
+            child: None,
+            child_gone: false,
+            gpus,
+            told_started: false,
+            told_ready: false,
+            complaint: None,
+        })
+    }
+}
+
+fn merge(before: Option<StopRequest>, stop: Stop, now: Time) -> StopRequest {
+    let grace_ms = u64::try_from(stop.grace.0).unwrap_or(0);
+    let asked = StopRequest { cause: stop.cause, at: now, grace_ms, signal: stop.signal };
+    let Some(before) = before else { return asked };
+    let passed = u64::try_from((now - before.at).0).unwrap_or(0);
+    let left = before.grace_ms.saturating_sub(passed);
+    StopRequest { cause: before.cause, grace_ms: grace_ms.min(left), ..asked }
+}
+
+fn find_tasks(tasks: &Path) -> io::Result<BTreeMap<LeaseId, Live>> {
+    let mut live = BTreeMap::new();
+    for entry in fs::read_dir(tasks)? {
+        let entry = entry?;
+        let Some(lease) = entry.file_name().to_str().and_then(parse_folder_name) else {
+            tracing::warn!(path = %entry.path().display(), "this is no task's folder; left alone");
+            continue;
+        };
+        let home = Home::new(entry.path());
+        let spec: Option<TaskSpec> = home::read_json(&home.file("task.json")).unwrap_or_default();
+        live.insert(lease, Live::new(home, spec.map(|spec| spec.gpus).unwrap_or_default())?);
+    }
+    Ok(live)
+}
+
+fn adopted(lease: LeaseId, live: &Live) -> Result<Adopted, Error> {
+    let state = if live.home.has_ended() {
+        State::Ended
+    } else if live.lock.begun()?.is_some() || live.child.is_some() {
+        State::Running
+    } else {
+        State::Prepared
+    };
+    let started_at = live.home.running()?.map(|running| running.at);
+    let spec = home::read_json(&live.home.file("task.json"))?;
+    Ok(Adopted { lease, state, started_at, spec })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_again_never_gives_more_time() {
+        let stop = |ms| Stop { cause: Cause::Cancelled, grace: Span(ms), signal: None };
+        let first = merge(None, Stop { cause: Cause::Preempt, ..stop(10_000) }, Time(0));
+        assert_eq!((first.cause, first.grace_ms), (Cause::Preempt, 10_000));
+        let longer = merge(Some(first), stop(60_000), Time(4_000));
+        assert_eq!((longer.cause, longer.grace_ms), (Cause::Preempt, 6_000));
+        assert_eq!(merge(Some(first), stop(1_000), Time(4_000)).grace_ms, 1_000);
+        assert_eq!(merge(Some(first), stop(1_000), Time(99_000)).grace_ms, 0);
+    }
+}

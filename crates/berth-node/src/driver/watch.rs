@@ -1,0 +1,128 @@
+//! What has happened to the tasks.
+
+use super::{Driver, Live, Table};
+use crate::ended::Ended;
+use crate::error::Error;
+use crate::home::{drain, parse_folder_name};
+use berth_model::{LeaseId, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Supervisors ring a bell when there is news. One that was killed does not, so all living tasks
+/// are looked at this often as well.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// News of a task. Each is told once by one driver; a driver opened later tells again what is
+/// true of tasks that are not acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observed {
+    Started { lease: LeaseId, at: Time },
+    Ready { lease: LeaseId, at: Time },
+    Ended(Box<Ended>),
+}
+
+impl Observed {
+    pub fn lease(&self) -> LeaseId {
+        match self {
+            Observed::Started { lease, .. } | Observed::Ready { lease, .. } => *lease,
+            Observed::Ended(ended) => ended.lease,
+        }
+    }
+}
+
+impl Driver {
+    /// The news since the last call.
+    pub fn poll(&self) -> Vec<Observed> {
+        let rung: BTreeSet<LeaseId> = String::from_utf8_lossy(&drain(&self.bell))
+            .lines()
+            .filter_map(parse_folder_name)
+            .collect();
+        let mut table = self.table();
+        let due = table.looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        let leases: Vec<LeaseId> = if due {
+            table.looked_at = Some(Instant::now());
+            table.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            table.live.keys().copied().collect()
+        } else {
+            rung.into_iter().collect()
+        };
+        let mut news = Vec::new();
+        for lease in leases {
+            self.look(&mut table, lease, &mut news);
+        }
+        news
+    }
+
+    /// Waits for news, but not longer than that.
+    pub fn wait(&self, timeout: Duration) -> Result<Vec<Observed>, Error> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let news = self.poll();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !news.is_empty() || left.is_zero() {
+                return Ok(news);
+            }
+            let nap = Timespec::try_from(left.min(LOOK_EVERY)).expect("at most half a second");
+            let mut fds = [PollFd::new(&self.bell, PollFlags::IN)];
+            match poll(&mut fds, Some(&nap)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(Error::Wait { source: error.into() }),
+            }
+        }
+    }
+
+    fn look(&self, table: &mut Table, lease: LeaseId, news: &mut Vec<Observed>) {
+        let Some(live) = table.live.get_mut(&lease) else { return };
+        match self.look_at(lease, live, news) {
+            Ok(false) => {}
+            Ok(true) => {
+                table.told.insert(lease);
+                let over = table.live.remove(&lease);
+                table.leaving.extend(over.and_then(|live| live.child));
+            }
+            Err(error) => {
+                let complaint = Some(error.to_string());
+                if live.complaint != complaint {
+                    tracing::warn!(%lease, %error, "cannot tell how the task is; looking again");
+                    live.complaint = complaint;
+                }
+            }
+        }
+    }
+
+    /// Whether it has ended.
+    fn look_at(
+        &self,
+        lease: LeaseId,
+        live: &mut Live,
+        news: &mut Vec<Observed>,
+    ) -> Result<bool, Error> {
+        if let Some(child) = &mut live.child
+            && !matches!(child.try_wait(), Ok(None))
+        {
+            live.child = None;
+            live.child_gone = true;
+        }
+        if !live.home.has_ended() {
+            self.close_if_lost(lease, live)?;
+        }
+        // Read before the files that are written earlier: what led to the end is then there.
+        let ended = live.home.ended()?;
+        if !live.told_started
+            && let Some(running) = live.home.running()?
+        {
+            live.told_started = true;
+            news.push(Observed::Started { lease, at: running.at });
+        }
+        if !live.told_ready
+            && let Some(ready) = live.home.ready()?
+        {
+            live.told_ready = true;
+            news.push(Observed::Ready { lease, at: ready.at });
+        }
+        let over = ended.is_some();
+        news.extend(ended.map(|ended| Observed::Ended(Box::new(ended))));
+        Ok(over)
+    }
+}

@@ -1,0 +1,41 @@
+//! What can go wrong, one variant per operation.
+
+use crate::home::folder_name;
+use berth_model::LeaseId;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot use {} as the folder of the node driver", path.display())]
+    Root { path: PathBuf, source: io::Error },
+    #[error(
+        "{} is in use by another Berth server; stop that one, or choose another folder",
+        path.display()
+    )]
+    InUse { path: PathBuf },
+    #[error("cannot make the folder of lease {lease} at {}", path.display())]
+    MakeFolder { lease: LeaseId, path: PathBuf, source: io::Error },
+    #[error("cannot read {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write {}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{} does not say what it should", path.display())]
+    Malformed { path: PathBuf, source: serde_json::Error },
+    #[error("cannot start the supervisor {} of lease {lease}", exe.display())]
+    Launch { lease: LeaseId, exe: PathBuf, source: io::Error },
+    #[error("the task of lease {lease} cannot be started: {what}")]
+    Invalid { lease: LeaseId, what: String },
+    #[error("there is no task for lease {lease} (folder {})", folder_name(*lease))]
+    Unknown { lease: LeaseId },
+    #[error("the task of lease {lease} does not run")]
+    NotRunning { lease: LeaseId },
+    #[error("the task of lease {lease} has not ended; only an ended task can be acknowledged")]
+    NotEnded { lease: LeaseId },
+    #[error("cannot open a terminal for lease {lease}")]
+    Terminal { lease: LeaseId, source: io::Error },
+    #[error("cannot wait for news of the tasks")]
+    Wait { source: io::Error },
+    #[error("there is no log of rank {rank} in {}", path.display())]
+    NoLog { rank: u32, path: PathBuf, source: io::Error },
+}

@@ -1,0 +1,303 @@
+//! The folder of a task: all that is known about it, in files that outlive every process.
+//!
+//! ```text
+//! tasks/17.0.2/        one lease: job 17, task 0, attempt 2
+//!   task.json          what to run, without the values of its environment
+//!   lock               locked while the supervisor lives; once it has begun, it says so in it
+//!   poke               a fifo: a byte wakes the supervisor
+//!   started.json       the processes run
+//!   ready.json         the ready check has passed
+//!   stop.json          the request to stop
+//!   gpu_error.json     a hardware error on one of its GPUs
+//!   exit.json          how it ended; written once
+//!   exit.spare         the room for it, taken at the start in case the disk fills
+//!   supervisor.log     what the supervisor has to complain about
+//!   logs/              what the task wrote
+//! ```
+
+use crate::ended::Ended;
+use crate::error::Error;
+use berth_model::{Cause, LeaseId, Time};
+use rustix::fs::{FallocateFlags, FlockOperation};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The name of a lease's folder. A lease is written `17_3/0#2`, which no file can be called.
+pub(crate) fn folder_name(lease: LeaseId) -> String {
+    format!("{}.{}.{}", lease.job, lease.task, lease.attempt)
+}
+
+pub(crate) fn parse_folder_name(name: &str) -> Option<LeaseId> {
+    let mut parts = name.split('.');
+    let job = parts.next()?.parse().ok()?;
+    let task = parts.next()?.parse().ok()?;
+    let attempt = parts.next()?.parse().ok()?;
+    parts.next().is_none().then_some(LeaseId { job, task, attempt })
+}
+
+/// Written into the lock before the first process is started: from here on this lease has been
+/// run, whatever happens next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    pub at: Time,
+    pub boot: String,
+    /// The supervisor, which leads a session of that number.
+    pub supervisor: i32,
+    pub cgroup: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Running {
+    pub at: Time,
+    /// The process of each rank.
+    pub pids: Vec<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct At {
+    pub at: Time,
+}
+
+/// A hardware error on one of the task's GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SeenError {
+    pub xid: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StopRequest {
+    pub cause: Cause,
+    pub at: Time,
+    pub grace_ms: u64,
+    /// Instead of TERM.
+    pub signal: Option<i32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub dir: PathBuf,
+}
+
+impl Home {
+    pub fn new(dir: impl Into<PathBuf>) -> Home {
+        Home { dir: dir.into() }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.dir.join("logs")
+    }
+
+    pub fn running(&self) -> Result<Option<Running>, Error> {
+        read_json(&self.file("started.json"))
+    }
+
+    pub fn ready(&self) -> Result<Option<At>, Error> {
+        read_json(&self.file("ready.json"))
+    }
+
+    pub fn stop_request(&self) -> Result<Option<StopRequest>, Error> {
+        read_json(&self.file("stop.json"))
+    }
+
+    pub fn gpu_error(&self) -> Result<Option<SeenError>, Error> {
+        read_json(&self.file("gpu_error.json"))
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.file("exit.json").exists()
+    }
+
+    /// How it ended, with what the watcher of the GPUs has seen.
+    pub fn ended(&self) -> Result<Option<Ended>, Error> {
+        let Some(mut ended) = read_json::<Ended>(&self.file("exit.json"))? else {
+            return Ok(None);
+        };
+        ended.gpu_error = self.gpu_error()?.map(|seen| seen.xid);
+        Ok(Some(ended))
+    }
+
+    /// Takes the room that `exit.json` will need, while there is some.
+    pub fn keep_room(&self) -> io::Result<()> {
+        let file =
+            private().write(true).create(true).truncate(true).open(self.file("exit.spare"))?;
+        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, 4096) {
+            // Not every file system can; then a full disk makes the end late, and no worse.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            other => other.map_err(io::Error::from),
+        }
+    }
+
+    pub fn write_ended(&self, ended: &Ended) -> io::Result<()> {
+        let spare = self.file("exit.spare");
+        let mut file = private().write(true).create(true).truncate(false).open(&spare)?;
+        // Over what a failed try may have left; truncating first would give the room away.
+        let bytes = serde_json::to_vec(ended).map_err(io::Error::other)?;
+        file.write_all(&bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        file.sync_all()?;
+        fs::rename(&spare, self.file("exit.json"))?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    pub fn open_lock(&self) -> io::Result<Lock> {
+        let path = self.file("lock");
+        let file = private().read(true).write(true).create(true).truncate(false).open(&path)?;
+        Ok(Lock { path, file })
+    }
+
+    /// Wakes the supervisor; without one nothing happens.
+    pub fn poke(&self) {
+        ring(&self.file("poke"), b"!");
+    }
+}
+
+/// Writes to a fifo if somebody has it open. What does not fit is dropped: a reader that has so
+/// much to read looks at everything anyway.
+pub(crate) fn ring(path: &Path, bytes: &[u8]) {
+    let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("a small flag");
+    let fifo = OpenOptions::new().write(true).custom_flags(nonblock).open(path);
+    if let Ok(mut fifo) = fifo {
+        let _ = fifo.write(bytes);
+    }
+}
+
+/// Opens a fifo for reading so that it never ends and never blocks.
+pub(crate) fn open_fifo(path: &Path) -> io::Result<File> {
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+    match mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).expect("a small flag");
+    OpenOptions::new().read(true).write(true).custom_flags(nonblock).open(path)
+}
+
+/// Empties a fifo.
+pub(crate) fn drain(fifo: &File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Ends with "would block": the fifo is open for writing, too.
+    let _ = (&*fifo).read_to_end(&mut bytes);
+    bytes
+}
+
+/// Held by the supervisor while it lives: the kernel lets go of it however the process ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// Whether it could be taken. Until it is dropped or given back, nobody else has it.
+    pub fn try_take(&self) -> bool {
+        rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
+    pub fn give_back(&self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+
+    pub fn begun(&self) -> Result<Option<Begun>, Error> {
+        read_json(&self.path)
+    }
+
+    /// Only for the holder of the lock, and only where nothing was begun.
+    pub fn begin(&self, begun: &Begun) -> io::Result<()> {
+        (&self.file).write_all(&serde_json::to_vec(begun).map_err(io::Error::other)?)?;
+        self.file.sync_all()
+    }
+}
+
+/// Files of a task are for its owner alone.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// The value in a file; none where there is no file or an empty one.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) if bytes.is_empty() => return Ok(None),
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|source| Error::Malformed { path: path.to_owned(), source })
+}
+
+/// Puts a value into a file, whole or not at all.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let fail = |source| Error::Write { path: path.to_owned(), source };
+    let beside = path.with_extension("new");
+    let mut file = private().write(true).create(true).truncate(true).open(&beside).map_err(fail)?;
+    let bytes = serde_json::to_vec(value).map_err(io::Error::other).map_err(fail)?;
+    file.write_all(&bytes).map_err(fail)?;
+    fs::rename(&beside, path).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::JobId;
+
+    #[test]
+    fn a_lease_is_found_again_by_its_folder() {
+        for job in [JobId::new(17), JobId::new(17).element(3)] {
+            let lease = LeaseId { job, task: 4, attempt: 2 };
+            assert_eq!(parse_folder_name(&folder_name(lease)), Some(lease));
+        }
+        for name in ["", "17", "17.0", "17.0.1.2", "a.0.1", "17.0.x"] {
+            assert_eq!(parse_folder_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_one_holds_the_lock_and_what_was_begun_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        let (first, second) = (home.open_lock().unwrap(), home.open_lock().unwrap());
+        assert!(first.try_take() && !second.try_take());
+        assert_eq!(first.begun().unwrap(), None);
+        let begun = Begun { at: Time(1), boot: "b".to_owned(), supervisor: 2, cgroup: None };
+        first.begin(&begun).unwrap();
+        drop(first);
+        assert!(second.try_take());
+        assert_eq!(second.begun().unwrap(), Some(begun));
+    }
+
+    #[test]
+    fn a_fifo_without_a_reader_swallows_what_is_rung() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bell");
+        ring(&path, b"nobody");
+        let fifo = open_fifo(&path).unwrap();
+        ring(&path, b"one\n");
+        ring(&path, b"two\n");
+        assert_eq!(drain(&fifo), b"one\ntwo\n");
+        assert_eq!(drain(&fifo), b"");
+    }
+
+    #[test]
+    fn the_end_is_written_in_the_room_that_was_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        home.keep_room().unwrap();
+        let lease = LeaseId { job: JobId::new(1), task: 0, attempt: 0 };
+        let ended = Ended::unknown(lease, Time(5));
+        assert_eq!(home.ended().unwrap(), None);
+        home.write_ended(&ended).unwrap();
+        assert_eq!(home.ended().unwrap(), Some(ended));
+        assert!(!home.file("exit.spare").exists());
+    }
+}

@@ -1,0 +1,186 @@
+//! GPUs as NVIDIA's management library sees them. The library is loaded when the program runs; a
+//! machine without it has no GPUs.
+
+use super::{Device, model};
+use berth_model::{Bytes, Health, MigLayout, MigProfile, MigSlot, Name};
+use nvml_wrapper::Nvml;
+use nvml_wrapper::enum_wrappers::device::{
+    EccCounter, MemoryError, P2pCapabilitiesIndex, P2pStatus, TemperatureSensor,
+};
+use nvml_wrapper::enums::device::SampleValue;
+use nvml_wrapper::structs::device::FieldId;
+
+/// Whether memory rows that failed could not be replaced (`NVML_FI_DEV_REMAPPED_FAILURE`).
+const ROW_REMAP_FAILED: FieldId = FieldId(145);
+
+/// The library, if it is there.
+#[derive(Debug)]
+pub struct Probe {
+    pub(super) nvml: Option<Nvml>,
+}
+
+/// What a GPU does at a moment. A figure that it does not give is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuSample {
+    pub index: u32,
+    pub utilization_percent: Option<u32>,
+    pub memory_used: Option<Bytes>,
+    pub power_milliwatts: Option<u32>,
+    pub temperature_celsius: Option<u32>,
+}
+
+impl Probe {
+    pub fn load() -> Probe {
+        Probe { nvml: Nvml::init().ok() }
+    }
+
+    /// As on a machine without GPUs.
+    pub fn none() -> Probe {
+        Probe { nvml: None }
+    }
+
+    pub fn devices(&self) -> Vec<Device> {
+        self.each(device).into_iter().flatten().collect()
+    }
+
+    pub fn sample(&self) -> Vec<GpuSample> {
+        self.each(sample)
+    }
+
+    /// GPUs that reach one another over NVLink, as lists of indices; none if all are alone.
+    pub fn islands(&self) -> Vec<Vec<u32>> {
+        let all = self.each(|_, gpu| gpu);
+        let linked = |a: usize, b: usize| {
+            let status = all[a].p2p_status(&all[b], P2pCapabilitiesIndex::NvLink);
+            matches!(status, Ok(P2pStatus::Ok))
+        };
+        join(all.len(), linked)
+    }
+
+    fn each<'a, T>(&'a self, read: impl Fn(u32, nvml_wrapper::Device<'a>) -> T) -> Vec<T> {
+        let Some(nvml) = &self.nvml else { return Vec::new() };
+        let count = nvml.device_count().unwrap_or(0);
+        (0..count).filter_map(|i| Some(read(i, nvml.device_by_index(i).ok()?))).collect()
+    }
+}
+
+/// Groups of at least two that are linked, directly or over others.
+fn join(count: usize, linked: impl Fn(usize, usize) -> bool) -> Vec<Vec<u32>> {
+    let mut island: Vec<usize> = (0..count).collect();
+    for a in 0..count {
+        for b in a + 1..count {
+            if island[a] != island[b] && linked(a, b) {
+                let (into, from) = (island[a].min(island[b]), island[a].max(island[b]));
+                island.iter_mut().filter(|i| **i == from).for_each(|i| *i = into);
+            }
+        }
+    }
+    let members = |of: usize| (0..).zip(&island).filter(move |(_, i)| **i == of).map(|(g, _)| g);
+    let groups = (0..count).map(|of| members(of).collect::<Vec<u32>>());
+    groups.filter(|group| group.len() > 1).collect()
+}
+
+fn device(index: u32, gpu: nvml_wrapper::Device<'_>) -> Option<Device> {
+    let memory = gpu.memory_info().ok().map(|info| bytes(info.total))?;
+    let model = model::observed(&gpu.name().ok()?, memory);
+    let mig = instances(&gpu, &model);
+    let health = health(&gpu);
+    Some(Device { index, uuid: Some(gpu.uuid().ok()?), model, memory, health, mig })
+}
+
+fn bytes(count: u64) -> Bytes {
+    Bytes(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// A GPU with errors in its memory that were neither corrected nor moved out of the way.
+fn health(gpu: &nvml_wrapper::Device<'_>) -> Health {
+    let errors = gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile).unwrap_or(0);
+    let remap = gpu.field_values_for(&[ROW_REMAP_FAILED]).unwrap_or_default();
+    let remap_failed = remap.into_iter().flatten().any(|sample| match sample.value {
+        Ok(SampleValue::U32(value)) => value != 0,
+        Ok(SampleValue::U64(value)) => value != 0,
+        _ => false,
+    });
+    let pending = gpu.are_pages_pending_retired().unwrap_or(false);
+    if errors > 0 || remap_failed || pending { Health::Failed } else { Health::Ok }
+}
+
+/// The MIG instances, `None` while MIG is off.
+fn instances(gpu: &nvml_wrapper::Device<'_>, model: &Name) -> Option<Vec<(MigSlot, String)>> {
+    gpu.mig_mode().ok().filter(|mode| mode.current == 1)?;
+    let found = (0..gpu.mig_device_count().unwrap_or(0)).filter_map(|at| {
+        let instance = gpu.mig_device_by_index(at).ok()?;
+        let name = instance.name().ok()?;
+        Some((name.split("MIG ").nth(1)?.trim().to_owned(), instance.uuid().ok()?))
+    });
+    Some(lay_out(model, found.collect()))
+}
+
+/// Gives each instance a start. The wrapped library names an instance's profile and not where it
+/// lies, so the largest are laid out first, each at the first start that is free. That is one of
+/// the layouts these instances can have, and the same each time.
+fn lay_out(model: &str, mut found: Vec<(String, String)>) -> Vec<(MigSlot, String)> {
+    let size = |profile: &str| MigProfile::find(model, profile).map_or(0, |found| found.size);
+    found.sort_by(|a, b| (size(&b.0), &a.1).cmp(&(size(&a.0), &b.1)));
+    let mut layout = MigLayout::default();
+    let mut slots = Vec::new();
+    for (name, uuid) in found {
+        let Some(profile) = MigProfile::find(model, &name) else { continue };
+        let Some(start) = layout.place(profile) else { continue };
+        layout.take(profile, start);
+        slots.push((MigSlot { profile: Name::from(name), start }, uuid));
+    }
+    slots
+}
+
+fn sample(index: u32, gpu: nvml_wrapper::Device<'_>) -> GpuSample {
+    GpuSample {
+        index,
+        utilization_percent: gpu.utilization_rates().ok().map(|rates| rates.gpu),
+        memory_used: gpu.memory_info().ok().map(|info| bytes(info.used)),
+        power_milliwatts: gpu.power_usage().ok(),
+        temperature_celsius: gpu.temperature(TemperatureSensor::Gpu).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linked_gpus_form_islands() {
+        assert_eq!(join(4, |a, b| b == a + 1 && a != 1), [vec![0, 1], vec![2, 3]]);
+        assert_eq!(join(3, |a, b| (a, b) != (0, 1)), [vec![0, 1, 2]]);
+        assert_eq!(join(2, |_, _| false), Vec::<Vec<u32>>::new());
+    }
+
+    #[test]
+    fn instances_are_laid_out_the_same_way_each_time() {
+        let found = |names: &[&str]| {
+            let named = names.iter().enumerate().map(|(i, n)| (n.to_string(), format!("MIG-{i}")));
+            let slots = lay_out("H100-80GB", named.collect());
+            let shown = slots.iter().map(|(s, uuid)| format!("{}@{} {uuid}", s.profile, s.start));
+            shown.collect::<Vec<_>>()
+        };
+        let expect = ["3g.40gb@4 MIG-1", "2g.20gb@0 MIG-2", "1g.10gb@2 MIG-0"];
+        assert_eq!(found(&["1g.10gb", "3g.40gb", "2g.20gb"]), expect);
+        assert_eq!(found(&["9g.99gb"]), Vec::<String>::new());
+    }
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU"]
+    fn a_real_gpu_is_found_with_its_figures() {
+        let probe = Probe::load();
+        let devices = probe.devices();
+        assert!(!devices.is_empty(), "no GPU");
+        for (device, sample) in devices.iter().zip(probe.sample()) {
+            println!("{device:?}\n{sample:?}");
+            assert!(device.uuid.as_ref().unwrap().starts_with("GPU-"));
+            assert_eq!(device.health, Health::Ok);
+            assert!(berth_model::catalog(&device.model).is_some(), "{}", device.model);
+            assert!(sample.memory_used.unwrap() < device.memory);
+            assert!(sample.power_milliwatts.unwrap() > 0);
+            assert!(sample.utilization_percent.unwrap() <= 100);
+        }
+    }
+}

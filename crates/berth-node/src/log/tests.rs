@@ -1,0 +1,134 @@
+use super::*;
+
+const SMALL: LogLimits = LogLimits { file_bytes: 10, files: 3 };
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    writer: LogWriter,
+}
+
+fn fixture(limits: LogLimits) -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("logs")).unwrap();
+    let writer = LogWriter::new(&dir.path().join("logs"), 0, limits);
+    Fixture { dir, writer }
+}
+
+impl Fixture {
+    fn write(&mut self, text: &str, at_ms: i64) {
+        self.writer.write(text.as_bytes(), Time(at_ms));
+    }
+
+    fn reader(&self) -> LogReader {
+        LogReader::open(self.dir.path(), 0).unwrap()
+    }
+
+    /// All that is kept from a position on.
+    fn from(&self, position: u64) -> String {
+        let mut follower = self.reader().follow(position);
+        let mut text = String::new();
+        loop {
+            let chunk = follower.read_more(7).unwrap();
+            if chunk.bytes.is_empty() {
+                return text;
+            }
+            text.push_str(&String::from_utf8(chunk.bytes).unwrap());
+        }
+    }
+}
+
+#[test]
+fn positions_count_through_the_files() {
+    let mut log = fixture(SMALL);
+    log.write("abcdefghijklmno", 0);
+    assert_eq!(log.reader().range().unwrap(), 0..15);
+    assert_eq!(log.from(0), "abcdefghijklmno");
+    assert_eq!(log.from(12), "mno");
+    assert_eq!(log.from(99), "");
+}
+
+#[test]
+fn the_oldest_file_is_dropped_and_a_reader_sees_the_gap() {
+    let mut log = fixture(SMALL);
+    log.write(&"0123456789".repeat(5), 0);
+    log.write("tail", 0);
+    assert_eq!(log.reader().range().unwrap(), 30..54);
+    assert_eq!(log.reader().read(0, 4).unwrap(), Chunk { position: 30, bytes: b"0123".to_vec() });
+    assert_eq!(log.from(48), "89tail");
+    let files = std::fs::read_dir(log.dir.path().join("logs")).unwrap().count();
+    assert_eq!(files, 6, "three files with an index each");
+}
+
+#[test]
+fn a_follower_goes_on_after_the_folder_was_moved() {
+    let mut log = fixture(SMALL);
+    log.write("one", 0);
+    let mut follower = log.reader().follow(0);
+    assert_eq!(follower.read_more(99).unwrap().bytes, b"one");
+    assert_eq!(follower.read_more(99).unwrap().bytes, b"");
+    let moved = log.dir.path().with_extension("moved");
+    std::fs::rename(log.dir.path(), &moved).unwrap();
+    LogWriter::new(&moved.join("logs"), 0, SMALL).write(b"onetwo", Time(0));
+    std::fs::remove_file(moved.join("logs/0.0")).unwrap();
+    std::fs::write(moved.join("logs/0.0"), "onetwo").unwrap();
+    assert_eq!(follower.read_more(99).unwrap().bytes, b"two");
+    std::fs::remove_dir_all(&moved).unwrap();
+}
+
+#[test]
+fn the_last_lines_are_found_over_files() {
+    let mut log = fixture(LogLimits { file_bytes: 5, files: 9 });
+    log.write("one\ntwo\nthree\nfour", 0);
+    let tail = |lines| log.from(log.reader().tail(lines).unwrap());
+    assert_eq!(tail(0), "");
+    assert_eq!(tail(1), "four");
+    assert_eq!(tail(2), "three\nfour");
+    assert_eq!(tail(9), "one\ntwo\nthree\nfour");
+    log.write("\n", 0);
+    assert_eq!(log.from(log.reader().tail(1).unwrap()), "four\n");
+}
+
+#[test]
+fn the_tail_of_an_empty_log_is_its_end() {
+    let log = fixture(SMALL);
+    assert_eq!(log.reader().tail(10).unwrap(), 0);
+    assert_eq!(log.reader().since(Time(0)).unwrap(), 0);
+}
+
+#[test]
+fn time_finds_a_position_and_a_position_its_time() {
+    let mut log = fixture(LogLimits { file_bytes: 8, files: 9 });
+    log.write("early\n", 1_000);
+    log.write("soon\n", 1_200);
+    log.write("later\n", 60_000);
+    let since = |ms| log.from(log.reader().since(Time(ms)).unwrap());
+    assert_eq!(since(0), "early\nsoon\nlater\n");
+    assert_eq!(since(1_500), "early\nsoon\nlater\n", "within the second of its moment");
+    assert_eq!(since(30_000), "later\n");
+    assert_eq!(since(90_000), "");
+    let time = |position| log.reader().time_of(position).unwrap();
+    assert_eq!((time(0), time(11)), (Some(Time(1_000)), Some(Time(60_000))));
+}
+
+#[test]
+fn what_cannot_be_written_is_counted_and_said_when_it_can_again() {
+    let mut log = fixture(LogLimits::default());
+    let (logs, away) = (log.dir.path().join("logs"), log.dir.path().join("away"));
+    std::fs::rename(&logs, &away).unwrap();
+    log.write("never seen", 0);
+    assert_eq!(log.writer.lost(), 10);
+    std::fs::rename(&away, &logs).unwrap();
+    log.write("seen", 0);
+    assert_eq!(log.from(0), "\n[berth: 10 bytes of log could not be written]\nseen");
+    assert_eq!(log.writer.lost(), 10);
+}
+
+#[test]
+fn ranks_do_not_mix() {
+    let mut log = fixture(LogLimits::default());
+    log.write("zero", 0);
+    LogWriter::new(&log.dir.path().join("logs"), 10, SMALL).write(b"ten", Time(0));
+    assert_eq!(log.from(0), "zero");
+    let ten = LogReader::open(log.dir.path(), 10).unwrap();
+    assert_eq!(ten.read(0, 99).unwrap().bytes, b"ten");
+}

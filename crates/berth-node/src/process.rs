@@ -1,0 +1,135 @@
+//! Processes as `/proc` shows them.
+
+use berth_model::{Bytes, Time};
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Differs after each boot, so that a process id is never looked for on the wrong side of one.
+pub(crate) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub pid: i32,
+    pub parent: i32,
+    pub session: i32,
+    pub is_zombie: bool,
+    /// Clock ticks, of children that were waited for.
+    children_ticks: u64,
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    let pid = text.split(' ').next()?.parse().ok()?;
+    // The name stands in parentheses and may hold spaces and parentheses itself.
+    let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Stat {
+        pid,
+        parent: number(1)?,
+        session: number(3)?,
+        is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        children_ticks: ticks(13)? + ticks(14)?,
+    })
+}
+
+/// Every process that can be seen. One that ends meanwhile is left out.
+pub(crate) fn all() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
+        .filter_map(|entry| parse_stat(&fs::read_to_string(entry.path().join("stat")).ok()?))
+        .collect()
+}
+
+/// The living processes below that one.
+pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
+    let all = all();
+    let mut family = BTreeSet::from([of.as_raw_pid()]);
+    // Ids wrap around, so a child may be listed before its parent: go over the list until
+    // nothing is added.
+    loop {
+        let before = family.len();
+        family.extend(
+            all.iter().filter(|p| family.contains(&p.parent)).map(|p| p.pid).collect::<Vec<_>>(),
+        );
+        if family.len() == before {
+            break;
+        }
+    }
+    all.iter()
+        .filter(|p| !p.is_zombie && p.pid != of.as_raw_pid() && family.contains(&p.pid))
+        .filter_map(|p| Pid::from_raw(p.pid))
+        .collect()
+}
+
+/// The living processes whose environment names that task folder.
+pub(crate) fn marked(home: &Path) -> Vec<Pid> {
+    let marker = format!("BERTH_TASK_DIR={}", home.display());
+    all()
+        .into_iter()
+        .filter(|p| !p.is_zombie && environ(p.pid).iter().any(|line| *line == marker.as_bytes()))
+        .filter_map(|p| Pid::from_raw(p.pid))
+        .collect()
+}
+
+/// The environment a process was started with; empty when it is not ours to see.
+pub(crate) fn environ(pid: i32) -> Vec<Vec<u8>> {
+    let bytes = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    bytes.split(|b| *b == 0).filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+pub(crate) fn signal(pids: &[Pid], signal: Signal) {
+    for pid in pids {
+        // It may have ended since it was listed.
+        let _ = rustix::process::kill_process(*pid, signal);
+    }
+}
+
+/// The most memory that process ever had.
+pub(crate) fn memory_peak(pid: Pid) -> Option<Bytes> {
+    let text = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kib << 10))
+}
+
+/// CPU time of all descendants that have been waited for.
+pub(crate) fn children_cpu_ms() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse_stat(&text));
+    let ticks = stat.map_or(0, |stat| stat.children_ticks);
+    ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let text = "41 (a) b (c)) S 7 41 40 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0 999 1 2";
+        let stat = parse_stat(text).unwrap();
+        assert_eq!((stat.pid, stat.parent, stat.session), (41, 7, 40));
+        assert_eq!((stat.is_zombie, stat.children_ticks), (false, 78));
+        assert_eq!(parse_stat("41 (cut"), None);
+    }
+
+    #[test]
+    fn this_process_is_among_all_and_below_its_parent() {
+        let me = rustix::process::getpid();
+        assert!(all().iter().any(|p| p.pid == me.as_raw_pid()));
+        let parent = rustix::process::getppid().unwrap();
+        assert!(descendants(parent).contains(&me));
+        assert!(memory_peak(me).unwrap() > Bytes(0));
+    }
+}

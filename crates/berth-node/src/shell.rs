@@ -1,0 +1,163 @@
+//! A terminal beside a running task.
+
+use crate::cgroup::Cgroup;
+use crate::driver::Launcher;
+use crate::error::Error;
+use crate::home::{Home, private, read_json};
+use crate::process;
+use crate::task::TaskSpec;
+use berth_model::LeaseId;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub rows: u16,
+    pub columns: u16,
+}
+
+/// An open terminal. What is typed goes into the descriptor and what is shown comes out of it;
+/// dropping it hangs up.
+#[derive(Debug)]
+pub struct Shell {
+    master: OwnedFd,
+    child: Child,
+}
+
+/// For the helper that becomes the shell.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    command: Vec<String>,
+    directory: PathBuf,
+    env: BTreeMap<String, String>,
+    cgroup: Option<PathBuf>,
+}
+
+impl Shell {
+    pub(crate) fn open(
+        home: &Home,
+        lease: LeaseId,
+        launcher: &Launcher,
+        command: &[String],
+        term: &str,
+        size: Size,
+    ) -> Result<Shell, Error> {
+        let entry = entry(home, lease, command, term)?;
+        let fail = |source| Error::Terminal { lease, source };
+        // The supervisor then knows that there are processes which are not below it.
+        private().create(true).append(true).open(home.file("shells")).map_err(fail)?;
+        let open = || -> io::Result<Shell> {
+            let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+            grantpt(&master)?;
+            unlockpt(&master)?;
+            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+            let slave = ioctl_tiocgptpeer(&master, flags)?;
+            resize(&master, size)?;
+            let mut command = launcher.command("shell", &home.dir, &entry)?;
+            let child = command.stdout(slave.try_clone()?).stderr(slave).spawn()?;
+            Ok(Shell { master, child })
+        };
+        open().map_err(fail)
+    }
+
+    pub fn resize(&self, size: Size) -> io::Result<()> {
+        resize(&self.master, size)
+    }
+
+    /// The exit status once the shell has ended.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+}
+
+impl AsFd for Shell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.master.as_fd()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn resize(terminal: impl AsFd, size: Size) -> io::Result<()> {
+    let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+    Ok(tcsetwinsize(terminal, size)?)
+}
+
+fn entry(home: &Home, lease: LeaseId, command: &[String], term: &str) -> Result<Entry, Error> {
+    let running = home.running()?.filter(|_| !home.has_ended());
+    let running = running.ok_or(Error::NotRunning { lease })?;
+    let spec: Option<TaskSpec> = read_json(&home.file("task.json"))?;
+    let mut env = task_environment(home, &running.pids);
+    env.insert("TERM".to_owned(), term.to_owned());
+    let shell = env.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".to_owned());
+    let begun = home.open_lock().map_err(|source| Error::Terminal { lease, source })?.begun()?;
+    Ok(Entry {
+        command: if command.is_empty() { vec![shell] } else { command.to_vec() },
+        directory: spec.map(|spec| spec.directory).unwrap_or_else(|| PathBuf::from("/")),
+        env,
+        cgroup: begun.and_then(|begun| begun.cgroup),
+    })
+}
+
+/// The environment of the task, taken from one of its processes: it is nowhere else, because it
+/// may hold secrets. A program may have overwritten its own with a title; then another one's.
+fn task_environment(home: &Home, pids: &[i32]) -> BTreeMap<String, String> {
+    let marker = ("BERTH_TASK_DIR".to_owned(), home.dir.display().to_string());
+    let others = process::marked(&home.dir).into_iter().map(|pid| pid.as_raw_pid());
+    for pid in pids.iter().copied().chain(others) {
+        let lines = process::environ(pid);
+        let env: BTreeMap<String, String> = lines
+            .iter()
+            .filter_map(|line| {
+                let (name, value) = std::str::from_utf8(line).ok()?.split_once('=')?;
+                Some((name.to_owned(), value.to_owned()))
+            })
+            .collect();
+        if env.get(&marker.0) == Some(&marker.1) {
+            return env;
+        }
+    }
+    BTreeMap::from([marker])
+}
+
+/// The helper's part: takes the terminal that is its standard output as its own, and becomes
+/// the command.
+pub(crate) fn enter() -> ExitCode {
+    let error = match try_enter() {
+        Ok(never) => match never {},
+        Err(error) => error,
+    };
+    eprintln!("the shell could not be started: {error}\r");
+    ExitCode::FAILURE
+}
+
+fn try_enter() -> io::Result<std::convert::Infallible> {
+    let mut order = Vec::new();
+    io::stdin().read_to_end(&mut order)?;
+    let entry: Entry = serde_json::from_slice(&order).map_err(io::Error::other)?;
+    rustix::process::setsid()?;
+    rustix::process::ioctl_tiocsctty(io::stdout())?;
+    rustix::stdio::dup2_stdin(io::stdout())?;
+    if let Some(path) = &entry.cgroup
+        && path.exists()
+    {
+        Cgroup::at(path).join(rustix::process::getpid().as_raw_pid())?;
+    }
+    let (program, args) = entry.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    Err(command.args(args).env_clear().envs(&entry.env).current_dir(&entry.directory).exec())
+}

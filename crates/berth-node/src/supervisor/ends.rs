@@ -1,0 +1,33 @@
+//! Writing down how it ended.
+
+use super::complain;
+use crate::ended::Ended;
+use crate::home::{Home, folder_name, ring};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Writes the end, however long it takes: while it is not written the lock is held, so nobody
+/// takes the task for lost.
+pub(super) fn write(home: &Home, ended: &Ended, bell: &Path) {
+    let mut complained = false;
+    while let Err(error) = home.write_ended(ended) {
+        // The folder was removed under us: there is nobody left to tell.
+        if !home.dir.exists() {
+            return;
+        }
+        if !complained {
+            complain(&format!("cannot write the end, trying again: {error}"));
+            complained = true;
+        }
+        sleep(RETRY);
+    }
+    tell(bell, ended.lease);
+}
+
+/// Lets the driver know that there is news of this lease.
+pub(super) fn tell(bell: &Path, lease: berth_model::LeaseId) {
+    ring(bell, format!("{}\n", folder_name(lease)).as_bytes());
+}

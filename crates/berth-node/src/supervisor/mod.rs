@@ -1,0 +1,146 @@
+//! The process between the server and a task. It starts the task, keeps its log, ends it when
+//! asked, and writes down how it ended; it needs no server for any of that.
+//!
+//! It is one thread around one `poll`, with a second one only while a ready check is pending:
+//! there is one of it for every task, so it has to be small.
+
+mod ends;
+mod ready;
+mod run;
+mod spawn;
+
+use crate::cgroup::Cgroup;
+use crate::ended::Ended;
+use crate::home::{Begun, Home, Lock};
+use crate::process;
+use crate::task::TaskSpec;
+use run::Run;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a supervisor tries to get its lock. A driver that looks at the task holds it for
+/// moments; only another supervisor of the same lease holds it longer.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the driver hands to a supervisor, in memory: the environment may hold secrets.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub spec: TaskSpec,
+    /// Variables of the server that every process needs, such as `PATH`.
+    pub inherited: BTreeMap<String, String>,
+    pub cgroup: Option<Cgroup>,
+    /// The fifo by which the driver hears of news.
+    pub bell: PathBuf,
+}
+
+/// The hidden command of the binary: `supervise <folder>` or `shell <folder>`, as the driver's
+/// [`Launcher`](crate::Launcher) starts it.
+pub fn helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    match args.as_slice() {
+        [word, dir] if word == "supervise" => supervise(Path::new(dir)),
+        [word, _] if word == "shell" => crate::shell::enter(),
+        _ => {
+            eprintln!("this command is for Berth's own use");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the task of a folder to its end. The order is read from standard input.
+pub fn supervise(dir: &Path) -> ExitCode {
+    match prepare(dir) {
+        Ok(Some((run, lock))) => {
+            run.until_over();
+            drop(lock);
+            ExitCode::SUCCESS
+        }
+        Ok(None) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// For whoever reads `supervisor.log`, which is where standard error goes.
+pub(crate) fn complain(what: &str) {
+    eprintln!("{} {what}", process::now());
+}
+
+/// Everything up to the first process of the task. `None`: it is not for us to run.
+fn prepare(dir: &Path) -> io::Result<Option<(Run, Lock)>> {
+    let order = read_order()?;
+    // A session of its own, so that no terminal of the server reaches it; and whatever the task
+    // leaves behind becomes its child.
+    rustix::process::setsid()?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    std::env::set_current_dir("/")?;
+
+    let home = Home::new(dir);
+    let Some(lock) = take_lock(&home)? else {
+        complain("another supervisor has this task");
+        return Ok(None);
+    };
+    if lock.begun().map_err(io::Error::other)?.is_some() {
+        complain("this lease was begun before, and is not run twice");
+        return Ok(None);
+    }
+    home.keep_room()?;
+    let poke = crate::home::open_fifo(&home.file("poke"))?;
+    std::fs::create_dir_all(home.logs())?;
+    lock.begin(&Begun {
+        at: process::now(),
+        boot: process::boot_id(),
+        supervisor: rustix::process::getpid().as_raw_pid(),
+        cgroup: order.cgroup.as_ref().map(|group| group.path.clone()),
+    })?;
+    if let Ok(Some(stop)) = home.stop_request() {
+        let mut ended = Ended::unknown(order.spec.lease, process::now());
+        ended.asked = Some(stop.cause);
+        ended.not_started = Some("it was asked to stop before it was started".to_owned());
+        ends::write(&home, &ended, &order.bell);
+        return Ok(None);
+    }
+    Ok(start(home, order, poke).map(|run| (run, lock)))
+}
+
+/// Starts the processes; a start that fails is the end, and is written down as one.
+fn start(home: Home, order: Order, poke: std::fs::File) -> Option<Run> {
+    match spawn::spawn(&home, &order) {
+        Ok(spawned) => Some(Run::new(home, order, poke, spawned)),
+        Err(why) => {
+            let mut ended = Ended::unknown(order.spec.lease, process::now());
+            ended.not_started = Some(why);
+            ends::write(&home, &ended, &order.bell);
+            None
+        }
+    }
+}
+
+fn read_order() -> io::Result<Order> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    // The order lives in memory that goes with its last descriptor.
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    serde_json::from_slice(&bytes).map_err(io::Error::other)
+}
+
+fn take_lock(home: &Home) -> io::Result<Option<Lock>> {
+    let lock = home.open_lock()?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    while !lock.try_take() {
+        let is_begun = matches!(lock.begun(), Ok(Some(_)));
+        if is_begun || Instant::now() >= deadline {
+            return Ok(None);
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Ok(Some(lock))
+}

@@ -1,0 +1,320 @@
+//! From the first process of a task to the last.
+
+use super::spawn::{Exit, Rank, Spawned};
+use super::{Order, complain, ends, ready};
+use crate::cgroup::Cgroup;
+use crate::ended::{Ended, Usage};
+use crate::home::{At, Home, Running, StopRequest, drain, write_json};
+use crate::process;
+use crate::task::TaskSpec;
+use berth_model::{Bytes, Cause, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What the others get when one rank has failed: they wait for it in vain.
+const PEER_GRACE: Duration = Duration::from_secs(10);
+/// What processes get that are still there when the task itself has ended.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+/// How often the supervisor looks around although nothing woke it: for a request to stop whose
+/// poke got lost, and for orphans to be waited for.
+const TICK: Duration = Duration::from_secs(1);
+/// The same while processes are being killed that nobody tells it the end of.
+const KILL_TICK: Duration = Duration::from_millis(10);
+/// Memory is looked at this long after the start, then after twice as long, and so on.
+const FIRST_SAMPLE: Duration = Duration::from_millis(50);
+const LAST_SAMPLE: Duration = Duration::from_secs(30);
+/// Read from one rank before the others have their turn.
+const READ_BYTES: usize = 64 << 10;
+const READS: usize = 16;
+
+pub(super) struct Run {
+    home: Home,
+    spec: TaskSpec,
+    bell: PathBuf,
+    poke: File,
+    ranks: Vec<Rank>,
+    cgroup: Option<Cgroup>,
+    me: Pid,
+    started_at: Time,
+    /// The first cause for which we were asked to stop it.
+    asked: Option<Cause>,
+    failed: Option<usize>,
+    /// When whatever is left is killed.
+    kill_at: Option<Instant>,
+    leftovers_asked: bool,
+    memory_peak: Option<Bytes>,
+    sample_at: Instant,
+    sample_every: Duration,
+    buffer: Vec<u8>,
+}
+
+impl Run {
+    pub fn new(home: Home, order: Order, poke: File, spawned: Spawned) -> Run {
+        let started_at = process::now();
+        let pids = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
+        let running = Running { at: started_at, pids };
+        if let Err(error) = write_json(&home.file("started.json"), &running) {
+            complain(&error.to_string());
+        }
+        ends::tell(&order.bell, order.spec.lease);
+        watch_readiness(&home, &order);
+        let mut spec = order.spec;
+        // The processes have it; here it would only lie about.
+        spec.env.clear();
+        Run {
+            home,
+            spec,
+            bell: order.bell,
+            poke,
+            ranks: spawned.ranks,
+            cgroup: spawned.cgroup,
+            me: rustix::process::getpid(),
+            started_at,
+            asked: None,
+            failed: None,
+            kill_at: None,
+            leftovers_asked: false,
+            memory_peak: None,
+            sample_at: Instant::now() + FIRST_SAMPLE,
+            sample_every: FIRST_SAMPLE,
+            buffer: vec![0; READ_BYTES],
+        }
+    }
+
+    pub fn until_over(mut self) {
+        loop {
+            self.read_output();
+            let has_children = self.reap();
+            if !has_children && self.nothing_left() {
+                break;
+            }
+            self.notice_stop();
+            self.notice_failure();
+            self.notice_leftovers();
+            self.enforce();
+            self.sample_memory();
+            self.wait();
+        }
+        self.read_output_to_its_end();
+        self.write_end();
+    }
+
+    /// Sleeps until a process ends, one writes, somebody pokes, or it is time for something.
+    fn wait(&mut self) {
+        let now = Instant::now();
+        let mut until = (now + TICK).min(self.sample_at);
+        if let Some(kill_at) = self.kill_at {
+            until = until.min(kill_at.max(now + KILL_TICK));
+        }
+        let all_ended = self.ranks.iter().all(|rank| rank.exit.is_some());
+        if all_ended {
+            until = until.min(now + KILL_TICK);
+        }
+        let timeout = until.saturating_duration_since(now);
+        let timeout = Timespec::try_from(timeout).expect("at most a few seconds");
+        let mut fds = vec![PollFd::new(&self.poke, PollFlags::IN)];
+        for rank in &self.ranks {
+            let ended = rank.pidfd.as_ref().filter(|_| rank.exit.is_none());
+            fds.extend(ended.map(|fd| PollFd::new(fd, PollFlags::IN)));
+            fds.extend(rank.output.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        }
+        // An interrupted wait is as good as one that is over.
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+
+    fn read_output(&mut self) {
+        for rank in &mut self.ranks {
+            for _ in 0..READS {
+                if !read_once(rank, &mut self.buffer) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Everybody who could write is gone, so this ends; a stranger that was handed the pipe has
+    /// no say in it.
+    fn read_output_to_its_end(&mut self) {
+        for rank in &mut self.ranks {
+            while read_once(rank, &mut self.buffer) {}
+        }
+    }
+
+    /// Waits for whatever has ended; whether any child is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.note_exit(pid, status),
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn note_exit(&mut self, pid: Pid, status: WaitStatus) {
+        let exit = Exit { code: status.exit_status(), signal: status.terminating_signal() };
+        let Some(at) = self.ranks.iter().position(|rank| rank.pid == pid) else { return };
+        self.ranks[at].exit = Some(exit);
+        if !exit.is_success() && self.failed.is_none() {
+            self.failed = Some(at);
+        }
+    }
+
+    /// Without children there are no descendants, since orphans become children. A shell that
+    /// was opened beside the task is no child, and ends with it.
+    fn nothing_left(&self) -> bool {
+        if let Some(group) = &self.cgroup
+            && !group.is_empty()
+        {
+            group.kill();
+            return false;
+        }
+        if !self.home.file("shells").exists() {
+            return true;
+        }
+        let guests = process::marked(&self.home.dir);
+        process::signal(&guests, Signal::KILL);
+        guests.is_empty()
+    }
+
+    fn notice_stop(&mut self) {
+        drain(&self.poke);
+        let request = match self.home.stop_request() {
+            Ok(Some(request)) => request,
+            Ok(None) => return,
+            Err(error) => return complain(&error.to_string()),
+        };
+        // A later request may shorten the grace and never lengthens it.
+        self.kill_within(Duration::from_millis(request.grace_ms));
+        if self.asked.is_none() && self.ranks.iter().any(|rank| rank.exit.is_none()) {
+            self.asked = Some(request.cause);
+            self.ask_to_stop(request);
+        }
+    }
+
+    /// Where the choice of a checkpoint signal belongs.
+    fn ask_to_stop(&self, request: StopRequest) {
+        let signal = request.signal.and_then(Signal::from_named_raw).unwrap_or(Signal::TERM);
+        self.signal_ranks(signal);
+    }
+
+    fn signal_ranks(&self, signal: Signal) {
+        for rank in self.ranks.iter().filter(|rank| rank.exit.is_none()) {
+            let _ = rustix::process::kill_process_group(rank.pid, signal);
+        }
+    }
+
+    fn notice_failure(&mut self) {
+        let first = self.failed.is_some() && self.kill_at.is_none();
+        if first && self.ranks.iter().any(|rank| rank.exit.is_none()) {
+            self.signal_ranks(Signal::TERM);
+            self.kill_within(PEER_GRACE);
+        }
+    }
+
+    fn notice_leftovers(&mut self) {
+        if !self.leftovers_asked && self.ranks.iter().all(|rank| rank.exit.is_some()) {
+            self.leftovers_asked = true;
+            process::signal(&process::descendants(self.me), Signal::TERM);
+            self.kill_within(LEFTOVER_GRACE);
+        }
+    }
+
+    fn kill_within(&mut self, grace: Duration) {
+        // A grace beyond a year is as good as none.
+        let grace = grace.min(Duration::from_secs(365 * 86_400));
+        let at = Instant::now() + grace;
+        self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// Kills what is left when its time is over, again and again: a process may have forked
+    /// between being listed and being killed.
+    fn enforce(&self) {
+        if self.kill_at.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        if let Some(group) = &self.cgroup {
+            group.kill();
+        }
+        process::signal(&process::descendants(self.me), Signal::KILL);
+    }
+
+    /// Short tasks are looked at early, long ones seldom: reading all of `/proc` has a price. A
+    /// group knows its peak by itself.
+    fn sample_memory(&mut self) {
+        if Instant::now() < self.sample_at {
+            return;
+        }
+        self.sample_every = (self.sample_every * 2).min(LAST_SAMPLE);
+        self.sample_at = Instant::now() + self.sample_every;
+        if self.cgroup.as_ref().is_some_and(|group| group.memory_peak().is_some()) {
+            return;
+        }
+        let most = process::descendants(self.me).into_iter().filter_map(process::memory_peak).max();
+        self.memory_peak = self.memory_peak.max(most);
+    }
+
+    fn write_end(self) {
+        let rank = self.failed.unwrap_or(0);
+        let exit = self.ranks[rank].exit;
+        let group = self.cgroup.as_ref();
+        let ended = Ended {
+            started_at: Some(self.started_at),
+            code: exit.and_then(|exit| exit.code),
+            signal: exit.and_then(|exit| exit.signal),
+            rank: self.ranks[rank].number,
+            oom: group.is_some_and(Cgroup::had_oom_kill),
+            asked: self.asked,
+            usage: Usage {
+                cpu_ms: group.and_then(Cgroup::cpu_ms).unwrap_or_else(process::children_cpu_ms),
+                memory_peak: group.and_then(Cgroup::memory_peak).or(self.memory_peak),
+            },
+            log_lost: self.ranks.iter().map(|rank| rank.log.lost()).sum(),
+            ..Ended::unknown(self.spec.lease, process::now())
+        };
+        if let Some(group) = group {
+            group.remove();
+        }
+        ends::write(&self.home, &ended, &self.bell);
+    }
+}
+
+/// Whether something was read.
+fn read_once(rank: &mut Rank, buffer: &mut [u8]) -> bool {
+    let Some(pipe) = &rank.output else { return false };
+    let mut fds = [PollFd::new(pipe, PollFlags::IN)];
+    let none = Timespec::default();
+    if !matches!(poll(&mut fds, Some(&none)), Ok(1)) {
+        return false;
+    }
+    match (&*pipe).read(buffer) {
+        Ok(0) | Err(_) => {
+            rank.output = None;
+            false
+        }
+        Ok(length) => {
+            rank.log.write(&buffer[..length], process::now());
+            true
+        }
+    }
+}
+
+fn watch_readiness(home: &Home, order: &Order) {
+    let (Some(check), Some(port)) = (order.spec.ready.clone(), order.spec.port) else { return };
+    let (file, bell, lease) = (home.file("ready.json"), order.bell.clone(), order.spec.lease);
+    let watch = move || {
+        ready::wait(&check, port);
+        if let Err(error) = write_json(&file, &At { at: process::now() }) {
+            complain(&error.to_string());
+        }
+        ends::tell(&bell, lease);
+    };
+    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(watch);
+    if let Err(error) = thread {
+        complain(&format!("cannot watch whether the task is ready: {error}"));
+    }
+}
