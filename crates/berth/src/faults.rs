@@ -21,8 +21,6 @@ pub struct Options {
     /// How large the worlds are
     #[arg(long, value_enum, default_value_t = Scale::Small)]
     size: Scale,
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,7 +38,7 @@ impl From<Scale> for Size {
     }
 }
 
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
     let size = Size::from(options.size);
     let seeds = match options.seed {
         Some(seed) => seed..seed.saturating_add(1),
@@ -68,7 +66,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         verdicts.push(verdict);
     }
     progress(all, all, failed);
-    match options.output {
+    match output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&summary(&verdicts))?),
         Output::Table => print_table(&verdicts),
     }

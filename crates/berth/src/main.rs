@@ -1,40 +1,86 @@
 //! The `berth` command.
 //!
 //! The only place that reads files, prints and ends the process; everything it shows is computed
-//! by the crates below.
+//! by the crates below, or by a server.
 
+mod ask;
+mod cli;
+mod cmd;
+mod complete;
+mod context;
+mod fail;
 mod faults;
 mod heap;
+mod settings;
+mod show;
 mod sim;
 mod tables;
 mod trace;
+mod up;
+mod watch;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
+use cli::Cli;
+use cmd::{Ask, Command};
+use context::Context;
+use fail::{Exit, Failure};
+use show::Format;
 use std::process::ExitCode;
 
-/// Decides which job gets which GPU, when and at what cost.
-#[derive(Parser)]
-#[command(name = "berth", version, arg_required_else_help = true)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Plan, settle and check worlds without a cluster
-    #[command(subcommand, arg_required_else_help = true)]
-    Sim(sim::Sim),
-}
+/// How a node's driver calls this program to look after a task.
+pub(crate) const HELPER: &str = "__node";
 
 fn main() -> ExitCode {
-    let Cli { command: Command::Sim(command) } = Cli::parse();
+    let mut args = std::env::args_os().skip(1);
+    // First of all: a helper has nothing to do with anything below.
+    if args.next().is_some_and(|first| first == HELPER) {
+        return berth_node::helper(args);
+    }
+    // Answers a shell that asks for completions, and goes on otherwise.
+    CompleteEnv::with_factory(Cli::command).var(cmd::COMPLETE).complete();
+    let cli = Cli::parse();
+    let flags = cli.flags();
+    let mut format = flags.output.unwrap_or_default();
+    let ended = match cli.command {
+        Command::Sim(command) => return simulate(&command, format),
+        Command::Up(asked) => up::run(*asked),
+        Command::Ask(asked) => Context::new(&flags).and_then(|context| {
+            format = context.format;
+            serve(&context, asked)
+        }),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure, format == Format::Json),
+    }
+}
+
+/// One command at a time needs one thread.
+fn serve(context: &Context, asked: Ask) -> fail::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
+    let ended = runtime.block_on(cmd::run(context, asked));
+    // A thread that waits for a key would keep the program from ending.
+    runtime.shutdown_background();
+    ended
+}
+
+fn report(failure: &Failure, as_json: bool) -> ExitCode {
+    if let Some(text) = failure.text(as_json) {
+        show::note(&text);
+    }
+    ExitCode::from(failure.exit as u8)
+}
+
+fn simulate(command: &sim::Sim, format: Format) -> ExitCode {
     heap::ask_for_huge_pages();
-    match sim::run(&command) {
+    let ran = sim::Output::try_from(format).and_then(|output| sim::run(command, output));
+    match ran {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(2)
+            ExitCode::from(Exit::Usage as u8)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `berth sim`: worlds from files, reports to the terminal.
 
+use crate::show::Format;
 use crate::{tables, trace};
 use anyhow::{Context, Result, anyhow, bail};
 use berth_model::{JobId, Span};
@@ -7,7 +8,7 @@ use berth_sim::play::{self, Settle};
 use berth_sim::report::Report;
 use berth_sim::scenario::{self, Verdict};
 use berth_sim::world::{Loaded, World};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,8 +35,6 @@ pub enum Sim {
         /// Scenario files (YAML or JSON)
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
-        output: Output,
     },
     /// Play made-up worlds in which machines, messages and the scheduler itself fail
     Faults(crate::faults::Options),
@@ -44,10 +43,7 @@ pub enum Sim {
     /// Find how many nodes keep the waits of a workload below a bound
     Size(Box<trace::Size>),
     /// Run the bundled world: plans, reasons and costs in one minute
-    Demo {
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
-        output: Output,
-    },
+    Demo,
 }
 
 #[derive(Args)]
@@ -55,8 +51,6 @@ pub struct Look {
     /// A world file (YAML or JSON); `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
     /// Say when this job will start, and what would start it now
     #[arg(long, value_name = "JOB")]
     why: Option<String>,
@@ -73,33 +67,48 @@ impl Look {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// What a simulation can be shown as: its reports have no names to list.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     Table,
     Json,
 }
 
-pub fn run(command: &Sim) -> Result<ExitCode> {
+impl TryFrom<Format> for Output {
+    type Error = anyhow::Error;
+
+    fn try_from(format: Format) -> Result<Output> {
+        match format {
+            Format::Table | Format::Wide => Ok(Output::Table),
+            Format::Json => Ok(Output::Json),
+            Format::Yaml | Format::Name => {
+                bail!("a simulation is shown as table or json, not as {}", format.word())
+            }
+        }
+    }
+}
+
+pub fn run(command: &Sim, output: Output) -> Result<ExitCode> {
     match command {
         Sim::Once(look) => {
             let loaded = load(&look.file)?;
             let why = look.job(&loaded)?;
             let report = play::once(&loaded, why).map_err(|error| at(&look.file, &error))?;
-            print(&report, look.output)?;
+            print(&report, output)?;
             Ok(ExitCode::SUCCESS)
         }
         Sim::Settle { look, tick, rounds } => {
             let loaded = load(&look.file)?;
             let options = Settle { tick: *tick, rounds: *rounds, why: look.job(&loaded)? };
             let report = play::settle(&loaded, &options).map_err(|error| at(&look.file, &error))?;
-            print(&report, look.output)?;
+            print(&report, output)?;
             Ok(ExitCode::SUCCESS)
         }
-        Sim::Check { files, output } => check(files, *output),
-        Sim::Faults(options) => crate::faults::run(options),
-        Sim::Trace(asked) => trace::run(asked),
-        Sim::Size(asked) => trace::run_size(asked),
-        Sim::Demo { output } => demo(*output),
+        Sim::Check { files } => check(files, output),
+        Sim::Faults(options) => crate::faults::run(options, output),
+        Sim::Trace(asked) => trace::run(asked, output),
+        Sim::Size(asked) => trace::run_size(asked, output),
+        Sim::Demo => demo(output),
     }
 }
 

@@ -39,7 +39,16 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "berth",
-        &["berth-model", "berth-core", "berth-file", "berth-sim", "berth-api", "berth-server"],
+        &[
+            "berth-model",
+            "berth-core",
+            "berth-file",
+            "berth-sim",
+            "berth-api",
+            // Only to become the helper that looks after a task.
+            "berth-node",
+            "berth-server",
+        ],
     ),
     // For tests, as a dev-dependency; nothing that ships may depend on it.
     ("berth-testbed", &[]),

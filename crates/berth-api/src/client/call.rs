@@ -92,6 +92,18 @@ impl<'a> Call<'a> {
         Ok(Lines::new(self.checked(response).await?, self.place(), self.route.id))
     }
 
+    /// Asks for another protocol on the same connection; a refusal is a problem like any other.
+    pub async fn upgrade(&self, headers: &[(&str, &str)]) -> Result<Response> {
+        let request = self.client.http.get(self.url.clone());
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let response = request.send().await.map_err(|source| self.failed(source))?;
+        match response.status() {
+            reqwest::StatusCode::SWITCHING_PROTOCOLS => Ok(response),
+            _ => self.checked(response).await,
+        }
+    }
+
     async fn bytes(&self) -> Result<Vec<u8>> {
         let start = Instant::now();
         let mut wait = FIRST_WAIT;
@@ -160,7 +172,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         self.client.base.as_str().trim_end_matches('/').to_owned()
     }
 

@@ -40,6 +40,12 @@ pub enum Error {
         #[source]
         source: reqwest::Error,
     },
+    #[error("the connection to {url} was lost, and the terminal with it")]
+    ShellLost {
+        url: String,
+        #[source]
+        source: Box<tokio_tungstenite::tungstenite::Error>,
+    },
     #[error("{0}")]
     Problem(Box<Problem>),
     /// Something between us and the server, or no server of Berth at all.
@@ -72,7 +78,13 @@ impl Error {
 
     /// Whether no server was there to answer.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Error::Unreachable { .. } | Error::Timeout { .. } | Error::Lost { .. })
+        matches!(
+            self,
+            Error::Unreachable { .. }
+                | Error::Timeout { .. }
+                | Error::Lost { .. }
+                | Error::ShellLost { .. }
+        )
     }
 
     /// Whether the same request may do better in a moment.

@@ -6,10 +6,12 @@
 mod call;
 mod calls;
 mod error;
+mod shell;
 mod stream;
 
 pub use calls::{Events, Logs};
 pub use error::{Error, Result};
+pub use shell::{Shell, ShellOutput};
 
 use call::Call;
 use reqwest::Url;

@@ -10,6 +10,7 @@ mod identity;
 mod job;
 mod money;
 mod plan;
+mod shell;
 mod value;
 mod why;
 
@@ -32,6 +33,7 @@ pub use money::{
     Budget, BudgetAction, BudgetPeriod, BudgetSet, CostKey, CostQuery, CostReport, CostRow,
 };
 pub use plan::{Placement, Plan};
+pub use shell::{ShellAsk, ShellTell};
 pub use value::{At, Id};
 pub use why::{Blocker, Eta, Sooner, Why};
 

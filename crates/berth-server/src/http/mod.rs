@@ -2,6 +2,7 @@
 
 mod admin;
 pub mod answer;
+mod apply;
 pub mod auth;
 mod cluster;
 mod events;
@@ -10,9 +11,11 @@ mod health;
 mod identity;
 mod jobs;
 mod live;
+mod metrics;
 mod money;
 mod names;
 pub(crate) mod on_behalf;
+mod openapi;
 
 use crate::app::App;
 use answer::Fault;
@@ -50,12 +53,15 @@ fn handler(route: &Route) -> MethodRouter<App> {
     };
     let parts = [
         admin::handler,
+        apply::handler,
         cluster::handler,
         events::handler,
         health::handler,
         identity::handler,
         jobs::handler,
+        metrics::handler,
         money::handler,
+        openapi::handler,
     ];
     let found = parts.iter().find_map(|part| part(route.id, filter));
     found.unwrap_or_else(|| axum::routing::on(filter, async || "todo"))

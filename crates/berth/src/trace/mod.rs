@@ -68,8 +68,6 @@ pub struct Trace {
     /// Write the report there instead of printing it
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
 }
 
 /// One world that is run: the base, or the what-if.
@@ -91,7 +89,7 @@ struct Row {
     calibration: Option<Calibration>,
 }
 
-pub fn run(asked: &Trace) -> Result<ExitCode> {
+pub fn run(asked: &Trace, output: Output) -> Result<ExitCode> {
     let mut workload = asked.input.jobs_to_run()?;
     let variants = variants(asked, &workload)?;
     let mut rows = Vec::new();
@@ -107,7 +105,7 @@ pub fn run(asked: &Trace) -> Result<ExitCode> {
         (place, row.what_if)
     });
     let about = about(asked, &workload, &variants);
-    let text = match asked.output {
+    let text = match output {
         Output::Table => table::text(&about, &workload, &variants, &rows),
         Output::Json => output::json(asked, &about, &workload, &variants, &rows)?,
     };

@@ -28,8 +28,6 @@ pub struct Size {
     /// Nodes to try at the most
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     most: u32,
-    #[arg(short, long, value_enum, default_value_t = Output::Table)]
-    output: Output,
 }
 
 /// A size that was tried.
@@ -54,7 +52,7 @@ struct Search<'a> {
     tried: Vec<Tried>,
 }
 
-pub fn run(asked: &Size) -> Result<ExitCode> {
+pub fn run(asked: &Size, output: Output) -> Result<ExitCode> {
     let prices = asked.input.prices()?;
     let site = asked.input.site(&prices, &[])?;
     let Some(kind) = site.fleet.nodes.first().copied() else {
@@ -67,7 +65,7 @@ pub fn run(asked: &Size) -> Result<ExitCode> {
     let mut search = Search { asked, workload, prices, site, tried: Vec::new() };
     let found = search.find(given)?;
     let base = search.tried.iter().find(|tried| tried.nodes == given).cloned();
-    print(asked, &mut search, found.as_ref(), base.as_ref())?;
+    print(asked, output, &mut search, found.as_ref(), base.as_ref())?;
     Ok(if found.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -134,13 +132,14 @@ impl Search<'_> {
 
 fn print(
     asked: &Size,
+    output: Output,
     search: &mut Search<'_>,
     found: Option<&Tried>,
     base: Option<&Tried>,
 ) -> Result<()> {
     search.tried.sort_by_key(|tried| tried.nodes);
     let tried = &search.tried;
-    if asked.output == Output::Json {
+    if output == Output::Json {
         let value = serde_json::json!({
             "policy": asked.policy.word(),
             "p95_wait_at_most": asked.p95_wait.0 as f64 / 1_000.0,

@@ -8,7 +8,7 @@ mod teams;
 mod tokens;
 mod users;
 
-pub(super) use teams::removal as team_removal;
+pub(super) use teams::{removal as team_removal, row as team_row};
 
 use super::answer::Fault;
 use super::auth::Caller;

@@ -76,15 +76,21 @@ pub async fn delete(
     Path(name): Path<String>,
 ) -> Result<Done, Fault> {
     let mut documents = Batch::default();
-    let events = removal(&app, &name, &mut documents).await?;
+    let events = removal(&app, &name, &[], &mut documents).await?;
     let audit = Some(caller.audit(format!("team {name}"), json!({})));
     let act = Act::Events(events);
     app.engine.write(Write { act, documents, audit, once: None }).await?;
     Ok(Done)
 }
 
-/// What it takes to remove a team with all that belongs to it, if nobody needs it any more.
-pub async fn removal(app: &App, name: &str, documents: &mut Batch) -> Result<Vec<Event>, Fault> {
+/// What it takes to remove a team with all that belongs to it, if nobody needs it any more but
+/// those that are leaving with it.
+pub async fn removal(
+    app: &App,
+    name: &str,
+    leaving: &[String],
+    documents: &mut Batch,
+) -> Result<Vec<Event>, Fault> {
     let row = team(app, name).await?;
     let queues = live::queues(app);
     let jobs = live::jobs_of(app, &row.queue);
@@ -92,6 +98,7 @@ pub async fn removal(app: &App, name: &str, documents: &mut Batch) -> Result<Vec
         .iter()
         .filter(|queue| queue.spec.parent.as_deref() == Some(row.queue.as_str()))
         .map(|queue| queue.spec.name.as_str())
+        .filter(|below| !leaving.iter().any(|other| other == below))
         .collect();
     if jobs > 0 || !below.is_empty() {
         return Err(in_use(name, jobs, &below));

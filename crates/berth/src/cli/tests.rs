@@ -1,0 +1,163 @@
+use super::*;
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+/// A line for every command, as docs/cli.md has them.
+const LINES: &[&str] = &[
+    "up --home /srv/berth --listen 0.0.0.0:7117 --tls-cert c.pem --tls-key k.pem --gpus 8xH100",
+    "run -g H100:8 -- python train.py",
+    "run @sft -f job.yaml -d -y --env A=1",
+    "run --wait -o json -- true",
+    "run --dry-run -- true",
+    "plan -g 1 --time 2h -- python train.py",
+    "ps",
+    "ps 17 bert",
+    "ps --all --mine --team nlp --state running,pending --since 2d -n 20 -w",
+    "why 17",
+    "logs 17 -f -n 100 --since 2h --search loss --timestamps --rank 3 --attempt 0",
+    "shell 17",
+    "shell 17 --task 1 -- nvidia-smi -L",
+    "top --once",
+    "stop 17 18 --now",
+    "pause 17",
+    "resume 17",
+    "clone 17 --resume --time 6h -- python eval.py",
+    "set 17 priority=high time=6h",
+    "queue",
+    "queue nlp -w",
+    "share",
+    "gpus -o wide",
+    "nodes n1",
+    "drain n1",
+    "cordon n1 n2",
+    "uncordon n1",
+    "cost --by team,project --from 30d",
+    "budget list",
+    "budget set nlp 5000 --per month --action block --at 80% --at 100%",
+    "budget rm nlp",
+    "apply -f teams.yaml -f queues.yaml --prune --dry-run",
+    "diff -f teams.yaml --exit-code",
+    "token create laptop --scope jobs --expires 30d",
+    "token list",
+    "token revoke t1",
+    "user list",
+    "user add kim --role operator",
+    "user rm kim",
+    "team list",
+    "team add nlp --parent research",
+    "team rm nlp",
+    "member list nlp",
+    "member set nlp kim team_lead",
+    "member rm nlp kim",
+    "project list",
+    "project add llama --team nlp",
+    "project rm llama",
+    "secret set HF_TOKEN --team nlp",
+    "secret list",
+    "secret rm HF_TOKEN",
+    "template set sft -f sft.yaml",
+    "template list",
+    "template show sft",
+    "template rm sft",
+    "schedule list",
+    "schedule pause s1",
+    "schedule resume s1",
+    "schedule rm s1",
+    "audit list --who kim --since 2d",
+    "audit verify",
+    "backup",
+    "debug world --anonymous",
+    "whoami",
+    "config explain",
+    "config server",
+    "completion bash",
+    "sim demo -o json",
+];
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("berth").chain(line.split(' ')))
+}
+
+#[test]
+fn every_command_is_read() {
+    for line in LINES {
+        parse(line).map(drop).unwrap_or_else(|error| panic!("berth {line}\n{error}"));
+    }
+}
+
+/// The commands that do something, with the words that lead to them.
+fn leaves(command: &clap::Command, path: &str) -> Vec<String> {
+    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+    let leaves: Vec<String> = below
+        .flat_map(|below| leaves(below, format!("{path} {}", below.get_name()).trim()))
+        .collect();
+    if leaves.is_empty() { vec![path.to_owned()] } else { leaves }
+}
+
+#[test]
+fn no_command_is_left_out_of_the_lines_above() {
+    let command = Cli::command();
+    for leaf in leaves(&command, "").iter().filter(|leaf| !leaf.starts_with("sim ")) {
+        let shown = |line: &&&str| **line == leaf || line.starts_with(&format!("{leaf} "));
+        assert!(LINES.iter().any(|line| shown(&line)), "no line for `berth {leaf}`");
+    }
+}
+
+#[test]
+fn the_whole_of_it_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn the_output_can_be_chosen_before_and_after_the_command() {
+    for line in ["-o json ps", "ps -o json", "budget list --output json"] {
+        assert_eq!(parse(line).map(|cli| cli.output).ok(), Some(Some(Format::Json)), "{line}");
+    }
+    let server = parse("ps --server http://x").map(|cli| cli.flags().server);
+    assert_eq!(server.ok(), Some(Some("http://x".to_owned())));
+}
+
+#[test]
+fn mistakes_say_what_was_meant() {
+    let error = |line: &str| match parse(line) {
+        Ok(_) => panic!("berth {line} was read"),
+        Err(error) => (error.kind(), error.to_string()),
+    };
+    let (_, text) = error("run -g 1 python train.py");
+    assert!(text.contains("put a command after `--`"), "{text}");
+    let (_, text) = error("run --gpus 1.5 -- true");
+    assert!(text.contains("--gpus: found `1.5`, expected whole GPUs"), "{text}");
+    let (_, text) = error("cost --by colour");
+    assert!(text.contains("expected some of team, project"), "{text}");
+    let (_, text) = error("logs 17 --since yesterday");
+    assert!(text.contains("expected a time ago such as 2h"), "{text}");
+    assert_eq!(error("sop 17").0, ErrorKind::InvalidSubcommand);
+    assert_eq!(error("stop").0, ErrorKind::MissingRequiredArgument);
+}
+
+#[test]
+fn every_command_is_on_the_page_with_an_example() {
+    let page = include_str!("../../../../docs/cli.md");
+    for leaf in leaves(&Cli::command(), "") {
+        assert!(
+            page.contains(&format!("berth {leaf}")),
+            "docs/cli.md says nothing of `berth {leaf}`"
+        );
+    }
+}
+
+#[test]
+fn every_example_on_the_page_is_a_command() {
+    let page = include_str!("../../../../docs/cli.md");
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut seen = 0;
+    for line in blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("berth ")) {
+        let line = line.split(" | ").next().expect("a first part");
+        let line = line.split(" # ").next().expect("a first part").trim_end();
+        match parse(line) {
+            Err(error) if error.kind() != ErrorKind::DisplayHelp => panic!("berth {line}\n{error}"),
+            _ => seen += 1,
+        }
+    }
+    assert!(seen > 50, "{seen} examples");
+}

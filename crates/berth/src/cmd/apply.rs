@@ -1,0 +1,178 @@
+//! `berth apply` and `berth diff`: teams, queues, policies and budgets as files.
+
+use crate::context::{Context, read_file};
+use crate::fail::{Exit, Failure, Result};
+use crate::show::{Look, Page, Tone};
+use berth_api::wire::{ApplyRequest, Change, ChangeKind, Diff as Changes};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+pub struct Files {
+    /// Files or folders of them (YAML); `-` reads standard input
+    #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    files: Vec<PathBuf>,
+    /// Remove teams, queues and projects that are in no file
+    #[arg(long)]
+    prune: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Apply {
+    #[command(flatten)]
+    files: Files,
+    /// Only say what would change, as `berth diff` does
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Diff {
+    #[command(flatten)]
+    files: Files,
+    /// End with 1 where something would change
+    #[arg(long)]
+    exit_code: bool,
+}
+
+pub async fn apply(context: &Context, asked: &Apply) -> Result<()> {
+    let request = asked.files.request()?;
+    let client = context.client()?;
+    let changes = match asked.dry_run {
+        true => client.diff(&request).await?,
+        false => client.apply(&request).await?,
+    };
+    context.show(&page(changes))
+}
+
+pub async fn diff(context: &Context, asked: &Diff) -> Result<()> {
+    let changes = context.client()?.diff(&asked.files.request()?).await?;
+    let drift = asked.exit_code && !changes.changes.is_empty();
+    context.show(&page(changes))?;
+    match drift {
+        true => Err(Failure::silent(Exit::Failed)),
+        false => Ok(()),
+    }
+}
+
+impl Files {
+    fn request(&self) -> Result<ApplyRequest> {
+        let mut documents = Vec::new();
+        for path in &self.files {
+            match path.is_dir() {
+                true => {
+                    for file in yaml_files(path)? {
+                        documents.push(read_file(&file)?);
+                    }
+                }
+                false => documents.push(read_file(path)?),
+            }
+        }
+        Ok(ApplyRequest { documents: joined(&documents), prune: self.prune })
+    }
+}
+
+/// In the order of their names, so that the outcome does not depend on the disk.
+fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error| Failure::io(format!("listing {}", folder.display()), &error);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(Failure::usage(format!("there are no YAML files in {}", folder.display()))),
+        false => Ok(files),
+    }
+}
+
+/// One text with a line between documents.
+fn joined(documents: &[String]) -> String {
+    let trimmed = documents.iter().map(|text| {
+        let text = text.trim_end();
+        text.strip_prefix("---\n").unwrap_or(text)
+    });
+    let mut text = trimmed.collect::<Vec<_>>().join("\n---\n");
+    text.push('\n');
+    text
+}
+
+fn page(changes: Changes) -> Page<Changes> {
+    let names = |changes: &Changes| {
+        changes
+            .changes
+            .iter()
+            .map(|change| format!("{}/{}", change.kind.word(), change.name))
+            .collect()
+    };
+    Page::new(changes, text, names)
+}
+
+fn text(changes: &Changes, look: &Look) -> String {
+    let lines: Vec<String> = changes.changes.iter().map(|change| line(change, look)).collect();
+    match (lines.is_empty(), changes.applied) {
+        (true, _) => "Everything is as the files say.\n".to_owned(),
+        (false, true) => format!("{}\n\nApplied.\n", lines.join("\n")),
+        (false, false) => format!("{}\n\nNothing was changed.\n", lines.join("\n")),
+    }
+}
+
+fn line(change: &Change, look: &Look) -> String {
+    let (sign, tone) = match change.change {
+        ChangeKind::Add => ("+", Tone::Good),
+        ChangeKind::Change => ("~", Tone::Busy),
+        ChangeKind::Remove => ("-", Tone::Bad),
+    };
+    let mut line = format!("{sign} {} {}", change.kind.word(), change.name);
+    if !change.path.is_empty() {
+        line.push_str(&format!(" {}", change.path));
+    }
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => line.push_str(&format!(": {old} -> {new}")),
+        (Some(value), None) | (None, Some(value)) => line.push_str(&format!(": {value}")),
+        (None, None) => {}
+    }
+    look.paint(tone, &line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_api::wire::DocumentKind;
+
+    #[test]
+    fn changes_are_lines_with_a_sign() {
+        let change = |change, path: &str, old: Option<&str>, new: Option<&str>| Change {
+            kind: DocumentKind::Queue,
+            name: "nlp".into(),
+            path: path.into(),
+            change,
+            old: old.map(str::to_owned),
+            new: new.map(str::to_owned),
+        };
+        let changes = Changes {
+            changes: vec![
+                change(ChangeKind::Add, "", None, None),
+                change(ChangeKind::Change, "quota.gpu", Some("64"), Some("96")),
+                change(ChangeKind::Remove, "limit", Some("8"), None),
+            ],
+            applied: false,
+        };
+        assert_eq!(
+            text(&changes, &Look::fixed()),
+            "+ queue nlp\n~ queue nlp quota.gpu: 64 -> 96\n- queue nlp limit: 8\n\n\
+             Nothing was changed.\n"
+        );
+        let none = Changes { changes: Vec::new(), applied: true };
+        assert_eq!(text(&none, &Look::fixed()), "Everything is as the files say.\n");
+    }
+
+    #[test]
+    fn files_become_documents_of_one_text() {
+        let files = ["---\nkind: team\nname: a\n".to_owned(), "kind: team\nname: b\n\n".to_owned()];
+        assert_eq!(joined(&files), "kind: team\nname: a\n---\nkind: team\nname: b\n");
+    }
+}

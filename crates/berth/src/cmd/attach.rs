@@ -1,0 +1,196 @@
+//! Staying with a job until it ends. Leaving never ends the job.
+
+use super::logs::{Printer, Reader};
+use crate::context::Context;
+use crate::fail::{Exit, Failure, Result};
+use crate::show::{self, Look, Tone, words};
+use crate::watch::Changes;
+use berth_api::Client;
+use berth_api::wire::{EventQuery, Job, JobState, LogQuery};
+
+/// How it came to an end.
+pub enum Ended {
+    Over(Box<Job>),
+    /// Ctrl-C: the job goes on.
+    Left(String),
+}
+
+impl Ended {
+    pub fn result(&self) -> Result<()> {
+        match self {
+            Ended::Over(job) if job.state == JobState::Done => Ok(()),
+            Ended::Over(_) => Err(Failure::silent(Exit::Failed)),
+            Ended::Left(_) => Err(Failure::silent(Exit::Interrupted)),
+        }
+    }
+
+    /// The last line for people.
+    pub fn farewell(&self, context: &Context) {
+        let text = match self {
+            Ended::Over(job) => ending(job, &context.look()),
+            Ended::Left(job) => format!(
+                "\nDetached; the job goes on. Back with `berth logs -f {job}`, end it with \
+                 `berth stop {job}`."
+            ),
+        };
+        show::note(&text);
+    }
+}
+
+fn ending(job: &Job, look: &Look) -> String {
+    let state = look.paint(words::state_tone(job.state), job.state.word());
+    let time = job.started.map_or(0, |at| job.ended.map_or(0, |end| (end.0 - at.0).0));
+    let why = job.exit.as_ref().map(|exit| exit.text.clone()).or_else(|| job.reason.clone());
+    let why = why.filter(|_| job.state != JobState::Done).map(|why| format!(": {why}"));
+    let (id, name) = (job.id, &job.name);
+    let (time, cost) = (words::span(time), words::money(job.cost_micros));
+    format!("{id} {name} {state} after {time}, {cost}{}", why.unwrap_or_default())
+}
+
+/// Shows what it prints until it ends.
+pub async fn stream(context: &Context, job: &str) -> Result<Ended> {
+    let client = context.client()?;
+    tokio::select! {
+        ended = follow(context, client, job) => ended,
+        () = interrupted() => Ok(Ended::Left(job.to_owned())),
+    }
+}
+
+/// Waits for its end, and tells its states if asked to.
+pub async fn wait(context: &Context, job: &str, tell: bool) -> Result<Ended> {
+    let client = context.client()?;
+    let over = async {
+        let mut teller = Teller::new(context, tell);
+        let mut changes = Changes::new(client, events_of(job));
+        loop {
+            let job = client.job(job).await?;
+            teller.tell(&job);
+            if job.state.is_end() {
+                return Ok(Ended::Over(Box::new(job)));
+            }
+            changes.next().await;
+        }
+    };
+    tokio::select! {
+        ended = over => ended,
+        () = interrupted() => Ok(Ended::Left(job.to_owned())),
+    }
+}
+
+async fn interrupted() {
+    // Without the signal one cannot be interrupted by it.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn events_of(job: &str) -> EventQuery {
+    let kind = Some("job".to_owned());
+    EventQuery { kind, job: Some(job.to_owned()), ..EventQuery::default() }
+}
+
+async fn follow(context: &Context, client: &Client, id: &str) -> Result<Ended> {
+    let mut teller = Teller::new(context, true);
+    let mut changes = Changes::new(client, events_of(id));
+    let mut printer = Printer::new(context.look(), false);
+    let mut attempt = None;
+    loop {
+        let job = client.job(id).await?;
+        teller.tell(&job);
+        // An attempt is shown to its end before the next one, so that nothing of it is missed.
+        let next = attempt.map_or(0, |shown: u32| shown + 1);
+        if next < job.attempts {
+            let query = LogQuery { attempt: Some(next), follow: true, ..LogQuery::default() };
+            let mut reader = Reader::new(client, id, query);
+            while let Some(chunk) = reader.next().await? {
+                printer.print(&chunk)?;
+            }
+            attempt = Some(next);
+            continue;
+        }
+        if job.state.is_end() {
+            return Ok(Ended::Over(Box::new(job)));
+        }
+        changes.next().await;
+    }
+}
+
+/// Tells each state once.
+struct Teller {
+    look: Look,
+    tell: bool,
+    last: Option<(JobState, Option<String>, bool)>,
+}
+
+impl Teller {
+    fn new(context: &Context, tell: bool) -> Teller {
+        Teller { look: context.look(), tell, last: None }
+    }
+
+    fn tell(&mut self, job: &Job) {
+        let now = (job.state, job.reason.clone(), job.ready);
+        if !self.tell || job.state.is_end() || self.last.as_ref() == Some(&now) {
+            return;
+        }
+        show::note(&self.look.paint(Tone::Quiet, &news(job, &self.look)));
+        self.last = Some(now);
+    }
+}
+
+fn news(job: &Job, look: &Look) -> String {
+    let mut text = format!("{} {}", job.id, job.state.word());
+    if !job.on.is_empty() {
+        text.push_str(&format!(" on {}", job.on.join(", ")));
+    }
+    if let Some(reason) = &job.reason {
+        text.push_str(&format!(": {reason}"));
+    }
+    if let Some(eta) = job.eta.filter(|_| job.state == JobState::Pending) {
+        text.push_str(&format!(", starts ~{}", look.at(eta)));
+    }
+    if let Some(url) = job.url.as_ref().filter(|_| job.ready) {
+        text.push_str(&format!(", ready at {url}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::tests::job;
+
+    #[test]
+    fn a_job_that_ended_well_is_success_and_any_other_is_not() {
+        let ended = |state| Ended::Over(Box::new(Job { state, ..job() })).result();
+        assert!(ended(JobState::Done).is_ok());
+        for state in [JobState::Failed, JobState::Cancelled] {
+            assert_eq!(ended(state).unwrap_err().exit, Exit::Failed);
+        }
+        assert_eq!(Ended::Left("17".into()).result().unwrap_err().exit, Exit::Interrupted);
+    }
+
+    #[test]
+    fn the_last_line_says_how_it_ended_and_what_it_cost() {
+        let failed = Job {
+            state: JobState::Failed,
+            reason: Some("exit code 3".into()),
+            ended: Some("2026-11-15T13:30:00Z".parse().unwrap()),
+            ..job()
+        };
+        assert_eq!(ending(&failed, &Look::fixed()), "17 bert failed after 30m, $1.20: exit code 3");
+    }
+
+    #[test]
+    fn news_say_where_it_runs_or_why_it_waits() {
+        let look = Look::fixed();
+        assert_eq!(news(&job(), &look), "17 running on n1");
+        let waits = Job {
+            state: JobState::Pending,
+            on: Vec::new(),
+            reason: Some("no room".into()),
+            eta: Some("2026-11-15T15:40:00Z".parse().unwrap()),
+            ..job()
+        };
+        assert_eq!(news(&waits, &look), "17 pending: no room, starts ~16:40");
+    }
+}

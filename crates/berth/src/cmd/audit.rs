@@ -1,0 +1,143 @@
+//! `berth audit`.
+
+use super::when;
+use crate::complete;
+use crate::context::Context;
+use crate::fail::{Exit, Failure, Result};
+use crate::show::{Look, Page, Table, note, words};
+use berth_api::wire::{At, AuditList, AuditQuery, AuditVerified};
+use clap::{Args, Subcommand};
+
+#[derive(Subcommand, Debug)]
+pub enum Audit {
+    /// Changes, newest first
+    List(List),
+    /// Check that the log is whole and nothing in it was changed
+    Verify,
+}
+
+#[derive(Args, Debug)]
+pub struct List {
+    /// By this user
+    #[arg(long, value_name = "USER", add = complete::users())]
+    who: Option<String>,
+    /// Of this kind, such as submit_job
+    #[arg(long, value_name = "WHAT")]
+    what: Option<String>,
+    /// Since: a moment, or a time ago such as 2d
+    #[arg(long, value_name = "WHEN", value_parser = when::past)]
+    since: Option<At>,
+    /// How many to show
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+}
+
+/// The most rows of one answer.
+const PAGE: u32 = 1_000;
+
+pub async fn run(context: &Context, asked: &Audit) -> Result<()> {
+    match asked {
+        Audit::List(asked) => {
+            let rows = list(context, asked).await?;
+            if rows.next.is_some() && !context.format.is_for_programs() {
+                note("There are older ones; --limit shows more.");
+            }
+            let names =
+                |list: &AuditList| list.rows.iter().map(|row| row.seq.to_string()).collect();
+            context.show(&Page::new(rows, text, names))
+        }
+        Audit::Verify => verify(context).await,
+    }
+}
+
+async fn list(context: &Context, asked: &List) -> Result<AuditList> {
+    let client = context.client()?;
+    let mut query = AuditQuery {
+        who: asked.who.clone(),
+        what: asked.what.clone(),
+        since: asked.since,
+        limit: Some(asked.limit.min(PAGE)),
+        cursor: None,
+    };
+    let mut all = client.audit(&query).await?;
+    loop {
+        let have = u32::try_from(all.rows.len()).unwrap_or(u32::MAX);
+        if all.next.is_none() || have >= asked.limit {
+            return Ok(all);
+        }
+        (query.cursor, query.limit) = (all.next.take(), Some((asked.limit - have).min(PAGE)));
+        let page = client.audit(&query).await?;
+        all.rows.extend(page.rows);
+        all.next = page.next;
+    }
+}
+
+fn text(list: &AuditList, look: &Look) -> String {
+    let mut titles = vec![">SEQ", "WHEN", "WHO", "FROM", "WHAT", "TARGET", "OUTCOME"];
+    if look.wide {
+        titles.extend(["TOKEN", "METHOD", "HASH"]);
+    }
+    titles.push("DETAIL");
+    let mut table = Table::new(&titles);
+    for row in &list.rows {
+        let mut cells = vec![
+            row.seq.into(),
+            look.at_second(row.at).into(),
+            row.who.as_str().into(),
+            row.from.as_str().into(),
+            row.what.as_str().into(),
+            row.target.as_str().into(),
+            row.outcome.as_str().into(),
+        ];
+        if look.wide {
+            cells.extend([
+                row.token.as_deref().into(),
+                row.method.as_str().into(),
+                row.hash.as_str().into(),
+            ]);
+        }
+        cells.push(row.detail.as_str().into());
+        table.row(cells);
+    }
+    table.or(look, "Nothing was changed.")
+}
+
+async fn verify(context: &Context) -> Result<()> {
+    let verified = context.client()?.verify_audit().await?;
+    let whole = verified.whole;
+    context.show(&Page::new(verified, verdict, |verified| vec![verified.head.clone()]))?;
+    match whole {
+        true => Ok(()),
+        false => Err(Failure::silent(Exit::Failed)),
+    }
+}
+
+fn verdict(verified: &AuditVerified, _: &Look) -> String {
+    let rows = words::count(verified.rows, "row");
+    match (verified.whole, verified.broken_at) {
+        (true, _) => format!(
+            "The audit log is whole: {rows}. Keep the last hash elsewhere to notice a log that \
+             was cut off:\n{}",
+            verified.head
+        ),
+        (false, Some(row)) => format!(
+            "The audit log was changed: row {row} does not follow from the ones before ({rows}). \
+             Compare it with a backup."
+        ),
+        (false, None) => format!("The audit log is not whole ({rows}). Compare it with a backup."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_was_changed_names_the_row() {
+        let broken =
+            AuditVerified { whole: false, rows: 40, head: "ab".into(), broken_at: Some(7) };
+        assert!(verdict(&broken, &Look::fixed()).contains("row 7 does not follow"));
+        let whole = AuditVerified { whole: true, rows: 1, head: "ab".into(), broken_at: None };
+        assert!(verdict(&whole, &Look::fixed()).ends_with("cut off:\nab"));
+    }
+}

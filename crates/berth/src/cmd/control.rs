@@ -1,0 +1,168 @@
+//! Acting on jobs: stop, pause, resume, clone, set.
+
+use super::flags::JobFlags;
+use super::ps;
+use super::run::announce;
+use crate::complete;
+use crate::context::Context;
+use crate::fail::{Failure, Result};
+use crate::show;
+use berth_api::client;
+use berth_api::wire::{Job, JobChange, JobClone, JobStop};
+use berth_file::job::{self, JobFile};
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Jobs {
+    /// Jobs, by number or name
+    #[arg(value_name = "JOB", required = true, add = complete::jobs())]
+    jobs: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct Stop {
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Kill it without the time it has to save
+    #[arg(long)]
+    now: bool,
+}
+
+pub async fn stop(context: &Context, asked: &Stop) -> Result<()> {
+    let (client, how) = (context.client()?, JobStop { now: asked.now });
+    each(context, &asked.jobs, async |job| client.stop_job(job, &how).await).await
+}
+
+pub async fn pause(context: &Context, asked: &Jobs) -> Result<()> {
+    let client = context.client()?;
+    each(context, asked, async |job| client.pause_job(job).await).await
+}
+
+pub async fn resume(context: &Context, asked: &Jobs) -> Result<()> {
+    let client = context.client()?;
+    each(context, asked, async |job| client.resume_job(job).await).await
+}
+
+/// All of them, also when one fails; the first failure is the command's.
+async fn each(
+    context: &Context,
+    asked: &Jobs,
+    act: impl AsyncFn(&str) -> client::Result<Job>,
+) -> Result<()> {
+    let mut first = None;
+    for name in &asked.jobs {
+        match act(name).await {
+            Ok(job) => tell(context, job)?,
+            Err(error) => {
+                let failure = Failure::from(error);
+                match first {
+                    None => first = Some(failure),
+                    Some(_) => show::note(&failure.to_string()),
+                }
+            }
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn tell(context: &Context, job: Job) -> Result<()> {
+    match context.format.is_for_programs() {
+        true => context.show(&ps::one(job)),
+        false => show::print(&format!("{} {} {}\n", job.id, job.name, job.state.word())),
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct Clone {
+    /// A job, by number or name
+    #[arg(value_name = "JOB", add = complete::all_jobs())]
+    job: String,
+    /// Go on from the checkpoint of the old one
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    keys: JobFlags,
+}
+
+pub async fn clone(context: &Context, asked: &Clone) -> Result<()> {
+    let changed = asked.keys.0 != JobFile::default();
+    let file = changed.then(|| job::write(&asked.keys.0));
+    let changes = JobClone { file, resume: asked.resume };
+    announce(context, context.client()?.clone_job(&asked.job, &changes).await?)
+}
+
+#[derive(Args, Debug)]
+pub struct Set {
+    /// A job, by number or name
+    #[arg(value_name = "JOB", add = complete::jobs())]
+    job: String,
+    /// priority, time, deadline, team or hold; `deadline=none` removes it
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    changes: Vec<String>,
+}
+
+pub async fn set(context: &Context, asked: &Set) -> Result<()> {
+    let change = change(&asked.changes)?;
+    tell(context, context.client()?.set_job(&asked.job, &change).await?)
+}
+
+const SETTABLE: [&str; 5] = ["priority", "time", "deadline", "team", "hold"];
+
+fn change(pairs: &[String]) -> Result<JobChange> {
+    let mut change = JobChange::default();
+    for pair in pairs {
+        let (key, value) = pair.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("`{pair}` is no change"))
+                .next("Write KEY=VALUE, such as priority=high.")
+        })?;
+        let text = Some(value.to_owned());
+        match key {
+            "priority" => change.priority = text,
+            "time" => change.time = text,
+            "deadline" if matches!(value, "" | "none") => change.deadline = Some(None),
+            "deadline" => change.deadline = Some(text),
+            "team" => change.team = text,
+            "hold" => change.hold = Some(is_on(value)?),
+            _ => {
+                let keys = SETTABLE.join(", ");
+                return Err(Failure::usage(format!("`{key}` of a job cannot be changed"))
+                    .next(format!("Change one of {keys}, or clone the job with other keys.")));
+            }
+        }
+    }
+    Ok(change)
+}
+
+fn is_on(value: &str) -> Result<bool> {
+    match value {
+        "true" | "yes" => Ok(true),
+        "false" | "no" => Ok(false),
+        _ => Err(Failure::usage(format!("hold is true or false, not `{value}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(pairs: &[&str]) -> String {
+        let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+        match change(&pairs) {
+            Ok(change) => serde_json::to_string(&change).unwrap(),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    #[test]
+    fn changes_are_pairs_of_what_can_be_changed() {
+        assert_eq!(
+            json(&["priority=high", "time=6h", "hold=no"]),
+            r#"{"priority":"high","time":"6h","hold":false}"#
+        );
+        assert_eq!(json(&["deadline=none"]), r#"{"deadline":null}"#);
+        assert_eq!(json(&["deadline=2d"]), r#"{"deadline":"2d"}"#);
+        assert!(json(&["priority"]).contains("Write KEY=VALUE"));
+        assert!(json(&["gpus=8"]).contains("Change one of priority, time, deadline, team, hold"));
+        assert!(json(&["hold=perhaps"]).contains("true or false"));
+    }
+}

@@ -1,0 +1,148 @@
+//! `berth cost`.
+
+use super::when;
+use crate::complete;
+use crate::context::Context;
+use crate::fail::Result;
+use crate::show::{Cell, Look, Page, Table, words};
+use crate::watch::{self, Watch};
+use berth_api::wire::{At, CostKey, CostQuery, CostReport, CostRow};
+use clap::Args;
+use std::fmt::Write;
+
+#[derive(Args, Debug)]
+pub struct Cost {
+    /// Sums by any of team, project, experiment, user and job, separated by commas
+    #[arg(long, value_name = "KEYS", default_value = "team", value_delimiter = ',', value_parser = key)]
+    by: Vec<CostKey>,
+    /// From: a moment, or a time ago such as 30d (the first of this month)
+    #[arg(long, value_name = "WHEN", value_parser = when::past)]
+    from: Option<At>,
+    /// Up to (now)
+    #[arg(long, value_name = "WHEN", value_parser = when::past)]
+    to: Option<At>,
+    #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+    team: Option<String>,
+    #[arg(short, long, value_name = "PROJECT", add = complete::projects())]
+    project: Option<String>,
+    #[arg(long, value_name = "EXPERIMENT")]
+    experiment: Option<String>,
+    #[arg(long, value_name = "USER", add = complete::users())]
+    user: Option<String>,
+    #[arg(long, value_name = "JOB", add = complete::all_jobs())]
+    job: Option<String>,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+fn key(text: &str) -> Result<CostKey, String> {
+    CostKey::ALL.into_iter().find(|key| key.word() == text).ok_or_else(|| {
+        let words: Vec<&str> = CostKey::ALL.iter().map(|key| key.word()).collect();
+        format!("expected some of {}", words.join(", "))
+    })
+}
+
+pub async fn run(context: &Context, asked: &Cost) -> Result<()> {
+    let client = context.client()?;
+    let by: Vec<&str> = asked.by.iter().map(|key| key.word()).collect();
+    let query = CostQuery {
+        by: Some(by.join(",")),
+        from: asked.from,
+        to: asked.to,
+        team: asked.team.clone(),
+        project: asked.project.clone(),
+        experiment: asked.experiment.clone(),
+        user: asked.user.clone(),
+        job: asked.job.clone(),
+    };
+    let fetch = async || Ok(Page::new(client.cost(&query).await?, text, names));
+    watch::show(context, asked.watch, "job", fetch).await
+}
+
+fn value(row: &CostRow, key: CostKey) -> Option<&str> {
+    match key {
+        CostKey::Team => row.team.as_deref(),
+        CostKey::Project => row.project.as_deref(),
+        CostKey::Experiment => row.experiment.as_deref(),
+        CostKey::User => row.user.as_deref(),
+        CostKey::Job => row.job.as_deref(),
+    }
+}
+
+fn names(report: &CostReport) -> Vec<String> {
+    let name = |row: &CostRow| {
+        let keys: Vec<&str> =
+            report.by.iter().map(|key| value(row, *key).unwrap_or_default()).collect();
+        keys.join("/")
+    };
+    report.rows.iter().map(name).collect()
+}
+
+fn title(key: CostKey) -> &'static str {
+    match key {
+        CostKey::Team => "TEAM",
+        CostKey::Project => "PROJECT",
+        CostKey::Experiment => "EXPERIMENT",
+        CostKey::User => "USER",
+        CostKey::Job => "JOB",
+    }
+}
+
+fn text(report: &CostReport, look: &Look) -> String {
+    let mut titles: Vec<&'static str> = report.by.iter().map(|key| title(*key)).collect();
+    titles.extend([">COST", ">GPU-HOURS", ">JOBS"]);
+    let mut table = Table::new(&titles);
+    for row in &report.rows {
+        let keys = report.by.iter().map(|key| Cell::from(value(row, *key)));
+        let sums: [Cell; 3] = [
+            words::money(row.amount_micros).into(),
+            words::gpu_hours(row.gpu_ms).into(),
+            row.jobs.into(),
+        ];
+        table.row(keys.chain(sums).collect());
+    }
+    let mut out = table.or(look, "Nothing was spent.");
+    let (from, to) = (look.at(report.from), look.at(report.to));
+    let total = words::money(report.total_micros);
+    let _ = writeln!(out, "\ntotal {total} from {from} to {to}");
+    if report.idle_micros != 0 {
+        let idle = words::money(report.idle_micros);
+        let _ = writeln!(out, "idle  {idle}: what machines cost while nobody held them");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_stand_beside_the_keys_they_are_taken_by() {
+        let row = |team: &str, project: &str, amount_micros| CostRow {
+            team: Some(team.into()),
+            project: Some(project.into()),
+            amount_micros,
+            gpu_ms: 3_600_000,
+            jobs: 2,
+            ..CostRow::default()
+        };
+        let report = CostReport {
+            by: vec![CostKey::Team, CostKey::Project],
+            from: "2026-10-31T23:00:00Z".parse().unwrap(),
+            to: "2026-11-15T14:00:00Z".parse().unwrap(),
+            rows: vec![row("nlp", "llama", 3_010_000_000), row("nlp", "", 5_000_000)],
+            total_micros: 3_015_000_000,
+            idle_micros: 40_000_000,
+        };
+        let expect = "\
+TEAM  PROJECT       COST  GPU-HOURS  JOBS
+nlp   llama    $3,010.00        1.0     2
+nlp   -            $5.00        1.0     2
+
+total $3,015.00 from 2026-11-01 00:00 to 15:00
+idle  $40.00: what machines cost while nobody held them
+";
+        assert_eq!(text(&report, &Look::fixed()), expect);
+        assert_eq!(names(&report), ["nlp/llama", "nlp/"]);
+    }
+}

@@ -1,0 +1,273 @@
+//! People, teams and projects.
+
+use crate::complete;
+use crate::context::Context;
+use crate::fail::{Failure, Result};
+use crate::show::{Look, Page, Table};
+use berth_api::Role;
+use berth_api::wire::{
+    Items, Me, Member as MemberRow, MemberSet, Membership, Project as ProjectRow, Team as TeamRow,
+    User as UserRow, UserCreate,
+};
+use clap::Subcommand;
+
+#[derive(Subcommand, Debug)]
+pub enum User {
+    /// People, with their roles
+    List,
+    /// Add a person
+    Add {
+        #[arg(value_name = "USER")]
+        user: String,
+        /// A role for the whole cluster: viewer, operator or admin, among others
+        #[arg(long, value_parser = role)]
+        role: Option<Role>,
+    },
+    /// Remove a person with all tokens
+    Rm {
+        #[arg(value_name = "USER", add = complete::users())]
+        user: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Team {
+    /// Teams
+    List,
+    /// Add a team
+    Add {
+        #[arg(value_name = "TEAM")]
+        team: String,
+        /// The team above it
+        #[arg(long, value_name = "TEAM", add = complete::teams())]
+        parent: Option<String>,
+    },
+    /// Remove a team without jobs
+    Rm {
+        #[arg(value_name = "TEAM", add = complete::teams())]
+        team: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Member {
+    /// Members of a team
+    List {
+        #[arg(value_name = "TEAM", add = complete::teams())]
+        team: String,
+    },
+    /// Give a person a role in a team
+    Set {
+        #[arg(value_name = "TEAM", add = complete::teams())]
+        team: String,
+        #[arg(value_name = "USER", add = complete::users())]
+        user: String,
+        /// viewer, researcher, team_lead, operator or admin
+        #[arg(value_parser = role)]
+        role: Role,
+    },
+    /// Take a person out of a team
+    Rm {
+        #[arg(value_name = "TEAM", add = complete::teams())]
+        team: String,
+        #[arg(value_name = "USER", add = complete::users())]
+        user: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Project {
+    /// Projects
+    List,
+    /// Add a project to a team
+    Add {
+        #[arg(value_name = "PROJECT")]
+        project: String,
+        /// Its team (the one that is set)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
+    /// Remove a project
+    Rm {
+        #[arg(value_name = "PROJECT", add = complete::projects())]
+        project: String,
+    },
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::ALL.into_iter().find(|role| role.word() == text).ok_or_else(|| {
+        let words: Vec<&str> = Role::ALL.iter().map(|role| role.word()).collect();
+        format!("expected one of {}", words.join(", "))
+    })
+}
+
+pub async fn user(context: &Context, asked: &User) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        User::List => {
+            let names = |all: &Items<UserRow>| all.items.iter().map(|u| u.name.clone()).collect();
+            context.show(&Page::new(client.users().await?, users, names))
+        }
+        User::Add { user, role } => {
+            let body = UserCreate { name: user.clone(), cluster_role: *role };
+            context.done(client.create_user(&body).await?, |user| user.name.clone())
+        }
+        User::Rm { user } => {
+            client.delete_user(user).await?;
+            context.gone("user", user)
+        }
+    }
+}
+
+fn users(all: &Items<UserRow>, look: &Look) -> String {
+    let mut table = Table::new(&["USER", "CLUSTER ROLE", "TEAMS", "SINCE"]);
+    for user in &all.items {
+        table.row(vec![
+            user.name.as_str().into(),
+            user.cluster_role.map(Role::word).into(),
+            memberships(&user.teams).into(),
+            look.at(user.created).into(),
+        ]);
+    }
+    table.or(look, "Nobody.")
+}
+
+/// `nlp:team_lead, vision:viewer`.
+fn memberships(teams: &[Membership]) -> String {
+    let parts = teams.iter().map(|one| format!("{}:{}", one.team, one.role.word()));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+pub async fn team(context: &Context, asked: &Team) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        Team::List => {
+            let names = |all: &Items<TeamRow>| all.items.iter().map(|t| t.name.clone()).collect();
+            let text = |all: &Items<TeamRow>, look: &Look| {
+                let mut table = Table::new(&["TEAM", "PARENT"]);
+                for team in &all.items {
+                    table.row(vec![team.name.as_str().into(), team.parent.as_deref().into()]);
+                }
+                table.or(look, "No teams.")
+            };
+            context.show(&Page::new(client.teams().await?, text, names))
+        }
+        Team::Add { team, parent } => {
+            let body = TeamRow { name: team.clone(), parent: parent.clone() };
+            context.done(client.create_team(&body).await?, |team| team.name.clone())
+        }
+        Team::Rm { team } => {
+            client.delete_team(team).await?;
+            context.gone("team", team)
+        }
+    }
+}
+
+pub async fn member(context: &Context, asked: &Member) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        Member::List { team } => {
+            let names = |all: &Items<MemberRow>| all.items.iter().map(|m| m.user.clone()).collect();
+            let text = |all: &Items<MemberRow>, look: &Look| {
+                let mut table = Table::new(&["USER", "ROLE", "TEAM"]);
+                for one in &all.items {
+                    let cells = [one.user.as_str(), one.role.word(), one.team.as_str()];
+                    table.row(cells.into_iter().map(Into::into).collect());
+                }
+                table.or(look, "No members.")
+            };
+            context.show(&Page::new(client.members(team).await?, text, names))
+        }
+        Member::Set { team, user, role } => {
+            let member = client.set_member(team, user, &MemberSet { role: *role }).await?;
+            context.done(member, |m| format!("{} is {} in {}", m.user, m.role.word(), m.team))
+        }
+        Member::Rm { team, user } => {
+            client.delete_member(team, user).await?;
+            context.gone(&format!("the role in {team} of"), user)
+        }
+    }
+}
+
+pub async fn project(context: &Context, asked: &Project) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        Project::List => {
+            let names =
+                |all: &Items<ProjectRow>| all.items.iter().map(|p| p.name.clone()).collect();
+            let text = |all: &Items<ProjectRow>, look: &Look| {
+                let mut table = Table::new(&["PROJECT", "TEAM"]);
+                for project in &all.items {
+                    table.row(vec![project.name.as_str().into(), project.team.as_str().into()]);
+                }
+                table.or(look, "No projects.")
+            };
+            context.show(&Page::new(client.projects().await?, text, names))
+        }
+        Project::Add { project, team } => {
+            let team = team_of(context, team.as_deref()).await?;
+            let body = ProjectRow { name: project.clone(), team };
+            context.done(client.create_project(&body).await?, |project| project.name.clone())
+        }
+        Project::Rm { project } => {
+            client.delete_project(project).await?;
+            context.gone("project", project)
+        }
+    }
+}
+
+/// The team that was named, the one that is set, or the server's choice for this user.
+pub async fn team_of(context: &Context, named: Option<&str>) -> Result<String> {
+    if let Some(team) = context.team(named) {
+        return Ok(team);
+    }
+    context.client()?.me().await?.default_team.ok_or_else(|| {
+        Failure::usage("it is not clear which team is meant")
+            .next("Name it with --team, or set `team` in .berth.toml or BERTH_TEAM.")
+    })
+}
+
+pub async fn whoami(context: &Context) -> Result<()> {
+    let me = context.client()?.me().await?;
+    context.show(&Page::new(me, me_text, |me| vec![me.user.clone()]))
+}
+
+fn me_text(me: &Me, look: &Look) -> String {
+    let mut table =
+        Table::new(&["USER", "CLUSTER ROLE", "TEAMS", "DEFAULT TEAM", "TOKEN", "EXPIRES"]);
+    table.row(vec![
+        me.user.as_str().into(),
+        me.cluster_role.map(Role::word).into(),
+        memberships(&me.teams).into(),
+        me.default_team.as_deref().into(),
+        format!("{} {}", me.token.id, me.token.name).into(),
+        me.token.expires.map_or_else(|| "never".to_owned(), |at| look.at(at)).into(),
+    ]);
+    table.text(look)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_named_by_their_words() {
+        assert_eq!(role("team_lead"), Ok(Role::TeamLead));
+        assert!(role("king").unwrap_err().contains("viewer, researcher, team_lead"));
+    }
+
+    #[test]
+    fn people_are_shown_with_what_they_are_where() {
+        let user = UserRow {
+            name: "kim".into(),
+            created: "2026-11-15T08:00:00Z".parse().unwrap(),
+            cluster_role: None,
+            teams: vec![Membership { team: "nlp".into(), role: Role::TeamLead }],
+        };
+        let expect = "\
+USER  CLUSTER ROLE  TEAMS          SINCE
+kim   -             nlp:team_lead  09:00
+";
+        assert_eq!(users(&Items { items: vec![user] }, &Look::fixed()), expect);
+    }
+}

@@ -1,0 +1,311 @@
+//! GPUs and nodes.
+
+use crate::complete;
+use crate::context::Context;
+use crate::fail::Result;
+use crate::show::{self, Cell, Look, Page, Table, Tone, words};
+use crate::watch::{self, Watch};
+use berth_api::wire::{Gpu, Items, Node, NodeState};
+use clap::Args;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Args, Debug)]
+pub struct Gpus {
+    #[command(flatten)]
+    watch: Watch,
+}
+
+pub async fn gpus(context: &Context, asked: &Gpus) -> Result<()> {
+    let client = context.client()?;
+    let fetch = async || {
+        let all = client.gpus().await?;
+        if all.items.iter().any(|gpu| gpu.declared) && !context.format.is_for_programs() {
+            show::note(words::DECLARED);
+        }
+        let names = |all: &Items<Gpu>| {
+            all.items.iter().map(|gpu| format!("{}/{}", gpu.node, gpu.index)).collect()
+        };
+        Ok(Page::new(all, gpus_text, names))
+    };
+    watch::show(context, asked.watch, "job,node", fetch).await
+}
+
+fn gpus_text(all: &Items<Gpu>, look: &Look) -> String {
+    let table = if look.wide { each_gpu(&all.items) } else { by_node(&all.items) };
+    table.or(look, "No GPUs.")
+}
+
+fn by_node(gpus: &[Gpu]) -> Table {
+    let mut groups: BTreeMap<(&str, &str, i64), Vec<&Gpu>> = BTreeMap::new();
+    for gpu in gpus {
+        groups.entry((&gpu.node, &gpu.model, gpu.memory_bytes)).or_default().push(gpu);
+    }
+    let titles =
+        ["NODE", "MODEL", ">GPUS", ">FREE", ">MEMORY", ">PRICE/H", ">BUSY", "JOBS", "HEALTH"];
+    let mut table = Table::new(&titles);
+    for ((node, model, memory), gpus) in groups {
+        let count = gpus.len() as i64 * 1_000;
+        let busy: Vec<u32> = gpus.iter().filter_map(|gpu| gpu.utilization).collect();
+        let mean = (!busy.is_empty()).then(|| busy.iter().sum::<u32>() / busy.len() as u32);
+        let jobs: BTreeSet<String> = gpus
+            .iter()
+            .flat_map(|gpu| gpu.holders.iter().map(|holder| holder.job.to_string()))
+            .collect();
+        let ill = gpus.iter().filter(|gpu| !gpu.healthy).count();
+        table.row(vec![
+            node.into(),
+            model.into(),
+            words::gpus(count, gpus.iter().any(|gpu| gpu.declared)).into(),
+            words::gpus(gpus.iter().map(|gpu| gpu.free_milli).sum(), false).into(),
+            words::bytes(memory).into(),
+            words::money(gpus[0].price_micros_per_hour).into(),
+            mean.map(|percent| format!("{percent}%")).into(),
+            jobs.into_iter().collect::<Vec<_>>().join(",").into(),
+            match ill {
+                0 => Cell::toned("ok", Tone::Good),
+                ill => Cell::toned(format!("{ill} failed"), Tone::Bad),
+            },
+        ]);
+    }
+    table
+}
+
+fn each_gpu(gpus: &[Gpu]) -> Table {
+    let titles = [
+        "NODE", ">GPU", "MODEL", ">FREE", ">MEMORY", ">USED", ">BUSY", ">WATTS", ">°C", ">PRICE/H",
+        "HEALTH", "JOBS", "UUID",
+    ];
+    let mut table = Table::new(&titles);
+    for gpu in gpus {
+        let holders = gpu.holders.iter().map(|holder| {
+            format!(
+                "{} {} ({} {})",
+                holder.job,
+                holder.name,
+                holder.share,
+                words::gpus(holder.milli, false)
+            )
+        });
+        table.row(vec![
+            gpu.node.as_str().into(),
+            words::gpus(i64::from(gpu.index) * 1_000, false).into(),
+            gpu.model.as_str().into(),
+            words::gpus(gpu.free_milli, false).into(),
+            words::bytes(gpu.memory_bytes).into(),
+            gpu.used_bytes.map(words::bytes).into(),
+            gpu.utilization.map(|percent| format!("{percent}%")).into(),
+            gpu.watts.into(),
+            gpu.celsius.into(),
+            words::money(gpu.price_micros_per_hour).into(),
+            match gpu.healthy {
+                true => Cell::toned("ok", Tone::Good),
+                false => Cell::toned("failed", Tone::Bad),
+            },
+            holders.collect::<Vec<_>>().join(", ").into(),
+            match (&gpu.uuid, gpu.declared) {
+                (_, true) => "declared".into(),
+                (uuid, false) => uuid.as_deref().into(),
+            },
+        ]);
+    }
+    table
+}
+
+#[derive(Args, Debug)]
+pub struct Nodes {
+    /// These machines (all)
+    #[arg(value_name = "NODE", add = complete::nodes())]
+    nodes: Vec<String>,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+pub async fn nodes(context: &Context, asked: &Nodes) -> Result<()> {
+    let client = context.client()?;
+    let fetch = async || {
+        let mut all = Items { items: Vec::new() };
+        match asked.nodes.is_empty() {
+            true => all = client.nodes().await?,
+            false => {
+                for node in &asked.nodes {
+                    all.items.push(client.node(node).await?);
+                }
+            }
+        }
+        let names = |all: &Items<Node>| all.items.iter().map(|node| node.name.clone()).collect();
+        Ok(Page::new(all, nodes_text, names))
+    };
+    watch::show(context, asked.watch, "node,job", fetch).await
+}
+
+fn nodes_text(all: &Items<Node>, look: &Look) -> String {
+    nodes_table(&all.items, look).or(look, "No nodes.")
+}
+
+fn nodes_table(nodes: &[Node], look: &Look) -> Table {
+    let mut titles =
+        vec!["NODE", "STATE", "GPUS", ">FREE", ">CPU FREE", ">MEMORY FREE", ">PRICE/H"];
+    if look.wide {
+        titles.extend(["LIMITS", "LABELS"]);
+    }
+    titles.push("JOBS");
+    let mut table = Table::new(&titles);
+    for node in nodes {
+        let of = |free: Option<String>, all: Option<String>| {
+            free.zip(all).map(|(free, all)| format!("{free} of {all}"))
+        };
+        let cpu = |milli: Option<i64>| milli.map(|milli| words::gpus(milli, false));
+        let mut row = vec![
+            node.name.as_str().into(),
+            state(node, look),
+            models(node).into(),
+            words::gpus(node.free_milli, false).into(),
+            of(cpu(node.cpu_free_milli), cpu(node.cpu_milli)).into(),
+            of(node.memory_free_bytes.map(words::bytes), node.memory_bytes.map(words::bytes))
+                .into(),
+            words::money(node.price_micros_per_hour).into(),
+        ];
+        if look.wide {
+            row.push(if node.cgroup { "held".into() } else { "not held".into() });
+            let labels = node.labels.iter().map(|(key, value)| format!("{key}={value}"));
+            row.push(labels.collect::<Vec<_>>().join(",").into());
+        }
+        let jobs: Vec<String> = node.jobs.iter().map(ToString::to_string).collect();
+        row.push(jobs.join(",").into());
+        table.row(row);
+    }
+    table
+}
+
+/// `8 x H100-80GB, declared`.
+fn models(node: &Node) -> String {
+    let models = node.gpus.iter().map(|(model, count)| format!("{count} x {model}"));
+    let mut models: Vec<String> = models.collect();
+    if node.declared && !models.is_empty() {
+        models.push("declared".to_owned());
+    }
+    models.join(", ")
+}
+
+fn state(node: &Node, look: &Look) -> Cell {
+    let (word, tone) = match node.state {
+        NodeState::Ready => ("ready", Tone::Good),
+        NodeState::Cordoned => ("cordoned", Tone::Busy),
+        NodeState::Draining => ("draining", Tone::Busy),
+        NodeState::Failed => ("failed", Tone::Bad),
+        NodeState::Leaving => ("leaving", Tone::Busy),
+    };
+    let until = node.until.map(|at| format!(" {}", look.at(at))).unwrap_or_default();
+    Cell::toned(format!("{word}{until}"), tone)
+}
+
+#[derive(Args, Debug)]
+pub struct Which {
+    /// Machines
+    #[arg(value_name = "NODE", required = true, add = complete::nodes())]
+    nodes: Vec<String>,
+}
+
+/// What is done to a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    Drain,
+    Cordon,
+    Uncordon,
+}
+
+pub async fn act(context: &Context, asked: &Which, act: Act) -> Result<()> {
+    let client = context.client()?;
+    for name in &asked.nodes {
+        let node = match act {
+            Act::Drain => client.drain_node(name).await?,
+            Act::Cordon => client.cordon_node(name).await?,
+            Act::Uncordon => client.resume_node(name).await?,
+        };
+        let text =
+            |node: &Node, look: &Look| nodes_table(std::slice::from_ref(node), look).text(look);
+        let page = Page::new(node, text, |node| vec![node.name.clone()]);
+        context.show(&page)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_api::wire::GpuHolder;
+
+    fn gpu(index: u32, free_milli: i64) -> Gpu {
+        let holder = GpuHolder {
+            job: "17".parse().unwrap(),
+            name: "bert".into(),
+            team: "nlp".into(),
+            milli: 1_000 - free_milli,
+            share: "whole".into(),
+        };
+        Gpu {
+            node: "n1".into(),
+            index,
+            model: "H100-80GB".into(),
+            memory_bytes: 80 << 30,
+            uuid: None,
+            declared: true,
+            healthy: true,
+            free_milli,
+            holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
+            price_micros_per_hour: 3_100_000,
+            utilization: None,
+            used_bytes: None,
+            watts: None,
+            celsius: None,
+        }
+    }
+
+    fn shown(wide: bool) -> String {
+        let all = Items { items: vec![gpu(0, 0), gpu(1, 1_000)] };
+        gpus_text(&all, &Look { wide, ..Look::fixed() })
+    }
+
+    #[test]
+    fn gpus_are_counted_by_node_and_model_with_what_is_free() {
+        let expect = "\
+NODE  MODEL      GPUS  FREE  MEMORY  PRICE/H  BUSY  JOBS  HEALTH
+n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
+";
+        assert_eq!(shown(false), expect);
+    }
+
+    #[test]
+    fn wide_shows_each_gpu_and_who_holds_it() {
+        let text = shown(true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].contains("17 bert (whole 1)"), "{text}");
+        assert!(lines[2].ends_with("declared"), "{text}");
+    }
+
+    #[test]
+    fn a_node_says_what_it_has_and_in_which_state_it_is() {
+        let node = Node {
+            name: "n1".into(),
+            state: NodeState::Leaving,
+            until: Some("2026-11-15T15:00:00Z".parse().unwrap()),
+            gpus: BTreeMap::from([("H100-80GB".to_owned(), 8)]),
+            declared: true,
+            gpus_milli: 8_000,
+            free_milli: 2_500,
+            cpu_milli: Some(64_000),
+            cpu_free_milli: Some(31_500),
+            memory_bytes: Some(512 << 30),
+            memory_free_bytes: Some(100 << 30),
+            price_micros_per_hour: 24_800_000,
+            labels: BTreeMap::new(),
+            jobs: vec!["17".parse().unwrap()],
+            cgroup: true,
+        };
+        let expect = "\
+NODE  STATE          GPUS                     FREE    CPU FREE         MEMORY FREE  PRICE/H  JOBS
+n1    leaving 16:00  8 x H100-80GB, declared   2.5  31.5 of 64  100 GiB of 512 GiB   $24.80  17
+";
+        assert_eq!(nodes_table(&[node], &Look::fixed()).text(&Look::fixed()), expect);
+    }
+}

@@ -1,0 +1,189 @@
+//! The commands, a file for each family.
+
+mod apply;
+mod attach;
+mod audit;
+mod budget;
+mod completion;
+mod config;
+mod control;
+mod cost;
+mod debug;
+mod flags;
+mod identity;
+mod logs;
+mod machines;
+mod plan;
+mod ps;
+mod queues;
+mod run;
+mod schedule;
+mod secret;
+mod shell;
+mod template;
+mod token;
+mod top;
+mod when;
+mod why;
+
+#[cfg(test)]
+pub mod tests;
+
+pub use completion::VARIABLE as COMPLETE;
+
+use crate::context::Context;
+use crate::fail::Result;
+use crate::{sim, up};
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Start the server on this machine
+    Up(Box<up::Up>),
+    #[command(flatten)]
+    Ask(Ask),
+    /// Plan, settle and check worlds without a cluster
+    #[command(subcommand, arg_required_else_help = true)]
+    Sim(sim::Sim),
+}
+
+/// What asks the server, or about it.
+#[derive(Subcommand, Debug)]
+pub enum Ask {
+    /// Run a job and show what it prints
+    #[command(override_usage = RUN_USAGE)]
+    Run(Box<run::Run>),
+    /// Say where and when a job would run and what it would cost, and run nothing
+    #[command(override_usage = PLAN_USAGE)]
+    Plan(Box<run::Plan>),
+    /// List jobs
+    Ps(ps::Ps),
+    /// Say why a job waits, until when, and what would start it sooner
+    Why(why::Why),
+    /// Show what a job printed
+    Logs(logs::Logs),
+    /// Open a terminal in a running job
+    Shell(shell::Shell),
+    /// Look at GPUs, jobs and queues as they change
+    Top(top::Top),
+    /// End jobs
+    Stop(control::Stop),
+    /// Stop jobs with their checkpoints, until they are resumed
+    Pause(control::Jobs),
+    /// Let paused or held jobs run on
+    Resume(control::Jobs),
+    /// Submit the file of a job anew, with changes
+    #[command(override_usage = CLONE_USAGE)]
+    Clone(Box<control::Clone>),
+    /// Change priority, time, deadline, team or hold of a job
+    Set(control::Set),
+    /// Show queues, or who waits in one
+    Queue(queues::Queue),
+    /// Show who is entitled to what, and why
+    Share(queues::Share),
+    /// Show GPUs, and which are free
+    Gpus(machines::Gpus),
+    /// Show machines
+    Nodes(machines::Nodes),
+    /// Let machines take no work, and move what runs there
+    Drain(machines::Which),
+    /// Let machines take no new work
+    Cordon(machines::Which),
+    /// Let machines take work again
+    Uncordon(machines::Which),
+    /// Show what was spent
+    Cost(cost::Cost),
+    /// Show and set budgets
+    #[command(subcommand, arg_required_else_help = true)]
+    Budget(budget::Budget),
+    /// Make teams, queues, policy, budgets, prices and projects as files say
+    Apply(apply::Apply),
+    /// Say what applying files would change
+    Diff(apply::Diff),
+    /// Make, list and revoke tokens
+    #[command(subcommand, arg_required_else_help = true)]
+    Token(token::Token),
+    /// People
+    #[command(subcommand, arg_required_else_help = true)]
+    User(identity::User),
+    /// Teams
+    #[command(subcommand, arg_required_else_help = true)]
+    Team(identity::Team),
+    /// Who is what in a team
+    #[command(subcommand, arg_required_else_help = true)]
+    Member(identity::Member),
+    /// Projects
+    #[command(subcommand, arg_required_else_help = true)]
+    Project(identity::Project),
+    /// Secrets of teams
+    #[command(subcommand, arg_required_else_help = true)]
+    Secret(secret::Secret),
+    /// Job files to start from
+    #[command(subcommand, arg_required_else_help = true)]
+    Template(template::Template),
+    /// Jobs that run again and again
+    #[command(subcommand, arg_required_else_help = true)]
+    Schedule(schedule::Schedule),
+    /// Who changed what
+    #[command(subcommand, arg_required_else_help = true)]
+    Audit(audit::Audit),
+    /// Write a backup beside the server's database
+    Backup,
+    /// Look inside
+    #[command(subcommand, arg_required_else_help = true)]
+    Debug(debug::Debug),
+    /// Say who one is, and what one may do where
+    Whoami,
+    /// Settings, and where they come from
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(config::Config),
+    /// Print what makes a shell complete commands and names
+    Completion(completion::Completion),
+}
+
+const RUN_USAGE: &str = "berth run [OPTIONS] [@TEMPLATE] [-f FILE] [-- COMMAND...]";
+const PLAN_USAGE: &str = "berth plan [OPTIONS] [@TEMPLATE] [-f FILE] [-- COMMAND...]";
+const CLONE_USAGE: &str = "berth clone [OPTIONS] JOB [-- COMMAND...]";
+
+pub async fn run(context: &Context, asked: Ask) -> Result<()> {
+    use machines::Act;
+    match asked {
+        Ask::Run(asked) => run::run(context, &asked).await,
+        Ask::Plan(asked) => run::plan(context, &asked).await,
+        Ask::Ps(asked) => ps::run(context, &asked).await,
+        Ask::Why(asked) => why::run(context, &asked).await,
+        Ask::Logs(asked) => logs::run(context, &asked).await,
+        Ask::Shell(asked) => shell::run(context, &asked).await,
+        Ask::Top(asked) => top::run(context, &asked).await,
+        Ask::Stop(asked) => control::stop(context, &asked).await,
+        Ask::Pause(asked) => control::pause(context, &asked).await,
+        Ask::Resume(asked) => control::resume(context, &asked).await,
+        Ask::Clone(asked) => control::clone(context, &asked).await,
+        Ask::Set(asked) => control::set(context, &asked).await,
+        Ask::Queue(asked) => queues::queue(context, &asked).await,
+        Ask::Share(asked) => queues::share(context, &asked).await,
+        Ask::Gpus(asked) => machines::gpus(context, &asked).await,
+        Ask::Nodes(asked) => machines::nodes(context, &asked).await,
+        Ask::Drain(asked) => machines::act(context, &asked, Act::Drain).await,
+        Ask::Cordon(asked) => machines::act(context, &asked, Act::Cordon).await,
+        Ask::Uncordon(asked) => machines::act(context, &asked, Act::Uncordon).await,
+        Ask::Cost(asked) => cost::run(context, &asked).await,
+        Ask::Budget(asked) => budget::run(context, &asked).await,
+        Ask::Apply(asked) => apply::apply(context, &asked).await,
+        Ask::Diff(asked) => apply::diff(context, &asked).await,
+        Ask::Token(asked) => token::run(context, &asked).await,
+        Ask::User(asked) => identity::user(context, &asked).await,
+        Ask::Team(asked) => identity::team(context, &asked).await,
+        Ask::Member(asked) => identity::member(context, &asked).await,
+        Ask::Project(asked) => identity::project(context, &asked).await,
+        Ask::Secret(asked) => secret::run(context, &asked).await,
+        Ask::Template(asked) => template::run(context, &asked).await,
+        Ask::Schedule(asked) => schedule::run(context, &asked).await,
+        Ask::Audit(asked) => audit::run(context, &asked).await,
+        Ask::Backup => debug::backup(context).await,
+        Ask::Debug(asked) => debug::run(context, &asked).await,
+        Ask::Whoami => identity::whoami(context).await,
+        Ask::Config(asked) => config::run(context, &asked).await,
+        Ask::Completion(asked) => completion::run(&asked),
+    }
+}

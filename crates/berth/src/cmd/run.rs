@@ -1,0 +1,282 @@
+//! `berth run` and `berth plan`.
+
+use super::attach::{self, Ended};
+use super::flags::JobFlags;
+use super::plan;
+use crate::ask;
+use crate::complete;
+use crate::context::{Context, read_file, someone_is_there};
+use crate::fail::{Exit, Failure, Result};
+use crate::show::{self, Format, Page};
+use berth_api::Problem;
+use berth_api::wire::{JobSubmitted, SubmitQuery, Warning};
+use berth_file::job::{self, JobFile, Parsed};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// What is to be run: a file, a template, flags, in this order laid over each other.
+#[derive(Args, Debug)]
+pub struct What {
+    /// A template to start from
+    #[arg(value_name = "@TEMPLATE", value_parser = template, add = complete::at_templates())]
+    template: Option<String>,
+    /// A job file (YAML or JSON); `-` reads standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    keys: JobFlags,
+}
+
+fn template(text: &str) -> std::result::Result<String, String> {
+    match text.strip_prefix('@') {
+        Some(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err("put a command after `--`, a file after `-f`, and `@` before a template".into()),
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct Run {
+    #[command(flatten)]
+    what: What,
+    /// Only say what would happen, as `berth plan` does
+    #[arg(long)]
+    dry_run: bool,
+    /// Submit it and come back at once
+    #[arg(short, long, conflicts_with = "wait")]
+    detach: bool,
+    /// Wait for its end without showing what it prints
+    #[arg(long)]
+    wait: bool,
+    /// Ask nothing
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Plan {
+    #[command(flatten)]
+    what: What,
+}
+
+/// A job file as it is sent, and where its keys stood in the file it came from.
+struct Draft {
+    text: String,
+    query: SubmitQuery,
+    parsed: Option<(PathBuf, Parsed)>,
+}
+
+impl What {
+    async fn draft(&self, context: &Context) -> Result<Draft> {
+        let parsed = match &self.file {
+            Some(path) => Some((path.clone(), read(path)?)),
+            None => None,
+        };
+        let base = parsed.as_ref().map(|(_, parsed)| parsed.file.clone()).unwrap_or_default();
+        let file = base.merge(&self.keys.0);
+        let under = match &self.template {
+            Some(name) => read_template(&context.client()?.template(name).await?.file)?,
+            None => JobFile::default(),
+        };
+        if file.run.is_none() && under.run.is_none() && file.model.is_none() {
+            return Err(Failure::usage("there is nothing to run").next(
+                "Put the command after `--`, such as `berth run -g 1 -- python train.py`, or name \
+                 a job file with -f.",
+            ));
+        }
+        let file = with_defaults(file, &under, context)?;
+        let query = SubmitQuery { template: self.template.clone(), ..SubmitQuery::default() };
+        Ok(Draft { text: job::write(&file), query, parsed })
+    }
+}
+
+/// A mistake is shown at its place in the file.
+fn read(path: &Path) -> Result<Parsed> {
+    let text = read_file(path)?;
+    job::read(&text).map_err(|mistakes| {
+        let mut problem = Problem::of_mistakes(&mistakes);
+        let lines = mistakes.0.iter().map(|mistake| {
+            format!(
+                "{}:{}:{}: {}",
+                path.display(),
+                mistake.at.line,
+                mistake.at.column,
+                mistake.message
+            )
+        });
+        problem.detail = lines.collect::<Vec<_>>().join("\n       ");
+        problem.into()
+    })
+}
+
+fn read_template(text: &str) -> Result<JobFile> {
+    let parsed =
+        job::read(text).map_err(|mistakes| Failure::from(Problem::of_mistakes(&mistakes)))?;
+    Ok(parsed.file)
+}
+
+/// What is set for all jobs of this user or project, where neither file nor template says it.
+fn with_defaults(mut file: JobFile, under: &JobFile, context: &Context) -> Result<JobFile> {
+    if file.team.is_none() && under.team.is_none() {
+        file.team = context.settings.team.as_ref().map(|team| team.value.clone());
+    }
+    if file.project.is_none() && under.project.is_none() {
+        file.project = context.settings.project.as_ref().map(|project| project.value.clone());
+    }
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::io("finding the folder this was started in", &error))?;
+    file.workdir = match (&file.workdir, &under.workdir) {
+        (Some(said), _) => Some(here.join(said).display().to_string()),
+        (None, Some(_)) => None,
+        (None, None) => Some(here.display().to_string()),
+    };
+    Ok(file)
+}
+
+impl Draft {
+    /// Warnings, each with its place in the file that the user wrote.
+    fn warn(&self, warnings: &[Warning]) {
+        for Warning { key, message, .. } in warnings {
+            let place = self.parsed.as_ref().and_then(|(path, parsed)| {
+                Some(format!("{}:{}: ", path.display(), parsed.at(key)?.line))
+            });
+            show::note(&format!("warning: {}{key}: {message}", place.unwrap_or_default()));
+        }
+    }
+
+    async fn plan(&self, context: &Context) -> Result<berth_api::wire::Plan> {
+        Ok(context.client()?.plan(&self.text, &self.query).await?)
+    }
+}
+
+pub async fn plan(context: &Context, asked: &Plan) -> Result<()> {
+    let draft = asked.what.draft(context).await?;
+    show_plan(context, &draft).await
+}
+
+async fn show_plan(context: &Context, draft: &Draft) -> Result<()> {
+    let plan = draft.plan(context).await?;
+    draft.warn(&plan.warnings);
+    context.show(&plan::page(plan))
+}
+
+pub async fn run(context: &Context, asked: &Run) -> Result<()> {
+    let draft = asked.what.draft(context).await?;
+    if asked.dry_run {
+        return show_plan(context, &draft).await;
+    }
+    if !asked.yes && someone_is_there() {
+        let plan = draft.plan(context).await?;
+        show::note(plan::page(plan).print(Format::Table, &context.look())?.trim_end());
+        if !ask::proceed()? {
+            return Err(Failure::new(Exit::Failed, "nothing was submitted"));
+        }
+    }
+    let submitted = context.client()?.submit(&draft.text, &draft.query).await?;
+    draft.warn(&submitted.warnings);
+    follow(context, asked, submitted).await
+}
+
+/// What comes after the submission. A program that asked for JSON gets it and nothing else: it
+/// follows the log with a command of its own.
+async fn follow(context: &Context, asked: &Run, submitted: JobSubmitted) -> Result<()> {
+    let Some(id) = submitted.id.filter(|_| !asked.detach) else {
+        return announce(context, submitted);
+    };
+    let job = id.to_string();
+    if context.format.is_for_programs() {
+        if !asked.wait {
+            return announce(context, submitted);
+        }
+        let ended = attach::wait(context, &job, false).await?;
+        if let Ended::Over(job) = &ended {
+            context.show(&super::ps::one((**job).clone()))?;
+        }
+        return ended.result();
+    }
+    show::note(&announcement(&submitted));
+    let ended = match asked.wait {
+        true => attach::wait(context, &job, true).await?,
+        false => attach::stream(context, &job).await?,
+    };
+    ended.farewell(context);
+    ended.result()
+}
+
+/// Says what was submitted, and what one does next.
+pub fn announce(context: &Context, submitted: JobSubmitted) -> Result<()> {
+    let page = Page::new(
+        submitted,
+        |submitted, _| announcement(submitted),
+        |submitted| submitted.id.iter().map(ToString::to_string).collect(),
+    );
+    context.show(&page)
+}
+
+fn announcement(submitted: &JobSubmitted) -> String {
+    let name = &submitted.name;
+    let (title, commands) = match (&submitted.id, &submitted.schedule) {
+        (Some(id), _) => {
+            let elements = match submitted.elements {
+                0 | 1 => String::new(),
+                many => format!(" with {many} elements"),
+            };
+            let repeated = if submitted.repeated { " (it was there already)" } else { "" };
+            (
+                format!("Submitted {id} {name}{elements}{repeated}"),
+                [
+                    (format!("berth logs -f {id}"), "what it prints"),
+                    (format!("berth why {id}"), "why it waits, and until when"),
+                    (format!("berth stop {id}"), "end it"),
+                ],
+            )
+        }
+        (None, Some(schedule)) => (
+            format!("Scheduled {schedule} {name}"),
+            [
+                ("berth schedule list".to_owned(), "when it runs next"),
+                (format!("berth schedule pause {schedule}"), "let it make no jobs"),
+                (format!("berth schedule rm {schedule}"), "remove it"),
+            ],
+        ),
+        (None, None) => return format!("{name} was checked; nothing was submitted"),
+    };
+    let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    let line = |(command, what): &(String, &str)| format!("  {command:<width$}  {what}");
+    let lines: Vec<String> = commands.iter().map(line).collect();
+    format!("{title}\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn submitted(id: Option<&str>, schedule: Option<&str>) -> JobSubmitted {
+        JobSubmitted {
+            id: id.map(|id| id.parse().unwrap()),
+            name: "bert".into(),
+            schedule: schedule.map(str::to_owned),
+            elements: 1,
+            warnings: Vec::new(),
+            repeated: false,
+        }
+    }
+
+    #[test]
+    fn a_submission_names_the_three_commands_that_come_next() {
+        let expect = "\
+Submitted 17 bert
+  berth logs -f 17  what it prints
+  berth why 17      why it waits, and until when
+  berth stop 17     end it";
+        assert_eq!(announcement(&submitted(Some("17"), None)), expect);
+        let scheduled = announcement(&submitted(None, Some("s1")));
+        assert!(scheduled.starts_with("Scheduled s1 bert\n  berth schedule list"), "{scheduled}");
+    }
+
+    #[test]
+    fn only_a_word_with_an_at_sign_is_a_template() {
+        assert_eq!(template("@sft").unwrap(), "sft");
+        assert!(template("python").unwrap_err().starts_with("put a command after `--`"));
+        assert!(template("@").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! `berth secret`. A value never stands on a command line, where others could see it.
+
+use super::identity::team_of;
+use crate::ask;
+use crate::complete;
+use crate::context::Context;
+use crate::fail::Result;
+use crate::show::{Look, Page, Table};
+use berth_api::wire::{Items, Secret as Row, SecretSet};
+use clap::{Args, Subcommand};
+
+#[derive(Subcommand, Debug)]
+pub enum Secret {
+    /// Keep a secret, or change it; its value is asked for, or read from standard input
+    Set(Which),
+    /// Names of secrets
+    List,
+    /// Forget a secret
+    Rm(Which),
+}
+
+#[derive(Args, Debug)]
+pub struct Which {
+    #[arg(value_name = "NAME", add = complete::secrets())]
+    name: String,
+    /// Its team (the one that is set)
+    #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+    team: Option<String>,
+}
+
+pub async fn run(context: &Context, asked: &Secret) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        Secret::Set(Which { name, team }) => {
+            let team = team_of(context, team.as_deref()).await?;
+            let value = ask::secret(&format!("Value of {name}"))?;
+            let kept = client.set_secret(&team, name, &SecretSet { value }).await?;
+            context.done(kept, |kept| format!("{} keeps {}", kept.team, kept.name))
+        }
+        Secret::List => {
+            let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();
+            context.show(&Page::new(client.secrets().await?, list, names))
+        }
+        Secret::Rm(Which { name, team }) => {
+            let team = team_of(context, team.as_deref()).await?;
+            client.delete_secret(&team, name).await?;
+            context.gone("secret", name)
+        }
+    }
+}
+
+fn list(all: &Items<Row>, look: &Look) -> String {
+    let mut table = Table::new(&["NAME", "TEAM", "BY", "SINCE"]);
+    for secret in &all.items {
+        table.row(vec![
+            secret.name.as_str().into(),
+            secret.team.as_str().into(),
+            secret.by.as_str().into(),
+            look.at(secret.created).into(),
+        ]);
+    }
+    table.or(look, "No secrets.")
+}

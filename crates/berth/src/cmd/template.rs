@@ -1,0 +1,74 @@
+//! `berth template`.
+
+use crate::complete;
+use crate::context::{Context, read_file};
+use crate::fail::Result;
+use crate::show::{Look, Page, Table};
+use berth_api::wire::{Items, Template as Row, TemplateSet};
+use clap::Subcommand;
+use std::path::PathBuf;
+
+#[derive(Subcommand, Debug)]
+pub enum Template {
+    /// Keep a job file as a template
+    Set {
+        #[arg(value_name = "NAME", add = complete::templates())]
+        name: String,
+        /// The job file; `-` reads standard input
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+        /// Its team (the one that is set)
+        #[arg(short, long, value_name = "TEAM", add = complete::teams())]
+        team: Option<String>,
+    },
+    /// Templates
+    List,
+    /// Print the job file of a template
+    Show {
+        #[arg(value_name = "NAME", add = complete::templates())]
+        name: String,
+    },
+    /// Remove a template
+    Rm {
+        #[arg(value_name = "NAME", add = complete::templates())]
+        name: String,
+    },
+}
+
+pub async fn run(context: &Context, asked: &Template) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        Template::Set { name, file, team } => {
+            let team = context.team(team.as_deref());
+            let body = TemplateSet { team, file: read_file(file)? };
+            let kept = client.set_template(name, &body).await?;
+            context.done(kept, |kept| format!("run it with `berth run @{}`", kept.name))
+        }
+        Template::List => {
+            let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();
+            context.show(&Page::new(client.templates().await?, list, names))
+        }
+        Template::Show { name } => {
+            let text = |template: &Row, _: &Look| template.file.clone();
+            let template = client.template(name).await?;
+            context.show(&Page::new(template, text, |template| vec![template.name.clone()]))
+        }
+        Template::Rm { name } => {
+            client.delete_template(name).await?;
+            context.gone("template", name)
+        }
+    }
+}
+
+fn list(all: &Items<Row>, look: &Look) -> String {
+    let mut table = Table::new(&["NAME", "TEAM", "BY", "SINCE"]);
+    for template in &all.items {
+        table.row(vec![
+            template.name.as_str().into(),
+            template.team.as_str().into(),
+            template.by.as_str().into(),
+            look.at(template.created).into(),
+        ]);
+    }
+    table.or(look, "No templates.")
+}

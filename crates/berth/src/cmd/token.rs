@@ -1,0 +1,156 @@
+//! `berth token`.
+
+use crate::complete;
+use crate::context::Context;
+use crate::fail::Result;
+use crate::show::{self, Cell, Format, Look, Page, Table, Tone};
+use berth_api::Scope;
+use berth_api::wire::{Items, Token as Row, TokenCreate};
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Subcommand, Debug)]
+pub enum Token {
+    /// Make a token; its secret is shown this once
+    Create(Create),
+    /// One's tokens, without their secrets
+    List,
+    /// End a token at once
+    Revoke {
+        #[arg(value_name = "TOKEN", add = complete::tokens())]
+        token: String,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Create {
+    /// What it is for
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// What it is good for
+    #[arg(long, value_enum, default_value = "jobs")]
+    scope: Reach,
+    /// When it ends, such as 30d (never)
+    #[arg(long, value_name = "SPAN")]
+    expires: Option<String>,
+    /// For someone else; admins only
+    #[arg(long, value_name = "USER", add = complete::users())]
+    user: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Reach {
+    /// Changes nothing
+    Read,
+    /// Reads, and runs jobs
+    Jobs,
+    /// Whatever its owner may do
+    All,
+}
+
+pub async fn run(context: &Context, asked: &Token) -> Result<()> {
+    let client = context.client()?;
+    match asked {
+        Token::Create(asked) => create(context, asked).await,
+        Token::List => {
+            let names = |all: &Items<Row>| all.items.iter().map(|token| token.id.clone()).collect();
+            context.show(&Page::new(client.tokens().await?, list, names))
+        }
+        Token::Revoke { token } => {
+            client.revoke_token(token).await?;
+            context.gone("token", token)
+        }
+    }
+}
+
+/// Only the secret goes to standard output, so that it can be kept without being seen.
+async fn create(context: &Context, asked: &Create) -> Result<()> {
+    let body = TokenCreate {
+        name: asked.name.clone(),
+        user: asked.user.clone(),
+        scope: match asked.scope {
+            Reach::Read => Scope::Read,
+            Reach::Jobs => Scope::Jobs,
+            Reach::All => Scope::All,
+        },
+        expires_in: asked.expires.clone(),
+    };
+    let created = context.client()?.create_token(&body).await?;
+    if matches!(context.format, Format::Table | Format::Wide) {
+        let until = created.token.expires.map(|at| format!(" until {}", context.look().at(at)));
+        show::note(&format!(
+            "Token {} of {}{}. Keep it; it is not shown again.",
+            created.token.id,
+            created.token.user,
+            until.unwrap_or_default()
+        ));
+    }
+    context.show(&Page::new(
+        created,
+        |created, _| created.secret.clone(),
+        |created| vec![created.token.id.clone()],
+    ))
+}
+
+fn list(all: &Items<Row>, look: &Look) -> String {
+    let titles = ["ID", "NAME", "USER", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "STATE"];
+    let mut table = Table::new(&titles);
+    for token in &all.items {
+        let scope = match token.scope {
+            Scope::Read => "read",
+            Scope::Jobs => "jobs",
+            Scope::All => "all",
+        };
+        table.row(vec![
+            token.id.as_str().into(),
+            token.name.as_str().into(),
+            token.user.as_str().into(),
+            scope.into(),
+            look.at(token.created).into(),
+            token.expires.map_or_else(|| "never".to_owned(), |at| look.at(at)).into(),
+            look.maybe_at(token.last_used).into(),
+            state(token, look),
+        ]);
+    }
+    table.or(look, "No tokens.")
+}
+
+fn state(token: &Row, look: &Look) -> Cell {
+    match (token.revoked, token.expires) {
+        (Some(_), _) => Cell::toned("revoked", Tone::Quiet),
+        (None, Some(end)) if end.0 <= look.now => Cell::toned("expired", Tone::Quiet),
+        (None, _) => Cell::toned("good", Tone::Good),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_say_whether_they_are_still_good() {
+        let token = |id: &str, expires: Option<&str>, revoked: Option<&str>| Row {
+            id: id.into(),
+            user: "kim".into(),
+            name: "laptop".into(),
+            scope: Scope::Jobs,
+            created: "2026-11-15T08:00:00Z".parse().unwrap(),
+            expires: expires.map(|at| at.parse().unwrap()),
+            revoked: revoked.map(|at| at.parse().unwrap()),
+            last_used: None,
+        };
+        let all = Items {
+            items: vec![
+                token("t1", None, None),
+                token("t2", Some("2026-11-15T12:00:00Z"), None),
+                token("t3", None, Some("2026-11-15T12:00:00Z")),
+            ],
+        };
+        let expect = "\
+ID  NAME    USER  SCOPE  CREATED  EXPIRES  LAST USED  STATE
+t1  laptop  kim   jobs   09:00    never    -          good
+t2  laptop  kim   jobs   09:00    13:00    -          expired
+t3  laptop  kim   jobs   09:00    never    -          revoked
+";
+        assert_eq!(list(&all, &Look::fixed()), expect);
+    }
+}

@@ -1,0 +1,171 @@
+//! `berth why`.
+
+use super::plan::moments;
+use crate::complete;
+use crate::context::Context;
+use crate::fail::Result;
+use crate::show::{Look, Page, Tone, words};
+use crate::watch::{self, Watch};
+use berth_api::wire::{Blocker, JobState, Sooner, Why as Answer};
+use clap::Args;
+use std::fmt::Write;
+
+#[derive(Args, Debug)]
+pub struct Why {
+    /// A job, by number or name
+    #[arg(value_name = "JOB", add = complete::jobs())]
+    job: String,
+    #[command(flatten)]
+    watch: Watch,
+}
+
+pub async fn run(context: &Context, asked: &Why) -> Result<()> {
+    let client = context.client()?;
+    let fetch = async || Ok(page(client.why(&asked.job).await?));
+    watch::show(context, asked.watch, "job,queue", fetch).await
+}
+
+fn page(why: Answer) -> Page<Answer> {
+    Page::new(why, text, |why| vec![why.id.to_string()])
+}
+
+const BINDING: &str = "<- the binding one";
+
+fn text(why: &Answer, look: &Look) -> String {
+    let mut out = head(why, look);
+    let mut line = |label: &str, text: &str| {
+        let label = look.paint(Tone::Quiet, &format!("{label:<7}"));
+        let _ = write!(out, "\n {label} {}", plain(text));
+    };
+    line("needs", &why.needs);
+    let width = why.blockers.iter().map(|blocker| blocker.text.chars().count()).max().unwrap_or(0);
+    for Blocker { code, text, binding } in &why.blockers {
+        let code = if look.wide { format!(" [{code}]") } else { String::new() };
+        match binding {
+            true => line("blocks", &format!("{text:<width$}{code}  {BINDING}")),
+            false => line("blocks", &format!("{text}{code}")),
+        }
+    }
+    if let Some(clears) = &why.clears {
+        line("clears", clears);
+    }
+    if !why.also.is_empty() {
+        line("also", &why.also.join("; "));
+    }
+    if !why.sooner.is_empty() {
+        let changes: Vec<String> = why.sooner.iter().map(|sooner| change(sooner, look)).collect();
+        line("sooner", &changes.join(" | "));
+    }
+    for command in why.sooner.iter().filter_map(|sooner| sooner.command.as_ref()) {
+        line("try", command);
+    }
+    out.push('\n');
+    out
+}
+
+/// `4711 llama-70b   PENDING 14m   3rd of 21 in nlp   starts ~16:40 (P90 18:05)`.
+fn head(why: &Answer, look: &Look) -> String {
+    let state = look.paint(words::state_tone(why.state), &why.state.word().to_uppercase());
+    let mut parts = vec![
+        format!("{} {}", why.id, plain(&why.name)),
+        format!("{state} {}", words::span(why.since_ms)),
+    ];
+    if let Some(position) = why.position {
+        parts.push(format!("{} of {} in {}", words::ordinal(position), why.waiting, why.queue));
+    }
+    if let Some(eta) = why.eta.as_ref().filter(|_| why.state == JobState::Pending) {
+        parts.push(format!("starts {}", moments(eta, look)));
+    }
+    parts.join("   ")
+}
+
+/// `place: any -> now`.
+fn change(sooner: &Sooner, look: &Look) -> String {
+    let starts = sooner.starts.map_or_else(|| "now".to_owned(), |at| format!("~{}", look.at(at)));
+    let stops = match sooner.stops {
+        0 => String::new(),
+        stops => format!(" (stops {})", words::count(stops.into(), "job")),
+    };
+    format!("{} -> {starts}{stops}", sooner.change)
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::Format;
+    use berth_api::wire::Eta;
+
+    fn why() -> Answer {
+        let at = |text: &str| Some(text.parse().unwrap());
+        let blocker = |code: &str, text: &str, binding| Blocker {
+            code: code.into(),
+            text: text.into(),
+            binding,
+        };
+        let sooner = |change: &str, starts, command: Option<&str>| Sooner {
+            change: change.into(),
+            starts,
+            stops: 0,
+            command: command.map(str::to_owned),
+        };
+        Answer {
+            id: "4711".parse().unwrap(),
+            name: "llama-70b".into(),
+            state: JobState::Pending,
+            since_ms: 840_000,
+            queue: "nlp".into(),
+            position: Some(3),
+            waiting: 21,
+            eta: Some(Eta {
+                p50: at("2026-11-15T15:40:00Z"),
+                p90: at("2026-11-15T17:05:00Z"),
+                age_ms: 4_000,
+            }),
+            needs: "4 nodes x 8 H100 in one rack".into(),
+            blockers: vec![
+                blocker("topology", "5 nodes free but split r1:2 r2:2 r4:1", true),
+                blocker("borrow", "nlp borrows nothing", false),
+            ],
+            clears: Some("when 4688 (vision, limit 16:38) leaves r2".into()),
+            also: vec!["nlp 96/128 GPUs".into(), "budget $2,140 left".into()],
+            sooner: vec![
+                sooner("place: any", None, Some("berth clone 4711 --place any")),
+                sooner("priority: high", at("2026-11-15T15:10:00Z"), None),
+            ],
+        }
+    }
+
+    #[test]
+    fn why_names_needs_blockers_what_clears_them_and_what_would_be_sooner() {
+        let expect = "\
+4711 llama-70b   PENDING 14m   3rd of 21 in nlp   starts ~16:40 (P90 18:05)
+ needs   4 nodes x 8 H100 in one rack
+ blocks  5 nodes free but split r1:2 r2:2 r4:1  <- the binding one
+ blocks  nlp borrows nothing
+ clears  when 4688 (vision, limit 16:38) leaves r2
+ also    nlp 96/128 GPUs; budget $2,140 left
+ sooner  place: any -> now | priority: high -> ~16:10
+ try     berth clone 4711 --place any
+";
+        assert_eq!(page(why()).print(Format::Table, &Look::fixed()).unwrap(), expect);
+    }
+
+    #[test]
+    fn a_job_that_runs_waits_for_nothing() {
+        let runs = Answer {
+            state: JobState::Running,
+            position: None,
+            blockers: Vec::new(),
+            clears: None,
+            also: Vec::new(),
+            sooner: Vec::new(),
+            ..why()
+        };
+        let expect = "4711 llama-70b   RUNNING 14m\n needs   4 nodes x 8 H100 in one rack\n";
+        assert_eq!(page(runs).print(Format::Table, &Look::fixed()).unwrap(), expect);
+    }
+}

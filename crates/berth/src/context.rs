@@ -1,0 +1,83 @@
+//! What every command has at hand.
+
+use crate::fail::{Failure, Result};
+use crate::settings::{Flags, Places, Settings};
+use crate::show::{self, Format, Look, Page};
+use berth_api::Client;
+use serde::Serialize;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::sync::OnceLock;
+
+pub struct Context {
+    pub settings: Settings,
+    pub format: Format,
+    client: OnceLock<Client>,
+}
+
+impl Context {
+    pub fn new(flags: &Flags) -> Result<Context> {
+        let settings = Settings::load(flags, &Places::real())?;
+        Ok(Context { format: settings.output.value, settings, client: OnceLock::new() })
+    }
+
+    pub fn client(&self) -> Result<&Client> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = self.settings.client(None)?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    pub fn look(&self) -> Look {
+        Look::here(self.format == Format::Wide)
+    }
+
+    pub fn show<T: Serialize>(&self, page: &Page<T>) -> Result<()> {
+        show::print(&page.print(self.format, &self.look())?)
+    }
+
+    /// Says that something was done, for people; for programs, what came of it.
+    pub fn done<T: Serialize>(&self, value: T, text: fn(&T) -> String) -> Result<()> {
+        match self.format.is_for_programs() && self.format != Format::Name {
+            true => self.show(&Page::new(value, |_, _| String::new(), |_| Vec::new())),
+            false => show::print(&format!("{}\n", text(&value))),
+        }
+    }
+
+    /// The same for what leaves nothing behind.
+    pub fn gone(&self, what: &str, name: &str) -> Result<()> {
+        match self.format {
+            Format::Json | Format::Yaml => Ok(()),
+            Format::Name => show::print(&format!("{name}\n")),
+            Format::Table | Format::Wide => show::print(&format!("{what} {name} is gone\n")),
+        }
+    }
+
+    /// The team that was named, or the one that is set.
+    pub fn team(&self, named: Option<&str>) -> Option<String> {
+        let set = self.settings.team.as_ref().map(|team| team.value.clone());
+        named.map(str::to_owned).or(set)
+    }
+}
+
+/// Whether someone is there to answer a question.
+pub fn someone_is_there() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// The text of a file, or of standard input for `-`.
+pub fn read_file(path: &Path) -> Result<String> {
+    let failed = |error| Failure::io(format!("reading {}", path.display()), &error);
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(failed)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::usage(format!("there is no file {}", path.display()))
+        }
+        _ => failed(error),
+    })
+}

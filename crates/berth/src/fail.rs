@@ -1,0 +1,226 @@
+//! How a command fails: what is wrong, what to do next, and the exit code.
+
+use berth_api::client::Error;
+use berth_api::{Problem, code};
+use serde_json::json;
+use std::fmt;
+use std::io;
+
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// What the program ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// A job, or the command itself, failed.
+    Failed = 1,
+    Usage = 2,
+    /// By policy, a budget, or rights.
+    Refused = 3,
+    NotFound = 4,
+    Unreachable = 5,
+    /// By Ctrl-C, as shells have it.
+    Interrupted = 130,
+}
+
+impl From<code::Exit> for Exit {
+    fn from(exit: code::Exit) -> Exit {
+        match exit {
+            code::Exit::Failed => Exit::Failed,
+            code::Exit::Usage => Exit::Usage,
+            code::Exit::Refused => Exit::Refused,
+            code::Exit::NotFound => Exit::NotFound,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    detail: String,
+    next: Option<String>,
+    /// As the server wrote it.
+    problem: Option<Box<Problem>>,
+    /// It has been said already.
+    silent: bool,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, detail: impl Into<String>) -> Failure {
+        Failure { exit, detail: detail.into(), next: None, problem: None, silent: false }
+    }
+
+    pub fn usage(detail: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, detail)
+    }
+
+    pub fn io(doing: impl fmt::Display, error: &io::Error) -> Failure {
+        Failure::new(Exit::Failed, format!("{doing}: {error}"))
+    }
+
+    pub fn internal(detail: impl Into<String>) -> Failure {
+        Failure::new(Exit::Failed, detail).next("Report this; it is a mistake of Berth's.")
+    }
+
+    /// Only an exit code: the answer that was printed says it all.
+    pub fn silent(exit: Exit) -> Failure {
+        Failure { silent: true, ..Failure::new(exit, "") }
+    }
+
+    pub fn next(mut self, next: impl Into<String>) -> Failure {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// What to write to standard error.
+    pub fn text(&self, as_json: bool) -> Option<String> {
+        match (self.silent, as_json) {
+            (true, _) => None,
+            (false, true) => Some(self.json()),
+            (false, false) => Some(self.to_string()),
+        }
+    }
+
+    fn json(&self) -> String {
+        let value = match &self.problem {
+            Some(problem) => json!(problem),
+            None => json!({ "detail": self.detail, "next": self.next, "exit": self.exit as u8 }),
+        };
+        format!("{value:#}")
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.detail)?;
+        if let Some(next) = &self.next {
+            write!(f, "\nnext: {next}")?;
+        }
+        if let Some(problem) = &self.problem {
+            write!(f, "\n{}: {}", problem.code, problem.title)?;
+            if problem.known_code().is_some() {
+                write!(f, " (docs/errors/{}.md)", problem.code)?;
+            }
+            if let Some(instance) = &problem.instance {
+                write!(f, ", request {instance}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        let exit = match problem.known_code() {
+            Some(code) => code.exit().into(),
+            // A newer server's; its status says as much.
+            None => match problem.status {
+                404 => Exit::NotFound,
+                401 | 403 | 409 | 422 => Exit::Refused,
+                400..=499 => Exit::Usage,
+                _ => Exit::Failed,
+            },
+        };
+        let (detail, next) = (problem.detail.clone(), Some(problem.next.clone()));
+        Failure { exit, detail, next, problem: Some(Box::new(problem)), silent: false }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let detail = chain(&error);
+        match error {
+            Error::Problem(problem) => Failure::from(*problem),
+            Error::Unreachable { url, source } => {
+                let why = root(&source);
+                Failure::new(Exit::Unreachable, format!("no server answers at {url} ({why})"))
+                    .next(UP)
+            }
+            Error::Timeout { .. } | Error::Lost { .. } | Error::ShellLost { .. } => {
+                Failure::new(Exit::Unreachable, detail).next(
+                    "Try again in a moment; whether a change was made is not known, so look first.",
+                )
+            }
+            Error::Status { .. } => Failure::new(Exit::Unreachable, detail).next(EXPLAIN),
+            Error::BadUrl { .. } | Error::BadToken | Error::Certificate { .. } => {
+                Failure::usage(detail).next(EXPLAIN)
+            }
+            Error::NoRandomness
+            | Error::Setup { .. }
+            | Error::Decode { .. }
+            | Error::Encode { .. }
+            | Error::LongLine { .. } => Failure::new(Exit::Failed, detail),
+        }
+    }
+}
+
+const UP: &str = "Start a server with `berth up`, or name another with --server; `berth config explain` says \
+     where the address comes from.";
+const EXPLAIN: &str = "See where the address and the token come from: `berth config explain`.";
+
+/// An error with what caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+/// The first cause: what is between it and us says only that it failed.
+fn root(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_api::Code;
+
+    #[test]
+    fn a_problem_says_what_is_wrong_what_to_do_and_where_to_read_more() {
+        let problem = Problem::new(Code::NoSuchJob, "there is no job 17").instance("req-9");
+        let failure = Failure::from(problem);
+        assert_eq!(failure.exit, Exit::NotFound);
+        assert_eq!(
+            failure.to_string(),
+            "error: there is no job 17\nnext: List jobs with `berth ps --all`.\n\
+             BRT0008: There is no such job (docs/errors/BRT0008.md), request req-9"
+        );
+        let json: serde_json::Value = serde_json::from_str(&failure.text(true).unwrap()).unwrap();
+        assert_eq!(json["code"], "BRT0008");
+    }
+
+    #[test]
+    fn every_code_has_the_exit_code_of_its_page() {
+        for code in Code::ALL {
+            let failure = Failure::from(Problem::new(*code, "x"));
+            assert_eq!(failure.exit as i32, code.exit() as i32, "{}", code.code());
+        }
+    }
+
+    #[test]
+    fn a_problem_of_a_newer_server_ends_by_its_status() {
+        let newer = |status: u16| {
+            let mut problem = Problem::new(Code::Internal, "x");
+            (problem.code, problem.status) = ("BRT9999".into(), status);
+            Failure::from(problem).exit
+        };
+        assert_eq!([newer(404), newer(403)], [Exit::NotFound, Exit::Refused]);
+        assert_eq!([newer(418), newer(500)], [Exit::Usage, Exit::Failed]);
+    }
+
+    #[test]
+    fn a_failure_of_our_own_is_json_too() {
+        let failure = Failure::usage("no").next("yes");
+        let json: serde_json::Value = serde_json::from_str(&failure.text(true).unwrap()).unwrap();
+        assert_eq!(json, json!({"detail": "no", "next": "yes", "exit": 2}));
+        assert_eq!(Failure::silent(Exit::Failed).text(true), None);
+    }
+}

@@ -1,0 +1,150 @@
+//! How things look on this terminal, now and here.
+
+use berth_api::wire::At;
+use berth_model::Time;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use std::io::IsTerminal;
+
+/// What a piece of text is to be taken as; colours never say it alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Busy,
+    Bad,
+    Quiet,
+    Strong,
+}
+
+impl Tone {
+    const fn code(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Good => "\x1b[32m",
+            Tone::Busy => "\x1b[33m",
+            Tone::Bad => "\x1b[31m",
+            Tone::Quiet => "\x1b[2m",
+            Tone::Strong => "\x1b[1m",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Look {
+    pub now: Time,
+    pub zone: TimeZone,
+    pub colour: bool,
+    /// Columns of the terminal; none where the text goes elsewhere, and is never cut.
+    pub width: Option<usize>,
+    /// More columns are asked for.
+    pub wide: bool,
+}
+
+impl Look {
+    /// As standard output is.
+    pub fn here(wide: bool) -> Look {
+        let terminal = std::io::stdout().is_terminal();
+        let plain = |name: &str, bad: &dyn Fn(&str) -> bool| {
+            std::env::var(name).is_ok_and(|value| bad(&value))
+        };
+        let no_colour =
+            plain("NO_COLOR", &|value| !value.is_empty()) || plain("TERM", &|term| term == "dumb");
+        let width = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+        let width = width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        Look {
+            now: now(),
+            zone: TimeZone::system(),
+            colour: terminal && !no_colour,
+            width: width.filter(|_| terminal),
+            wide,
+        }
+    }
+
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        match self.colour && tone != Tone::Plain {
+            true => format!("{}{text}\x1b[0m", tone.code()),
+            false => text.to_owned(),
+        }
+    }
+
+    /// A moment in local time, as short as it can be told: `16:40`, `Tue 04:10`, or in full.
+    pub fn at(&self, at: At) -> String {
+        let (Some(at), Some(now)) = (self.zoned(at.0), self.zoned(self.now)) else {
+            return at.to_string();
+        };
+        let days = (at.timestamp().as_second() - now.timestamp().as_second()).abs() / 86_400;
+        let format = match (at.date() == now.date(), days < 6) {
+            (true, _) => "%H:%M",
+            (false, true) => "%a %H:%M",
+            (false, false) => "%Y-%m-%d %H:%M",
+        };
+        at.strftime(format).to_string()
+    }
+
+    /// A moment in local time to the second, for logs.
+    pub fn at_second(&self, at: At) -> String {
+        match self.zoned(at.0) {
+            Some(zoned) => zoned.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+            None => at.to_string(),
+        }
+    }
+
+    pub fn maybe_at(&self, at: Option<At>) -> String {
+        at.map_or_else(String::new, |at| self.at(at))
+    }
+
+    /// Milliseconds since a moment, never less than none.
+    pub fn since_ms(&self, at: At) -> i64 {
+        (self.now - at.0).0.max(0)
+    }
+
+    fn zoned(&self, time: Time) -> Option<Zoned> {
+        Timestamp::from_millisecond(time.0).ok().map(|stamp| stamp.to_zoned(self.zone.clone()))
+    }
+}
+
+pub fn now() -> Time {
+    Time(Timestamp::now().as_millisecond())
+}
+
+#[cfg(test)]
+impl Look {
+    /// For tests: a fixed moment in a zone of its own, on no terminal.
+    pub fn fixed() -> Look {
+        Look {
+            now: "2026-11-15T14:00:00Z".parse().expect("a moment"),
+            zone: TimeZone::fixed(jiff::tz::offset(1)),
+            colour: false,
+            width: None,
+            wide: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(at: &str) -> String {
+        Look::fixed().at(at.parse().unwrap())
+    }
+
+    #[test]
+    fn moments_are_local_and_as_short_as_they_can_be() {
+        assert_eq!(shown("2026-11-15T15:40:00Z"), "16:40");
+        assert_eq!(shown("2026-11-15T23:30:00Z"), "Mon 00:30");
+        assert_eq!(shown("2026-11-17T03:10:00Z"), "Tue 04:10");
+        assert_eq!(shown("2026-12-01T08:00:00Z"), "2026-12-01 09:00");
+    }
+
+    #[test]
+    fn no_colour_is_used_where_none_is_wanted() {
+        let mut look = Look::fixed();
+        assert_eq!(look.paint(Tone::Bad, "failed"), "failed");
+        look.colour = true;
+        assert_eq!(look.paint(Tone::Bad, "failed"), "\x1b[31mfailed\x1b[0m");
+        assert_eq!(look.paint(Tone::Plain, "x"), "x");
+    }
+}

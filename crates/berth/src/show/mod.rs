@@ -1,0 +1,97 @@
+//! What commands print: tables for people, JSON, YAML or bare names for programs.
+
+mod look;
+mod table;
+pub mod words;
+
+pub use look::{Look, Tone};
+pub use table::{Cell, Table};
+
+use crate::fail::{Failure, Result};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+
+/// How an answer is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Aligned columns
+    #[default]
+    Table,
+    /// The same with more columns
+    Wide,
+    Json,
+    Yaml,
+    /// Only the names or numbers, one on each line
+    Name,
+}
+
+impl Format {
+    pub fn word(self) -> &'static str {
+        match self {
+            Format::Table => "table",
+            Format::Wide => "wide",
+            Format::Json => "json",
+            Format::Yaml => "yaml",
+            Format::Name => "name",
+        }
+    }
+
+    /// A program reads it, so nothing else may be mixed in.
+    pub fn is_for_programs(self) -> bool {
+        matches!(self, Format::Json | Format::Yaml | Format::Name)
+    }
+}
+
+/// An answer with the ways to show it.
+pub struct Page<T> {
+    pub value: T,
+    text: fn(&T, &Look) -> String,
+    names: fn(&T) -> Vec<String>,
+}
+
+impl<T: Serialize> Page<T> {
+    pub fn new(value: T, text: fn(&T, &Look) -> String, names: fn(&T) -> Vec<String>) -> Page<T> {
+        Page { value, text, names }
+    }
+
+    /// What is printed, with the end of its last line.
+    pub fn print(&self, format: Format, look: &Look) -> Result<String> {
+        let mut text = match format {
+            Format::Table | Format::Wide => (self.text)(&self.value, look),
+            Format::Json => json(&self.value)?,
+            Format::Yaml => yaml(&self.value)?,
+            Format::Name => (self.names)(&self.value).join("\n"),
+        };
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Ok(text)
+    }
+}
+
+pub fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::internal(format!("the answer does not go into JSON: {error}")))
+}
+
+fn yaml<T: Serialize>(value: &T) -> Result<String> {
+    serde_saphyr::to_string(value)
+        .map_err(|error| Failure::internal(format!("the answer does not go into YAML: {error}")))
+}
+
+/// Prints to standard output. A reader that has gone away, such as `head`, is no failure.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::io("writing to standard output", &error)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Tells something beside the answer. There is nobody to tell when this fails.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

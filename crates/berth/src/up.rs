@@ -1,0 +1,218 @@
+//! `berth up`: the server on this machine.
+
+use crate::fail::{Exit, Failure, Result};
+use berth_api::wire::ConfigEntry;
+use berth_model::{Micros, Name};
+use berth_node::{Declared, Launcher};
+use berth_server::{Options, Started, Tls};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+#[derive(Args, Debug)]
+pub struct Up {
+    /// Where the server keeps its database, logs and keys (~/.berth)
+    #[arg(long, value_name = "DIR", env = "BERTH_HOME")]
+    pub home: Option<PathBuf>,
+    /// The address to listen on; any but loopback needs TLS
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7117", env = "BERTH_LISTEN")]
+    pub listen: String,
+    /// The certificate of the server, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// PostgreSQL instead of the database in the home: postgres://…
+    #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
+    pub database: Option<String>,
+    /// Declare GPUs instead of using those there are, such as 8xH100
+    #[arg(long, value_name = "DECL")]
+    pub gpus: Option<String>,
+    /// What this machine is called (its host name)
+    #[arg(long, value_name = "NODE")]
+    pub name: Option<String>,
+    /// Prices by GPU model, as YAML
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// Start tasks without control groups, so that CPU and memory are not enforced
+    #[arg(long)]
+    pub no_cgroups: bool,
+    /// How the server logs
+    #[arg(long, value_enum, default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Runs the server until it is told to stop. Jobs go on without it.
+pub fn run(up: Up) -> Result<()> {
+    start_logging(up.log_format);
+    let options = options(&up)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("starting", &error))?;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    runtime.spawn(async move {
+        asked_to_stop().await;
+        let _ = stop.send(true);
+    });
+    let served = runtime.block_on(berth_server::serve(options, stopped, greet));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    served.map_err(|error| Failure::new(Exit::Failed, chain(&error)))
+}
+
+async fn asked_to_stop() {
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}
+
+/// What is wrong, with what it comes from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn options(up: &Up) -> Result<Options> {
+    let home = up.home.clone().or_else(default_home).ok_or_else(|| {
+        Failure::usage("there is no home folder; name one with --home")
+    })?;
+    let listen = up.listen.parse().map_err(|_| {
+        Failure::usage(format!("`{}` is no address; expected one such as 127.0.0.1:7117", up.listen))
+    })?;
+    let tls = up.tls_cert.clone().zip(up.tls_key.clone());
+    let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
+    let gpus = gpus.map_err(|error| Failure::usage(format!("--gpus: {error}")))?;
+    let node = up.name.clone().unwrap_or_else(host_name);
+    let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
+    let entry = |key: &str, value: String, is_default: bool| ConfigEntry {
+        key: key.to_owned(),
+        value,
+        source: if is_default { "default" } else { "flag or environment" }.to_owned(),
+    };
+    let config = vec![
+        entry("home", home.display().to_string(), up.home.is_none()),
+        entry("listen", up.listen.clone(), false),
+        entry("database", database_shown(up.database.as_deref()), up.database.is_none()),
+        entry("gpus", up.gpus.clone().unwrap_or_else(|| "as found".to_owned()), up.gpus.is_none()),
+        entry("name", node.clone(), up.name.is_none()),
+    ];
+    Ok(Options {
+        home,
+        listen,
+        tls: tls.map(|(certificate, key)| Tls { certificate, key }),
+        database: up.database.clone(),
+        gpus,
+        node,
+        prices: prices(up)?,
+        admin: user_name(),
+        launcher: Launcher { exe, args: vec![crate::HELPER.into()] },
+        cgroups: !up.no_cgroups,
+        config,
+    })
+}
+
+/// The address without what comes before the host: there may be a password in it.
+fn database_shown(url: Option<&str>) -> String {
+    match url.and_then(|url| url.split_once("://")) {
+        None => "sqlite, in the home".to_owned(),
+        Some((scheme, rest)) => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+    }
+}
+
+/// Dollars per GPU-hour: a YAML file of models with numbers.
+fn prices(up: &Up) -> Result<BTreeMap<Name, Micros>> {
+    let Some(path) = &up.prices else { return Ok(BTreeMap::new()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::io(format!("reading {}", path.display()), &error))?;
+    let bad = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+    let read: BTreeMap<String, f64> =
+        serde_saphyr::from_str(&text).map_err(|error| bad(error.to_string()))?;
+    let mut prices = BTreeMap::new();
+    for (model, dollars) in read {
+        let micros = (dollars * 1e6).round();
+        if !(0.0..1e12).contains(&micros) {
+            return Err(bad(format!("the price of {model} is {dollars}, expected dollars an hour")));
+        }
+        prices.insert(Name::new(&model), Micros(micros as i64));
+    }
+    Ok(prices)
+}
+
+fn default_home() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".berth"))
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
+/// The first admin is whoever starts the server.
+fn user_name() -> String {
+    let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| "admin".to_owned())
+}
+
+fn start_logging(format: LogFormat) {
+    let filter = EnvFilter::try_from_env("BERTH_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => logs.init(),
+        LogFormat::Json => logs.json().init(),
+    }
+}
+
+/// What the first minute needs.
+fn greet(started: &Started) {
+    let declared = if started.declared {
+        " (declared: jobs run for real, the GPUs are bookkeeping)"
+    } else {
+        ""
+    };
+    println!("Berth is ready at {}", started.url);
+    println!("  GPUs      {}{declared}", started.gpus);
+    println!("  database  {}", started.database);
+    println!("  token     {} (found by the command line)", started.token.display());
+    if let Some(why) = &started.unlimited {
+        println!("  limits    CPU and memory of jobs are not enforced: {why}");
+    }
+    println!();
+    println!("Try, in another terminal:");
+    println!("  berth run -g 1 -- nvidia-smi      run something on one GPU");
+    println!("  berth ps                          see what runs and what waits");
+    println!("  berth gpus                        see what is free");
+    println!();
+    println!("Stop with Ctrl-C; running jobs go on, and the next `berth up` finds them again.");
+}

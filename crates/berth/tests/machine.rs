@@ -1,0 +1,8 @@
+//! One machine, end to end: the real binary, real processes, a real database.
+
+#[path = "machine/crash.rs"]
+mod crash;
+#[path = "machine/jobs.rs"]
+mod jobs;
+#[path = "machine/server.rs"]
+mod server;
