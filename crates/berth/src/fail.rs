@@ -92,6 +92,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.detail)?;
+        let errors = self.problem.iter().flat_map(|problem| &problem.errors);
+        for error in errors.filter(|error| !self.detail.contains(&error.message)) {
+            write!(f, "\n       {error}")?;
+        }
         if let Some(next) = &self.next {
             write!(f, "\nnext: {next}")?;
         }

@@ -203,6 +203,25 @@ fn a_mistake_in_a_job_file_is_found_before_anything_is_sent() {
 }
 
 #[test]
+fn a_job_that_the_server_refuses_is_shown_at_its_place_in_the_file() {
+    let refusal = json!({
+        "type": "x", "title": "A title", "status": 422, "detail": "`image`: no containers here",
+        "code": "BRT0002", "next": "Do this.",
+        "errors": [{"path": "image", "line": 40, "column": 2, "message": "no containers here"}]
+    });
+    let server =
+        Server::start(vec![("POST /v1/jobs", vec![Reply::Json(422, refusal.to_string())])]);
+    server.file("job.yaml", "# mine\nrun: x\nimage: pytorch\n");
+    let ran = server.berth(&["run", "-f", "job.yaml"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.starts_with("error: job.yaml:3:8: `image`: no containers here\nnext: Do this."),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn files_templates_and_flags_lie_over_each_other() {
     let template = ok(&json!({
         "name": "sft", "team": "vision", "by": "kim", "created": "2026-11-15T09:00:00Z",
