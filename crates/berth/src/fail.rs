@@ -1,7 +1,7 @@
 //! How a command fails: what is wrong, what to do next, and the exit code.
 
 use berth_api::client::Error;
-use berth_api::{Problem, code};
+use berth_api::{Code, Problem, code};
 use serde_json::json;
 use std::fmt;
 use std::io;
@@ -69,6 +69,11 @@ impl Failure {
     pub fn next(mut self, next: impl Into<String>) -> Failure {
         self.next = Some(next.into());
         self
+    }
+
+    /// The server's code, where it is the server that refused.
+    pub fn code(&self) -> Option<Code> {
+        self.problem.as_ref().and_then(|problem| problem.known_code())
     }
 
     /// What to write to standard error.
@@ -185,7 +190,6 @@ fn root(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_api::Code;
 
     #[test]
     fn a_problem_says_what_is_wrong_what_to_do_and_where_to_read_more() {
