@@ -34,7 +34,9 @@ impl Context {
     }
 
     pub fn show<T: Serialize>(&self, page: &Page<T>) -> Result<()> {
-        show::print(&page.print(self.format, &self.look())?)
+        show::print(&page.print(self.format, &self.look())?)?;
+        page.remark(self.format);
+        Ok(())
     }
 
     /// Says that something was done, for people; for programs, what came of it.

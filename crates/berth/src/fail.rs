@@ -1,7 +1,7 @@
 //! How a command fails: what is wrong, what to do next, and the exit code.
 
 use berth_api::client::Error;
-use berth_api::{Problem, code};
+use berth_api::{Code, Problem, code};
 use serde_json::json;
 use std::fmt;
 use std::io;
@@ -71,6 +71,11 @@ impl Failure {
         self
     }
 
+    /// The server's code, where it is the server that refused.
+    pub fn code(&self) -> Option<Code> {
+        self.problem.as_ref().and_then(|problem| problem.known_code())
+    }
+
     /// What to write to standard error.
     pub fn text(&self, as_json: bool) -> Option<String> {
         match (self.silent, as_json) {
@@ -92,6 +97,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.detail)?;
+        let errors = self.problem.iter().flat_map(|problem| &problem.errors);
+        for error in errors.filter(|error| !self.detail.contains(&error.message)) {
+            write!(f, "\n       {error}")?;
+        }
         if let Some(next) = &self.next {
             write!(f, "\nnext: {next}")?;
         }
@@ -181,7 +190,6 @@ fn root(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_api::Code;
 
     #[test]
     fn a_problem_says_what_is_wrong_what_to_do_and_where_to_read_more() {

@@ -11,6 +11,7 @@ mod context;
 mod fail;
 mod faults;
 mod heap;
+mod outage;
 mod settings;
 mod show;
 mod sim;

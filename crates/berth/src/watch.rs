@@ -44,6 +44,7 @@ pub async fn show<T: Serialize>(
                 let text = page.print(context.format, &context.look())?;
                 if text != last || away {
                     show::print(&format!("{clear}{text}"))?;
+                    page.remark(context.format);
                     last = text;
                 }
                 away = false;

@@ -3,10 +3,11 @@
 use super::logs::{Printer, Reader};
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
+use crate::outage::Outage;
 use crate::show::{self, Look, Tone, words};
 use crate::watch::Changes;
-use berth_api::Client;
 use berth_api::wire::{EventQuery, Job, JobState, LogQuery};
+use berth_api::{Client, Code};
 
 /// How it came to an end.
 pub enum Ended {
@@ -63,7 +64,7 @@ pub async fn wait(context: &Context, job: &str, tell: bool) -> Result<Ended> {
         let mut teller = Teller::new(context, tell);
         let mut changes = Changes::new(client, events_of(job));
         loop {
-            let job = client.job(job).await?;
+            let job = look_up(client, job).await?;
             teller.tell(&job);
             if job.state.is_end() {
                 return Ok(Ended::Over(Box::new(job)));
@@ -89,30 +90,60 @@ fn events_of(job: &str) -> EventQuery {
     EventQuery { kind, job: Some(job.to_owned()), ..EventQuery::default() }
 }
 
+/// The job as it is now, also from a server that is starting anew.
+async fn look_up(client: &Client, id: &str) -> Result<Job> {
+    let mut outage = Outage::default();
+    loop {
+        match client.job(id).await {
+            Ok(job) => return Ok(job),
+            Err(error) => outage.sit_out(error.into()).await?,
+        }
+    }
+}
+
 async fn follow(context: &Context, client: &Client, id: &str) -> Result<Ended> {
     let mut teller = Teller::new(context, true);
     let mut changes = Changes::new(client, events_of(id));
     let mut printer = Printer::new(context.look(), false);
-    let mut attempt = None;
+    let mut attempt = 0;
     loop {
-        let job = client.job(id).await?;
+        let job = look_up(client, id).await?;
         teller.tell(&job);
         // An attempt is shown to its end before the next one, so that nothing of it is missed.
-        let next = attempt.map_or(0, |shown: u32| shown + 1);
-        if next < job.attempts {
-            let query = LogQuery { attempt: Some(next), follow: true, ..LogQuery::default() };
-            let mut reader = Reader::new(client, id, query);
-            while let Some(chunk) = reader.next().await? {
-                printer.print(&chunk)?;
+        if attempt < job.attempts {
+            match show_attempt(client, id, attempt, &mut printer).await {
+                Ok(()) => {
+                    attempt += 1;
+                    continue;
+                }
+                // It is being started, and has no log yet.
+                Err(failure) if !job.state.is_end() && has_no_log(&failure) => {}
+                Err(failure) => return Err(failure),
             }
-            attempt = Some(next);
-            continue;
-        }
-        if job.state.is_end() {
+        } else if job.state.is_end() {
+            printer.close()?;
             return Ok(Ended::Over(Box::new(job)));
         }
         changes.next().await;
     }
+}
+
+async fn show_attempt(
+    client: &Client,
+    id: &str,
+    attempt: u32,
+    printer: &mut Printer,
+) -> Result<()> {
+    let query = LogQuery { attempt: Some(attempt), follow: true, ..LogQuery::default() };
+    let mut reader = Reader::new(client, id, query);
+    while let Some(chunk) = reader.next().await? {
+        printer.print(&chunk)?;
+    }
+    Ok(())
+}
+
+fn has_no_log(failure: &Failure) -> bool {
+    matches!(failure.code(), Some(Code::NotFound | Code::WrongState))
 }
 
 /// Tells each state once.

@@ -1,10 +1,11 @@
 //! `berth audit`.
 
+use super::ps::from_one;
 use super::when;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
-use crate::show::{Look, Page, Table, note, words};
+use crate::show::{Look, Page, Table, words};
 use berth_api::wire::{At, AuditList, AuditQuery, AuditVerified};
 use clap::{Args, Subcommand};
 
@@ -28,7 +29,7 @@ pub struct List {
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
     /// How many to show
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = from_one())]
     limit: u32,
 }
 
@@ -39,12 +40,13 @@ pub async fn run(context: &Context, asked: &Audit) -> Result<()> {
     match asked {
         Audit::List(asked) => {
             let rows = list(context, asked).await?;
-            if rows.next.is_some() && !context.format.is_for_programs() {
-                note("There are older ones; --limit shows more.");
-            }
             let names =
                 |list: &AuditList| list.rows.iter().map(|row| row.seq.to_string()).collect();
-            context.show(&Page::new(rows, text, names))
+            let older = |list: &AuditList| match list.next {
+                Some(_) => vec!["There are older ones; --limit shows more.".to_owned()],
+                None => Vec::new(),
+            };
+            context.show(&Page::new(rows, text, names).remarks(older))
         }
         Audit::Verify => verify(context).await,
     }

@@ -4,13 +4,13 @@ use super::when;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Failure, Result};
+use crate::outage::Outage;
 use crate::show::{self, Format, Look, Tone};
 use berth_api::Client;
-use berth_api::client::Logs as Stream;
+use berth_api::client::{self, Logs as Stream};
 use berth_api::wire::{At, LogChunk, LogQuery, LogStream};
 use clap::Args;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub struct Logs {
@@ -79,51 +79,49 @@ pub struct Reader<'a> {
     stream: Option<Stream>,
     /// Where each process stands: attempt, task and rank, and the end of its last chunk.
     ends: BTreeMap<(u32, u32, u32), u64>,
-    breaks: u32,
+    outage: Outage,
 }
-
-/// As often a stream may break without a chunk in between.
-const BREAKS: u32 = 10;
 
 impl Reader<'_> {
     pub fn new<'a>(client: &'a Client, job: &'a str, query: LogQuery) -> Reader<'a> {
-        Reader { client, job, query, stream: None, ends: BTreeMap::new(), breaks: 0 }
+        let (ends, outage) = (BTreeMap::new(), Outage::default());
+        Reader { client, job, query, stream: None, ends, outage }
     }
 
     pub async fn next(&mut self) -> Result<Option<LogChunk>> {
         loop {
-            let stream = match &mut self.stream {
-                Some(stream) => stream,
-                None => self.stream.insert(self.client.logs(self.job, &self.query).await?),
-            };
-            match stream.next().await {
+            match self.read().await {
                 Ok(Some(chunk)) => {
-                    self.breaks = 0;
+                    self.outage.is_over();
                     if let Some(chunk) = self.fresh(chunk) {
                         return Ok(Some(chunk));
                     }
                 }
                 Ok(None) => return Ok(None),
-                Err(error) if error.is_unreachable() && self.query.follow => {
-                    self.breaks += 1;
-                    if self.breaks > BREAKS {
-                        return Err(error.into());
-                    }
-                    self.again().await;
+                Err(error) if self.query.follow => {
+                    self.again();
+                    self.outage.sit_out(error.into()).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
+    async fn read(&mut self) -> client::Result<Option<LogChunk>> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => self.stream.insert(self.client.logs(self.job, &self.query).await?),
+        };
+        stream.next().await
+    }
+
     /// Asks anew from where the one that is least far stands; what others showed is left out.
-    async fn again(&mut self) {
+    fn again(&mut self) {
         self.stream = None;
         if let Some(from) = self.ends.values().min() {
             (self.query.from, self.query.tail) = (Some(*from), None);
             self.query.since = None;
         }
-        tokio::time::sleep(Duration::from_millis(200) * self.breaks).await;
     }
 
     /// What of a chunk was not shown before.

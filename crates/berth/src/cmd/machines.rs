@@ -3,7 +3,7 @@
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::show::{self, Cell, Look, Page, Table, Tone, words};
+use crate::show::{Cell, Look, Page, Table, Tone, words};
 use crate::watch::{self, Watch};
 use berth_api::wire::{Gpu, Items, Node, NodeState};
 use clap::Args;
@@ -19,15 +19,17 @@ pub async fn gpus(context: &Context, asked: &Gpus) -> Result<()> {
     let client = context.client()?;
     let fetch = async || {
         let all = client.gpus().await?;
-        if all.items.iter().any(|gpu| gpu.declared) && !context.format.is_for_programs() {
-            show::note(words::DECLARED);
-        }
         let names = |all: &Items<Gpu>| {
             all.items.iter().map(|gpu| format!("{}/{}", gpu.node, gpu.index)).collect()
         };
-        Ok(Page::new(all, gpus_text, names))
+        Ok(Page::new(all, gpus_text, names).remarks(declared))
     };
     watch::show(context, asked.watch, "job,node", fetch).await
+}
+
+fn declared(all: &Items<Gpu>) -> Vec<String> {
+    let any = all.items.iter().any(|gpu| gpu.declared);
+    any.then(|| words::DECLARED.to_owned()).into_iter().collect()
 }
 
 fn gpus_text(all: &Items<Gpu>, look: &Look) -> String {

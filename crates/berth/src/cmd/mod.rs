@@ -103,38 +103,38 @@ pub enum Ask {
     /// Make, list and revoke tokens
     #[command(subcommand, arg_required_else_help = true)]
     Token(token::Token),
-    /// People
+    /// List, add and remove people
     #[command(subcommand, arg_required_else_help = true)]
     User(identity::User),
-    /// Teams
+    /// List, add and remove teams
     #[command(subcommand, arg_required_else_help = true)]
     Team(identity::Team),
-    /// Who is what in a team
+    /// Say who is what in a team
     #[command(subcommand, arg_required_else_help = true)]
     Member(identity::Member),
-    /// Projects
+    /// List, add and remove projects
     #[command(subcommand, arg_required_else_help = true)]
     Project(identity::Project),
-    /// Secrets of teams
+    /// Keep and forget secrets of teams
     #[command(subcommand, arg_required_else_help = true)]
     Secret(secret::Secret),
-    /// Job files to start from
+    /// Keep job files to start from
     #[command(subcommand, arg_required_else_help = true)]
     Template(template::Template),
-    /// Jobs that run again and again
+    /// Show, pause and remove what runs again and again
     #[command(subcommand, arg_required_else_help = true)]
     Schedule(schedule::Schedule),
-    /// Who changed what
+    /// Show who changed what, and check the log of it
     #[command(subcommand, arg_required_else_help = true)]
     Audit(audit::Audit),
     /// Write a backup beside the server's database
     Backup,
-    /// Look inside
+    /// Look inside the server
     #[command(subcommand, arg_required_else_help = true)]
     Debug(debug::Debug),
     /// Say who one is, and what one may do where
     Whoami,
-    /// Settings, and where they come from
+    /// Show settings, and where they come from
     #[command(subcommand, arg_required_else_help = true)]
     Config(config::Config),
     /// Print what makes a shell complete commands and names

@@ -4,11 +4,12 @@ use super::when;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::show::{Cell, Look, Page, Table, note, words};
+use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
 use berth_api::Client;
 use berth_api::wire::{At, Job, JobList, JobQuery, JobState};
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use std::collections::BTreeMap;
 
 #[derive(Args, Debug)]
@@ -40,10 +41,15 @@ pub struct Ps {
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
     /// How many to show
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = from_one())]
     limit: u32,
     #[command(flatten)]
     watch: Watch,
+}
+
+/// None at all is no question.
+pub fn from_one() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// The most jobs of one answer.
@@ -60,10 +66,7 @@ pub async fn run(context: &Context, asked: &Ps) -> Result<()> {
             true => list(client, &asked.query(user.clone()), asked.limit).await?,
             false => named(client, &asked.jobs).await?,
         };
-        if !context.format.is_for_programs() {
-            remarks(&list);
-        }
-        Ok(Page::new(list, text, names))
+        Ok(Page::new(list, text, names).remarks(remarks))
     };
     watch::show(context, asked.watch, "job,queue", fetch).await
 }
@@ -112,17 +115,19 @@ async fn named(client: &Client, names: &[String]) -> Result<JobList> {
     Ok(list)
 }
 
-/// What is not in the columns goes beside them, so that pipes carry rows only.
-fn remarks(list: &JobList) {
+fn remarks(list: &JobList) -> Vec<String> {
+    let mut remarks = Vec::new();
     let all: u64 = list.counts.values().sum();
     let shown = list.jobs.len() as u64;
     if all > shown && list.next.is_some() {
         let (all, shown) = (words::thousands(all), words::thousands(shown));
-        note(&format!("{shown} of {all} jobs; --limit shows more, --state and others choose"));
+        remarks
+            .push(format!("{shown} of {all} jobs; --limit shows more, --state and others choose"));
     }
     if list.jobs.iter().any(|job| job.declared) {
-        note(words::DECLARED);
+        remarks.push(words::DECLARED.to_owned());
     }
+    remarks
 }
 
 fn names(list: &JobList) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::context::{Context, read_file, someone_is_there};
 use crate::fail::{Exit, Failure, Result};
 use crate::show::{self, Format, Page};
 use berth_api::Problem;
+use berth_api::client::Error;
 use berth_api::wire::{JobSubmitted, SubmitQuery, Warning};
 use berth_file::job::{self, JobFile, Parsed};
 use clap::Args;
@@ -18,8 +19,9 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 pub struct What {
     /// A template to start from
+    // A list, so that a command without its `--` is told what is missing at its first word.
     #[arg(value_name = "@TEMPLATE", value_parser = template, add = complete::at_templates())]
-    template: Option<String>,
+    templates: Vec<String>,
     /// A job file (YAML or JSON); `-` reads standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -66,14 +68,23 @@ struct Draft {
 }
 
 impl What {
+    fn template(&self) -> Result<Option<&String>> {
+        match self.templates.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            _ => Err(Failure::usage("a job starts from one template, and several are named")),
+        }
+    }
+
     async fn draft(&self, context: &Context) -> Result<Draft> {
+        let template = self.template()?;
         let parsed = match &self.file {
             Some(path) => Some((path.clone(), read(path)?)),
             None => None,
         };
         let base = parsed.as_ref().map(|(_, parsed)| parsed.file.clone()).unwrap_or_default();
         let file = base.merge(&self.keys.0);
-        let under = match &self.template {
+        let under = match template {
             Some(name) => read_template(&context.client()?.template(name).await?.file)?,
             None => JobFile::default(),
         };
@@ -84,7 +95,7 @@ impl What {
             ));
         }
         let file = with_defaults(file, &under, context)?;
-        let query = SubmitQuery { template: self.template.clone(), ..SubmitQuery::default() };
+        let query = SubmitQuery { template: template.cloned(), ..SubmitQuery::default() };
         Ok(Draft { text: job::write(&file), query, parsed })
     }
 }
@@ -144,7 +155,29 @@ impl Draft {
     }
 
     async fn plan(&self, context: &Context) -> Result<berth_api::wire::Plan> {
-        Ok(context.client()?.plan(&self.text, &self.query).await?)
+        let planned = context.client()?.plan(&self.text, &self.query).await;
+        planned.map_err(|error| self.located(error))
+    }
+
+    async fn submit(&self, context: &Context) -> Result<JobSubmitted> {
+        let submitted = context.client()?.submit(&self.text, &self.query).await;
+        submitted.map_err(|error| self.located(error))
+    }
+
+    /// The server saw the file as it was sent; people look for the mistake in their own.
+    fn located(&self, error: Error) -> Failure {
+        let Error::Problem(mut problem) = error else { return error.into() };
+        let file = self.parsed.as_ref();
+        for mistake in &mut problem.errors {
+            let at = file.and_then(|(path, parsed)| Some((path, parsed.at(&mistake.path)?)));
+            (mistake.line, mistake.column) =
+                (at.map(|(_, at)| at.line), at.map(|(_, at)| at.column));
+            if let Some((path, at)) = at {
+                problem.detail =
+                    format!("{}:{}:{}: {}", path.display(), at.line, at.column, problem.detail);
+            }
+        }
+        Failure::from(*problem)
     }
 }
 
@@ -171,7 +204,7 @@ pub async fn run(context: &Context, asked: &Run) -> Result<()> {
             return Err(Failure::new(Exit::Failed, "nothing was submitted"));
         }
     }
-    let submitted = context.client()?.submit(&draft.text, &draft.query).await?;
+    let submitted = draft.submit(context).await?;
     draft.warn(&submitted.warnings);
     follow(context, asked, submitted).await
 }

@@ -1,6 +1,5 @@
 //! The files that settings come from.
 
-use super::upward;
 use crate::fail::{Exit, Failure, Result};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +38,7 @@ pub struct Local {
 
 /// The nearest project file from a folder upward.
 pub fn project(from: &Path) -> Result<Option<Settled>> {
-    upward(from)
+    from.ancestors()
         .map(|folder| folder.join(PROJECT_FILE))
         .find_map(|path| read(&path).transpose())
         .transpose()

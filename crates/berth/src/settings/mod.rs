@@ -8,7 +8,7 @@ use crate::show::Format;
 use berth_api::client::{Client, Options};
 use files::{Local, Settled};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7117";
@@ -58,9 +58,11 @@ pub struct Flags {
     pub output: Option<Format>,
 }
 
+type Variables = Box<dyn Fn(&str) -> Option<String>>;
+
 /// Where to look: injected, so that tests have a world of their own.
 pub struct Places {
-    pub variable: Box<dyn Fn(&str) -> Option<String>>,
+    pub variable: Variables,
     /// Where the command was started.
     pub here: PathBuf,
 }
@@ -254,11 +256,6 @@ impl Layers<'_> {
             false => Ok(None),
         }
     }
-}
-
-/// The paths above a folder, itself first.
-fn upward(from: &Path) -> impl Iterator<Item = &Path> {
-    from.ancestors()
 }
 
 #[cfg(test)]

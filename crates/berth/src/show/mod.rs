@@ -49,11 +49,24 @@ pub struct Page<T> {
     pub value: T,
     text: fn(&T, &Look) -> String,
     names: fn(&T) -> Vec<String>,
+    remarks: fn(&T) -> Vec<String>,
 }
 
 impl<T: Serialize> Page<T> {
     pub fn new(value: T, text: fn(&T, &Look) -> String, names: fn(&T) -> Vec<String>) -> Page<T> {
-        Page { value, text, names }
+        Page { value, text, names, remarks: |_| Vec::new() }
+    }
+
+    /// What is not in the columns goes beside them, so that pipes carry rows only.
+    pub fn remarks(self, remarks: fn(&T) -> Vec<String>) -> Page<T> {
+        Page { remarks, ..self }
+    }
+
+    /// Tells people what is to be said beside the answer.
+    pub fn remark(&self, format: Format) {
+        if !format.is_for_programs() {
+            (self.remarks)(&self.value).iter().for_each(|remark| note(remark));
+        }
     }
 
     /// What is printed, with the end of its last line.

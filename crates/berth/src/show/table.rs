@@ -86,7 +86,8 @@ impl Table {
     }
 
     pub fn text(&self, look: &Look) -> String {
-        let head = self.titles.iter().map(|title| Cell::toned(*title, Tone::Strong)).collect();
+        let head: Vec<Cell> =
+            self.titles.iter().map(|title| Cell::toned(*title, Tone::Strong)).collect();
         let widths = self.widths();
         let mut out = self.line(&head, &widths, look);
         for row in &self.rows {
@@ -106,7 +107,7 @@ impl Table {
     }
 
     /// On a terminal a line that is too long is cut, so that rows stay rows.
-    fn line(&self, row: &Vec<Cell>, widths: &[usize], look: &Look) -> String {
+    fn line(&self, row: &[Cell], widths: &[usize], look: &Look) -> String {
         let mut line = String::new();
         let mut left = look.width.unwrap_or(usize::MAX);
         let last = self.titles.len() - 1;

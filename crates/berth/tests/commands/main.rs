@@ -3,7 +3,8 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{Reply, Server, problem};
+use server::{Reply, Server, problem, ran};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
 fn job(state: &str) -> Value {
@@ -173,6 +174,41 @@ fn a_log_that_breaks_off_goes_on_where_it_was() {
 }
 
 #[test]
+fn ctrl_c_leaves_the_job_and_never_ends_it() {
+    let mut routes = run_routes("running", vec![Reply::Open(chunk(0, "epoch 1\n"))]);
+    routes.push(("POST /v1/jobs/17/stop", vec![ok(&job("cancelled"))]));
+    let server = Server::start(routes);
+    let mut child = server.spawn(&["run", "--", "true"], &[("BERTH_URL", &server.url)]);
+    let mut first = [0u8; 8];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"epoch 1\n");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = ran(child);
+    assert_eq!(ran.code, 130, "{}", ran.err);
+    assert!(ran.err.contains("Detached; the job goes on."), "{}", ran.err);
+    assert!(server.asked().iter().all(|asked| !asked.contains("/stop")));
+}
+
+#[test]
+fn a_log_that_is_not_there_yet_is_waited_for() {
+    let none = Reply::Json(404, problem("BRT0009", 404, "it has no log yet"));
+    let mut routes = run_routes("done", vec![none, Reply::Lines(chunk(0, "at last\n"))]);
+    let states = ["pending", "running", "running", "done"].map(|state| ok(&job(state)));
+    routes[1].1 = states.into();
+    let ran = Server::start(routes).berth(&["run", "--", "true"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "at last\n"), "{}", ran.err);
+}
+
+#[test]
+fn a_server_that_starts_anew_is_waited_for() {
+    let away = || Reply::Broken(String::new());
+    let logs = vec![away(), away(), Reply::Lines(chunk(0, "back\n"))];
+    let ran = Server::start(run_routes("done", logs)).berth(&["run", "--", "true"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "back\n"), "{}", ran.err);
+}
+
+#[test]
 fn detached_and_for_programs_a_run_prints_what_was_submitted() {
     let server = Server::start(run_routes("done", Vec::new()));
     assert_eq!(server.berth(&["run", "-d", "-o", "name", "--", "true"]).out, "17\n");
@@ -200,6 +236,25 @@ fn a_mistake_in_a_job_file_is_found_before_anything_is_sent() {
     assert!(ran.err.starts_with("error: there is nothing to run"), "{}", ran.err);
     assert_eq!(server.berth(&["run", "-f", "none.yaml"]).code, 2);
     assert_eq!(server.asked(), Vec::<String>::new());
+}
+
+#[test]
+fn a_job_that_the_server_refuses_is_shown_at_its_place_in_the_file() {
+    let refusal = json!({
+        "type": "x", "title": "A title", "status": 422, "detail": "`image`: no containers here",
+        "code": "BRT0002", "next": "Do this.",
+        "errors": [{"path": "image", "line": 40, "column": 2, "message": "no containers here"}]
+    });
+    let server =
+        Server::start(vec![("POST /v1/jobs", vec![Reply::Json(422, refusal.to_string())])]);
+    server.file("job.yaml", "# mine\nrun: x\nimage: pytorch\n");
+    let ran = server.berth(&["run", "-f", "job.yaml"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.starts_with("error: job.yaml:3:8: `image`: no containers here\nnext: Do this."),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

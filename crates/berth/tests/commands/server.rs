@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -14,6 +14,8 @@ pub enum Reply {
     Lines(String),
     /// The answer breaks off after this.
     Broken(String),
+    /// The answer goes on, but nothing more comes.
+    Open(String),
 }
 
 /// Replies of one route, in order; the last one is given again and again.
@@ -81,7 +83,14 @@ impl Server {
     }
 
     pub fn berth_with(&self, args: &[&str], stdin: &str, variables: &[(&str, &str)]) -> Ran {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_berth"))
+        let mut child = self.spawn(args, variables);
+        // A command that does not read has closed its end, which is fine.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        ran(child)
+    }
+
+    pub fn spawn(&self, args: &[&str], variables: &[(&str, &str)]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_berth"))
             .args(args)
             .env_clear()
             .env("HOME", self.home())
@@ -92,15 +101,16 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
-        // A command that does not read has closed its end, which is fine.
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Ran {
-            code: output.status.code().expect("an exit code"),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+            .unwrap()
+    }
+}
+
+pub fn ran(child: Child) -> Ran {
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code().expect("an exit code"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
@@ -118,16 +128,21 @@ fn answer(mut stream: TcpStream, notes: &Mutex<Vec<String>>, routes: &Mutex<Vec<
             })
         };
         notes.lock().unwrap().push(request);
+        let stays = matches!(reply, Reply::Open(_));
         let (status, media, body, longer) = match reply {
             Reply::Json(status, body) => (status, "application/json", body, 0),
             Reply::Lines(body) => (200, "application/x-ndjson", body, 0),
-            Reply::Broken(body) => (200, "application/x-ndjson", body, 100),
+            Reply::Broken(body) | Reply::Open(body) => (200, "application/x-ndjson", body, 100),
         };
         let length = body.len() + longer;
         let head = format!(
             "HTTP/1.1 {status} x\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\r\n"
         );
-        if stream.write_all(format!("{head}{body}").as_bytes()).is_err() || longer > 0 {
+        let sent = stream.write_all(format!("{head}{body}").as_bytes());
+        if stays {
+            continue;
+        }
+        if sent.is_err() || longer > 0 {
             let _ = stream.shutdown(std::net::Shutdown::Both);
             return;
         }
