@@ -32,10 +32,7 @@ async fn ready(State(app): State<App>) -> Answer<wire::Health> {
 fn parts(app: &App) -> wire::Health {
     let stalled = app.engine.core().stalled.as_ref().map(|(since, _)| *since);
     let log = stalled.map(|since| format!("nothing could be written since {since}"));
-    wire::Health {
-        ok: log.is_none(),
-        parts: [("log".to_owned(), log.unwrap_or_default())].into(),
-    }
+    wire::Health { ok: log.is_none(), parts: [("log".to_owned(), log.unwrap_or_default())].into() }
 }
 
 async fn version() -> Answer<wire::Version> {

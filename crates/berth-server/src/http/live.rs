@@ -1,7 +1,7 @@
 //! What handlers read of the live state. The state is locked for no longer than a copy takes.
 
 use crate::app::App;
-use berth_model::{Micros, Name, NodeSnapshot, NodeSpec, QueueSnapshot, Share, Slice};
+use berth_model::{Micros, Name, NodeSpec, QueueSnapshot, Share, Slice};
 use std::collections::BTreeMap;
 
 pub fn queues(app: &App) -> Vec<QueueSnapshot> {
@@ -10,10 +10,6 @@ pub fn queues(app: &App) -> Vec<QueueSnapshot> {
 
 pub fn queue(app: &App, name: &str) -> Option<QueueSnapshot> {
     queues(app).into_iter().find(|queue| *queue.spec.name == *name)
-}
-
-pub fn nodes(app: &App) -> Vec<NodeSnapshot> {
-    app.engine.core().state.snapshot().nodes
 }
 
 /// Jobs of a queue that wait or run.

@@ -191,9 +191,7 @@ fn gpus(amount: Milli) -> f64 {
     amount.0 as f64 / 1e3
 }
 
-fn by_state<'a>(
-    jobs: impl Iterator<Item = &'a LiveJob>,
-) -> BTreeMap<(&'static str, String), u64> {
+fn by_state<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> BTreeMap<(&'static str, String), u64> {
     let mut counts = BTreeMap::new();
     for job in jobs {
         *counts.entry((views::job_state(job).word(), job.row.team.clone())).or_default() += 1;

@@ -56,12 +56,9 @@ fn shown(row: AuditRow) -> wire::AuditRow {
 
 pub async fn verify(State(app): State<App>, _: Caller) -> Answer<wire::AuditVerified> {
     Ok(Json(match app.store.verify_audit().await? {
-        AuditCheck::Whole(found) => wire::AuditVerified {
-            whole: true,
-            rows: found.rows,
-            head: found.head,
-            broken_at: None,
-        },
+        AuditCheck::Whole(found) => {
+            wire::AuditVerified { whole: true, rows: found.rows, head: found.head, broken_at: None }
+        }
         AuditCheck::Broken(broken) => {
             tracing::error!(seq = broken.seq, why = broken.why, "the audit log is not whole");
             wire::AuditVerified {

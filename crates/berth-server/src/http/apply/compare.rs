@@ -18,8 +18,15 @@ pub struct Outcome {
     pub changes: Vec<Change>,
     pub events: Vec<Event>,
     pub documents: Batch,
-    /// Teams that go with all that is theirs, if nobody needs them any more.
-    pub leaving: Vec<String>,
+    /// Queues that go last, if nobody needs them any more: the lowest first.
+    pub leaving: Vec<Leaving>,
+}
+
+/// A queue that goes, with all that is its team's where it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaving {
+    pub name: String,
+    pub is_team: bool,
 }
 
 /// Everything that the documents want, by kind and name.
@@ -34,11 +41,7 @@ struct Wanted<'a> {
     prices: Option<(usize, &'a Want)>,
 }
 
-pub fn compare(
-    documents: &[Document],
-    now: &SetUp,
-    prune: bool,
-) -> Result<Outcome, Vec<Mistake>> {
+pub fn compare(documents: &[Document], now: &SetUp, prune: bool) -> Result<Outcome, Vec<Mistake>> {
     let wanted = Wanted::of(documents)?;
     let mut outcome = Outcome::default();
     let mut queues = wanted.queues(now)?;
@@ -48,7 +51,7 @@ pub fn compare(
     outcome.teams(&wanted, now);
     outcome.queues(&wanted, now);
     outcome.budgets(&wanted, now);
-    outcome.events.splice(0..0, set_queues(now, &queues));
+    outcome.events.extend(set_queues(now, &queues));
     outcome.policy(&wanted, now);
     outcome.classes(&wanted, now);
     outcome.models(&wanted, now);
@@ -276,7 +279,10 @@ impl Outcome {
         let Some((_, classes)) = wanted.classes else { return };
         if *classes != now.classes {
             let flat = |classes: &BTreeMap<Name, PriorityClass>| {
-                classes.iter().map(|(name, class)| (name.to_string(), words::class(class))).collect()
+                classes
+                    .iter()
+                    .map(|(name, class)| (name.to_string(), words::class(class)))
+                    .collect()
             };
             self.fields(DocumentKind::Classes, "classes", &flat(&now.classes), &flat(classes));
             self.events.push(Event::ClassesSet { classes: classes.clone() });
@@ -305,13 +311,8 @@ impl Outcome {
         }
     }
 
-    /// Removes what no document names. What lies below goes before what it lies below of.
-    fn prune(
-        &mut self,
-        wanted: &Wanted<'_>,
-        now: &SetUp,
-        queues: &mut BTreeMap<Name, QueueSpec>,
-    ) {
+    /// Removes what no document names.
+    fn prune(&mut self, wanted: &Wanted<'_>, now: &SetUp, queues: &mut BTreeMap<Name, QueueSpec>) {
         for (team, name) in &now.projects {
             let named = wanted.projects.contains_key(&(team.as_str(), name.as_str()));
             if !named {
@@ -328,13 +329,10 @@ impl Outcome {
         leaving.sort_by_key(|name| std::cmp::Reverse(depth(&now.queues, name)));
         for name in leaving {
             queues.remove(name);
-            if now.teams.contains(name.as_str()) {
-                self.note(DocumentKind::Team, name, ChangeKind::Remove, None);
-                self.leaving.push(name.to_string());
-            } else {
-                self.note(DocumentKind::Queue, name, ChangeKind::Remove, None);
-                self.events.push(Event::QueueRemoved { queue: name.clone() });
-            }
+            let is_team = now.teams.contains(name.as_str());
+            let kind = if is_team { DocumentKind::Team } else { DocumentKind::Queue };
+            self.note(kind, name, ChangeKind::Remove, None);
+            self.leaving.push(Leaving { name: name.to_string(), is_team });
         }
     }
 }
@@ -386,7 +384,7 @@ mod tests {
              kind: policy\n---\nkind: project\nname: chat\nteam: nlp\n",
             false,
         );
-        assert_eq!(shown(&found), [""; 0]);
+        assert_eq!(shown(&found), Vec::<String>::new());
         assert!(found.events.is_empty() && found.documents.is_empty());
     }
 
@@ -447,13 +445,11 @@ mod tests {
         let found = outcome("kind: policy\n", true);
         assert_eq!(
             shown(&found),
-            [
-                "Remove project chat [] nlp -",
-                "Remove team nlp [] - -",
-                "Remove team lab [] - -"
-            ]
+            ["Remove project chat [] nlp -", "Remove team nlp [] - -", "Remove team lab [] - -"]
         );
-        assert_eq!(found.leaving, ["nlp", "lab"]);
+        let leaving: Vec<&str> = found.leaving.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(leaving, ["nlp", "lab"]);
+        assert!(found.leaving.iter().all(|one| one.is_team));
         let kept = outcome("kind: policy\n", false);
         assert!(kept.changes.is_empty());
     }

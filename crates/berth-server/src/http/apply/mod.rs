@@ -16,8 +16,8 @@ use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::wire::{ApplyRequest, ChangeKind, Diff, DocumentKind};
 use berth_api::{Code, FieldError, Problem};
-use berth_store::Batch;
-use compare::Outcome;
+use berth_model::{Event, Name};
+use compare::{Leaving, Outcome};
 use read::Mistake;
 use serde_json::json;
 use set_up::SetUp;
@@ -53,10 +53,15 @@ async fn apply(
     }
     let audit = caller.audit("documents", summary(&outcome));
     let Outcome { changes, mut events, documents: mut batch, leaving } = outcome;
-    for team in &leaving {
-        events.extend(team_removal(&app, team, &leaving, &mut batch).await?);
+    let names: Vec<String> = leaving.iter().map(|one| one.name.clone()).collect();
+    for Leaving { name, is_team } in &leaving {
+        match is_team {
+            true => events.extend(team_removal(&app, name, &names, &mut batch).await?),
+            false => events.push(Event::QueueRemoved { queue: Name::new(name) }),
+        }
     }
-    let write = Write { act: Act::Events(events), documents: batch, audit: Some(audit), once: None };
+    let write =
+        Write { act: Act::Events(events), documents: batch, audit: Some(audit), once: None };
     app.engine.write(write).await?;
     Ok(Json(Diff { changes, applied: true }))
 }

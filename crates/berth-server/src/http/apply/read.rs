@@ -21,16 +21,29 @@ pub struct Document {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Want {
-    Team { name: String, parent: Option<String> },
+    Team {
+        name: String,
+        parent: Option<String>,
+    },
     /// The whole queue, but for its budget.
     Queue(Box<QueueSpec>),
     /// The whole policy: knobs that are left out are as they come.
     Policy(Box<Policy>),
-    Budget { queue: String, budget: Budget },
+    Budget {
+        queue: String,
+        budget: Budget,
+    },
     Classes(BTreeMap<Name, PriorityClass>),
     /// Tables that are left out stay.
-    Prices { prices: Option<BTreeMap<Name, Micros>>, speeds: Option<BTreeMap<Name, Milli>>, watts: Option<BTreeMap<Name, i64>> },
-    Project { team: String, name: String },
+    Prices {
+        prices: Option<BTreeMap<Name, Micros>>,
+        speeds: Option<BTreeMap<Name, Milli>>,
+        watts: Option<BTreeMap<Name, i64>>,
+    },
+    Project {
+        team: String,
+        name: String,
+    },
 }
 
 /// Something that is wrong with a document.
@@ -198,11 +211,12 @@ impl Fields {
     }
 
     fn name(&self, key: &str, what: &str) -> Result<String> {
-        let name = self.text(key)?.ok_or_else(|| {
-            self.mistake(key, format!("a {what} has no `{key}`, which it needs"))
-        })?;
+        let name = self
+            .text(key)?
+            .ok_or_else(|| self.mistake(key, format!("a {what} has no `{key}`, which it needs")))?;
         let checked = names::check(what, &name);
-        checked.map_err(|fault| self.mistake(key, format!("{}; {}", fault.0.detail, fault.0.next)))?;
+        checked
+            .map_err(|fault| self.mistake(key, format!("{}; {}", fault.0.detail, fault.0.next)))?;
         Ok(name)
     }
 }
@@ -276,7 +290,8 @@ fn policy(fields: &Fields) -> Result<Want> {
         knobs.insert(knob.clone(), value.clone());
     }
     let policy = serde_json::from_value(Value::Object(knobs));
-    policy.map(|policy| Want::Policy(Box::new(policy)))
+    policy
+        .map(|policy| Want::Policy(Box::new(policy)))
         .map_err(|why| fields.mistake("kind", format!("the policy: {why}")))
 }
 
@@ -314,7 +329,9 @@ fn classes(fields: &Fields) -> Result<Want> {
 fn class(value: &Value) -> std::result::Result<PriorityClass, String> {
     let (number, across) = match value {
         Value::Object(fields) => {
-            if let Some(odd) = fields.keys().find(|key| !["value", "across"].contains(&key.as_str())) {
+            if let Some(odd) =
+                fields.keys().find(|key| !["value", "across"].contains(&key.as_str()))
+            {
                 return Err(format!("unknown key `{odd}`; expected value or across"));
             }
             let across = fields.get("across").map_or(Some(false), Value::as_bool);
@@ -377,7 +394,8 @@ mod tests {
 
     #[test]
     fn a_stream_has_as_many_wishes_as_documents_and_each_knows_its_line() {
-        let text = "# the lab\nkind: team\nname: nlp\n---\n---\nkind: project\nname: chat\nteam: nlp\n";
+        let text =
+            "# the lab\nkind: team\nname: nlp\n---\n---\nkind: project\nname: chat\nteam: nlp\n";
         let found = read(text).unwrap();
         let lines: Vec<usize> = found.iter().map(|document| document.line).collect();
         assert_eq!(lines, [2, 6]);
@@ -388,11 +406,15 @@ mod tests {
 
     #[test]
     fn a_queue_is_read_whole() {
-        let text = "kind: queue\nname: nlp\nparent: lab\nquota: {gpu: 4}\norder: fifo\nmin_runtime: 30m\n";
+        let text =
+            "kind: queue\nname: nlp\nparent: lab\nquota: {gpu: 4}\norder: fifo\nmin_runtime: 30m\n";
         let Want::Queue(queue) = one(text) else { panic!("it is a queue") };
         assert_eq!(queue.parent.as_deref(), Some("lab"));
         assert_eq!(queue.quota.gpu.total, Some(Amount::Of(Milli::whole(4))));
-        assert_eq!((queue.order, queue.min_runtime), (Some(QueueOrder::Fifo), Some(Span::mins(30))));
+        assert_eq!(
+            (queue.order, queue.min_runtime),
+            (Some(QueueOrder::Fifo), Some(Span::mins(30)))
+        );
     }
 
     /// A document of a queue is an entry of a world file with its kind, so that one can be made
@@ -407,14 +429,15 @@ mod tests {
         let entry: String =
             text.lines().skip(1).map(|line| format!("    {line}\n")).collect::<String>();
         let world = format!("queues:\n  -\n{entry}");
-        let Snapshot { queues, .. } =
-            berth_file::world::World::parse(&world).unwrap().snapshot;
+        let Snapshot { queues, .. } = berth_file::world::World::parse(&world).unwrap().snapshot;
         assert_eq!(*queue, queues[0].spec);
     }
 
     #[test]
     fn a_budget_has_a_limit_and_the_rest_has_defaults() {
-        let Want::Budget { queue, budget } = one("kind: budget\nqueue: nlp\nlimit: 500\nthresholds: [50%, 80%]\n") else {
+        let Want::Budget { queue, budget } =
+            one("kind: budget\nqueue: nlp\nlimit: 500\nthresholds: [50%, 80%]\n")
+        else {
             panic!("it is a budget")
         };
         assert_eq!((queue.as_str(), budget.limit), ("nlp", Micros::dollars(500)));
@@ -454,7 +477,9 @@ mod tests {
 
     #[test]
     fn what_is_no_yaml_or_no_map_is_refused_with_its_line() {
-        for (text, line) in [("kind: [team\n", 1), ("\n\n- a\n- b\n", 3), ("kind: team\n---\nx\n", 3)] {
+        for (text, line) in
+            [("kind: [team\n", 1), ("\n\n- a\n- b\n", 3), ("kind: team\n---\nx\n", 3)]
+        {
             let found = read(text).unwrap_err();
             assert!(found[0].line >= line, "{text:?}: {found:?}");
         }

@@ -1,6 +1,8 @@
 //! Values as documents write them: read from a document, and written for a comparison.
 
-use berth_model::{Amount, Budget, GpuQuota, Milli, Name, ParseUnit, PriorityClass, QueueSpec, Quota};
+use berth_model::{
+    Amount, Budget, GpuQuota, Milli, Name, ParseUnit, PriorityClass, QueueSpec, Quota,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,7 +21,9 @@ pub fn scalar(value: &Value) -> Option<String> {
 }
 
 /// A number of something that is not negative.
-pub fn unit<T: FromStr<Err = ParseUnit> + PartialOrd + Default>(value: &Value) -> Result<T, String> {
+pub fn unit<T: FromStr<Err = ParseUnit> + PartialOrd + Default>(
+    value: &Value,
+) -> Result<T, String> {
     let text = scalar(value).ok_or("expected one value")?;
     let found: T = text.parse().map_err(|why: ParseUnit| why.to_string())?;
     if found < T::default() { Err(format!("`{text}` is negative")) } else { Ok(found) }
@@ -176,13 +180,13 @@ mod tests {
 
     #[test]
     fn quotas_are_read_and_compared_in_the_words_of_a_world_file() {
-        let read = quota(&json!({ "gpu": { "total": 8, "H100-80GB": "40%" }, "cpu": 12.5 })).unwrap();
+        let read =
+            quota(&json!({ "gpu": { "total": 8, "H100-80GB": "40%" }, "cpu": 12.5 })).unwrap();
         let mut flat = Flat::new();
         put_quota(&mut flat, "quota", &read);
         let shown: Vec<(&str, &str)> =
             flat.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let expect =
-            [("quota.cpu", "12.5"), ("quota.gpu", "8"), ("quota.gpu.H100-80GB", "40%")];
+        let expect = [("quota.cpu", "12.5"), ("quota.gpu", "8"), ("quota.gpu.H100-80GB", "40%")];
         assert_eq!(shown, expect);
     }
 

@@ -41,7 +41,8 @@ async fn change(app: App, caller: Caller, name: String, to: NodeState) -> Answer
     let before = one(&app, &caller, &name)?;
     if matches!(before.state, wire::NodeState::Failed | wire::NodeState::Leaving) {
         let (word, _) = state(to);
-        let detail = format!("node {name} is {}, so it cannot be {}", word_of(before.state), word_of(word));
+        let detail =
+            format!("node {name} is {}, so it cannot be {}", word_of(before.state), word_of(word));
         let next = "it joins again by itself when its server starts";
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
@@ -128,7 +129,11 @@ fn shown(spec: &NodeSpec, prices: &BTreeMap<Name, Micros>, used: Used) -> wire::
         memory_bytes: spec.memory.map(|memory| memory.0),
         memory_free_bytes: spec.memory.map(|memory| (memory.0 - used.memory).max(0)),
         price_micros_per_hour: price,
-        labels: spec.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+        labels: spec
+            .labels
+            .iter()
+            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .collect(),
         jobs: used.jobs.into_iter().collect(),
         cgroup: false,
     }

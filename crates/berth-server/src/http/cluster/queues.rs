@@ -94,9 +94,7 @@ pub fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
 /// Who waits, in order, as far as one may see them. In a very long line the newest are left out.
 fn line(core: &mut Core, caller: &Caller, queue: &str) -> Vec<wire::QueueLine> {
     let waits = |job: &&LiveJob| job.row.team == queue && job.leases.is_empty();
-    let seen = |job: &&LiveJob| {
-        caller.may(Permission::JobsRead, Some(queue), Some(&job.row.user))
-    };
+    let seen = |job: &&LiveJob| caller.may(Permission::JobsRead, Some(queue), Some(&job.row.user));
     let jobs = core.jobs.values().filter(waits).filter(seen).take(ASKED);
     let ids: Vec<JobId> = jobs.map(|job| job.row.id).collect();
     let places = ids.into_iter().filter_map(|id| Some((core.state.position(id)?.0, id)));

@@ -67,7 +67,8 @@ fn lent(reports: &[QueueReport], cluster: Milli) -> BTreeMap<Name, Milli> {
         let idle_sum = sum(idle);
         let taken = (sum(borrowed) - unpromised).max(Milli::ZERO).min(idle_sum);
         for one in &family {
-            let part = i128::from(taken.0) * i128::from(idle(one).0) / i128::from(idle_sum.0.max(1));
+            let part =
+                i128::from(taken.0) * i128::from(idle(one).0) / i128::from(idle_sum.0.max(1));
             // No part is larger than the whole, which fits.
             lent.insert(one.name.clone(), Milli(i64::try_from(part).unwrap_or(i64::MAX)));
         }

@@ -48,11 +48,8 @@ pub async fn create(
         let detail = format!("team {} has a project `{}` already", wish.team, wish.name);
         return Err(Fault::new(Code::Exists, detail));
     }
-    let row = ProjectRow {
-        team: wish.team.clone(),
-        name: wish.name.clone(),
-        created: clock::now(),
-    };
+    let row =
+        ProjectRow { team: wish.team.clone(), name: wish.name.clone(), created: clock::now() };
     let target = format!("project {} of {}", row.name, row.team);
     write(&app, &caller, target, json!({}), |batch| batch.put(&row)).await?;
     Ok(Created(wish))

@@ -23,7 +23,8 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<
         }
     }
     let rows = every::<UserRow>(&app).await?.into_iter();
-    let seen = rows.filter(|row| row.disabled.is_none())
+    let seen = rows
+        .filter(|row| row.disabled.is_none())
         .filter(|row| everybody || row.name == caller.user());
     let items = seen.map(|row| {
         let teams = teams.remove(&row.name).unwrap_or_default();

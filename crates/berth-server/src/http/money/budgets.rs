@@ -26,9 +26,9 @@ type Daily = BTreeMap<String, i64>;
 pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::Budget>> {
     let daily = daily(&app).await?;
     let queues = live::queues(&app);
-    let seen = queues.iter().filter(|queue| {
-        caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None)
-    });
+    let seen = queues
+        .iter()
+        .filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None));
     let items = seen.filter_map(|queue| shown(queue, &queues, &daily)).collect();
     Ok(Json(wire::Items { items }))
 }

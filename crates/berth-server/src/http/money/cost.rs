@@ -190,9 +190,7 @@ mod tests {
         let (rows, idle) = add_up(&[CostKey::Team], &sums);
         let shown: Vec<(&str, i64, i64, u64)> = rows
             .iter()
-            .map(|row| {
-                (row.team.as_deref().unwrap(), row.amount_micros, row.gpu_ms, row.jobs)
-            })
+            .map(|row| (row.team.as_deref().unwrap(), row.amount_micros, row.gpu_ms, row.jobs))
             .collect();
         assert_eq!(shown, [("nlp", 6, 6, 2), ("vision", 5, 0, 1)]);
         assert_eq!(idle, 7);

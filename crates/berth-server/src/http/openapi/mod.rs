@@ -83,9 +83,8 @@ fn operation(route: &Route, shape: Shape) -> Value {
 }
 
 fn media(contents: &[Content]) -> Value {
-    let each = contents.iter().map(|(kind, schema)| {
-        ((*kind).to_owned(), json!({ "schema": schema }))
-    });
+    let each =
+        contents.iter().map(|(kind, schema)| ((*kind).to_owned(), json!({ "schema": schema })));
     Value::Object(each.collect())
 }
 

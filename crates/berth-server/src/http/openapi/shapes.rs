@@ -19,9 +19,9 @@ impl Parts {
         let mut schemas = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut schemas);
         for (name, schema) in schemas {
-            self.0.entry(name).or_insert_with(|| {
-                serde_json::to_value(schema).expect("a schema is plain data")
-            });
+            self.0
+                .entry(name)
+                .or_insert_with(|| serde_json::to_value(schema).expect("a schema is plain data"));
         }
         super::schema(&T::name())
     }
@@ -72,7 +72,8 @@ impl Shape {
     }
 
     fn job_file(self) -> Shape {
-        let text = json!({ "type": "string", "description": "A job file, as docs/job-file.md says" });
+        let text =
+            json!({ "type": "string", "description": "A job file, as docs/job-file.md says" });
         self.body(vec![("application/yaml", text), (JSON, json!({ "type": "object" }))], true)
     }
 }
@@ -80,8 +81,13 @@ impl Shape {
 /// What a route takes and gives, by its name.
 pub fn shape(id: &str, parts: &mut Parts) -> Shape {
     let mut known = Known(parts);
-    known.server(id).or_else(|| known.jobs(id)).or_else(|| known.cluster(id))
-        .or_else(|| known.money(id)).or_else(|| known.identity(id)).or_else(|| known.admin(id))
+    known
+        .server(id)
+        .or_else(|| known.jobs(id))
+        .or_else(|| known.cluster(id))
+        .or_else(|| known.money(id))
+        .or_else(|| known.identity(id))
+        .or_else(|| known.admin(id))
         .unwrap_or_else(|| panic!("the route {id} is not described"))
 }
 
