@@ -1,0 +1,98 @@
+use super::*;
+use berth_model::{Amount, BudgetAction, BudgetPeriod, QueueOrder, Snapshot, Span};
+
+fn one(text: &str) -> Want {
+    read(text).unwrap().pop().unwrap().want
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    read(text).unwrap_err().iter().map(|mistake| mistake.error().to_string()).collect()
+}
+
+#[test]
+fn a_stream_has_as_many_wishes_as_documents_and_each_knows_its_line() {
+    let text = "# the lab\nkind: team\nname: nlp\n---\n---\nkind: project\nname: chat\nteam: nlp\n";
+    let found = read(text).unwrap();
+    let lines: Vec<usize> = found.iter().map(|document| document.line).collect();
+    assert_eq!(lines, [2, 6]);
+    let project = Want::Project { team: "nlp".into(), name: "chat".into() };
+    assert_eq!(found[1].want, project);
+    assert_eq!(read("").unwrap(), []);
+}
+
+#[test]
+fn a_queue_is_read_whole() {
+    let text =
+        "kind: queue\nname: nlp\nparent: lab\nquota: {gpu: 4}\norder: fifo\nmin_runtime: 30m\n";
+    let Want::Queue(queue) = one(text) else { panic!("it is a queue") };
+    assert_eq!(queue.parent.as_deref(), Some("lab"));
+    assert_eq!(queue.quota.gpu.total, Some(Amount::Of(Milli::whole(4))));
+    assert_eq!((queue.order, queue.min_runtime), (Some(QueueOrder::Fifo), Some(Span::mins(30))));
+}
+
+/// A document of a queue is an entry of a world file with its kind, so that one can be made
+/// from the other.
+#[test]
+fn a_queue_is_written_as_in_a_world_file() {
+    let text = "kind: queue\nname: nlp\nquota: {gpu: {total: 8, H100-80GB: 4}, cpu: 50%}\n\
+                weight: 1.5\npriority: 3\nlimit: {memory: 1TiB}\nborrow: unlimited\n\
+                lend: {gpu: 2}\nuser_limit: {gpu: 0.5}\norder: strict\nmin_runtime: 10m\n\
+                preempt_after: 1h\ntime_sharing: true\n";
+    let Want::Queue(queue) = one(text) else { panic!("it is a queue") };
+    let entry: String =
+        text.lines().skip(1).map(|line| format!("    {line}\n")).collect::<String>();
+    let world = format!("queues:\n  -\n{entry}");
+    let Snapshot { queues, .. } = berth_file::world::World::parse(&world).unwrap().snapshot;
+    assert_eq!(*queue, queues[0].spec);
+}
+
+#[test]
+fn a_budget_has_a_limit_and_the_rest_has_defaults() {
+    let Want::Budget { queue, budget } =
+        one("kind: budget\nqueue: nlp\nlimit: 500\nthresholds: [50%, 80%]\n")
+    else {
+        panic!("it is a budget")
+    };
+    assert_eq!((queue.as_str(), budget.limit), ("nlp", Micros::dollars(500)));
+    assert_eq!((budget.per, budget.action), (BudgetPeriod::Month, BudgetAction::Notify));
+    assert_eq!(budget.thresholds, [Milli(500), Milli(800)]);
+    assert!(mistakes("kind: budget\nqueue: nlp\n")[0].contains("no `limit`"));
+}
+
+#[test]
+fn knobs_that_a_policy_leaves_out_are_as_they_come() {
+    let Want::Policy(policy) = one("kind: policy\ngrace: 2m\n") else { panic!("a policy") };
+    assert_eq!(*policy, Policy { grace: Span::mins(2), ..Policy::default() });
+}
+
+#[test]
+fn prices_are_exact_and_tables_that_are_left_out_stay() {
+    let want = one("kind: prices\nprices: {H100-80GB: 2.49}\n");
+    let before = ModelFacts { watts: [(Name::new("L4"), 72)].into(), ..ModelFacts::default() };
+    let models = want.models(&before);
+    assert_eq!(models.prices["H100-80GB"], Micros(2_490_000));
+    assert_eq!(models.watts, before.watts);
+}
+
+#[test]
+fn a_mistake_has_its_line_and_a_suggestion() {
+    let found = mistakes(
+        "kind: queue\nname: nlp\nquotta: {gpu: 4}\n---\nkind: teem\nname: x\n---\n\
+         kind: policy\ngrace: soon\n---\nkind: team\nname: NLP\n",
+    );
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(found[0].starts_with("line 3, column "), "{}", found[0]);
+    assert!(found[0].ends_with("unknown key `quotta` in a queue; did you mean `quota`?"));
+    assert!(found[1].starts_with("line 5") && found[1].contains("did you mean `team`?"));
+    assert!(found[2].starts_with("line 9") && found[2].contains("grace"), "{}", found[2]);
+    assert!(found[3].starts_with("line 12") && found[3].contains("no name for a team"));
+}
+
+#[test]
+fn what_is_no_yaml_or_no_map_is_refused_with_its_line() {
+    for (text, line) in [("kind: [team\n", 1), ("\n\n- a\n- b\n", 3), ("kind: team\n---\nx\n", 3)] {
+        let found = read(text).unwrap_err();
+        let last = found.last().unwrap();
+        assert!(last.line >= line, "{text:?}: {found:?}");
+    }
+}
