@@ -16,7 +16,7 @@ mod turn;
 
 pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
-pub use live::{Detail, LiveJob, LiveLease, Tries, allows};
+pub use live::{Detail, LiveJob, LiveLease};
 pub use run::Fatal;
 
 use berth_api::wire;

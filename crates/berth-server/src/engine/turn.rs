@@ -413,9 +413,9 @@ impl<'a> Turn<'a> {
         self.batch.costs.push(rows::cost(row));
         let (Some(lease), Some(job)) = (row.lease, row.job) else { return };
         let amount = row.amount;
-        self.with_lease(lease, |live| live.row.cost = live.row.cost + amount);
+        self.with_lease(lease, |live| live.row.cost += amount);
         if let Some(live) = self.core.jobs.get_mut(&job) {
-            live.row.cost = live.row.cost + amount;
+            live.row.cost += amount;
             self.touched.insert(job);
         }
     }

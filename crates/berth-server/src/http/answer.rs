@@ -73,15 +73,9 @@ impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = json(status, MEDIA_TYPE, &self.0);
-        // The log names the code of every request that failed.
-        response.extensions_mut().insert(FaultCode(self.0.code.clone()));
-        response
+        json(status, MEDIA_TYPE, &self.0)
     }
 }
-
-#[derive(Debug, Clone)]
-pub struct FaultCode(pub String);
 
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Fault {

@@ -48,7 +48,7 @@ fn try_out(mut state: Core, prepared: Prepared, declared: bool) -> Result<wire::
     for decision in plan.decisions() {
         let Decision::Start { lease, node, slices, price: each, .. } = decision else { continue };
         if lease.job.number == TRIED.number {
-            price = price + *each;
+            price += *each;
             places.push(wire::Placement {
                 task: lease.task,
                 node: node.to_string(),
