@@ -7,12 +7,17 @@
 
 mod blows;
 mod books;
+mod bounds;
+mod claims;
 mod lines;
 mod machines;
 mod money;
+mod places;
 mod play;
 mod shrink;
 mod tale;
+mod work;
+mod world;
 
 pub use play::{Honest, Record, Seam};
 pub use shrink::shrink;
@@ -37,6 +42,14 @@ pub enum Class {
     ClosedNode,
     /// A task was started while it ran already.
     TwiceAtOnce,
+    /// A task lies where it must not: on a machine it did not ask for, or apart from its group.
+    Place,
+    /// A job was started before its turn.
+    Order,
+    /// A queue went beyond its limit, or on after its budget was spent.
+    Bound,
+    /// A machine was bought or given back that should not have been, or is lost track of.
+    Claims,
     /// A state rebuilt from the log differs from the one that was lost.
     Replay,
     /// The same seed went two ways.
