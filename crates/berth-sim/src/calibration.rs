@@ -1,9 +1,9 @@
 //! Whether forecasts can be believed: how many jobs start by the time they were told.
 //!
-//! A forecast knows nothing of jobs that come later, so it errs on one side, by how much depending
-//! on the cluster and its users. What it errs by is learned from the past and taken into account
-//! for what comes after: the P90 is multiplied by the factor that would have made it right in the
-//! first part of the trace, and judged on the part that was held back.
+//! What a forecast errs by depends on the cluster and its users. It is learned from the past and
+//! can be taken into account for what comes after: the corrected P90 is multiplied by the factor
+//! that would have made it right in the first part of the trace. Both are judged on the part that
+//! was held back.
 
 use crate::outcome::Outcome;
 use crate::replay::Told;
@@ -29,6 +29,30 @@ pub struct Fared {
     /// By their P90 times the factor that was learned.
     pub by_corrected: f64,
     pub waited_by_corrected: f64,
+}
+
+impl Fared {
+    /// Several sets of jobs taken as one.
+    pub fn together(sets: &[Fared]) -> Fared {
+        let jobs: u64 = sets.iter().map(|set| set.jobs).sum();
+        let waited: u64 = sets.iter().map(|set| set.waited).sum();
+        let mean = |part: fn(&Fared) -> f64, of: fn(&Fared) -> u64, all: u64| {
+            let sum: f64 = sets.iter().map(|set| part(set) * of(set) as f64).sum();
+            sum / all.max(1) as f64
+        };
+        let of_all = |part| mean(part, |set| set.jobs, jobs);
+        let of_waited = |part| mean(part, |set| set.waited, waited);
+        Fared {
+            jobs,
+            waited,
+            by_p50: of_all(|set| set.by_p50),
+            by_p90: of_all(|set| set.by_p90),
+            waited_by_p50: of_waited(|set| set.waited_by_p50),
+            waited_by_p90: of_waited(|set| set.waited_by_p90),
+            by_corrected: of_all(|set| set.by_corrected),
+            waited_by_corrected: of_waited(|set| set.waited_by_corrected),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -79,6 +79,10 @@ impl Planner<'_> {
                     spots.extend(more);
                 }
             }
+            // Where all must lie on one node, no member is added: the node was chosen for the
+            // minimum.
+            Tree::Group { together, .. }
+                if matches!(together.required, Some(Level::Node | Level::Nvlink)) => {}
             Tree::Group { children, together, .. } => {
                 let home = self.home_of(ix, shape, tree, together.required, home);
                 for child in children {

@@ -6,7 +6,7 @@ use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, NodeIx};
 use crate::shape::{Leaf, Shape};
 use crate::state::State;
-use berth_model::{Decision, JobId, Lifecycle, Name, Offering, Span, Time};
+use berth_model::{Decision, JobId, Lifecycle, Name, NodeState, Offering, Span, Time};
 use std::collections::BTreeMap;
 
 /// Blocked jobs for which machines are considered in one plan.
@@ -19,7 +19,6 @@ impl Planner<'_> {
         }
         self.buy_minimum();
         self.buy_for_jobs();
-        self.give_back();
     }
 
     fn claim_one(&mut self, pool: &Name, offering: &Offering, job: Option<JobIx>) -> Decision {
@@ -198,7 +197,8 @@ impl Planner<'_> {
         best.map(|((_, _, pool, _), offering, nodes)| (pool, offering.clone(), nodes))
     }
 
-    fn give_back(&mut self) {
+    /// Returns what stands idle. It comes after everything that may still use a machine.
+    pub(super) fn give_back(&mut self) {
         let state = self.state();
         let mut due: Vec<(Time, Name, Name)> = Vec::new();
         let mut wakes = Vec::new();
@@ -225,8 +225,13 @@ impl Planner<'_> {
                 self.transactions.iter().flat_map(|t| &t.decisions).filter(
                     |d| matches!(d, Decision::Return { node } if self.in_pool(node, &pool)),
                 );
-            let left = self.size(&pool) - returned.count() as u32;
-            if left > self.state().pools[&pool].min {
+            // Those on their way out are counted by nobody any more.
+            let leaving = self.state().cluster.live().filter(|(_, node)| {
+                node.spec.pool.as_ref() == Some(&pool)
+                    && !matches!(node.spec.state, NodeState::Ready | NodeState::Leaving { .. })
+            });
+            let gone = returned.count() + leaving.count();
+            if self.size(&pool).saturating_sub(gone as u32) > self.state().pools[&pool].min {
                 let decisions = vec![Decision::Return { node }];
                 self.transactions.push(Transaction { job: None, decisions });
             }

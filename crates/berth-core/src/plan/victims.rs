@@ -264,7 +264,10 @@ impl Planner<'_> {
                         self.surplus_in(job, shape, child, found);
                     } else {
                         let leaves = child.leaves();
-                        found.push(leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect());
+                        let tasks: Vec<u32> =
+                            leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect();
+                        // One whose tasks have all ended well is whole, and holds nothing.
+                        found.extend((!tasks.is_empty()).then_some(tasks));
                     }
                 }
             }

@@ -4,13 +4,12 @@ use crate::measure::{Clock, Memory};
 use crate::report::{Row, Target};
 use crate::traces;
 use anyhow::Result;
-use berth_model::{Milli, Span, Time};
-use berth_sim::calibration::Calibration;
+use berth_model::{Milli, Span};
 use berth_sim::estimate::Estimate;
 use berth_sim::fleet::Fleet;
 use berth_sim::metrics::{Account, Report, Setting};
 use berth_sim::prices::PriceList;
-use berth_sim::replay::{self, Asks, Preset};
+use berth_sim::replay::{self, Preset};
 use berth_sim::synthetic::{self, Recipe};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
@@ -116,37 +115,3 @@ pub fn teams(folder: &Path, seed: u64) -> Result<Vec<Row>> {
 
 const TEAMS: usize = 4;
 const NODES: [u32; 2] = [16, 24];
-
-/// AAIC's first quarter of 2018 on 36 nodes, with the limits its users asked for: two months are
-/// learned from, March is held back.
-pub fn forecasts(folder: &Path, seed: u64) -> Result<Vec<Row>> {
-    let text = traces::read(folder, "aaic_jobs_2018Q1")?;
-    let jobs = trace::jobs("aaic_jobs_2018Q1", &text, &Select::default())?;
-    let workload = Workload::new(&jobs, Estimate::Limit)?;
-    let asks = Asks { every: EVERY, runs: RUNS, seed };
-    let rules = Preset::Berth.rules().with_forecasts(asks);
-    let replayed = replay::run(&rules, Fleet::like(36, 8, "P100"), &workload, &mut |_| ())?;
-    let march = Time(0) + Span::days(59);
-    let Calibration { factor, learned, held_back } =
-        Calibration::new(&replayed.told, &replayed.outcomes, march);
-    let percent = |part: f64| 100.0 * part;
-    let row = |what: &str, value: f64, unit: &str, target| {
-        Row::new(format!("aaic 2018Q1, 36 nodes, March: {what}"), value, unit, target)
-    };
-    let aim = Target::Within(85.0, 95.0);
-    Ok(vec![
-        row("jobs that asked", held_back.jobs as f64, "jobs", Target::None),
-        row("of them did not start at once", held_back.waited as f64, "jobs", Target::None),
-        row("started by their P90", percent(held_back.by_p90), "%", aim),
-        row("started by their P50", percent(held_back.by_p50), "%", Target::None),
-        row("that waited, by their P90", percent(held_back.waited_by_p90), "%", Target::None),
-        row("by the corrected P90", percent(held_back.by_corrected), "%", Target::None),
-        row("that waited, by the corrected P90", percent(held_back.waited_by_corrected), "%", aim),
-        row("factor that was learned", factor, "", Target::None),
-        row("January and February, by their P90", percent(learned.by_p90), "%", Target::None),
-    ])
-}
-
-/// Every so many-th job asks, and a forecast makes so many runs.
-const EVERY: u32 = 500;
-const RUNS: u32 = 20;

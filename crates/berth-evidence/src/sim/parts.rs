@@ -1,6 +1,6 @@
 //! The parts that stand on commands and modules that exist for themselves.
 
-use super::figures;
+use super::{figures, forecasts};
 use crate::baselines;
 use crate::report::{Row, Target};
 use anyhow::{Context, Result, ensure};
@@ -58,7 +58,7 @@ pub const PARTS: &[Part] = &[
         "What jobs were told at submission, on a month that was held back. The corrected P90 is \
          multiplied by a factor learned from the months before it, for jobs that do not start at \
          once. Few of those that were asked had to wait, so the last figures are rough.",
-        figures::forecasts,
+        forecasts::rows,
     ),
     (
         "faults",

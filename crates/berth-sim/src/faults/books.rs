@@ -273,10 +273,12 @@ impl Books {
         Ok(())
     }
 
-    /// Thousandths of GPUs that jobs in or below the queue hold.
+    /// Thousandths of GPUs that jobs in or below the queue hold and are to keep: what is being
+    /// stopped counts for nobody.
     fn used(&self, queue: &Name) -> i64 {
         let below = |leaf: &Name| self.bounds.path(leaf).any(|above| above.name == *queue);
-        let held = self.open.iter().filter(|(lease, _)| {
+        let kept = self.open.iter().filter(|(_, open)| !open.stopping);
+        let held = kept.filter(|(lease, _)| {
             self.jobs.get(&lease.job).is_some_and(|job| below(&job.spec.queue))
         });
         held.flat_map(|(_, open)| &open.slices).map(|slice| part(&slice.share)).sum()
