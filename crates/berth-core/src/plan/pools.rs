@@ -3,8 +3,9 @@
 
 use super::order::Among;
 use super::{Planner, Transaction, bound};
+use crate::cluster::Level;
 use crate::ix::{JobIx, NodeIx};
-use crate::shape::{Leaf, Shape};
+use crate::shape::{Leaf, Shape, Tree};
 use crate::state::State;
 use berth_model::{Decision, JobId, Lifecycle, Name, NodeState, Offering, Span, Time};
 use std::collections::BTreeMap;
@@ -323,9 +324,10 @@ impl Machine {
             return;
         }
         for (leaf, left) in shape.leaves.iter().zip(missing) {
-            if tasks_per_machine(state, leaf, &self.labels, &self.offering) > 0 {
+            let most = tasks_per_machine(state, leaf, &self.labels, &self.offering);
+            if most > 0 {
                 let milli = leaf.gpu_milli(&state.cluster);
-                *left -= fill(std::slice::from_mut(&mut self.room), leaf, milli, *left);
+                *left -= fill(std::slice::from_mut(&mut self.room), leaf, milli, most.min(*left));
             }
         }
     }
@@ -406,7 +408,13 @@ fn machines_for(
     let mut rooms: Vec<Room> = Vec::new();
     for (leaf, n) in shape.leaves.iter().zip(tasks).filter(|(_, n)| **n > 0) {
         let each = tasks_per_machine(state, leaf, labels, offering);
-        if each == 0 {
+        // All in one domain: on one machine, unless the machines are known to share the domain.
+        let apart = |level| !names(state, labels, level);
+        if each == 0 || each < *n && leaf.together.required.is_some_and(apart) {
+            return None;
+        }
+        // All machines of an offering lie in the same zone, or whatever else they are labelled.
+        if leaf.spread.is_some_and(|(level, most)| names(state, labels, level) && *n > most) {
             return None;
         }
         let milli = leaf.gpu_milli(&state.cluster);
@@ -415,7 +423,28 @@ fn machines_for(
         rooms.extend(std::iter::repeat_n(Room::of(offering), left.div_ceil(each) as usize));
         let _ = fill(&mut rooms[from..], leaf, milli, left);
     }
-    Some(rooms.len() as u32)
+    let nodes = rooms.len() as u32;
+    (nodes <= 1 || !torn(state, &shape.tree, labels)).then_some(nodes)
+}
+
+/// Whether the machines of an offering are known to lie in one domain of the level.
+fn names(state: &State, labels: &BTreeMap<Name, Name>, level: Level) -> bool {
+    let Level::Label { topology, depth } = level else { return false };
+    let Some((_, keys)) = state.cluster.topologies.get(topology as usize) else { return false };
+    let known = |key: &Name| labels.contains_key(key) || key.as_str() == "zone";
+    keys.iter().take(depth as usize + 1).all(known)
+}
+
+/// Whether several machines could not hold some group of groups, because it must lie in one domain
+/// that they are not known to share.
+fn torn(state: &State, tree: &Tree, labels: &BTreeMap<Name, Name>) -> bool {
+    match tree {
+        Tree::Leaf(_) => false,
+        Tree::Group { children, together, .. } => {
+            together.required.is_some_and(|level| !names(state, labels, level))
+                || children.iter().any(|child| torn(state, child, labels))
+        }
+    }
 }
 
 fn tasks_per_machine(
@@ -438,7 +467,14 @@ fn tasks_per_machine(
         return 0;
     }
     let each = Room::of(offering).holds(leaf, gpu);
-    u32::try_from(each).unwrap_or(leaf.min)
+    let each = u32::try_from(each).unwrap_or(leaf.min);
+    match leaf.spread {
+        None => each,
+        Some((Level::Node | Level::Nvlink, most)) => each.min(most),
+        // A machine of which nobody knows where it will stand is of no use to those who must know.
+        Some((level, most)) if names(state, labels, level) => each.min(most),
+        Some(_) => 0,
+    }
 }
 
 /// Price times nodes times the time they are needed, with restarts after interruptions.

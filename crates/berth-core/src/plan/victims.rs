@@ -266,8 +266,14 @@ impl Planner<'_> {
                         let leaves = child.leaves();
                         let tasks: Vec<u32> =
                             leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect();
-                        // One whose tasks have all ended well is whole, and holds nothing.
-                        found.extend((!tasks.is_empty()).then_some(tasks));
+                        // One of which tasks have ended well would be left in part, or holds
+                        // nothing any more.
+                        let ended = leaves.iter().any(|at| {
+                            let leaf = &shape.leaves[*at];
+                            let own = leaf.first as usize..(leaf.first + leaf.count) as usize;
+                            known.tasks[own].iter().any(|task| task.done)
+                        });
+                        found.extend((!tasks.is_empty() && !ended).then_some(tasks));
                     }
                 }
             }

@@ -67,50 +67,58 @@ pub fn teams(folder: &Path, seed: u64) -> Result<Vec<Row>> {
     largest.sort_unstable_by(|a, b| b.cmp(a));
     largest.truncate(TEAMS);
     jobs.retain(|job| largest.iter().any(|(_, team)| *team == job.team));
-    let workload = Workload::new(&jobs, Estimate::noisy(seed))?;
-    let quotas = workload.quotas_by_demand();
     for nodes in NODES {
-        let fleet = Fleet::like(nodes, 8, "P100");
-        let rules = Preset::Berth.rules().with_quotas(quotas.clone());
-        let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
-        let setting = Setting {
-            gpus: fleet.gpus(),
-            teams: workload.teams.clone(),
-            quotas: quotas.clone(),
-            trim: Milli::ZERO,
-        };
-        let report = Report::new(&replayed.outcomes, &setting);
+        let (workload, report) = shared(&jobs, nodes, seed)?;
         let name = |what: &str| format!("philly, {TEAMS} teams, {nodes} nodes: {what}");
         let Some(fairness) = &report.fairness else { continue };
         let (daily, weekly) = (&fairness.daily, &fairness.weekly);
-        let gap = 100.0 * weekly.worst_gap;
-        rows.push(Row::new(
-            name("weeks all ask"),
-            f64::from(weekly.contested),
-            "weeks",
-            Target::None,
-        ));
+        let gap = |report: &Report| {
+            100.0 * report.fairness.as_ref().map_or(0.0, |fairness| fairness.weekly.worst_gap)
+        };
+        let weeks = f64::from(weekly.contested);
+        rows.push(Row::new(name("weeks all ask"), weeks, "weeks", Target::None));
         let target = if weekly.contested > 0 { Target::AtMost(2.0) } else { Target::None };
-        rows.push(Row::new(name("largest gap of a week"), gap, "%", target));
+        rows.push(Row::new(name("largest gap of a week"), gap(&report), "%", target));
+        // The same GPU time without gangs: what is left of the gap is not for want of fitting.
+        let (_, single) = shared(&singles(&jobs), nodes, seed)?;
+        let what = "largest gap of a week, every job as jobs of one GPU";
+        rows.push(Row::new(name(what), gap(&single), "%", target));
+        let largest = workload.jobs.iter().map(|job| job.gpus).max().unwrap_or(0);
+        let part = 100.0 * f64::from(largest) / f64::from(nodes * 8);
+        rows.push(Row::new(name("the largest job, of all GPUs"), part, "%", Target::None));
         rows.push(Row::new(name("Jain, mean of days"), daily.jain, "", Target::None));
         let worst = report.by_team.iter().max_by(|a, b| a.1.wait.mean.total_cmp(&b.1.wait.mean));
         if let Some((_, group)) = worst {
-            rows.push(Row::new(
-                name("mean wait of the worst team"),
-                group.wait.mean,
-                "s",
-                Target::None,
-            ));
-            rows.push(Row::new(
-                name("P95 wait of the worst team"),
-                group.wait.p95,
-                "s",
-                Target::None,
-            ));
+            let (mean, p95) = (group.wait.mean, group.wait.p95);
+            rows.push(Row::new(name("mean wait of the worst team"), mean, "s", Target::None));
+            rows.push(Row::new(name("P95 wait of the worst team"), p95, "s", Target::None));
         }
         rows.push(Row::new(name("mean wait"), report.all.wait.mean, "s", Target::None));
     }
     Ok(rows)
+}
+
+/// The jobs under the core on a pool of that size, with each team's quota by what it asks for.
+fn shared(jobs: &[trace::Job], nodes: u32, seed: u64) -> Result<(Workload, Report)> {
+    let workload = Workload::new(jobs, Estimate::noisy(seed))?;
+    let quotas = workload.quotas_by_demand();
+    let fleet = Fleet::like(nodes, 8, "P100");
+    let rules = Preset::Berth.rules().with_quotas(quotas.clone());
+    let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
+    let setting =
+        Setting { gpus: fleet.gpus(), teams: workload.teams.clone(), quotas, trim: Milli::ZERO };
+    let report = Report::new(&replayed.outcomes, &setting);
+    Ok((workload, report))
+}
+
+/// As many jobs of one GPU as each job has GPUs.
+fn singles(jobs: &[trace::Job]) -> Vec<trace::Job> {
+    let parts = |job: &trace::Job| {
+        let count = (job.gpus.0 / Milli::ONE.0).max(1) as usize;
+        let one = trace::Job { gpus: job.gpus.min(Milli::ONE), ..job.clone() };
+        std::iter::repeat_n(one, count)
+    };
+    jobs.iter().flat_map(parts).collect()
 }
 
 const TEAMS: usize = 4;

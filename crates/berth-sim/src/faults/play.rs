@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans at one moment before the loop is said to be stuck.
 const PLANS_AT_ONCE: u32 = 300;
+/// Events of a whole tale before it is said not to come to rest.
+const EVENTS: usize = 30_000;
 /// Events after which a snapshot is taken.
 const SNAPSHOT_EVERY: usize = 40;
 
@@ -171,6 +173,9 @@ impl<S: Seam> Play<'_, S> {
             self.decide();
             let settled = self.books.settled(self.now);
             self.note(settled);
+            if self.log.len() > EVENTS {
+                self.fail(Class::Stuck, "the world does not come to rest".to_owned());
+            }
         }
     }
 
