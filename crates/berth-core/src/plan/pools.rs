@@ -210,6 +210,10 @@ impl Planner<'_> {
             };
             let idle = node.tasks.is_empty() && node.kept.is_empty() && node.open();
             let Some(since) = node.idle_since.filter(|_| idle) else { continue };
+            // Those that came first wait for the others.
+            if self.completes(pool) {
+                continue;
+            }
             let at = since + state.policy.idle_after;
             if at <= state.now {
                 due.push((since, node.spec.name.clone(), pool.clone()));
@@ -237,6 +241,20 @@ impl Planner<'_> {
                 self.transactions.push(Transaction { job: None, decisions });
             }
         }
+    }
+
+    /// Whether machines of the pool are still to come for a job that waits.
+    fn completes(&self, pool: &Name) -> bool {
+        let state = self.state();
+        let waits = |id: &JobId| state.jobs.find(*id).is_some_and(|ix| state.is_waiting(ix));
+        let coming = state.claims.values().filter(|claim| claim.pool == *pool);
+        let coming = coming.filter_map(|claim| claim.for_job);
+        let decided = self.transactions.iter().flat_map(|made| &made.decisions);
+        let planned = decided.filter_map(|decision| match decision {
+            Decision::Claim { pool: of, for_job, .. } if of == pool => *for_job,
+            _ => None,
+        });
+        coming.chain(planned).any(|id| waits(&id))
     }
 
     fn in_pool(&self, node: &Name, pool: &Name) -> bool {
@@ -408,9 +426,13 @@ fn machines_for(
     let mut rooms: Vec<Room> = Vec::new();
     for (leaf, n) in shape.leaves.iter().zip(tasks).filter(|(_, n)| **n > 0) {
         let each = tasks_per_machine(state, leaf, labels, offering);
-        // All in one domain: on one machine, unless the machines are known to share the domain.
-        let apart = |level| !names(state, labels, level);
-        if each == 0 || each < *n && leaf.together.required.is_some_and(apart) {
+        let bound = match leaf.together.required {
+            None => false,
+            Some(Level::Node | Level::Nvlink) => each < *n,
+            // Nobody knows in which rack a machine will stand that does not say so.
+            Some(level) => !names(state, labels, level),
+        };
+        if each == 0 || bound {
             return None;
         }
         // All machines of an offering lie in the same zone, or whatever else they are labelled.
@@ -424,7 +446,7 @@ fn machines_for(
         let _ = fill(&mut rooms[from..], leaf, milli, left);
     }
     let nodes = rooms.len() as u32;
-    (nodes <= 1 || !torn(state, &shape.tree, labels)).then_some(nodes)
+    (!torn(state, &shape.tree, labels, nodes)).then_some(nodes)
 }
 
 /// Whether the machines of an offering are known to lie in one domain of the level.
@@ -435,16 +457,16 @@ fn names(state: &State, labels: &BTreeMap<Name, Name>, level: Level) -> bool {
     keys.iter().take(depth as usize + 1).all(known)
 }
 
-/// Whether several machines could not hold some group of groups, because it must lie in one domain
+/// Whether so many machines could not hold some group of groups, because it must lie in one domain
 /// that they are not known to share.
-fn torn(state: &State, tree: &Tree, labels: &BTreeMap<Name, Name>) -> bool {
-    match tree {
-        Tree::Leaf(_) => false,
-        Tree::Group { children, together, .. } => {
-            together.required.is_some_and(|level| !names(state, labels, level))
-                || children.iter().any(|child| torn(state, child, labels))
-        }
-    }
+fn torn(state: &State, tree: &Tree, labels: &BTreeMap<Name, Name>, nodes: u32) -> bool {
+    let Tree::Group { children, together, .. } = tree else { return false };
+    let apart = match together.required {
+        None => false,
+        Some(Level::Node | Level::Nvlink) => nodes > 1,
+        Some(level) => !names(state, labels, level),
+    };
+    apart || children.iter().any(|child| torn(state, child, labels, nodes))
 }
 
 fn tasks_per_machine(
