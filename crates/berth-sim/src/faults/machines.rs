@@ -158,8 +158,10 @@ impl Machines {
         }
         let mut chance = self.chance(&format!("start {lease}"));
         if dark {
+            // A dead machine says nothing; whoever asks it gives up after a while.
             self.over.insert(lease);
-            return self.tell(now, Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
+            let ended = Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost };
+            return self.tell(now + Span::mins(1), ended);
         }
         if chance.below(1_000) < self.noise.failing {
             self.faults += 1;
