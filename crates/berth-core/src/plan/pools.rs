@@ -7,7 +7,9 @@ use crate::cluster::Level;
 use crate::ix::{JobIx, NodeIx};
 use crate::shape::{Leaf, Shape, Tree};
 use crate::state::State;
-use berth_model::{Decision, JobId, Lifecycle, Name, NodeState, Offering, Span, Time};
+use berth_model::{
+    Decision, GpuAsk, JobId, Lifecycle, MigProfile, Name, NodeState, Offering, Span, Time,
+};
 use std::collections::BTreeMap;
 
 /// Blocked jobs for which machines are considered in one plan.
@@ -106,7 +108,7 @@ impl Planner<'_> {
         let mut rooms = vec![Room::of(&offering); nodes as usize];
         let leaves = shape.leaves.iter().zip(&missing);
         for (leaf, n) in leaves {
-            let _ = fill(&mut rooms, leaf, leaf.gpu_milli(&state.cluster), *n);
+            let _ = fill(&mut rooms, leaf, milli_on(state, leaf, &offering), *n);
         }
         let labels = state.pools[&pool].labels.clone();
         supply.machines.extend(rooms.into_iter().map(|room| Machine {
@@ -344,7 +346,7 @@ impl Machine {
         for (leaf, left) in shape.leaves.iter().zip(missing) {
             let most = tasks_per_machine(state, leaf, &self.labels, &self.offering);
             if most > 0 {
-                let milli = leaf.gpu_milli(&state.cluster);
+                let milli = milli_on(state, leaf, &self.offering);
                 *left -= fill(std::slice::from_mut(&mut self.room), leaf, milli, most.min(*left));
             }
         }
@@ -439,7 +441,7 @@ fn machines_for(
         if leaf.spread.is_some_and(|(level, most)| names(state, labels, level) && *n > most) {
             return None;
         }
-        let milli = leaf.gpu_milli(&state.cluster);
+        let milli = milli_on(state, leaf, offering);
         let left = n - fill(&mut rooms, leaf, milli, *n);
         let from = rooms.len();
         rooms.extend(std::iter::repeat_n(Room::of(offering), left.div_ceil(each) as usize));
@@ -469,6 +471,26 @@ fn torn(state: &State, tree: &Tree, labels: &BTreeMap<Name, Name>, nodes: u32) -
     apart || children.iter().any(|child| torn(state, child, labels, nodes))
 }
 
+/// What a task takes of the GPUs of such a machine, which may be unlike any that is there; nothing
+/// where they cannot give it.
+fn milli_on(state: &State, leaf: &Leaf, offering: &Offering) -> i64 {
+    match &leaf.need.ask {
+        GpuAsk::Mig { profile, count } => {
+            let profile = MigProfile::find(&offering.model, profile);
+            profile.map_or(0, |profile| {
+                let share = profile.milli().max(1_000 / i64::from(profile.at_most.max(1)));
+                share * i64::from(*count)
+            })
+        }
+        GpuAsk::Memory { bytes, count } => {
+            let has = i128::from(offering.memory_per_gpu.0.max(1));
+            let share = (i128::from(bytes.0) * 1_000 + has - 1) / has;
+            if share > 1_000 { 0 } else { share as i64 * i64::from(*count) }
+        }
+        _ => leaf.gpu_milli(&state.cluster),
+    }
+}
+
 fn tasks_per_machine(
     state: &State,
     leaf: &Leaf,
@@ -484,7 +506,7 @@ fn tasks_per_machine(
     if !listed || !labelled || offering.memory_per_gpu.0 < need.min_gpu_memory {
         return 0;
     }
-    let gpu = leaf.gpu_milli(&state.cluster);
+    let gpu = milli_on(state, leaf, offering);
     if need.ask.count() > 0 && gpu == 0 {
         return 0;
     }

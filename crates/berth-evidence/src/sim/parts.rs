@@ -74,9 +74,17 @@ pub const PARTS: &[Part] = &[
     ),
     (
         "forecasts",
-        "What jobs were told at submission, on a month that was held back. The corrected P90 is \
-         multiplied by a factor learned from the months before it, for jobs that do not start at \
-         once. Few of those that were asked had to wait, so the last figures are rough.",
+        "What jobs were told at submission, on a month that was held back. In the runs of a \
+         forecast jobs come as on one of the last 14 days, and end after times drawn from the \
+         history of their like, at most after their limit.\n\n\
+         That alone promises too much. Where limits are what users asked for (AAIC) about half of \
+         those that had to wait start by their P90. Where a limit is the truth with a lognormal \
+         error (ITP, Philly), half of the jobs outlive it and have it raised, which no run can \
+         foresee, and hardly any does. So the P90 is multiplied by a factor that follows the \
+         last 200 forecasts of jobs that had to wait: the one under which nine of ten of them would have \
+         been right, by what was known when the job was submitted. Nothing of the month is used \
+         before its time. A job that starts at once is right for certain, so the figure of all \
+         jobs lies above that of those that had to wait.",
         forecasts::rows,
     ),
     (

@@ -63,7 +63,12 @@ impl<S: Seam> Play<'_, S> {
         self.dark.insert(node.clone());
         let again = match self.append(Event::NodeRemoved { node: node.clone() }) {
             Ok(()) if fixed => return self.machines.at(self.now + back, Due::Joins(node)),
-            Err(Rejected::NodeInUse { .. }) => true,
+            // Whoever sells machines knows that it is gone, though the notice may be lost.
+            Err(Rejected::NodeInUse { .. }) => {
+                let state = NodeState::Failed;
+                let _ = self.append(Event::NodeChanged { node: node.clone(), state });
+                true
+            }
             // It was taken back before the scheduler heard that it had come.
             Err(Rejected::UnknownNode { .. }) => {
                 self.state.snapshot().claims.iter().any(|claim| claim.name == node)
