@@ -90,12 +90,12 @@ const STYLE: &str = "
 @media (prefers-color-scheme:dark){:root{--back:#14171d;--ink:#e4e7ee;--dim:#9aa3b2;--rule:#343a46;
 --free:#20252e;--c0:#6aa5e8;--c1:#f2a04f;--c2:#6cc477;--c3:#ee7274;--c4:#b690da;--c5:#c39a80;
 --c6:#e68bc3;--c7:#56c2cf;--c8:#bccb52;--c9:#9398f5;--c10:#dc8765;--c11:#a2adbd}}
-body{background:var(--back);color:var(--ink);font:15px/1.5 system-ui,sans-serif;max-width:920px;
+body{background:var(--back);color:var(--ink);font:15px/1.5 system-ui,sans-serif;max-width:960px;
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.2rem 0 .4rem}
 p,figcaption{color:var(--dim);margin:.2rem 0}figure{margin:0}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
-td,th{padding:.25rem .42rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
+td,th{padding:.25rem .34rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
 td:first-child,th:first-child{text-align:left}th{font-weight:600;white-space:normal;vertical-align:bottom}
 .key span{margin-right:1rem;white-space:nowrap}
 .key b{display:inline-block;width:.7rem;height:.7rem;margin-right:.3rem}
