@@ -1035,8 +1035,13 @@ impl State {
         job.first_start.get_or_insert(now);
         let (id, spec) = (job.id, job.spec.clone());
         for leaf in self.shape_of(ix).leaves.clone() {
+            // What it holds is in the log. What a share by memory amounts to by the shape depends
+            // on when a plan last looked at the nodes, and a log is read back without planning.
+            let own = leaf.first..leaf.first + leaf.count;
+            let held = self.jobs.get(ix).leases().find(|(task, _)| own.contains(task));
+            let Some((_, lease)) = held else { continue };
             let ask = RecentAsk {
-                gpus: Milli(leaf.gpu_milli(&self.cluster)),
+                gpus: Milli(lease.charge.gpu),
                 cpu: berth_model::Cpu(leaf.need.cpu),
                 memory: berth_model::Bytes(leaf.need.memory),
             };

@@ -31,7 +31,7 @@ mod whatif;
 
 pub use apply::Applied;
 pub use check::{Finding, FindingCode, check, vetted};
-pub use forecast::{Eta, Forecast, STEPS as FORECAST_STEPS, forecast};
+pub use forecast::{Arrived, Ask, Eta, Forecast, STEPS as FORECAST_STEPS, forecast, forecast_with};
 pub use load::LoadError;
 pub use plan::{Blocked, Blockers, Plan, Transaction};
 pub use report::QueueReport;

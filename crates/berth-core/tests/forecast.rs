@@ -1,9 +1,10 @@
 //! When waiting jobs are likely to start.
 
-use berth_core::{Eta, Forecast, State, forecast};
-use berth_model::{JobId, Time};
+use berth_core::{Arrived, Ask, Eta, Forecast, State, forecast, forecast_with};
+use berth_model::{JobId, JobSpec, Span, Time};
 use berth_sim::world::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The state of a world and its jobs by name.
 fn world(text: &str) -> (State, BTreeMap<String, JobId>) {
@@ -170,4 +171,64 @@ jobs:
             "train 2026-11-15T10:00:00Z 2026-11-15T10:00:00Z 2",
         ]
     );
+}
+
+/// A short job comes at a quarter past every hour, and has done so for two days.
+const RUSH: &str = "
+now: 2026-11-15T09:00:00Z
+policy: {order: shortest, reservations: 0}
+nodes: [{name: a, gpus: 1, model: H100-80GB}]
+history: [{user: ada, name: run, runs: 8, ratio: 1}, {user: ada, name: short, runs: 8, ratio: 1}]
+jobs:
+  - {name: run, user: ada, started: 2026-11-15T08:30:00Z, time_limit: 1h, groups: [{gpus: 1, tasks: [{node: a}]}]}
+  - {name: long, user: ada, time_limit: 10h, groups: [{gpus: 1}]}
+  - {name: short, user: ada, hold: true, time_limit: 30m, groups: [{gpus: 1}]}
+";
+
+fn rush(state: &State, hours: i64) -> Vec<Arrived> {
+    let snapshot = state.snapshot();
+    let short = snapshot.jobs.iter().find(|job| job.spec.name.as_str() == "short");
+    let spec = JobSpec { hold: false, ..short.expect("it is there").spec.clone() };
+    let at = |hour: i64| state.now() - Span::hours(hour) + Span::mins(15);
+    let arrived = |hour| Arrived { at: at(hour), spec: Arc::new(spec.clone()) };
+    (1..=hours).rev().map(arrived).collect()
+}
+
+#[test]
+fn those_who_come_as_they_came_before_go_ahead_of_a_longer_job() {
+    let (state, jobs) = world(RUSH);
+    let long = jobs["long"];
+    let alone = forecast(&state, 8, 1).jobs[&long];
+    assert_eq!(alone.p90.map(|at| at.to_string()).as_deref(), Some("2026-11-15T09:30:00Z"));
+    let arrivals = rush(&state, 48);
+    let ask = Ask { runs: 8, seed: 1, arrivals: &arrivals, jobs: None };
+    let told = forecast_with(&state, &ask);
+    assert_eq!(
+        told.jobs[&long].p90.map(|at| at.to_string()).as_deref(),
+        Some("2026-11-15T10:00:00Z")
+    );
+    assert_eq!(told, forecast_with(&state, &ask), "the same seed gives the same");
+    // Whoever came in the runs is nobody's business.
+    assert!(told.jobs.keys().all(|job| jobs.values().any(|known| known == job)));
+}
+
+#[test]
+fn less_than_a_day_of_arrivals_is_not_lived_through_again() {
+    let (state, jobs) = world(RUSH);
+    let arrivals = rush(&state, 20);
+    let ask = Ask { runs: 8, seed: 1, arrivals: &arrivals, jobs: None };
+    assert_eq!(
+        forecast_with(&state, &ask).jobs[&jobs["long"]],
+        forecast(&state, 8, 1).jobs[&jobs["long"]]
+    );
+}
+
+#[test]
+fn only_those_who_are_asked_for_are_told() {
+    let (state, jobs) = world(UNCERTAIN);
+    let wanted = BTreeSet::from([jobs["k"]]);
+    let ask = Ask { runs: 16, seed: 42, arrivals: &[], jobs: Some(wanted) };
+    let told = forecast_with(&state, &ask);
+    assert_eq!(told.jobs.keys().copied().collect::<Vec<_>>(), [jobs["k"]]);
+    assert_eq!(told.jobs[&jobs["k"]], forecast(&state, 16, 42).jobs[&jobs["k"]]);
 }

@@ -205,6 +205,9 @@ fn published(found: &Found, asked: &Queueing) -> Vec<report::Row> {
             let name = format!("{}: {}: {what}", found.set, row.policy);
             report::Row::new(name, value, unit, report::Target::None)
         }));
+        let name = format!("{}: {}: jobs that did not end", found.set, row.policy);
+        let (left, none) = (row.report.unfinished as f64, report::Target::Exactly(0.0));
+        rows.push(report::Row::new(name, left, "jobs", none));
     }
     for row in &mut rows {
         row.command = format!(

@@ -56,6 +56,9 @@ impl BudgetMeter {
     /// before. Whoever bills at [`BudgetMeter::next_period`] has no row in two periods.
     pub fn add(&mut self, at: Time, amount: Micros) -> Vec<Alert> {
         self.roll(at);
+        if calendar::start(self.budget.per, at).is_some_and(|start| start < self.period_start) {
+            return Vec::new();
+        }
         self.spent += amount;
         self.fire()
     }
@@ -191,6 +194,9 @@ mod tests {
         check(&mut meter, &[("2026-11-15T23:59:59.999Z", 60)], &[&[500]]);
         assert!(meter.roll("2026-11-16T00:00:00Z".parse().unwrap()));
         assert!(!meter.roll("2026-11-16T09:00:00Z".parse().unwrap()));
+        assert_eq!(meter.spent, Micros::ZERO);
+        // The bill of the last evening is written after midnight.
+        check(&mut meter, &[("2026-11-15T23:00:00Z", 60)], &[&[]]);
         assert_eq!(meter.spent, Micros::ZERO);
     }
 

@@ -1,8 +1,8 @@
 //! What the simulator uses of the core, in one place.
 
 pub use berth_core::{
-    Applied, Finding, LoadError, Plan, Starts, State, Transaction, check, forecast, vetted,
-    what_would_start,
+    Applied, Arrived, Ask, Finding, LoadError, Plan, Starts, State, Transaction, check, forecast,
+    forecast_with, vetted, what_would_start,
 };
 use berth_model::{JobId, Reason};
 

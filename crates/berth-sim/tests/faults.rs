@@ -30,6 +30,12 @@ enum Bug {
     LostJob,
     MoneyLeak,
     NonDeterminism,
+    /// The core does not hear what a job comes after, where it must lie, what a queue may spend,
+    /// how large a pool may be.
+    NoOrder,
+    NoTopology,
+    NoBudget,
+    LargerPool,
 }
 
 struct Planted {
@@ -56,13 +62,20 @@ impl Planted {
 }
 
 impl Seam for Planted {
-    fn to_core(&mut self, stamped: Stamped) -> Stamped {
-        match &stamped.event {
-            Event::JobSubmitted { spec } if self.bug == Bug::LostJob && spec.id.number % 3 == 0 => {
-                Stamped { event: Event::Tick, ..stamped }
+    fn to_core(&mut self, mut stamped: Stamped) -> Stamped {
+        match (self.bug, &mut stamped.event) {
+            (Bug::LostJob, Event::JobSubmitted { spec }) if spec.id.number % 3 == 0 => {
+                stamped.event = Event::Tick;
             }
-            _ => stamped,
+            (Bug::NoOrder, Event::JobSubmitted { spec }) => spec.after.clear(),
+            (Bug::NoTopology, Event::JobSubmitted { spec }) => {
+                spec.groups.iter_mut().for_each(|group| group.topology = None);
+            }
+            (Bug::NoBudget, Event::QueueSet { queue }) => queue.budget = None,
+            (Bug::LargerPool, Event::PoolSet { pool }) => pool.max += 5,
+            _ => {}
         }
+        stamped
     }
 
     fn to_world(&mut self, mut record: Record) -> Record {
@@ -99,7 +112,7 @@ fn is_found(bug: Bug, class: Class) {
         runs += 1;
         Planted { bug, run: runs, held: Vec::new() }
     };
-    let found = (1..=20).find_map(|seed| {
+    let found = (1..=SEEDS).find_map(|seed| {
         let tale = Tale::new(seed, Size::Small);
         let verdict = faults::judge(&tale, &mut seam);
         verdict.broken.filter(|broken| broken.class == class).map(|_| tale)
@@ -109,8 +122,11 @@ fn is_found(bug: Bug, class: Class) {
     let broken = verdict.broken.expect("it still fails");
     assert_eq!(broken.class, class);
     assert!(small.jobs.len() <= 3 && small.nodes.len() <= 2, "{small:?}");
-    assert!(verdict.log.len() <= 20, "{}", verdict.log.join("\n"));
+    assert!(verdict.log.len() <= 30, "{}", verdict.log.join("\n"));
 }
+
+/// Seeds among which a planted bug is to be found: not every world has what it takes.
+const SEEDS: u64 = 60;
 
 #[test]
 fn a_gpu_that_is_leased_twice_is_found() {
@@ -135,4 +151,24 @@ fn a_millionth_of_a_dollar_that_leaks_is_found() {
 #[test]
 fn a_scheduler_that_decides_otherwise_the_second_time_is_found() {
     is_found(Bug::NonDeterminism, Class::NonDeterminism);
+}
+
+#[test]
+fn a_job_that_does_not_wait_for_what_it_comes_after_is_found() {
+    is_found(Bug::NoOrder, Class::Order);
+}
+
+#[test]
+fn a_gang_that_is_torn_from_its_rack_is_found() {
+    is_found(Bug::NoTopology, Class::Place);
+}
+
+#[test]
+fn a_queue_that_goes_on_after_its_budget_is_spent_is_found() {
+    is_found(Bug::NoBudget, Class::Bound);
+}
+
+#[test]
+fn a_machine_too_many_is_found() {
+    is_found(Bug::LargerPool, Class::Claims);
 }

@@ -1,17 +1,22 @@
 //! When waiting jobs are likely to start: copies of the state run forward, with no driver attached.
 //!
 //! A run lets jobs end after durations drawn from the history of their user and name, carries out
-//! every plan at once, and lets nothing new arrive. Machines that are bought come when they should,
+//! every plan at once, and lets jobs come as they came in the recent past, as far as the caller has
+//! kept it. Machines that are bought come when they should,
 //! stops take their whole grace, and a job that has saved before saves again when it is stopped.
 //! One set of runs serves every waiting job.
 
+mod arrivals;
 mod draw;
 mod run;
 
+pub use arrivals::Arrived;
+
 use crate::state::State;
+use arrivals::Coming;
 use berth_model::{JobId, Time};
 use run::Run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Instants at which one run plans, at the most. Jobs that have not started by then count as not
@@ -56,21 +61,42 @@ impl fmt::Display for Eta {
     }
 }
 
-/// Runs the state forward so many times. The same state and seed give the same forecast.
+/// What is asked of a forecast.
+#[derive(Debug, Clone, Default)]
+pub struct Ask<'a> {
+    pub runs: u32,
+    pub seed: u64,
+    /// Submissions of the last days, oldest first; those who come during a run are like them.
+    pub arrivals: &'a [Arrived],
+    /// Only these jobs are of interest, and a run is over when they have started; `None`: all.
+    pub jobs: Option<BTreeSet<JobId>>,
+}
+
+/// Runs the state forward so many times, with nobody coming. The same state and seed give the same
+/// forecast.
 pub fn forecast(state: &State, runs: u32, seed: u64) -> Forecast {
+    forecast_with(state, &Ask { runs, seed, ..Ask::default() })
+}
+
+/// Runs the state forward as asked.
+pub fn forecast_with(state: &State, ask: &Ask<'_>) -> Forecast {
+    let (runs, seed) = (ask.runs, ask.seed);
     let mut base = state.clone();
     base.refresh();
+    let wanted = |job: &JobId| ask.jobs.as_ref().is_none_or(|jobs| jobs.contains(job));
     let mut starts: BTreeMap<JobId, Vec<Time>> = base
         .jobs
         .iter()
-        .filter(|(_, job)| job.open == 0)
+        .filter(|(_, job)| job.open == 0 && wanted(&job.id))
         .map(|(_, job)| (job.id, Vec::new()))
         .collect();
+    let waiting: BTreeSet<JobId> = starts.keys().copied().collect();
     let horizon = base.now + base.policy.forecast_horizon;
     let mut cut_off = 0;
     for number in 0..runs {
-        let mut run = Run::new(base.clone(), number, seed);
-        cut_off += u32::from(!run.go(horizon, starts.len()));
+        let coming = Coming::new(ask.arrivals, base.now, seed, number);
+        let mut run = Run::new(base.clone(), number, seed, &waiting, coming);
+        cut_off += u32::from(!run.go(horizon));
         for (job, at) in run.started {
             starts.entry(job).or_default().push(at);
         }

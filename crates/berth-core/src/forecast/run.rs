@@ -1,6 +1,7 @@
 //! One run of a forecast.
 
 use super::STEPS;
+use super::arrivals::Coming;
 use super::draw::{Rng, duration};
 use crate::ix::JobIx;
 use crate::jobs::Standing;
@@ -10,7 +11,7 @@ use berth_model::{
     NodeSpec, NodeState, Offering, Span, Stamped, Time,
 };
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Something that will happen. Ends come before what they make room for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +24,7 @@ enum Due {
     Ready(Name),
 }
 
-pub(super) struct Run {
+pub(super) struct Run<'a> {
     state: State,
     number: u32,
     seed: u64,
@@ -32,12 +33,21 @@ pub(super) struct Run {
     wake: Option<Time>,
     /// Since when each job has run whose end is due.
     running: BTreeMap<JobId, Time>,
-    /// First starts of jobs that did not run at the beginning.
+    /// Jobs whose start is asked for.
+    wanted: &'a BTreeSet<JobId>,
+    coming: Option<Coming<'a>>,
+    /// First starts of those that are asked for.
     pub started: BTreeMap<JobId, Time>,
 }
 
-impl Run {
-    pub fn new(state: State, number: u32, seed: u64) -> Run {
+impl<'a> Run<'a> {
+    pub fn new(
+        state: State,
+        number: u32,
+        seed: u64,
+        wanted: &'a BTreeSet<JobId>,
+        coming: Option<Coming<'a>>,
+    ) -> Run<'a> {
         let mut run = Run {
             state,
             number,
@@ -45,31 +55,40 @@ impl Run {
             due: BinaryHeap::new(),
             wake: None,
             running: BTreeMap::new(),
+            wanted,
+            coming,
             started: BTreeMap::new(),
         };
         run.expect();
         run
     }
 
-    /// Runs until every one of `wanted` jobs has started, nothing more happens, or the horizon is
+    /// Runs until every job that is asked for has started, nothing more happens, or the horizon is
     /// reached; `false` if it was cut off before.
-    pub fn go(&mut self, horizon: Time, wanted: usize) -> bool {
+    pub fn go(&mut self, horizon: Time) -> bool {
         self.plan();
         for _ in 0..STEPS {
-            if self.started.len() >= wanted {
+            if self.started.len() >= self.wanted.len() {
                 return true;
             }
             let due = self.due.peek().map(|Reverse((at, _))| *at);
-            let Some(now) = due.into_iter().chain(self.wake).min().filter(|at| *at <= horizon)
-            else {
+            let comes = self.coming.as_ref().map(Coming::at);
+            let next = due.into_iter().chain(self.wake).chain(comes).min();
+            let Some(now) = next.filter(|at| *at <= horizon) else {
                 return true;
             };
+            // Where the recent days begin anew, somebody may be due a little late.
+            let now = now.max(self.state.now);
             self.pass(now);
             while let Some(Reverse((at, _))) = self.due.peek()
                 && *at <= now
                 && let Some(Reverse((_, due))) = self.due.pop()
             {
                 self.happen(due);
+            }
+            while let Some(coming) = self.coming.as_mut().filter(|coming| coming.at() <= now) {
+                let spec = Box::new(coming.take());
+                self.tell(Event::JobSubmitted { spec });
             }
             self.plan();
         }
@@ -281,7 +300,8 @@ impl Run {
     fn begun(&mut self, ix: JobIx) {
         let job = self.state.jobs.get(ix);
         let (id, started) = (job.id, job.started);
-        if started == Some(self.state.now) && !self.running.contains_key(&id) {
+        let asked = self.wanted.contains(&id);
+        if asked && started == Some(self.state.now) && !self.running.contains_key(&id) {
             self.started.entry(id).or_insert(self.state.now);
         }
         self.expect_end(ix);

@@ -3,6 +3,8 @@
 //! Tasks of one group are alike, so counting decides exactly: a domain holds as many as its nodes
 //! do. Only groups of unlike tasks need a search, which is bounded and says when it was cut off.
 
+mod one_node;
+
 use crate::cluster::{Level, WHOLE};
 use crate::draft::Draft;
 use crate::frag::{Free, Mix, free_gpus};
@@ -159,6 +161,9 @@ impl<'d, 's> Search<'d, 's> {
                 self.leaf(leaf, leaf.min, domain)
             }
             Tree::Group { children, min, together } => {
+                if let Some(level @ (Level::Node | Level::Nvlink)) = together.required {
+                    return self.on_one(children, *min, level, domain);
+                }
                 for inner in self.domains_for(together, domain) {
                     let (mark, spots) = (self.draft.mark(), self.spots.len());
                     if self.children(children, *min, inner) {
@@ -325,6 +330,10 @@ impl<'d, 's> Search<'d, 's> {
                 return true;
             }
             self.back(mark, spots);
+        }
+        let one = matches!(leaf.together.required, Some(Level::Node | Level::Nvlink));
+        if one && !self.spread_allows(leaf, n) {
+            return false;
         }
         match leaf.together.required {
             Some(Level::Node) => return self.on_one_node(leaf, n, domain),
@@ -993,7 +1002,8 @@ impl<'d, 's> Search<'d, 's> {
                         lease.slices.first().map(|slice| node.gpus[slice.gpu as usize].island);
                 }
                 let (ix, room) = (lease.node, node.capacity(&there.need, &self.who, n));
-                return Some(room >= n && self.fill(&there, ix, n));
+                let allowed = room >= n && self.spread_allows(leaf, n);
+                return Some(allowed && self.fill(&there, ix, n));
             }
         };
         Some(match leaf.together.segment {

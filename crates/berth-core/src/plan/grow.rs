@@ -25,7 +25,8 @@ impl Planner<'_> {
                     && job.done == 0
                     && !job.failed
                     && !job.cancelled
-                    && !self.shrinking(ix);
+                    && !self.shrinking(ix)
+                    && !self.halved(ix);
                 fits.then_some((Reverse(job.priority), job.spec.submitted, *id, ix))
             })
             .collect();
@@ -79,6 +80,10 @@ impl Planner<'_> {
                     spots.extend(more);
                 }
             }
+            // Where all must lie on one node, no member is added: the node was chosen for the
+            // minimum.
+            Tree::Group { together, .. }
+                if matches!(together.required, Some(Level::Node | Level::Nvlink)) => {}
             Tree::Group { children, together, .. } => {
                 let home = self.home_of(ix, shape, tree, together.required, home);
                 for child in children {
@@ -159,6 +164,17 @@ impl Planner<'_> {
             who.until = who.until - (self.now() - started);
         }
         who
+    }
+
+    /// Whether a group that the job can do without has lost members and is below its own minimum.
+    fn halved(&self, job: JobIx) -> bool {
+        let state = self.state();
+        let known = state.jobs.get(job);
+        state.shape_of(job).leaves.iter().any(|leaf| {
+            let own = leaf.first as usize..(leaf.first + leaf.count) as usize;
+            let counts = known.tasks[own].iter().filter(|task| task.done || task.lease.is_some());
+            (1..leaf.min as usize).contains(&counts.count())
+        })
     }
 
     /// A gang that gives members up now does not take others at once.

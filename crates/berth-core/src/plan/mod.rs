@@ -205,6 +205,9 @@ impl Planner<'_> {
         if runs(self, Pass::Grow) {
             self.grow();
         }
+        if runs(self, Pass::Pools) {
+            self.give_back();
+        }
         self.when_next();
     }
 

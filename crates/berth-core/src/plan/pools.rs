@@ -3,10 +3,13 @@
 
 use super::order::Among;
 use super::{Planner, Transaction, bound};
+use crate::cluster::Level;
 use crate::ix::{JobIx, NodeIx};
-use crate::shape::{Leaf, Shape};
+use crate::shape::{Leaf, Shape, Tree};
 use crate::state::State;
-use berth_model::{Decision, JobId, Lifecycle, Name, Offering, Span, Time};
+use berth_model::{
+    Decision, GpuAsk, JobId, Lifecycle, MigProfile, Name, NodeState, Offering, Span, Time,
+};
 use std::collections::BTreeMap;
 
 /// Blocked jobs for which machines are considered in one plan.
@@ -19,7 +22,6 @@ impl Planner<'_> {
         }
         self.buy_minimum();
         self.buy_for_jobs();
-        self.give_back();
     }
 
     fn claim_one(&mut self, pool: &Name, offering: &Offering, job: Option<JobIx>) -> Decision {
@@ -106,7 +108,7 @@ impl Planner<'_> {
         let mut rooms = vec![Room::of(&offering); nodes as usize];
         let leaves = shape.leaves.iter().zip(&missing);
         for (leaf, n) in leaves {
-            let _ = fill(&mut rooms, leaf, leaf.gpu_milli(&state.cluster), *n);
+            let _ = fill(&mut rooms, leaf, milli_on(state, leaf, &offering), *n);
         }
         let labels = state.pools[&pool].labels.clone();
         supply.machines.extend(rooms.into_iter().map(|room| Machine {
@@ -198,7 +200,8 @@ impl Planner<'_> {
         best.map(|((_, _, pool, _), offering, nodes)| (pool, offering.clone(), nodes))
     }
 
-    fn give_back(&mut self) {
+    /// Returns what stands idle. It comes after everything that may still use a machine.
+    pub(super) fn give_back(&mut self) {
         let state = self.state();
         let mut due: Vec<(Time, Name, Name)> = Vec::new();
         let mut wakes = Vec::new();
@@ -209,6 +212,10 @@ impl Planner<'_> {
             };
             let idle = node.tasks.is_empty() && node.kept.is_empty() && node.open();
             let Some(since) = node.idle_since.filter(|_| idle) else { continue };
+            // Those that came first wait for the others.
+            if self.completes(pool) {
+                continue;
+            }
             let at = since + state.policy.idle_after;
             if at <= state.now {
                 due.push((since, node.spec.name.clone(), pool.clone()));
@@ -225,12 +232,31 @@ impl Planner<'_> {
                 self.transactions.iter().flat_map(|t| &t.decisions).filter(
                     |d| matches!(d, Decision::Return { node } if self.in_pool(node, &pool)),
                 );
-            let left = self.size(&pool) - returned.count() as u32;
-            if left > self.state().pools[&pool].min {
+            // Those on their way out are counted by nobody any more.
+            let leaving = self.state().cluster.live().filter(|(_, node)| {
+                node.spec.pool.as_ref() == Some(&pool)
+                    && !matches!(node.spec.state, NodeState::Ready | NodeState::Leaving { .. })
+            });
+            let gone = returned.count() + leaving.count();
+            if self.size(&pool).saturating_sub(gone as u32) > self.state().pools[&pool].min {
                 let decisions = vec![Decision::Return { node }];
                 self.transactions.push(Transaction { job: None, decisions });
             }
         }
+    }
+
+    /// Whether machines of the pool are still to come for a job that waits.
+    fn completes(&self, pool: &Name) -> bool {
+        let state = self.state();
+        let waits = |id: &JobId| state.jobs.find(*id).is_some_and(|ix| state.is_waiting(ix));
+        let coming = state.claims.values().filter(|claim| claim.pool == *pool);
+        let coming = coming.filter_map(|claim| claim.for_job);
+        let decided = self.transactions.iter().flat_map(|made| &made.decisions);
+        let planned = decided.filter_map(|decision| match decision {
+            Decision::Claim { pool: of, for_job, .. } if of == pool => *for_job,
+            _ => None,
+        });
+        coming.chain(planned).any(|id| waits(&id))
     }
 
     fn in_pool(&self, node: &Name, pool: &Name) -> bool {
@@ -318,9 +344,10 @@ impl Machine {
             return;
         }
         for (leaf, left) in shape.leaves.iter().zip(missing) {
-            if tasks_per_machine(state, leaf, &self.labels, &self.offering) > 0 {
-                let milli = leaf.gpu_milli(&state.cluster);
-                *left -= fill(std::slice::from_mut(&mut self.room), leaf, milli, *left);
+            let most = tasks_per_machine(state, leaf, &self.labels, &self.offering);
+            if most > 0 {
+                let milli = milli_on(state, leaf, &self.offering);
+                *left -= fill(std::slice::from_mut(&mut self.room), leaf, milli, most.min(*left));
             }
         }
     }
@@ -401,16 +428,67 @@ fn machines_for(
     let mut rooms: Vec<Room> = Vec::new();
     for (leaf, n) in shape.leaves.iter().zip(tasks).filter(|(_, n)| **n > 0) {
         let each = tasks_per_machine(state, leaf, labels, offering);
-        if each == 0 {
+        let bound = match leaf.together.required {
+            None => false,
+            Some(Level::Node | Level::Nvlink) => each < *n,
+            // Nobody knows in which rack a machine will stand that does not say so.
+            Some(level) => !names(state, labels, level),
+        };
+        if each == 0 || bound {
             return None;
         }
-        let milli = leaf.gpu_milli(&state.cluster);
+        // All machines of an offering lie in the same zone, or whatever else they are labelled.
+        if leaf.spread.is_some_and(|(level, most)| names(state, labels, level) && *n > most) {
+            return None;
+        }
+        let milli = milli_on(state, leaf, offering);
         let left = n - fill(&mut rooms, leaf, milli, *n);
         let from = rooms.len();
         rooms.extend(std::iter::repeat_n(Room::of(offering), left.div_ceil(each) as usize));
         let _ = fill(&mut rooms[from..], leaf, milli, left);
     }
-    Some(rooms.len() as u32)
+    let nodes = rooms.len() as u32;
+    (!torn(state, &shape.tree, labels, nodes)).then_some(nodes)
+}
+
+/// Whether the machines of an offering are known to lie in one domain of the level.
+fn names(state: &State, labels: &BTreeMap<Name, Name>, level: Level) -> bool {
+    let Level::Label { topology, depth } = level else { return false };
+    let Some((_, keys)) = state.cluster.topologies.get(topology as usize) else { return false };
+    let known = |key: &Name| labels.contains_key(key) || key.as_str() == "zone";
+    keys.iter().take(depth as usize + 1).all(known)
+}
+
+/// Whether so many machines could not hold some group of groups, because it must lie in one domain
+/// that they are not known to share.
+fn torn(state: &State, tree: &Tree, labels: &BTreeMap<Name, Name>, nodes: u32) -> bool {
+    let Tree::Group { children, together, .. } = tree else { return false };
+    let apart = match together.required {
+        None => false,
+        Some(Level::Node | Level::Nvlink) => nodes > 1,
+        Some(level) => !names(state, labels, level),
+    };
+    apart || children.iter().any(|child| torn(state, child, labels, nodes))
+}
+
+/// What a task takes of the GPUs of such a machine, which may be unlike any that is there; nothing
+/// where they cannot give it.
+fn milli_on(state: &State, leaf: &Leaf, offering: &Offering) -> i64 {
+    match &leaf.need.ask {
+        GpuAsk::Mig { profile, count } => {
+            let profile = MigProfile::find(&offering.model, profile);
+            profile.map_or(0, |profile| {
+                let share = profile.milli().max(1_000 / i64::from(profile.at_most.max(1)));
+                share * i64::from(*count)
+            })
+        }
+        GpuAsk::Memory { bytes, count } => {
+            let has = i128::from(offering.memory_per_gpu.0.max(1));
+            let share = (i128::from(bytes.0) * 1_000 + has - 1) / has;
+            if share > 1_000 { 0 } else { share as i64 * i64::from(*count) }
+        }
+        _ => leaf.gpu_milli(&state.cluster),
+    }
 }
 
 fn tasks_per_machine(
@@ -428,12 +506,19 @@ fn tasks_per_machine(
     if !listed || !labelled || offering.memory_per_gpu.0 < need.min_gpu_memory {
         return 0;
     }
-    let gpu = leaf.gpu_milli(&state.cluster);
+    let gpu = milli_on(state, leaf, offering);
     if need.ask.count() > 0 && gpu == 0 {
         return 0;
     }
     let each = Room::of(offering).holds(leaf, gpu);
-    u32::try_from(each).unwrap_or(leaf.min)
+    let each = u32::try_from(each).unwrap_or(leaf.min);
+    match leaf.spread {
+        None => each,
+        Some((Level::Node | Level::Nvlink, most)) => each.min(most),
+        // A machine of which nobody knows where it will stand is of no use to those who must know.
+        Some((level, most)) if names(state, labels, level) => each.min(most),
+        Some(_) => 0,
+    }
 }
 
 /// Price times nodes times the time they are needed, with restarts after interruptions.

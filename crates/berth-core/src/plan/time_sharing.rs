@@ -46,6 +46,8 @@ impl Planner<'_> {
             || self.served.contains(victim)
             || !known.preemptible()
             || known.last_checkpoint.is_none()
+            // Tasks that are through would have to be done again.
+            || known.done > 0
         {
             return;
         }

@@ -264,7 +264,16 @@ impl Planner<'_> {
                         self.surplus_in(job, shape, child, found);
                     } else {
                         let leaves = child.leaves();
-                        found.push(leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect());
+                        let tasks: Vec<u32> =
+                            leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect();
+                        // One of which tasks have ended well would be left in part, or holds
+                        // nothing any more.
+                        let ended = leaves.iter().any(|at| {
+                            let leaf = &shape.leaves[*at];
+                            let own = leaf.first as usize..(leaf.first + leaf.count) as usize;
+                            known.tasks[own].iter().any(|task| task.done)
+                        });
+                        found.extend((!tasks.is_empty() && !ended).then_some(tasks));
                     }
                 }
             }

@@ -4,13 +4,12 @@ use crate::measure::{Clock, Memory};
 use crate::report::{Row, Target};
 use crate::traces;
 use anyhow::Result;
-use berth_model::{Milli, Span, Time};
-use berth_sim::calibration::Calibration;
+use berth_model::{Milli, Span};
 use berth_sim::estimate::Estimate;
 use berth_sim::fleet::Fleet;
 use berth_sim::metrics::{Account, Report, Setting};
 use berth_sim::prices::PriceList;
-use berth_sim::replay::{self, Asks, Preset};
+use berth_sim::replay::{self, Preset};
 use berth_sim::synthetic::{self, Recipe};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
@@ -68,85 +67,59 @@ pub fn teams(folder: &Path, seed: u64) -> Result<Vec<Row>> {
     largest.sort_unstable_by(|a, b| b.cmp(a));
     largest.truncate(TEAMS);
     jobs.retain(|job| largest.iter().any(|(_, team)| *team == job.team));
-    let workload = Workload::new(&jobs, Estimate::noisy(seed))?;
-    let quotas = workload.quotas_by_demand();
     for nodes in NODES {
-        let fleet = Fleet::like(nodes, 8, "P100");
-        let rules = Preset::Berth.rules().with_quotas(quotas.clone());
-        let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
-        let setting = Setting {
-            gpus: fleet.gpus(),
-            teams: workload.teams.clone(),
-            quotas: quotas.clone(),
-            trim: Milli::ZERO,
-        };
-        let report = Report::new(&replayed.outcomes, &setting);
+        let (workload, report) = shared(&jobs, nodes, seed)?;
         let name = |what: &str| format!("philly, {TEAMS} teams, {nodes} nodes: {what}");
         let Some(fairness) = &report.fairness else { continue };
         let (daily, weekly) = (&fairness.daily, &fairness.weekly);
-        let gap = 100.0 * weekly.worst_gap;
-        rows.push(Row::new(
-            name("weeks all ask"),
-            f64::from(weekly.contested),
-            "weeks",
-            Target::None,
-        ));
+        let gap = |report: &Report| {
+            100.0 * report.fairness.as_ref().map_or(0.0, |fairness| fairness.weekly.worst_gap)
+        };
+        let weeks = f64::from(weekly.contested);
+        rows.push(Row::new(name("weeks all ask"), weeks, "weeks", Target::None));
         let target = if weekly.contested > 0 { Target::AtMost(2.0) } else { Target::None };
-        rows.push(Row::new(name("largest gap of a week"), gap, "%", target));
+        rows.push(Row::new(name("largest gap of a week"), gap(&report), "%", target));
+        // The same GPU time without gangs: what is left of the gap is not for want of fitting.
+        let (_, single) = shared(&singles(&jobs), nodes, seed)?;
+        let what = "largest gap of a week, every job as jobs of one GPU";
+        rows.push(Row::new(name(what), gap(&single), "%", target));
+        let largest = workload.jobs.iter().map(|job| job.gpus).max().unwrap_or(0);
+        let part = 100.0 * f64::from(largest) / f64::from(nodes * 8);
+        rows.push(Row::new(name("the largest job, of all GPUs"), part, "%", Target::None));
         rows.push(Row::new(name("Jain, mean of days"), daily.jain, "", Target::None));
         let worst = report.by_team.iter().max_by(|a, b| a.1.wait.mean.total_cmp(&b.1.wait.mean));
         if let Some((_, group)) = worst {
-            rows.push(Row::new(
-                name("mean wait of the worst team"),
-                group.wait.mean,
-                "s",
-                Target::None,
-            ));
-            rows.push(Row::new(
-                name("P95 wait of the worst team"),
-                group.wait.p95,
-                "s",
-                Target::None,
-            ));
+            let (mean, p95) = (group.wait.mean, group.wait.p95);
+            rows.push(Row::new(name("mean wait of the worst team"), mean, "s", Target::None));
+            rows.push(Row::new(name("P95 wait of the worst team"), p95, "s", Target::None));
         }
         rows.push(Row::new(name("mean wait"), report.all.wait.mean, "s", Target::None));
     }
     Ok(rows)
 }
 
-const TEAMS: usize = 4;
-const NODES: [u32; 2] = [16, 24];
-
-/// AAIC's first quarter of 2018 on 36 nodes, with the limits its users asked for: two months are
-/// learned from, March is held back.
-pub fn forecasts(folder: &Path, seed: u64) -> Result<Vec<Row>> {
-    let text = traces::read(folder, "aaic_jobs_2018Q1")?;
-    let jobs = trace::jobs("aaic_jobs_2018Q1", &text, &Select::default())?;
-    let workload = Workload::new(&jobs, Estimate::Limit)?;
-    let asks = Asks { every: EVERY, runs: RUNS, seed };
-    let rules = Preset::Berth.rules().with_forecasts(asks);
-    let replayed = replay::run(&rules, Fleet::like(36, 8, "P100"), &workload, &mut |_| ())?;
-    let march = Time(0) + Span::days(59);
-    let Calibration { factor, learned, held_back } =
-        Calibration::new(&replayed.told, &replayed.outcomes, march);
-    let percent = |part: f64| 100.0 * part;
-    let row = |what: &str, value: f64, unit: &str, target| {
-        Row::new(format!("aaic 2018Q1, 36 nodes, March: {what}"), value, unit, target)
-    };
-    let aim = Target::Within(85.0, 95.0);
-    Ok(vec![
-        row("jobs that asked", held_back.jobs as f64, "jobs", Target::None),
-        row("of them did not start at once", held_back.waited as f64, "jobs", Target::None),
-        row("started by their P90", percent(held_back.by_p90), "%", aim),
-        row("started by their P50", percent(held_back.by_p50), "%", Target::None),
-        row("that waited, by their P90", percent(held_back.waited_by_p90), "%", Target::None),
-        row("by the corrected P90", percent(held_back.by_corrected), "%", Target::None),
-        row("that waited, by the corrected P90", percent(held_back.waited_by_corrected), "%", aim),
-        row("factor that was learned", factor, "", Target::None),
-        row("January and February, by their P90", percent(learned.by_p90), "%", Target::None),
-    ])
+/// The jobs under the core on a pool of that size, with each team's quota by what it asks for.
+fn shared(jobs: &[trace::Job], nodes: u32, seed: u64) -> Result<(Workload, Report)> {
+    let workload = Workload::new(jobs, Estimate::noisy(seed))?;
+    let quotas = workload.quotas_by_demand();
+    let fleet = Fleet::like(nodes, 8, "P100");
+    let rules = Preset::Berth.rules().with_quotas(quotas.clone());
+    let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
+    let setting =
+        Setting { gpus: fleet.gpus(), teams: workload.teams.clone(), quotas, trim: Milli::ZERO };
+    let report = Report::new(&replayed.outcomes, &setting);
+    Ok((workload, report))
 }
 
-/// Every so many-th job asks, and a forecast makes so many runs.
-const EVERY: u32 = 500;
-const RUNS: u32 = 20;
+/// As many jobs of one GPU as each job has GPUs.
+fn singles(jobs: &[trace::Job]) -> Vec<trace::Job> {
+    let parts = |job: &trace::Job| {
+        let count = (job.gpus.0 / Milli::ONE.0).max(1) as usize;
+        let one = trace::Job { gpus: job.gpus.min(Milli::ONE), ..job.clone() };
+        std::iter::repeat_n(one, count)
+    };
+    jobs.iter().flat_map(parts).collect()
+}
+
+const TEAMS: usize = 4;
+const NODES: [u32; 2] = [16, 24];

@@ -2,6 +2,7 @@
 //! and its memory are its own too, then one page and its rows.
 
 mod figures;
+mod forecasts;
 mod page;
 mod parts;
 

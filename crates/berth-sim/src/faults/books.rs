@@ -1,13 +1,20 @@
-//! Books kept from the log alone: who holds what, which gangs are whole, where every job is.
+//! Books kept from the log alone: who holds what, which gangs are whole, where every job is, what
+//! was spent and which machines were bought.
 
+mod audit;
+
+use super::bounds::Bounds;
+use super::claims::Claims;
 use super::money::{Money, part};
+use super::places::{self, misplaced, unsuited, whole};
 use super::play::Record;
 use super::{Broken, Class};
 use berth_model::{
-    Cause, Decision, Event, GroupSpec, Health, JobId, JobSpec, LeaseId, LeaseOutcome, Name,
-    NodeState, Outcome, Share, Slice, Snapshot, Span, Stamped, Time,
+    After, Cause, Decision, Event, Health, JobId, JobRef, JobSpec, LeaseId, LeaseOutcome, Name,
+    NodeSpec, NodeState, Outcome, Reservation, Share, Slice, Span, Stamped, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 struct Open {
     node: Name,
@@ -16,8 +23,7 @@ struct Open {
 }
 
 struct Job {
-    groups: Vec<GroupSpec>,
-    limit: Option<Span>,
+    spec: Rc<JobSpec>,
     begun: bool,
     done: BTreeSet<u32>,
     cancelled: bool,
@@ -27,9 +33,9 @@ struct Job {
 }
 
 struct Node {
+    spec: NodeSpec,
     state: NodeState,
     failed: BTreeSet<u32>,
-    gpus: u32,
 }
 
 #[derive(Default)]
@@ -38,6 +44,9 @@ pub(super) struct Books {
     jobs: BTreeMap<JobId, Job>,
     open: BTreeMap<LeaseId, Open>,
     money: Money,
+    bounds: Bounds,
+    claims: Claims,
+    kept: BTreeMap<Name, Reservation>,
     stale: Span,
     seq: u64,
     now: Time,
@@ -46,8 +55,16 @@ pub(super) struct Books {
 
 type Found = Result<(), (Class, String)>;
 
+fn named(class: Class, found: Result<(), String>) -> Found {
+    found.map_err(|text| (class, text))
+}
+
 fn money(found: Result<(), String>) -> Found {
-    found.map_err(|text| (Class::Money, text))
+    named(Class::Money, found)
+}
+
+fn claims(found: Result<(), String>) -> Found {
+    named(Class::Claims, found)
 }
 
 fn wrong(class: Class, text: String) -> Found {
@@ -70,29 +87,40 @@ impl Books {
             );
         }
         (self.seq, self.now) = (*seq, at);
-        record.rows.iter().try_for_each(|row| money(self.money.row(row)))?;
+        for row in &record.rows {
+            money(self.money.row(row))?;
+            self.bounds.row(row);
+        }
         match event {
-            Event::JobSubmitted { spec } => match &spec.array {
-                None => self.submitted(spec.id, spec)?,
-                Some(array) => {
-                    for element in &array.elements {
-                        self.submitted(spec.id.element(*element), spec)?;
-                    }
-                }
-            },
+            Event::JobSubmitted { spec } => self.submitted(spec)?,
             Event::JobCancelled { job } => {
                 let all = self.jobs.iter_mut().filter(|(id, _)| *id == job || id.array() == *job);
                 all.for_each(|(_, job)| job.cancelled = true);
             }
             Event::LeaseEnded { lease, outcome } => self.closed(*lease, *outcome, at)?,
-            Event::NodeAdded { node } => {
-                let failed =
-                    node.gpus.iter().enumerate().filter(|(_, gpu)| gpu.health != Health::Ok);
-                let failed = failed.map(|(gpu, _)| gpu as u32).collect();
-                let known = Node { state: node.state, failed, gpus: node.gpus.len() as u32 };
-                self.nodes.insert(node.name.clone(), known);
-                self.money.joined(node, at);
+            Event::Decided { decisions, .. } => self.decided(decisions, at)?,
+            Event::QueueSet { queue } => self.bounds.set(queue),
+            Event::PolicySet { policy } => self.stale = policy.stale,
+            Event::ModelsSet { prices, .. } => {
+                self.money.models(prices.iter().map(|(model, price)| (model.clone(), price.0)), at);
             }
+            other => self.machines(other, at)?,
+        }
+        record.ended.iter().try_for_each(|(job, outcome)| self.ended(*job, *outcome))
+    }
+
+    /// What happens to machines and to those who keep them.
+    fn machines(&mut self, event: &Event, at: Time) -> Found {
+        match event {
+            Event::NodeAdded { node } => self.joined(node, at),
+            Event::ClaimReady { claim, node } => {
+                claims(self.claims.came(claim, node))?;
+                self.joined(node, at);
+            }
+            Event::ClaimFailed { claim, retry_at } => {
+                claims(self.claims.failed(claim, *retry_at))?;
+            }
+            Event::PoolSet { pool } => self.claims.pool(pool),
             Event::NodeChanged { node, state } => {
                 self.nodes.entry(node.clone()).and_modify(|node| node.state = *state);
             }
@@ -101,6 +129,8 @@ impl Books {
                     return wrong(Class::LostJob, format!("{node} went with leases on it"));
                 }
                 self.nodes.remove(node);
+                self.claims.gone(node);
+                self.kept.values_mut().for_each(|kept| kept.nodes.retain(|name| name != node));
                 money(self.money.left(node, at))?;
             }
             Event::GpuChanged { node, gpu, health } => {
@@ -111,30 +141,43 @@ impl Books {
                     };
                 }
             }
-            Event::PolicySet { policy } => self.stale = policy.stale,
-            Event::ModelsSet { prices, .. } => {
-                self.money.models(prices.iter().map(|(model, price)| (model.clone(), price.0)), at);
+            Event::ReservationSet { reservation } => {
+                self.kept.insert(reservation.name.clone(), reservation.clone());
             }
-            Event::Decided { decisions, .. } => self.decided(decisions, at)?,
+            Event::ReservationRemoved { name } => _ = self.kept.remove(name),
             _ => {}
         }
-        record.ended.iter().try_for_each(|(job, outcome)| self.ended(*job, *outcome))
+        Ok(())
     }
 
-    fn submitted(&mut self, id: JobId, spec: &JobSpec) -> Found {
-        let job = Job {
-            groups: spec.groups.clone(),
-            limit: spec.time_limit,
-            begun: false,
-            done: BTreeSet::new(),
-            cancelled: false,
-            ended: None,
-            short: None,
+    fn joined(&mut self, node: &NodeSpec, at: Time) {
+        let failed = node.gpus.iter().enumerate().filter(|(_, gpu)| gpu.health != Health::Ok);
+        let failed = failed.map(|(gpu, _)| gpu as u32).collect();
+        let known = Node { spec: node.clone(), state: node.state, failed };
+        self.nodes.insert(node.name.clone(), known);
+        self.money.joined(node, at);
+    }
+
+    fn submitted(&mut self, spec: &JobSpec) -> Found {
+        let ids = match &spec.array {
+            None => vec![spec.id],
+            Some(array) => array.elements.iter().map(|e| spec.id.element(*e)).collect(),
         };
-        match self.jobs.insert(id, job) {
-            None => Ok(()),
-            Some(_) => wrong(Class::LostJob, format!("job {id} was taken twice")),
+        let spec = Rc::new(spec.clone());
+        for id in ids {
+            let job = Job {
+                spec: spec.clone(),
+                begun: false,
+                done: BTreeSet::new(),
+                cancelled: false,
+                ended: None,
+                short: None,
+            };
+            if self.jobs.insert(id, job).is_some() {
+                return wrong(Class::LostJob, format!("job {id} was taken twice"));
+            }
         }
+        Ok(())
     }
 
     fn ended(&mut self, id: JobId, outcome: Outcome) -> Found {
@@ -163,7 +206,7 @@ impl Books {
             if outcome == LeaseOutcome::Done {
                 job.done.insert(lease.task);
             }
-            if last && !whole(&job.groups, &job.done) {
+            if last && !whole(&job.spec.groups, &job.done) {
                 job.done.clear();
             }
         }
@@ -190,171 +233,180 @@ impl Books {
                         job.cancelled = true;
                     }
                 }
+                Decision::Claim { .. } => claims(self.claims.order(decision, at))?,
                 Decision::Return { node } => {
+                    claims(self.claims.give_back(node))?;
+                    if self.open.values().any(|open| open.node == *node) {
+                        return wrong(Class::Claims, format!("{node} is given back in use"));
+                    }
                     let known = self.nodes.entry(node.clone());
                     known.and_modify(|node| node.state = NodeState::Cordoned);
                 }
-                _ => {}
+                Decision::Reserve { .. }
+                | Decision::Unreserve { .. }
+                | Decision::SetAside { .. } => {}
             }
         }
         for id in &started {
             self.jobs.entry(*id).and_modify(|job| job.begun = true);
         }
-        match started.into_iter().find(|id| !self.is_whole(*id)) {
-            Some(id) => wrong(Class::HalfGang, format!("job {id} is started below its minimum")),
-            None => Ok(()),
+        started.into_iter().try_for_each(|id| self.whole_and_in_place(id))
+    }
+
+    /// A job that starts, when its transaction is through.
+    fn whole_and_in_place(&self, id: JobId) -> Found {
+        if !self.is_whole(id) {
+            return wrong(Class::HalfGang, format!("job {id} is started below its minimum"));
         }
+        let Some(job) = self.jobs.get(&id) else { return Ok(()) };
+        let live = self.of(id).filter(|(_, open)| !open.stopping);
+        let at = live.filter_map(|(l, open)| Some((l.task, &self.nodes.get(&open.node)?.spec)));
+        if let Some(why) = misplaced(&job.spec.groups, &at.collect()) {
+            return wrong(Class::Place, format!("job {id}: {why}"));
+        }
+        for queue in self.bounds.path(&job.spec.queue) {
+            if Bounds::limit(queue).is_some_and(|limit| self.used(&queue.name) > limit) {
+                let text = format!("job {id} takes {} beyond its limit", queue.name);
+                return wrong(Class::Bound, text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Thousandths of GPUs that jobs in or below the queue hold and are to keep: what is being
+    /// stopped counts for nobody.
+    fn used(&self, queue: &Name) -> i64 {
+        let below = |leaf: &Name| self.bounds.path(leaf).any(|above| above.name == *queue);
+        let kept = self.open.iter().filter(|(_, open)| !open.stopping);
+        let held = kept.filter(|(lease, _)| {
+            self.jobs.get(&lease.job).is_some_and(|job| below(&job.spec.queue))
+        });
+        held.flat_map(|(_, open)| &open.slices).map(|slice| part(&slice.share)).sum()
     }
 
     fn start(&mut self, lease: LeaseId, node: &Name, slices: &[Slice]) -> Found {
         self.starts += 1;
-        match self.jobs.get(&lease.job) {
-            None => return wrong(Class::LostJob, format!("{lease} of a job nobody submitted")),
-            Some(job) if job.ended.is_some() || job.cancelled => {
-                return wrong(Class::TwiceAtOnce, format!("{lease} of a job that is over"));
-            }
-            Some(job) if job.done.contains(&lease.task) => {
-                return wrong(Class::TwiceAtOnce, format!("{lease} of a task that is done"));
-            }
-            Some(_) => {}
+        let Some(job) = self.jobs.get(&lease.job) else {
+            return wrong(Class::LostJob, format!("{lease} of a job nobody submitted"));
+        };
+        if job.ended.is_some() || job.cancelled {
+            return wrong(Class::TwiceAtOnce, format!("{lease} of a job that is over"));
+        }
+        if job.done.contains(&lease.task) {
+            return wrong(Class::TwiceAtOnce, format!("{lease} of a task that is done"));
         }
         let twice = self.open.keys().find(|o| o.job == lease.job && o.task == lease.task);
         if let Some(other) = twice {
             return wrong(Class::TwiceAtOnce, format!("{lease} is started while {other} runs"));
         }
+        self.turn(lease.job, job)?;
         let Some(known) = self.nodes.get(node) else {
             return wrong(Class::ClosedNode, format!("{lease} on {node}, which is not there"));
         };
-        let job = self.jobs.get(&lease.job).filter(|job| !job.begun);
-        let limit = job.and_then(|job| job.limit).unwrap_or(Span::ms(1));
-        let open = match known.state {
-            NodeState::Ready => true,
-            // A job that must end before the node goes may still use it. How long one that has
-            // run before may still run is not in these books.
-            NodeState::Leaving { at } => self.now + limit <= at,
-            NodeState::Cordoned | NodeState::Draining | NodeState::Failed => false,
-        };
-        if !open {
+        if !self.takes(job, known) {
             return wrong(Class::ClosedNode, format!("{lease} on {node}, which takes no work"));
         }
-        let bad = |slice: &&Slice| slice.gpu >= known.gpus || known.failed.contains(&slice.gpu);
+        let bad = |slice: &&Slice| {
+            slice.gpu as usize >= known.spec.gpus.len() || known.failed.contains(&slice.gpu)
+        };
         if let Some(slice) = slices.iter().find(bad) {
             let text = format!("{lease} on GPU {} of {node}, which is broken", slice.gpu);
             return wrong(Class::ClosedNode, text);
         }
-        let there = self.open.values().filter(|open| open.node == *node);
-        let mut held: Vec<&Slice> = there.flat_map(|open| &open.slices).collect();
-        for slice in slices {
-            let on: Vec<&&Slice> = held.iter().filter(|held| held.gpu == slice.gpu).collect();
-            let sum: i64 = on.iter().map(|held| part(&held.share)).sum();
-            let mixed = on.iter().any(|held| kind(&held.share) != kind(&slice.share));
-            if mixed || sum + part(&slice.share) > 1_000 {
-                let text = format!("{lease} on GPU {} of {node}, which is held", slice.gpu);
-                return wrong(Class::DoubleLease, text);
-            }
-            held.push(slice);
+        if let Some(why) = unsuited(&job.spec, lease.task, &known.spec, slices) {
+            return wrong(Class::Place, format!("{lease} on {node}: {why}"));
+        }
+        if let Some(gpu) = self.crowded(known, slices) {
+            let text = format!("{lease} on GPU {gpu} of {node}, which is held");
+            return wrong(Class::DoubleLease, text);
         }
         let open = Open { node: node.clone(), slices: slices.to_vec(), stopping: false };
         self.open.insert(lease, open);
         Ok(())
     }
 
+    /// Whether it is this job's turn: what it comes after has happened, its array has room and
+    /// there is money left.
+    fn turn(&self, id: JobId, job: &Job) -> Found {
+        let spec = &job.spec;
+        if !job.begun && spec.begin.is_some_and(|begin| self.now < begin) {
+            return wrong(Class::Order, format!("job {id} starts before it is to begin"));
+        }
+        if !job.begun && !self.released(spec) {
+            return wrong(Class::Order, format!("job {id} starts before what it comes after"));
+        }
+        if let Some(most) = spec.array.as_ref().and_then(|array| array.at_most) {
+            let mates = self.open.keys().map(|lease| lease.job).filter(|other| *other != id);
+            let mates: BTreeSet<JobId> = mates.filter(|o| o.number == id.number).collect();
+            if mates.len() >= most as usize {
+                return wrong(Class::Order, format!("job {id} is one more than may run at once"));
+            }
+        }
+        match self.bounds.stops(&spec.queue, self.now) {
+            Some((queue, _)) => {
+                wrong(Class::Bound, format!("job {id} starts, and the budget of {queue} is spent"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all that a job is to come after has happened. Made-up names are of one job each.
+    fn released(&self, spec: &JobSpec) -> bool {
+        spec.after.iter().all(|dependency| {
+            let meant = |(id, job): &(&JobId, &Job)| match &dependency.job {
+                JobRef::Id(on) => *id == on || id.array() == *on,
+                JobRef::Name(name) => job.spec.name == *name,
+            };
+            let mut on = self.jobs.iter().filter(meant).map(|(_, job)| job).peekable();
+            on.peek().is_some()
+                && on.all(|job| match (dependency.after, job.ended) {
+                    (After::Start, ended) => job.begun || ended.is_some(),
+                    (_, None) => false,
+                    (After::Ok, Some(outcome)) => outcome == Outcome::Done,
+                    (After::NotOk, Some(outcome)) => outcome != Outcome::Done,
+                    (After::Any, Some(_)) => true,
+                })
+        })
+    }
+
+    /// Whether the node takes this job now.
+    fn takes(&self, job: &Job, node: &Node) -> bool {
+        let keeps = |kept: &Reservation| {
+            let now = kept.from <= self.now && self.now < kept.to;
+            now && kept.owner != job.spec.queue && kept.nodes.contains(&node.spec.name)
+        };
+        if self.kept.values().any(keeps) {
+            return false;
+        }
+        let limit = job.spec.time_limit.filter(|_| !job.begun).unwrap_or(Span::ms(1));
+        match node.state {
+            NodeState::Ready => true,
+            // A job that must end before the node goes may still use it. How long one that has
+            // run before may still run is not in these books.
+            NodeState::Leaving { at } => self.now + limit <= at,
+            NodeState::Cordoned | NodeState::Draining | NodeState::Failed => false,
+        }
+    }
+
+    /// A GPU that cannot hold these slices beside what it holds.
+    fn crowded(&self, node: &Node, slices: &[Slice]) -> Option<u32> {
+        let there = self.open.values().filter(|open| open.node == node.spec.name);
+        let held: Vec<&Slice> = there.flat_map(|open| &open.slices).chain(slices).collect();
+        slices.iter().map(|slice| slice.gpu).find(|gpu| {
+            let on = held.iter().filter(|slice| slice.gpu == *gpu);
+            let shares: Vec<&Share> = on.map(|slice| &slice.share).collect();
+            !places::room(&node.spec.gpus[*gpu as usize], &shares)
+        })
+    }
+
     fn is_whole(&self, id: JobId) -> bool {
         let Some(job) = self.jobs.get(&id) else { return false };
         let live = self.of(id).filter(|(_, open)| !open.stopping).map(|(lease, _)| lease.task);
         let tasks: BTreeSet<u32> = live.chain(job.done.iter().copied()).collect();
-        whole(&job.groups, &tasks)
+        whole(&job.spec.groups, &tasks)
     }
 
     fn of(&self, id: JobId) -> impl Iterator<Item = (&LeaseId, &Open)> {
         self.open.iter().filter(move |(lease, _)| lease.job == id)
-    }
-
-    /// Looks at everything when all that follows from a moment has been decided.
-    pub fn settled(&mut self, at: Time) -> Result<(), Broken> {
-        let broken = |class, text| Err(Broken { class, at, text });
-        let ids: Vec<JobId> =
-            self.jobs.iter().filter(|(_, j)| j.ended.is_none()).map(|(id, _)| *id).collect();
-        for id in ids {
-            let holds = self.of(id).next().is_some();
-            let live = self.of(id).any(|(_, open)| !open.stopping);
-            let short = live && !self.is_whole(id);
-            let stale = self.stale;
-            let Some(job) = self.jobs.get_mut(&id) else { continue };
-            if job.cancelled && !holds {
-                return broken(Class::LostJob, format!("job {id} was cancelled and never ended"));
-            }
-            if !short {
-                job.short = None;
-                continue;
-            }
-            let since = *job.short.get_or_insert(at);
-            if since + stale <= at && since < at || stale == Span::ZERO {
-                return broken(
-                    Class::HalfGang,
-                    format!("job {id} is below its minimum since {since}"),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Every job is exactly where the state says it is, and all money is accounted for.
-    pub fn compare(&self, snapshot: &Snapshot, at: Time) -> Result<(), Broken> {
-        let lost = |text| Err(Broken { class: Class::LostJob, at, text });
-        let mut seen = BTreeSet::new();
-        for job in &snapshot.jobs {
-            let id = job.id();
-            if !seen.insert(id) || self.jobs.get(&id).is_none_or(|job| job.ended.is_some()) {
-                return lost(format!("job {id} is in the state and should not be"));
-            }
-            let held: BTreeMap<u32, (&Name, &[Slice])> =
-                job.leases.iter().map(|l| (l.task, (&l.node, l.slices.as_slice()))).collect();
-            let ours: BTreeMap<u32, (&Name, &[Slice])> = self
-                .of(id)
-                .map(|(l, open)| (l.task, (&open.node, open.slices.as_slice())))
-                .collect();
-            if held != ours {
-                return lost(format!("job {id} holds other GPUs in the state than in the log"));
-            }
-        }
-        let missing = self.jobs.iter().find(|(id, job)| job.ended.is_none() && !seen.contains(id));
-        if let Some((id, _)) = missing {
-            return lost(format!("job {id} was submitted and is nowhere"));
-        }
-        self.money.all_settled(at).map_err(|text| Broken { class: Class::Money, at, text })
-    }
-
-    /// Jobs that have not ended, if nothing at all is held.
-    pub fn left_waiting(&self) -> Vec<(JobId, &[GroupSpec])> {
-        if !self.open.is_empty() {
-            return Vec::new();
-        }
-        let left = self.jobs.iter().filter(|(_, job)| job.ended.is_none());
-        left.map(|(id, job)| (*id, job.groups.as_slice())).collect()
-    }
-
-    pub fn ended_count(&self) -> usize {
-        self.jobs.values().filter(|job| job.ended.is_some()).count()
-    }
-}
-
-/// Whether every group has its minimum among these tasks; the made-up groups lie side by side.
-fn whole(groups: &[GroupSpec], tasks: &BTreeSet<u32>) -> bool {
-    let mut first = 0;
-    groups.iter().all(|group| {
-        let own = tasks.range(first..first + group.count).count();
-        first += group.count;
-        own >= group.min as usize
-    })
-}
-
-fn kind(share: &Share) -> u8 {
-    match share {
-        Share::Whole => 0,
-        Share::Fraction(_) => 1,
-        Share::Mig(_) => 2,
-        Share::Mps(_) => 3,
-        Share::TimeSlice(_) => 4,
     }
 }

@@ -1,7 +1,7 @@
 //! The log as lines people can read.
 
 use super::play::Record;
-use berth_model::{Decision, Event, Slice, Time};
+use berth_model::{Decision, Event, GroupSpec, Slice, Time};
 
 pub(super) fn line(record: &Record, start: Time) -> String {
     let at = record.stamped.at - start;
@@ -16,15 +16,17 @@ pub(super) fn line(record: &Record, start: Time) -> String {
 fn event(event: &Event) -> String {
     match event {
         Event::JobSubmitted { spec } => {
-            let groups = spec
-                .groups
-                .iter()
-                .map(|group| format!("{} to {} x {:?}", group.min, group.count, group.gpus));
-            let groups: Vec<String> = groups.collect();
+            let groups: Vec<String> = spec.groups.iter().map(group).collect();
             let array = spec.array.as_ref().map_or(String::new(), |array| {
                 format!(" array {:?} at most {:?}", array.elements, array.at_most)
             });
-            format!("job {} submitted to {}: {}{array}", spec.id, spec.queue, groups.join(" and "))
+            let after: Vec<String> = spec
+                .after
+                .iter()
+                .map(|dependency| format!(" after {:?} {:?}", dependency.after, dependency.job))
+                .collect();
+            let (groups, after) = (groups.join(" and "), after.concat());
+            format!("job {} submitted to {}: {groups}{array}{after}", spec.id, spec.queue)
         }
         Event::NodeAdded { node } => {
             let model = node.gpus.first().map_or("", |gpu| gpu.model.as_str());
@@ -37,13 +39,36 @@ fn event(event: &Event) -> String {
         Event::PolicySet { policy } => {
             format!("policy: grace {}, stale {}", policy.grace, policy.stale)
         }
-        Event::QueueSet { queue } => format!("queue {} set", queue.name),
+        Event::QueueSet { queue } => {
+            let spent = queue.budget.as_ref().map_or(String::new(), |budget| {
+                format!(", ${} {:?}, then {:?}", budget.limit, budget.per, budget.action)
+            });
+            let limit =
+                queue.limit.gpu.total.map_or(String::new(), |of| format!(", at most {of:?}"));
+            format!("queue {} set{limit}{spent}", queue.name)
+        }
+        Event::ClaimReady { claim, .. } => format!("{claim} came"),
         Event::Decided { decisions, .. } => {
             let all: Vec<String> = decisions.iter().map(decision).collect();
             format!("decided: {}", all.join("; "))
         }
         other => format!("{other:?}"),
     }
+}
+
+fn group(group: &GroupSpec) -> String {
+    let within: Vec<String> = group.groups.iter().map(self::group).collect();
+    let mut text = match within.is_empty() {
+        true => format!("{} to {} x {:?}", group.min, group.count, group.gpus),
+        false => format!("{} of ({})", group.min, within.join(" and ")),
+    };
+    if let Some(level) = group.topology.as_ref().and_then(|ask| ask.required.as_ref()) {
+        text.push_str(&format!(" in one {level}"));
+    }
+    if let Some(spread) = &group.spread {
+        text.push_str(&format!(" at most {} in a {}", spread.at_most, spread.over));
+    }
+    text
 }
 
 fn decision(decision: &Decision) -> String {

@@ -4,7 +4,7 @@
 use super::tale::{Noise, Tale};
 use super::{FNV, fnv};
 use crate::chance::Chance;
-use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Name, Span, Time};
+use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Lifecycle, Name, NodeSpec, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What reaches somebody at some time.
@@ -37,6 +37,14 @@ pub(super) enum Due {
         outcome: LeaseOutcome,
     },
     Saves(LeaseId),
+    /// An order reaches the seller of machines, and a machine its end.
+    Buy {
+        node: Box<NodeSpec>,
+        boot: Span,
+    },
+    GiveBack(Name),
+    /// A bought machine is there.
+    Boots(Box<NodeSpec>),
     Calm,
 }
 
@@ -55,6 +63,10 @@ pub(super) struct Machines {
     tasks: BTreeMap<LeaseId, Task>,
     /// Leases that will never start here (again).
     over: BTreeSet<LeaseId>,
+    /// Orders that arrived, whatever came of them.
+    orders: BTreeSet<Name>,
+    /// Bought machines that are there, whether the scheduler knows of them or not.
+    bought: BTreeMap<Name, NodeSpec>,
     sent: u64,
     pub faults: usize,
 }
@@ -69,6 +81,8 @@ impl Machines {
             order: 0,
             tasks: BTreeMap::new(),
             over: BTreeSet::new(),
+            orders: BTreeSet::new(),
+            bought: BTreeMap::new(),
             sent: 0,
             faults: 0,
         };
@@ -144,8 +158,10 @@ impl Machines {
         }
         let mut chance = self.chance(&format!("start {lease}"));
         if dark {
+            // A dead machine says nothing; whoever asks it gives up after a while.
             self.over.insert(lease);
-            return self.tell(now, Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
+            let ended = Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost };
+            return self.tell(now + Span::mins(1), ended);
         }
         if chance.below(1_000) < self.noise.failing {
             self.faults += 1;
@@ -199,6 +215,46 @@ impl Machines {
             let job: JobId = lease.job;
             self.tell(now, Event::LeaseSaved { job });
         }
+    }
+
+    pub fn ordered(&self, claim: &Name) -> bool {
+        self.orders.contains(claim)
+    }
+
+    /// The seller takes an order: the machine comes, comes late, or cannot be had.
+    pub fn buy(&mut self, now: Time, node: Box<NodeSpec>, boot: Span) {
+        if !self.orders.insert(node.name.clone()) {
+            return;
+        }
+        let mut chance = self.chance(&format!("buy {}", node.name));
+        let often = self.noise.failing * 3;
+        if chance.below(1_000) < often {
+            self.faults += 1;
+            let retry_at = now + Span::mins(1 + chance.below(60) as i64);
+            return self.tell(now, Event::ClaimFailed { claim: node.name, retry_at });
+        }
+        let late = chance.below(1_000) < often;
+        self.faults += usize::from(late);
+        let wait = if late { Span::mins(chance.below(90) as i64) } else { Span::ZERO };
+        self.at(now + boot + wait, Due::Boots(node));
+    }
+
+    pub fn boots(&mut self, now: Time, node: Box<NodeSpec>) {
+        self.bought.insert(node.name.clone(), (*node).clone());
+        self.tell(now, Event::ClaimReady { claim: node.name.clone(), node });
+    }
+
+    /// Whether a machine that was bought is gone; says so once.
+    pub fn hand_over(&mut self, name: &Name) -> bool {
+        self.bought.remove(name).is_some()
+    }
+
+    /// Bought spot machines of a zone.
+    pub fn spot_in(&self, zone: &Name) -> Vec<Name> {
+        let there = self.bought.values().filter(|node| {
+            node.lifecycle == Lifecycle::Spot && node.labels.get("zone") == Some(zone)
+        });
+        there.map(|node| node.name.clone()).collect()
     }
 
     /// Everything on the node dies at once.

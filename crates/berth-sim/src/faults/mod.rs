@@ -7,12 +7,17 @@
 
 mod blows;
 mod books;
+mod bounds;
+mod claims;
 mod lines;
 mod machines;
 mod money;
+mod places;
 mod play;
 mod shrink;
 mod tale;
+mod work;
+mod world;
 
 pub use play::{Honest, Record, Seam};
 pub use shrink::shrink;
@@ -20,6 +25,8 @@ pub use tale::{Size, Tale};
 
 use berth_model::Time;
 use serde::Serialize;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What kind of promise was broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -37,10 +44,20 @@ pub enum Class {
     ClosedNode,
     /// A task was started while it ran already.
     TwiceAtOnce,
+    /// A task lies where it must not: on a machine it did not ask for, or apart from its group.
+    Place,
+    /// A job was started before its turn.
+    Order,
+    /// A queue went beyond its limit, or on after its budget was spent.
+    Bound,
+    /// A machine was bought or given back that should not have been, or is lost track of.
+    Claims,
     /// A state rebuilt from the log differs from the one that was lost.
     Replay,
     /// The same seed went two ways.
     NonDeterminism,
+    /// The scheduler panicked.
+    Panic,
     /// The planner's decisions were refused by the check or by the state.
     Refused,
     /// The plans of one moment did not come to an end, or jobs wait beside machines that are free.
@@ -103,13 +120,36 @@ pub fn run_with_log(seed: u64, size: Size) -> Verdict {
 
 /// Plays a tale twice, with something between core and world, and compares the two.
 pub fn judge<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S) -> Verdict {
-    let first = play::play(tale, seam());
+    let first = match catch_unwind(AssertUnwindSafe(|| play::play(tale, seam()))) {
+        Ok(first) => first,
+        Err(panic) => return panicked(tale, &*panic),
+    };
     if first.broken.is_some() {
         return first.verdict(tale);
     }
     let second = play::play(tale, seam());
     let same = first.hash == second.hash && second.broken.is_none();
     if same { first.verdict(tale) } else { differing(tale, &first, &second) }
+}
+
+/// What can be told of a run that panicked: the log went with it.
+fn panicked(tale: &Tale, panic: &(dyn Any + Send)) -> Verdict {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    let broken = Broken { class: Class::Panic, at: tale.start, text: said.to_owned() };
+    let (events, starts, crashes, faults, ended) = (0, 0, 0, 0, 0);
+    Verdict {
+        seed: tale.seed,
+        size: tale.size,
+        hash: 0,
+        events,
+        starts,
+        crashes,
+        faults,
+        ended,
+        broken: Some(broken),
+        log: vec![format!("{tale:#?}")],
+    }
 }
 
 fn differing(tale: &Tale, first: &play::Played, second: &play::Played) -> Verdict {

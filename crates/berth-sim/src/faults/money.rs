@@ -165,6 +165,6 @@ pub(super) fn part(share: &Share) -> i64 {
     match share {
         Share::Whole => 1_000,
         Share::Fraction(part) | Share::Mps(part) | Share::TimeSlice(part) => part.0,
-        Share::Mig(_) => 0,
+        Share::Mig(slot) => super::places::instance(&slot.profile),
     }
 }

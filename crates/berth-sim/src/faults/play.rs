@@ -8,13 +8,15 @@ use super::{Broken, Class, FNV, Verdict, fnv, lines};
 use crate::engine::{self, Plan, State, Transaction};
 use berth_ledger::CostRow;
 use berth_model::{
-    Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected, Snapshot, Span,
-    Stamped, Time,
+    ClaimSpec, Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected,
+    Snapshot, Span, Stamped, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans at one moment before the loop is said to be stuck.
 const PLANS_AT_ONCE: u32 = 300;
+/// Events of a whole tale before it is said not to come to rest.
+const EVENTS: usize = 30_000;
 /// Events after which a snapshot is taken.
 const SNAPSHOT_EVERY: usize = 40;
 
@@ -136,13 +138,21 @@ impl<S: Seam> Play<'_, S> {
             Event::PolicySet { policy },
             Event::ModelsSet { prices, speeds, watts: BTreeMap::new() },
         ];
+        let topologies = self.tale.topologies.clone();
+        events.push(Event::TopologySet { topologies });
         let nodes = self.tale.nodes.iter().cloned();
         events.extend(nodes.map(|node| Event::NodeAdded { node: Box::new(node) }));
+        let pools = self.tale.pools.iter().cloned();
+        events.extend(pools.map(|pool| Event::PoolSet { pool: Box::new(pool) }));
         let queues = self.tale.queues.iter().cloned();
         events.extend(queues.map(|queue| Event::QueueSet { queue: Box::new(queue) }));
         for event in events {
-            if let Err(why) = self.append(event) {
-                self.fail(Class::Refused, format!("the world itself was refused: {why}"));
+            match self.append(event) {
+                // A shortened tale may have left out the queue above.
+                Ok(()) | Err(Rejected::UnknownQueue { .. }) => {}
+                Err(why) => {
+                    self.fail(Class::Refused, format!("the world itself was refused: {why}"));
+                }
             }
         }
     }
@@ -163,6 +173,9 @@ impl<S: Seam> Play<'_, S> {
             self.decide();
             let settled = self.books.settled(self.now);
             self.note(settled);
+            if self.log.len() > EVENTS {
+                self.fail(Class::Stuck, "the world does not come to rest".to_owned());
+            }
         }
     }
 
@@ -194,8 +207,10 @@ impl<S: Seam> Play<'_, S> {
         match rebuilt(kept.as_ref(), &self.log) {
             Err(why) => self.fail(Class::Replay, why),
             Ok(mut state) => {
-                if state.snapshot() != self.state.snapshot() {
-                    self.fail(Class::Replay, "the state from the log is another one".to_owned());
+                let (ours, theirs) = (self.state.snapshot(), state.snapshot());
+                if ours != theirs {
+                    let what = difference(&theirs, &ours);
+                    self.fail(Class::Replay, format!("the state from the log is another: {what}"));
                 } else if state.plan() != self.state.plan() {
                     self.fail(Class::Replay, "the state from the log plans otherwise".to_owned());
                 }
@@ -208,7 +223,18 @@ impl<S: Seam> Play<'_, S> {
 
     /// Tells the machines again what they have not heard, as after a restart.
     fn compare_notes(&mut self) {
-        for job in self.state.snapshot().jobs {
+        let snapshot = self.state.snapshot();
+        for claim in &snapshot.claims {
+            if !self.machines.ordered(&claim.name) {
+                self.buy(claim);
+            }
+        }
+        for node in snapshot.nodes.iter().map(|node| &node.spec) {
+            if node.pool.is_some() && node.state == NodeState::Cordoned {
+                self.machines.send(self.now, Due::GiveBack(node.name.clone()));
+            }
+        }
+        for job in snapshot.jobs {
             for held in &job.leases {
                 let lease = LeaseId { job: job.id(), task: held.task, attempt: held.attempt };
                 if !self.machines.knows(lease) {
@@ -250,7 +276,21 @@ impl<S: Seam> Play<'_, S> {
         let due = match decision {
             Decision::Start { lease, node, .. } => Due::Start { lease: *lease, node: node.clone() },
             Decision::Stop { lease, grace, .. } => Due::Stop { lease: *lease, grace: *grace },
-            _ => return,
+            Decision::Return { node } => Due::GiveBack(node.clone()),
+            Decision::Claim { claim, pool, instance, zone, lifecycle, for_job } => {
+                return self.buy(&ClaimSpec {
+                    name: claim.clone(),
+                    pool: pool.clone(),
+                    instance: instance.clone(),
+                    zone: zone.clone(),
+                    lifecycle: *lifecycle,
+                    for_job: *for_job,
+                    since: self.now,
+                });
+            }
+            Decision::Reserve { .. } | Decision::Unreserve { .. } | Decision::SetAside { .. } => {
+                return;
+            }
         };
         self.machines.send(self.now, due);
     }
@@ -295,8 +335,10 @@ impl<S: Seam> Play<'_, S> {
             Due::Arrives(at) => {
                 let spec = Box::new(self.tale.jobs[at].spec.clone());
                 match self.append(Event::JobSubmitted { spec }) {
-                    // A shortened tale may have left out the queue.
-                    Ok(()) | Err(Rejected::UnknownQueue { .. }) => {}
+                    // A shortened tale may have left out the queue, and there may be no node yet
+                    // or any more that has the MIG profile.
+                    Ok(())
+                    | Err(Rejected::UnknownQueue { .. } | Rejected::NoSuchProfile { .. }) => {}
                     Err(why) => self.fail(Class::Refused, format!("a job was refused: {why}")),
                 }
             }
@@ -308,7 +350,7 @@ impl<S: Seam> Play<'_, S> {
                 let state = NodeState::Ready;
                 self.machines.send(now, Due::Told(Event::NodeChanged { node, state }));
             }
-            Due::Forget { .. } | Due::Joins(_) if self.calm => {}
+            Due::Joins(_) if self.calm => {}
             Due::Forget { node, back } => self.forget(node, back),
             Due::Joins(name) => self.join(&name),
             Due::Start { lease, node } => {
@@ -318,6 +360,9 @@ impl<S: Seam> Play<'_, S> {
             Due::Stop { lease, grace } => self.machines.stop(now, lease, grace),
             Due::Ends { lease, outcome } => self.machines.ends(now, lease, outcome),
             Due::Saves(lease) => self.machines.saves(now, lease),
+            Due::Buy { node, boot } => self.machines.buy(now, node, boot),
+            Due::Boots(node) => self.machines.boots(now, node),
+            Due::GiveBack(node) => self.give_back(node),
             Due::Calm => self.calm_down(),
         }
     }
@@ -333,7 +378,10 @@ impl<S: Seam> Play<'_, S> {
         self.note(compared);
         match rebuilt(None, &self.log) {
             Ok(state) if state.snapshot() == snapshot => {}
-            Ok(_) => self.fail(Class::Replay, "the whole log gives another state".to_owned()),
+            Ok(state) => {
+                let what = difference(&state.snapshot(), &snapshot);
+                self.fail(Class::Replay, format!("the whole log gives another state: {what}"));
+            }
             Err(why) => self.fail(Class::Replay, why),
         }
         self.hash = fnv(self.hash, &format!("{snapshot:?}"));
@@ -341,11 +389,14 @@ impl<S: Seam> Play<'_, S> {
             let text = format!("job {} holds GPUs and nothing is to come", job.id());
             self.fail(Class::Stuck, text);
         }
-        let room = self.tale.nodes.iter().map(|node| node.gpus.len() as u32).collect::<Vec<_>>();
-        // One that may not be preempted does not borrow, so it may wait for ever.
-        let lends = |id: &JobId| snapshot.jobs.iter().any(|j| j.id() == *id && j.spec.preemptible);
-        let left = self.books.left_waiting().into_iter();
-        let waits = left.filter(|(id, _)| lends(id)).find(|(_, groups)| fits(groups, &room));
+        let room: Vec<u32> = self
+            .tale
+            .nodes
+            .iter()
+            .map(|node| node.gpus.iter().filter(|gpu| gpu.mig.is_none()).count() as u32)
+            .collect();
+        let left = self.books.left_waiting(self.now).into_iter();
+        let waits = { left }.find(|(_, groups)| fits(groups, &room));
         if let Some(id) = waits.map(|(id, _)| id) {
             let why = engine::reasons(&mut self.state, id);
             self.fail(Class::Stuck, format!("job {id} waits beside a free cluster: {why:?}"));
@@ -362,6 +413,16 @@ fn rebuilt(kept: Option<&Snapshot>, log: &[Stamped]) -> Result<State, String> {
         let _ = state.apply(stamped).map_err(|why| format!("event {}: {why}", stamped.seq))?;
     }
     Ok(state)
+}
+
+/// The first line in which two states, written out, are not the same.
+fn difference(one: &Snapshot, other: &Snapshot) -> String {
+    let (one, other) = (format!("{one:#?}"), format!("{other:#?}"));
+    let lines = one.lines().zip(other.lines());
+    let found = { lines }.find(|(one, other)| one != other);
+    found.map_or("one is longer".to_owned(), |(one, other)| {
+        format!("{} against {}", one.trim(), other.trim())
+    })
 }
 
 /// Whether the groups surely fit on empty nodes: a share is taken for a whole GPU.

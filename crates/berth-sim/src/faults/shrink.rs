@@ -3,6 +3,7 @@
 use super::play::Seam;
 use super::tale::{Noise, Tale};
 use super::{Class, Verdict, judge};
+use berth_model::{JobSpec, QueueSpec};
 
 /// Tales tried at most.
 const TRIES: u32 = 400;
@@ -17,9 +18,11 @@ pub fn shrink<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S, class: Class) -
         search.fewer(|tale| &mut tale.jobs);
         search.fewer(|tale| &mut tale.blows);
         search.fewer(|tale| &mut tale.nodes);
+        search.fewer(|tale| &mut tale.pools);
         search.fewer_crashes();
         search.fewer(|tale| &mut tale.queues);
         search.simpler_jobs();
+        search.simpler_queues();
         if search.best == before || search.left == 0 {
             return (search.best, search.verdict);
         }
@@ -92,12 +95,31 @@ impl<S: Seam> Search<'_, S> {
 
     fn simpler_jobs(&mut self) {
         for at in 0..self.best.jobs.len() {
-            let mut tale = self.best.clone();
-            tale.jobs[at].spec.array = None;
-            self.attempt(tale);
-            let mut tale = self.best.clone();
-            tale.jobs[at].spec.groups.truncate(1);
-            self.attempt(tale);
+            let plainer: [fn(&mut JobSpec); 6] = [
+                |spec| spec.array = None,
+                |spec| spec.groups.truncate(1),
+                |spec| spec.after.clear(),
+                |spec| (spec.begin, spec.deadline, spec.lifecycle) = (None, None, None),
+                |spec| spec.groups.iter_mut().for_each(|group| group.spread = None),
+                |spec| spec.groups.iter_mut().for_each(|group| group.topology = None),
+            ];
+            for make in plainer {
+                let mut tale = self.best.clone();
+                make(&mut tale.jobs[at].spec);
+                self.attempt(tale);
+            }
+        }
+    }
+
+    fn simpler_queues(&mut self) {
+        for at in 0..self.best.queues.len() {
+            let plainer: [fn(&mut QueueSpec); 2] =
+                [|queue| queue.budget = None, |queue| queue.limit = Default::default()];
+            for make in plainer {
+                let mut tale = self.best.clone();
+                make(&mut tale.queues[at]);
+                self.attempt(tale);
+            }
         }
     }
 }

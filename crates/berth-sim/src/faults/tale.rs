@@ -1,11 +1,12 @@
 //! Small worlds from a seed, and what befalls them. Every part can be left out, so that a tale
 //! that fails can be made shorter.
 
+use super::work;
+use super::world::{self, between, one_of, within};
 use crate::chance::Chance;
 use berth_model::{
-    Amount, ArraySpec, Bytes, Event, GpuAsk, GpuQuota, GpuSpec, GroupSpec, Health, JobChange,
-    JobId, JobSpec, LabelAsk, Lifecycle, Micros, Milli, Name, NodeSpec, NodeState, Policy,
-    QueueSpec, Quota, Span, Time,
+    Event, JobChange, JobSpec, Micros, Name, NodeSpec, Policy, PoolSpec, QueueSpec, Reservation,
+    Span, Time,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +35,7 @@ pub struct Noise {
     pub lost: u64,
     pub late: u64,
     pub doubled: u64,
-    /// Starts that fail.
+    /// Starts that fail, and machines that cannot be had.
     pub failing: u64,
 }
 
@@ -55,6 +56,8 @@ pub enum Blow {
     Dies { node: Name, back: Span },
     /// The node leaves with notice, and another of its name comes that much later.
     Leaves { node: Name, notice: Span, back: Span },
+    /// All spot machines of a zone are taken back at once. Fixed ones come again.
+    Wave { zone: Name, notice: Span, back: Span },
     /// Drained by an operator, and opened again that much later.
     Drained { node: Name, back: Span },
     /// The GPU breaks, and is repaired that much later.
@@ -70,7 +73,11 @@ pub struct Tale {
     pub start: Time,
     pub policy: Policy,
     pub prices: BTreeMap<Name, Micros>,
+    /// Levels that groups can be bound to; none in some worlds.
+    pub topologies: BTreeMap<Name, Vec<Name>>,
     pub nodes: Vec<NodeSpec>,
+    pub pools: Vec<PoolSpec>,
+    /// Parents before children.
     pub queues: Vec<QueueSpec>,
     pub jobs: Vec<Arrival>,
     pub blows: Vec<(Time, Blow)>,
@@ -79,20 +86,6 @@ pub struct Tale {
     pub crashes: BTreeSet<u64>,
     /// Nothing befalls the cluster after that; what runs runs out.
     pub calm: Time,
-}
-
-const MODELS: [&str; 2] = ["H100-80GB", "A100-40GB"];
-
-fn one_of<T: Clone>(chance: &mut Chance, among: &[T]) -> T {
-    among[chance.below(among.len() as u64) as usize].clone()
-}
-
-fn between(chance: &mut Chance, from: u64, to: u64) -> u64 {
-    from + chance.below(to - from + 1)
-}
-
-fn within(chance: &mut Chance, span: Span) -> Span {
-    Span(chance.below(span.0.max(1) as u64) as i64)
 }
 
 impl Tale {
@@ -104,15 +97,23 @@ impl Tale {
             Size::Medium => ((5, 12), (15, 40), (10, 30), (2, 12)),
         };
         let day = Span::hours(6);
+        let topologies = world::topologies(&mut c);
         let nodes: Vec<NodeSpec> =
-            (0..between(&mut c, nodes.0, nodes.1)).map(|at| node(&mut c, at)).collect();
-        let queues: Vec<QueueSpec> =
-            (0..between(&mut c, 1, 3)).map(|at| queue(&mut c, at)).collect();
+            (0..between(&mut c, nodes.0, nodes.1)).map(|at| world::node(&mut c, at)).collect();
+        let pools = world::pools(&mut c);
+        let queues = world::queues(&mut c);
+        let kit = work::Kit::new(&queues, !topologies.is_empty());
         let arrivals: Vec<Arrival> = (1..=between(&mut c, jobs.0, jobs.1))
-            .map(|id| arrival(&mut c, id, start + within(&mut Chance::of(seed, id), day), &queues))
+            .map(|id| {
+                let at = start + within(&mut Chance::of(seed, id), day);
+                work::arrival(&mut c, id, at, &kit)
+            })
             .collect();
         let blows = (0..between(&mut c, blows.0, blows.1))
-            .map(|_| (start + within(&mut c, day), blow(&mut c, &nodes, &arrivals)))
+            .map(|_| {
+                let at = start + within(&mut c, day);
+                (at, blow(&mut c, at, &nodes, &queues, &arrivals))
+            })
             .collect();
         let noise = Noise {
             lost: one_of(&mut c, &[0, 50, 150]),
@@ -121,7 +122,7 @@ impl Tale {
             failing: one_of(&mut c, &[0, 30, 150]),
         };
         let crashes = (0..between(&mut c, crashes.0, crashes.1)).map(|_| c.below(500)).collect();
-        let prices = MODELS.iter().map(|model| (Name::new(model), price(&mut c))).collect();
+        let prices = world::prices(&mut c);
         let policy = policy(&mut c);
         let calm = start + day;
         Tale {
@@ -130,7 +131,9 @@ impl Tale {
             start,
             policy,
             prices,
+            topologies,
             nodes,
+            pools,
             queues,
             jobs: arrivals,
             blows,
@@ -141,10 +144,6 @@ impl Tale {
     }
 }
 
-fn price(c: &mut Chance) -> Micros {
-    one_of(c, &[Micros(2_500_000), Micros(1_299_709), Micros(7), Micros(0), Micros(333_333)])
-}
-
 fn policy(c: &mut Chance) -> Policy {
     Policy {
         grace: one_of(c, &[Span::mins(5), Span::secs(30), Span::ZERO]),
@@ -153,118 +152,26 @@ fn policy(c: &mut Chance) -> Policy {
         quantum: one_of(c, &[Span::mins(30), Span::mins(5)]),
         reservations: between(c, 0, 2) as u32,
         min_runtime: one_of(c, &[Span::ZERO, Span::mins(5)]),
+        idle_after: one_of(c, &[Span::mins(10), Span::ZERO, Span::hours(1)]),
         ..Policy::default()
     }
 }
 
-fn node(c: &mut Chance, at: u64) -> NodeSpec {
-    let model = Name::new(one_of(c, &MODELS));
-    let memory = berth_model::catalog(&model).map_or(Bytes::gb(40), |info| info.memory);
-    let gpus = one_of(c, &[2usize, 4, 4, 8]);
-    let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None };
-    // A price of the node's own is one that its GPUs share without a remainder.
-    let own = (c.below(3) == 0).then(|| Micros(price(c).0 * gpus as i64));
-    NodeSpec {
-        name: Name::from(format!("n{at}")),
-        gpus: vec![gpu; gpus],
-        cpu: None,
-        memory: None,
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        nvlink: Vec::new(),
-        state: NodeState::Ready,
-        price: own,
-        pool: None,
-        lifecycle: if c.below(3) == 0 { Lifecycle::Spot } else { Lifecycle::OnDemand },
-    }
-}
-
-fn queue(c: &mut Chance, at: u64) -> QueueSpec {
-    let of = Amount::Of(Milli::whole(between(c, 0, 8) as i64));
-    let quota =
-        Quota { gpu: GpuQuota { total: Some(of), ..GpuQuota::default() }, ..Quota::default() };
-    QueueSpec { quota, ..QueueSpec::new(&format!("q{at}")) }
-}
-
-fn ask(c: &mut Chance) -> GpuAsk {
-    match c.below(8) {
-        0 => GpuAsk::Fraction { milli: Milli(one_of(c, &[500, 250, 300])), count: 1 },
-        1 => GpuAsk::Mps { percent: one_of(c, &[25, 60]), count: 1 },
-        2 => GpuAsk::TimeSlice { of: one_of(c, &[2, 3]), count: 1 },
-        _ => GpuAsk::Whole { count: one_of(c, &[1, 1, 2, 4]) },
-    }
-}
-
-fn group(c: &mut Chance, name: &str) -> GroupSpec {
-    let count = one_of(c, &[1, 1, 2, 3, 4]);
-    let min = if c.below(3) == 0 { between(c, 1, u64::from(count)) as u32 } else { count };
-    GroupSpec {
-        name: Name::new(name),
-        count,
-        min,
-        groups: Vec::new(),
-        gpus: ask(c),
-        models: Vec::new(),
-        min_gpu_memory: None,
-        cpu: Default::default(),
-        memory: Bytes::ZERO,
-        topology: None,
-        spread: None,
-        labels: LabelAsk::default(),
-        tolerations: Vec::new(),
-        near: Vec::new(),
-    }
-}
-
-fn arrival(c: &mut Chance, id: u64, at: Time, queues: &[QueueSpec]) -> Arrival {
-    let mut groups = vec![group(c, "workers")];
-    if c.below(5) == 0 {
-        groups.push(group(c, "servers"));
-    }
-    let array = (c.below(6) == 0).then(|| ArraySpec {
-        elements: (0..between(c, 2, 4) as u32).collect(),
-        at_most: one_of(c, &[None, Some(1), Some(2)]),
-    });
-    let runs = Span::secs(one_of(c, &[60, 600, 1_800, 3_600, 7_200]));
-    let spec = JobSpec {
-        id: JobId::new(id),
-        name: Name::from(format!("j{id}")),
-        queue: one_of(c, queues).name,
-        user: Name::new(one_of(c, &["ada", "bob"])),
-        project: Name::new("p"),
-        experiment: Name::default(),
-        labels: BTreeMap::new(),
-        priority: one_of(c, &[50, 50, 100]),
-        preemptible: c.below(5) != 0,
-        lifecycle: None,
-        submitted: at,
-        time_limit: Some(runs + one_of(c, &[Span::hours(1), Span::mins(1), Span::secs(-30)])),
-        deadline: None,
-        restart_cost: None,
-        grace: None,
-        min_runtime: None,
-        preempt_after: None,
-        array,
-        after: Vec::new(),
-        singleton: false,
-        begin: None,
-        hold: false,
-        groups,
-    };
-    Arrival { at, spec, runs, fails: c.below(8) == 0 }
-}
-
-fn blow(c: &mut Chance, nodes: &[NodeSpec], jobs: &[Arrival]) -> Blow {
+fn blow(
+    c: &mut Chance,
+    at: Time,
+    nodes: &[NodeSpec],
+    queues: &[QueueSpec],
+    jobs: &[Arrival],
+) -> Blow {
     let node = one_of(c, nodes);
     let job = one_of(c, jobs).spec.id;
     let back = Span::secs(one_of(c, &[5, 120, 1_800, 7_200]));
+    let notice = Span::secs(one_of(c, &[0, 30, 120, 600]));
     let changed = |change| Blow::Said(Event::JobChanged { job, change });
-    match c.below(12) {
+    match c.below(15) {
         0..=2 => Blow::Dies { node: node.name, back },
-        3..=4 => {
-            let notice = Span::secs(one_of(c, &[0, 30, 120, 600]));
-            Blow::Leaves { node: node.name, notice, back }
-        }
+        3..=4 => Blow::Leaves { node: node.name, notice, back },
         5 => Blow::Drained { node: node.name, back },
         6..=7 => {
             Blow::Breaks { gpu: c.below(node.gpus.len() as u64) as u32, node: node.name, back }
@@ -272,10 +179,26 @@ fn blow(c: &mut Chance, nodes: &[NodeSpec], jobs: &[Arrival]) -> Blow {
         8 => Blow::Said(Event::JobCancelled { job }),
         9 => changed(JobChange::Hold(true)),
         10 => changed(JobChange::Priority(one_of(c, &[10, 100, 1_000]))),
+        11..=12 => Blow::Wave { zone: world::zone(c), notice, back },
+        13 => reserved(c, at, node.name, queues),
         _ => {
-            let prices = MODELS.iter().map(|model| (Name::new(model), price(c))).collect();
+            let prices = world::prices(c);
             let (speeds, watts) = (BTreeMap::new(), BTreeMap::new());
             Blow::Said(Event::ModelsSet { prices, speeds, watts })
         }
     }
+}
+
+/// An operator keeps a node, for nobody or for a queue, soon or at once.
+fn reserved(c: &mut Chance, at: Time, node: Name, queues: &[QueueSpec]) -> Blow {
+    let owner = match c.below(2) {
+        0 => Name::new("operator"),
+        _ => one_of(c, queues).name,
+    };
+    let from = at + Span::mins(one_of(c, &[0, 10, 60]));
+    let to = from + Span::mins(one_of(c, &[5, 60, 180]));
+    let name = Name::from(format!("kept-{node}-{}", at.0));
+    Blow::Said(Event::ReservationSet {
+        reservation: Reservation { name, owner, nodes: vec![node], from, to },
+    })
 }

@@ -90,14 +90,16 @@ const STYLE: &str = "
 @media (prefers-color-scheme:dark){:root{--back:#14171d;--ink:#e4e7ee;--dim:#9aa3b2;--rule:#343a46;
 --free:#20252e;--c0:#6aa5e8;--c1:#f2a04f;--c2:#6cc477;--c3:#ee7274;--c4:#b690da;--c5:#c39a80;
 --c6:#e68bc3;--c7:#56c2cf;--c8:#bccb52;--c9:#9398f5;--c10:#dc8765;--c11:#a2adbd}}
-body{background:var(--back);color:var(--ink);font:15px/1.5 system-ui,sans-serif;max-width:920px;
+body{background:var(--back);color:var(--ink);font:15px/1.5 system-ui,sans-serif;max-width:960px;
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2.2rem 0 .4rem}
 p,figcaption{color:var(--dim);margin:.2rem 0}figure{margin:0}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-td,th{padding:.25rem .7rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-td:first-child,th:first-child{text-align:left}th{font-weight:600}
-svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font:11px system-ui,sans-serif}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
+td,th{padding:.25rem .34rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
+td:first-child,th:first-child{text-align:left}th{font-weight:600;white-space:normal;vertical-align:bottom}
+.key span{margin-right:1rem;white-space:nowrap}
+.key b{display:inline-block;width:.7rem;height:.7rem;margin-right:.3rem}
+svg{width:100%;min-width:640px;height:auto;display:block}svg text{fill:var(--dim);font:11px system-ui,sans-serif}
 .grid{stroke:var(--rule);stroke-width:1}.axis{stroke:var(--dim);stroke-width:1}";
 
 impl Page<'_> {
@@ -174,7 +176,8 @@ impl Page<'_> {
         let mut figure = |title: &str, caption: &str, drawing: &str| {
             let _ = writeln!(
                 out,
-                "<h2>{title}</h2>\n<figure>{drawing}\n<figcaption>{caption}</figcaption></figure>"
+                "<h2>{title}</h2>\n<figure><div class=\"wide\">{drawing}</div>\n\
+                 <figcaption>{caption}</figcaption></figure>"
             );
         };
         let all = || self.pictures.iter();
@@ -239,6 +242,25 @@ impl Page<'_> {
              jobs freely keep no record of nodes.",
             &drawings.join("\n"),
         );
+        self.key(out);
+    }
+
+    /// Which colour is which team, as far as colours do not repeat.
+    fn key(&self, out: &mut String) {
+        let named = self.teams.iter().enumerate().filter(|(_, team)| !team.is_empty());
+        let named: Vec<(usize, &Name)> = named.take(svg::COLOURS).collect();
+        if named.is_empty() {
+            return;
+        }
+        out.push_str("<p class=\"key\">");
+        for (team, name) in named {
+            let (colour, name) = (svg::colour(team), escape(name));
+            let _ = write!(out, "<span><b style=\"background:{colour}\"></b>{name}</span>");
+        }
+        if self.teams.len() > svg::COLOURS {
+            out.push_str("<span>the others have the same colours again</span>");
+        }
+        out.push_str("</p>\n");
     }
 
     fn by_size(&self) -> Vec<(String, Vec<f64>)> {
@@ -247,7 +269,8 @@ impl Page<'_> {
                 let found = picture.report.by_size.iter().find(|(other, _)| *other == size);
                 found.map_or(0.0, |(_, group)| group.wait.p95 / 3_600.0)
             };
-            (format!("{} GPUs", size.word()), self.pictures.iter().map(p95).collect())
+            let plural = if size.word() == "1" { "" } else { "s" };
+            (format!("{} GPU{plural}", size.word()), self.pictures.iter().map(p95).collect())
         };
         SizeClass::ALL.into_iter().map(of).collect()
     }

@@ -108,6 +108,8 @@ pub struct Asks {
     /// Runs of a forecast.
     pub runs: u32,
     pub seed: u64,
+    /// Nobody asks for so long after the first submission.
+    pub after: Span,
 }
 
 /// What a job was told at submission, as a wait from there on. Nothing where it was not expected to

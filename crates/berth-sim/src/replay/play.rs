@@ -4,20 +4,23 @@ use super::market::{Coming, Market};
 use super::runs::{Run, What};
 use super::world::{self, Shop, id, number};
 use super::{Asks, Counts, Error, Replayed, Rules, Told};
-use crate::engine::{State, Transaction, forecast, vetted};
+use crate::engine::{Arrived, Ask, State, Transaction, forecast_with, vetted};
 use crate::outcome::Outcome;
 use crate::peers::{self, Job};
 use crate::site::{Faults, Site};
 use crate::workload::Workload;
 use berth_model::{Decision, Event, LeaseId, Outcome as End, Span, Stamped, Time};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 /// Plans at one moment before the replay gives up.
 const PLANS_AT_ONCE: u32 = 10_000;
 /// When every replay begins. A trace may count from any time, even from one after its first job,
 /// and the core takes no time before 1970.
 pub(super) const BEGIN: Time = Time(Span::days(10_957).0);
+/// How far back submissions are kept for forecasts: two of each day of the week.
+const RECENT: Span = Span::days(14);
 /// Jobs between two reports of progress.
 const REPORT_EVERY: usize = 1_024;
 
@@ -51,6 +54,8 @@ pub(super) struct Play<'a> {
     /// Jobs that were submitted a moment ago and want to know when they start.
     asking: Vec<u32>,
     told: Vec<Told>,
+    /// Submissions of the last days, for forecasts.
+    recent: VecDeque<Arrived>,
 }
 
 impl<'a> Play<'a> {
@@ -86,6 +91,7 @@ impl<'a> Play<'a> {
             asks: rules.asks,
             asking: Vec::new(),
             told: Vec::new(),
+            recent: VecDeque::new(),
         })
     }
 
@@ -174,10 +180,18 @@ impl<'a> Play<'a> {
                 continue;
             }
             self.open += 1;
-            if self.asks.is_some_and(|asks| place.is_multiple_of(asks.every.max(1))) {
+            let asked =
+                |asks: Asks| place.is_multiple_of(asks.every.max(1)) && at >= BEGIN + asks.after;
+            if self.asks.is_some_and(asked) {
                 self.asking.push(place);
             }
             let spec = Box::new(self.shop.spec(place, &job));
+            if self.asks.is_some() {
+                self.recent.push_back(Arrived { at, spec: Arc::new((*spec).clone()) });
+                while self.recent.front().is_some_and(|first| first.at < at - RECENT) {
+                    self.recent.pop_front();
+                }
+            }
             self.append(at, Event::JobSubmitted { spec })?;
         }
         // Only the clock goes on. A tick would settle every account too, which nobody looks at.
@@ -191,9 +205,13 @@ impl<'a> Play<'a> {
     fn tell(&mut self, at: Time) {
         let Some(asks) = self.asks.filter(|_| !self.asking.is_empty()) else { return };
         let asking = std::mem::take(&mut self.asking);
-        let waits = |job: &u32| self.runs[*job as usize].since.is_none();
-        let forecast =
-            asking.iter().any(waits).then(|| forecast(&self.state, asks.runs, asks.seed));
+        let waits = |job: &&u32| self.runs[**job as usize].since.is_none();
+        let jobs: BTreeSet<_> = asking.iter().filter(waits).map(|job| id(*job)).collect();
+        let forecast = (!jobs.is_empty()).then(|| {
+            let arrivals = self.recent.make_contiguous();
+            let Asks { runs, seed, .. } = asks;
+            forecast_with(&self.state, &Ask { runs, seed, arrivals, jobs: Some(jobs) })
+        });
         for job in asking {
             let eta = forecast.as_ref().and_then(|told| told.jobs.get(&id(job)));
             let told = match eta {

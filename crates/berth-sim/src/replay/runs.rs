@@ -71,9 +71,12 @@ impl Play<'_> {
         let begins = at + run.restart;
         let saves = &self.site.saves;
         let done = begins + saves.time_for(job.duration - run.progress);
-        let ends = at + (run.limit - run.behind).max(Span::secs(1));
+        let ends = at + (run.limit - run.behind);
         self.agenda.push(Reverse((done, What::Done, number, epoch)));
-        if ends < done {
+        // Paused when its time was up: its limit is raised before the core can see that.
+        if ends <= at {
+            self.raise(at, number)?;
+        } else if ends < done {
             self.agenda.push(Reverse((ends, What::LimitReached, number, epoch)));
         }
         let first_save = match saves.every {

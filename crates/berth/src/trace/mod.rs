@@ -184,7 +184,8 @@ fn rules_of(asked: &Trace, rules: Rules, variant: &Variant) -> Result<Rules> {
     let mut rules = rules.with_quotas(variant.quotas.clone());
     if let Some(every) = asked.forecast {
         let runs = rules.policy.forecast_runs;
-        rules = rules.with_forecasts(Asks { every, runs, seed: asked.input.seed });
+        let (seed, after) = (asked.input.seed, Span::ZERO);
+        rules = rules.with_forecasts(Asks { every, runs, seed, after });
     }
     for set in &variant.set {
         rules.policy = set.on(&rules.policy)?;
