@@ -16,9 +16,10 @@ INTEGER_CRATES := berth-model berth-ledger berth-core
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# GPUS declares GPUs, such as 8xH100: jobs run for real, the GPUs are bookkeeping.
 .PHONY: run
-run: toolchain ## Build the release binary and run the bundled scenario
-	$(CARGO) run --release --quiet --locked -p berth -- sim demo
+run: toolchain ## Build Berth and start it on this machine (GPUS=8xH100 declares GPUs)
+	$(CARGO) run --release --quiet --locked -p berth -- up $(if $(GPUS),--gpus $(GPUS))
 
 .PHONY: test
 test: fmt-check lint deny unit ## Everything a change must pass: format, lints, licences, tests

@@ -48,6 +48,7 @@ pub struct Started {
     pub token: PathBuf,
     pub database: String,
     pub gpus: String,
+    pub has_gpus: bool,
     pub declared: bool,
     /// Why jobs are not held to their CPU and memory, where they are not.
     pub unlimited: Option<String>,
@@ -197,6 +198,7 @@ fn started(
         home: app.home.root().to_owned(),
         token,
         database: app.store.database().to_owned(),
+        has_gpus: !gpus.is_empty(),
         gpus: if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") },
         declared: app.inventory.declared,
         unlimited: app.inventory.limits.missing.clone(),

@@ -101,11 +101,16 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn options(up: &Up) -> Result<Options> {
-    let home = up.home.clone().or_else(default_home).ok_or_else(|| {
-        Failure::usage("there is no home folder; name one with --home")
-    })?;
+    let home = up
+        .home
+        .clone()
+        .or_else(default_home)
+        .ok_or_else(|| Failure::usage("there is no home folder; name one with --home"))?;
     let listen = up.listen.parse().map_err(|_| {
-        Failure::usage(format!("`{}` is no address; expected one such as 127.0.0.1:7117", up.listen))
+        Failure::usage(format!(
+            "`{}` is no address; expected one such as 127.0.0.1:7117",
+            up.listen
+        ))
     })?;
     let tls = up.tls_cert.clone().zip(up.tls_key.clone());
     let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
@@ -162,7 +167,9 @@ fn prices(up: &Up) -> Result<BTreeMap<Name, Micros>> {
     for (model, dollars) in read {
         let micros = (dollars * 1e6).round();
         if !(0.0..1e12).contains(&micros) {
-            return Err(bad(format!("the price of {model} is {dollars}, expected dollars an hour")));
+            return Err(bad(format!(
+                "the price of {model} is {dollars}, expected dollars an hour"
+            )));
         }
         prices.insert(Name::new(&model), Micros(micros as i64));
     }
@@ -210,7 +217,13 @@ fn greet(started: &Started) {
     }
     println!();
     println!("Try, in another terminal:");
-    println!("  berth run -g 1 -- nvidia-smi      run something on one GPU");
+    if started.has_gpus {
+        println!("  berth run -g 1 -- hostname        run something on one GPU");
+    } else {
+        println!(
+            "  berth run -- hostname             run something (no GPU; --gpus declares some)"
+        );
+    }
     println!("  berth ps                          see what runs and what waits");
     println!("  berth gpus                        see what is free");
     println!();

@@ -6,3 +6,5 @@ mod crash;
 mod jobs;
 #[path = "machine/server.rs"]
 mod server;
+#[path = "machine/tour.rs"]
+mod tour;

@@ -117,10 +117,19 @@ fn a_server_that_is_killed_again_and_again_loses_no_job_and_runs_none_twice() {
 #[test]
 fn running_processes_are_found_again_by_the_next_server() {
     let mut server = Server::start(&["--gpus", "1xL4"]);
-    server.says(&["run", "-d", "--name", "long", "-g", "1", "--", "bash", "-c", "sleep 3; echo end"]);
-    until("it runs", || {
-        server.json(&["ps", "--name", "long"])["jobs"][0]["state"] == "running"
-    });
+    server.says(&[
+        "run",
+        "-d",
+        "--name",
+        "long",
+        "-g",
+        "1",
+        "--",
+        "bash",
+        "-c",
+        "sleep 3; echo end",
+    ]);
+    until("it runs", || server.json(&["ps", "--name", "long"])["jobs"][0]["state"] == "running");
     server.kill();
     server.start_again();
     until("it is done", || {

@@ -83,7 +83,8 @@ impl Server {
     /// What a command prints as JSON.
     pub fn json(&self, args: &[&str]) -> serde_json::Value {
         let text = self.says(&[args, &["-o", "json"]].concat());
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("berth {args:?}: {error}\n{text}"))
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("berth {args:?}: {error}\n{text}"))
     }
 }
 
