@@ -26,14 +26,7 @@ impl Lease {
 
 pub fn leases(server: &Server, job: &str) -> Vec<Lease> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let attempts = runtime.block_on(server.client().attempts(job)).unwrap();
-    let all = attempts.items.into_iter().flat_map(|attempt| attempt.leases);
-    all.map(|lease| Lease {
-        cost: lease.cost_micros,
-        price: lease.price_micros_per_hour,
-        held: lease.closed.map(|closed| closed.0 - lease.opened.0),
-    })
-    .collect()
+    leases_with(&runtime, &server.client(), job)
 }
 
 /// A job that notices when another process of the same job runs beside it.
