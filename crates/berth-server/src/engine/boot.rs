@@ -182,7 +182,7 @@ impl Loop {
                 inlet.observed(lost(*lease, clock::now(), "its machine is not there any more"));
             } else if found.contains(lease) {
                 self.order_again(&core, *lease, live);
-            } else if let Some(ended) = driver.ended(*lease)? {
+            } else if let Some(ended) = end_of(driver, *lease)? {
                 inlet.observed(Observed::Ended(Box::new(ended)));
             } else if live.row.started.is_some() {
                 inlet.observed(lost(*lease, clock::now(), "nothing is left of it"));
@@ -206,6 +206,14 @@ impl Loop {
             let grace = if job.kill { berth_model::Span::ZERO } else { job.detail.run.grace };
             self.hands.stop(lease, cause, grace);
         }
+    }
+}
+
+/// How a task ended, if the driver has ever heard of it.
+fn end_of(driver: &Driver, lease: LeaseId) -> Result<Option<Ended>, BootError> {
+    match driver.ended(lease) {
+        Err(berth_node::Error::Unknown { .. }) => Ok(None),
+        ended => ended.map_err(BootError::Node),
     }
 }
 

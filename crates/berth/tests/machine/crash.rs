@@ -122,13 +122,11 @@ fn running_processes_are_found_again_by_the_next_server() {
         "-c",
         "sleep 3; echo end",
     ]);
-    until("it runs", || server.json(&["ps", "--name", "long"])["jobs"][0]["state"] == "running");
+    until("it runs", || server.json(&["ps", "long"])["jobs"][0]["state"] == "running");
     server.kill();
     server.start_again();
-    until("it is done", || {
-        server.json(&["ps", "--all", "--name", "long"])["jobs"][0]["state"] == "done"
-    });
-    let job = server.json(&["ps", "--all", "--name", "long"]);
+    until("it is done", || server.json(&["ps", "--all", "long"])["jobs"][0]["state"] == "done");
+    let job = server.json(&["ps", "--all", "long"]);
     assert_eq!(job["jobs"][0]["attempts"], 1, "{job}");
     assert!(server.says(&["logs", "long"]).contains("end"));
 }

@@ -3,10 +3,7 @@
 use super::server::{Server, until};
 
 fn state(server: &Server, job: &str) -> String {
-    server.json(&["ps", "--all", "--name", job])["jobs"][0]["state"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
+    server.json(&["ps", "--all", job])["jobs"][0]["state"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -25,7 +22,7 @@ fn a_job_that_fails_is_told_by_the_exit_code_of_run() {
     let server = Server::start(&["--gpus", "1xL4"]);
     let ran = server.berth(&["run", "--name", "bad", "--", "bash", "-c", "exit 7"]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
-    let job = server.json(&["ps", "--all", "--name", "bad"]);
+    let job = server.json(&["ps", "--all", "bad"]);
     assert_eq!(job["jobs"][0]["exit"]["code"], 7, "{job}");
 }
 
@@ -52,7 +49,7 @@ fn a_paused_job_gives_its_gpus_back_and_goes_on_when_it_is_resumed() {
     assert_eq!(server.json(&["gpus"])["items"][0]["free_milli"], 1000);
     server.says(&["resume", "long"]);
     until("it runs again", || state(&server, "long") == "running");
-    let attempts = server.json(&["ps", "--all", "--name", "long"]);
+    let attempts = server.json(&["ps", "--all", "long"]);
     assert_eq!(attempts["jobs"][0]["attempts"], 2, "{attempts}");
 }
 
@@ -64,7 +61,7 @@ fn a_job_is_tried_again_as_often_as_its_file_says() {
     std::fs::write(&file, text).unwrap();
     server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
     until("it is done", || state(&server, "flaky") == "done");
-    let job = server.json(&["ps", "--all", "--name", "flaky"]);
+    let job = server.json(&["ps", "--all", "flaky"]);
     assert_eq!(job["jobs"][0]["attempts"], 3, "{job}");
 }
 
@@ -95,7 +92,7 @@ fn an_array_runs_all_its_elements() {
     std::fs::write(&file, text).unwrap();
     server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
     until("all are done", || {
-        let jobs = server.json(&["ps", "--all", "--name", "sweep"]);
+        let jobs = server.json(&["ps", "--all"]);
         let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
         jobs.len() == 3 && jobs.iter().all(|job| job["state"] == "done")
     });
