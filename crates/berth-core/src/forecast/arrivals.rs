@@ -48,7 +48,7 @@ impl<'a> Coming<'a> {
     fn wrap(&mut self) {
         if self.next == self.past.len() {
             self.next = 0;
-            self.shift = self.shift + self.lap;
+            self.shift += self.lap;
         }
     }
 
