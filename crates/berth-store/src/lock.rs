@@ -8,6 +8,8 @@ use sqlx::{Row, query};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 pub(crate) enum Lock {
     File(#[expect(dead_code, reason = "holding it open is its use")] File),
@@ -22,16 +24,16 @@ const TAKE: &str =
 const RELEASE: &str =
     "SELECT pg_advisory_unlock(hashtext('berth writer'), hashtext(current_schema()))";
 
+/// How long a lock that is held is waited for, and between two looks.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(50);
+
 impl Lock {
     /// Takes the lock, or tells who has it.
     pub async fn take(address: &Address, connection: &mut AnyConnection) -> Result<Lock> {
         let taken = match &address.path {
             Some(path) => lock_file(path)?.map(Lock::File),
-            None => {
-                let failed = |source| Error::sql(&address.shown, "take its lock", source);
-                let row = query(TAKE).fetch_one(&mut *connection).await.map_err(failed)?;
-                row.try_get::<bool, _>(0).map_err(failed)?.then_some(Lock::Connection)
-            }
+            None => lock_connection(address, connection).await?.then_some(Lock::Connection),
         };
         match taken {
             Some(lock) => Ok(lock),
@@ -47,6 +49,21 @@ impl Lock {
             // If this fails the connection is gone, and the lock with it.
             let _ = query(RELEASE).execute(connection).await;
         }
+    }
+}
+
+/// PostgreSQL notices a moment later that the process behind a connection has gone; a server that
+/// takes over from a killed one must not be refused for that.
+async fn lock_connection(address: &Address, connection: &mut AnyConnection) -> Result<bool> {
+    let failed = |source| Error::sql(&address.shown, "take its lock", source);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let row = query(TAKE).fetch_one(&mut *connection).await.map_err(failed)?;
+        let taken = row.try_get::<bool, _>(0).map_err(failed)?;
+        if taken || Instant::now() >= deadline {
+            return Ok(taken);
+        }
+        sleep(PAUSE).await;
     }
 }
 
