@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 
 /// A forecast should be younger than a minute when somebody looks.
 const EVERY: Duration = Duration::from_secs(20);
-/// It may take this part of one core, and no more.
-const SHARE: u32 = 4;
+/// One that takes long is made less often, but still often enough for that.
+const REST: u32 = 4;
 
 /// Makes one forecast after the other while there is something to foresee.
 pub fn begin(engine: Handle) -> JoinHandle<()> {
@@ -30,7 +30,7 @@ pub fn begin(engine: Handle) -> JoinHandle<()> {
                     seen = seq;
                 }
             }
-            tokio::time::sleep(EVERY.max(clock.elapsed() * SHARE).min(EVERY * 2)).await;
+            tokio::time::sleep(EVERY.max(clock.elapsed() * REST).min(EVERY * 2)).await;
         }
     })
 }

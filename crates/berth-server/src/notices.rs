@@ -66,7 +66,7 @@ pub fn budget_alert(alert: &Alert) -> wire::EventKind {
     wire::EventKind::Alert { code: code.to_owned(), text: words(alert), team }
 }
 
-pub fn of_budget(alert: &Alert, at: Time) -> Option<NoticeRow> {
+pub fn of_budget(alert: &Alert, at: Time) -> NoticeRow {
     let body = json!({
         "text": words(alert),
         "team": alert.queue.to_string(),
@@ -74,7 +74,7 @@ pub fn of_budget(alert: &Alert, at: Time) -> Option<NoticeRow> {
         "limit_micros": alert.limit.0,
         "threshold_milli": alert.threshold.0,
     });
-    Some(NoticeRow {
+    NoticeRow {
         id: format!("budget-{}-{}-{}", alert.queue, alert.threshold.0, at.0),
         at,
         target: OPERATORS.to_owned(),
@@ -82,7 +82,7 @@ pub fn of_budget(alert: &Alert, at: Time) -> Option<NoticeRow> {
         attempts: 0,
         next_at: at,
         sent: None,
-    })
+    }
 }
 
 fn words(alert: &Alert) -> String {

@@ -225,7 +225,7 @@ async fn accept(
     .map_err(Error::Serve)
 }
 
-/// The moment, for those who write without the loop's clock.
+/// What the audit log says of something that the server did by itself.
 pub(crate) fn audit(who: &str, what: &str, target: String) -> berth_store::AuditEntry {
     berth_store::AuditEntry {
         at: clock::now(),

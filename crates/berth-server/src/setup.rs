@@ -1,7 +1,7 @@
 //! What a server tells its core when it starts: prices on the first start, and the machine.
 
 use berth_core::State;
-use berth_model::{Event, Micros, Name, NodeState, QueueSpec, Time, catalog_models};
+use berth_model::{Event, Micros, Name, NodeState, QueueSpec, catalog_models};
 use berth_node::Inventory;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ pub fn events(
     state: &mut State,
     inventory: &Inventory,
     prices: &BTreeMap<Name, Micros>,
-    _now: Time,
 ) -> Vec<Event> {
     let snapshot = state.snapshot();
     let mut events = Vec::new();

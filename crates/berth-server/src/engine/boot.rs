@@ -69,7 +69,7 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
     mark_stopping(&state, &mut jobs);
     let next_job = store.last_job().await?.max(last_number(&state)) + 1;
     let now = clock::now().max(state.now());
-    let greetings = setup::events(&mut state, &tools.inventory, &prices, now);
+    let greetings = setup::events(&mut state, &tools.inventory, &prices);
     let (driver, inventory) = (tools.driver.clone(), tools.inventory.clone());
     let plans = Plans::default();
     let core = Core { state, jobs, forecast: None, plans, stalled: None };

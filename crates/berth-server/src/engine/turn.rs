@@ -344,7 +344,7 @@ impl<'a> Turn<'a> {
         }
         for alert in &applied.alerts {
             self.told.news.push(notices::budget_alert(alert));
-            self.batch.notices.extend(notices::of_budget(alert, self.at));
+            self.batch.notices.push(notices::of_budget(alert, self.at));
         }
     }
 

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use berth_api::problem::MEDIA_TYPE;
 use berth_api::{Code, Problem};
+use berth_model::Rejected;
 use serde::Serialize;
 
 /// What a handler gives back.
@@ -99,11 +100,10 @@ impl From<Refused> for Fault {
     fn from(refused: Refused) -> Fault {
         match refused {
             Refused::Rejected(rejected) => {
-                let code = match rejected.code() {
-                    "unknown-job" => Code::NoSuchJob,
-                    "unknown-queue" | "unknown-node" => Code::NotFound,
-                    "queue-in-use" => Code::InUse,
-                    "never-fits" | "too-large" => Code::NeverFits,
+                let code = match &rejected {
+                    Rejected::UnknownJob { .. } => Code::NoSuchJob,
+                    Rejected::UnknownQueue { .. } | Rejected::UnknownNode { .. } => Code::NotFound,
+                    Rejected::QueueInUse { .. } => Code::InUse,
                     _ => Code::Rejected,
                 };
                 Fault::new(code, rejected.to_string())

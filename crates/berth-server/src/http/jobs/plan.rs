@@ -19,11 +19,12 @@ const TRIED: JobId = JobId::new(u64::MAX >> 12);
 pub async fn plan(
     State(app): State<App>,
     caller: Caller,
-    Query(_): Query<wire::SubmitQuery>,
+    Query(query): Query<wire::SubmitQuery>,
     Text(text): Text,
 ) -> Answer<wire::Plan> {
     let parsed = submit::read(&text)?;
-    let prepared = submit::prepare(&app, &caller, &parsed, None).await?;
+    let template = submit::template(&app, &caller, query.template.as_deref()).await?;
+    let prepared = submit::prepare(&app, &caller, &parsed, template.as_ref()).await?;
     let state = app.engine.core().state.clone();
     let declared = app.inventory.declared;
     let tried = tokio::task::spawn_blocking(move || try_out(state, prepared, declared)).await;

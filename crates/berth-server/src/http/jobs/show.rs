@@ -22,7 +22,7 @@ pub fn job(app: &App, core: &mut Core, row: &JobRow, with_reason: bool) -> wire:
     job.on = live.leases.values().map(|lease| lease.row.node.clone()).collect();
     job.on.dedup();
     job.ready = live.detail.ready;
-    job.url = url(app, &live.detail).filter(|_| !live.leases.is_empty());
+    job.url = url(&live.detail).filter(|_| !live.leases.is_empty());
     if !live.leases.is_empty() {
         job.price_micros_per_hour = Some(live.price().0);
         return job;
@@ -129,7 +129,7 @@ pub const fn kind(kind: JobKind) -> wire::JobKind {
 }
 
 /// Where a notebook or service answers.
-fn url(_app: &App, detail: &Detail) -> Option<String> {
+fn url(detail: &Detail) -> Option<String> {
     detail.port.map(|port| format!("http://127.0.0.1:{port}/"))
 }
 

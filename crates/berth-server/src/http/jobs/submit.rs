@@ -44,10 +44,7 @@ pub async fn submit(
     Text(text): Text,
 ) -> Result<Response, Fault> {
     let parsed = read(&text)?;
-    let template = match &query.template {
-        None => None,
-        Some(name) => Some(template(&app, &caller, name).await?),
-    };
+    let template = template(&app, &caller, query.template.as_deref()).await?;
     let mut prepared = prepare(&app, &caller, &parsed, template.as_ref()).await?;
     prepared.hold(query.hold);
     if query.dry_run {
@@ -77,12 +74,17 @@ pub fn read(text: &str) -> Result<Parsed, Fault> {
     job::read(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
 }
 
-async fn template(app: &App, caller: &Caller, name: &str) -> Result<JobFile, Fault> {
-    let name = name.trim_start_matches('@');
+/// The template of that name, of any team one is in.
+pub async fn template(
+    app: &App,
+    caller: &Caller,
+    name: Option<&str>,
+) -> Result<Option<JobFile>, Fault> {
+    let Some(name) = name.map(|name| name.trim_start_matches('@')) else { return Ok(None) };
     for of in caller.teams() {
         let row = app.store.get::<TemplateRow>((of.team.as_str(), name)).await?;
         if let Some(row) = row {
-            return Ok(read(&row.file)?.file);
+            return Ok(Some(read(&row.file)?.file));
         }
     }
     Err(Fault::not_found("template", name).next("list them with `berth template list`"))
