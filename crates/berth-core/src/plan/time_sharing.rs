@@ -76,16 +76,19 @@ impl Planner<'_> {
         for task in self.live_tasks(victim) {
             self.draft.close(TaskIx { job: victim, task });
         }
-        for job in &waiting {
-            self.draft.unpromise(*job);
-        }
         let mut chosen: Vec<(JobIx, Vec<Spot>)> = Vec::new();
         let mut filled = 0;
         for job in waiting {
+            // Only its own reservation moves: one that is not chosen keeps its place.
+            let before = self.draft.mark();
+            self.draft.unpromise(job);
             let who = self.claimant(job);
-            if let Some(spots) = self.fits_claim(job, who) {
-                filled += self.state().shape_of(job).amounts.gpu;
-                chosen.push((job, spots));
+            match self.fits_claim(job, who) {
+                Some(spots) => {
+                    filled += self.state().shape_of(job).amounts.gpu;
+                    chosen.push((job, spots));
+                }
+                None => self.draft.roll_back(before),
             }
         }
         let saved = i128::from(filled) * i128::from(left.0);

@@ -74,6 +74,16 @@ fn a_replay_gives_every_job_its_true_duration() {
 }
 
 #[test]
+fn under_time_sharing_no_job_is_left_behind() {
+    for seed in 1..=12 {
+        let pool = Pool { nodes: 4, gpus_per_node: 8 };
+        let replayed = replay(Preset::BerthSharing, pool, &random(500, seed));
+        assert_eq!(replayed.counts.findings, 0, "seed {seed}");
+        assert!(replayed.outcomes.iter().all(|outcome| outcome.end.is_some()), "seed {seed}");
+    }
+}
+
+#[test]
 fn no_more_gpus_are_held_than_there_are() {
     for preset in Preset::ALL {
         let replayed = replay(preset, SMALL, &random(300, 4));
