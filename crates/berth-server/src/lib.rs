@@ -9,11 +9,11 @@ mod forecast;
 mod hands;
 mod home;
 mod http;
-
 mod listen;
 mod mail;
 mod notices;
 mod ports;
+mod restore;
 mod schedule;
 mod serve;
 mod setup;
@@ -23,4 +23,5 @@ mod vault;
 mod views;
 
 pub use listen::{EncryptError, Tls, TlsError};
+pub use restore::{Restored, restore};
 pub use serve::{Error, Options, Started, serve};

@@ -134,6 +134,11 @@ pub async fn serve(
     }
 }
 
+/// The database that was named, or the one in the home.
+pub fn database_url(home: &Home, named: Option<&str>) -> String {
+    named.map_or_else(|| berth_store::sqlite_url(&home.database()), str::to_owned)
+}
+
 async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => Error::PortInUse { address },
@@ -142,10 +147,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 async fn start(options: &Options, home: Home) -> Result<(App, Running), Error> {
-    let url = match &options.database {
-        Some(url) => url.clone(),
-        None => berth_store::sqlite_url(&home.database()),
-    };
+    let url = database_url(&home, options.database.as_deref());
     let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
     let holder = format!("{} (process {})", options.node, std::process::id());
     let writer = store.writer(&holder).await.map_err(Error::Store)?;

@@ -12,6 +12,7 @@ mod fail;
 mod faults;
 mod heap;
 mod outage;
+mod restore;
 mod settings;
 mod show;
 mod sim;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Sim(command) => return simulate(&command, format),
         Command::Up(asked) => up::run(*asked),
+        Command::Restore(asked) => restore::run(&asked),
         Command::Ask(asked) => Context::new(&flags).and_then(|context| {
             format = context.format;
             serve(&context, asked)

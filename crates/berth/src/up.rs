@@ -7,7 +7,7 @@ use berth_node::{Declared, Launcher};
 use berth_server::{Options, Started, Tls};
 use clap::Args;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -87,7 +87,7 @@ async fn asked_to_stop() {
 }
 
 /// What is wrong, with what it comes from.
-fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -101,11 +101,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn options(up: &Up) -> Result<Options> {
-    let home = up
-        .home
-        .clone()
-        .or_else(default_home)
-        .ok_or_else(|| Failure::usage("there is no home folder; name one with --home"))?;
+    let home = home(up.home.as_deref())?;
     let listen = up.listen.parse().map_err(|_| {
         Failure::usage(format!(
             "`{}` is no address; expected one such as 127.0.0.1:7117",
@@ -176,8 +172,11 @@ fn prices(up: &Up) -> Result<BTreeMap<Name, Micros>> {
     Ok(prices)
 }
 
-fn default_home() -> Option<PathBuf> {
-    std::env::home_dir().map(|home| home.join(".berth"))
+/// The folder that was named, or the one of whoever asks.
+pub fn home(named: Option<&Path>) -> Result<PathBuf> {
+    let own = || std::env::home_dir().map(|home| home.join(".berth"));
+    let home = named.map(Path::to_owned).or_else(own);
+    home.ok_or_else(|| Failure::usage("there is no home folder; name one with --home"))
 }
 
 fn host_name() -> String {

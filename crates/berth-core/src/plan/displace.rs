@@ -150,8 +150,13 @@ impl Planner<'_> {
             return;
         }
         let running = queues.iter().flat_map(|queue| state.queues.get(*queue).running.values());
+        // One that is being stopped comes into question no more.
+        let open = |other: &JobIx| {
+            let other = state.jobs.get(*other);
+            other.standing == Standing::Running && other.preemptible()
+        };
         let until = running
-            .filter(|other| **other != job && state.jobs.get(**other).preemptible())
+            .filter(|other| **other != job && open(other))
             .flat_map(|other| [self.protected(*other), rested(state, *other)])
             .filter(|until| *until > state.now)
             .min();

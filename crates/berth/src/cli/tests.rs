@@ -66,6 +66,7 @@ const LINES: &[&str] = &[
     "audit list --who kim --since 2d",
     "audit verify",
     "backup",
+    "restore berth.backup --home berth-2",
     "debug world --anonymous",
     "whoami",
     "config explain",

@@ -33,13 +33,15 @@ pub use completion::VARIABLE as COMPLETE;
 
 use crate::context::Context;
 use crate::fail::Result;
-use crate::{sim, up};
+use crate::{restore, sim, up};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum Command {
     /// Start the server on this machine
     Up(Box<up::Up>),
+    /// Read a backup into an empty database, while no server runs
+    Restore(restore::Restore),
     #[command(flatten)]
     Ask(Ask),
     /// Plan, settle and check worlds without a cluster

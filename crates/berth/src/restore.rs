@@ -1,0 +1,39 @@
+//! `berth restore`: a backup becomes a database again.
+
+use crate::fail::{Exit, Failure, Result};
+use crate::show::note;
+use crate::up;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub struct Restore {
+    /// The backup to read
+    #[arg(value_name = "FILE")]
+    backup: PathBuf,
+    /// The folder of the server; its database must be empty or not there (~/.berth)
+    #[arg(long, value_name = "DIR", env = "BERTH_HOME")]
+    home: Option<PathBuf>,
+    /// An empty PostgreSQL database instead of the one in the home: postgres://…
+    #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
+    database: Option<String>,
+}
+
+pub fn run(asked: &Restore) -> Result<()> {
+    let home = up::home(asked.home.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
+    let read = berth_server::restore(&home, asked.database.as_deref(), &asked.backup);
+    let restored =
+        runtime.block_on(read).map_err(|error| Failure::new(Exit::Failed, up::chain(&error)))?;
+    note(&format!("Read {} rows into {}.", restored.rows, restored.database));
+    if let Some(key) = restored.missing_key {
+        note(&format!(
+            "The key of its secrets is not there: put it at {} before the next start, or set the \
+             secrets anew.",
+            key.display()
+        ));
+    }
+    note("Start the server with `berth up`.");
+    Ok(())
+}
