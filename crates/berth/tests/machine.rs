@@ -1,5 +1,7 @@
 //! One machine, end to end: the real binary, real processes, a real database.
 
+#[path = "machine/backup.rs"]
+mod backup;
 #[path = "machine/crash.rs"]
 mod crash;
 #[path = "machine/jobs.rs"]

@@ -32,10 +32,10 @@ pub struct Logs {
     /// Put the time before each line
     #[arg(long)]
     timestamps: bool,
-    /// Only this rank
+    /// What this rank printed (0)
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
-    /// Only this node's part of the job, from 0
+    /// What this node's part of the job printed (0)
     #[arg(long, value_name = "N")]
     task: Option<u32>,
     /// This attempt, from 0 (the last)

@@ -11,7 +11,7 @@ use crate::show::{self, Format, Page};
 use berth_api::Problem;
 use berth_api::client::Error;
 use berth_api::wire::{JobSubmitted, SubmitQuery, Warning};
-use berth_file::job::{self, JobFile, Parsed};
+use berth_file::job::{self, JobFile, Kind, Parsed};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,9 @@ impl What {
             Some(name) => read_template(&context.client()?.template(name).await?.file)?,
             None => JobFile::default(),
         };
-        if file.run.is_none() && under.run.is_none() && file.model.is_none() {
+        // A notebook has a command of its own.
+        let is_notebook = file.kind.or(under.kind) == Some(Kind::Notebook);
+        if file.run.is_none() && under.run.is_none() && file.model.is_none() && !is_notebook {
             return Err(Failure::usage("there is nothing to run").next(
                 "Put the command after `--`, such as `berth run -g 1 -- python train.py`, or name \
                  a job file with -f.",
@@ -227,7 +229,8 @@ async fn follow(context: &Context, asked: &Run, submitted: JobSubmitted) -> Resu
         return ended.result();
     }
     show::note(&announcement(&submitted));
-    let ended = match asked.wait {
+    // Elements of an array have logs of their own, and would be told all at once.
+    let ended = match asked.wait || submitted.elements > 1 {
         true => attach::wait(context, &job, true).await?,
         false => attach::stream(context, &job).await?,
     };

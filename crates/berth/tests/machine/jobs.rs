@@ -112,3 +112,21 @@ fn what_was_spent_is_price_times_time_to_the_millionth() {
         assert_eq!(lease.cost, lease.expected(), "{lease:?}");
     }
 }
+
+#[test]
+fn an_array_is_stayed_with_until_its_last_element_ends() {
+    let server = Server::start(&["--gpus", "2xL4"]);
+    let line = ["run", "--name", "many", "--array", "0-3", "-g", "1", "--", "true"];
+    let ran = server.berth(&line);
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("many done"), "{ran:?}");
+    let broken = ["run", "--array", "0-1", "--", "bash", "-c", "exit $BERTH_ARRAY_INDEX"];
+    assert_eq!(server.berth(&broken).status.code(), Some(1));
+}
+
+#[test]
+fn a_notebook_needs_no_command() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let planned = server.json(&["plan", "--kind", "notebook", "-g", "1"]);
+    assert_eq!(planned["starts_now"], true, "{planned}");
+}

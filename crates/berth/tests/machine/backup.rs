@@ -1,0 +1,41 @@
+//! A database that is lost comes back from a backup.
+
+use super::server::Server;
+
+fn remove_database(server: &Server) {
+    for entry in std::fs::read_dir(server.home.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("berth.db") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
+    let mut server = Server::start(&["--gpus", "1xL4"]);
+    server.says(&["run", "--name", "kept", "-g", "1", "--", "true"]);
+    let cost = server.json(&["cost", "--by", "job"]);
+    let backup = server.says(&["backup"]).trim().to_owned();
+    server.says(&["run", "--name", "later", "--", "true"]);
+
+    let home = server.home.path().display().to_string();
+    let restore = ["restore", backup.as_str(), "--home", home.as_str()];
+    server.kill();
+    let refused = server.berth(&restore);
+    assert!(!refused.status.success(), "a database with something in it is not written over");
+
+    remove_database(&server);
+    let restored = server.berth(&restore);
+    assert!(restored.status.success(), "{restored:?}");
+    server.start_again();
+
+    let jobs = server.json(&["ps", "--all"]);
+    let names: Vec<&str> =
+        jobs["jobs"].as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["kept"], "{jobs}");
+    assert_eq!(server.json(&["cost", "--by", "job"])["rows"], cost["rows"]);
+    assert!(server.berth(&["audit", "verify"]).status.success());
+    server.says(&["run", "--name", "next", "-g", "1", "--", "true"]);
+}
