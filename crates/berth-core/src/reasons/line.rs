@@ -27,27 +27,39 @@ impl State {
         Some((ahead, line.oldest.len()))
     }
 
-    /// How many jobs of their queues go before each of these that waits. Every line is put in order
+    /// How many jobs of their queues go before each of these that waits. Every line is gone through
     /// once, however many of its jobs are asked for.
     pub fn positions(&self, jobs: &[JobId]) -> BTreeMap<JobId, usize> {
-        let mut by_queue: BTreeMap<QueueIx, Vec<JobIx>> = BTreeMap::new();
+        let mut by_queue: BTreeMap<QueueIx, Vec<Standing>> = BTreeMap::new();
+        let mut positions = BTreeMap::new();
         let waiting = jobs.iter().filter_map(|job| self.jobs.find(*job));
         for ix in waiting.filter(|ix| self.is_waiting(*ix)) {
-            by_queue.entry(self.jobs.get(ix).queue).or_default().push(ix);
-        }
-        let mut positions = BTreeMap::new();
-        for (queue, wanted) in by_queue {
-            let line = self.in_order(queue);
-            for ix in wanted {
-                let own = self.standing(ix);
-                let ahead = match self.jobs.get(ix).lined {
-                    true => line.partition_point(|other| self.compare(queue, *other, own).is_lt()),
-                    false => 0,
-                };
-                positions.insert(self.jobs.get(ix).id, ahead);
+            let job = self.jobs.get(ix);
+            match job.lined {
+                true => by_queue.entry(job.queue).or_default().push(self.standing(ix)),
+                false => drop(positions.insert(job.id, 0)),
             }
         }
+        for (queue, wanted) in by_queue {
+            positions.extend(self.places(queue, wanted));
+        }
         positions
+    }
+
+    /// The same for jobs in the line of one queue.
+    fn places(&self, queue: QueueIx, mut wanted: Vec<Standing>) -> Vec<(JobId, usize)> {
+        wanted.sort_unstable_by(|a, b| self.compare(queue, *a, *b));
+        // For each place among those that are asked for, how many of the line go just before it.
+        let mut before = vec![0; wanted.len() + 1];
+        for (_, _, ix) in &self.queues.get(queue).line.oldest {
+            let one = self.standing(*ix);
+            before[wanted.partition_point(|asked| self.compare(queue, one, *asked).is_ge())] += 1;
+        }
+        let ahead = before.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        wanted.iter().zip(ahead).map(|((_, (_, _, (_, id, _))), ahead)| (*id, ahead)).collect()
     }
 
     /// The job that goes first in a queue: one for which places are being cleared, if there is one.
@@ -62,14 +74,6 @@ impl State {
             std::cmp::min_by(first, other, |a, b| self.compare(queue, *a, *b))
         });
         first.map(|(_, (_, _, (_, _, ix)))| ix)
-    }
-
-    /// The whole line, the first to go first.
-    fn in_order(&self, queue: QueueIx) -> Vec<Standing> {
-        let all = self.queues.get(queue).line.oldest.iter();
-        let mut line: Vec<Standing> = all.map(|(_, _, ix)| self.standing(*ix)).collect();
-        line.sort_unstable_by(|a, b| self.compare(queue, *a, *b));
-        line
     }
 
     fn compare(&self, queue: QueueIx, a: Standing, b: Standing) -> Ordering {

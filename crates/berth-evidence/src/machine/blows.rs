@@ -32,7 +32,7 @@ pub fn kills(asked: &Asked, berth: &Path) -> Result<Section> {
 pub fn outages(asked: &Asked, berth: &Path) -> Result<Section> {
     let mut postgres = Postgres::start();
     let url = postgres.database();
-    let mut server = Server::start(berth, &[&GPUS[..], &["--database", &url]].concat());
+    let mut server = Server::start(berth, &[&GPUS[..], &["--database", url.as_str()]].concat());
     let runtime = Runtime::new().context("starting")?;
     let mut unclear = 0;
     let mut back = Vec::new();
