@@ -15,6 +15,9 @@ mod rows;
 mod run;
 mod turn;
 
+#[cfg(test)]
+mod tests;
+
 pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
 pub use live::{Detail, LiveJob, LiveLease};
