@@ -22,6 +22,7 @@ const TOGETHER: u32 = 8;
 const FRESH_MS: f64 = 60_000.0;
 
 pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
+    let busy = busy();
     let server = Server::start(berth, &["--gpus", "8xH100"]);
     let runtime = Runtime::new().context("starting")?;
     let client = server.client();
@@ -32,7 +33,7 @@ pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
     wait_for_forecast(&server, asked.waiting)?;
 
     let mut rows =
-        vec![Row::new("submissions taken a second, 32 at once", rate, "1/s", Target::None)];
+        vec![busy, Row::new("submissions taken a second, 32 at once", rate, "1/s", Target::None)];
     rows.extend(streams(&runtime, &client, &server, asked)?);
     rows.extend(ps(&server)?);
     rows.extend(why(&server, asked.waiting)?);
@@ -50,6 +51,13 @@ pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
         asked.waiting, asked.submissions
     );
     Ok(Section { title: "A long queue", text, rows })
+}
+
+/// Times by the clock mean little on a machine that has other things to do, so it says so.
+fn busy() -> Row {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    Row::new("machine: load average before anything was started", load, "processes", Target::None)
 }
 
 /// Has one job hold every GPU.
