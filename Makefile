@@ -14,7 +14,7 @@ INTEGER_CRATES := berth-model berth-ledger berth-core
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # GPUS declares GPUs, such as 8xH100: jobs run for real, the GPUs are bookkeeping.
 .PHONY: run
@@ -73,6 +73,13 @@ bench: toolchain ## Run the benchmarks
 .PHONY: evidence-core
 evidence-core: toolchain ## Reproduce the published figures about the core
 	$(CARGO) run --release --locked -p berth-evidence -- core
+
+# The program is built first, because it is started as a process of its own. PostgreSQL is stopped
+# and started under it.
+.PHONY: evidence-machine
+evidence-machine: toolchain postgres ## Reproduce the published figures about one machine
+	$(CARGO) build --release --locked -p berth
+	$(CARGO) run --release --locked -p berth-evidence -- machine
 
 # TRACES is the folder with the recorded traces; docs/trace-format.md says what is in it.
 .PHONY: evidence-sim

@@ -346,20 +346,11 @@ impl State {
             prices: self.models.prices.clone(),
             speeds: self.models.speeds.clone(),
             watts: self.models.watts.clone(),
-            nodes: self.cluster.live().map(|(_, node)| self.node_snapshot(node)).collect(),
+            nodes: self.node_snapshots(),
             pools: self.pools.values().cloned().collect(),
             claims,
             claims_made: self.claims_made,
-            queues: self
-                .queues
-                .live()
-                .map(|(_, queue)| QueueSnapshot {
-                    spec: queue.spec.clone(),
-                    credits: queue.credits,
-                    past_use: queue.past_use,
-                    spent: queue.budget.as_ref().map_or(Micros::ZERO, |meter| meter.spent),
-                })
-                .collect(),
+            queues: self.queue_snapshots(),
             history: self
                 .history
                 .iter()
@@ -384,6 +375,22 @@ impl State {
             moves: self.moves.iter().copied().collect(),
             recent: self.recent.iter().cloned().collect(),
         }
+    }
+
+    /// The nodes of a snapshot alone, for which nobody has to wait until all jobs are copied.
+    pub fn node_snapshots(&self) -> Vec<NodeSnapshot> {
+        self.cluster.live().map(|(_, node)| self.node_snapshot(node)).collect()
+    }
+
+    /// The queues of a snapshot alone.
+    pub fn queue_snapshots(&self) -> Vec<QueueSnapshot> {
+        let snapshot = |queue: &crate::queues::Queue| QueueSnapshot {
+            spec: queue.spec.clone(),
+            credits: queue.credits,
+            past_use: queue.past_use,
+            spent: queue.budget.as_ref().map_or(Micros::ZERO, |meter| meter.spent),
+        };
+        self.queues.live().map(|(_, queue)| snapshot(queue)).collect()
     }
 
     fn promise_snapshots(&self) -> Vec<Promise> {

@@ -44,7 +44,7 @@ pub fn percentile(sorted: &[Duration], thousandths: usize) -> Duration {
     sorted[rank - 1]
 }
 
-/// What the process has in memory, in bytes.
+/// What a process has in memory, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
     pub now: u64,
@@ -52,9 +52,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Zeros where the system does not tell.
+    /// Of this process.
     pub fn read() -> Memory {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Memory::of("self")
+    }
+
+    /// Of a process by its number. Zeros where the system does not tell.
+    pub fn of(process: &str) -> Memory {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let of = |key: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(key));
             let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());

@@ -117,54 +117,68 @@ pub struct Section {
     pub rows: Vec<Row>,
 }
 
-pub fn write(folder: &Path, machine: &Machine, sections: &[Section]) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let rows: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
-    let json = serde_json::to_string_pretty(&rows)? + "\n";
-    for (name, text) in [("core.json", json), ("core.md", page(machine, sections)?)] {
-        let path = folder.join(name);
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    }
-    Ok(())
+/// What is published together: `NAME.json` has the rows, `NAME.md` shows them.
+pub struct Page {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// How the figures were taken; it goes between the machine and the figures.
+    pub method: &'static str,
+    pub sections: Vec<Section>,
 }
 
-fn page(machine: &Machine, sections: &[Section]) -> Result<String> {
-    let mut out = String::new();
-    writeln!(out, "# The core in figures\n")?;
-    writeln!(
-        out,
-        "Taken on {} with `berth-evidence core` on {} cores of {}, {} GiB of memory, Linux {}. \
-         The planner uses one core, and huge pages for its heap where the system grants them. The same rows are in `core.json`, each with the command and \
-         the seed that reproduce it.\n",
-        machine.date, machine.cores, machine.cpu, machine.memory_gib, machine.system
-    )?;
-    let all: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
-    let held = all.iter().filter(|row| row.holds == Some(true)).count();
-    let targets = all.iter().filter(|row| row.holds.is_some()).count();
-    writeln!(
-        out,
-        "{held} of the {targets} targets measured in this run hold; what was not measured is named below.\n"
-    )?;
-    writeln!(
-        out,
-        "Every time is plan, check and reasons together with all passes on. Times of single worlds \
-         and of first plans are the median of five plans; those after an event are of one plan \
-         each, taken once what the first plan stopped has ended and up to twenty further plans \
-         have been carried out, which are not timed. Memory is what the process of that case alone has \
-         resident, its allocator's slack included.\n"
-    )?;
-    for section in sections {
-        writeln!(out, "## {}\n\n{}\n", section.title, section.text)?;
-        writeln!(out, "| figure | value | unit | target | holds |")?;
-        writeln!(out, "| --- | ---: | --- | ---: | --- |")?;
-        for row in &section.rows {
-            let target = row.target.as_deref().unwrap_or("");
-            let (name, value, unit) = (&row.name, row.value, &row.unit);
-            writeln!(out, "| {name} | {value} | {unit} | {target} | {} |", verdict(row))?;
+impl Page {
+    pub fn write(&self, folder: &Path, machine: &Machine) -> Result<()> {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("creating {}", folder.display()))?;
+        let rows: Vec<&Row> = self.rows().collect();
+        let json = serde_json::to_string_pretty(&rows)? + "\n";
+        for (kind, text) in [("json", json), ("md", self.text(machine)?)] {
+            let name = format!("{}.{kind}", self.name);
+            let (path, beside) = (folder.join(&name), folder.join(format!(".{name}.part")));
+            std::fs::write(&beside, text)
+                .with_context(|| format!("writing {}", beside.display()))?;
+            std::fs::rename(&beside, &path)
+                .with_context(|| format!("writing {}", path.display()))?;
         }
-        writeln!(out)?;
+        Ok(())
     }
-    Ok(out)
+
+    fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.sections.iter().flat_map(|section| &section.rows)
+    }
+
+    fn text(&self, machine: &Machine) -> Result<String> {
+        let Page { name, title, method, sections } = self;
+        let Machine { date, cores, cpu, memory_gib, system } = machine;
+        let mut out = String::new();
+        writeln!(out, "# {title}\n")?;
+        writeln!(
+            out,
+            "Taken on {date} with `make evidence-{name}` on {cores} cores of {cpu}, {memory_gib} \
+             GiB of memory, Linux {system}. The same rows are in `{name}.json`, each with the \
+             command and the seed that reproduce it.\n",
+        )?;
+        let held = self.rows().filter(|row| row.holds == Some(true)).count();
+        let targets = self.rows().filter(|row| row.holds.is_some()).count();
+        writeln!(
+            out,
+            "{held} of the {targets} targets measured in this run hold; what was not measured is \
+             named below.\n"
+        )?;
+        writeln!(out, "{method}\n")?;
+        for section in sections {
+            writeln!(out, "## {}\n\n{}\n", section.title, section.text)?;
+            writeln!(out, "| figure | value | unit | target | holds |")?;
+            writeln!(out, "| --- | ---: | --- | ---: | --- |")?;
+            for row in &section.rows {
+                let target = row.target.as_deref().unwrap_or("");
+                let (name, value, unit) = (&row.name, row.value, &row.unit);
+                writeln!(out, "| {name} | {value} | {unit} | {target} | {} |", verdict(row))?;
+            }
+            writeln!(out)?;
+        }
+        Ok(out)
+    }
 }
 
 #[cfg(test)]

@@ -1,36 +1,48 @@
 //! Forecasts, made in the background: whoever asks gets the last one with its age.
 
+use crate::clock;
 use crate::engine::Handle;
-use berth_core::forecast;
+use berth_core::{State, forecast};
+use berth_model::{Event, Stamped};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// A forecast should be younger than a minute when somebody looks.
+/// A forecast should be younger than a minute when somebody looks. It is shown until the next one
+/// is ready, so this and twice what one takes have to fit in.
 const EVERY: Duration = Duration::from_secs(20);
-/// One that takes long is made less often, but still often enough for that.
-const REST: u32 = 4;
+/// One that takes long is made less often, so that it does not keep a core busy.
+const REST: u32 = 2;
+const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// Makes one forecast after the other while there is something to foresee.
 pub fn begin(engine: Handle) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let mut seen = 0;
         loop {
-            let (state, seq) = {
+            let state = {
                 let core = engine.core();
                 let waits = core.jobs.values().any(|job| job.leases.is_empty());
-                (waits.then(|| core.state.clone()), core.state.seq())
+                waits.then(|| core.state.clone())
             };
             let clock = Instant::now();
-            if let Some(state) = state.filter(|_| seq != seen) {
-                let runs = state.policy().forecast_runs;
-                let made = tokio::task::spawn_blocking(move || forecast(&state, runs, seq)).await;
+            if let Some(state) = state {
+                let made = tokio::task::spawn_blocking(move || from_now(state)).await;
                 if let Ok(made) = made {
                     engine.core().forecast = Some(Arc::new(made));
-                    seen = seq;
                 }
             }
-            tokio::time::sleep(EVERY.max(clock.elapsed() * REST).min(EVERY * 2)).await;
+            let took = clock.elapsed();
+            tokio::time::sleep(EVERY.saturating_sub(took).max(took * REST).min(LONGEST_REST)).await;
         }
     })
+}
+
+/// A state is as old as its last event. The copy is told the time, so that the forecast begins now.
+fn from_now(mut state: State) -> berth_core::Forecast {
+    let (seq, at) = (state.seq() + 1, clock::now().max(state.now()));
+    if let Err(rejected) = state.apply(&Stamped { seq, at, event: Event::Tick }) {
+        tracing::error!(%rejected, "a forecast begins at the last event");
+    }
+    let runs = state.policy().forecast_runs;
+    forecast(&state, runs, seq)
 }

@@ -31,7 +31,8 @@ pub fn begin(engine: Handle, store: Store) -> JoinHandle<()> {
                 documents.notices.push(deliver(&client, &store, notice).await);
             }
             let write = Write { act: Act::Nothing, documents, audit: None, once: None };
-            if engine.write(write).await.is_err() {
+            // Until this is written nothing else may be sent: it would be sent twice.
+            if engine.write_some_time(write).await.is_err() {
                 return;
             }
         }

@@ -35,10 +35,12 @@ async fn run(app: &App, mut row: ScheduleRow) {
     let id = row.id.clone();
     let (act, next_at, outcome) = match on_behalf::prepare(app, &row).await {
         Ok((submission, next_at)) => (Act::Submit(Box::new(submission)), next_at, "ok".to_owned()),
-        Err(why) => {
+        // It stays due, and is looked at again in a moment.
+        Err(fault) if fault.is_for_now() => return,
+        Err(fault) => {
             // It is tried again at its next time; its owner finds why in the audit log.
             let next_at = on_behalf::next_time(&row, now);
-            (Act::Nothing, next_at, why)
+            (Act::Nothing, next_at, fault.0.detail.clone())
         }
     };
     row.next_at = next_at;
@@ -57,7 +59,7 @@ async fn run(app: &App, mut row: ScheduleRow) {
         detail: "{}".to_owned(),
     };
     let write = Write { act, documents, audit: Some(audit), once: None };
-    if let Err(refused) = app.engine.write(write).await {
+    if let Err(refused) = app.engine.write_some_time(write).await {
         tracing::warn!(%refused, schedule = id, "a scheduled job was refused");
         skip(app, row).await;
     }
@@ -68,7 +70,7 @@ async fn skip(app: &App, row: ScheduleRow) {
     let mut documents = Batch::default();
     documents.put(&row);
     let write = Write { act: Act::Nothing, documents, audit: None, once: None };
-    if let Err(refused) = app.engine.write(write).await {
+    if let Err(refused) = app.engine.write_some_time(write).await {
         tracing::warn!(%refused, "a schedule could not be moved on");
     }
 }

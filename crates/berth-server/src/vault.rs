@@ -1,6 +1,6 @@
 //! Secrets: sealed with a key that lies beside the database, opened only for a task that starts.
 
-use berth_store::{SecretRow, Store};
+use berth_store::{Retry, SecretRow, Store};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::BTreeMap;
@@ -9,8 +9,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const KEY_LEN: usize = 32;
+/// Between two looks at a database that is away.
+const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub struct Vault {
@@ -54,7 +57,8 @@ impl Vault {
         String::from_utf8(open.ok()?.to_vec()).ok()
     }
 
-    /// The values of some secrets of a team; those that are not there are left out.
+    /// The values of some secrets of a team; those that are not there are left out. A database that
+    /// is away is waited for: a job must not fail for that.
     pub async fn open_all(
         &self,
         team: &str,
@@ -62,8 +66,16 @@ impl Vault {
     ) -> Result<BTreeMap<String, String>, String> {
         let mut values = BTreeMap::new();
         for name in names {
-            let row = self.store.get::<SecretRow>((team, name)).await;
-            let row = row.map_err(|error| format!("secret `{name}` cannot be read: {error}"))?;
+            let row = loop {
+                match self.store.get::<SecretRow>((team, name)).await {
+                    Ok(row) => break row,
+                    Err(error) if error.retry() == Retry::Never => {
+                        return Err(format!("secret `{name}` cannot be read: {error}"));
+                    }
+                    Err(error) => tracing::warn!(%error, "a secret cannot be read; trying again"),
+                }
+                tokio::time::sleep(PAUSE).await;
+            };
             let Some(row) = row else { continue };
             let value = self.unseal(&row).ok_or_else(|| {
                 format!("secret `{name}` was sealed with another key; set it again")

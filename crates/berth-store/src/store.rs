@@ -18,13 +18,15 @@ use std::time::Duration;
 pub struct Options {
     /// Connections for reading. The writer has one of its own.
     pub readers: u32,
-    /// How long to wait for a server that does not answer, or for a connection.
+    /// How long to wait for a server that does not answer.
     pub timeout: Duration,
+    /// How long a reader waits for a connection: somebody waits for the reader.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { readers: 4, timeout: Duration::from_secs(10) }
+        Options { readers: 4, timeout: Duration::from_secs(10), patience: Duration::from_secs(3) }
     }
 }
 
@@ -77,7 +79,7 @@ impl Store {
         let backend = address.backend;
         let readers = AnyPoolOptions::new()
             .max_connections(options.readers.max(1))
-            .acquire_timeout(options.timeout)
+            .acquire_timeout(options.patience)
             .after_connect(move |connection, _| {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
             })

@@ -50,10 +50,13 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-server",
         ],
     ),
-    // For tests, as a dev-dependency; nothing that ships may depend on it.
-    ("berth-testbed", &[]),
+    // For tests, as a dev-dependency, and for figures; nothing that ships may depend on it.
+    ("berth-testbed", &["berth-model", "berth-ledger", "berth-api"]),
     // Reproduces published figures; nothing may depend on it.
-    ("berth-evidence", &["berth-model", "berth-ledger", "berth-core", "berth-sim"]),
+    (
+        "berth-evidence",
+        &["berth-model", "berth-ledger", "berth-core", "berth-sim", "berth-api", "berth-testbed"],
+    ),
 ];
 
 const PURE: &[&str] = &["berth-model", "berth-ledger", "berth-core", "berth-file", "berth-sim"];

@@ -3,6 +3,7 @@
 //! What the plan remembers is by shape and by queue ([`crate::Blockers`]); what is asked about one
 //! job is worked out for that job, by trying it on the state and taking everything back.
 
+mod line;
 mod misfit;
 mod never;
 mod parked;
@@ -10,33 +11,42 @@ mod pools;
 mod rooms;
 mod taking;
 
-use crate::ix::{JobIx, QueueIx};
+use crate::ix::JobIx;
 use crate::jobs::Standing;
 use crate::plan::fit::fit;
-use crate::plan::order::{Candidate, before, risky};
 use crate::plan::{Blocked, Blockers, Planner, bound, bounds};
-use crate::share;
-use crate::state::{State, work_class};
+use crate::state::State;
 use berth_model::{JobId, Milli, Name, QueueOrder, Reason};
 use rooms::Rooms;
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 impl State {
     /// Everything that keeps a job from starting now, the most fundamental first. A job that runs,
     /// or does not exist, is kept from nothing. The state is left as it was found.
     pub fn reasons(&mut self, job: JobId) -> Vec<Reason> {
+        self.reasons_of(&[job]).pop().unwrap_or_default()
+    }
+
+    /// The same for several jobs, in their order. What a plan prepares is prepared once for all.
+    pub fn reasons_of(&mut self, jobs: &[JobId]) -> Vec<Vec<Reason>> {
         self.refresh();
-        let Some(ix) = self.jobs.find(job) else { return Vec::new() };
-        let mut found = parked::reasons(self, ix);
-        match self.jobs.get(ix).standing {
+        let mut planner = Planner::new(self);
+        jobs.iter().map(|job| planner.reasons(*job)).collect()
+    }
+}
+
+impl Planner<'_> {
+    fn reasons(&mut self, job: JobId) -> Vec<Reason> {
+        let state = self.state();
+        let Some(ix) = state.jobs.find(job) else { return Vec::new() };
+        let mut found = parked::reasons(state, ix);
+        match state.jobs.get(ix).standing {
             Standing::Running | Standing::Ending => {}
-            Standing::Parked(_) => found.extend(never::reasons(self, ix)),
+            Standing::Parked(_) => found.extend(never::reasons(state, ix)),
             Standing::Waiting => {
-                let mut planner = Planner::new(self);
-                let mark = planner.draft.mark();
-                found.extend(planner.why(ix));
-                planner.draft.roll_back(mark);
+                let mark = self.draft.mark();
+                found.extend(self.why(ix));
+                self.draft.roll_back(mark);
                 if found.is_empty() {
                     found.push(Reason::Next);
                 }
@@ -51,60 +61,6 @@ impl State {
         seen
     }
 
-    /// How many jobs of its queue go before a waiting one, and how many wait there in all.
-    pub fn position(&self, job: JobId) -> Option<(usize, usize)> {
-        let ix = self.jobs.find(job).filter(|ix| self.is_waiting(*ix))?;
-        let line = &self.queues.get(self.jobs.get(ix).queue).line;
-        if !self.jobs.get(ix).lined {
-            // Places are being cleared for it.
-            return Some((0, line.oldest.len() + 1));
-        }
-        let ahead = line.oldest.iter().filter(|(_, _, other)| self.goes_before(*other, ix)).count();
-        Some((ahead, line.oldest.len()))
-    }
-
-    /// The job that goes first in a queue: one for which places are being cleared, if there is one.
-    fn head(&self, queue: QueueIx) -> Option<JobIx> {
-        if self.queues.get(queue).claims > 0 {
-            let all = self.due.iter().map(|(_, _, ix)| *ix);
-            let mut of_queue = all.filter(|ix| self.jobs.get(*ix).queue == queue);
-            return of_queue.find(|ix| self.promises[ix].firm);
-        }
-        let all = self.queues.get(queue).line.oldest.iter().map(|(_, _, ix)| *ix);
-        all.reduce(|first, ix| if self.goes_before(ix, first) { ix } else { first })
-    }
-
-    fn goes_before(&self, a: JobIx, b: JobIx) -> bool {
-        let queue = self.jobs.get(a).queue;
-        let order = self.queues.get(queue).spec.order.unwrap_or(self.policy.order);
-        if order == QueueOrder::ResponseRatio {
-            match self.at_risk(a).cmp(&self.at_risk(b)) {
-                Ordering::Equal => {}
-                other => return other == Ordering::Greater,
-            }
-        }
-        before(order, self.now, self.candidate(a), self.candidate(b)) == Ordering::Less
-    }
-
-    fn candidate(&self, ix: JobIx) -> Candidate {
-        let job = self.jobs.get(ix);
-        let class = work_class(self.shape_of(ix).amounts.gpu.max(1), job.estimate_left());
-        (job.priority, class, (job.spec.submitted, job.id, ix))
-    }
-
-    /// Whether a deadline puts the job ahead of its class.
-    fn at_risk(&self, ix: JobIx) -> bool {
-        let job = self.jobs.get(ix);
-        job.deadline.is_some_and(|deadline| {
-            let latest = deadline - job.estimate_left();
-            latest >= self.now
-                && risky(self, job, latest)
-                && share::within_quota(self, job.queue, &self.shape_of(ix).amounts)
-        })
-    }
-}
-
-impl Planner<'_> {
     /// What keeps a waiting job from starting, as things are on the draft.
     fn why(&mut self, job: JobIx) -> Vec<Reason> {
         let state = self.state();

@@ -109,7 +109,31 @@ jobs:
             assert_eq!(case.state.position(case.id(name)), Some((ahead, 3)), "{order}: {name}");
         }
         assert_eq!(case.state.position(case.id("held")), None);
+        let all: Vec<JobId> = case.snapshot.jobs.iter().map(|job| job.id()).collect();
+        let expected = line.into_iter().enumerate().map(|(ahead, name)| (case.id(name), ahead));
+        assert_eq!(case.state.positions(&all), expected.collect(), "{order}: asked together");
     }
+}
+
+#[test]
+fn jobs_that_are_asked_about_together_are_told_what_each_is_told_alone() {
+    let mut case = world(&format!(
+        "{TWO}
+queues: [{{name: p, quota: {{gpu: 8}}}}, {{name: q, limit: {{gpu: 8}}}}]
+jobs:
+  - {{name: run, queue: p, groups: [{{gpus: 8, tasks: [{{node: a}}]}}]}}
+  - {{name: large, queue: q, groups: [{{gpus: 8}}, {{gpus: 8}}]}}
+  - {{name: small, queue: q, groups: [{{gpus: 4}}]}}
+  - {{name: other, queue: p, groups: [{{gpus: 1, models: [A100-80GB]}}]}}
+  - {{name: held, queue: p, hold: true, groups: [{{gpus: 1}}]}}
+"
+    ));
+    let all: Vec<JobId> = case.snapshot.jobs.iter().map(|job| job.id()).collect();
+    let before = case.state.hash();
+    let together = case.state.reasons_of(&all);
+    let alone: Vec<_> = all.iter().map(|job| case.state.reasons(*job)).collect();
+    assert_eq!(together, alone);
+    assert_eq!(before, case.state.hash(), "asking changed the state");
 }
 
 #[test]

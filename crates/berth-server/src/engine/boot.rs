@@ -2,6 +2,7 @@
 //! driver.
 
 use super::live::{Detail, LiveJob, LiveLease};
+use super::recent::Recent;
 use super::run::{Fatal, Greeting, Loop};
 use super::{Core, Handle, Inlet, Plans};
 use crate::clock;
@@ -72,7 +73,9 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
     let greetings = setup::events(&mut state, &tools.inventory, &prices);
     let (driver, inventory) = (tools.driver.clone(), tools.inventory.clone());
     let plans = Plans::default();
-    let core = Core { state, jobs, forecast: None, plans, stalled: None };
+    let retries =
+        jobs.values().filter_map(|job| Some((job.detail.again_at?, job.row.id))).collect();
+    let core = Core { state, jobs, retries, forecast: None, plans, stalled: None };
     let core = Arc::new(Mutex::new(core));
     let (inputs, taken) = mpsc::unbounded_channel();
     let (news, _) = broadcast::channel(NEWS);
@@ -87,7 +90,7 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
         writer,
         hands,
         next_job,
-        recent: BTreeMap::new(),
+        recent: Recent::default(),
         wake: Some(now),
         billed: now,
     };

@@ -1,5 +1,6 @@
 //! What the loop is given.
 
+use super::Stalled;
 use berth_file::job::RunSpec;
 use berth_model::{Event, JobChange, JobId, JobSpec, LeaseId, Rejected, Time};
 use berth_node::Observed;
@@ -97,6 +98,17 @@ pub enum Refused {
     /// The same key came with another request.
     #[error("this key was used for another request")]
     KeyReused,
+    /// Nothing of it was done.
+    #[error(
+        "nothing could be written since {}; the request was not carried out: {}", .0.since, .0.why
+    )]
+    Stalled(Stalled),
+    /// It was taken, and the database went away before its commit was over.
+    #[error(
+        "the database does not answer, so it is not known yet whether the request was carried out; \
+         look when it is back, or send it again with the same Idempotency-Key"
+    )]
+    Unanswered,
     #[error("the server is stopping")]
     Stopping,
 }

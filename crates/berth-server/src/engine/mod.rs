@@ -10,9 +10,13 @@ mod boot;
 mod input;
 mod live;
 mod outcome;
+mod recent;
 mod rows;
 mod run;
 mod turn;
+
+#[cfg(test)]
+mod tests;
 
 pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
@@ -23,8 +27,9 @@ use berth_api::wire;
 use berth_core::{Forecast, State};
 use berth_model::{JobId, Time};
 use input::Input;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 /// What the loop keeps in memory, for anybody to look at. It may be a commit ahead of the store.
@@ -32,12 +37,23 @@ pub struct Core {
     pub state: State,
     /// Jobs that have not ended.
     pub jobs: BTreeMap<JobId, LiveJob>,
+    /// Jobs that failed and are tried again, the next one first.
+    pub retries: BTreeSet<(Time, JobId)>,
     /// When waiting jobs are likely to start, as of the last time somebody looked.
     pub forecast: Option<Arc<Forecast>>,
     /// How long the last plans took, and how often one was made.
     pub plans: Plans,
     /// Since when nothing could be committed, and why.
-    pub stalled: Option<(Time, String)>,
+    pub stalled: Option<Stalled>,
+}
+
+/// The log cannot be written for the time being.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stalled {
+    pub since: Time,
+    pub why: String,
+    /// It is the disk that has no room.
+    pub full: bool,
 }
 
 /// How planning went.
@@ -48,6 +64,10 @@ pub struct Plans {
     pub sum_us: u64,
     pub put_aside: u64,
 }
+
+/// How long somebody waits for something to be written. It is less than the command line waits for
+/// an answer, so that it gets one.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The way to the loop.
 #[derive(Clone)]
@@ -72,8 +92,18 @@ impl Inlet {
 }
 
 impl Handle {
-    /// Has something written. The answer comes when it is durable.
+    /// Has something written for somebody who waits. The answer comes when it is durable. While the
+    /// log cannot be written nothing new is taken, and nobody is kept waiting.
     pub async fn write(&self, write: Write) -> Result<Written, Refused> {
+        if let Some(stalled) = self.core().stalled.clone() {
+            return Err(Refused::Stalled(stalled));
+        }
+        let written = tokio::time::timeout(PATIENCE, self.write_some_time(write)).await;
+        written.unwrap_or(Err(Refused::Unanswered))
+    }
+
+    /// Has something written that nobody waits for, however long the database is away.
+    pub async fn write_some_time(&self, write: Write) -> Result<Written, Refused> {
         let (answer, answered) = oneshot::channel();
         let sent = self.inputs.send(Input::Write(Box::new(write), answer));
         sent.map_err(|_| Refused::Stopping)?;

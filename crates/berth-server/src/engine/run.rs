@@ -1,8 +1,9 @@
 //! The thread that turns the loop.
 
 use super::input::{Input, Refused, Written};
-use super::turn::{Order, Recent, Told, Turn};
-use super::{Core, Handle};
+use super::recent::Recent;
+use super::turn::{Order, Told, Turn};
+use super::{Core, Handle, Stalled};
 use crate::clock;
 use crate::hands::Hands;
 use berth_api::wire;
@@ -94,7 +95,7 @@ impl Loop {
     }
 
     fn next_try(&self) -> Option<Time> {
-        lock(&self.core).jobs.values().filter_map(|job| job.detail.again_at).min()
+        lock(&self.core).retries.first().map(|(at, _)| *at)
     }
 
     async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
@@ -112,7 +113,7 @@ impl Loop {
     fn apply(&mut self, inputs: Vec<Input>) -> (Batch, Told, Vec<Answer>) {
         let now = clock::now();
         let mut core = lock(&self.core);
-        self.recent.retain(|_, (_, written)| written.at + REMEMBER > now);
+        self.recent.forget(now - REMEMBER);
         let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, now);
         let mut answers = Vec::new();
         for input in inputs {
@@ -149,7 +150,11 @@ impl Loop {
                 return Err(Fatal::Store(error));
             }
             tracing::warn!(%error, "the log cannot be written; trying again");
-            lock(&self.core).stalled.get_or_insert((clock::now(), error.to_string()));
+            lock(&self.core).stalled.get_or_insert_with(|| Stalled {
+                since: clock::now(),
+                why: error.to_string(),
+                full: matches!(error, berth_store::Error::Full { .. }),
+            });
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
             match self.writer.recover().await {

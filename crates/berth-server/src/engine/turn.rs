@@ -3,6 +3,7 @@
 use super::input::{Act, Refused, Submission, Write, Written};
 use super::live::{LiveJob, LiveLease};
 use super::outcome::{self, said};
+use super::recent::Recent;
 use super::{Core, rows};
 use crate::{notices, ports, views};
 use berth_api::wire;
@@ -39,9 +40,6 @@ pub(super) struct Told {
     pub news: Vec<wire::EventKind>,
     pub ended: Vec<(JobId, Outcome)>,
 }
-
-/// Requests with a key that were carried out lately. The store knows the older ones.
-pub(super) type Recent = BTreeMap<(String, String), (String, Written)>;
 
 pub(super) struct Turn<'a> {
     pub core: &'a mut Core,
@@ -97,7 +95,7 @@ impl<'a> Turn<'a> {
                 status: once.status,
                 body: (once.answer)(job),
             });
-            self.recent.insert(key, (once.fingerprint, written.clone()));
+            self.recent.insert(key, once.fingerprint, written.clone());
         }
         Ok(written)
     }
@@ -202,6 +200,7 @@ impl<'a> Turn<'a> {
         }
         if let Some(again_at) = verdict.again_at {
             job.detail.again_at = Some(again_at);
+            self.core.retries.insert((again_at, lease.job));
             let wait = JobChange::Hold(true);
             self.apply_observed(Event::JobChanged { job: lease.job, change: wait });
         }
@@ -222,11 +221,10 @@ impl<'a> Turn<'a> {
 
     /// Lets jobs that waited for their next try go on.
     pub fn try_again(&mut self) {
-        let due = |job: &LiveJob| job.detail.again_at.is_some_and(|at| at <= self.at);
-        let jobs: Vec<JobId> =
-            self.core.jobs.iter().filter(|(_, job)| due(job)).map(|(id, _)| *id).collect();
-        for id in jobs {
-            let job = self.core.jobs.get_mut(&id).expect("just found");
+        while let Some((at, id)) = self.core.retries.first().copied().filter(|due| due.0 <= self.at)
+        {
+            self.core.retries.remove(&(at, id));
+            let job = self.core.jobs.get_mut(&id).expect("one that ends takes its next try along");
             job.detail.again_at = None;
             self.touched.insert(id);
             if !job.detail.held {
@@ -440,7 +438,9 @@ impl<'a> Turn<'a> {
             Outcome::Cancelled => JobState::Cancelled,
         };
         job.row.ended = Some(self.at);
-        job.detail.again_at = None;
+        if let Some(at) = job.detail.again_at.take() {
+            self.core.retries.remove(&(at, id));
+        }
         self.batch.notices.extend(notices::of_job(job, self.at));
         self.touched.insert(id);
         self.told.ended.push((id, outcome));

@@ -60,6 +60,11 @@ impl Fault {
         Fault(Box::new(self.0.next(next)))
     }
 
+    /// Whether it is the database that is away, and not the request that is wrong.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self.0.known_code(), Some(Code::StoreDown | Code::StoreFull))
+    }
+
     /// Nothing was found under that name. What one may not see is not there either.
     pub fn not_found(what: &str, name: &str) -> Fault {
         Fault::new(Code::NotFound, format!("there is no {what} `{name}`"))
@@ -109,6 +114,11 @@ impl From<Refused> for Fault {
                 Fault::new(code, rejected.to_string())
             }
             Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
+            Refused::Stalled(ref stalled) => {
+                let code = if stalled.full { Code::StoreFull } else { Code::StoreDown };
+                Fault::new(code, refused.to_string())
+            }
+            Refused::Unanswered => Fault::new(Code::StoreDown, refused.to_string()),
             Refused::Stopping => Fault::new(Code::NotReady, refused.to_string()),
         }
     }

@@ -5,7 +5,7 @@ use berth_model::{Micros, Name, NodeSpec, QueueSnapshot, Share, Slice};
 use std::collections::BTreeMap;
 
 pub fn queues(app: &App) -> Vec<QueueSnapshot> {
-    app.engine.core().state.snapshot().queues
+    app.engine.core().state.queue_snapshots()
 }
 
 pub fn queue(app: &App, name: &str) -> Option<QueueSnapshot> {

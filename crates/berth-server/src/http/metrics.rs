@@ -149,7 +149,7 @@ impl Page {
     async fn gpus(&mut self, app: &App) {
         let (nodes, held) = {
             let core = app.engine.core();
-            (core.state.snapshot().nodes, held(core.jobs.values()))
+            (core.state.node_snapshots(), held(core.jobs.values()))
         };
         let all = self.family("gpus", "GPUs by model");
         let in_use = self.family("gpus_held", "GPUs that jobs hold, in parts where they share");

@@ -1,5 +1,6 @@
 //! Jobs that nobody submits at the moment: those of a schedule.
 
+use super::answer::Fault;
 use super::jobs::submit;
 use crate::app::App;
 use crate::clock;
@@ -8,11 +9,10 @@ use berth_model::Time;
 use berth_store::ScheduleRow;
 
 /// The job that is due, and when the next one is.
-pub async fn prepare(app: &App, row: &ScheduleRow) -> Result<(Submission, Option<Time>), String> {
-    let words = |fault: super::answer::Fault| fault.0.detail.clone();
-    let parsed = submit::read(&row.file).map_err(words)?;
-    let caller = super::auth::Caller::of_owner(app, &row.user).await.map_err(words)?;
-    let prepared = submit::prepare(app, &caller, &parsed, None).await.map_err(words)?;
+pub async fn prepare(app: &App, row: &ScheduleRow) -> Result<(Submission, Option<Time>), Fault> {
+    let parsed = submit::read(&row.file)?;
+    let caller = super::auth::Caller::of_owner(app, &row.user).await?;
+    let prepared = submit::prepare(app, &caller, &parsed, None).await?;
     Ok((prepared.submission(None), next_time(row, clock::now())))
 }
 

@@ -5,7 +5,7 @@ use crate::rows::{JobKind, JobRow, JobState, LeaseRow};
 use crate::store::Store;
 use crate::value::{Binds, Field, Key, Reader, Value};
 use berth_model::{JobId, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which jobs to read. What is left out does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,15 +42,29 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<JobRow>> {
         let mut binds = Binds::default();
-        let mut terms = filter.terms(&mut binds);
+        let mut terms = filter.terms_but_states(&mut binds);
         if let Some(after) = after {
             let marks: Vec<String> =
                 after.values().0.into_iter().map(|value| binds.mark(value)).collect();
             let (id, element) = (&marks[0], &marks[1]);
             terms.push(format!("(id < {id} OR (id = {id} AND element > {element}))"));
         }
-        let rest = format!("{} ORDER BY id DESC, element LIMIT {limit}", condition(&terms));
-        self.select(&rest, binds).await
+        let order = format!("ORDER BY id DESC, element LIMIT {limit}");
+        if filter.states.is_empty() {
+            return self.select(&format!("{} {order}", condition(&terms)), binds).await;
+        }
+        // The newest of each state, and of those the newest: an index has them in this order, while
+        // all that are in any of the states would have to be sorted.
+        let mut of_states = Vec::new();
+        let states: BTreeSet<JobState> = filter.states.iter().copied().collect();
+        for (nth, state) in states.iter().enumerate() {
+            let mut terms = terms.clone();
+            terms.push(format!("state = {}", mark_text(&mut binds, state.as_str())));
+            let newest = format!("SELECT * FROM jobs {} {order}", condition(&terms));
+            of_states.push(format!("SELECT * FROM ({newest}) AS state_{nth}"));
+        }
+        self.select_from(&format!("({}) AS jobs {order}", of_states.join(" UNION ALL ")), binds)
+            .await
     }
 
     pub async fn count_jobs(&self, filter: &JobFilter) -> Result<JobCounts> {
@@ -98,6 +112,13 @@ impl Store {
 
 impl JobFilter {
     fn terms(&self, binds: &mut Binds) -> Vec<String> {
+        let mut terms = self.terms_but_states(binds);
+        let states: Vec<&str> = self.states.iter().map(|state| state.as_str()).collect();
+        terms.extend(any_of("state", &states, binds));
+        terms
+    }
+
+    fn terms_but_states(&self, binds: &mut Binds) -> Vec<String> {
         let mut terms = Vec::new();
         let texts = [
             ("kind", self.kind.map(JobKind::as_str)),
@@ -111,15 +132,8 @@ impl JobFilter {
                 terms.push(format!("{column} = {}", mark_text(binds, text)));
             }
         }
-        let states: Vec<&str> = self.states.iter().map(|state| state.as_str()).collect();
         let teams: Vec<&str> = self.teams.iter().map(String::as_str).collect();
-        for (column, words) in [("state", states), ("team", teams)] {
-            if !words.is_empty() {
-                let marks: Vec<String> =
-                    words.into_iter().map(|word| mark_text(binds, word)).collect();
-                terms.push(format!("{column} IN ({})", marks.join(", ")));
-            }
-        }
+        terms.extend(any_of("team", &teams, binds));
         if let Some(number) = self.number {
             let number = JobId::new(number).values().0.swap_remove(0);
             terms.push(format!("id = {}", binds.mark(number)));
@@ -136,6 +150,12 @@ impl JobFilter {
         }
         terms
     }
+}
+
+/// Nothing where any will do.
+fn any_of(column: &str, words: &[&str], binds: &mut Binds) -> Option<String> {
+    let marks: Vec<String> = words.iter().map(|word| mark_text(binds, word)).collect();
+    (!marks.is_empty()).then(|| format!("{column} IN ({})", marks.join(", ")))
 }
 
 fn mark_text(binds: &mut Binds, text: &str) -> String {

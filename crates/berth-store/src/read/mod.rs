@@ -46,10 +46,15 @@ impl Store {
         self.select(&format!("WHERE \"{column}\" = {mark} ORDER BY {order}"), binds).await
     }
 
-    /// Whole rows of a table, by what follows `FROM`.
+    /// Whole rows of a table, by what follows its name.
     pub(crate) async fn select<R: Row>(&self, rest: &str, binds: Binds) -> Result<Vec<R>> {
+        self.select_from(&format!("{} {rest}", R::TABLE.name), binds).await
+    }
+
+    /// Whole rows, by what follows `FROM`.
+    pub(crate) async fn select_from<R: Row>(&self, from: &str, binds: Binds) -> Result<Vec<R>> {
         let table = R::TABLE;
-        let sql = format!("SELECT {} FROM {} {rest}", table.column_list(), table.name);
+        let sql = format!("SELECT {} FROM {from}", table.column_list());
         let rows = self.rows(table.name, sql, binds).await?;
         let read = rows.iter().map(table::read);
         read.collect::<std::result::Result<_, _>>()

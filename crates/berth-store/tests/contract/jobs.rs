@@ -53,6 +53,10 @@ async fn jobs_are_filtered_by_each_field(place: Place) {
     let both = vec!["speech".into(), "vision".into()];
     check(store, JobFilter { teams: both, ..any() }, "7_0 7_1 7_2 6 5 4 3 2 1").await;
     check(store, JobFilter { states: vec![JobState::Running], ..any() }, "4").await;
+    let states = vec![JobState::Running, JobState::Pending, JobState::Running, JobState::Done];
+    let all = JobFilter { states: states.clone(), ..any() };
+    check(store, all, "7_0 7_1 7_2 6 5 4 3 2 1").await;
+    check(store, JobFilter { states, user: Some("grace".into()), ..any() }, "2").await;
     check(store, JobFilter { kind: Some(JobKind::Notebook), ..any() }, "5").await;
     check(store, JobFilter { project: Some("other".into()), ..any() }, "6").await;
     check(store, JobFilter { experiment: Some("sweep".into()), ..any() }, "7_0 7_1 7_2").await;
@@ -67,18 +71,22 @@ async fn jobs_are_filtered_by_each_field(place: Place) {
 
 async fn pages_go_on_where_the_last_one_ended(place: Place) {
     let store = filled(&place).await;
-    let all = store.jobs(&JobFilter::default(), None, 100).await.unwrap();
-    for limit in 1..=4 {
-        let (mut paged, mut after) = (Vec::new(), None);
-        loop {
-            let page = store.jobs(&JobFilter::default(), after, limit).await.unwrap();
-            let Some(last) = page.last() else {
-                break;
-            };
-            after = Some(last.id);
-            paged.extend(page);
+    let states = vec![JobState::Pending, JobState::Running];
+    for filter in [JobFilter::default(), JobFilter { states, ..JobFilter::default() }] {
+        let all = store.jobs(&filter, None, 100).await.unwrap();
+        for limit in 1..=4 {
+            assert_eq!(paged(&store, &filter, limit).await, all, "{limit} at a time, {filter:?}");
         }
-        assert_eq!(paged, all, "{limit} at a time");
+    }
+}
+
+async fn paged(store: &Store, filter: &JobFilter, limit: u32) -> Vec<JobRow> {
+    let (mut paged, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.jobs(filter, after, limit).await.unwrap();
+        let Some(last) = page.last() else { return paged };
+        after = Some(last.id);
+        paged.extend(page);
     }
 }
 

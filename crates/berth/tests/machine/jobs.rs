@@ -1,6 +1,7 @@
 //! Jobs on one machine, from the command line to the process and back.
 
 use super::server::{Server, until};
+use berth_testbed::Bill;
 
 fn state(server: &Server, job: &str) -> String {
     server.json(&["ps", "--all", job])["jobs"][0]["state"].as_str().unwrap_or_default().to_owned()
@@ -104,13 +105,12 @@ fn what_was_spent_is_price_times_time_to_the_millionth() {
     let server = Server::start(&["--gpus", "2xH100"]);
     server.berth(&["run", "--name", "paid", "-g", "2", "--", "sleep", "1"]);
     let cost = server.json(&["cost", "--by", "job"]);
-    let attempts = super::crash::leases(&server, "paid");
-    let sum: i64 = attempts.iter().map(|lease| lease.cost).sum();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let bills = runtime.block_on(Bill::of(&server.client(), "paid")).unwrap();
+    let sum: i64 = bills.iter().map(|bill| bill.cost).sum();
     assert!(sum > 0);
     assert_eq!(cost["total_micros"], sum, "{cost}");
-    for lease in attempts {
-        assert_eq!(lease.cost, lease.expected(), "{lease:?}");
-    }
+    assert!(bills.iter().all(Bill::is_exact), "{bills:?}");
 }
 
 #[test]

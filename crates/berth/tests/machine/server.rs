@@ -1,135 +1,29 @@
-//! The real binary as a server, in a folder of its own.
+//! The program that was built for these tests, as a server.
 
-use berth_api::Client;
-use berth_api::client::Options;
-use std::io::{BufRead, BufReader};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+
+pub use berth_testbed::until;
 
 pub const BERTH: &str = env!("CARGO_BIN_EXE_berth");
-/// How long anything may take. It is not a measure of speed: a machine under load is slow.
-const PATIENCE: Duration = Duration::from_secs(120);
 
-pub struct Server {
-    child: Child,
-    pub home: TempDir,
-    pub url: String,
-    args: Vec<String>,
-}
+pub struct Server(berth_testbed::Server);
 
 impl Server {
     pub fn start(args: &[&str]) -> Server {
-        let home = tempfile::tempdir().expect("a folder");
-        let mut args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, url) = begin(home.path(), "127.0.0.1:0", &args);
-        // Later starts listen where the first one did.
-        let address = url.trim_start_matches("http://").to_owned();
-        args.extend(["--listen".to_owned(), address]);
-        Server { child, home, url, args }
-    }
-
-    /// Ends it without a chance to tidy up.
-    pub fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ended");
-    }
-
-    pub fn start_again(&mut self) {
-        let listen = self.args.last().expect("it was set").clone();
-        let args = &self.args[..self.args.len() - 2];
-        (self.child, self.url) = begin(self.home.path(), &listen, args);
-    }
-
-    pub fn token(&self) -> String {
-        let token = std::fs::read_to_string(self.home.path().join("admin.token"));
-        token.expect("the server wrote it").trim().to_owned()
-    }
-
-    pub fn client(&self) -> Client {
-        let mut options = Options::new(&self.url).token(self.token());
-        options.patience = PATIENCE;
-        Client::new(options).expect("a client")
-    }
-
-    /// Runs a command of `berth` against this server.
-    pub fn berth(&self, args: &[&str]) -> Output {
-        self.command(args).output().expect("berth runs")
-    }
-
-    pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(BERTH);
-        command
-            .args(args)
-            .env("BERTH_HOME", self.home.path())
-            .env("NO_COLOR", "1")
-            .env_remove("BERTH_URL")
-            .env_remove("BERTH_TOKEN")
-            .current_dir(self.home.path())
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// What a command prints, if it ends well.
-    pub fn says(&self, args: &[&str]) -> String {
-        let output = self.berth(args);
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "berth {args:?} ended with {}\n{out}{err}", output.status);
-        out
-    }
-
-    /// What a command prints as JSON.
-    pub fn json(&self, args: &[&str]) -> serde_json::Value {
-        let text = self.says(&[args, &["-o", "json"]].concat());
-        serde_json::from_str(&text)
-            .unwrap_or_else(|error| panic!("berth {args:?}: {error}\n{text}"))
+        Server(berth_testbed::Server::start(Path::new(BERTH), args))
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Jobs outlive a server, but not a test.
-        if let Ok(None) = self.child.try_wait() {
-            let jobs = self.berth(&["ps", "-o", "name"]);
-            for job in String::from_utf8_lossy(&jobs.stdout).lines() {
-                let _ = self.berth(&["stop", "--now", job]);
-            }
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+impl Deref for Server {
+    type Target = berth_testbed::Server;
+    fn deref(&self) -> &berth_testbed::Server {
+        &self.0
     }
 }
 
-fn begin(home: &Path, listen: &str, args: &[String]) -> (Child, String) {
-    let mut child = Command::new(BERTH)
-        .arg("up")
-        .args(["--home", &home.display().to_string(), "--listen", listen, "--name", "box"])
-        .args(args)
-        .env("BERTH_LOG", "warn")
-        .env("USER", "ada")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("berth up starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let url = loop {
-        let line = lines.next().expect("the server says where it is").expect("it is text");
-        if let Some(url) = line.strip_prefix("Berth is ready at ") {
-            break url.to_owned();
-        }
-    };
-    // What else it says must not block it.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, url)
-}
-
-/// Waits until something is so.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} has not happened");
-        std::thread::sleep(Duration::from_millis(50));
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut berth_testbed::Server {
+        &mut self.0
     }
 }

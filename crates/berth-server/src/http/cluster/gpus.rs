@@ -19,8 +19,8 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<
     let samples = samples(&app).await;
     let (nodes, prices, mut holders) = {
         let core = app.engine.core();
-        let snapshot = core.state.snapshot();
-        (snapshot.nodes, snapshot.prices, holders(core.jobs.values(), &caller))
+        let (nodes, prices) = (core.state.node_snapshots(), core.state.prices().clone());
+        (nodes, prices, holders(core.jobs.values(), &caller))
     };
     let mut items = Vec::new();
     for node in &nodes {

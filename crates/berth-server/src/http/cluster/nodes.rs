@@ -62,15 +62,15 @@ fn one(app: &App, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
 
 fn all(app: &App, caller: &Caller) -> Vec<wire::Node> {
     let core = app.engine.core();
-    let snapshot = core.state.snapshot();
-    let nodes = snapshot.nodes.iter().map(|node| {
+    let nodes = core.state.node_snapshots();
+    let nodes = nodes.iter().map(|node| {
         let spec = &node.spec;
         let used = Used::of(core.jobs.values(), &spec.name, caller);
         let here = spec.name == app.inventory.node.name;
         wire::Node {
             declared: here && app.inventory.declared,
             cgroup: here && app.inventory.limits.cpu && app.inventory.limits.memory,
-            ..shown(spec, &snapshot.prices, used)
+            ..shown(spec, core.state.prices(), used)
         }
     });
     nodes.collect()

@@ -10,7 +10,7 @@ use axum::extract::State;
 use berth_api::access::Permission;
 use berth_api::wire;
 use berth_core::QueueReport;
-use berth_model::{JobId, Span, Time};
+use berth_model::{JobId, Reason, Span, Time};
 use berth_store::{JobFilter, JobRow};
 use std::collections::BTreeMap;
 
@@ -18,8 +18,6 @@ use std::collections::BTreeMap;
 const SAMPLE: u32 = 2_000;
 /// Jobs of a line that are shown.
 const SHOWN: usize = 100;
-/// Jobs that are asked for their place: each looks at the whole line.
-const ASKED: usize = 500;
 /// Jobs for which the reason is worked out: each costs the better part of a plan.
 const WITH_REASON: usize = 20;
 
@@ -91,22 +89,26 @@ pub fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// Who waits, in order, as far as one may see them. In a very long line the newest are left out.
+/// Who waits, in order, as far as one may see them.
 fn line(core: &mut Core, caller: &Caller, queue: &str) -> Vec<wire::QueueLine> {
     let waits = |job: &&LiveJob| job.row.team == queue && job.leases.is_empty();
     let seen = |job: &&LiveJob| caller.may(Permission::JobsRead, Some(queue), Some(&job.row.user));
-    let jobs = core.jobs.values().filter(waits).filter(seen).take(ASKED);
+    let jobs = core.jobs.values().filter(waits).filter(seen);
     let ids: Vec<JobId> = jobs.map(|job| job.row.id).collect();
-    let places = ids.into_iter().filter_map(|id| Some((core.state.position(id)?.0, id)));
+    let places = core.state.positions(&ids).into_iter().map(|(id, ahead)| (ahead, id));
     let mut places: Vec<(usize, JobId)> = places.collect();
     places.sort_unstable();
     places.truncate(SHOWN);
-    let lines = places.into_iter().enumerate();
-    lines.map(|(index, (ahead, id))| one(core, id, ahead, index < WITH_REASON)).collect()
+    let ids: Vec<JobId> = places.iter().take(WITH_REASON).map(|(_, id)| *id).collect();
+    let mut reasons = core.state.reasons_of(&ids).into_iter();
+    let first = |reasons: Vec<Reason>| reasons.into_iter().next();
+    places
+        .into_iter()
+        .map(|(ahead, id)| one(core, id, ahead, reasons.next().and_then(first)))
+        .collect()
 }
 
-fn one(core: &mut Core, id: JobId, ahead: usize, with_reason: bool) -> wire::QueueLine {
-    let reason = if with_reason { core.state.reasons(id).into_iter().next() } else { None };
+fn one(core: &Core, id: JobId, ahead: usize, reason: Option<Reason>) -> wire::QueueLine {
     let eta = core.forecast.as_ref().and_then(|forecast| forecast.jobs.get(&id)?.p50);
     let job = &core.jobs[&id];
     wire::QueueLine {

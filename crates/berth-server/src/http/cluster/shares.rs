@@ -10,13 +10,14 @@ use berth_model::{Milli, Name};
 use std::collections::BTreeMap;
 
 pub async fn list(State(app): State<App>, _: Caller) -> Answer<wire::Items<wire::Share>> {
-    let (reports, snapshot) = {
+    let (reports, nodes, queues) = {
         let mut core = app.engine.core();
-        (core.state.queue_reports(), core.state.snapshot())
+        let state = &mut core.state;
+        (state.queue_reports(), state.node_snapshots(), state.queue_snapshots())
     };
-    let gpus: usize = snapshot.nodes.iter().map(|node| node.spec.gpus.len()).sum();
+    let gpus: usize = nodes.iter().map(|node| node.spec.gpus.len()).sum();
     let weights: BTreeMap<Name, Milli> =
-        snapshot.queues.into_iter().map(|queue| (queue.spec.name, queue.spec.weight)).collect();
+        queues.into_iter().map(|queue| (queue.spec.name, queue.spec.weight)).collect();
     let lent = lent(&reports, Milli::whole(gpus as i64));
     let items = reports.iter().map(|report| {
         let weight = weights.get(&report.name).copied().unwrap_or(Milli::ONE);

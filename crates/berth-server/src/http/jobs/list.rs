@@ -1,7 +1,7 @@
 //! Looking at jobs.
 
 use super::find::{self, Found};
-use super::show;
+use super::show::{self, Waiting};
 use crate::app::App;
 use crate::http::answer::{Answer, Fault, Json};
 use crate::http::auth::Caller;
@@ -35,12 +35,8 @@ pub async fn list(
     let full = rows.len() == limit as usize;
     let next = rows.last().filter(|_| full).map(|row| row.id.to_string());
     let mut core = app.engine.core();
-    let mut waiting = 0;
-    let jobs = rows.iter().map(|row| {
-        waiting += usize::from(row.state == JobState::Pending);
-        show::job(&app, &mut core, row, waiting <= WITH_REASON)
-    });
-    let jobs = jobs.collect();
+    let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
+    let jobs = rows.iter().map(|row| show::job(&app, &core, row, &waiting)).collect();
     Ok(Json(wire::JobList { jobs, next, counts: by_state(counts) }))
 }
 
@@ -122,8 +118,11 @@ pub async fn get(
 pub fn shown(app: &App, found: &Found) -> wire::Job {
     let mut core = app.engine.core();
     match found.is_array() {
-        true => show::array(app, &mut core, found),
-        false => show::job(app, &mut core, found.first(), true),
+        true => show::array(app, &core, found),
+        false => {
+            let waiting = Waiting::of(&mut core, std::iter::once(found.first()), 1);
+            show::job(app, &core, found.first(), &waiting)
+        }
     }
 }
 

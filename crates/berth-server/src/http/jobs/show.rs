@@ -5,13 +5,38 @@ use crate::app::App;
 use crate::engine::{Core, Detail};
 use crate::views;
 use berth_api::wire;
-use berth_model::{JobId, LeaseId, Slice, Time};
+use berth_model::{JobId, LeaseId, Reason, Slice, Time};
 use berth_store::{JobKind, JobRow, JobState, LeaseRow};
 use std::collections::BTreeMap;
 
-/// A job from its row, with what the loop knows of it. Reasons are worked out only where wanted:
-/// each costs the better part of a plan.
-pub fn job(app: &App, core: &mut Core, row: &JobRow, with_reason: bool) -> wire::Job {
+/// What is worked out about waiting jobs, for all that are shown together: each alone would look at
+/// the whole line, and take the better part of a plan.
+#[derive(Default)]
+pub struct Waiting {
+    /// How many go before it.
+    ahead: BTreeMap<JobId, usize>,
+    /// The most fundamental reason.
+    reasons: BTreeMap<JobId, Reason>,
+}
+
+impl Waiting {
+    /// Of the jobs that wait among these; reasons for so many of them.
+    pub fn of<'a>(
+        core: &mut Core,
+        rows: impl Iterator<Item = &'a JobRow>,
+        with_reason: usize,
+    ) -> Waiting {
+        let waits = |id: &JobId| core.jobs.get(id).is_some_and(|job| job.leases.is_empty());
+        let ids: Vec<JobId> = rows.map(|row| row.id).filter(waits).collect();
+        let asked = &ids[..with_reason.min(ids.len())];
+        let reasons = asked.iter().zip(core.state.reasons_of(asked));
+        let first = |(id, reasons): (&JobId, Vec<Reason>)| Some((*id, reasons.into_iter().next()?));
+        Waiting { reasons: reasons.filter_map(first).collect(), ahead: core.state.positions(&ids) }
+    }
+}
+
+/// A job from its row, with what the loop knows of it.
+pub fn job(app: &App, core: &Core, row: &JobRow, waiting: &Waiting) -> wire::Job {
     let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
     let mut job = base(row, detail.as_ref());
     job.declared = app.inventory.declared;
@@ -28,13 +53,13 @@ pub fn job(app: &App, core: &mut Core, row: &JobRow, with_reason: bool) -> wire:
         return job;
     }
     let again_at = live.detail.again_at;
-    job.position = core.state.position(id).map(|(ahead, _)| ahead as u32 + 1);
+    job.position = waiting.ahead.get(&id).map(|ahead| *ahead as u32 + 1);
     job.eta = eta(core, id).and_then(|eta| eta.p50);
     if let Some(at) = again_at {
         job.state = wire::JobState::Pending;
         job.reason = Some(format!("{}; it is tried again at {at}", row.reason));
         job.reason_code = Some("retry".to_owned());
-    } else if with_reason && let Some(reason) = core.state.reasons(id).first() {
+    } else if let Some(reason) = waiting.reasons.get(&id) {
         job.reason = Some(reason.to_string());
         job.reason_code = Some(reason.code().to_owned());
     }
@@ -42,13 +67,12 @@ pub fn job(app: &App, core: &mut Core, row: &JobRow, with_reason: bool) -> wire:
 }
 
 /// An array as one job: what its elements come to together.
-pub fn array(app: &App, core: &mut Core, found: &Found) -> wire::Job {
-    let mut whole = job(app, core, found.first(), false);
+pub fn array(app: &App, core: &Core, found: &Found) -> wire::Job {
+    let mut whole = job(app, core, found.first(), &Waiting::default());
     whole.id = found.id.into();
     whole.cost_micros = found.rows.iter().map(|row| row.cost.0).sum();
     whole.parameters.clear();
     whole.exit = None;
-    whole.position = None;
     let mut counts: BTreeMap<JobState, usize> = BTreeMap::new();
     for row in &found.rows {
         *counts.entry(row.state).or_default() += 1;

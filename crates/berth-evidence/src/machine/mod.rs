@@ -1,0 +1,83 @@
+//! One machine: a real server with a long queue, and servers and databases that are killed.
+
+mod blows;
+mod disk;
+mod queue;
+
+use crate::report::{self, Machine, Page, Row, Section};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct Asked {
+    /// The program to measure; the one beside this one where left out
+    #[arg(long)]
+    berth: Option<PathBuf>,
+    /// Jobs that wait while the queue is measured
+    #[arg(long, default_value_t = 10_000)]
+    waiting: u32,
+    /// Submissions that are timed while they wait
+    #[arg(long, default_value_t = 1_000)]
+    submissions: u32,
+    /// How often the server is killed
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// How often the database is
+    #[arg(long, default_value_t = 20)]
+    outages: u32,
+    /// Short jobs that come meanwhile
+    #[arg(long, default_value_t = 1_000)]
+    jobs: u32,
+    /// Only these parts, and nothing is written: queue, kills, outages
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Where the page and the rows go
+    #[arg(long, default_value = "docs/evidence")]
+    out: PathBuf,
+}
+
+const METHOD: &str = "Everything is the release build of `berth`, started as a user would, with its \
+    data in a temporary folder. GPUs are declared, so jobs are real processes on GPUs that are \
+    bookkeeping. Commands are timed as whole processes, from their start to their end.";
+
+type Part = fn(&Asked, &std::path::Path) -> Result<Section>;
+
+const PARTS: [(&str, Part); 3] =
+    [("queue", queue::section), ("kills", blows::kills), ("outages", blows::outages)];
+
+pub fn command(asked: &Asked) -> Result<()> {
+    let berth = match &asked.berth {
+        Some(path) => path.clone(),
+        None => std::env::current_exe().context("finding myself")?.with_file_name("berth"),
+    };
+    ensure!(
+        berth.exists(),
+        "there is no {}; build it with `cargo build --release -p berth`, or name another with \
+         --berth",
+        berth.display()
+    );
+    let mut sections = Vec::new();
+    for (name, part) in PARTS {
+        if !asked.only.is_empty() && !asked.only.iter().any(|only| only == name) {
+            continue;
+        }
+        eprintln!("{name}");
+        let mut section = part(asked, &berth)?;
+        for row in &mut section.rows {
+            row.command = format!("cargo run --release -p berth-evidence -- machine --only {name}");
+        }
+        println!("{}\n", report::table(&section.rows));
+        sections.push(section);
+    }
+    if !asked.only.is_empty() {
+        return Ok(());
+    }
+    let (name, title) = ("machine", "One machine in figures");
+    Page { name, title, method: METHOD, sections }.write(&asked.out, &Machine::here())
+}
+
+/// A count that has to be nought.
+fn none(name: &str, count: u64, unit: &str) -> Row {
+    Row::new(name, count as f64, unit, report::Target::Exactly(0.0))
+}

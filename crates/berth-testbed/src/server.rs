@@ -1,0 +1,165 @@
+//! The real program as a server, in a folder of its own.
+
+use berth_api::Client;
+use berth_api::client::Options;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take. It is not a measure of speed: a machine under load is slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A server that is gone with its jobs when this is.
+#[derive(Debug)]
+pub struct Server {
+    program: PathBuf,
+    child: Child,
+    pub home: TempDir,
+    pub url: String,
+    args: Vec<String>,
+}
+
+impl Server {
+    /// Starts `program up` with these flags on a free port.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start: a test without its surroundings has failed.
+    pub fn start(program: &Path, args: &[&str]) -> Server {
+        let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let (child, url) = begin(program, home.path(), "127.0.0.1:0", &args);
+        Server { program: program.to_owned(), child, home, url, args }
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends it without a chance to tidy up.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ended");
+    }
+
+    /// In the same folder, and where it listened before.
+    pub fn start_again(&mut self) {
+        let listen = self.url.trim_start_matches("http://");
+        (self.child, self.url) = begin(&self.program, self.home.path(), listen, &self.args);
+    }
+
+    pub fn token(&self) -> String {
+        let token = std::fs::read_to_string(self.home.path().join("admin.token"));
+        token.expect("the server wrote it").trim().to_owned()
+    }
+
+    /// A client that outlasts a server that is away.
+    pub fn client(&self) -> Client {
+        self.client_with(PATIENCE)
+    }
+
+    /// A client that tries again for so long.
+    pub fn client_with(&self, patience: Duration) -> Client {
+        let mut options = Options::new(&self.url).token(self.token());
+        options.patience = patience;
+        Client::new(options).expect("a client")
+    }
+
+    /// Runs a command of `berth` against this server.
+    pub fn berth(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("berth runs")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(args)
+            .env("BERTH_HOME", self.home.path())
+            .env("NO_COLOR", "1")
+            .env_remove("BERTH_URL")
+            .env_remove("BERTH_TOKEN")
+            .current_dir(self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// What a command prints, if it ends well.
+    pub fn says(&self, args: &[&str]) -> String {
+        let output = self.berth(args);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "berth {args:?} ended with {}\n{out}{err}", output.status);
+        out
+    }
+
+    /// What a command prints as JSON.
+    pub fn json(&self, args: &[&str]) -> serde_json::Value {
+        let text = self.says(&[args, &["-o", "json"]].concat());
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("berth {args:?}: {error}\n{text}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Jobs outlive a server, but not a test.
+        if self.is_running() {
+            let jobs = self.berth(&["ps", "-o", "name"]);
+            for job in String::from_utf8_lossy(&jobs.stdout).lines() {
+                let _ = self.berth(&["stop", "--now", job]);
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn begin(program: &Path, home: &Path, listen: &str, args: &[String]) -> (Child, String) {
+    let mut child = Command::new(program)
+        .arg("up")
+        .args(["--home", &home.display().to_string(), "--listen", listen, "--name", "box"])
+        .args(args)
+        .env("BERTH_LOG", "warn")
+        .env("USER", "ada")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("berth up starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let url = loop {
+        let line = lines.next().expect("the server says where it is").expect("it is text");
+        if let Some(url) = line.strip_prefix("Berth is ready at ") {
+            break url.to_owned();
+        }
+    };
+    // What else it says must not block it.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, url)
+}
+
+/// Waits until something is so.
+///
+/// # Panics
+///
+/// If it never is.
+pub fn until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(eventually(is_so), "{what} has not happened");
+}
+
+/// Waits until something is so, and says whether it came to that.
+pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
+}
