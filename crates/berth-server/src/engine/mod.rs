@@ -10,14 +10,17 @@ mod boot;
 mod input;
 mod live;
 mod outcome;
+mod retain;
 mod rows;
 mod run;
+mod tree;
 mod turn;
 
 pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
 pub use live::{Detail, LiveJob, LiveLease};
 pub use run::Fatal;
+pub use tree::Tree;
 
 use berth_api::wire;
 use berth_core::{Forecast, State};
@@ -25,7 +28,11 @@ use berth_model::{JobId, Time};
 use input::Input;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// How long somebody waits for an answer before looking whether there can be one.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the loop keeps in memory, for anybody to look at. It may be a commit ahead of the store.
 pub struct Core {
@@ -36,8 +43,16 @@ pub struct Core {
     pub forecast: Option<Arc<Forecast>>,
     /// How long the last plans took, and how often one was made.
     pub plans: Plans,
-    /// Since when nothing could be committed, and why.
-    pub stalled: Option<(Time, String)>,
+    pub stalled: Option<Stalled>,
+}
+
+/// Nothing can be committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stalled {
+    pub since: Time,
+    pub why: String,
+    /// The disk has no room, so somebody has to make some.
+    pub full: bool,
 }
 
 /// How planning went.
@@ -55,6 +70,7 @@ pub struct Handle {
     inputs: mpsc::UnboundedSender<Input>,
     core: Arc<Mutex<Core>>,
     news: broadcast::Sender<Arc<wire::Event>>,
+    tree: watch::Receiver<Arc<Tree>>,
 }
 
 /// The way for drivers to tell what they see.
@@ -72,17 +88,37 @@ impl Inlet {
 }
 
 impl Handle {
-    /// Has something written. The answer comes when it is durable.
+    /// Has something written. The answer comes when it is durable. While nothing can be written,
+    /// nothing more is taken, and what was taken before is answered for: it is carried out once
+    /// the database is back, and whoever sends it again with the same key finds it done.
     pub async fn write(&self, write: Write) -> Result<Written, Refused> {
-        let (answer, answered) = oneshot::channel();
+        self.not_stalled()?;
+        let (answer, mut answered) = oneshot::channel();
         let sent = self.inputs.send(Input::Write(Box::new(write), answer));
         sent.map_err(|_| Refused::Stopping)?;
-        answered.await.unwrap_or(Err(Refused::Stopping))
+        loop {
+            match tokio::time::timeout(PATIENCE, &mut answered).await {
+                Ok(answer) => return answer.unwrap_or(Err(Refused::Stopping)),
+                Err(_) => self.not_stalled()?,
+            }
+        }
+    }
+
+    fn not_stalled(&self) -> Result<(), Refused> {
+        let stalled = self.core().stalled.clone();
+        stalled.map_or(Ok(()), |Stalled { since, why, full }| {
+            Err(Refused::Stalled { since, why, full })
+        })
     }
 
     /// Everything in memory, for a moment: nothing is planned meanwhile.
     pub fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which team lies below which, as of the last commit. Nobody has to wait for it.
+    pub fn tree(&self) -> Arc<Tree> {
+        self.tree.borrow().clone()
     }
 
     /// What happens from now on.

@@ -108,6 +108,12 @@ impl From<Refused> for Fault {
                 };
                 Fault::new(code, rejected.to_string())
             }
+            Refused::Unmet(problem) => Fault(problem),
+            Refused::Unkeepable(why) => Fault::new(Code::BadRequest, why),
+            Refused::Stalled { full, .. } => {
+                let code = if full { Code::StoreFull } else { Code::StoreDown };
+                Fault::new(code, refused.to_string())
+            }
             Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
             Refused::Stopping => Fault::new(Code::NotReady, refused.to_string()),
         }

@@ -30,7 +30,7 @@ async fn ready(State(app): State<App>) -> Answer<wire::Health> {
 
 /// It answers anybody, so it says that something is wrong, and the server's log says what.
 fn parts(app: &App) -> wire::Health {
-    let stalled = app.engine.core().stalled.as_ref().map(|(since, _)| *since);
+    let stalled = app.engine.core().stalled.as_ref().map(|stalled| stalled.since);
     let log = stalled.map(|since| format!("nothing could be written since {since}"));
     wire::Health { ok: log.is_none(), parts: [("log".to_owned(), log.unwrap_or_default())].into() }
 }

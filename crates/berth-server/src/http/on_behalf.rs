@@ -4,6 +4,7 @@ use super::jobs::submit;
 use crate::app::App;
 use crate::clock;
 use crate::engine::Submission;
+use berth_api::access::Permission;
 use berth_model::Time;
 use berth_store::ScheduleRow;
 
@@ -12,7 +13,9 @@ pub async fn prepare(app: &App, row: &ScheduleRow) -> Result<(Submission, Option
     let words = |fault: super::answer::Fault| fault.0.detail.clone();
     let parsed = submit::read(&row.file).map_err(words)?;
     let caller = super::auth::Caller::of_owner(app, &row.user).await.map_err(words)?;
-    let prepared = submit::prepare(app, &caller, &parsed, None).await.map_err(words)?;
+    let prepared = submit::prepare(app, &caller, &parsed, None, Permission::JobsSubmit)
+        .await
+        .map_err(words)?;
     Ok((prepared.submission(None), next_time(row, clock::now())))
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::apply::read::read;
+use berth_file::documents::read;
 
 fn lab() -> SetUp {
     let mut lab = QueueSpec::new("lab");
