@@ -45,7 +45,7 @@ impl Stage {
         stage
     }
 
-    fn enter(&mut self, user: &str, role: Option<&str>) {
+    pub fn enter(&mut self, user: &str, role: Option<&str>) {
         self.admin("POST", "/v1/users", &json!({ "name": user, "cluster_role": role }));
         let token = self.new_token(user, "all", None);
         self.tokens.insert(user.to_owned(), token.1);
@@ -60,7 +60,7 @@ impl Stage {
         (text(&made["token"]["id"]), text(&made["secret"]))
     }
 
-    fn give(&self, team: &str, user: &str, role: Option<&str>) {
+    pub fn give(&self, team: &str, user: &str, role: Option<&str>) {
         let path = format!("/v1/teams/{team}/members/{user}");
         match role {
             Some(role) => drop(self.admin("PUT", &path, &json!({ "role": role }))),
@@ -119,7 +119,11 @@ impl Stage {
     }
 
     pub fn token_of(&self, column: Column) -> Option<&str> {
-        self.tokens.get(&column.user()).map(String::as_str)
+        self.token_named(&column.user())
+    }
+
+    pub fn token_named(&self, user: &str) -> Option<&str> {
+        self.tokens.get(user).map(String::as_str)
     }
 
     pub fn fresh(&self, what: &str) -> String {
