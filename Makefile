@@ -22,12 +22,18 @@ run: toolchain ## Build Berth and start it on this machine (GPUS=8xH100 declares
 	$(CARGO) run --release --quiet --locked -p berth -- up $(if $(GPUS),--gpus $(GPUS))
 
 .PHONY: test
-test: fmt-check lint deny unit ## Everything a change must pass: format, lints, licences, tests
+test: fmt-check lint deny unit fuzz-api ## Everything a change must pass: format, lints, licences, tests
 
 # All failures of a run are worth seeing at once, hence --no-fail-fast.
 .PHONY: unit
 unit: toolchain postgres ## Run the tests alone
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# The binary that the tests have just built; FUZZ_EXAMPLES and FUZZ_SEED choose other requests.
+.PHONY: fuzz-api
+fuzz-api: toolchain ## Send a real server whatever its API allows, and what it does not
+	$(CARGO) build --quiet --locked -p berth
+	@.ci/fuzz-api "$${CARGO_TARGET_DIR:-target}/debug/berth" $(FUZZ_EXAMPLES) $(FUZZ_SEED)
 
 .PHONY: fmt
 fmt: components ## Format the code

@@ -182,6 +182,8 @@ permissions! {
     QueuesManage    Manages: NoRole,     NoRole,     Operator;
     /// The policy of the scheduler.
     PolicyManage    Manages: NoRole,     NoRole,     Admin;
+    /// Where messages go: whoever sets it may read them.
+    NotifyManage    Manages: NoRole,     NoRole,     Operator;
     AuditRead       Reads:   NoRole,     NoRole,     Operator;
     /// The whole state, with every team's jobs.
     WorldRead       Reads:   NoRole,     NoRole,     Operator;

@@ -163,8 +163,9 @@ codes! {
         next: "Try again in a moment. If it stays so, look at the server's log and the database."
     BRT0025 StoreFull 507 Failed "There is no room left on the server's disk"
         cause: "The database could not be written. Running jobs go on, and what was acknowledged is \
-                safe; this request changed nothing."
-        next: "Make room on the disk; the server goes on by itself."
+                safe; what was not is carried out when there is room, or not at all."
+        next: "Make room on the disk; the server goes on by itself. Then look whether the request \
+               has been carried out, or send it again with the same Idempotency-Key."
     BRT0026 NotReady 503 Failed "The server is starting or ending"
         cause: "It reads its log, or was told to end."
         next: "Try again in a moment; /readyz says when it takes requests."

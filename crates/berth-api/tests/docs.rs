@@ -60,7 +60,7 @@ fn reach(permission: Permission, here: Standing, elsewhere: Standing) -> &'stati
     }
 }
 
-fn cells(route: &Route) -> [&'static str; 7] {
+fn cells(route: &Route) -> [&'static str; 8] {
     let permission = route.permission;
     let nobody = Standing::default();
     let member = |role| {
@@ -77,6 +77,7 @@ fn cells(route: &Route) -> [&'static str; 7] {
         member(Role::Viewer),
         member(Role::Researcher),
         member(Role::TeamLead),
+        cluster(Role::Viewer),
         cluster(Role::Operator),
         cluster(Role::Admin),
     ]
@@ -84,8 +85,9 @@ fn cells(route: &Route) -> [&'static str; 7] {
 
 fn matrix() -> String {
     let mut text = String::from(
-        "| route | permission | no token | no role | viewer | researcher | team lead | operator | \
-         admin |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| route | permission | no token | no role | viewer | researcher | team lead | \
+         cluster viewer | operator | admin |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for route in ROUTES {
         let Route { method, path, permission, .. } = route;

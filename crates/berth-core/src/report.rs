@@ -27,6 +27,11 @@ pub struct QueueReport {
 }
 
 impl State {
+    /// Every queue with the one it lies below.
+    pub fn queue_parents(&self) -> impl Iterator<Item = (&Name, Option<&Name>)> {
+        self.queues.live().map(|(_, queue)| (&queue.spec.name, queue.spec.parent.as_ref()))
+    }
+
     /// All queues in the order they were set up.
     pub fn queue_reports(&mut self) -> Vec<QueueReport> {
         self.refresh();

@@ -7,6 +7,7 @@
 
 mod array;
 pub mod cron;
+pub mod documents;
 pub mod error;
 pub mod fields;
 pub mod job;

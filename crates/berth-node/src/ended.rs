@@ -32,6 +32,9 @@ pub struct Ended {
     pub gpu_error: Option<u64>,
     /// Set when we had asked it to stop before it ended.
     pub asked: Option<Cause>,
+    /// It was ended because it had not become ready in time.
+    #[serde(default)]
+    pub not_ready: bool,
     /// Why nobody knows how it ended.
     pub lost: Option<String>,
     /// Why it never ran.
@@ -53,6 +56,7 @@ impl Ended {
             oom: false,
             gpu_error: None,
             asked: None,
+            not_ready: false,
             lost: None,
             not_started: None,
             usage: Usage::default(),
@@ -82,6 +86,9 @@ impl Ended {
         if self.lost.is_some() {
             return ExitKind::Lost;
         }
+        if self.not_ready {
+            return ExitKind::NotReady;
+        }
         match (self.code, self.signal) {
             (Some(0), _) => ExitKind::Done,
             (Some(REQUEUE), _) => ExitKind::Requeue,
@@ -102,6 +109,8 @@ pub enum ExitKind {
     Signalled(i32),
     OutOfMemory,
     GpuError,
+    /// A service that did not serve in time.
+    NotReady,
     /// By us, whatever the exit code.
     Stopped,
     /// It asked to be run again.
@@ -116,9 +125,10 @@ impl ExitKind {
     pub fn outcome(&self) -> LeaseOutcome {
         match self {
             ExitKind::Done => LeaseOutcome::Done,
-            ExitKind::Failed(_) | ExitKind::Signalled(_) | ExitKind::OutOfMemory => {
-                LeaseOutcome::Failed
-            }
+            ExitKind::Failed(_)
+            | ExitKind::Signalled(_)
+            | ExitKind::OutOfMemory
+            | ExitKind::NotReady => LeaseOutcome::Failed,
             ExitKind::Stopped | ExitKind::Requeue => LeaseOutcome::Stopped,
             // A command that is not there is the job's failure, not the node's: trying it
             // elsewhere forever would help nobody.
@@ -136,6 +146,7 @@ impl fmt::Display for ExitKind {
             ExitKind::Signalled(signal) => write!(f, "ended by signal {}", signal_name(*signal)),
             ExitKind::OutOfMemory => f.write_str("killed because it was out of memory"),
             ExitKind::GpuError => f.write_str("failed with an error of the GPU"),
+            ExitKind::NotReady => f.write_str("did not become ready in time"),
             ExitKind::Stopped => f.write_str("stopped"),
             ExitKind::Requeue => f.write_str("asked to be run again"),
             ExitKind::Lost => f.write_str("lost"),
@@ -191,6 +202,13 @@ mod tests {
         for code in [0, 143, 255] {
             let stopped = kind(|e| (e.code, e.asked) = (Some(code), Some(Cause::Reclaim)));
             assert_eq!(stopped, ExitKind::Stopped);
+        }
+    }
+
+    #[test]
+    fn a_service_that_was_late_has_failed_however_it_took_its_end() {
+        for code in [0, 1, 143] {
+            assert_eq!(kind(|e| (e.code, e.not_ready) = (Some(code), true)), ExitKind::NotReady);
         }
     }
 

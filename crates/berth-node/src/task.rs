@@ -104,6 +104,9 @@ pub struct TaskSpec {
     pub run: Option<String>,
     pub port: Option<u16>,
     pub ready: Option<Ready>,
+    /// How long it may take to become ready; as long as it likes where left out.
+    #[serde(default)]
+    pub ready_within: Option<Span>,
     pub logs: LogLimits,
 }
 
@@ -132,6 +135,7 @@ impl TaskSpec {
             run: None,
             port: None,
             ready: None,
+            ready_within: None,
             logs: LogLimits::default(),
         }
     }

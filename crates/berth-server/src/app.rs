@@ -2,6 +2,7 @@
 
 use crate::engine::Handle;
 use crate::home::Home;
+use crate::http::uses::Uses;
 use crate::vault::Vault;
 use berth_api::wire;
 use berth_node::{Driver, Inventory, Probe};
@@ -22,6 +23,7 @@ pub struct Parts {
     pub home: Home,
     /// The settings of the server, and where each comes from.
     pub config: Vec<wire::ConfigEntry>,
+    pub uses: Uses,
 }
 
 impl App {

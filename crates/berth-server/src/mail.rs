@@ -1,7 +1,7 @@
 //! Sending what is in the outbox: webhooks, and Slack's, which take the same shape.
 
 use crate::clock;
-use crate::engine::{Act, Handle, Write};
+use crate::engine::{Handle, Write};
 use crate::notices::OPERATORS;
 use berth_model::Span;
 use berth_store::{Batch, NoticeRow, SettingRow, Store};
@@ -13,8 +13,13 @@ const AT_ONCE: u32 = 50;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After that many tries a message is given up.
 const MOST_TRIES: u32 = 12;
-/// The setting that says where alerts go.
-pub const ALERTS: &str = "notify.alerts";
+/// The target of what concerns nobody's own job.
+const ALERTS: &str = "alerts";
+
+/// The setting that says where messages to a target go.
+pub fn setting(target: &str) -> String {
+    format!("notify.{target}")
+}
 
 pub fn begin(engine: Handle, store: Store) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -30,7 +35,7 @@ pub fn begin(engine: Handle, store: Store) -> JoinHandle<()> {
             for notice in due {
                 documents.notices.push(deliver(&client, &store, notice).await);
             }
-            let write = Write { act: Act::Nothing, documents, audit: None, once: None };
+            let write = Write::unnoted(documents);
             // Until this is written nothing else may be sent: it would be sent twice.
             if engine.write_some_time(write).await.is_err() {
                 return;
@@ -70,6 +75,6 @@ async fn address(store: &Store, target: &str) -> Option<String> {
     if to.starts_with("http://") || to.starts_with("https://") {
         return Some(to.to_owned());
     }
-    let name = if target == OPERATORS { ALERTS.to_owned() } else { format!("notify.{target}") };
+    let name = setting(if target == OPERATORS { ALERTS } else { target });
     store.get::<SettingRow>(name.as_str()).await.ok().flatten().map(|row| row.value)
 }

@@ -2,9 +2,11 @@
 
 use crate::app::App;
 use crate::clock;
-use crate::engine::{Act, Write};
+use crate::engine::{Act, Refused, Write};
+use crate::http::checks::{self, Checked};
 use crate::http::on_behalf;
-use berth_store::{AuditEntry, Batch, ScheduleRow};
+use berth_store::{AuditEntry, Batch, ScheduleRow, Store};
+use futures_util::future::BoxFuture;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -32,7 +34,7 @@ pub fn begin(app: App) -> JoinHandle<()> {
 /// was missed while the server was away is made once.
 async fn run(app: &App, mut row: ScheduleRow) {
     let now = clock::now();
-    let id = row.id.clone();
+    let (id, before) = (row.id.clone(), row.clone());
     let (act, next_at, outcome) = match on_behalf::prepare(app, &row).await {
         Ok((submission, next_at)) => (Act::Submit(Box::new(submission)), next_at, "ok".to_owned()),
         // It stays due, and is looked at again in a moment.
@@ -58,19 +60,31 @@ async fn run(app: &App, mut row: ScheduleRow) {
         outcome,
         detail: "{}".to_owned(),
     };
-    let write = Write { act, documents, audit: Some(audit), once: None };
-    if let Err(refused) = app.engine.write_some_time(write).await {
-        tracing::warn!(%refused, schedule = id, "a scheduled job was refused");
-        skip(app, row).await;
+    let write = Write { documents, ..Write::act(act, audit) };
+    match app.engine.write_some_time(write.only_if(unchanged(before.clone()))).await {
+        // Somebody paused or deleted it just now.
+        Ok(_) | Err(Refused::Unmet(_)) => {}
+        Err(refused) => {
+            tracing::warn!(%refused, schedule = id, "a scheduled job was refused");
+            skip(app, row, before).await;
+        }
     }
 }
 
 /// The core refused it: the next one may fare better.
-async fn skip(app: &App, row: ScheduleRow) {
+async fn skip(app: &App, row: ScheduleRow, before: ScheduleRow) {
     let mut documents = Batch::default();
     documents.put(&row);
-    let write = Write { act: Act::Nothing, documents, audit: None, once: None };
+    let write = Write::unnoted(documents).only_if(unchanged(before));
     if let Err(refused) = app.engine.write_some_time(write).await {
         tracing::warn!(%refused, "a schedule could not be moved on");
+    }
+}
+
+fn unchanged(row: ScheduleRow) -> impl FnOnce(Store) -> BoxFuture<'static, Checked> + Send {
+    move |store| {
+        Box::pin(checks::all(
+            async move { checks::same(&store, row.id.as_str(), Some(&row)).await },
+        ))
     }
 }

@@ -1,7 +1,7 @@
 //! One server from start to end.
 
 use crate::app::{App, Parts};
-use crate::engine::{self, Act, BootError, Fatal, Running, Setup, Write};
+use crate::engine::{self, BootError, Fatal, Running, Setup, Write};
 use crate::hands::Tools;
 use crate::home::Home;
 use crate::http;
@@ -9,7 +9,7 @@ use crate::listen::{EncryptError, Encrypted, Peer, Tls};
 use crate::vault::Vault;
 use crate::{clock, first, forecast, mail, schedule};
 use berth_api::wire;
-use berth_model::{Micros, Name};
+use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
 use berth_store::Store;
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ pub struct Options {
     /// The name of this machine.
     pub node: String,
     pub prices: BTreeMap<Name, Micros>,
+    /// How long what has ended is kept in detail; for ever where left out.
+    pub keep: Option<Span>,
     /// Who becomes the first admin.
     pub admin: String,
     pub launcher: Launcher,
@@ -166,7 +168,8 @@ async fn start(options: &Options, home: Home) -> Result<(App, Running), Error> {
         inventory: inventory.clone(),
         vault: vault.clone(),
     };
-    let setup = Setup { store: store.clone(), writer, tools, prices: options.prices.clone() };
+    let (prices, keep) = (options.prices.clone(), options.keep);
+    let setup = Setup { store: store.clone(), writer, tools, prices, keep };
     let running = engine::begin(setup).await.map_err(Error::Boot)?;
     let app = App::new(Parts {
         engine: running.handle.clone(),
@@ -177,6 +180,7 @@ async fn start(options: &Options, home: Home) -> Result<(App, Running), Error> {
         probe,
         home,
         config: options.config.clone(),
+        uses: http::uses::Uses::default(),
     });
     Ok((app, running))
 }
@@ -248,6 +252,6 @@ pub(crate) async fn put(
     documents: berth_store::Batch,
     audit: berth_store::AuditEntry,
 ) -> Result<(), String> {
-    let write = Write { act: Act::Nothing, documents, audit: Some(audit), once: None };
+    let write = Write::documents(documents, audit);
     app.engine.write(write).await.map(drop).map_err(|refused| refused.to_string())
 }

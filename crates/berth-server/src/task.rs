@@ -116,6 +116,7 @@ impl Start {
                 ReadyCheck::Http(path) => berth_node::Ready::Http { path: path.clone() },
                 ReadyCheck::Tcp => berth_node::Ready::Connect,
             }),
+            ready_within: run.ready.as_ref().and_then(|ready| ready.within),
             logs: berth_node::LogLimits {
                 file_bytes: run.logs.file.0.unsigned_abs(),
                 files: run.logs.files,

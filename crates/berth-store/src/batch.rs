@@ -1,5 +1,6 @@
 //! What is written together.
 
+use crate::error::Result;
 use crate::rows::{AuditEntry, CostRow, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
 use crate::table::{Row, Table};
 use crate::value::{Key, Value};
@@ -34,6 +35,19 @@ impl Batch {
         self.changes.push(Change { table: R::TABLE, what: What::Delete(key.values().0) });
     }
 
+    /// Whether all of it can be kept. A batch that cannot would be refused as a whole, so whoever
+    /// puts several wishes into one asks for each of them first.
+    pub fn check(&self) -> Result<()> {
+        let Batch { jobs, leases, costs, idempotency, notices, audit: _, events: _, changes } =
+            self;
+        keepable(jobs)?;
+        keepable(leases)?;
+        keepable(costs)?;
+        keepable(idempotency)?;
+        keepable(notices)?;
+        changes.iter().try_for_each(Change::check)
+    }
+
     pub fn is_empty(&self) -> bool {
         let Batch { events, jobs, leases, costs, audit, idempotency, notices, changes } = self;
         events.is_empty()
@@ -45,6 +59,10 @@ impl Batch {
             && notices.is_empty()
             && changes.is_empty()
     }
+}
+
+fn keepable<R: Row>(rows: &[R]) -> Result<()> {
+    rows.iter().try_for_each(|row| R::TABLE.keepable(&row.values()))
 }
 
 /// Rows that are kept by name and changed one at a time.
@@ -74,6 +92,13 @@ documents!(
 pub struct Change {
     pub(crate) table: Table,
     pub(crate) what: What,
+}
+
+impl Change {
+    pub(crate) fn check(&self) -> Result<()> {
+        let (What::Put(row) | What::Delete(row)) = &self.what;
+        self.table.keepable(row)
+    }
 }
 
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! Tables as values, and the statements that are the same for all of them.
 
+use crate::error::{self, Error};
 use crate::value::{Binds, Key, Reader, Type, Value};
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
@@ -140,10 +141,12 @@ impl Table {
         terms.join(" AND ")
     }
 
-    /// The first column that holds text no database could keep.
-    pub(crate) fn unkeepable(&self, row: &[Value]) -> Option<&'static str> {
-        let at = row.iter().position(Value::has_nul)?;
-        self.columns.get(at).copied()
+    /// Whether a row, or a key, holds no text that a database could not keep.
+    pub(crate) fn keepable(&self, row: &[Value]) -> error::Result<()> {
+        let odd = row.iter().position(Value::has_nul).and_then(|at| self.columns.get(at));
+        let Some(column) = odd else { return Ok(()) };
+        let why = format!("`{column}` holds a NUL character. Take it out");
+        Err(Error::Encode { what: self.name, why })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
-use berth_model::{Micros, Name};
+use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Launcher};
 use berth_server::{Options, Started, Tls};
 use clap::Args;
@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+
+/// How long things are kept one by one where nobody says otherwise.
+const KEEP: &str = "90d";
 
 #[derive(Args, Debug)]
 pub struct Up {
@@ -38,6 +41,10 @@ pub struct Up {
     /// Prices by GPU model, as YAML
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
+    /// How long leases, cost rows and events are kept one by one, such as 90d; sums stay exact.
+    /// `forever` lets nothing go
+    #[arg(long, value_name = "TIME", default_value = KEEP, env = "BERTH_KEEP")]
+    pub keep: String,
     /// Start tasks without control groups, so that CPU and memory are not enforced
     #[arg(long)]
     pub no_cgroups: bool,
@@ -124,6 +131,7 @@ fn options(up: &Up) -> Result<Options> {
         entry("database", database_shown(up.database.as_deref()), up.database.is_none()),
         entry("gpus", up.gpus.clone().unwrap_or_else(|| "as found".to_owned()), up.gpus.is_none()),
         entry("name", node.clone(), up.name.is_none()),
+        entry("keep", up.keep.clone(), up.keep == KEEP),
     ];
     Ok(Options {
         home,
@@ -133,11 +141,23 @@ fn options(up: &Up) -> Result<Options> {
         gpus,
         node,
         prices: prices(up)?,
+        keep: keep(&up.keep)?,
         admin: user_name(),
         launcher: Launcher { exe, args: vec![crate::HELPER.into()] },
         cgroups: !up.no_cgroups,
         config,
     })
+}
+
+/// Nothing for what is never let go.
+fn keep(text: &str) -> Result<Option<Span>> {
+    if text == "forever" {
+        return Ok(None);
+    }
+    let span = text.parse::<Span>().ok().filter(|span| *span >= Span::days(1));
+    let wrong =
+        || format!("--keep: found `{text}`, expected a day or more such as 90d, or forever");
+    span.map(Some).ok_or_else(|| Failure::usage(wrong()))
 }
 
 /// The address without what comes before the host: there may be a password in it.

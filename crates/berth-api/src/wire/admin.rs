@@ -118,10 +118,12 @@ pub enum DocumentKind {
     Classes,
     Prices,
     Project,
+    /// Where messages go.
+    Notify,
 }
 
 impl DocumentKind {
-    pub const ALL: [DocumentKind; 7] = [
+    pub const ALL: [DocumentKind; 8] = [
         DocumentKind::Team,
         DocumentKind::Queue,
         DocumentKind::Policy,
@@ -129,6 +131,7 @@ impl DocumentKind {
         DocumentKind::Classes,
         DocumentKind::Prices,
         DocumentKind::Project,
+        DocumentKind::Notify,
     ];
 
     pub const fn word(self) -> &'static str {
@@ -140,6 +143,7 @@ impl DocumentKind {
             DocumentKind::Classes => "classes",
             DocumentKind::Prices => "prices",
             DocumentKind::Project => "project",
+            DocumentKind::Notify => "notify",
         }
     }
 
@@ -150,6 +154,7 @@ impl DocumentKind {
             DocumentKind::Policy => Permission::PolicyManage,
             DocumentKind::Budget => Permission::BudgetsManage,
             DocumentKind::Project => Permission::ProjectsManage,
+            DocumentKind::Notify => Permission::NotifyManage,
             DocumentKind::Queue | DocumentKind::Classes | DocumentKind::Prices => {
                 Permission::QueuesManage
             }

@@ -287,6 +287,8 @@ pub enum ExitKind {
     Signalled,
     OutOfMemory,
     GpuError,
+    /// A service that did not serve in time.
+    NotReady,
     Timeout,
     /// We asked for it, whatever the code.
     Stopped,

@@ -3,12 +3,53 @@
 use crate::cluster::{Cluster, Level, WHOLE};
 use crate::ix::{ClassIx, DomainIx, JobIx, QueueIx};
 use crate::nodes::{Node, Who};
-use crate::shape::{Leaf, Unsuitable, unsuitable};
+use crate::shape::{Leaf, Shape, ShapeKey, Unsuitable, unsuitable};
 use crate::state::State;
 use berth_model::{
-    Bytes, Cpu, GpuAsk, Lifecycle, MigProfile, Milli, Name, NodeState, Reason, Time,
+    Bytes, Cpu, Event, GpuAsk, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState, Reason,
+    Stamped, Time,
 };
 use std::collections::BTreeSet;
+
+impl State {
+    /// Why a job that nobody has submitted yet would wait for ever: even all machines that are
+    /// there, empty, have no room for it. Nothing where it would fit, also on machines that take
+    /// no work at the moment; nothing either where machines can be bought. Its id must be free.
+    ///
+    /// The state is left as it was found: a shape that was only asked about would take the place
+    /// of another one, which a replay does not know of.
+    pub fn never(&mut self, spec: &JobSpec) -> Vec<Reason> {
+        if !self.pools.is_empty() {
+            return Vec::new();
+        }
+        self.refresh();
+        let key = ShapeKey::of(&spec.groups, spec.lifecycle);
+        let possible = match self.shape_by_key.get(&key) {
+            Some(ix) => self.shapes[ix.at()].possible,
+            None => {
+                let known = self.model_facts();
+                Shape::new(key, &mut self.cluster.clone(), &self.policy, &known).possible
+            }
+        };
+        if possible { Vec::new() } else { self.clone().impossible(spec) }
+    }
+
+    /// Of a copy, which may take the job in.
+    fn impossible(mut self, spec: &JobSpec) -> Vec<Reason> {
+        let (seq, at) = (self.seq() + 1, self.now().max(spec.submitted));
+        let event = Event::JobSubmitted { spec: Box::new(spec.clone()) };
+        // What makes no sense at all is refused by whoever applies it.
+        if self.apply(&Stamped { seq, at, event }).is_err() {
+            return Vec::new();
+        }
+        let element = spec.array.as_ref().and_then(|array| array.elements.first());
+        let id = element.map_or(spec.id, |element| spec.id.element(*element));
+        let Some(ix) = self.jobs.find(id) else { return Vec::new() };
+        let found = reasons(&self, ix);
+        let opens = |reason: &Reason| matches!(reason, Reason::Closed { .. });
+        if found.iter().any(opens) { Vec::new() } else { found }
+    }
+}
 
 /// What is missing, group by group; nothing for a job that would fit.
 pub(super) fn reasons(state: &State, job: JobIx) -> Vec<Reason> {

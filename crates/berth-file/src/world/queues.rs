@@ -140,7 +140,7 @@ fn read_gpu_quota(node: &Node) -> Result<GpuQuota> {
     Ok(GpuQuota { total: models.remove("total"), models })
 }
 
-fn read_budget(node: &Node) -> Result<(Budget, Option<Micros>)> {
+pub(crate) fn read_budget(node: &Node) -> Result<(Budget, Option<Micros>)> {
     let keys = &["limit", "spent", "per", "action", "thresholds"];
     let fields = Fields::of(node, "a budget", keys)?;
     let budget = Budget {

@@ -43,6 +43,9 @@ pub(super) struct Run {
     /// The first cause for which we were asked to stop it.
     asked: Option<Cause>,
     failed: Option<usize>,
+    /// Until when it has to be ready; nothing when it is, or may take its time.
+    ready_by: Option<Instant>,
+    not_ready: bool,
     /// When whatever is left is killed.
     kill_at: Option<Instant>,
     leftovers_asked: bool,
@@ -62,6 +65,7 @@ impl Run {
         }
         ends::tell(&order.bell, order.spec.lease);
         watch_readiness(&home, &order);
+        let ready_by = ready_by(&order.spec);
         let mut spec = order.spec;
         // The processes have it; here it would only lie about.
         spec.env.clear();
@@ -76,6 +80,8 @@ impl Run {
             started_at,
             asked: None,
             failed: None,
+            ready_by,
+            not_ready: false,
             kill_at: None,
             leftovers_asked: false,
             memory_peak: None,
@@ -94,6 +100,7 @@ impl Run {
             }
             self.notice_stop();
             self.notice_failure();
+            self.notice_lateness();
             self.notice_leftovers();
             self.enforce();
             self.sample_memory();
@@ -107,6 +114,9 @@ impl Run {
     fn wait(&mut self) {
         let now = Instant::now();
         let mut until = (now + TICK).min(self.sample_at);
+        if let Some(ready_by) = self.ready_by {
+            until = until.min(ready_by.max(now));
+        }
         if let Some(kill_at) = self.kill_at {
             until = until.min(kill_at.max(now + KILL_TICK));
         }
@@ -216,6 +226,24 @@ impl Run {
         }
     }
 
+    /// A service that does not serve holds its GPUs for nothing. It is asked to end like one that
+    /// is stopped, and has failed.
+    fn notice_lateness(&mut self) {
+        if self.ready_by.is_none_or(|by| Instant::now() < by) {
+            return;
+        }
+        self.ready_by = None;
+        let is_ready = self.home.file("ready.json").exists();
+        let is_over = self.ranks.iter().all(|rank| rank.exit.is_some());
+        if is_ready || is_over || self.asked.is_some() || self.failed.is_some() {
+            return;
+        }
+        self.not_ready = true;
+        self.signal_ranks(Signal::TERM);
+        let grace = u64::try_from(self.spec.grace.0).unwrap_or(0);
+        self.kill_within(Duration::from_millis(grace));
+    }
+
     fn notice_leftovers(&mut self) {
         if !self.leftovers_asked && self.ranks.iter().all(|rank| rank.exit.is_some()) {
             self.leftovers_asked = true;
@@ -269,6 +297,7 @@ impl Run {
             rank: self.ranks[rank].number,
             oom: group.is_some_and(Cgroup::had_oom_kill),
             asked: self.asked,
+            not_ready: self.not_ready,
             usage: Usage {
                 cpu_ms: group.and_then(Cgroup::cpu_ms).unwrap_or_else(process::children_cpu_ms),
                 memory_peak: group.and_then(Cgroup::memory_peak).or(self.memory_peak),
@@ -301,6 +330,12 @@ fn read_once(rank: &mut Rank, buffer: &mut [u8]) -> bool {
             true
         }
     }
+}
+
+fn ready_by(spec: &TaskSpec) -> Option<Instant> {
+    let within = spec.ready.as_ref().and(spec.ready_within)?;
+    // One that is longer than the clock goes is as good as none.
+    Instant::now().checked_add(Duration::from_millis(u64::try_from(within.0).ok()?))
 }
 
 fn watch_readiness(home: &Home, order: &Order) {

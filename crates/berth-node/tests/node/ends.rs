@@ -150,6 +150,23 @@ fn what_a_task_used_is_known() {
 }
 
 #[test]
+fn a_service_that_is_not_ready_in_time_is_ended_and_has_failed() {
+    let machine = machine();
+    let mut spec = shell_task(&machine, 1, "trap 'exit 0' TERM; while :; do sleep 0.01; done");
+    // Nobody listens there: the port was free, and is given back.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    spec.port = Some(free.local_addr().unwrap().port());
+    drop(free);
+    spec.ready = Some(Ready::Connect);
+    spec.ready_within = Some(Span::ms(200));
+    machine.start(spec);
+    let news = machine.news_to_the_end(1);
+    assert!(!news.iter().any(|news| matches!(news, Observed::Ready { .. })), "{news:?}");
+    let Some(Observed::Ended(ended)) = news.last() else { panic!("{news:?}") };
+    assert_eq!((ended.kind(), ended.asked), (ExitKind::NotReady, None));
+}
+
+#[test]
 fn a_service_is_ready_when_its_port_answers() {
     let machine = machine();
     // The test itself is the service: a shell cannot listen.

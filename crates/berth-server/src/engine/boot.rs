@@ -3,18 +3,19 @@
 
 use super::live::{Detail, LiveJob, LiveLease};
 use super::recent::Recent;
+use super::retain::Retention;
 use super::run::{Fatal, Greeting, Loop};
-use super::{Core, Handle, Inlet, Plans};
+use super::{Core, Handle, Inlet, Plans, Tree};
 use crate::clock;
 use crate::hands::{self, Tools, Watch};
 use crate::setup;
 use berth_core::State;
-use berth_model::{JobId, LeaseId, Stamped, Time};
+use berth_model::{JobId, LeaseId, Span, Stamped, Time};
 use berth_node::{Driver, Ended, Inventory, Observed};
 use berth_store::{JobFilter, JobRow, JobState, Store, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Rows read at a time.
@@ -29,6 +30,8 @@ pub struct Setup {
     pub tools: Tools,
     /// Prices of GPU models, where they differ from the defaults.
     pub prices: BTreeMap<berth_model::Name, berth_model::Micros>,
+    /// How long what has ended is kept in detail; for ever where left out.
+    pub keep: Option<Span>,
 }
 
 /// Why a server could not start.
@@ -59,7 +62,7 @@ pub struct Running {
 
 /// Brings the state up to where the log ends, takes over what runs, and starts to turn.
 pub async fn begin(setup: Setup) -> Result<Running, BootError> {
-    let Setup { store, writer, tools, prices } = setup;
+    let Setup { store, writer, tools, prices, keep } = setup;
     let mut state = load(&store).await?;
     let mut jobs = live_jobs(&store).await?;
     for lease in store.open_leases().await? {
@@ -72,6 +75,7 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
     let now = clock::now().max(state.now());
     let greetings = setup::events(&mut state, &tools.inventory, &prices);
     let (driver, inventory) = (tools.driver.clone(), tools.inventory.clone());
+    let (tree, shown) = watch::channel(Arc::new(Tree::of(&state)));
     let plans = Plans::default();
     let retries =
         jobs.values().filter_map(|job| Some((job.detail.again_at?, job.row.id))).collect();
@@ -81,11 +85,13 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
     let (news, _) = broadcast::channel(NEWS);
     let inlet = Inlet(inputs.clone());
     let (hands, watch) = hands::begin(tools, inlet.clone());
-    let handle = Handle::new(inputs, core.clone(), news.clone());
+    let handle = Handle::new(inputs, core.clone(), news.clone(), shown);
     let mut turning = Loop {
         core,
         inputs: taken,
+        later: Vec::new(),
         news,
+        tree,
         snapshot_at: writer.last_seq(),
         writer,
         hands,
@@ -93,6 +99,7 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
         recent: Recent::default(),
         wake: Some(now),
         billed: now,
+        retention: Retention::new(keep, now),
     };
     turning.greet(greetings).await.map_err(|why| match why {
         Greeting::Rejected(why) => BootError::Machine(why),
@@ -196,7 +203,7 @@ impl Loop {
         }
         // The log has closed these; nothing of them may go on.
         for lease in found.difference(&known) {
-            self.hands.stop(*lease, berth_model::Cause::Cancelled, berth_model::Span::ZERO);
+            self.hands.stop(*lease, berth_model::Cause::Cancelled, Span::ZERO);
         }
         Ok(())
     }
@@ -206,7 +213,7 @@ impl Loop {
         self.hands.start(core, lease);
         if let Some(cause) = live.stopping {
             let job = &core.jobs[&lease.job];
-            let grace = if job.kill { berth_model::Span::ZERO } else { job.detail.run.grace };
+            let grace = if job.kill { Span::ZERO } else { job.detail.run.grace };
             self.hands.stop(lease, cause, grace);
         }
     }

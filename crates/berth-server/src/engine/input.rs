@@ -1,10 +1,12 @@
 //! What the loop is given.
 
 use super::Stalled;
+use berth_api::Problem;
 use berth_file::job::RunSpec;
 use berth_model::{Event, JobChange, JobId, JobSpec, LeaseId, Rejected, Time};
 use berth_node::Observed;
-use berth_store::{AuditEntry, Batch, JobKind};
+use berth_store::{AuditEntry, Batch, JobKind, Store};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -24,18 +26,37 @@ pub struct Write {
     pub act: Act,
     /// Users, tokens and the like. Of a batch only what was put and deleted counts.
     pub documents: Batch,
+    pub check: Option<Check>,
     /// Who did it; its time is when it is taken.
     pub audit: Option<AuditEntry>,
     pub once: Option<Idempotent>,
 }
 
+/// What has to be so when it is written. It is asked when everything before is in the store and
+/// nothing else can come between: what a handler has read may be over by then.
+pub type Check =
+    Box<dyn FnOnce(Store) -> BoxFuture<'static, Result<(), Box<Problem>>> + Send + 'static>;
+
 impl Write {
     pub fn act(act: Act, audit: AuditEntry) -> Write {
-        Write { act, documents: Batch::default(), audit: Some(audit), once: None }
+        let documents = Batch::default();
+        Write { act, documents, check: None, audit: Some(audit), once: None }
     }
 
     pub fn documents(documents: Batch, audit: AuditEntry) -> Write {
-        Write { act: Act::Nothing, documents, audit: Some(audit), once: None }
+        Write { documents, ..Write::act(Act::Nothing, audit) }
+    }
+
+    /// Of something that the server does by itself, and that nobody would look for.
+    pub fn unnoted(documents: Batch) -> Write {
+        Write { act: Act::Nothing, documents, check: None, audit: None, once: None }
+    }
+
+    pub fn only_if<F>(self, check: impl FnOnce(Store) -> F + Send + 'static) -> Write
+    where
+        F: Future<Output = Result<(), Box<Problem>>> + Send + 'static,
+    {
+        Write { check: Some(Box::new(move |store| Box::pin(check(store)))), ..self }
     }
 }
 
@@ -98,6 +119,11 @@ pub enum Refused {
     /// The same key came with another request.
     #[error("this key was used for another request")]
     KeyReused,
+    /// It does not fit with what is there.
+    #[error("{}", .0.detail)]
+    Unmet(Box<Problem>),
+    #[error("{0}")]
+    Unkeepable(String),
     /// Nothing of it was done.
     #[error(
         "nothing could be written since {}; the request was not carried out: {}", .0.since, .0.why

@@ -11,8 +11,10 @@ mod input;
 mod live;
 mod outcome;
 mod recent;
+mod retain;
 mod rows;
 mod run;
+mod tree;
 mod turn;
 
 #[cfg(test)]
@@ -22,6 +24,7 @@ pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
 pub use live::{Detail, LiveJob, LiveLease};
 pub use run::Fatal;
+pub use tree::Tree;
 
 use berth_api::wire;
 use berth_core::{Forecast, State};
@@ -30,7 +33,7 @@ use input::Input;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// What the loop keeps in memory, for anybody to look at. It may be a commit ahead of the store.
 pub struct Core {
@@ -75,6 +78,7 @@ pub struct Handle {
     inputs: mpsc::UnboundedSender<Input>,
     core: Arc<Mutex<Core>>,
     news: broadcast::Sender<Arc<wire::Event>>,
+    tree: watch::Receiver<Arc<Tree>>,
 }
 
 /// The way for drivers to tell what they see.
@@ -113,6 +117,11 @@ impl Handle {
     /// Everything in memory, for a moment: nothing is planned meanwhile.
     pub fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which team lies below which, as of the last commit. Nobody has to wait for it.
+    pub fn tree(&self) -> Arc<Tree> {
+        self.tree.borrow().clone()
     }
 
     /// What happens from now on.

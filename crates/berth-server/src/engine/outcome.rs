@@ -24,7 +24,7 @@ pub(super) fn judge(ended: &Ended, detail: &mut Detail, now: Time) -> Verdict {
     let at_once = |outcome| Verdict { outcome, again_at: None };
     let (tried, most, otherwise) = match &kind {
         ExitKind::Done | ExitKind::Stopped | ExitKind::Requeue => return at_once(kind.outcome()),
-        ExitKind::Failed(_) | ExitKind::Signalled(_) => {
+        ExitKind::Failed(_) | ExitKind::Signalled(_) | ExitKind::NotReady => {
             (&mut detail.tries.error, run.retry.error, LeaseOutcome::Failed)
         }
         ExitKind::OutOfMemory => (&mut detail.tries.oom, run.retry.oom, LeaseOutcome::Failed),
@@ -58,6 +58,7 @@ pub(super) fn exit(ended: &Ended) -> wire::Exit {
             ExitKind::Signalled(_) => wire::ExitKind::Signalled,
             ExitKind::OutOfMemory => wire::ExitKind::OutOfMemory,
             ExitKind::GpuError => wire::ExitKind::GpuError,
+            ExitKind::NotReady => wire::ExitKind::NotReady,
             ExitKind::Stopped if asked == Some(Cause::TimeLimit) => wire::ExitKind::Timeout,
             ExitKind::Stopped => wire::ExitKind::Stopped,
             ExitKind::Requeue => wire::ExitKind::Requeue,

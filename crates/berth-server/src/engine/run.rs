@@ -2,8 +2,9 @@
 
 use super::input::{Input, Refused, Written};
 use super::recent::Recent;
+use super::retain::Retention;
 use super::turn::{Order, Told, Turn};
-use super::{Core, Handle, Stalled};
+use super::{Core, Handle, Stalled, Tree};
 use crate::clock;
 use crate::hands::Hands;
 use berth_api::wire;
@@ -11,7 +12,7 @@ use berth_model::{Event, Rejected, Span, Time};
 use berth_store::{Batch, Retry, Writer};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Inputs that are taken together, at the most: a turn should end while people still wait.
 const MOST_INPUTS: usize = 2_000;
@@ -40,7 +41,10 @@ type Answer = (oneshot::Sender<Result<Written, Refused>>, Result<Written, Refuse
 pub(super) struct Loop {
     pub core: Arc<Mutex<Core>>,
     pub inputs: mpsc::UnboundedReceiver<Input>,
+    /// Inputs that have to wait for the turn before them to be committed.
+    pub later: Vec<Input>,
     pub news: broadcast::Sender<Arc<wire::Event>>,
+    pub tree: watch::Sender<Arc<Tree>>,
     pub writer: Writer,
     pub hands: Hands,
     pub next_job: u64,
@@ -49,25 +53,56 @@ pub(super) struct Loop {
     pub wake: Option<Time>,
     pub billed: Time,
     pub snapshot_at: u64,
+    pub retention: Retention,
 }
 
 impl Loop {
     /// Turns until it is told to stop, or the log cannot be written.
     pub async fn run(mut self) -> Result<(), Fatal> {
         loop {
-            let first = self.wait().await;
-            let mut inputs: Vec<Input> = first.into_iter().collect();
-            while inputs.len() < MOST_INPUTS
-                && let Ok(more) = self.inputs.try_recv()
-            {
-                inputs.push(more);
-            }
+            let inputs = self.gather().await;
+            let inputs = self.checked(inputs).await;
             let stops = inputs.iter().any(|input| matches!(input, Input::Stop));
             self.turn(inputs).await?;
             if stops {
                 return Ok(());
             }
         }
+    }
+
+    /// What has arrived, as far as it can be taken together.
+    async fn gather(&mut self) -> Vec<Input> {
+        let mut inputs = std::mem::take(&mut self.later);
+        if inputs.is_empty() {
+            inputs.extend(self.wait().await);
+        }
+        while inputs.len() < MOST_INPUTS
+            && let Ok(more) = self.inputs.try_recv()
+        {
+            inputs.push(more);
+        }
+        self.later = inputs.split_off(together(&inputs));
+        inputs
+    }
+
+    /// Refuses what does not fit with what is there.
+    async fn checked(&mut self, inputs: Vec<Input>) -> Vec<Input> {
+        let mut fit = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let Input::Write(mut write, answer) = input else {
+                fit.push(input);
+                continue;
+            };
+            let check = write.check.take();
+            match check {
+                None => fit.push(Input::Write(write, answer)),
+                Some(check) => match check(self.writer.store().clone()).await {
+                    Ok(()) => fit.push(Input::Write(write, answer)),
+                    Err(problem) => drop(answer.send(Err(Refused::Unmet(problem)))),
+                },
+            }
+        }
+        fit
     }
 
     /// Applies what the server has to say when it starts, before anybody else.
@@ -79,13 +114,15 @@ impl Loop {
             turn.finish_turn()
         };
         self.commit(&batch).await.map_err(Greeting::Fatal)?;
+        self.show_tree(&batch);
         self.tell(told, Vec::new(), None);
         Ok(())
     }
 
     /// Waits for an input, or until it is time to look.
     async fn wait(&mut self) -> Option<Input> {
-        let until = [self.wake, Some(self.billed + BILL_EVERY), self.next_try()];
+        let billing = Some(self.billed + BILL_EVERY);
+        let until = [self.wake, billing, self.next_try(), self.retention.due()];
         let until = until.into_iter().flatten().min().expect("billing is always due some time");
         let left = (until - clock::now()).0.max(0).unsigned_abs();
         tokio::select! {
@@ -101,12 +138,13 @@ impl Loop {
     async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
         let (batch, told, answers) = self.apply(inputs);
         self.commit(&batch).await?;
+        self.show_tree(&batch);
         let seq = batch.events.last().map(|event| event.seq);
         self.tell(told, answers, seq);
         if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY {
             self.snapshot().await?;
         }
-        Ok(())
+        self.let_go().await
     }
 
     /// Everything that needs the state, in one go.
@@ -150,11 +188,7 @@ impl Loop {
                 return Err(Fatal::Store(error));
             }
             tracing::warn!(%error, "the log cannot be written; trying again");
-            lock(&self.core).stalled.get_or_insert_with(|| Stalled {
-                since: clock::now(),
-                why: error.to_string(),
-                full: matches!(error, berth_store::Error::Full { .. }),
-            });
+            self.stall(&error);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(2));
             match self.writer.recover().await {
@@ -166,6 +200,20 @@ impl Loop {
         }
         lock(&self.core).stalled = None;
         Ok(())
+    }
+
+    fn stall(&self, error: &berth_store::Error) {
+        let full = matches!(error, berth_store::Error::Full { .. });
+        let mut core = lock(&self.core);
+        let since = core.stalled.as_ref().map_or_else(clock::now, |stalled| stalled.since);
+        core.stalled = Some(Stalled { since, why: error.to_string(), full });
+    }
+
+    /// Before anybody is answered: whoever made a team finds it.
+    fn show_tree(&self, batch: &Batch) {
+        if batch.events.iter().any(|stamped| Tree::follows(&stamped.event)) {
+            self.tree.send_replace(Arc::new(Tree::of(&lock(&self.core).state)));
+        }
     }
 
     fn tell(&self, told: Told, answers: Vec<Answer>, seq: Option<u64>) {
@@ -187,7 +235,7 @@ impl Loop {
         }
     }
 
-    async fn snapshot(&mut self) -> Result<(), Fatal> {
+    pub(super) async fn snapshot(&mut self) -> Result<(), Fatal> {
         let snapshot = lock(&self.core).state.snapshot();
         match self.writer.snapshot(&snapshot).await {
             Ok(()) => self.snapshot_at = snapshot.seq,
@@ -199,6 +247,19 @@ impl Loop {
     }
 }
 
+/// How many inputs can be taken together. One that depends on what is in the store waits until
+/// what comes before it is there.
+fn together(inputs: &[Input]) -> usize {
+    let mut changes = false;
+    let waits = inputs.iter().position(|input| {
+        let Input::Write(write, _) = input else { return false };
+        let waits = changes && write.check.is_some();
+        changes |= !write.documents.changes.is_empty();
+        waits
+    });
+    waits.unwrap_or(inputs.len())
+}
+
 fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
     core.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -208,7 +269,8 @@ impl Handle {
         inputs: mpsc::UnboundedSender<Input>,
         core: Arc<Mutex<Core>>,
         news: broadcast::Sender<Arc<wire::Event>>,
+        tree: watch::Receiver<Arc<Tree>>,
     ) -> Handle {
-        Handle { inputs, core, news }
+        Handle { inputs, core, news, tree }
     }
 }

@@ -11,12 +11,12 @@ fn handle(stalled: Stalled) -> (Handle, mpsc::UnboundedReceiver<Input>) {
     };
     let (inputs, taken) = mpsc::unbounded_channel();
     let (news, _) = broadcast::channel(1);
-    (Handle::new(inputs, Arc::new(Mutex::new(core)), news), taken)
+    let (_, tree) = watch::channel(Arc::new(Tree::of(&core.state)));
+    (Handle::new(inputs, Arc::new(Mutex::new(core)), news, tree), taken)
 }
 
 fn nothing() -> Write {
-    let documents = berth_store::Batch::default();
-    Write { act: Act::Nothing, documents, audit: None, once: None }
+    Write::unnoted(berth_store::Batch::default())
 }
 
 #[tokio::test]

@@ -75,7 +75,8 @@ impl<'a> Turn<'a> {
             let again = Written { repeated: true, ..written.clone() };
             return if same { Ok(again) } else { Err(Refused::KeyReused) };
         }
-        let job = self.act(write.act).map_err(Refused::Rejected)?;
+        write.documents.check().map_err(|why| Refused::Unkeepable(why.to_string()))?;
+        let job = self.act(write.act)?;
         self.batch.changes.extend(write.documents.changes);
         self.batch.notices.extend(write.documents.notices);
         if let Some(mut audit) = write.audit {
@@ -100,32 +101,33 @@ impl<'a> Turn<'a> {
         Ok(written)
     }
 
-    fn act(&mut self, act: Act) -> Result<Option<JobId>, Rejected> {
+    fn act(&mut self, act: Act) -> Result<Option<JobId>, Refused> {
         match act {
             Act::Nothing => {}
             Act::Submit(submission) => return self.submit(*submission).map(Some),
             Act::Cancel { job, now } => {
-                self.apply(Event::JobCancelled { job })?;
+                self.apply(Event::JobCancelled { job }).map_err(Refused::Rejected)?;
                 for live in self.matching(job) {
                     self.core.jobs.get_mut(&live).expect("just found").kill |= now;
                 }
             }
             Act::Change { job, changes } => {
                 let events = changes.into_iter().map(|change| Event::JobChanged { job, change });
-                self.all(events.collect())?;
+                self.all(events.collect()).map_err(Refused::Rejected)?;
             }
-            Act::Events(events) => self.all(events)?,
+            Act::Events(events) => self.all(events).map_err(Refused::Rejected)?,
         }
         Ok(None)
     }
 
-    fn submit(&mut self, submission: Submission) -> Result<JobId, Rejected> {
+    fn submit(&mut self, submission: Submission) -> Result<JobId, Refused> {
         let id = JobId::new(*self.next_job);
         let mut spec = submission.spec.clone();
         spec.id = id;
         spec.submitted = self.at;
         let live = rows::submitted(&spec, &submission);
-        self.apply(Event::JobSubmitted { spec: Box::new(spec) })?;
+        keepable(&live)?;
+        self.apply(Event::JobSubmitted { spec: Box::new(spec) }).map_err(Refused::Rejected)?;
         *self.next_job += 1;
         for job in live {
             self.touched.insert(job.row.id);
@@ -482,4 +484,11 @@ impl<'a> Turn<'a> {
         self.batch.leases.extend(std::mem::take(&mut self.leases).into_values());
         (self.batch, self.told)
     }
+}
+
+/// Whether rows of new jobs could be written. Elements of an array differ in their number only.
+fn keepable(jobs: &[LiveJob]) -> Result<(), Refused> {
+    let jobs = jobs.iter().take(1).map(|job| job.row.clone()).collect();
+    let batch = Batch { jobs, ..Batch::default() };
+    batch.check().map_err(|why| Refused::Unkeepable(why.to_string()))
 }

@@ -113,6 +113,8 @@ impl From<Refused> for Fault {
                 };
                 Fault::new(code, rejected.to_string())
             }
+            Refused::Unmet(problem) => Fault(problem),
+            Refused::Unkeepable(why) => Fault::new(Code::BadRequest, why),
             Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
             Refused::Stalled(ref stalled) => {
                 let code = if stalled.full { Code::StoreFull } else { Code::StoreDown };

@@ -2,8 +2,10 @@
 //! table in `berth_api::access`, here for what concerns no team, in the handlers for what does.
 
 use super::answer::Fault;
+use super::uses;
 use crate::app::App;
 use crate::clock;
+use crate::engine::Tree;
 use crate::listen::Peer;
 use crate::token;
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
@@ -33,6 +35,8 @@ struct Inner {
     scope: Scope,
     cluster: Option<Role>,
     teams: Vec<wire::Membership>,
+    /// Roles count in the teams below, too.
+    tree: Arc<Tree>,
     from: String,
 }
 
@@ -82,14 +86,15 @@ impl Caller {
             scope: Scope::Jobs,
             cluster: row.role.as_deref().and_then(role),
             teams: teams.into_iter().filter_map(membership).collect(),
+            tree: app.engine.tree(),
             from: "schedule".to_owned(),
         };
         Ok(Caller { inner: Arc::new(inner), route })
     }
 
     fn standing(&self, team: Option<&str>) -> Standing {
-        let here = team.and_then(|team| self.inner.teams.iter().find(|of| of.team == team));
-        Standing { here: here.map(|of| of.role), cluster: self.inner.cluster }
+        let here = team.and_then(|team| highest(&self.inner.teams, &self.inner.tree, team));
+        Standing { here, cluster: self.inner.cluster }
     }
 
     /// Whether the thing, of that team and made by that user, may be dealt with so.
@@ -123,8 +128,9 @@ impl Caller {
         if self.may(permission, None, None) {
             return None;
         }
-        let teams = self.inner.teams.iter().map(|of| of.team.clone());
-        Some(teams.filter(|team| self.may(permission, Some(team), None)).collect())
+        let teams = self.inner.tree.names();
+        let seen = teams.filter(|team| self.may(permission, Some(team), None));
+        Some(seen.map(ToOwned::to_owned).collect())
     }
 
     /// Whether a role may be given to others, or taken from them, in a team.
@@ -173,6 +179,10 @@ pub async fn guard(
     let Some(route) = find(request.method(), path.as_str()) else {
         return next.run(request).await;
     };
+    // No name has it, and one of the databases cannot even look for it.
+    if request.uri().to_string().contains("%00") {
+        return Fault::new(Code::BadRequest, "the address has a zero byte in it").into_response();
+    }
     if route.is_public() {
         return next.run(request).await;
     }
@@ -215,6 +225,7 @@ async fn identify(
         return Err(Fault::new(Code::NoToken, "the request has no token"));
     };
     let token = valid(&app.store, &given).await?;
+    uses::note(app, &token);
     let user = app.store.get::<UserRow>(token.user.as_str()).await?;
     let Some(user) = user.filter(|user| user.disabled.is_none()) else {
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
@@ -228,6 +239,7 @@ async fn identify(
             token,
             cluster: user.role.as_deref().and_then(role),
             teams: teams.into_iter().filter_map(membership).collect(),
+            tree: app.engine.tree(),
             from,
         }),
     };
@@ -261,6 +273,12 @@ pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
         return Err(Fault::new(Code::TokenEnded, detail));
     }
     Ok(row)
+}
+
+/// The highest role that somebody has in a team, or in one above it.
+fn highest(roles: &[wire::Membership], tree: &Tree, team: &str) -> Option<Role> {
+    let of = |team: &str| roles.iter().find(|of| of.team == team).map(|of| of.role);
+    tree.path(team).filter_map(of).max()
 }
 
 pub fn role(word: &str) -> Option<Role> {

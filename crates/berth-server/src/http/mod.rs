@@ -4,6 +4,7 @@ mod admin;
 pub mod answer;
 mod apply;
 pub mod auth;
+pub mod checks;
 mod cluster;
 mod events;
 mod extract;
@@ -16,6 +17,7 @@ mod money;
 mod names;
 pub(crate) mod on_behalf;
 mod openapi;
+pub mod uses;
 
 use crate::app::App;
 use answer::Fault;

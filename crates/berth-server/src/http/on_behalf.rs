@@ -5,6 +5,7 @@ use super::jobs::submit;
 use crate::app::App;
 use crate::clock;
 use crate::engine::Submission;
+use berth_api::access::Permission;
 use berth_model::Time;
 use berth_store::ScheduleRow;
 
@@ -12,7 +13,8 @@ use berth_store::ScheduleRow;
 pub async fn prepare(app: &App, row: &ScheduleRow) -> Result<(Submission, Option<Time>), Fault> {
     let parsed = submit::read(&row.file)?;
     let caller = super::auth::Caller::of_owner(app, &row.user).await?;
-    let prepared = submit::prepare(app, &caller, &parsed, None).await?;
+    let submits = Permission::JobsSubmit;
+    let prepared = submit::prepare(app, &caller, &parsed, None, submits).await?;
     Ok((prepared.submission(None), next_time(row, clock::now())))
 }
 

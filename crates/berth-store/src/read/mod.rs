@@ -19,10 +19,14 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, query_with};
 
 impl Store {
-    /// The row with a key.
+    /// The row with a key. A key that could not be kept belongs to none.
     pub async fn get<R: Row>(&self, key: R::Key<'_>) -> Result<Option<R>> {
+        let key = key.values().0;
+        if R::TABLE.keepable(&key).is_err() {
+            return Ok(None);
+        }
         let mut binds = Binds::default();
-        let matches = R::TABLE.matches(key.values().0, &mut binds);
+        let matches = R::TABLE.matches(key, &mut binds);
         Ok(self.select::<R>(&format!("WHERE {matches}"), binds).await?.pop())
     }
 

@@ -89,11 +89,9 @@ fn encode(batch: &Batch, head: &Head) -> Result<(Head, Vec<Write>)> {
         },
     ];
     for write in &writes {
-        write.rows.iter().try_for_each(|row| keepable(&write.table, row))?;
+        write.rows.iter().try_for_each(|row| write.table.keepable(row))?;
     }
-    for Change { table, what: What::Put(row) | What::Delete(row) } in &batch.changes {
-        keepable(table, row)?;
-    }
+    batch.changes.iter().try_for_each(Change::check)?;
     Ok((next, writes))
 }
 
@@ -109,14 +107,6 @@ fn encode_event(stamped: &Stamped) -> Result<Vec<Value>> {
 
 fn values<R: Row>(rows: &[R]) -> Vec<Vec<Value>> {
     rows.iter().map(R::values).collect()
-}
-
-fn keepable(table: &Table, row: &[Value]) -> Result<()> {
-    let Some(column) = table.unkeepable(row) else {
-        return Ok(());
-    };
-    let why = format!("`{column}` holds a NUL character. Take it out");
-    Err(Error::Encode { what: table.name, why })
 }
 
 async fn write(

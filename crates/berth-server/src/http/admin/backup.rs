@@ -7,15 +7,15 @@ use crate::http::answer::{Answer, Fault, Json};
 use crate::http::auth::Caller;
 use axum::extract::State;
 use berth_api::{Code, wire};
-use berth_model::Time;
-use berth_store::Batch;
+use berth_model::{Span, Time};
+use berth_store::{Batch, Summary};
 use serde_json::json;
+use std::path::PathBuf;
 
 /// Writes a backup beside the database. It holds at least all events up to the one it names.
 pub async fn backup(State(app): State<App>, caller: Caller) -> Answer<wire::BackupDone> {
     let seq = app.store.last_seq().await?;
-    let path = app.home.backups().join(file_name(clock::now()));
-    let summary = app.store.backup(&path).await?;
+    let (path, summary) = write(&app, clock::now()).await?;
     let file = tokio::fs::metadata(&path).await.map_err(|error| {
         let detail = format!("{} is gone already: {error}", path.display());
         Fault::new(Code::Internal, detail)
@@ -27,10 +27,22 @@ pub async fn backup(State(app): State<App>, caller: Caller) -> Answer<wire::Back
     Ok(Json(wire::BackupDone { path, bytes: file.len(), seq }))
 }
 
+/// Two people may want one in the same moment: each gets a file of their own.
+async fn write(app: &App, mut at: Time) -> Result<(PathBuf, Summary), Fault> {
+    loop {
+        let path = app.home.backups().join(file_name(at));
+        match app.store.backup(&path).await {
+            Err(berth_store::Error::Exists { .. }) => at = at + Span::ms(1),
+            written => return Ok((path, written?)),
+        }
+    }
+}
+
 /// Without colons, which some file systems do not take.
 fn file_name(at: Time) -> String {
-    let at = Time(at.0 - at.0.rem_euclid(1_000)).to_string().replace([':', '-'], "");
-    format!("berth-{at}.jsonl")
+    let (second, ms) = (Time(at.0 - at.0.rem_euclid(1_000)), at.0.rem_euclid(1_000));
+    let second = second.to_string().replace([':', '-', 'Z'], "");
+    format!("berth-{second}.{ms:03}Z.jsonl")
 }
 
 #[cfg(test)]
@@ -40,6 +52,6 @@ mod tests {
     #[test]
     fn a_backup_is_called_by_its_time() {
         let at: Time = "2026-11-15T09:30:07.250Z".parse().unwrap();
-        assert_eq!(file_name(at), "berth-20261115T093007Z.jsonl");
+        assert_eq!(file_name(at), "berth-20261115T093007.250Z.jsonl");
     }
 }

@@ -5,6 +5,8 @@ mod backup;
 mod schedules;
 mod templates;
 
+pub(super) use templates::named as template;
+
 use crate::app::App;
 use axum::routing::{MethodFilter, MethodRouter, on};
 

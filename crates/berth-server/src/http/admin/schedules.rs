@@ -4,8 +4,9 @@ use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Done, Fault, Json};
 use crate::http::auth::Caller;
+use crate::http::checks;
 use crate::http::extract::Path;
-use crate::http::identity::{every, write};
+use crate::http::identity::{every, remove, write};
 use crate::http::on_behalf;
 use axum::extract::State;
 use berth_api::access::Permission;
@@ -46,7 +47,7 @@ fn may_see(caller: &Caller, row: &ScheduleRow) -> bool {
 }
 
 pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::Schedule>> {
-    let rows = every::<ScheduleRow>(&app).await?.into_iter();
+    let rows = every::<ScheduleRow>(&app.store).await?.into_iter();
     let items = rows.filter(|row| may_see(&caller, row)).map(shown).collect();
     Ok(Json(wire::Items { items }))
 }
@@ -68,7 +69,7 @@ pub async fn pause(
     if row.paused {
         return Ok(Json(shown(row)));
     }
-    keep(&app, &caller, ScheduleRow { paused: true, ..row }).await
+    keep(&app, &caller, ScheduleRow { paused: true, ..row.clone() }, row).await
 }
 
 /// What was missed while it was paused is not made up for.
@@ -87,12 +88,25 @@ pub async fn resume(
         let next = "delete the schedule, and submit its job file again";
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
-    keep(&app, &caller, ScheduleRow { paused: false, next_at, ..row }).await
+    keep(&app, &caller, ScheduleRow { paused: false, next_at, ..row.clone() }, row).await
 }
 
-async fn keep(app: &App, caller: &Caller, row: ScheduleRow) -> Answer<wire::Schedule> {
+/// A schedule may just have made a job, or have been deleted: that stays as it is.
+async fn keep(
+    app: &App,
+    caller: &Caller,
+    row: ScheduleRow,
+    before: ScheduleRow,
+) -> Answer<wire::Schedule> {
     let detail = json!({ "name": row.name, "paused": row.paused });
-    write(app, caller, format!("schedule {}", row.id), detail, |batch| batch.put(&row)).await?;
+    let audit = caller.audit(format!("schedule {}", row.id), detail);
+    write(
+        app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| checks::same(&store, before.id.as_str(), Some(&before)).await,
+    )
+    .await?;
     Ok(Json(shown(row)))
 }
 
@@ -103,16 +117,14 @@ pub async fn delete(
 ) -> Result<Done, Fault> {
     let row = managed(&app, &caller, &wanted).await?;
     let detail = json!({ "name": row.name });
-    write(&app, &caller, format!("schedule {}", row.id), detail, |batch| {
-        batch.delete::<ScheduleRow>(&row.id);
-    })
-    .await?;
+    let audit = caller.audit(format!("schedule {}", row.id), detail);
+    remove(&app, audit, |batch| batch.delete::<ScheduleRow>(&row.id)).await?;
     Ok(Done)
 }
 
 /// By id, or by name where only one of those one may see has it.
 async fn find(app: &App, caller: &Caller, wanted: &str) -> Result<ScheduleRow, Fault> {
-    let mut rows = every::<ScheduleRow>(app).await?;
+    let mut rows = every::<ScheduleRow>(&app.store).await?;
     rows.retain(|row| (row.id == wanted || row.name == wanted) && may_see(caller, row));
     if let Some(at) = rows.iter().position(|row| row.id == wanted) {
         return Ok(rows.swap_remove(at));

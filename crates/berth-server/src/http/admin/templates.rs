@@ -4,8 +4,9 @@ use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Done, Fault, Json};
 use crate::http::auth::Caller;
+use crate::http::checks;
 use crate::http::extract::{Body, Path};
-use crate::http::identity::{every, shows, team, write};
+use crate::http::identity::{every, remove, shows, write};
 use crate::http::names::{self, OfTeam};
 use axum::extract::State;
 use berth_api::access::Permission;
@@ -35,7 +36,7 @@ fn shown(row: TemplateRow) -> wire::Template {
 
 async fn visible(app: &App, caller: &Caller) -> Result<Vec<TemplateRow>, Fault> {
     let teams = caller.reads(Permission::TemplatesRead);
-    let mut rows = every::<TemplateRow>(app).await?;
+    let mut rows = every::<TemplateRow>(&app.store).await?;
     rows.retain(|row| shows(&teams, &row.team));
     Ok(rows)
 }
@@ -45,13 +46,17 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<
     Ok(Json(wire::Items { items: rows.into_iter().map(shown).collect() }))
 }
 
+/// The one that is meant, if one may see it.
+pub async fn named(app: &App, caller: &Caller, wanted: &str) -> Result<TemplateRow, Fault> {
+    names::pick(caller, visible(app, caller).await?, wanted)
+}
+
 pub async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(wanted): Path<String>,
 ) -> Answer<wire::Template> {
-    let row = names::pick(&caller, visible(&app, &caller).await?, &wanted)?;
-    Ok(Json(shown(row)))
+    named(&app, &caller, &wanted).await.map(shown).map(Json)
 }
 
 /// Who made a template keeps it: a researcher changes the own ones, a lead all of the team's.
@@ -66,7 +71,7 @@ pub async fn set(
         let fault = Fault::new(Code::BadRequest, "the template names no team, and you are in none");
         return Err(fault.next("say whose it is in `team`"));
     };
-    team(&app, &of).await?;
+    checks::team(&app.store, &of).await?;
     let before = app.store.get::<TemplateRow>((&of, &name)).await?;
     let by = before.as_ref().map_or(caller.user(), |before| before.by.as_str());
     caller.must(Permission::TemplatesManage, Some(&of), Some(by))?;
@@ -78,7 +83,19 @@ pub async fn set(
         name,
         file: wish.file,
     };
-    write(&app, &caller, target(&row), json!({}), |batch| batch.put(&row)).await?;
+    let audit = caller.audit(target(&row), json!({}));
+    let key = (row.team.clone(), row.name.clone());
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| {
+            checks::team(&store, &key.0).await?;
+            // Another may have made it meanwhile, and then it is theirs.
+            checks::same::<TemplateRow>(&store, (&key.0, &key.1), before.as_ref()).await
+        },
+    )
+    .await?;
     Ok(Json(shown(row)))
 }
 
@@ -87,12 +104,10 @@ pub async fn delete(
     caller: Caller,
     Path(wanted): Path<String>,
 ) -> Result<Done, Fault> {
-    let row = names::pick(&caller, visible(&app, &caller).await?, &wanted)?;
+    let row = named(&app, &caller, &wanted).await?;
     caller.must(Permission::TemplatesManage, Some(&row.team), Some(&row.by))?;
-    write(&app, &caller, target(&row), json!({}), |batch| {
-        batch.delete::<TemplateRow>((&row.team, &row.name));
-    })
-    .await?;
+    let audit = caller.audit(target(&row), json!({}));
+    remove(&app, audit, |batch| batch.delete::<TemplateRow>((&row.team, &row.name))).await?;
     Ok(Done)
 }
 

@@ -1,15 +1,16 @@
 //! What documents would change of what is set up, field by field, and the events that do it.
 
-use super::read::{Document, Mistake, Want};
 use super::set_up::{ModelFacts, SetUp};
 use super::words::{self, Flat};
 use crate::clock;
 use crate::http::cluster::knobs;
 use crate::http::identity::team_row;
+use crate::mail::setting;
 use berth_api::wire::{Change, ChangeKind, DocumentKind};
-use berth_file::error::did_you_mean;
+use berth_file::documents::{Document, Want};
+use berth_file::error::{Error, Position, did_you_mean};
 use berth_model::{Event, Name, Policy, PriorityClass, QueueSpec};
-use berth_store::{Batch, ProjectRow};
+use berth_store::{Batch, ProjectRow, SettingRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What comes of applying documents.
@@ -39,9 +40,10 @@ struct Wanted<'a> {
     policy: Option<(usize, &'a Policy)>,
     classes: Option<(usize, &'a BTreeMap<Name, PriorityClass>)>,
     prices: Option<(usize, &'a Want)>,
+    notify: BTreeMap<&'a str, (usize, Option<&'a str>)>,
 }
 
-pub fn compare(documents: &[Document], now: &SetUp, prune: bool) -> Result<Outcome, Vec<Mistake>> {
+pub fn compare(documents: &[Document], now: &SetUp, prune: bool) -> Result<Outcome, Vec<Error>> {
     let wanted = Wanted::of(documents)?;
     let mut outcome = Outcome::default();
     let mut queues = wanted.queues(now)?;
@@ -56,29 +58,30 @@ pub fn compare(documents: &[Document], now: &SetUp, prune: bool) -> Result<Outco
     outcome.classes(&wanted, now);
     outcome.models(&wanted, now);
     outcome.projects(&wanted, now);
+    outcome.notify(&wanted, now);
     Ok(outcome)
 }
 
-fn mistake(line: usize, key: &str, message: String) -> Mistake {
-    Mistake { line, column: 1, key: key.to_owned(), message }
+fn mistake(line: usize, message: String) -> Error {
+    Error { at: Position { line, column: 1 }, message }
 }
 
 impl<'a> Wanted<'a> {
-    fn of(documents: &'a [Document]) -> Result<Wanted<'a>, Vec<Mistake>> {
+    fn of(documents: &'a [Document]) -> Result<Wanted<'a>, Vec<Error>> {
         let mut wanted = Wanted::default();
         let mut mistakes = Vec::new();
         for document in documents {
             if let Some((first, what)) = wanted.take(document) {
                 let message = format!("{what} is in two documents, first at line {first}");
-                mistakes.push(mistake(document.line, "kind", message));
+                mistakes.push(mistake(document.at.line, message));
             }
         }
         if mistakes.is_empty() { Ok(wanted) } else { Err(mistakes) }
     }
 
     /// The line of a document before that is about the same, if there is one.
-    fn take(&mut self, Document { line, want }: &'a Document) -> Option<(usize, String)> {
-        let line = *line;
+    fn take(&mut self, Document { at, want }: &'a Document) -> Option<(usize, String)> {
+        let line = at.line;
         match want {
             Want::Team { name, parent } => {
                 let before = self.teams.insert(name, (line, parent.as_deref()));
@@ -104,6 +107,10 @@ impl<'a> Wanted<'a> {
                 let before = self.classes.replace((line, classes));
                 before.map(|(first, _)| (first, "the table of classes".to_owned()))
             }
+            Want::Notify { target, url } => {
+                let before = self.notify.insert(target, (line, url.as_deref()));
+                before.map(|(first, _)| (first, format!("the target {target}")))
+            }
             Want::Prices { .. } => {
                 let before = self.prices.replace((line, want));
                 before.map(|(first, _)| (first, "the table of prices".to_owned()))
@@ -112,7 +119,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// All queues as they are to be. A team without a document for its queue says where it lies.
-    fn queues(&self, now: &SetUp) -> Result<BTreeMap<Name, QueueSpec>, Vec<Mistake>> {
+    fn queues(&self, now: &SetUp) -> Result<BTreeMap<Name, QueueSpec>, Vec<Error>> {
         let mut queues = now.queues.clone();
         for (name, (_, spec)) in &self.queues {
             let budget = queues.get(*name).and_then(|queue| queue.budget.clone());
@@ -128,39 +135,38 @@ impl<'a> Wanted<'a> {
         for (name, (line, budget)) in &self.budgets {
             match queues.get_mut(*name) {
                 Some(queue) => queue.budget = Some((*budget).clone()),
-                None => mistakes.push(unknown("queue", name, *line, "queue", queues.keys())),
+                None => mistakes.push(unknown(name, *line, "queue", queues.keys())),
             }
         }
         for ((team, _), line) in &self.projects {
             if !now.teams.contains(*team) && !self.teams.contains_key(team) {
                 let teams: BTreeSet<Name> = now.teams.iter().map(|team| Name::new(team)).collect();
-                mistakes.push(unknown("team", team, *line, "team", teams.iter()));
+                mistakes.push(unknown(team, *line, "team", teams.iter()));
             }
         }
         if mistakes.is_empty() { Ok(queues) } else { Err(mistakes) }
     }
 
-    fn unknown_parents(&self, queues: &BTreeMap<Name, QueueSpec>) -> Vec<Mistake> {
+    fn unknown_parents(&self, queues: &BTreeMap<Name, QueueSpec>) -> Vec<Error> {
         let of_teams = self.teams.values().map(|(line, parent)| (*line, *parent));
         let of_queues = self.queues.values().map(|(line, spec)| (*line, spec.parent.as_deref()));
         of_teams
             .chain(of_queues)
             .filter_map(|(line, parent)| Some((line, parent?)))
             .filter(|(_, parent)| !queues.contains_key(*parent))
-            .map(|(line, parent)| unknown("parent", parent, line, "queue", queues.keys()))
+            .map(|(line, parent)| unknown(parent, line, "queue", queues.keys()))
             .collect()
     }
 }
 
 fn unknown<'n>(
-    key: &str,
     name: &str,
     line: usize,
     what: &str,
     known: impl Iterator<Item = &'n Name>,
-) -> Mistake {
+) -> Error {
     let hint = did_you_mean(name, known.map(Name::as_str));
-    mistake(line, key, format!("there is no {what} `{name}`{hint}"))
+    mistake(line, format!("there is no {what} `{name}`{hint}"))
 }
 
 /// Queues that are not as they are to be; one comes after the one it lies below.
@@ -291,7 +297,7 @@ impl Outcome {
 
     fn models(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
         let Some((_, want)) = wanted.prices else { return };
-        let models = want.models(&now.models);
+        let models = now.models.with(want);
         if models != now.models {
             self.fields(DocumentKind::Prices, "prices", &flat(&now.models), &flat(&models));
             let ModelFacts { prices, speeds, watts } = models;
@@ -308,6 +314,29 @@ impl Outcome {
             self.note(DocumentKind::Project, name, ChangeKind::Add, Some((*team).to_owned()));
             let (team, name) = ((*team).to_owned(), (*name).to_owned());
             self.documents.put(&ProjectRow { team, name, created });
+        }
+    }
+
+    fn notify(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
+        for (target, (_, url)) in &wanted.notify {
+            let name = setting(target);
+            let before = now.notify.get(&name).map(String::as_str);
+            if before == *url {
+                continue;
+            }
+            let flat = |url: Option<&str>| -> Flat {
+                url.map(|url| ("url".to_owned(), words::address(url))).into_iter().collect()
+            };
+            let (old, new) = (flat(before), flat(*url));
+            match old == new {
+                // Another address of the same host, of which no more is shown.
+                true => self.note(DocumentKind::Notify, target, ChangeKind::Change, None),
+                false => self.fields(DocumentKind::Notify, target, &old, &new),
+            }
+            match url {
+                Some(url) => self.documents.put(&SettingRow { name, value: (*url).to_owned() }),
+                None => self.documents.delete::<SettingRow>(&name),
+            }
         }
     }
 

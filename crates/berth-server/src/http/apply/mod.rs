@@ -1,24 +1,27 @@
-//! Teams, queues, policy, budgets, classes, prices and projects as files say: what that would
-//! change, and changing it, all or nothing.
+//! Teams, queues, policy, budgets, classes, prices, projects and where messages go, as files say:
+//! what that would change, and changing it, all or nothing.
 
 mod compare;
-mod read;
 mod set_up;
 mod words;
 
 use super::answer::{Answer, Fault, Json};
 use super::auth::Caller;
+use super::checks;
 use super::extract::Body;
 use super::identity::team_removal;
+use super::names;
 use crate::app::App;
 use crate::engine::{Act, Write};
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use berth_api::wire::{ApplyRequest, ChangeKind, Diff, DocumentKind};
+use berth_api::access::Permission;
+use berth_api::wire::{ApplyRequest, Change, ChangeKind, Diff, DocumentKind};
 use berth_api::{Code, FieldError, Problem};
+use berth_file::documents::{self, Document, Want};
+use berth_file::error::Error;
 use berth_model::{Event, Name};
 use compare::{Leaving, Outcome};
-use read::Mistake;
 use serde_json::json;
 use set_up::SetUp;
 
@@ -35,7 +38,7 @@ async fn diff(
     _: Caller,
     Body(request): Body<ApplyRequest>,
 ) -> Answer<Diff> {
-    let outcome = outcome(&app, &request).await?;
+    let outcome = outcome(&SetUp::load(&app).await?, &request)?;
     Ok(Json(Diff { changes: outcome.changes, applied: false }))
 }
 
@@ -44,9 +47,10 @@ async fn apply(
     caller: Caller,
     Body(request): Body<ApplyRequest>,
 ) -> Answer<Diff> {
-    let outcome = outcome(&app, &request).await?;
+    let before = SetUp::load(&app).await?;
+    let outcome = outcome(&before, &request)?;
     for change in &outcome.changes {
-        may_change(&caller, change.kind)?;
+        may_change(&caller, change)?;
     }
     if outcome.changes.is_empty() {
         return Ok(Json(Diff { changes: outcome.changes, applied: true }));
@@ -60,25 +64,56 @@ async fn apply(
             false => events.push(Event::QueueRemoved { queue: Name::new(name) }),
         }
     }
-    let write =
-        Write { act: Act::Events(events), documents: batch, audit: Some(audit), once: None };
-    app.engine.write(write).await?;
+    let write = Write { documents: batch, ..Write::act(Act::Events(events), audit) };
+    app.engine
+        .write(write.only_if(async move |store| checks::all(before.holds(&store)).await))
+        .await?;
     Ok(Json(Diff { changes, applied: true }))
 }
 
-fn may_change(caller: &Caller, kind: DocumentKind) -> Result<(), Fault> {
-    caller.must(kind.permission(), None, None)
+/// Roles count in the teams below, so whoever puts a queue elsewhere says who leads it.
+fn may_change(caller: &Caller, change: &Change) -> Result<(), Fault> {
+    if change.kind == DocumentKind::Queue && change.path == "parent" {
+        caller.must(Permission::TeamsManage, None, None)?;
+    }
+    caller.must(change.kind.permission(), None, None)
 }
 
 /// What the documents would change of what is set up.
-async fn outcome(app: &App, request: &ApplyRequest) -> Result<Outcome, Fault> {
-    let documents = read::read(&request.documents).map_err(|mistakes| wrong(&mistakes))?;
-    let now = SetUp::load(app).await?;
-    compare::compare(&documents, &now, request.prune).map_err(|mistakes| wrong(&mistakes))
+fn outcome(now: &SetUp, request: &ApplyRequest) -> Result<Outcome, Fault> {
+    let documents = documents::read(&request.documents).map_err(|mistakes| wrong(&mistakes))?;
+    let odd: Vec<Error> = documents.iter().filter_map(misnamed).collect();
+    if !odd.is_empty() {
+        return Err(wrong(&odd));
+    }
+    compare::compare(&documents, now, request.prune).map_err(|mistakes| wrong(&mistakes))
 }
 
-fn wrong(mistakes: &[Mistake]) -> Fault {
-    let errors: Vec<FieldError> = mistakes.iter().map(Mistake::error).collect();
+/// A world file may call things what it likes; here the names stand in addresses.
+fn misnamed(document: &Document) -> Option<Error> {
+    let named: &[(&str, &str)] = match &document.want {
+        Want::Team { name, .. } => &[("team", name)],
+        Want::Queue(queue) => &[("queue", &queue.name)],
+        Want::Project { team, name } => &[("team", team), ("project", name)],
+        Want::Budget { .. }
+        | Want::Policy(_)
+        | Want::Classes(_)
+        | Want::Prices { .. }
+        | Want::Notify { .. } => &[],
+    };
+    let fault = named.iter().find_map(|(what, name)| names::check(what, name).err())?;
+    let message = format!("{}; {}", fault.0.detail, fault.0.next);
+    Some(Error { at: document.at, message })
+}
+
+fn wrong(mistakes: &[Error]) -> Fault {
+    let error = |mistake: &Error| FieldError {
+        path: String::new(),
+        line: Some(mistake.at.line),
+        column: Some(mistake.at.column),
+        message: mistake.message.clone(),
+    };
+    let errors: Vec<FieldError> = mistakes.iter().map(error).collect();
     let detail: Vec<String> = errors.iter().map(ToString::to_string).collect();
     Problem::new(Code::BadDocuments, detail.join("\n")).errors(errors).into()
 }

@@ -3,8 +3,10 @@
 use crate::app::App;
 use crate::http::answer::Fault;
 use crate::http::identity::every;
+use berth_api::Code;
+use berth_file::documents::Want;
 use berth_model::{Micros, Milli, Name, Policy, PriorityClass, QueueSpec};
-use berth_store::{ProjectRow, TeamRow};
+use berth_store::{ProjectRow, SettingRow, Store, TeamRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Prices, speeds and watts by model.
@@ -13,6 +15,18 @@ pub struct ModelFacts {
     pub prices: BTreeMap<Name, Micros>,
     pub speeds: BTreeMap<Name, Milli>,
     pub watts: BTreeMap<Name, i64>,
+}
+
+impl ModelFacts {
+    /// The tables with those that are wanted changed.
+    pub fn with(&self, want: &Want) -> ModelFacts {
+        let Want::Prices { prices, speeds, watts } = want else { return self.clone() };
+        ModelFacts {
+            prices: prices.clone().unwrap_or_else(|| self.prices.clone()),
+            speeds: speeds.clone().unwrap_or_else(|| self.speeds.clone()),
+            watts: watts.clone().unwrap_or_else(|| self.watts.clone()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -24,17 +38,19 @@ pub struct SetUp {
     pub policy: Policy,
     pub classes: BTreeMap<Name, PriorityClass>,
     pub models: ModelFacts,
+    /// Where messages go, by the name of the setting.
+    pub notify: BTreeMap<String, String>,
 }
 
 impl SetUp {
     pub async fn load(app: &App) -> Result<SetUp, Fault> {
-        let teams = every::<TeamRow>(app).await?;
-        let projects = every::<ProjectRow>(app).await?;
+        let (teams, projects) = stored(&app.store).await?;
+        let notify = every::<SettingRow>(&app.store).await?.into_iter();
         let snapshot = app.engine.core().state.snapshot();
         let queues = snapshot.queues.into_iter().map(|queue| (queue.spec.name.clone(), queue.spec));
         Ok(SetUp {
-            teams: teams.into_iter().map(|row| row.name).collect(),
-            projects: projects.into_iter().map(|row| (row.team, row.name)).collect(),
+            teams,
+            projects,
             queues: queues.collect(),
             policy: snapshot.policy,
             classes: snapshot.classes,
@@ -43,6 +59,37 @@ impl SetUp {
                 speeds: snapshot.speeds,
                 watts: snapshot.watts,
             },
+            notify: notify.map(|row| (row.name, row.value)).collect(),
         })
+    }
+
+    /// Whether the teams and projects are still those that were compared with. The core sees to
+    /// the rest by itself.
+    pub async fn holds(&self, store: &Store) -> Result<(), Fault> {
+        let (teams, projects) = stored(store).await?;
+        if teams == self.teams && projects == self.projects {
+            return Ok(());
+        }
+        let detail = "somebody else changed teams or projects at the same moment";
+        Err(Fault::new(Code::WrongState, detail).next("apply the documents again"))
+    }
+}
+
+async fn stored(store: &Store) -> Result<(BTreeSet<String>, BTreeSet<(String, String)>), Fault> {
+    let teams = every::<TeamRow>(store).await?.into_iter().map(|row| row.name);
+    let projects = every::<ProjectRow>(store).await?.into_iter().map(|row| (row.team, row.name));
+    Ok((teams.collect(), projects.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_a_document_leaves_out_stay() {
+        let before = ModelFacts { watts: [("L4".into(), 72)].into(), ..ModelFacts::default() };
+        let prices = Some([("L4".into(), Micros(700_000))].into());
+        let after = before.with(&Want::Prices { prices, speeds: None, watts: None });
+        assert_eq!((after.prices["L4"], &after.watts), (Micros(700_000), &before.watts));
     }
 }

@@ -1,15 +1,16 @@
 //! Who is what in a team.
 
-use super::{team, write};
+use super::write;
 use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Done, Fault, Json};
 use crate::http::auth::{Caller, role};
+use crate::http::checks;
 use crate::http::extract::{Body, Path};
 use axum::extract::State;
 use berth_api::access::{Permission, Role};
 use berth_api::{Code, wire};
-use berth_store::{MemberRow, UserRow};
+use berth_store::{Batch, MemberRow, Store};
 use serde_json::json;
 
 pub async fn list(
@@ -17,7 +18,7 @@ pub async fn list(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Answer<wire::Items<wire::Member>> {
-    team(&app, &name).await?;
+    checks::team(&app.store, &name).await?;
     caller.must(Permission::MembersRead, Some(&name), None)?;
     let rows = app.store.members_of(&name).await?;
     let items = rows.into_iter().filter_map(|row| {
@@ -32,12 +33,9 @@ pub async fn set(
     Path((name, user)): Path<(String, String)>,
     Body(wish): Body<wire::MemberSet>,
 ) -> Answer<wire::Member> {
-    let before = managed(&app, &caller, &name, &user).await?;
+    let before = managed(&app.store, &caller, &name, &user).await?;
     must_grant(&caller, &name, wish.role)?;
-    let known = app.store.get::<UserRow>(user.as_str()).await?;
-    if known.is_none_or(|known| known.disabled.is_some()) {
-        return Err(Fault::not_found("user", &user));
-    }
+    checks::user(&app.store, &user).await?;
     let row = MemberRow {
         team: name,
         user,
@@ -45,8 +43,18 @@ pub async fn set(
         created: before.as_ref().map_or_else(clock::now, |before| before.created),
     };
     let detail = json!({ "role": row.role, "before": before.map(|before| before.role) });
-    let target = format!("member {} of {}", row.user, row.team);
-    write(&app, &caller, target, detail, |batch| batch.put(&row)).await?;
+    let audit = caller.audit(format!("member {} of {}", row.user, row.team), detail);
+    let again = row.clone();
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| {
+            managed(&store, &caller, &again.team, &again.user).await?;
+            checks::user(&store, &again.user).await.map(drop)
+        },
+    )
+    .await?;
     Ok(Json(wire::Member { team: row.team, user: row.user, role: wish.role }))
 }
 
@@ -55,24 +63,29 @@ pub async fn delete(
     caller: Caller,
     Path((name, user)): Path<(String, String)>,
 ) -> Result<Done, Fault> {
-    let before = managed(&app, &caller, &name, &user).await?;
+    let before = managed(&app.store, &caller, &name, &user).await?;
     let Some(before) = before else { return Err(Fault::not_found("member", &user)) };
     let detail = json!({ "before": before.role });
-    let target = format!("member {user} of {name}");
-    write(&app, &caller, target, detail, |batch| batch.delete::<MemberRow>((&name, &user))).await?;
+    let audit = caller.audit(format!("member {user} of {name}"), detail);
+    let delete = |batch: &mut Batch| batch.delete::<MemberRow>((&name, &user));
+    let (name, user) = (name.clone(), user.clone());
+    write(&app, audit, delete, async move |store| {
+        managed(&store, &caller, &name, &user).await.map(drop)
+    })
+    .await?;
     Ok(Done)
 }
 
 /// The membership as it is, if the caller may change it.
 async fn managed(
-    app: &App,
+    store: &Store,
     caller: &Caller,
     name: &str,
     user: &str,
 ) -> Result<Option<MemberRow>, Fault> {
-    team(app, name).await?;
+    checks::team(store, name).await?;
     caller.must(Permission::MembersManage, Some(name), None)?;
-    let before = app.store.get::<MemberRow>((name, user)).await?;
+    let before = store.get::<MemberRow>((name, user)).await?;
     if let Some(held) = before.as_ref().and_then(|before| role(&before.role)) {
         must_grant(caller, name, held)?;
     }

@@ -11,11 +11,11 @@ mod users;
 pub(super) use teams::{removal as team_removal, row as team_row};
 
 use super::answer::Fault;
-use super::auth::Caller;
+use super::checks;
 use crate::app::App;
-use crate::engine::{Act, Write};
+use crate::engine::Write;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use berth_store::{Batch, Row, TeamRow};
+use berth_store::{AuditEntry, Batch, Row, Store};
 
 /// More than any cluster has of users, teams or the like: their lists come whole.
 pub(super) const ALL: u32 = 100_000;
@@ -46,28 +46,37 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
 }
 
 /// Every row of a kind.
-pub(super) async fn every<R: Row>(app: &App) -> Result<Vec<R>, Fault> {
-    Ok(app.store.page(None, ALL).await?)
+pub(super) async fn every<R: Row>(store: &Store) -> Result<Vec<R>, Fault> {
+    Ok(store.page(None, ALL).await?)
 }
 
-/// Writes documents with who did it.
-pub(super) async fn write(
+/// Writes documents with who did it, if what they depend on is so in that moment.
+pub(super) async fn write<F>(
     app: &App,
-    caller: &Caller,
-    target: String,
-    detail: serde_json::Value,
+    audit: AuditEntry,
+    change: impl FnOnce(&mut Batch),
+    check: impl FnOnce(Store) -> F + Send + 'static,
+) -> Result<(), Fault>
+where
+    F: Future<Output = Result<(), Fault>> + Send + 'static,
+{
+    let mut documents = Batch::default();
+    change(&mut documents);
+    let write = Write::documents(documents, audit);
+    app.engine.write(write.only_if(|store| checks::all(check(store)))).await?;
+    Ok(())
+}
+
+/// Deletes documents, which depends on nothing: what has gone meanwhile stays so.
+pub(super) async fn remove(
+    app: &App,
+    audit: AuditEntry,
     change: impl FnOnce(&mut Batch),
 ) -> Result<(), Fault> {
     let mut documents = Batch::default();
     change(&mut documents);
-    let audit = Some(caller.audit(target, detail));
-    app.engine.write(Write { act: Act::Nothing, documents, audit, once: None }).await?;
+    app.engine.write(Write::documents(documents, audit)).await?;
     Ok(())
-}
-
-pub(super) async fn team(app: &App, name: &str) -> Result<TeamRow, Fault> {
-    let row = app.store.get::<TeamRow>(name).await?;
-    row.ok_or_else(|| Fault::not_found("team", name))
 }
 
 /// Whether a team's things are among those to be shown.

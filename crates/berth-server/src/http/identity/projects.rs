@@ -1,15 +1,16 @@
 //! Projects: what the jobs of a team are for.
 
-use super::{every, shows, team, write};
+use super::{every, remove, shows, write};
 use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Created, Done, Fault, Json};
 use crate::http::auth::Caller;
+use crate::http::checks;
 use crate::http::extract::{Body, Path};
 use crate::http::names::{self, OfTeam};
 use axum::extract::State;
 use berth_api::access::Permission;
-use berth_api::{Code, wire};
+use berth_api::wire;
 use berth_store::ProjectRow;
 use serde_json::json;
 
@@ -25,7 +26,7 @@ impl OfTeam for ProjectRow {
 
 async fn visible(app: &App, caller: &Caller) -> Result<Vec<ProjectRow>, Fault> {
     let teams = caller.reads(Permission::ProjectsRead);
-    let mut rows = every::<ProjectRow>(app).await?;
+    let mut rows = every::<ProjectRow>(&app.store).await?;
     rows.retain(|row| shows(&teams, &row.team));
     Ok(rows)
 }
@@ -42,16 +43,23 @@ pub async fn create(
     Body(wish): Body<wire::Project>,
 ) -> Result<Created<wire::Project>, Fault> {
     names::check("project", &wish.name)?;
-    team(&app, &wish.team).await?;
+    checks::team(&app.store, &wish.team).await?;
     caller.must(Permission::ProjectsManage, Some(&wish.team), None)?;
-    if app.store.get::<ProjectRow>((&wish.team, &wish.name)).await?.is_some() {
-        let detail = format!("team {} has a project `{}` already", wish.team, wish.name);
-        return Err(Fault::new(Code::Exists, detail));
-    }
     let row =
         ProjectRow { team: wish.team.clone(), name: wish.name.clone(), created: clock::now() };
     let target = format!("project {} of {}", row.name, row.team);
-    write(&app, &caller, target, json!({}), |batch| batch.put(&row)).await?;
+    let audit = caller.audit(&target, json!({}));
+    let (team, name) = (row.team.clone(), row.name.clone());
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| {
+            checks::team(&store, &team).await?;
+            checks::free::<ProjectRow>(&store, (&team, &name), &target).await
+        },
+    )
+    .await?;
     Ok(Created(wish))
 }
 
@@ -63,10 +71,7 @@ pub async fn delete(
 ) -> Result<Done, Fault> {
     let row = names::pick(&caller, visible(&app, &caller).await?, &wanted)?;
     caller.must(Permission::ProjectsManage, Some(&row.team), None)?;
-    let target = format!("project {} of {}", row.name, row.team);
-    write(&app, &caller, target, json!({}), |batch| {
-        batch.delete::<ProjectRow>((&row.team, &row.name));
-    })
-    .await?;
+    let audit = caller.audit(format!("project {} of {}", row.name, row.team), json!({}));
+    remove(&app, audit, |batch| batch.delete::<ProjectRow>((&row.team, &row.name))).await?;
     Ok(Done)
 }

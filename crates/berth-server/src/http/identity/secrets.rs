@@ -1,10 +1,11 @@
 //! Secrets of teams. Values go in and are never given back; the audit log has names only.
 
-use super::{every, shows, team, write};
+use super::{every, remove, shows, write};
 use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Done, Fault, Json};
 use crate::http::auth::Caller;
+use crate::http::checks;
 use crate::http::extract::{Body, Path};
 use crate::http::names;
 use axum::extract::State;
@@ -22,7 +23,7 @@ fn shown(row: SecretRow) -> wire::Secret {
 
 pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::Secret>> {
     let teams = caller.reads(Permission::SecretsRead);
-    let rows = every::<SecretRow>(&app).await?.into_iter();
+    let rows = every::<SecretRow>(&app.store).await?.into_iter();
     let items = rows.filter(|row| shows(&teams, &row.team)).map(shown).collect();
     Ok(Json(wire::Items { items }))
 }
@@ -33,7 +34,7 @@ pub async fn set(
     Path((of, name)): Path<(String, String)>,
     Body(wish): Body<wire::SecretSet>,
 ) -> Answer<wire::Secret> {
-    team(&app, &of).await?;
+    checks::team(&app.store, &of).await?;
     caller.must(Permission::SecretsManage, Some(&of), None)?;
     names::check("secret", &name)?;
     check(&wish.value)?;
@@ -44,7 +45,15 @@ pub async fn set(
         created: clock::now(),
         by: caller.user().to_owned(),
     };
-    write(&app, &caller, target(&row.team, &row.name), json!({}), |batch| batch.put(&row)).await?;
+    let audit = caller.audit(target(&row.team, &row.name), json!({}));
+    let team = row.team.clone();
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| checks::team(&store, &team).await.map(drop),
+    )
+    .await?;
     Ok(Json(shown(row)))
 }
 
@@ -64,15 +73,13 @@ pub async fn delete(
     caller: Caller,
     Path((of, name)): Path<(String, String)>,
 ) -> Result<Done, Fault> {
-    team(&app, &of).await?;
+    checks::team(&app.store, &of).await?;
     caller.must(Permission::SecretsManage, Some(&of), None)?;
     if app.store.get::<SecretRow>((&of, &name)).await?.is_none() {
         return Err(Fault::not_found("secret", &name));
     }
-    write(&app, &caller, target(&of, &name), json!({}), |batch| {
-        batch.delete::<SecretRow>((&of, &name));
-    })
-    .await?;
+    let audit = caller.audit(target(&of, &name), json!({}));
+    remove(&app, audit, |batch| batch.delete::<SecretRow>((&of, &name))).await?;
     Ok(Done)
 }
 

@@ -1,21 +1,21 @@
 //! Teams. Each has the queue of its own name.
 
-use super::{every, team};
+use super::every;
 use crate::app::App;
 use crate::clock;
 use crate::engine::{Act, Write};
 use crate::http::answer::{Answer, Created, Done, Fault, Json};
 use crate::http::auth::Caller;
 use crate::http::extract::{Body, Path};
-use crate::http::{live, names};
+use crate::http::{checks, live, names};
 use axum::extract::State;
 use berth_api::{Code, wire};
 use berth_model::{Event, Name, QueueSpec};
-use berth_store::{Batch, ScheduleRow, TeamRow, TemplateRow};
+use berth_store::{Batch, ScheduleRow, Store, TeamRow, TemplateRow};
 use serde_json::json;
 
 pub async fn list(State(app): State<App>, _: Caller) -> Answer<wire::Items<wire::Team>> {
-    let rows = every::<TeamRow>(&app).await?;
+    let rows = every::<TeamRow>(&app.store).await?;
     let queues = live::queues(&app);
     let items = rows.into_iter().map(|row| {
         let queue = queues.iter().find(|queue| *queue.spec.name == *row.queue);
@@ -31,9 +31,6 @@ pub async fn create(
     Body(wish): Body<wire::Team>,
 ) -> Result<Created<wire::Team>, Fault> {
     names::check("team", &wish.name)?;
-    if app.store.get::<TeamRow>(wish.name.as_str()).await?.is_some() {
-        return Err(Fault::new(Code::Exists, format!("there is a team `{}` already", wish.name)));
-    }
     let queues: Vec<QueueSpec> = live::queues(&app).into_iter().map(|queue| queue.spec).collect();
     if let Some(parent) = &wish.parent
         && !queues.iter().any(|queue| *queue.name == **parent)
@@ -44,8 +41,13 @@ pub async fn create(
     documents.put(&row(&wish.name));
     let events = queue_of(&wish, &queues).map(|queue| Event::QueueSet { queue: Box::new(queue) });
     let act = Act::Events(events.into_iter().collect());
-    let audit = caller.audit(format!("team {}", wish.name), json!({ "parent": wish.parent }));
-    app.engine.write(Write { act, documents, audit: Some(audit), once: None }).await?;
+    let target = format!("team {}", wish.name);
+    let audit = caller.audit(&target, json!({ "parent": wish.parent }));
+    let (write, name) = (Write { documents, ..Write::act(act, audit) }, wish.name.clone());
+    let check = async move |store: Store| {
+        checks::all(checks::free::<TeamRow>(&store, &name, &target)).await
+    };
+    app.engine.write(write.only_if(check)).await?;
     Ok(Created(wish))
 }
 
@@ -77,9 +79,12 @@ pub async fn delete(
 ) -> Result<Done, Fault> {
     let mut documents = Batch::default();
     let events = removal(&app, &name, &[], &mut documents).await?;
-    let audit = Some(caller.audit(format!("team {name}"), json!({})));
-    let act = Act::Events(events);
-    app.engine.write(Write { act, documents, audit, once: None }).await?;
+    let audit = caller.audit(format!("team {name}"), json!({}));
+    let write = Write { documents, ..Write::act(Act::Events(events), audit) };
+    let check = async move |store: Store| {
+        checks::all(async { checks::team(&store, &name).await.map(drop) }).await
+    };
+    app.engine.write(write.only_if(check)).await?;
     Ok(Done)
 }
 
@@ -91,7 +96,7 @@ pub async fn removal(
     leaving: &[String],
     documents: &mut Batch,
 ) -> Result<Vec<Event>, Fault> {
-    let row = team(app, name).await?;
+    let row = checks::team(&app.store, name).await?;
     let queues = live::queues(app);
     let jobs = live::jobs_of(app, &row.queue);
     let below: Vec<&str> = queues
@@ -107,7 +112,7 @@ pub async fn removal(
     for template in app.store.templates_of(name).await? {
         documents.delete::<TemplateRow>((name, &template.name));
     }
-    for schedule in every::<ScheduleRow>(app).await?.iter().filter(|one| one.team == name) {
+    for schedule in every::<ScheduleRow>(&app.store).await?.iter().filter(|one| one.team == name) {
         documents.delete::<ScheduleRow>(&schedule.id);
     }
     let there = queues.iter().any(|queue| *queue.spec.name == *row.queue);

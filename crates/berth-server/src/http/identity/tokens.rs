@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Created, Done, Fault, Json};
 use crate::http::auth::Caller;
+use crate::http::checks;
 use crate::http::extract::{Body, Path};
 use crate::http::names;
 use crate::token::{self, scope_word};
@@ -12,7 +13,7 @@ use axum::extract::State;
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_model::{Span, Time};
-use berth_store::{TokenRow, UserRow};
+use berth_store::TokenRow;
 use serde_json::json;
 
 /// The longest a token with an end may live.
@@ -34,7 +35,7 @@ pub fn shown(row: &TokenRow) -> wire::Token {
 
 pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::Token>> {
     let rows = match caller.may(Permission::TokensRead, None, None) {
-        true => every::<TokenRow>(&app).await?,
+        true => every::<TokenRow>(&app.store).await?,
         false => app.store.tokens_of(caller.user()).await?,
     };
     Ok(Json(wire::Items { items: rows.iter().map(shown).collect() }))
@@ -52,10 +53,7 @@ pub async fn create(
         let detail = "a token makes no token that is good for more than itself";
         return Err(Fault::new(Code::ScopeTooSmall, detail));
     }
-    let owner = app.store.get::<UserRow>(user).await?;
-    if owner.is_none_or(|owner| owner.disabled.is_some()) {
-        return Err(Fault::not_found("user", user));
-    }
+    checks::user(&app.store, user).await?;
     let now = clock::now();
     let expires = wish.expires_in.as_deref().map(|text| end(text, now)).transpose()?;
     let minted = token::mint();
@@ -74,7 +72,15 @@ pub async fn create(
     let detail = json!({
         "name": token.name, "user": token.user, "scope": token.scope, "expires": token.expires,
     });
-    write(&app, &caller, format!("token {}", row.id), detail, |batch| batch.put(&row)).await?;
+    let audit = caller.audit(format!("token {}", row.id), detail);
+    let owner = row.user.clone();
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| checks::user(&store, &owner).await.map(drop),
+    )
+    .await?;
     Ok(Created(wire::TokenCreated { token, secret: minted.token }))
 }
 
@@ -102,7 +108,19 @@ pub async fn revoke(
     }
     let row = TokenRow { revoked: Some(clock::now()), ..row };
     let detail = json!({ "name": row.name, "user": row.user });
-    write(&app, &caller, format!("token {}", row.id), detail, |batch| batch.put(&row)).await?;
+    let audit = caller.audit(format!("token {}", row.id), detail);
+    let id = row.id.clone();
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| {
+            // Its user may have gone, and the token with them.
+            let there = store.get::<TokenRow>(&id).await?;
+            there.map(drop).ok_or_else(|| Fault::not_found("token", &id))
+        },
+    )
+    .await?;
     Ok(Done)
 }
 

@@ -5,24 +5,25 @@ use crate::app::App;
 use crate::clock;
 use crate::http::answer::{Answer, Created, Done, Fault, Json};
 use crate::http::auth::{Caller, role};
+use crate::http::checks;
 use crate::http::extract::{Body, Path};
 use crate::http::names;
 use axum::extract::State;
 use berth_api::access::{Permission, Role};
 use berth_api::{Code, wire};
-use berth_store::{MemberRow, ScheduleRow, UserRow};
+use berth_store::{Batch, MemberRow, ScheduleRow, Store, UserRow};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<wire::User>> {
     let everybody = caller.may(Permission::UsersRead, None, None);
     let mut teams: BTreeMap<String, Vec<wire::Membership>> = BTreeMap::new();
-    for MemberRow { team, user, role: word, .. } in every(&app).await? {
+    for MemberRow { team, user, role: word, .. } in every(&app.store).await? {
         if let Some(role) = role(&word) {
             teams.entry(user).or_default().push(wire::Membership { team, role });
         }
     }
-    let rows = every::<UserRow>(&app).await?.into_iter();
+    let rows = every::<UserRow>(&app.store).await?.into_iter();
     let seen = rows
         .filter(|row| row.disabled.is_none())
         .filter(|row| everybody || row.name == caller.user());
@@ -48,9 +49,6 @@ pub async fn create(
     Body(wish): Body<wire::UserCreate>,
 ) -> Result<Created<wire::User>, Fault> {
     names::check("user", &wish.name)?;
-    if app.store.get::<UserRow>(wish.name.as_str()).await?.is_some() {
-        return Err(Fault::new(Code::Exists, format!("there is a user `{}` already", wish.name)));
-    }
     let row = UserRow {
         name: wish.name,
         full_name: String::new(),
@@ -59,7 +57,15 @@ pub async fn create(
         disabled: None,
     };
     let detail = json!({ "cluster_role": row.role });
-    write(&app, &caller, format!("user {}", row.name), detail, |batch| batch.put(&row)).await?;
+    let target = format!("user {}", row.name);
+    let (audit, name) = (caller.audit(&target, detail), row.name.clone());
+    write(
+        &app,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| checks::free::<UserRow>(&store, &name, &target).await,
+    )
+    .await?;
     Ok(Created(shown(row, Vec::new())))
 }
 
@@ -70,23 +76,30 @@ pub async fn delete(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Done, Fault> {
-    let users = every::<UserRow>(&app).await?;
-    if !users.iter().any(|user| user.name == name) {
-        return Err(Fault::not_found("user", &name));
-    }
-    if !leaves_an_admin(&users, &name) {
-        let fault = Fault::new(Code::InUse, format!("`{name}` is the only admin"));
-        return Err(fault.next("make somebody else an admin first"));
-    }
-    let schedules = every::<ScheduleRow>(&app).await?;
-    write(&app, &caller, format!("user {name}"), json!({}), |batch| {
+    removable(&app.store, &name).await?;
+    let schedules = every::<ScheduleRow>(&app.store).await?;
+    let audit = caller.audit(format!("user {name}"), json!({}));
+    let delete = |batch: &mut Batch| {
         batch.delete::<UserRow>(&name);
         for schedule in schedules.iter().filter(|schedule| schedule.user == name) {
             batch.delete::<ScheduleRow>(&schedule.id);
         }
-    })
-    .await?;
+    };
+    let again = name.clone();
+    write(&app, audit, delete, async move |store| removable(&store, &again).await).await?;
     Ok(Done)
+}
+
+async fn removable(store: &Store, name: &str) -> Result<(), Fault> {
+    let users = every::<UserRow>(store).await?;
+    if !users.iter().any(|user| user.name == name) {
+        return Err(Fault::not_found("user", name));
+    }
+    if !leaves_an_admin(&users, name) {
+        let fault = Fault::new(Code::InUse, format!("`{name}` is the only admin"));
+        return Err(fault.next("make somebody else an admin first"));
+    }
+    Ok(())
 }
 
 /// Without an admin nobody could ever make one.

@@ -7,6 +7,7 @@ use crate::http::answer::{Answer, Fault, Json};
 use crate::http::auth::Caller;
 use crate::http::extract::{Query, Text};
 use axum::extract::State;
+use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_core::{Forecast, State as Core, forecast};
 use berth_model::{Decision, Event, JobId, JobSpec, Micros, Stamped};
@@ -14,7 +15,7 @@ use berth_model::{Decision, Event, JobId, JobSpec, Micros, Stamped};
 /// Runs of the forecast: somebody waits for the answer.
 const RUNS: u32 = 8;
 /// A number that no job has.
-const TRIED: JobId = JobId::new(u64::MAX >> 12);
+pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
 
 pub async fn plan(
     State(app): State<App>,
@@ -24,7 +25,8 @@ pub async fn plan(
 ) -> Answer<wire::Plan> {
     let parsed = submit::read(&text)?;
     let template = submit::template(&app, &caller, query.template.as_deref()).await?;
-    let prepared = submit::prepare(&app, &caller, &parsed, template.as_ref()).await?;
+    let prepared =
+        submit::prepare(&app, &caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
     let state = app.engine.core().state.clone();
     let declared = app.inventory.declared;
     let tried = tokio::task::spawn_blocking(move || try_out(state, prepared, declared)).await;

@@ -4,6 +4,7 @@ use super::find;
 use crate::app::App;
 use crate::clock;
 use crate::engine::{Act, Idempotent, Submission, Write};
+use crate::http::admin;
 use crate::http::answer::{Created, Fault};
 use crate::http::auth::Caller;
 use crate::http::extract::{Body, Path, Query, Text};
@@ -15,9 +16,7 @@ use berth_api::access::Permission;
 use berth_api::{Code, Problem, wire};
 use berth_file::job::{self, Abilities, Defaults, JobFile, Kind, Lowered, Models, Parsed};
 use berth_model::{JobId, Name};
-use berth_store::{
-    Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow, TemplateRow,
-};
+use berth_store::{Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 use std::sync::Arc;
@@ -45,7 +44,8 @@ pub async fn submit(
 ) -> Result<Response, Fault> {
     let parsed = read(&text)?;
     let template = template(&app, &caller, query.template.as_deref()).await?;
-    let mut prepared = prepare(&app, &caller, &parsed, template.as_ref()).await?;
+    let permission = Permission::JobsSubmit;
+    let mut prepared = prepare(&app, &caller, &parsed, template.as_ref(), permission).await?;
     prepared.hold(query.hold);
     if query.dry_run {
         return Ok(Created(answer(&prepared, None, None)).into_response());
@@ -64,7 +64,8 @@ pub async fn clone(
     let found = find::job(&app, &caller, &wanted, Permission::JobsRead).await?;
     let old = read(&found.first().file)?;
     let over = read(how.file.as_deref().unwrap_or("{}"))?;
-    let prepared = prepare(&app, &caller, &over, Some(&old.file)).await?;
+    let permission = Permission::JobsSubmit;
+    let prepared = prepare(&app, &caller, &over, Some(&old.file), permission).await?;
     let resume_from = how.resume.then_some(found.first().id);
     let said = format!("clone {} {how:?}", found.id);
     make(&app, &caller, &headers, prepared, said, resume_from).await
@@ -74,28 +75,25 @@ pub fn read(text: &str) -> Result<Parsed, Fault> {
     job::read(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
 }
 
-/// The template of that name, of any team one is in.
+/// The template of that name, of any team whose templates one may see.
 pub async fn template(
     app: &App,
     caller: &Caller,
     name: Option<&str>,
 ) -> Result<Option<JobFile>, Fault> {
     let Some(name) = name.map(|name| name.trim_start_matches('@')) else { return Ok(None) };
-    for of in caller.teams() {
-        let row = app.store.get::<TemplateRow>((of.team.as_str(), name)).await?;
-        if let Some(row) = row {
-            return Ok(Some(read(&row.file)?.file));
-        }
-    }
-    Err(Fault::not_found("template", name).next("list them with `berth template list`"))
+    let row = admin::template(app, caller, name).await?;
+    Ok(Some(read(&row.file)?.file))
 }
 
-/// Fills in what the file leaves open, and sees that everything it names is there.
+/// Fills in what the file leaves open, and sees that everything it names is there. Trying a file
+/// out takes less than submitting it.
 pub async fn prepare(
     app: &App,
     caller: &Caller,
     parsed: &Parsed,
     below: Option<&JobFile>,
+    permission: Permission,
 ) -> Result<Prepared, Fault> {
     let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
     let team = file.team.clone().or_else(|| caller.default_team());
@@ -103,7 +101,7 @@ pub async fn prepare(
         let detail = format!("{} is in no team, so the job belongs to none", caller.user());
         return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
     };
-    caller.must(Permission::JobsSubmit, Some(&team), Some(caller.user()))?;
+    caller.must(permission, Some(&team), Some(caller.user()))?;
     let defaults = defaults(app, caller, &team);
     let lowered = job::lower(&file, &defaults, clock::now())
         .map_err(|refused| Fault::from(Problem::of_refused(&refused, Some(parsed))))?;
@@ -202,6 +200,7 @@ async fn make(
     {
         return Ok(Created(before).into_response());
     }
+    must_fit(app, &prepared)?;
     if prepared.lowered.schedule.is_some() {
         return schedule(app, caller, prepared).await;
     }
@@ -221,11 +220,23 @@ async fn make(
     let detail = json!({ "name": shown.name, "team": prepared.team, "asks": prepared.asks });
     let audit = caller.audit("job", detail);
     let act = Act::Submit(Box::new(prepared.submission(resume_from)));
-    let write = Write { act, documents: Batch::default(), audit: Some(audit), once };
+    let write = Write { once, ..Write::act(act, audit) };
     let written = app.engine.write(write).await?;
     let made =
         wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown };
     Ok(Created(made).into_response())
+}
+
+/// A job that would wait for ever is better refused while somebody looks.
+fn must_fit(app: &App, prepared: &Prepared) -> Result<(), Fault> {
+    let mut spec = prepared.lowered.spec(super::plan::TRIED);
+    spec.submitted = clock::now();
+    let never = app.engine.core().state.never(&spec);
+    if never.is_empty() {
+        return Ok(());
+    }
+    let why: Vec<String> = never.iter().map(ToString::to_string).collect();
+    Err(Fault::new(Code::NeverFits, why.join("; ")))
 }
 
 fn answer(prepared: &Prepared, id: Option<JobId>, schedule: Option<String>) -> wire::JobSubmitted {

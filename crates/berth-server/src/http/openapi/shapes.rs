@@ -165,7 +165,11 @@ impl Known<'_> {
                 self.may_take::<wire::JobClone>(shape)
             }
             "why_job" => self.one::<wire::Why>(),
-            "job_file" => Self::text("application/yaml", "The file as it was submitted"),
+            "job_file" => {
+                // A map of YAML, as a client that reads the text finds it.
+                let file = vec![("application/yaml", json!({ "type": "object" }))];
+                Shape::new("200", "The file as it was submitted", Some(file))
+            }
             "list_attempts" => self.items::<wire::Attempt>(),
             "job_logs" => {
                 let chunks = vec![("application/x-ndjson", self.0.refer::<wire::LogChunk>())];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::apply::read::read;
+use berth_file::documents::read;
 
 fn lab() -> SetUp {
     let mut lab = QueueSpec::new("lab");
@@ -111,7 +111,7 @@ fn what_leads_nowhere_is_refused_with_a_suggestion() {
             "there is no queue `nlpp`; did you mean `nlp`?"
         ]
     );
-    assert_eq!((found[0].line, found[1].line), (1, 5));
+    assert_eq!((found[0].at.line, found[1].at.line), (1, 5));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::world::World;
 use berth_model::{Amount, BudgetAction, BudgetPeriod, QueueOrder, Snapshot, Span};
 
 fn one(text: &str) -> Want {
@@ -6,16 +7,16 @@ fn one(text: &str) -> Want {
 }
 
 fn mistakes(text: &str) -> Vec<String> {
-    read(text).unwrap_err().iter().map(|mistake| mistake.error().to_string()).collect()
+    read(text).unwrap_err().iter().map(|mistake| mistake.to_string()).collect()
 }
 
 #[test]
 fn a_stream_has_as_many_wishes_as_documents_and_each_knows_its_line() {
     let text = "# the lab\nkind: team\nname: nlp\n---\n---\nkind: project\nname: chat\nteam: nlp\n";
     let found = read(text).unwrap();
-    let lines: Vec<usize> = found.iter().map(|document| document.line).collect();
+    let lines: Vec<usize> = found.iter().map(|document| document.at.line).collect();
     assert_eq!(lines, [2, 6]);
-    let project = Want::Project { team: "nlp".into(), name: "chat".into() };
+    let project = Want::Project { team: Name::new("nlp"), name: Name::new("chat") };
     assert_eq!(found[1].want, project);
     assert_eq!(read("").unwrap(), []);
 }
@@ -42,7 +43,7 @@ fn a_queue_is_written_as_in_a_world_file() {
     let entry: String =
         text.lines().skip(1).map(|line| format!("    {line}\n")).collect::<String>();
     let world = format!("queues:\n  -\n{entry}");
-    let Snapshot { queues, .. } = berth_file::world::World::parse(&world).unwrap().snapshot;
+    let Snapshot { queues, .. } = World::parse(&world).unwrap().snapshot;
     assert_eq!(*queue, queues[0].spec);
 }
 
@@ -66,26 +67,41 @@ fn knobs_that_a_policy_leaves_out_are_as_they_come() {
 }
 
 #[test]
-fn prices_are_exact_and_tables_that_are_left_out_stay() {
-    let want = one("kind: prices\nprices: {H100-80GB: 2.49}\n");
-    let before = ModelFacts { watts: [(Name::new("L4"), 72)].into(), ..ModelFacts::default() };
-    let models = want.models(&before);
-    assert_eq!(models.prices["H100-80GB"], Micros(2_490_000));
-    assert_eq!(models.watts, before.watts);
+fn prices_are_exact_and_never_negative() {
+    let Want::Prices { prices, watts, .. } = one("kind: prices\nprices: {H100-80GB: 2.49}\n")
+    else {
+        panic!("prices")
+    };
+    assert_eq!(prices.unwrap()["H100-80GB"], Micros(2_490_000));
+    assert_eq!(watts, None);
+    assert!(mistakes("kind: prices\nwatts: {L4: -72}\n")[0].starts_with("line 2"));
+}
+
+#[test]
+fn a_target_of_messages_has_an_address_or_none_and_an_odd_one_is_not_repeated() {
+    let target = Name::new("slack:#nlp");
+    let url = Some("https://hooks.example/x".to_owned());
+    assert_eq!(
+        one("kind: notify\nname: 'slack:#nlp'\nurl: https://hooks.example/x\n"),
+        Want::Notify { target: target.clone(), url }
+    );
+    assert_eq!(one("kind: notify\nname: 'slack:#nlp'\n"), Want::Notify { target, url: None });
+    assert!(mistakes("kind: notify\nname: mail:ada\n")[0].contains("slack:#team"));
+    let odd = mistakes("kind: notify\nname: alerts\nurl: hush\n");
+    assert!(odd[0].starts_with("line 3") && !odd[0].contains("hush"), "{}", odd[0]);
 }
 
 #[test]
 fn a_mistake_has_its_line_and_a_suggestion() {
     let found = mistakes(
         "kind: queue\nname: nlp\nquotta: {gpu: 4}\n---\nkind: teem\nname: x\n---\n\
-         kind: policy\ngrace: soon\n---\nkind: team\nname: NLP\n",
+         kind: policy\ngrace: soon\n",
     );
-    assert_eq!(found.len(), 4, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("line 3, column "), "{}", found[0]);
     assert!(found[0].ends_with("unknown key `quotta` in a queue; did you mean `quota`?"));
     assert!(found[1].starts_with("line 5") && found[1].contains("did you mean `team`?"));
     assert!(found[2].starts_with("line 9") && found[2].contains("grace"), "{}", found[2]);
-    assert!(found[3].starts_with("line 12") && found[3].contains("no name for a team"));
 }
 
 #[test]
@@ -93,6 +109,6 @@ fn what_is_no_yaml_or_no_map_is_refused_with_its_line() {
     for (text, line) in [("kind: [team\n", 1), ("\n\n- a\n- b\n", 3), ("kind: team\n---\nx\n", 3)] {
         let found = read(text).unwrap_err();
         let last = found.last().unwrap();
-        assert!(last.line >= line, "{text:?}: {found:?}");
+        assert!(last.at.line >= line, "{text:?}: {found:?}");
     }
 }

@@ -1,0 +1,218 @@
+//! A request for every route, about a thing of somebody.
+
+use super::super::http::Request;
+use super::page::{Column, Whose};
+use super::stage::Stage;
+use berth_api::Route;
+use serde_json::{Value, json};
+
+/// A job that waits for long, and so stays as it is.
+const WAITS: &str = "begin: 100h\nrun: 'true'\n";
+/// A moment that comes once a year.
+const YEARLY: &str = "0 3 1 1 *";
+
+/// What is asked for, and how its answer tells whether it was allowed.
+pub struct Attempt {
+    pub path: String,
+    pub body: Body,
+    /// A list is always given; this is in it only for those who may see it.
+    pub shows: Option<String>,
+}
+
+pub enum Body {
+    Nothing,
+    Json(Value),
+    Yaml(String),
+    /// None, but the request for a WebSocket.
+    Upgrade,
+}
+
+impl Attempt {
+    /// Makes the thing first, where one has to be there.
+    pub fn prepare(stage: &Stage, route: &Route, column: Column, whose: Whose) -> Attempt {
+        let maker = Maker { stage, route, column, whose };
+        let path = maker.path();
+        Attempt { body: maker.body(&path), shows: maker.shows(), path }
+    }
+
+    pub fn request<'a>(&self, route: &Route, token: Option<&'a str>) -> Request<'a> {
+        let mut request = Request::new(route.method, &self.path).token(token);
+        match &self.body {
+            Body::Nothing => request,
+            Body::Json(body) => request.json(body),
+            Body::Yaml(body) => request.body("application/yaml", body),
+            Body::Upgrade => {
+                let fields = [
+                    ("connection", "Upgrade"),
+                    ("upgrade", "websocket"),
+                    ("sec-websocket-version", "13"),
+                    ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+                ];
+                request.headers.extend(fields.map(|(name, value)| (name, value.to_owned())));
+                request
+            }
+        }
+    }
+}
+
+struct Maker<'a> {
+    stage: &'a Stage,
+    route: &'a Route,
+    column: Column,
+    whose: Whose,
+}
+
+impl Maker<'_> {
+    /// The path with the names of things in it, and what makes a list complete.
+    fn path(&self) -> String {
+        let parts = self.route.path.split('/').map(|part| {
+            match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+                None => part.to_owned(),
+                Some(kind) => self.thing(kind),
+            }
+        });
+        let path = parts.collect::<Vec<_>>().join("/");
+        match self.route.id {
+            "list_jobs" => format!("{path}?limit=1000"),
+            "list_cost" => format!("{path}?by=team"),
+            _ => path,
+        }
+    }
+
+    fn team(&self) -> &'static str {
+        self.stage.team(self.whose)
+    }
+
+    fn owner(&self) -> String {
+        self.stage.owner(self.column, self.whose)
+    }
+
+    fn thing(&self, kind: &str) -> String {
+        let stage = self.stage;
+        match kind {
+            "job" => self.job(),
+            "queue" => {
+                let budget =
+                    json!({ "limit_micros": 5_000_000, "per": "month", "action": "notify" });
+                if self.route.id == "delete_budget" {
+                    stage.admin("PUT", &format!("/v1/budgets/{}", self.team()), &budget);
+                }
+                self.team().to_owned()
+            }
+            "node" => "box".to_owned(),
+            "token" => stage.new_token(&self.owner(), "read", None).0,
+            "user" => self.user(),
+            "team" if self.route.id == "delete_team" => {
+                let name = stage.fresh("team");
+                stage.admin("POST", "/v1/teams", &json!({ "name": name }));
+                name
+            }
+            "team" => self.team().to_owned(),
+            "project" => {
+                let name = stage.fresh("project");
+                stage.admin("POST", "/v1/projects", &json!({ "name": name, "team": self.team() }));
+                format!("{}:{name}", self.team())
+            }
+            "secret" => {
+                let name = stage.fresh("secret");
+                let path = format!("/v1/secrets/{}/{name}", self.team());
+                stage.admin("PUT", &path, &json!({ "value": "hush" }));
+                name
+            }
+            "template" => self.template(),
+            "schedule" => self.schedule(),
+            other => panic!("nothing makes a {other}"),
+        }
+    }
+
+    /// What is only looked at runs; what is changed is a job of its own.
+    fn job(&self) -> String {
+        if self.route.permission.reads() || matches!(self.route.id, "job_shell" | "clone_job") {
+            return self.job_number();
+        }
+        let name = self.stage.fresh("job");
+        let file = format!("name: {name}\nhold: true\n{WAITS}");
+        let made = self.stage.submit(self.column, self.whose, &file);
+        made["id"].as_str().expect("a number").to_owned()
+    }
+
+    /// By number: a name would be looked for only among those one may see.
+    fn job_number(&self) -> String {
+        let name = self.stage.standing(self.column, self.whose);
+        let jobs = self.stage.admin("GET", &format!("/v1/jobs?name={name}"), &json!({})).json();
+        jobs["jobs"][0]["id"].as_str().expect("it runs").to_owned()
+    }
+
+    /// Somebody new, who is in the team if they are to be taken out of it.
+    fn user(&self) -> String {
+        let name = self.stage.fresh("user");
+        self.stage.admin("POST", "/v1/users", &json!({ "name": name }));
+        if self.route.id == "delete_member" {
+            let path = format!("/v1/teams/{}/members/{name}", self.team());
+            self.stage.admin("PUT", &path, &json!({ "role": "viewer" }));
+        }
+        name
+    }
+
+    fn template(&self) -> String {
+        let name = self.stage.fresh("template");
+        let wish = json!({ "team": self.team(), "file": WAITS });
+        self.stage.as_owner(self.column, self.whose, |token| {
+            self.stage.request("PUT", &format!("/v1/templates/{name}"), Some(token), Some(&wish))
+        });
+        // A name that is put says nothing of its team: the body does.
+        if self.route.id == "set_template" { name } else { format!("{}:{name}", self.team()) }
+    }
+
+    fn schedule(&self) -> String {
+        let name = self.stage.fresh("schedule");
+        let file = format!("name: {name}\nschedule: '{YEARLY}'\nrun: 'true'\n");
+        let made = self.stage.submit(self.column, self.whose, &file);
+        made["schedule"].as_str().expect("a schedule").to_owned()
+    }
+
+    fn body(&self, path: &str) -> Body {
+        let (team, fresh) = (self.team(), |what| self.stage.fresh(what));
+        Body::Json(match self.route.id {
+            "submit_job" | "plan_job" => {
+                return Body::Yaml(format!("name: {}\nteam: {team}\n{WAITS}", fresh("job")));
+            }
+            "job_shell" => return Body::Upgrade,
+            "set_job" => json!({ "priority": "7" }),
+            "clone_job" => json!({ "file": format!("name: {}\n{WAITS}", fresh("job")) }),
+            "set_budget" => json!({ "limit_micros": 7, "per": "day", "action": "notify" }),
+            "create_token" => {
+                json!({ "name": fresh("token"), "user": self.owner(), "scope": "read" })
+            }
+            "create_user" => json!({ "name": fresh("user") }),
+            "create_team" => json!({ "name": fresh("team") }),
+            "set_member" => json!({ "role": "viewer" }),
+            "create_project" => json!({ "name": fresh("project"), "team": team }),
+            "set_secret" => json!({ "value": path }),
+            "set_template" => json!({ "team": team, "file": "run: hostname" }),
+            "apply" | "diff" => {
+                json!({ "documents": format!("{{kind: queue, name: {}}}", fresh("queue")) })
+            }
+            _ => return Body::Nothing,
+        })
+    }
+
+    fn shows(&self) -> Option<String> {
+        let quoted = |text: &str| Some(format!("\"{text}\""));
+        match self.route.id {
+            "list_jobs" => quoted(&self.stage.standing(self.column, self.whose)),
+            "list_cost" | "list_budgets" => quoted(self.team()),
+            "list_tokens" => quoted(&self.thing("token")),
+            "list_users" => quoted(&self.owner()),
+            "list_projects" => quoted(after_colon(&self.thing("project"))),
+            "list_secrets" => quoted(&self.thing("secret")),
+            "list_templates" => quoted(after_colon(&self.thing("template"))),
+            "list_schedules" => quoted(&self.thing("schedule")),
+            _ => None,
+        }
+    }
+}
+
+fn after_colon(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, name)| name)
+}
