@@ -15,4 +15,4 @@ pub use account::Account;
 pub use bill::Bill;
 pub use postgres::{Postgres, Stop};
 pub use server::{Server, eventually, until};
-pub use survival::{Load, Survival, survive};
+pub use survival::{Load, SEED, Survival, survive};

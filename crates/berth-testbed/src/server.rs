@@ -11,6 +11,9 @@ use tempfile::TempDir;
 /// How long anything may take. It is not a measure of speed: a machine under load is slow.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What the machine is called.
+const NODE: &str = "box";
+
 /// A server that is gone with its jobs when this is.
 #[derive(Debug)]
 pub struct Server {
@@ -106,14 +109,27 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Jobs outlive a server, but not a test. None may start in the place of another.
+    fn end_jobs(&self) {
+        let _ = self.berth(&["cordon", NODE]);
+        for job in self.held() {
+            let _ = self.berth(&["stop", "--now", &job]);
+        }
+        eventually(|| self.held().is_empty());
+    }
+
+    /// Jobs that have processes; none where nobody answers.
+    fn held(&self) -> Vec<String> {
+        let jobs = self.berth(&["ps", "--state", "running,stopping", "-n", "1000", "-o", "name"]);
+        String::from_utf8_lossy(&jobs.stdout).lines().map(str::to_owned).collect()
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
-        // Jobs outlive a server, but not a test.
         if self.is_running() {
-            let jobs = self.berth(&["ps", "-o", "name"]);
-            for job in String::from_utf8_lossy(&jobs.stdout).lines() {
-                let _ = self.berth(&["stop", "--now", job]);
-            }
+            self.end_jobs();
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -123,7 +139,7 @@ impl Drop for Server {
 fn begin(program: &Path, home: &Path, listen: &str, args: &[String]) -> (Child, String) {
     let mut child = Command::new(program)
         .arg("up")
-        .args(["--home", &home.display().to_string(), "--listen", listen, "--name", "box"])
+        .args(["--home", &home.display().to_string(), "--listen", listen, "--name", NODE])
         .args(args)
         .env("BERTH_LOG", "warn")
         .env("USER", "ada")

@@ -11,6 +11,9 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
+/// What the moments of blows are made from.
+pub const SEED: u64 = 20_261_115;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub jobs: u32,
@@ -66,7 +69,7 @@ pub fn survive(server: &mut Server, load: Load, mut blow: impl FnMut(&mut Server
     let (tickets, taken) = mpsc::channel();
     let submitting = submit(server.client(), marks.folder().to_owned(), taken);
     let mut blows = Vec::new();
-    let mut seed: u64 = 20_261_115;
+    let mut seed = SEED;
     let mut given = 0;
     for number in 1..=load.blows {
         let due = u64::from(load.jobs) * u64::from(number) / u64::from(load.blows);

@@ -2,24 +2,40 @@
 
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A page of a database: what a commit writes at the least.
 const PAGE: [u8; 4_096] = [7; 4_096];
+/// Pages of the file, which are written over again and again.
+const PAGES: u64 = 1_000;
 
-/// Times of writing a page at the end of a file and waiting until it is on disk, sorted.
-pub fn floor(folder: &Path, times: u32) -> Result<Vec<Duration>> {
-    let path = folder.join("floor");
-    let mut file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
-    let mut taken = Vec::new();
-    for _ in 0..times {
-        let clock = Instant::now();
-        file.write_all(&PAGE).context("writing a page")?;
-        file.sync_data().context("waiting for the disk")?;
-        taken.push(clock.elapsed());
+/// A file that has its full length from the start. A database writes its log in place too: a file
+/// that grows would have its length made durable besides.
+pub struct Floor {
+    file: File,
+    written: u64,
+}
+
+impl Floor {
+    pub fn new(folder: &Path) -> Result<Floor> {
+        let path = folder.join("floor");
+        let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+        for page in 0..PAGES {
+            file.write_all_at(&PAGE, page * PAGE.len() as u64).context("writing a page")?;
+        }
+        file.sync_all().context("waiting for the disk")?;
+        Ok(Floor { file, written: 0 })
     }
-    taken.sort_unstable();
-    Ok(taken)
+
+    /// How long it takes now to write a page and wait until it is on disk.
+    pub fn sample(&mut self) -> Result<Duration> {
+        let at = self.written % PAGES * PAGE.len() as u64;
+        self.written += 1;
+        let clock = Instant::now();
+        self.file.write_all_at(&PAGE, at).context("writing a page")?;
+        self.file.sync_all().context("waiting for the disk")?;
+        Ok(clock.elapsed())
+    }
 }

@@ -66,6 +66,7 @@ pub fn command(asked: &Asked) -> Result<()> {
         let mut section = part(asked, &berth)?;
         for row in &mut section.rows {
             row.command = format!("cargo run --release -p berth-evidence -- machine --only {name}");
+            row.seed = berth_testbed::SEED;
         }
         println!("{}\n", report::table(&section.rows));
         sections.push(section);

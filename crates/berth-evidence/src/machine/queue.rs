@@ -1,6 +1,7 @@
 //! A server with a long queue: how long people wait for its answers.
 
-use super::{Asked, disk};
+use super::Asked;
+use super::disk::Floor;
 use crate::measure::{Memory, milliseconds, percentile};
 use crate::report::{Row, Section, Target};
 use anyhow::{Context, Result, ensure};
@@ -45,9 +46,9 @@ pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
         "A job holds all eight GPUs, and {} jobs of one GPU and unlike times wait, in SQLite on \
          disk. Then {} jobs are submitted over HTTP one after another, each when the one before was \
          acknowledged, which means that it is on disk; and as many by {TOGETHER} at once. Beside \
-         them stands what this disk takes, in the same minute, to write 4 KiB at the end of a file \
-         and make them durable. `berth ps` and `berth why` run {COMMANDS} times each, `why` for \
-         jobs all over the queue.",
+         the first stands what this disk takes to write 4 KiB over others in a file and make them \
+         durable, asked after each submission, so that both meet the same disk. `berth ps` and \
+         `berth why` run {COMMANDS} times each, `why` for jobs all over the queue.",
         asked.waiting, asked.submissions
     );
     Ok(Section { title: "A long queue", text, rows })
@@ -96,9 +97,29 @@ async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration
     Ok(all)
 }
 
+/// Submits jobs one after another, and asks the disk after each. Disks are quick in one moment and
+/// slow in the next, so only what is taken in turn can be compared.
+async fn beside_disk(
+    client: &Client,
+    jobs: u32,
+    mut floor: Floor,
+) -> Result<(Vec<Duration>, Vec<Duration>)> {
+    let (mut taken, mut least) = (Vec::new(), Vec::new());
+    for number in 0..jobs {
+        let file = file(number);
+        let clock = Instant::now();
+        client.submit(&file, &SubmitQuery::default()).await.context("submitting")?;
+        taken.push(clock.elapsed());
+        least.push(floor.sample()?);
+    }
+    taken.sort_unstable();
+    least.sort_unstable();
+    Ok((taken, least))
+}
+
 fn streams(runtime: &Runtime, client: &Client, server: &Server, asked: &Asked) -> Result<Vec<Row>> {
-    let floor = disk::floor(server.home.path(), asked.submissions)?;
-    let alone = runtime.block_on(submit(client, asked.submissions, 1))?;
+    let floor = Floor::new(server.home.path())?;
+    let (alone, floor) = runtime.block_on(beside_disk(client, asked.submissions, floor))?;
     let together = runtime.block_on(submit(client, asked.submissions, TOGETHER))?;
     let mut rows = Vec::new();
     for (name, times, most) in [
