@@ -32,7 +32,8 @@ unit: toolchain postgres ## Run the tests alone
 # The binary that the tests have just built; FUZZ_EXAMPLES and FUZZ_SEED choose other requests.
 .PHONY: fuzz-api
 fuzz-api: toolchain ## Send a real server whatever its API allows, and what it does not
-	$(CARGO) build --quiet --locked -p berth
+	@# As the tests build it: other packages at once would mean other features, and a second build.
+	$(CARGO) test --quiet --workspace --locked --no-run
 	@.ci/fuzz-api "$${CARGO_TARGET_DIR:-target}/debug/berth" $(FUZZ_EXAMPLES) $(FUZZ_SEED)
 
 .PHONY: fmt

@@ -74,6 +74,19 @@ impl Node {
 
 /// Reads the one document of a text. An empty text is an empty map.
 pub(crate) fn parse(text: &str, limits: Limits) -> Result<Node> {
+    read(text, limits).map_err(|error| indented_by_tab(text).unwrap_or(error))
+}
+
+/// A tab that indents is what most often is wrong, and the parser complains of the line before.
+fn indented_by_tab(text: &str) -> Option<Error> {
+    let tab = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let mut lines = text.lines().map(|line| (line, tab(line))).enumerate();
+    let (at, (_, column)) = lines.find(|(_, (line, from))| line[*from..].starts_with('\t'))?;
+    let at = Position { line: at + 1, column: column + 1 };
+    Some(Error::new(at, "this is not YAML: a tab indents the line; use spaces"))
+}
+
+fn read(text: &str, limits: Limits) -> Result<Node> {
     let parser = Parser::new_from_str(text);
     let mut reader = Reader { parser, limits, anchors: BTreeMap::new(), nodes: 0, depth: 0 };
     let mut document = None;

@@ -6,6 +6,7 @@ mod clock;
 mod engine;
 mod first;
 mod forecast;
+mod gpus;
 mod hands;
 mod home;
 mod http;

@@ -7,7 +7,7 @@ use crate::home::Home;
 use crate::http;
 use crate::listen::{EncryptError, Encrypted, Peer, Tls};
 use crate::vault::Vault;
-use crate::{clock, first, forecast, mail, schedule};
+use crate::{clock, first, forecast, gpus, mail, schedule};
 use berth_api::wire;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
@@ -110,6 +110,7 @@ pub async fn serve(
         schedule::begin(app.clone()),
         mail::begin(handle.clone(), app.store.clone()),
     ];
+    let _gpus = gpus::watch(handle.clone(), app.driver.clone(), app.inventory.clone());
     let started = started(&options, &app, &listener, token)?;
     first::announce(&app, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     ready(&started);

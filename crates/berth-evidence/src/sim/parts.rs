@@ -49,7 +49,11 @@ pub const PARTS: &[Part] = &[
     (
         "packing",
         "Pods of openb that are placed until nothing fits, beside published figures of other \
-         policies: GPUs allocated at a demand of 130 %.",
+         policies: GPUs allocated at a demand of 130 %.\n\n\
+         One target is missed, on gpushare80 with ties by node name: 0.208 points below the \
+         published figure, where 0.2 are allowed. What is missing is half a GPU of 6,212 in the \
+         mean of three orders of arrival; with random ties the same policy gains four GPUs, so \
+         which of two equal nodes comes first decides more than that. Nothing was changed for it.",
         packing,
     ),
     (

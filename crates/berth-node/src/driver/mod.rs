@@ -268,6 +268,17 @@ impl Driver {
         Shell::open(&Home::new(self.folder(lease)?), lease, &self.launcher, command, term, size)
     }
 
+    /// The highest number of a job that has left anything here; 0 if none has.
+    pub fn last_job(&self) -> u64 {
+        let names = [&self.tasks, &self.ended].into_iter().filter_map(|dir| fs::read_dir(dir).ok());
+        let names = names.flatten().flatten().map(|entry| entry.file_name());
+        let numbers = names.filter_map(|name| {
+            let name = name.to_str()?;
+            name.split(['.', '_']).next()?.parse().ok()
+        });
+        numbers.max().unwrap_or(0)
+    }
+
     /// Notes a hardware error of a GPU with the tasks that hold it or a part of it, so that a
     /// failure is explained by it.
     pub fn note_gpu_error(&self, gpu: u32, xid: u64) -> Result<(), Error> {

@@ -71,7 +71,10 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
         }
     }
     mark_stopping(&state, &mut jobs);
-    let next_job = store.last_job().await?.max(last_number(&state)) + 1;
+    // A database that was restored knows less than the machine does: a number that was used here
+    // has a folder and a log, and is not used again.
+    let used = last_number(&state).max(tools.driver.last_job());
+    let next_job = store.last_job().await?.max(used) + 1;
     let now = clock::now().max(state.now());
     let greetings = setup::events(&mut state, &tools.inventory, &prices);
     let (driver, inventory) = (tools.driver.clone(), tools.inventory.clone());

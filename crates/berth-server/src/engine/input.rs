@@ -131,10 +131,13 @@ pub enum Refused {
     Stalled(Stalled),
     /// It was taken, and the database went away before its commit was over.
     #[error(
-        "the database does not answer, so it is not known yet whether the request was carried out; \
-         look when it is back, or send it again with the same Idempotency-Key"
+        "the log cannot be written, so it is not known yet whether the request was carried out; \
+         look when it can be again, or send it again with the same Idempotency-Key"
     )]
-    Unanswered,
+    Unanswered {
+        /// It is the disk that has no room.
+        full: bool,
+    },
     #[error("the server is stopping")]
     Stopping,
 }

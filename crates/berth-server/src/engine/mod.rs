@@ -103,7 +103,10 @@ impl Handle {
             return Err(Refused::Stalled(stalled));
         }
         let written = tokio::time::timeout(PATIENCE, self.write_some_time(write)).await;
-        written.unwrap_or(Err(Refused::Unanswered))
+        written.unwrap_or_else(|_| {
+            let full = self.core().stalled.as_ref().is_some_and(|stalled| stalled.full);
+            Err(Refused::Unanswered { full })
+        })
     }
 
     /// Has something written that nobody waits for, however long the database is away.

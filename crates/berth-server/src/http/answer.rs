@@ -1,6 +1,6 @@
 //! Answers: JSON, or a problem with its code.
 
-use crate::engine::Refused;
+use crate::engine::{Refused, Stalled};
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -116,11 +116,10 @@ impl From<Refused> for Fault {
             Refused::Unmet(problem) => Fault(problem),
             Refused::Unkeepable(why) => Fault::new(Code::BadRequest, why),
             Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
-            Refused::Stalled(ref stalled) => {
-                let code = if stalled.full { Code::StoreFull } else { Code::StoreDown };
+            Refused::Stalled(Stalled { full, .. }) | Refused::Unanswered { full } => {
+                let code = if full { Code::StoreFull } else { Code::StoreDown };
                 Fault::new(code, refused.to_string())
             }
-            Refused::Unanswered => Fault::new(Code::StoreDown, refused.to_string()),
             Refused::Stopping => Fault::new(Code::NotReady, refused.to_string()),
         }
     }

@@ -120,7 +120,7 @@ fn an_array_is_stayed_with_until_its_last_element_ends() {
     let ran = server.berth(&line);
     assert!(ran.status.success(), "{ran:?}");
     assert!(String::from_utf8_lossy(&ran.stderr).contains("many done"), "{ran:?}");
-    let broken = ["run", "--array", "0-1", "--", "bash", "-c", "exit $BERTH_ARRAY_INDEX"];
+    let broken = ["run", "--array", "0-1", "--", "bash", "-c", "exit $SLURM_ARRAY_TASK_ID"];
     assert_eq!(server.berth(&broken).status.code(), Some(1));
 }
 

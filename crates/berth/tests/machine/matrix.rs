@@ -167,17 +167,21 @@ fn a_token_that_has_ended_opens_nothing() {
 #[test]
 fn a_role_counts_in_the_teams_below_and_nowhere_above() {
     let mut stage = Stage::set();
-    let below = serde_json::json!({ "name": "video", "parent": "vision" });
+    stage.admin("POST", "/v1/teams", &serde_json::json!({ "name": "seeing" }));
+    let below = serde_json::json!({ "name": "video", "parent": "seeing" });
     stage.admin("POST", "/v1/teams", &below);
+    for (column, role) in [(Column::TeamLead, "team_lead"), (Column::Researcher, "researcher")] {
+        stage.give("seeing", &column.user(), Some(role));
+    }
     stage.enter("deep", None);
     stage.give("video", "deep", Some("team_lead"));
     let add = |column: Column, team: &str| {
         let wish = serde_json::json!({ "name": stage.fresh("project"), "team": team });
         stage.request("POST", "/v1/projects", stage.token_of(column), Some(&wish)).status
     };
-    assert_eq!(add(Column::TeamLead, "video"), 201, "the lead of vision leads video");
+    assert_eq!(add(Column::TeamLead, "video"), 201, "the lead of the team above leads video");
     assert_eq!(add(Column::Researcher, "video"), 403);
-    let wish = serde_json::json!({ "name": "up", "team": "vision" });
+    let wish = serde_json::json!({ "name": "up", "team": "seeing" });
     let up = stage.request("POST", "/v1/projects", stage.token_named("deep"), Some(&wish));
     assert_eq!(up.status, 403, "{up:?}");
 }
