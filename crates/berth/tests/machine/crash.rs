@@ -9,7 +9,7 @@ use std::time::Duration;
 #[test]
 fn a_server_that_is_killed_again_and_again_loses_no_job_and_runs_none_twice() {
     let mut server = Server::start(&["--gpus", "8xH100"]);
-    let survival = survive(&mut *server, Load { jobs: 200, blows: 20 }, |server| {
+    let survival = survive(&mut server, Load { jobs: 200, blows: 20 }, |server| {
         server.kill();
         server.start_again();
     });
@@ -23,7 +23,7 @@ fn a_database_that_crashes_again_and_again_costs_no_job_and_the_server_goes_on_b
     let mut postgres = Postgres::start();
     let url = postgres.database();
     let mut server = Server::start(&["--gpus", "8xH100", "--database", &url]);
-    let survival = survive(&mut *server, Load { jobs: 60, blows: 3 }, |server| {
+    let survival = survive(&mut server, Load { jobs: 60, blows: 3 }, |server| {
         postgres.stop(Stop::Immediate);
         assert_eq!(refusal(server), Some(Code::StoreDown));
         postgres.resume();
