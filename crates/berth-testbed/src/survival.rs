@@ -1,12 +1,13 @@
 //! A stream of short jobs while something is struck again and again, and the books afterwards.
 
-use crate::{Bill, Server, eventually};
+use crate::{Bill, Server, eventually, until};
 use berth_api::Client;
 use berth_api::wire::{At, CostQuery, JobQuery, JobState, SubmitQuery};
 use berth_model::Time;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
@@ -31,6 +32,8 @@ pub struct Survival {
     pub twice_at_once: u64,
     /// Run to their end more than once.
     pub repeated: u64,
+    /// Acknowledged before the last blow: jobs that come later have lived through nothing.
+    pub before_the_last_blow: u64,
     /// Run to their end by one process, through at least one blow.
     pub through_a_blow: u64,
     /// Leases that are open, or cost other than their price times their time.
@@ -61,41 +64,51 @@ impl Survival {
 /// Submits jobs in a stream that lasts as long as the blows, which fall at moments that look
 /// random and are the same in every run. Then waits for the jobs, and looks.
 ///
+/// Each blow has its share of the jobs, which are handed out just before it. They are waited for
+/// before the next share: a stream that fell behind would come when all blows are over.
+///
 /// # Panics
 ///
-/// If the server does not answer in the end.
+/// If the server takes no jobs between two blows, or does not answer in the end.
 pub fn survive(server: &mut Server, load: Load, mut blow: impl FnMut(&mut Server)) -> Survival {
     let marks = Marks::new();
     let (tickets, taken) = mpsc::channel();
-    let submitting = submit(server.client(), marks.folder().to_owned(), taken);
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let count = acknowledged.clone();
+    let submitting = submit(server.client(), marks.folder().to_owned(), taken, count);
     let mut blows = Vec::new();
     let mut seed = SEED;
-    let mut given = 0;
+    let (mut given, mut before_the_last_blow) = (0, 0);
     for number in 1..=load.blows {
+        until("the jobs before the last blow are taken", || acknowledged.load(Relaxed) >= given);
         let due = u64::from(load.jobs) * u64::from(number) / u64::from(load.blows);
         (given..due).for_each(|job| tickets.send(job).expect("the submitter takes them all"));
         given = due;
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         thread::sleep(Duration::from_millis(20 + (seed >> 33) % 400));
+        before_the_last_blow = acknowledged.load(Relaxed);
         blows.push(now_us());
         blow(server);
     }
     drop(tickets);
-    let acknowledged = submitting.join().expect("all were submitted");
-    look(server, &marks, &acknowledged, &blows)
+    let numbers = submitting.join().expect("all were submitted");
+    Survival { before_the_last_blow, ..look(server, &marks, &numbers, &blows) }
 }
 
 fn submit(
     client: Client,
     marks: PathBuf,
     tickets: mpsc::Receiver<u64>,
+    acknowledged: Arc<AtomicU64>,
 ) -> thread::JoinHandle<BTreeSet<u64>> {
     thread::spawn(move || {
         let runtime = Runtime::new().expect("a runtime");
         let submit = |number| {
             let file = file(&marks, number);
             let made = runtime.block_on(client.submit(&file, &SubmitQuery::default()));
-            made.expect("it is taken").id.expect("it has a number").0.number
+            let id = made.expect("it is taken").id.expect("it has a number").0.number;
+            acknowledged.fetch_add(1, Relaxed);
+            id
         };
         tickets.into_iter().map(submit).collect()
     })
@@ -165,6 +178,7 @@ fn look(server: &Server, marks: &Marks, acknowledged: &BTreeSet<u64>, blows: &[u
         bills_wrong,
         rows_differ_micros: rows_total(&runtime, &client).abs_diff(billed),
         audit_is_whole: server.berth(&["audit", "verify"]).status.success(),
+        before_the_last_blow: 0,
     }
 }
 

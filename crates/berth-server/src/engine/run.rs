@@ -20,6 +20,9 @@ const MOST_INPUTS: usize = 2_000;
 const BILL_EVERY: Span = Span::mins(1);
 /// Events between two snapshots.
 const SNAPSHOT_EVERY: u64 = 20_000;
+/// Between two tries to write, at the most. Until the next one, everybody who wants something
+/// written is refused, also when the database has long been back.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long requests with a key are remembered in memory.
 const REMEMBER: Span = Span::mins(10);
 
@@ -187,10 +190,9 @@ impl Loop {
             if error.retry() == Retry::Never {
                 return Err(Fatal::Store(error));
             }
-            tracing::warn!(%error, "the log cannot be written; trying again");
             self.stall(&error);
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(2));
+            pause = (pause * 2).min(LONGEST_PAUSE);
             match self.writer.recover().await {
                 Ok(found) if found.applied => break,
                 Ok(_) => {}
@@ -202,10 +204,15 @@ impl Loop {
         Ok(())
     }
 
+    /// Notes since when nothing can be written, and says so once: tries are many.
     fn stall(&self, error: &berth_store::Error) {
-        let full = matches!(error, berth_store::Error::Full { .. });
         let mut core = lock(&self.core);
+        if core.stalled.is_none() {
+            tracing::warn!(%error, "the log cannot be written; trying again until it can");
+        }
         let since = core.stalled.as_ref().map_or_else(clock::now, |stalled| stalled.since);
+        // What is wrong may change: a disk fills up while a database is away.
+        let full = matches!(error, berth_store::Error::Full { .. });
         core.stalled = Some(Stalled { since, why: error.to_string(), full });
     }
 

@@ -14,6 +14,7 @@ fn a_server_that_is_killed_again_and_again_loses_no_job_and_runs_none_twice() {
         server.start_again();
     });
     assert_eq!(survival.faults(), Vec::<String>::new(), "{survival:?}");
+    assert!(survival.before_the_last_blow >= 190, "{survival:?}");
     assert!(survival.through_a_blow > 0, "{survival:?}");
 }
 
@@ -29,6 +30,7 @@ fn a_database_that_crashes_again_and_again_costs_no_job_and_the_server_goes_on_b
     });
     assert_eq!(survival.faults(), Vec::<String>::new(), "{survival:?}");
     assert!(server.is_running());
+    assert!(survival.before_the_last_blow >= 40, "{survival:?}");
     assert!(survival.through_a_blow > 0, "{survival:?}");
 }
 
