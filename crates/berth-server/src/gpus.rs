@@ -1,6 +1,6 @@
-//! Hardware errors of GPUs become events of the core: nothing new starts on a GPU that failed, and
-//! what runs there is restarted elsewhere. A restart of the server finds the GPU as the driver then
-//! describes it.
+//! Hardware errors of GPUs become events of the core: nothing new starts on a GPU that failed. What
+//! runs there and fails of it is told apart from a failure of its own, and is tried again. A restart
+//! of the server finds the GPU as the driver then describes it.
 
 use crate::engine::{Act, Handle, Write};
 use crate::serve::audit;

@@ -47,8 +47,15 @@ pub fn begin(engine: Handle, store: Store) -> JoinHandle<()> {
 /// Tries once; the row says how that went.
 async fn deliver(client: &reqwest::Client, store: &Store, mut notice: NoticeRow) -> NoticeRow {
     let now = clock::now();
+    let url = match address(store, &notice.target).await {
+        Ok(url) => url,
+        Err(error) => {
+            tracing::warn!(%error, notice = notice.id, "where a message goes could not be read");
+            notice.next_at = now + Span::secs(5);
+            return notice;
+        }
+    };
     notice.attempts += 1;
-    let url = address(store, &notice.target).await;
     let sent = match url {
         // Nobody wants to know.
         None => true,
@@ -70,11 +77,11 @@ async fn deliver(client: &reqwest::Client, store: &Store, mut notice: NoticeRow)
 }
 
 /// The URL of a target: one that is named, or one that the settings give a name to.
-async fn address(store: &Store, target: &str) -> Option<String> {
+async fn address(store: &Store, target: &str) -> berth_store::Result<Option<String>> {
     let to = target.split_once(':').map_or(target, |(_, to)| to);
     if to.starts_with("http://") || to.starts_with("https://") {
-        return Some(to.to_owned());
+        return Ok(Some(to.to_owned()));
     }
     let name = setting(if target == OPERATORS { ALERTS } else { target });
-    store.get::<SettingRow>(name.as_str()).await.ok().flatten().map(|row| row.value)
+    Ok(store.get::<SettingRow>(name.as_str()).await?.map(|row| row.value))
 }

@@ -22,6 +22,7 @@ pub(super) fn judge(ended: &Ended, detail: &mut Detail, now: Time) -> Verdict {
     let run = detail.run.clone();
     let kind = ended.kind();
     let at_once = |outcome| Verdict { outcome, again_at: None };
+    let waits = detail.again_at.is_some();
     let (tried, most, otherwise) = match &kind {
         ExitKind::Done | ExitKind::Stopped | ExitKind::Requeue => return at_once(kind.outcome()),
         ExitKind::Failed(_) | ExitKind::Signalled(_) | ExitKind::NotReady => {
@@ -34,6 +35,10 @@ pub(super) fn judge(ended: &Ended, detail: &mut Detail, now: Time) -> Verdict {
         // What is not there will not be there the next time.
         ExitKind::NotStarted(_) => return at_once(LeaseOutcome::Failed),
     };
+    // Another task of a job that waits for its next try already: the same failure.
+    if waits {
+        return at_once(LeaseOutcome::Lost);
+    }
     if !allows(most, *tried) {
         return at_once(otherwise);
     }

@@ -22,6 +22,7 @@ const BILL_EVERY: Span = Span::mins(1);
 const SNAPSHOT_EVERY: u64 = 20_000;
 /// Between two tries to write, at the most. Until the next one, everybody who wants something
 /// written is refused, also when the database has long been back.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long requests with a key are remembered in memory.
 const REMEMBER: Span = Span::mins(10);
@@ -184,7 +185,17 @@ impl Loop {
     /// Commits, however long the database is away: the state is ahead of the log until then, so
     /// nothing else may happen.
     async fn commit(&mut self, batch: &Batch) -> Result<(), Fatal> {
-        let mut pause = Duration::from_millis(50);
+        let mut pause = FIRST_PAUSE;
+        // What became of a snapshot says nothing about this batch, so it is found out before.
+        while self.writer.is_in_doubt() {
+            let Err(error) = self.writer.recover().await else { break };
+            if error.retry() == Retry::Never {
+                return Err(Fatal::Store(error));
+            }
+            self.stall(&error);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
         loop {
             let Err(error) = self.writer.commit(batch).await else { break };
             if error.retry() == Retry::Never {

@@ -201,13 +201,24 @@ impl<'a> Turn<'a> {
             live.row.exit = serde_json::to_string(&exit).ok();
         }
         if let Some(again_at) = verdict.again_at {
-            job.detail.again_at = Some(again_at);
-            self.core.retries.insert((again_at, lease.job));
-            let wait = JobChange::Hold(true);
-            self.apply_observed(Event::JobChanged { job: lease.job, change: wait });
+            self.wait_until(lease.job, again_at);
         }
         self.apply_observed(Event::LeaseEnded { lease, outcome: verdict.outcome });
         self.told.orders.push(Order::Acknowledge(lease));
+    }
+
+    /// The job waits for its next try. That is nobody's hold: whoever pauses it meanwhile does so
+    /// for longer.
+    fn wait_until(&mut self, id: JobId, again_at: Time) {
+        let held = self.core.jobs.get(&id).is_some_and(|job| job.detail.held);
+        let change = JobChange::Hold(true);
+        self.apply_observed(Event::JobChanged { job: id, change });
+        let Some(job) = self.core.jobs.get_mut(&id) else { return };
+        job.detail.held = held;
+        if let Some(earlier) = job.detail.again_at.replace(again_at) {
+            self.core.retries.remove(&(earlier, id));
+        }
+        self.core.retries.insert((again_at, id));
     }
 
     /// A driver could not begin with a lease.
@@ -226,7 +237,7 @@ impl<'a> Turn<'a> {
         while let Some((at, id)) = self.core.retries.first().copied().filter(|due| due.0 <= self.at)
         {
             self.core.retries.remove(&(at, id));
-            let job = self.core.jobs.get_mut(&id).expect("one that ends takes its next try along");
+            let Some(job) = self.core.jobs.get_mut(&id) else { continue };
             job.detail.again_at = None;
             self.touched.insert(id);
             if !job.detail.held {
@@ -400,8 +411,13 @@ impl<'a> Turn<'a> {
             match change {
                 JobChange::Priority(priority) => live.row.priority = *priority,
                 JobChange::Queue(queue) => live.row.team = queue.to_string(),
-                // Waiting for its next try is nobody's hold.
-                JobChange::Hold(held) => live.detail.held = *held && live.detail.again_at.is_none(),
+                JobChange::Hold(held) => {
+                    live.detail.held = *held;
+                    // Whoever lets it go on does not wait for its next try.
+                    if let Some(at) = live.detail.again_at.take_if(|_| !*held) {
+                        self.core.retries.remove(&(at, id));
+                    }
+                }
                 JobChange::TimeLimit(limit) => live.detail.time_limit = Some(*limit),
                 JobChange::Deadline(_) => {}
             }

@@ -137,6 +137,11 @@ impl Writer {
         &self.store
     }
 
+    /// Whether it is not known what became of the last transaction.
+    pub fn is_in_doubt(&self) -> bool {
+        self.standing == Standing::InDoubt
+    }
+
     /// Finds out what became of a transaction that is in doubt. Also good for seeing whether the
     /// database is back, and still ours.
     pub async fn recover(&mut self) -> Result<Recovered> {

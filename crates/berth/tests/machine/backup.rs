@@ -38,4 +38,6 @@ fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     assert_eq!(server.json(&["cost", "--by", "job"])["rows"], cost["rows"]);
     assert!(server.berth(&["audit", "verify"]).status.success());
     server.says(&["run", "--name", "next", "-g", "1", "--", "true"]);
+    let next = server.json(&["ps", "--all", "next"]);
+    assert_eq!(next["jobs"][0]["id"], "3", "the number of what came after the backup is used up");
 }

@@ -130,3 +130,30 @@ fn a_notebook_needs_no_command() {
     let planned = server.json(&["plan", "--kind", "notebook", "-g", "1"]);
     assert_eq!(planned["starts_now"], true, "{planned}");
 }
+
+#[test]
+fn a_job_that_waits_for_its_next_try_can_be_paused_and_let_go_on_at_once() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let file = server.home.path().join("flaky.yaml");
+    let text = "name: flaky\nretry: {error: 2, wait: 1h}\nrun: '[ $BERTH_ATTEMPT = 1 ]'\n";
+    std::fs::write(&file, text).unwrap();
+    server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
+    let waits = || server.json(&["ps", "flaky"])["jobs"][0]["reason_code"] == "retry";
+    until("it waits for its next try", waits);
+    server.says(&["pause", "flaky"]);
+    until("it is paused", || state(&server, "flaky") == "paused");
+    server.says(&["resume", "flaky"]);
+    until("it is done", || state(&server, "flaky") == "done");
+    server.says(&["run", "--name", "other", "--", "true"]);
+}
+
+#[test]
+fn tasks_that_fail_together_are_one_try() {
+    let server = Server::start(&["--gpus", "2xL4"]);
+    let file = server.home.path().join("gang.yaml");
+    let text = "name: gang\nnodes: 2\ngpus: 1\nretry: {error: 1, wait: 1s}\n\
+                run: '[ $BERTH_ATTEMPT = 1 ]'\n";
+    std::fs::write(&file, text).unwrap();
+    server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
+    until("it is done", || state(&server, "gang") == "done");
+}

@@ -52,7 +52,8 @@ pub fn job(app: &App, core: &Core, row: &JobRow, waiting: &Waiting) -> wire::Job
         job.price_micros_per_hour = Some(live.price().0);
         return job;
     }
-    let again_at = live.detail.again_at;
+    // One that somebody paused meanwhile does not go on by itself.
+    let again_at = live.detail.again_at.filter(|_| !live.detail.held);
     job.position = waiting.ahead.get(&id).map(|ahead| *ahead as u32 + 1);
     job.eta = eta(core, id).and_then(|eta| eta.p50);
     if let Some(at) = again_at {

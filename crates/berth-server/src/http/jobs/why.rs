@@ -45,7 +45,7 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
     let live = core.jobs.get(&id);
     let state = live.map_or_else(|| views::stored_state(row.state), views::job_state);
     let needs = live.map_or_else(String::new, |live| live.detail.asks.clone());
-    let again_at = live.and_then(|live| live.detail.again_at);
+    let again_at = live.and_then(|live| live.detail.again_at.filter(|_| !live.detail.held));
     let since = match state {
         wire::JobState::Running | wire::JobState::Starting => row.started.unwrap_or(row.submitted),
         _ if state.is_end() => row.ended.unwrap_or(row.submitted),
