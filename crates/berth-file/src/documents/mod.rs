@@ -139,29 +139,13 @@ fn project(node: &Node) -> Result<Want> {
     Ok(Want::Project { team: fields.demand("team", name)?, name: fields.demand("name", name)? })
 }
 
-const QUEUE: &[&str] = &[
-    "name",
-    "parent",
-    "quota",
-    "weight",
-    "priority",
-    "limit",
-    "borrow",
-    "lend",
-    "user_limit",
-    "order",
-    "min_runtime",
-    "preempt_after",
-    "time_sharing",
-];
-
 /// What a queue has used and spent is no wish.
 fn queue(node: &Node) -> Result<Want> {
     if let Some(entry) = map(node)?.iter().find(|entry| entry.key == "budget") {
         let message = "a queue's budget is a document of its own: {kind: budget, queue: …}";
         return Err(Error::new(entry.at, message));
     }
-    Fields::of(node, "a queue", QUEUE)?;
+    Fields::of(node, "a queue", queues::WISHED)?;
     Ok(Want::Queue(Box::new(queues::read(node, None)?.spec)))
 }
 

@@ -31,6 +31,14 @@ fn a_queue_is_read_whole() {
     assert_eq!((queue.order, queue.min_runtime), (Some(QueueOrder::Fifo), Some(Span::mins(30))));
 }
 
+#[test]
+fn what_a_queue_has_used_and_spent_is_no_wish() {
+    for key in ["credits", "past_use", "spent"] {
+        let found = mistakes(&format!("kind: queue\nname: nlp\n{key}: 1\n"));
+        assert!(found[0].contains(&format!("`{key}`")), "{found:?}");
+    }
+}
+
 /// A document of a queue is an entry of a world file with its kind, so that one can be made
 /// from the other.
 #[test]

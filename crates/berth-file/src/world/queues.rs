@@ -34,6 +34,9 @@ pub(crate) const QUEUE: &[&str] = &[
     "spent",
 ];
 
+/// The keys that say what a queue is meant to be: all but its budget and its books, which are last.
+pub(crate) const WISHED: &[&str] = QUEUE.split_at(QUEUE.len() - 4).0;
+
 /// A queue; keys that are left out are as in `before`.
 pub(crate) fn read(node: &Node, before: Option<&QueueSnapshot>) -> Result<QueueSnapshot> {
     let fields = Fields::of(node, &titled(node, "queue"), QUEUE)?;
