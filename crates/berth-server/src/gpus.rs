@@ -6,7 +6,8 @@ use crate::engine::{Act, Handle, Write};
 use crate::serve::audit;
 use berth_model::{Event, Health};
 use berth_node::{Driver, GpuFault, GpuWatch, Inventory};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Watches the GPUs of this machine until it is dropped; declared ones have nothing to tell.
 pub fn watch(engine: Handle, driver: Arc<Driver>, inventory: Arc<Inventory>) -> Option<GpuWatch> {
@@ -14,12 +15,17 @@ pub fn watch(engine: Handle, driver: Arc<Driver>, inventory: Arc<Inventory>) -> 
         return None;
     }
     let runtime = tokio::runtime::Handle::current();
+    // A GPU that fails says so again and again; written down is that it did.
+    let told = Mutex::new(BTreeSet::new());
     Some(GpuWatch::start(move |fault| {
         tracing::error!(gpu = fault.index, xid = fault.xid, "a GPU failed");
         if let Err(error) = driver.note_gpu_error(fault.index, fault.xid) {
             tracing::error!(%error, "its tasks will not be told apart from others that fail");
         }
         let Some(event) = failed(&inventory, &fault) else { return };
+        if !told.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.index) {
+            return;
+        }
         let target = format!("gpu {} of {}, XID {}", fault.index, inventory.node.name, fault.xid);
         let write = Write::act(Act::Events(vec![event]), audit("berth", "gpu_failed", target));
         let engine = engine.clone();

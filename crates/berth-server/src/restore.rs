@@ -1,7 +1,8 @@
 //! A backup into an empty database, while no server runs on it.
 
 use crate::home::Home;
-use crate::serve::{Error, database_url};
+use crate::serve::{self, Error, database_url};
+use berth_store::{Batch, Store};
 use std::path::{Path, PathBuf};
 
 /// What was read back.
@@ -19,6 +20,7 @@ pub async fn restore(
     home: &Path,
     database: Option<&str>,
     backup: &Path,
+    who: &str,
 ) -> Result<Restored, Error> {
     let opened = Home::open(home);
     let home = opened.map_err(|source| Error::Home { path: home.to_owned(), source })?;
@@ -26,11 +28,24 @@ pub async fn restore(
     let options = berth_store::Options::default();
     let summary =
         berth_store::restore(backup, &url, options.clone()).await.map_err(Error::Store)?;
-    let store = berth_store::Store::open(&url, options).await.map_err(Error::Store)?;
+    let store = Store::open(&url, options).await.map_err(Error::Store)?;
+    note(&store, who, backup, &summary.sha256).await.map_err(Error::Store)?;
     let key = home.key();
     Ok(Restored {
         rows: summary.rows,
         database: store.database().to_owned(),
         missing_key: (!key.exists()).then_some(key),
     })
+}
+
+/// The audit log goes on where the backup's ends, and says that it did: what happened between
+/// the backup and now is in no log any more.
+async fn note(store: &Store, who: &str, backup: &Path, sum: &str) -> berth_store::Result<()> {
+    let file = backup.file_name().unwrap_or(backup.as_os_str()).to_string_lossy();
+    let mut audit = serve::audit(who, "restore", format!("backup {file}"));
+    audit.from = "command line".to_owned();
+    audit.detail = serde_json::json!({ "sha256": sum }).to_string();
+    let mut writer = store.writer(&format!("berth restore by {who}")).await?;
+    writer.commit(&Batch { audit: vec![audit], ..Batch::default() }).await?;
+    writer.close().await
 }

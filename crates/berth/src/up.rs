@@ -205,8 +205,8 @@ fn host_name() -> String {
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
 }
 
-/// The first admin is whoever starts the server.
-fn user_name() -> String {
+/// Who runs this: the first admin is whoever starts the server.
+pub fn user_name() -> String {
     let named = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| "admin".to_owned())
 }

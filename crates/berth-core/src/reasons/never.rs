@@ -6,8 +6,8 @@ use crate::nodes::{Node, Who};
 use crate::shape::{Leaf, Shape, ShapeKey, Unsuitable, unsuitable};
 use crate::state::State;
 use berth_model::{
-    Bytes, Cpu, Event, GpuAsk, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState, Reason,
-    Stamped, Time,
+    Bytes, Cpu, Event, GpuAsk, Health, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState,
+    Reason, Stamped, Time,
 };
 use std::collections::BTreeSet;
 
@@ -36,6 +36,7 @@ impl State {
 
     /// Of a copy, which may take the job in.
     fn impossible(mut self, spec: &JobSpec) -> Vec<Reason> {
+        self.repair_all();
         let (seq, at) = (self.seq() + 1, self.now().max(spec.submitted));
         let event = Event::JobSubmitted { spec: Box::new(spec.clone()) };
         // What makes no sense at all is refused by whoever applies it.
@@ -48,6 +49,26 @@ impl State {
         let found = reasons(&self, ix);
         let opens = |reason: &Reason| matches!(reason, Reason::Closed { .. });
         if found.iter().any(opens) { Vec::new() } else { found }
+    }
+}
+
+impl State {
+    /// A GPU that failed is repaired some day, so a job that needs it waits.
+    fn repair_all(&mut self) {
+        let failed: Vec<(Name, u32)> = self
+            .cluster
+            .live()
+            .flat_map(|(_, node)| {
+                let broken = node.gpus.iter().enumerate().filter(|(_, gpu)| !gpu.healthy);
+                broken.map(|(at, _)| (node.spec.name.clone(), at as u32))
+            })
+            .collect();
+        for (node, gpu) in failed {
+            let (seq, at) = (self.seq() + 1, self.now());
+            let event = Event::GpuChanged { node, gpu, health: Health::Ok };
+            let repaired = self.apply(&Stamped { seq, at, event });
+            debug_assert!(repaired.is_ok(), "a GPU that is there can be repaired");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs that would not fit the empty cluster.
 
 use crate::{TWO, world};
-use berth_model::Event;
+use berth_model::{Event, Health, JobId};
 
 #[test]
 fn a_model_that_is_not_there_is_named() {
@@ -174,4 +174,23 @@ jobs:
 ",
     )
     .waits("j", &["no-fit: it asks for 8 GPUs; 4 that would suit are free", "closed: 1 node that would make room is closed to new work: cordoned, draining or failed"]);
+}
+
+#[test]
+fn a_job_that_only_a_failed_gpu_keeps_out_may_wait_for_the_repair() {
+    let mut case = world(&format!(
+        "{TWO}
+jobs: [{{name: whole, groups: [{{gpus: 8}}]}}, {{name: more, groups: [{{gpus: 9}}]}}]
+"
+    ))
+    .then(Event::NodeRemoved { node: "b".into() })
+    .then(Event::GpuChanged { node: "a".into(), gpu: 3, health: Health::Failed });
+    let mut asked = |name: &str| {
+        let job = case.snapshot.jobs.iter().find(|job| job.spec.name.as_str() == name).unwrap();
+        let mut spec = job.spec.clone();
+        spec.id = JobId::new(1_000);
+        case.state.never(&spec).len()
+    };
+    assert_eq!(asked("whole"), 0);
+    assert_ne!(asked("more"), 0);
 }

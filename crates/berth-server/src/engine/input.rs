@@ -2,6 +2,7 @@
 
 use super::Stalled;
 use berth_api::Problem;
+use berth_core::State;
 use berth_file::job::RunSpec;
 use berth_model::{Event, JobChange, JobId, JobSpec, LeaseId, Rejected, Time};
 use berth_node::Observed;
@@ -75,7 +76,12 @@ pub enum Act {
     },
     /// In their order, all or none.
     Events(Vec<Event>),
+    /// What is changed in part is read when it is written: what somebody read before may be over.
+    Amend(Amend),
 }
+
+/// Makes the events from the state as it is, or says why there are none.
+pub type Amend = Box<dyn FnOnce(&State) -> Result<Vec<Event>, Box<Problem>> + Send>;
 
 /// A job that is about to get its number.
 pub struct Submission {

@@ -184,7 +184,7 @@ impl Loop {
 
     /// Commits, however long the database is away: the state is ahead of the log until then, so
     /// nothing else may happen.
-    async fn commit(&mut self, batch: &Batch) -> Result<(), Fatal> {
+    pub(super) async fn commit(&mut self, batch: &Batch) -> Result<(), Fatal> {
         let mut pause = FIRST_PAUSE;
         // What became of a snapshot says nothing about this batch, so it is found out before.
         while self.writer.is_in_doubt() {

@@ -1,4 +1,14 @@
+use super::recent::Recent;
+use super::retain::Retention;
+use super::run::Loop;
 use super::*;
+use crate::clock;
+use crate::hands::Hands;
+use berth_model::{Event, Span, Stamped};
+use berth_store::{Batch, Options, Store};
+use std::pin::pin;
+use std::task::Poll;
+use tempfile::TempDir;
 
 fn handle(stalled: Stalled) -> (Handle, mpsc::UnboundedReceiver<Input>) {
     let core = Core {
@@ -25,4 +35,137 @@ async fn while_the_log_cannot_be_written_nothing_new_is_taken() {
     let (handle, mut taken) = handle(stalled.clone());
     assert_eq!(handle.write(nothing()).await, Err(Refused::Stalled(stalled)));
     assert!(taken.try_recv().is_err());
+}
+
+/// A loop on a real database, with nobody to carry anything out.
+async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop {
+    let url = berth_store::sqlite_url(&folder.path().join("berth.db"));
+    let store = Store::open(&url, Options::default()).await.unwrap();
+    let writer = store.writer("a test").await.unwrap();
+    let core = Core {
+        state: State::new(),
+        jobs: BTreeMap::new(),
+        retries: BTreeSet::new(),
+        forecast: None,
+        plans: Plans::default(),
+        stalled: None,
+    };
+    let (tree, _) = watch::channel(Arc::new(Tree::of(&core.state)));
+    let now = clock::now();
+    Loop {
+        core: Arc::new(Mutex::new(core)),
+        inputs: mpsc::unbounded_channel().1,
+        later: Vec::new(),
+        news: broadcast::channel(1).0,
+        tree,
+        snapshot_at: writer.last_seq(),
+        writer,
+        hands: Hands::idle(),
+        next_job: 1,
+        recent: Recent::default(),
+        wake: None,
+        billed: now,
+        // As if it had started long ago.
+        retention: Retention::new(keep, now - Span::hours(1)),
+    }
+}
+
+fn tick(seq: u64, at: Time) -> Stamped {
+    Stamped { seq, at, event: Event::Tick }
+}
+
+/// Applies and commits ticks at these times.
+async fn ticks(turning: &mut Loop, times: impl IntoIterator<Item = Time>) {
+    for at in times {
+        let tick = tick(turning.writer.last_seq() + 1, at);
+        let _ = turning.core.lock().unwrap().state.apply(&tick).unwrap();
+        turning.commit(&Batch { events: vec![tick], ..Batch::default() }).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_older_than_is_kept_is_let_go_while_the_server_runs() {
+    let folder = TempDir::new().unwrap();
+    let now = clock::now();
+    let mut turning = turning(&folder, Some(Span::days(30))).await;
+    let days = [90, 60, 31, 29, 1];
+    ticks(&mut turning, days.map(|days| now - Span::days(days))).await;
+    turning.let_go().await.unwrap();
+    let kept = turning.writer.store().events(0, 100).await.unwrap();
+    // Days are let go of as a whole, so the one that is 30 days old may stay.
+    assert!(kept.len() < 4, "{kept:?}");
+    assert!(kept.iter().all(|event| now - Span::days(32) < event.at), "{kept:?}");
+    assert_eq!(turning.writer.last_seq(), 5);
+    // The next round is a day away: a loop that asked again at once would never rest.
+    assert!(turning.retention.due().unwrap() > now + Span::hours(23));
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_everything_lets_nothing_go() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let long_ago = clock::now() - Span::days(900);
+    ticks(&mut turning, [long_ago, long_ago + Span::days(1)]).await;
+    turning.let_go().await.unwrap();
+    assert_eq!(turning.writer.store().events(0, 100).await.unwrap().len(), 2);
+    assert_eq!(turning.retention.due(), None);
+}
+
+/// Polls so many times, and then drops what is not over: as a connection that is lost half-way.
+async fn cut_short<T>(polls: u32, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+/// A snapshot whose commit was asked for and not answered, whatever became of it.
+async fn leave_in_doubt(turning: &mut Loop) {
+    let snapshot = turning.core.lock().unwrap().state.snapshot();
+    // Which poll is the one after the commit was asked for depends on how fast the database is.
+    for polls in (1..=30).cycle().take(3_000) {
+        let _ = cut_short(polls, turning.writer.snapshot(&snapshot)).await;
+        if turning.writer.is_in_doubt() {
+            return;
+        }
+    }
+    panic!("it was never in doubt");
+}
+
+#[tokio::test]
+async fn a_snapshot_in_doubt_is_not_taken_for_the_batch_after_it() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let now = clock::now();
+    ticks(&mut turning, [now]).await;
+    leave_in_doubt(&mut turning).await;
+    ticks(&mut turning, [now + Span::secs(1)]).await;
+    let kept = turning.writer.store().events(0, 100).await.unwrap();
+    assert_eq!(kept, [tick(1, now), tick(2, now + Span::secs(1))]);
+}
+
+#[tokio::test]
+async fn who_amends_a_queue_sees_what_was_written_before_in_the_same_turn() {
+    let folder = TempDir::new().unwrap();
+    let turning = turning(&folder, None).await;
+    let (mut recent, mut next_job) = (Recent::default(), 1);
+    let mut core = turning.core.lock().unwrap();
+    let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, clock::now());
+    let seen = Arc::new(Mutex::new(0));
+    for _ in 0..2 {
+        let seen = seen.clone();
+        let amend = move |state: &State| {
+            *seen.lock().unwrap() = state.seq();
+            Ok(vec![Event::Tick])
+        };
+        let act = Act::Amend(Box::new(amend));
+        turn.write(Write { act, ..nothing() }).unwrap();
+    }
+    assert_eq!(*seen.lock().unwrap(), 1);
 }

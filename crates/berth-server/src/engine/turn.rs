@@ -116,6 +116,10 @@ impl<'a> Turn<'a> {
                 self.all(events.collect()).map_err(Refused::Rejected)?;
             }
             Act::Events(events) => self.all(events).map_err(Refused::Rejected)?,
+            Act::Amend(amend) => {
+                let events = amend(&self.core.state).map_err(Refused::Unmet)?;
+                self.all(events).map_err(Refused::Rejected)?;
+            }
         }
         Ok(None)
     }

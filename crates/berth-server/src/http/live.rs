@@ -8,10 +8,6 @@ pub fn queues(app: &App) -> Vec<QueueSnapshot> {
     app.engine.core().state.queue_snapshots()
 }
 
-pub fn queue(app: &App, name: &str) -> Option<QueueSnapshot> {
-    queues(app).into_iter().find(|queue| *queue.spec.name == *name)
-}
-
 /// Jobs of a queue that wait or run.
 pub fn jobs_of(app: &App, queue: &str) -> usize {
     app.engine.core().jobs.values().filter(|job| job.row.team == queue).count()

@@ -37,6 +37,10 @@ fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     assert_eq!(names, ["kept"], "{jobs}");
     assert_eq!(server.json(&["cost", "--by", "job"])["rows"], cost["rows"]);
     assert!(server.berth(&["audit", "verify"]).status.success());
+    let audit = server.json(&["audit", "list"]);
+    let what = |row: &serde_json::Value| row["what"].as_str().unwrap_or_default().to_owned();
+    let restores = audit["rows"].as_array().unwrap().iter().filter(|row| what(row) == "restore");
+    assert_eq!(restores.count(), 1, "{audit}");
     server.says(&["run", "--name", "next", "-g", "1", "--", "true"]);
     let next = server.json(&["ps", "--all", "next"]);
     assert_eq!(next["jobs"][0]["id"], "3", "the number of what came after the backup is used up");

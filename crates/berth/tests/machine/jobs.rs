@@ -157,3 +157,23 @@ fn tasks_that_fail_together_are_one_try() {
     server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
     until("it is done", || state(&server, "gang") == "done");
 }
+
+#[test]
+fn a_schedule_that_is_sent_twice_under_one_key_is_made_once() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let file = "name: nightly\nschedule: '0 3 * * *'\nrun: 'true'\n";
+    let client = server.client();
+    let query = berth_api::wire::SubmitQuery::default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (first, again) = runtime.block_on(async {
+        let send = || client.submit_as(file, &query, "one-key".to_owned());
+        // At the same moment, and then once more.
+        let (first, second) = tokio::join!(send(), send());
+        assert_eq!(first.as_ref().unwrap().schedule, second.unwrap().schedule);
+        (first.unwrap(), send().await.unwrap())
+    });
+    assert_eq!(again.schedule, first.schedule);
+    assert!(again.repeated, "{again:?}");
+    let schedules = runtime.block_on(client.schedules()).unwrap();
+    assert_eq!(schedules.items.len(), 1, "{schedules:?}");
+}

@@ -120,7 +120,7 @@ impl<'a> Wanted<'a> {
 
     /// All queues as they are to be. A team without a document for its queue says where it lies.
     fn queues(&self, now: &SetUp) -> Result<BTreeMap<Name, QueueSpec>, Vec<Error>> {
-        let mut queues = now.queues.clone();
+        let mut queues = now.rules.queues.clone();
         for (name, (_, spec)) in &self.queues {
             let budget = queues.get(*name).and_then(|queue| queue.budget.clone());
             queues.insert(spec.name.clone(), QueueSpec { budget, ..(*spec).clone() });
@@ -172,8 +172,8 @@ fn unknown<'n>(
 /// Queues that are not as they are to be; one comes after the one it lies below.
 fn set_queues(now: &SetUp, queues: &BTreeMap<Name, QueueSpec>) -> Vec<Event> {
     let mut left: Vec<&QueueSpec> =
-        queues.values().filter(|queue| now.queues.get(&queue.name) != Some(*queue)).collect();
-    let mut there: BTreeSet<&Name> = now.queues.keys().collect();
+        queues.values().filter(|queue| now.rules.queues.get(&queue.name) != Some(*queue)).collect();
+    let mut there: BTreeSet<&Name> = now.rules.queues.keys().collect();
     let mut events = Vec::new();
     while !left.is_empty() {
         let (ready, later): (Vec<_>, Vec<_>) = left
@@ -236,7 +236,7 @@ impl Outcome {
             }
             // Where there is a document for the queue, that one says where it lies.
             if !wanted.queues.contains_key(name) {
-                let before = now.queues.get(*name).and_then(|queue| queue.parent.as_deref());
+                let before = now.rules.queues.get(*name).and_then(|queue| queue.parent.as_deref());
                 self.fields(DocumentKind::Team, name, &lies(before), &lies(*parent));
             }
         }
@@ -244,7 +244,7 @@ impl Outcome {
 
     fn queues(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
         for (name, (_, spec)) in &wanted.queues {
-            let Some(before) = now.queues.get(*name) else {
+            let Some(before) = now.rules.queues.get(*name) else {
                 self.note(DocumentKind::Queue, name, ChangeKind::Add, None);
                 continue;
             };
@@ -258,7 +258,7 @@ impl Outcome {
 
     fn budgets(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
         for (name, (_, budget)) in &wanted.budgets {
-            match now.queues.get(*name).and_then(|queue| queue.budget.as_ref()) {
+            match now.rules.queues.get(*name).and_then(|queue| queue.budget.as_ref()) {
                 None => {
                     let text = Some(budget.limit.to_string());
                     self.note(DocumentKind::Budget, name, ChangeKind::Add, text);
@@ -273,33 +273,38 @@ impl Outcome {
 
     fn policy(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
         let Some((_, policy)) = wanted.policy else { return };
-        let (old, new) = (knobs(&now.policy), knobs(policy));
+        let (old, new) = (knobs(&now.rules.policy), knobs(policy));
         if old != new {
             self.fields(DocumentKind::Policy, "policy", &old, &new);
-            let policy = Policy { version: now.policy.version + 1, ..policy.clone() };
+            let policy = Policy { version: now.rules.policy.version + 1, ..policy.clone() };
             self.events.push(Event::PolicySet { policy: Box::new(policy) });
         }
     }
 
     fn classes(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
         let Some((_, classes)) = wanted.classes else { return };
-        if *classes != now.classes {
+        if *classes != now.rules.classes {
             let flat = |classes: &BTreeMap<Name, PriorityClass>| {
                 classes
                     .iter()
                     .map(|(name, class)| (name.to_string(), words::class(class)))
                     .collect()
             };
-            self.fields(DocumentKind::Classes, "classes", &flat(&now.classes), &flat(classes));
+            self.fields(
+                DocumentKind::Classes,
+                "classes",
+                &flat(&now.rules.classes),
+                &flat(classes),
+            );
             self.events.push(Event::ClassesSet { classes: classes.clone() });
         }
     }
 
     fn models(&mut self, wanted: &Wanted<'_>, now: &SetUp) {
         let Some((_, want)) = wanted.prices else { return };
-        let models = now.models.with(want);
-        if models != now.models {
-            self.fields(DocumentKind::Prices, "prices", &flat(&now.models), &flat(&models));
+        let models = now.rules.models.with(want);
+        if models != now.rules.models {
+            self.fields(DocumentKind::Prices, "prices", &flat(&now.rules.models), &flat(&models));
             let ModelFacts { prices, speeds, watts } = models;
             self.events.push(Event::ModelsSet { prices, speeds, watts });
         }
@@ -350,12 +355,13 @@ impl Outcome {
             }
         }
         let mut leaving: Vec<&Name> = now
+            .rules
             .queues
             .keys()
             .filter(|name| !wanted.queues.contains_key(name.as_str()))
             .filter(|name| !wanted.teams.contains_key(name.as_str()))
             .collect();
-        leaving.sort_by_key(|name| std::cmp::Reverse(depth(&now.queues, name)));
+        leaving.sort_by_key(|name| std::cmp::Reverse(depth(&now.rules.queues, name)));
         for name in leaving {
             queues.remove(name);
             let is_team = now.teams.contains(name.as_str());

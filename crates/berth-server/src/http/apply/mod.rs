@@ -64,7 +64,13 @@ async fn apply(
             false => events.push(Event::QueueRemoved { queue: Name::new(name) }),
         }
     }
-    let write = Write { documents: batch, ..Write::act(Act::Events(events), audit) };
+    let rules = before.rules.clone();
+    let amend = move |state: &_| {
+        rules.hold(state).map_err(|fault| fault.0)?;
+        Ok(events)
+    };
+    let act = Act::Amend(Box::new(amend));
+    let write = Write { documents: batch, ..Write::act(act, audit) };
     app.engine
         .write(write.only_if(async move |store| checks::all(before.holds(&store)).await))
         .await?;

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::http::answer::Fault;
 use crate::http::identity::every;
 use berth_api::Code;
+use berth_core::State;
 use berth_file::documents::Want;
 use berth_model::{Micros, Milli, Name, Policy, PriorityClass, QueueSpec};
 use berth_store::{ProjectRow, SettingRow, Store, TeamRow};
@@ -34,23 +35,44 @@ pub struct SetUp {
     pub teams: BTreeSet<String>,
     /// By team and name.
     pub projects: BTreeSet<(String, String)>,
+    pub rules: Rules,
+    /// Where messages go, by the name of the setting.
+    pub notify: BTreeMap<String, String>,
+}
+
+/// What the core is told by documents.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rules {
     pub queues: BTreeMap<Name, QueueSpec>,
     pub policy: Policy,
     pub classes: BTreeMap<Name, PriorityClass>,
     pub models: ModelFacts,
-    /// Where messages go, by the name of the setting.
-    pub notify: BTreeMap<String, String>,
 }
 
 impl SetUp {
     pub async fn load(app: &App) -> Result<SetUp, Fault> {
         let (teams, projects) = stored(&app.store).await?;
         let notify = every::<SettingRow>(&app.store).await?.into_iter();
-        let snapshot = app.engine.core().state.snapshot();
+        let rules = Rules::of(&app.engine.core().state);
+        let notify = notify.map(|row| (row.name, row.value)).collect();
+        Ok(SetUp { teams, projects, rules, notify })
+    }
+
+    /// Whether the teams and projects are still those that were compared with.
+    pub async fn holds(&self, store: &Store) -> Result<(), Fault> {
+        let (teams, projects) = stored(store).await?;
+        if teams == self.teams && projects == self.projects {
+            return Ok(());
+        }
+        Err(outrun("teams or projects"))
+    }
+}
+
+impl Rules {
+    fn of(state: &State) -> Rules {
+        let snapshot = state.snapshot();
         let queues = snapshot.queues.into_iter().map(|queue| (queue.spec.name.clone(), queue.spec));
-        Ok(SetUp {
-            teams,
-            projects,
+        Rules {
             queues: queues.collect(),
             policy: snapshot.policy,
             classes: snapshot.classes,
@@ -59,20 +81,19 @@ impl SetUp {
                 speeds: snapshot.speeds,
                 watts: snapshot.watts,
             },
-            notify: notify.map(|row| (row.name, row.value)).collect(),
-        })
+        }
     }
 
-    /// Whether the teams and projects are still those that were compared with. The core sees to
-    /// the rest by itself.
-    pub async fn holds(&self, store: &Store) -> Result<(), Fault> {
-        let (teams, projects) = stored(store).await?;
-        if teams == self.teams && projects == self.projects {
-            return Ok(());
-        }
-        let detail = "somebody else changed teams or projects at the same moment";
-        Err(Fault::new(Code::WrongState, detail).next("apply the documents again"))
+    /// Whether they are still those that were compared with: documents write a queue as a whole,
+    /// and would undo what they have not seen.
+    pub fn hold(&self, state: &State) -> Result<(), Fault> {
+        if Rules::of(state) == *self { Ok(()) } else { Err(outrun("queues, policy or prices")) }
     }
+}
+
+fn outrun(what: &str) -> Fault {
+    let detail = format!("somebody else changed {what} at the same moment");
+    Fault::new(Code::WrongState, detail).next("apply the documents again")
 }
 
 async fn stored(store: &Store) -> Result<(BTreeSet<String>, BTreeSet<(String, String)>), Fault> {

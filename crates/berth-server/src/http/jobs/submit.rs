@@ -7,6 +7,7 @@ use crate::engine::{Act, Idempotent, Submission, Write};
 use crate::http::admin;
 use crate::http::answer::{Created, Fault};
 use crate::http::auth::Caller;
+use crate::http::checks;
 use crate::http::extract::{Body, Path, Query, Text};
 use crate::token;
 use axum::extract::State;
@@ -16,7 +17,7 @@ use berth_api::access::Permission;
 use berth_api::{Code, Problem, wire};
 use berth_file::job::{self, Abilities, Defaults, JobFile, Kind, Lowered, Models, Parsed};
 use berth_model::{JobId, Name};
-use berth_store::{Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow};
+use berth_store::{Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow, Store};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 use std::sync::Arc;
@@ -201,15 +202,13 @@ async fn make(
         return Ok(Created(before).into_response());
     }
     must_fit(app, &prepared)?;
-    if prepared.lowered.schedule.is_some() {
-        return schedule(app, caller, prepared).await;
-    }
-    let shown = answer(&prepared, None, None);
+    let schedule = prepared.lowered.schedule.is_some().then(|| token::mint().id);
+    let shown = answer(&prepared, None, schedule.clone());
     let again = shown.clone();
-    let once = key.map(|key| Idempotent {
+    let once = key.clone().map(|key| Idempotent {
         user: caller.user().to_owned(),
         key,
-        fingerprint,
+        fingerprint: fingerprint.clone(),
         status: 201,
         answer: Box::new(move |id| {
             let mut kept = again.clone();
@@ -217,6 +216,16 @@ async fn make(
             serde_json::to_string(&kept).expect("answers are plain data")
         }),
     });
+    if let Some(id) = schedule {
+        let write = Write { once, ..schedule_write(caller, &prepared, id) };
+        let written = app.engine.write(write).await?;
+        // Sent twice at the same moment: the answer is that of the one that was first.
+        let first = match key.filter(|_| written.repeated) {
+            Some(key) => before(app, caller, &key, &fingerprint).await?,
+            None => None,
+        };
+        return Ok(Created(first.unwrap_or(shown)).into_response());
+    }
     let detail = json!({ "name": shown.name, "team": prepared.team, "asks": prepared.asks });
     let audit = caller.audit("job", detail);
     let act = Act::Submit(Box::new(prepared.submission(resume_from)));
@@ -272,9 +281,8 @@ async fn before(
 }
 
 /// Keeps the file, to make jobs from it by the calendar.
-async fn schedule(app: &App, caller: &Caller, prepared: Prepared) -> Result<Response, Fault> {
-    let schedule = prepared.lowered.schedule.clone().expect("whoever calls has looked");
-    let id = token::mint().id;
+fn schedule_write(caller: &Caller, prepared: &Prepared, id: String) -> Write {
+    let schedule = prepared.lowered.schedule.as_ref().expect("whoever calls has looked");
     let name = prepared.lowered.spec(JobId::new(0)).name.to_string();
     let row = ScheduleRow {
         id: id.clone(),
@@ -290,6 +298,12 @@ async fn schedule(app: &App, caller: &Caller, prepared: Prepared) -> Result<Resp
     let mut documents = Batch::default();
     documents.put(&row);
     let audit = caller.audit(format!("schedule {id}"), json!({ "name": name, "cron": row.cron }));
-    app.engine.write(Write::documents(documents, audit)).await?;
-    Ok(Created(answer(&prepared, None, Some(id))).into_response())
+    let there = async move |store: Store| {
+        let both = async {
+            checks::team(&store, &row.team).await?;
+            checks::user(&store, &row.user).await.map(drop)
+        };
+        checks::all(both).await
+    };
+    Write::documents(documents, audit).only_if(there)
 }

@@ -39,10 +39,9 @@ pub async fn set(
     Path(name): Path<String>,
     Body(wish): Body<wire::BudgetSet>,
 ) -> Answer<wire::Budget> {
-    let queue = find(&app, &name)?;
     let budget = wanted(&wish)?;
     let detail = serde_json::to_value(&wish).unwrap_or_default();
-    put(&app, &caller, queue.spec, Some(budget), detail).await?;
+    put(&app, &caller, &name, Some(budget), detail).await?;
     let daily = daily(&app).await?;
     let queues = live::queues(&app);
     let queue = queues.iter().find(|queue| *queue.spec.name == *name);
@@ -55,28 +54,30 @@ pub async fn delete(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Done, Fault> {
-    let queue = find(&app, &name)?;
-    if queue.spec.budget.is_none() {
-        return Err(Fault::not_found("budget", &name));
-    }
-    put(&app, &caller, queue.spec, None, json!({})).await?;
+    put(&app, &caller, &name, None, json!({})).await?;
     Ok(Done)
 }
 
-fn find(app: &App, name: &str) -> Result<QueueSnapshot, Fault> {
-    live::queue(app, name).ok_or_else(|| Fault::not_found("queue", name))
-}
-
+/// Changes the budget of a queue and nothing else of it, whatever else is changed meanwhile.
 async fn put(
     app: &App,
     caller: &Caller,
-    queue: QueueSpec,
+    name: &str,
     budget: Option<Budget>,
     detail: serde_json::Value,
 ) -> Result<(), Fault> {
-    let audit = caller.audit(format!("budget of {}", queue.name), detail);
-    let queue = Box::new(QueueSpec { budget, ..queue });
-    app.engine.write(Write::act(Act::Events(vec![Event::QueueSet { queue }]), audit)).await?;
+    let audit = caller.audit(format!("budget of {name}"), detail);
+    let name = name.to_owned();
+    let amend = move |state: &berth_core::State| {
+        let found = state.queue_snapshots().into_iter().find(|queue| *queue.spec.name == *name);
+        let queue = found.ok_or_else(|| Fault::not_found("queue", &name).0)?.spec;
+        if budget.is_none() && queue.budget.is_none() {
+            return Err(Fault::not_found("budget", &name).0);
+        }
+        let queue = Box::new(QueueSpec { budget, ..queue });
+        Ok(vec![Event::QueueSet { queue }])
+    };
+    app.engine.write(Write::act(Act::Amend(Box::new(amend)), audit)).await?;
     Ok(())
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::http::apply::set_up::Rules;
 use berth_file::documents::read;
 
 fn lab() -> SetUp {
@@ -9,7 +10,8 @@ fn lab() -> SetUp {
     let queues = [lab, nlp].map(|queue| (queue.name.clone(), queue)).into();
     let teams = ["lab", "nlp"].map(String::from).into();
     let projects = [("nlp".to_owned(), "chat".to_owned())].into();
-    SetUp { queues, teams, projects, ..SetUp::default() }
+    let rules = Rules { queues, ..Rules::default() };
+    SetUp { rules, teams, projects, ..SetUp::default() }
 }
 
 fn outcome(text: &str, prune: bool) -> Outcome {
@@ -70,7 +72,7 @@ fn a_budget_goes_with_its_queue_and_stays_when_the_queue_changes() {
     assert_eq!(shown(&found), ["Add budget lab [] - 100"]);
     let Event::QueueSet { queue } = &found.events[0] else { panic!("a queue is set") };
     let mut now = lab();
-    now.queues.insert(queue.name.clone(), (**queue).clone());
+    now.rules.queues.insert(queue.name.clone(), (**queue).clone());
     let again = read("kind: queue\nname: lab\npriority: 9\n").unwrap();
     let again = compare(&again, &now, false).unwrap();
     let Event::QueueSet { queue } = &again.events[0] else { panic!("a queue is set") };
