@@ -8,8 +8,12 @@ use std::path::Path;
 /// The administrator, who may do everything.
 pub const ADMIN: &str = "admin";
 
-pub(super) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
-pub(super) const SCHEDULER: &str = "system:kube-scheduler";
+/// Who the controllers are, before each takes its own identity.
+pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+
+/// Who kube-scheduler is.
+pub const SCHEDULER: &str = "system:kube-scheduler";
+
 pub(super) const KWOK: &str = "testbed:kwok";
 
 /// The group that is above all rules and limits of the API server.

@@ -13,7 +13,7 @@ mod probe;
 mod programs;
 mod usage;
 
-pub use identity::ADMIN;
+pub use identity::{ADMIN, CONTROLLER_MANAGER, SCHEDULER};
 pub use options::{Builder, Kwok, Storage};
 pub use part::Part;
 pub use usage::Usage;
@@ -22,8 +22,11 @@ use crate::guard::{End, Guard};
 use identity::{Identities, file_name};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -71,7 +74,7 @@ impl Cluster {
             bare_admission: options.bare_admission,
             extra_flags: options.flags,
             etcd_data: etcd_folder(options.storage),
-            folder: TempDir::with_prefix("berth-kube-").expect("a temporary folder"),
+            folder: private_folder("berth-kube-", &env::temp_dir()).expect("a temporary folder"),
         };
         for name in ["logs", "kubeconfigs", "home"] {
             fs::create_dir(cluster.path(name)).expect("the folder can be written");
@@ -212,7 +215,8 @@ impl Cluster {
     fn wait_for(&mut self, part: Part) {
         let until = Instant::now() + PATIENCE;
         let mut attempts = 1;
-        while !self.is_ready(part) {
+        // Somebody else who has taken the port may answer as well, but then ours ends.
+        while !(self.is_ready(part) && self.is_running(part)) {
             let (program, runs) = (part.program(), self.is_running(part));
             if !runs && attempts < ATTEMPTS && !self.settled.contains(&part) {
                 attempts += 1;
@@ -281,8 +285,15 @@ impl fmt::Debug for Cluster {
 fn etcd_folder(storage: Storage) -> TempDir {
     let prefix = "berth-etcd-";
     let in_memory = match storage {
-        Storage::Memory => TempDir::with_prefix_in(prefix, "/dev/shm").ok(),
+        Storage::Memory => private_folder(prefix, Path::new("/dev/shm")).ok(),
         Storage::Disk => None,
     };
-    in_memory.unwrap_or_else(|| TempDir::with_prefix(prefix).expect("a temporary folder"))
+    let on_disk = || private_folder(prefix, &env::temp_dir()).expect("a temporary folder");
+    in_memory.unwrap_or_else(on_disk)
+}
+
+/// The tokens and keys in it are nobody else's business.
+fn private_folder(prefix: &str, parent: &Path) -> io::Result<TempDir> {
+    let private = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)
 }
