@@ -21,13 +21,20 @@ help: ## List the targets
 run: toolchain ## Build Berth and start it on this machine (GPUS=8xH100 declares GPUs)
 	$(CARGO) run --release --quiet --locked -p berth -- up $(if $(GPUS),--gpus $(GPUS))
 
+# The Kubernetes programs come first: where they cannot be built, that shows at once and not after
+# ten minutes of other work.
 .PHONY: test
-test: fmt-check lint deny unit fuzz-api ## Everything a change must pass: format, lints, licences, tests
+test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must pass: format, lints, licences, tests
 
 # All failures of a run are worth seeing at once, hence --no-fail-fast.
 .PHONY: unit
-unit: toolchain postgres ## Run the tests alone
+unit: toolchain postgres kube-tools ## Run the tests alone
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+# SCHEDULER=yes adds kube-scheduler; otherwise pods wait for whoever schedules them.
+.PHONY: kube-up
+kube-up: toolchain kube-tools ## Start a Kubernetes control plane with simulated nodes (SCHEDULER=yes)
+	@$(CARGO) run --quiet --locked -p berth-testbed --bin kube-up -- $(if $(SCHEDULER),--scheduler)
 
 # The binary that the tests have just built; FUZZ_EXAMPLES and FUZZ_SEED choose other requests.
 .PHONY: fuzz-api
@@ -116,6 +123,11 @@ components: toolchain
 .PHONY: postgres
 postgres:
 	@.ci/postgres
+
+# Built once, from Go modules, into a cache outside the tree.
+.PHONY: kube-tools
+kube-tools: ## Build the programs of the Kubernetes testbed, where they are missing
+	@.ci/kube-tools
 
 .PHONY: cargo-deny
 cargo-deny: toolchain

@@ -7,6 +7,7 @@
 mod account;
 mod bill;
 mod guard;
+pub mod kube;
 mod postgres;
 mod server;
 mod survival;

@@ -1,7 +1,7 @@
 //! A PostgreSQL server of our own, from the binaries of the machine.
 
 use crate::Account;
-use crate::guard::Guard;
+use crate::guard::{End, Guard};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -175,7 +175,7 @@ impl Postgres {
             "-c",
             "shared_buffers=32MB",
         ];
-        Guard::start(&command, self.folder.path(), self.account, log)
+        Guard::start(&command, End::Quit, &[self.folder.path()], self.account, log)
     }
 
     fn is_ready(&self, port: u16) -> bool {

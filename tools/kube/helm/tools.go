@@ -1,0 +1,7 @@
+//go:build tools
+
+// Package tools names the program that is built from this module, so that `go mod tidy` keeps what
+// it needs. It is never compiled.
+package tools
+
+import _ "helm.sh/helm/v4/cmd/helm"
