@@ -774,10 +774,12 @@ impl State {
     fn node_added(&mut self, spec: &NodeSpec, applied: &mut Applied) {
         if let Some(ix) = self.cluster.find(&spec.name) {
             if !self.cluster.node(ix).tasks.is_empty() {
-                // Validated: only its state and price differ.
-                self.cluster.alter(ix, |node| node.spec = spec.clone());
+                // Validated: it has the same GPUs.
+                self.drop_promises_on(ix);
+                self.cluster.describe(ix, spec);
                 self.price_node(ix, applied);
                 self.node_state_changed(ix);
+                self.wake_aside();
                 return;
             }
             self.take_out(ix, applied);

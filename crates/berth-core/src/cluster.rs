@@ -359,6 +359,45 @@ impl Cluster {
         self.removed += 1;
     }
 
+    /// Describes a node anew: its labels, its taints, how much CPU and memory it has. Its GPUs are
+    /// the same ones, and its leases stay. Nothing may be promised there.
+    pub fn describe(&mut self, ix: NodeIx, spec: &NodeSpec) {
+        self.count_empty(ix, false);
+        // Out of every count by which nodes are found, as if it had gone.
+        self.nodes[ix.at()].removed = true;
+        self.reindex(ix);
+        let old = self.nodes[ix.at()].class;
+        self.classes[old.at()].nodes -= 1;
+        for domain in self.nodes[ix.at()].domains.clone() {
+            self.domains[domain.at()].nodes.remove(&ix);
+        }
+        let class = self.class_for(spec);
+        let domains = self.domains_for(spec);
+        self.classes[class.at()].nodes += 1;
+        for domain in &domains {
+            self.domains[domain.at()].nodes.insert(ix);
+        }
+        // Shapes know the classes that suit them; these may be others now.
+        self.kinds += u64::from(class != old);
+        let node = &mut self.nodes[ix.at()];
+        let more = |new: i64, old: i64| new.saturating_sub(old);
+        if let (Some(new), Some(old)) = (spec.cpu, node.spec.cpu) {
+            node.cpu_free += more(new.0, old.0);
+        }
+        if let (Some(new), Some(old)) = (spec.memory, node.spec.memory) {
+            node.memory_free += more(new.0, old.0);
+        }
+        for (gpu, described) in node.gpus.iter_mut().zip(&spec.gpus) {
+            gpu.healthy = described.health == Health::Ok;
+        }
+        node.class = class;
+        node.domains = domains;
+        node.spec = spec.clone();
+        node.removed = false;
+        self.count_empty(ix, true);
+        self.reindex(ix);
+    }
+
     /// Changes what a node is able to do; its leases stay.
     pub fn alter(&mut self, ix: NodeIx, change: impl FnOnce(&mut Node)) {
         self.count_empty(ix, false);

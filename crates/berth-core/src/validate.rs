@@ -2,8 +2,8 @@
 
 use crate::state::State;
 use berth_model::{
-    Amount, Event, GpuAsk, GroupSpec, JobChange, JobId, JobSpec, LeaseId, MigLayout, MigProfile,
-    Name, NodeSpec, Policy, QueueSpec, Quota, Rejected, Span, Time,
+    Amount, Event, GpuAsk, GpuSpec, GroupSpec, JobChange, JobId, JobSpec, LeaseId, MigLayout,
+    MigProfile, Name, NodeSpec, Policy, QueueSpec, Quota, Rejected, Span, Time,
 };
 use std::collections::BTreeSet;
 
@@ -479,12 +479,25 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
     }
     if let Some(ix) = state.cluster.find(&spec.name) {
         let known = state.cluster.node(ix);
-        let same = NodeSpec { state: known.spec.state, price: known.spec.price, ..spec.clone() };
-        if !known.tasks.is_empty() && same != known.spec {
+        if !known.tasks.is_empty() && !same_machine(&known.spec, spec) {
             return Err(Rejected::NodeInUse { node: spec.name.clone() });
         }
     }
     Ok(())
+}
+
+/// Whether what runs on a node can go on when it is described so: it has the same GPUs, and CPU and
+/// memory bind as they did, whatever there is of them.
+fn same_machine(known: &NodeSpec, spec: &NodeSpec) -> bool {
+    let alike = |(old, new): (&GpuSpec, &GpuSpec)| {
+        (&old.model, old.memory, &old.mig) == (&new.model, new.memory, &new.mig)
+    };
+    known.gpus.len() == spec.gpus.len()
+        && known.gpus.iter().zip(&spec.gpus).all(alike)
+        && known.nvlink == spec.nvlink
+        && known.pool == spec.pool
+        && known.cpu.is_some() == spec.cpu.is_some()
+        && known.memory.is_some() == spec.memory.is_some()
 }
 
 pub(crate) fn queue(state: &State, spec: &QueueSpec) -> Result<(), Rejected> {

@@ -9,6 +9,7 @@ mod drive;
 // The same as the product does, so that what is measured is what is run.
 #[path = "../../berth/src/heap.rs"]
 mod heap;
+mod kube;
 mod machine;
 mod measure;
 mod packing;
@@ -39,6 +40,8 @@ struct Cli {
 enum What {
     /// The figures about the scheduling core
     Core(Core),
+    /// The figures about Kubernetes: a real API server, and schedulers on it
+    Kube(kube::Asked),
     /// The figures about one machine: a real server with a long queue, and under blows
     Machine(machine::Asked),
     /// All figures about the simulator, and the page they are published on
@@ -106,6 +109,7 @@ fn main() -> Result<()> {
             Some(case) => one(case, &core),
             None => all(&core),
         },
+        What::Kube(asked) => kube::command(&asked),
         What::Machine(asked) => machine::command(&asked),
         What::Sim(sim) => sim::command(&sim),
         What::SimBaselines(asked) => sim_baselines(&asked),
@@ -178,7 +182,7 @@ fn all(core: &Core) -> Result<()> {
     if !left_out.is_empty() {
         text += &format!(" Not measured in this run: {}.", left_out.join(", "));
     }
-    let sections = vec![Section { title: "All figures", text, rows: rows.clone() }];
+    let sections = vec![Section { title: "All figures".into(), text, rows: rows.clone() }];
     let (name, title) = ("core", "The core in figures");
     Page { name, title, method: METHOD, sections }.write(&core.out, &Machine::here())?;
     println!("{}", report::table(&rows));

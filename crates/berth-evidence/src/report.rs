@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use comfy_table::{Table, presets::NOTHING};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -112,7 +113,7 @@ impl Machine {
 
 /// One group of figures on the page.
 pub struct Section {
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     pub text: String,
     pub rows: Vec<Row>,
 }

@@ -38,12 +38,6 @@ pub struct Tools {
 }
 
 impl Hands {
-    /// Hands that carry nothing out.
-    #[cfg(test)]
-    pub fn idle() -> Hands {
-        Hands { orders: mpsc::unbounded_channel().0 }
-    }
-
     pub fn start(&self, core: &Core, lease: LeaseId) {
         let job = core.jobs.get(&lease.job);
         let Some((job, live)) = job.and_then(|job| Some((job, job.leases.get(&lease)?))) else {

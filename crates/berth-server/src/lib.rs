@@ -10,7 +10,9 @@ mod gpus;
 mod hands;
 mod home;
 mod http;
+mod kube;
 mod listen;
+mod machine;
 mod mail;
 mod notices;
 mod ports;
@@ -23,6 +25,7 @@ mod token;
 mod vault;
 mod views;
 
+pub use kube::Options as ClusterOptions;
 pub use listen::{EncryptError, Tls, TlsError};
 pub use restore::{Restored, restore};
-pub use serve::{Error, Options, Started, serve};
+pub use serve::{Error, Options, Place, Started, serve};

@@ -1,11 +1,13 @@
 //! One server from start to end.
 
-use crate::app::{App, Parts};
+use crate::app::{App, Here, Parts};
 use crate::engine::{self, BootError, Fatal, Running, Setup, Write};
-use crate::hands::Tools;
+use crate::hands::{self, Tools};
 use crate::home::Home;
 use crate::http;
+use crate::kube;
 use crate::listen::{EncryptError, Encrypted, Peer, Tls};
+use crate::machine::Machine;
 use crate::vault::Vault;
 use crate::{clock, first, forecast, gpus, mail, schedule};
 use berth_api::wire;
@@ -28,18 +30,27 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// SQLite in the home where left out.
     pub database: Option<String>,
-    /// GPUs that are bookkeeping, instead of the real ones.
-    pub gpus: Option<Declared>,
     /// The name of this machine.
     pub node: String,
+    pub place: Place,
     pub prices: BTreeMap<Name, Micros>,
     /// How long what has ended is kept in detail; for ever where left out.
     pub keep: Option<Span>,
     /// Who becomes the first admin.
     pub admin: String,
-    pub launcher: Launcher,
-    pub cgroups: bool,
     pub config: Vec<wire::ConfigEntry>,
+}
+
+/// Where jobs run.
+#[derive(Debug, Clone)]
+pub enum Place {
+    Machine {
+        /// GPUs that are bookkeeping, instead of the real ones.
+        gpus: Option<Declared>,
+        launcher: Launcher,
+        cgroups: bool,
+    },
+    Cluster(kube::Options),
 }
 
 /// What people have to know of a server that runs.
@@ -79,6 +90,8 @@ pub enum Error {
     #[error(transparent)]
     Node(berth_node::Error),
     #[error(transparent)]
+    Kube(berth_kube::Error),
+    #[error(transparent)]
     Boot(BootError),
     #[error("the first admin could not be set up: {0}")]
     First(String),
@@ -102,15 +115,18 @@ pub async fn serve(
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
     // Before anything is changed: a second server should find out at once.
     let listener = bind(options.listen).await?;
-    let (app, running) = start(&options, home).await?;
-    let Running { handle, mut ends, watch } = running;
+    let Begun { app, running, watch } = start(&options, home).await?;
+    let Running { handle, mut ends } = running;
     let token = first::admin(&app, &options.admin).await.map_err(Error::First)?;
     let tasks = [
         forecast::begin(handle.clone()),
         schedule::begin(app.clone()),
         mail::begin(handle.clone(), app.store.clone()),
     ];
-    let _gpus = gpus::watch(handle.clone(), app.driver.clone(), app.inventory.clone());
+    let _gpus = app
+        .here
+        .as_ref()
+        .and_then(|here| gpus::watch(handle.clone(), here.driver.clone(), here.inventory.clone()));
     let started = started(&options, &app, &listener, token)?;
     first::announce(&app, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     ready(&started);
@@ -149,41 +165,80 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     })
 }
 
-async fn start(options: &Options, home: Home) -> Result<(App, Running), Error> {
+/// What came up.
+struct Begun {
+    app: App,
+    running: Running,
+    /// Listens to what happens at the site; dropped when the server ends.
+    watch: Box<dyn Send>,
+}
+
+async fn start(options: &Options, home: Home) -> Result<Begun, Error> {
     let url = database_url(&home, options.database.as_deref());
     let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
-    let holder = format!("{} (process {})", options.node, std::process::id());
-    let writer = store.writer(&holder).await.map_err(Error::Store)?;
-    let node_options = berth_node::Options { cgroups: options.cgroups };
-    let driver = Driver::open(&home.node(), options.launcher.clone(), node_options);
-    let driver = Arc::new(driver.map_err(Error::Node)?);
-    let probe = Probe::load();
-    let limits = driver.limits().clone();
-    let inventory = Inventory::read(&options.node, options.gpus.as_ref(), &probe, limits);
-    let inventory = Arc::new(inventory);
     let vault = Vault::open(&home.key(), store.clone())
         .map_err(|source| Error::Home { path: home.key(), source })?;
-    let tools = Tools {
-        home: home.clone(),
-        driver: driver.clone(),
-        inventory: inventory.clone(),
-        vault: vault.clone(),
+    let (running, here, watch): (_, _, Box<dyn Send>) = match &options.place {
+        Place::Machine { gpus, launcher, cgroups } => {
+            let node_options = berth_node::Options { cgroups: *cgroups };
+            let driver = Driver::open(&home.node(), launcher.clone(), node_options);
+            let driver = Arc::new(driver.map_err(Error::Node)?);
+            let probe = Probe::load();
+            let limits = driver.limits().clone();
+            let inventory = Inventory::read(&options.node, gpus.as_ref(), &probe, limits);
+            let here = Here { driver, inventory: Arc::new(inventory), probe };
+            let setup = setup(options, &store).await?;
+            let (running, watch) = on_this_machine(options, setup, &home, &vault, &here).await?;
+            (running, Some(here), Box::new(watch))
+        }
+        Place::Cluster(cluster) => {
+            let cluster = kube::Cluster::connect(cluster).await.map_err(Error::Kube)?;
+            let setup = setup(options, &store).await?;
+            let (running, watch) = cluster.begin(setup, &options.prices).await?;
+            (running, None, Box::new(watch))
+        }
     };
-    let (prices, keep) = (options.prices.clone(), options.keep);
-    let setup = Setup { store: store.clone(), writer, tools, prices, keep };
-    let running = engine::begin(setup).await.map_err(Error::Boot)?;
     let app = App::new(Parts {
         engine: running.handle.clone(),
         store,
         vault,
-        driver,
-        inventory,
-        probe,
+        here,
         home,
         config: options.config.clone(),
         uses: http::uses::Uses::default(),
     });
-    Ok((app, running))
+    Ok(Begun { app, running, watch })
+}
+
+/// Becomes the one that writes.
+async fn setup(options: &Options, store: &Store) -> Result<Setup, Error> {
+    let holder = format!("{} (process {})", options.node, std::process::id());
+    let writer = store.writer(&holder).await.map_err(Error::Store)?;
+    Ok(Setup { store: store.clone(), writer, keep: options.keep })
+}
+
+async fn on_this_machine(
+    options: &Options,
+    setup: Setup,
+    home: &Home,
+    vault: &Vault,
+    here: &Here,
+) -> Result<(Running, Option<hands::Watch>), Error> {
+    let tools = Tools {
+        home: home.clone(),
+        driver: here.driver.clone(),
+        inventory: here.inventory.clone(),
+        vault: vault.clone(),
+    };
+    let (driver, inventory) = (here.driver.clone(), here.inventory.clone());
+    let prices = options.prices.clone();
+    let mut watch = None;
+    let running = engine::begin(setup, |inlet| {
+        let (hands, watching) = hands::begin(tools, inlet);
+        watch = Some(watching);
+        Machine { hands, driver, inventory, prices }
+    });
+    Ok((running.await.map_err(Error::Boot)?, watch))
 }
 
 fn started(
@@ -195,11 +250,14 @@ fn started(
     let address = options.listen;
     let local = listener.local_addr().map_err(|source| Error::Listen { address, source })?;
     let scheme = if options.tls.is_some() { "https" } else { "http" };
-    let mut models: BTreeMap<&str, usize> = BTreeMap::new();
-    for device in &app.inventory.devices {
-        *models.entry(device.model.as_str()).or_default() += 1;
+    let mut models: BTreeMap<Name, usize> = BTreeMap::new();
+    for node in app.engine.core().state.node_snapshots() {
+        for gpu in node.spec.gpus {
+            *models.entry(gpu.model).or_default() += 1;
+        }
     }
     let gpus: Vec<String> = models.iter().map(|(model, n)| format!("{n} x {model}")).collect();
+    let limits = app.here.as_ref().map(|here| &here.inventory.limits);
     Ok(Started {
         url: format!("{scheme}://{local}"),
         home: app.home.root().to_owned(),
@@ -207,8 +265,8 @@ fn started(
         database: app.store.database().to_owned(),
         has_gpus: !gpus.is_empty(),
         gpus: if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") },
-        declared: app.inventory.declared,
-        unlimited: app.inventory.limits.missing.clone(),
+        declared: app.declared(),
+        unlimited: limits.and_then(|limits| limits.missing.clone()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! What a server tells its core when it starts: prices on the first start, and the machine.
 
 use berth_core::State;
-use berth_model::{Event, Micros, Name, NodeState, QueueSpec, catalog_models};
+use berth_model::{Event, Micros, Name, NodeState, QueueSpec, Snapshot, catalog_models};
 use berth_node::Inventory;
 use std::collections::BTreeMap;
 
@@ -15,23 +15,7 @@ pub fn events(
     prices: &BTreeMap<Name, Micros>,
 ) -> Vec<Event> {
     let snapshot = state.snapshot();
-    let mut events = Vec::new();
-    if snapshot.seq == 0 || !prices.is_empty() {
-        let mut all: BTreeMap<Name, Micros> = if snapshot.prices.is_empty() {
-            catalog_models().map(|info| (Name::new(info.model), info.price)).collect()
-        } else {
-            snapshot.prices.clone()
-        };
-        all.extend(prices.iter().map(|(model, price)| (model.clone(), *price)));
-        if all != snapshot.prices {
-            let (speeds, watts) = (snapshot.speeds.clone(), snapshot.watts.clone());
-            events.push(Event::ModelsSet { prices: all, speeds, watts });
-        }
-    }
-    if snapshot.queues.is_empty() {
-        let queue = Box::new(QueueSpec::new(DEFAULT_TEAM));
-        events.push(Event::QueueSet { queue });
-    }
+    let mut events = rules(&snapshot, prices);
     let name = &inventory.node.name;
     let known = snapshot.nodes.iter().find(|node| node.spec.name == *name);
     let mut node = inventory.node.clone();
@@ -54,6 +38,28 @@ pub fn events(
             let state = NodeState::Failed;
             events.push(Event::NodeChanged { node: other.spec.name.clone(), state });
         }
+    }
+    events
+}
+
+/// Prices, and on the first start a queue to begin with.
+pub fn rules(snapshot: &Snapshot, prices: &BTreeMap<Name, Micros>) -> Vec<Event> {
+    let mut events = Vec::new();
+    if snapshot.seq == 0 || !prices.is_empty() {
+        let mut all: BTreeMap<Name, Micros> = if snapshot.prices.is_empty() {
+            catalog_models().map(|info| (Name::new(info.model), info.price)).collect()
+        } else {
+            snapshot.prices.clone()
+        };
+        all.extend(prices.iter().map(|(model, price)| (model.clone(), *price)));
+        if all != snapshot.prices {
+            let (speeds, watts) = (snapshot.speeds.clone(), snapshot.watts.clone());
+            events.push(Event::ModelsSet { prices: all, speeds, watts });
+        }
+    }
+    if snapshot.queues.is_empty() {
+        let queue = Box::new(QueueSpec::new(DEFAULT_TEAM));
+        events.push(Event::QueueSet { queue });
     }
     events
 }

@@ -21,6 +21,8 @@ pub struct Server {
     child: Child,
     pub home: TempDir,
     pub url: String,
+    /// `up`, or another command that serves.
+    command: &'static str,
     args: Vec<String>,
 }
 
@@ -31,10 +33,24 @@ impl Server {
     ///
     /// If it does not start: a test without its surroundings has failed.
     pub fn start(program: &Path, args: &[&str]) -> Server {
+        Server::start_as(program, "up", args)
+    }
+
+    /// Starts `program kube` on the cluster of a kubeconfig.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn start_on(program: &Path, kubeconfig: &Path, args: &[&str]) -> Server {
+        let kubeconfig = kubeconfig.display().to_string();
+        Server::start_as(program, "kube", &[&["--kubeconfig", &kubeconfig], args].concat())
+    }
+
+    fn start_as(program: &Path, command: &'static str, args: &[&str]) -> Server {
         let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, url) = begin(program, home.path(), "127.0.0.1:0", &args);
-        Server { program: program.to_owned(), child, home, url, args }
+        let (child, url) = begin(program, command, home.path(), "127.0.0.1:0", &args);
+        Server { program: program.to_owned(), child, home, url, command, args }
     }
 
     pub fn process(&self) -> u32 {
@@ -54,7 +70,8 @@ impl Server {
     /// In the same folder, and where it listened before.
     pub fn start_again(&mut self) {
         let listen = self.url.trim_start_matches("http://");
-        (self.child, self.url) = begin(&self.program, self.home.path(), listen, &self.args);
+        (self.child, self.url) =
+            begin(&self.program, self.command, self.home.path(), listen, &self.args);
     }
 
     pub fn token(&self) -> String {
@@ -129,16 +146,25 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.is_running() {
-            self.end_jobs();
+            // Pods go with their cluster.
+            if self.command == "up" {
+                self.end_jobs();
+            }
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-fn begin(program: &Path, home: &Path, listen: &str, args: &[String]) -> (Child, String) {
+fn begin(
+    program: &Path,
+    command: &str,
+    home: &Path,
+    listen: &str,
+    args: &[String],
+) -> (Child, String) {
     let mut child = Command::new(program)
-        .arg("up")
+        .arg(command)
         .args(["--home", &home.display().to_string(), "--listen", listen, "--name", NODE])
         .args(args)
         .env("BERTH_LOG", "warn")
@@ -146,7 +172,7 @@ fn begin(program: &Path, home: &Path, listen: &str, args: &[String]) -> (Child, 
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("berth up starts");
+        .expect("berth starts");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let url = loop {
         let line = lines.next().expect("the server says where it is").expect("it is text");

@@ -11,6 +11,7 @@ mod context;
 mod fail;
 mod faults;
 mod heap;
+mod kube;
 mod outage;
 mod restore;
 mod settings;
@@ -46,7 +47,8 @@ fn main() -> ExitCode {
     let mut format = flags.output.unwrap_or_default();
     let ended = match cli.command {
         Command::Sim(command) => return simulate(&command, format),
-        Command::Up(asked) => up::run(*asked),
+        Command::Up(asked) => up::run(&asked),
+        Command::Kube(asked) => kube::run(*asked),
         Command::Restore(asked) => restore::run(&asked),
         Command::Ask(asked) => Context::new(&flags).and_then(|context| {
             format = context.format;

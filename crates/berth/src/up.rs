@@ -4,7 +4,7 @@ use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Launcher};
-use berth_server::{Options, Started, Tls};
+use berth_server::{Options, Place, Started, Tls};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,19 @@ const KEEP: &str = "90d";
 
 #[derive(Args, Debug)]
 pub struct Up {
+    #[command(flatten)]
+    pub serving: Serving,
+    /// Declare GPUs instead of using those there are, such as 8xH100
+    #[arg(long, value_name = "DECL")]
+    pub gpus: Option<String>,
+    /// Start tasks without control groups, so that CPU and memory are not enforced
+    #[arg(long)]
+    pub no_cgroups: bool,
+}
+
+/// What every server has to know, wherever its jobs run.
+#[derive(Args, Debug)]
+pub struct Serving {
     /// Where the server keeps its database, logs and keys (~/.berth)
     #[arg(long, value_name = "DIR", env = "BERTH_HOME")]
     pub home: Option<PathBuf>,
@@ -32,9 +45,6 @@ pub struct Up {
     /// PostgreSQL instead of the database in the home: postgres://…
     #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
-    /// Declare GPUs instead of using those there are, such as 8xH100
-    #[arg(long, value_name = "DECL")]
-    pub gpus: Option<String>,
     /// What this machine is called (its host name)
     #[arg(long, value_name = "NODE")]
     pub name: Option<String>,
@@ -45,9 +55,6 @@ pub struct Up {
     /// `forever` lets nothing go
     #[arg(long, value_name = "TIME", default_value = KEEP, env = "BERTH_KEEP")]
     pub keep: String,
-    /// Start tasks without control groups, so that CPU and memory are not enforced
-    #[arg(long)]
-    pub no_cgroups: bool,
     /// How the server logs
     #[arg(long, value_enum, default_value = "text")]
     pub log_format: LogFormat,
@@ -60,9 +67,28 @@ pub enum LogFormat {
 }
 
 /// Runs the server until it is told to stop. Jobs go on without it.
-pub fn run(up: Up) -> Result<()> {
-    start_logging(up.log_format);
-    let options = options(&up)?;
+pub fn run(up: &Up) -> Result<()> {
+    let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
+    let gpus = gpus.map_err(|error| Failure::usage(format!("--gpus: {error}")))?;
+    let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
+    let place = Place::Machine {
+        gpus,
+        launcher: Launcher { exe, args: vec![crate::HELPER.into()] },
+        cgroups: !up.no_cgroups,
+    };
+    let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
+    serve(&up.serving, place, vec![entry("gpus", shown, up.gpus.is_none())], greet)
+}
+
+/// Runs a server wherever its jobs run.
+pub fn serve(
+    serving: &Serving,
+    place: Place,
+    config: Vec<ConfigEntry>,
+    greet: fn(&Started),
+) -> Result<()> {
+    start_logging(serving.log_format);
+    let options = options(serving, place, config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -107,7 +133,13 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn options(up: &Up) -> Result<Options> {
+/// A setting, and where it comes from.
+pub fn entry(key: &str, value: String, is_default: bool) -> ConfigEntry {
+    let source = if is_default { "default" } else { "flag or environment" }.to_owned();
+    ConfigEntry { key: key.to_owned(), value, source }
+}
+
+fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options> {
     let home = home(up.home.as_deref())?;
     let listen = up.listen.parse().map_err(|_| {
         Failure::usage(format!(
@@ -116,35 +148,25 @@ fn options(up: &Up) -> Result<Options> {
         ))
     })?;
     let tls = up.tls_cert.clone().zip(up.tls_key.clone());
-    let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
-    let gpus = gpus.map_err(|error| Failure::usage(format!("--gpus: {error}")))?;
     let node = up.name.clone().unwrap_or_else(host_name);
-    let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
-    let entry = |key: &str, value: String, is_default: bool| ConfigEntry {
-        key: key.to_owned(),
-        value,
-        source: if is_default { "default" } else { "flag or environment" }.to_owned(),
-    };
-    let config = vec![
+    let mut config = vec![
         entry("home", home.display().to_string(), up.home.is_none()),
         entry("listen", up.listen.clone(), false),
         entry("database", database_shown(up.database.as_deref()), up.database.is_none()),
-        entry("gpus", up.gpus.clone().unwrap_or_else(|| "as found".to_owned()), up.gpus.is_none()),
         entry("name", node.clone(), up.name.is_none()),
         entry("keep", up.keep.clone(), up.keep == KEEP),
     ];
+    config.extend(more);
     Ok(Options {
         home,
         listen,
         tls: tls.map(|(certificate, key)| Tls { certificate, key }),
         database: up.database.clone(),
-        gpus,
         node,
+        place,
         prices: prices(up)?,
         keep: keep(&up.keep)?,
         admin: user_name(),
-        launcher: Launcher { exe, args: vec![crate::HELPER.into()] },
-        cgroups: !up.no_cgroups,
         config,
     })
 }
@@ -172,7 +194,7 @@ fn database_shown(url: Option<&str>) -> String {
 }
 
 /// Dollars per GPU-hour: a YAML file of models with numbers.
-fn prices(up: &Up) -> Result<BTreeMap<Name, Micros>> {
+fn prices(up: &Serving) -> Result<BTreeMap<Name, Micros>> {
     let Some(path) = &up.prices else { return Ok(BTreeMap::new()) };
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::io(format!("reading {}", path.display()), &error))?;

@@ -24,6 +24,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-sim", &["berth-model", "berth-ledger", "berth-core", "berth-file"]),
     ("berth-api", &["berth-model", "berth-file"]),
     ("berth-store", &["berth-model"]),
+    ("berth-kube", &["berth-model"]),
     ("berth-node", &["berth-model"]),
     (
         "berth-server",
@@ -34,6 +35,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-file",
             "berth-api",
             "berth-store",
+            "berth-kube",
             "berth-node",
         ],
     ),
@@ -55,7 +57,15 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     // Reproduces published figures; nothing may depend on it.
     (
         "berth-evidence",
-        &["berth-model", "berth-ledger", "berth-core", "berth-sim", "berth-api", "berth-testbed"],
+        &[
+            "berth-model",
+            "berth-ledger",
+            "berth-core",
+            "berth-sim",
+            "berth-api",
+            "berth-kube",
+            "berth-testbed",
+        ],
     ),
 ];
 

@@ -299,6 +299,18 @@ impl Run {
                 let mut node = node;
                 node.price = d.maybe(2, &[Micros(3_333_333)]);
                 node.state = d.pick(&[NodeState::Ready, NodeState::Cordoned]);
+                // Also while something runs there.
+                match d.below(4) {
+                    0 => {
+                        let rack = Name::new(d.pick(&["r00", "r11", "elsewhere"]));
+                        node.labels.insert(Name::new("rack"), rack);
+                    }
+                    1 if node.labels.remove("disk").is_none() => {
+                        node.labels.insert(Name::new("disk"), Name::new("nvme"));
+                    }
+                    2 => node.cpu = node.cpu.map(|cpu| Cpu(cpu.0 + 1_000)),
+                    _ => {}
+                }
                 self.may(Event::NodeAdded { node: Box::new(node) });
             }
         }

@@ -26,7 +26,7 @@ pub fn kills(asked: &Asked, berth: &Path) -> Result<Section> {
     );
     let mut rows = vec![Row::new("kills", f64::from(asked.kills), "kills", Target::None)];
     rows.extend(rows_of(&survival));
-    Ok(Section { title: "A server that is killed", text, rows })
+    Ok(Section { title: "A server that is killed".into(), text, rows })
 }
 
 pub fn outages(asked: &Asked, berth: &Path) -> Result<Section> {
@@ -61,7 +61,7 @@ pub fn outages(asked: &Asked, berth: &Path) -> Result<Section> {
     rows.push(none("servers that ended", u64::from(!server.is_running()), "servers"));
     let longest = back.into_iter().max().unwrap_or_default().as_secs_f64();
     rows.push(Row::new("longest until requests were taken again", longest, "s", Target::None));
-    Ok(Section { title: "A database that is stopped and started", text, rows })
+    Ok(Section { title: "A database that is stopped and started".into(), text, rows })
 }
 
 /// What somebody is told who does not try again.

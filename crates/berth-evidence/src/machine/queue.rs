@@ -51,7 +51,7 @@ pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
          `berth why` run {COMMANDS} times each, `why` for jobs all over the queue.",
         asked.waiting, asked.submissions
     );
-    Ok(Section { title: "A long queue", text, rows })
+    Ok(Section { title: "A long queue".into(), text, rows })
 }
 
 /// Times by the clock mean little on a machine that has other things to do, so it says so.

@@ -5,15 +5,13 @@ use super::live::{Detail, LiveJob, LiveLease};
 use super::recent::Recent;
 use super::retain::Retention;
 use super::run::{Fatal, Greeting, Loop};
+use super::site::Site;
 use super::{Core, Handle, Inlet, Plans, Tree};
 use crate::clock;
-use crate::hands::{self, Tools, Watch};
-use crate::setup;
 use berth_core::State;
-use berth_model::{JobId, LeaseId, Span, Stamped, Time};
-use berth_node::{Driver, Ended, Inventory, Observed};
+use berth_model::{JobId, LeaseId, Span, Stamped};
 use berth_store::{JobFilter, JobRow, JobState, Store, Writer};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -27,9 +25,6 @@ const NEWS: usize = 4_096;
 pub struct Setup {
     pub store: Store,
     pub writer: Writer,
-    pub tools: Tools,
-    /// Prices of GPU models, where they differ from the defaults.
-    pub prices: BTreeMap<berth_model::Name, berth_model::Micros>,
     /// How long what has ended is kept in detail; for ever where left out.
     pub keep: Option<Span>,
 }
@@ -57,13 +52,15 @@ pub enum BootError {
 pub struct Running {
     pub handle: Handle,
     pub ends: JoinHandle<Result<(), Fatal>>,
-    pub watch: Watch,
 }
 
-/// Brings the state up to where the log ends, takes over what runs, and starts to turn.
-pub async fn begin(setup: Setup) -> Result<Running, BootError> {
-    let Setup { store, writer, tools, prices, keep } = setup;
-    let mut state = load(&store).await?;
+/// Brings the state up to where the log ends, takes over what runs at the site, and starts to turn.
+pub async fn begin<S: Site + 'static>(
+    setup: Setup,
+    site: impl FnOnce(Inlet) -> S,
+) -> Result<Running, BootError> {
+    let Setup { store, writer, keep } = setup;
+    let state = load(&store).await?;
     let mut jobs = live_jobs(&store).await?;
     for lease in store.open_leases().await? {
         if let Some(job) = jobs.get_mut(&lease.id.job) {
@@ -71,23 +68,19 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
         }
     }
     mark_stopping(&state, &mut jobs);
-    // A database that was restored knows less than the machine does: a number that was used here
-    // has a folder and a log, and is not used again.
-    let used = last_number(&state).max(tools.driver.last_job());
+    let (inputs, taken) = mpsc::unbounded_channel();
+    let inlet = Inlet(inputs.clone());
+    let site: Box<dyn Site> = Box::new(site(inlet.clone()));
+    let used = last_number(&state).max(site.last_job());
     let next_job = store.last_job().await?.max(used) + 1;
     let now = clock::now().max(state.now());
-    let greetings = setup::events(&mut state, &tools.inventory, &prices);
-    let (driver, inventory) = (tools.driver.clone(), tools.inventory.clone());
     let (tree, shown) = watch::channel(Arc::new(Tree::of(&state)));
     let plans = Plans::default();
     let retries =
         jobs.values().filter_map(|job| Some((job.detail.again_at?, job.row.id))).collect();
     let core = Core { state, jobs, retries, forecast: None, plans, stalled: None };
     let core = Arc::new(Mutex::new(core));
-    let (inputs, taken) = mpsc::unbounded_channel();
     let (news, _) = broadcast::channel(NEWS);
-    let inlet = Inlet(inputs.clone());
-    let (hands, watch) = hands::begin(tools, inlet.clone());
     let handle = Handle::new(inputs, core.clone(), news.clone(), shown);
     let mut turning = Loop {
         core,
@@ -97,20 +90,21 @@ pub async fn begin(setup: Setup) -> Result<Running, BootError> {
         tree,
         snapshot_at: writer.last_seq(),
         writer,
-        hands,
+        site,
         next_job,
         recent: Recent::default(),
         wake: Some(now),
         billed: now,
         retention: Retention::new(keep, now),
     };
-    turning.greet(greetings).await.map_err(|why| match why {
+    turning.greet().await.map_err(|why| match why {
         Greeting::Rejected(why) => BootError::Machine(why),
         Greeting::Fatal(why) => BootError::Log(why),
     })?;
-    turning.take_over(&driver, &inventory, &inlet)?;
+    let core = turning.core.clone();
+    turning.site.take_over(&core.lock().expect("nobody else has it yet"), &inlet)?;
     let ends = tokio::spawn(turning.run());
-    Ok(Running { handle, ends, watch })
+    Ok(Running { handle, ends })
 }
 
 async fn load(store: &Store) -> Result<State, BootError> {
@@ -173,63 +167,4 @@ fn mark_stopping(state: &State, jobs: &mut BTreeMap<JobId, LiveJob>) {
 
 fn last_number(state: &State) -> u64 {
     state.snapshot().jobs.iter().map(|job| job.spec.id.number).max().unwrap_or(0)
-}
-
-impl Loop {
-    /// Compares what the log says with what the driver finds. The processes are the truth about
-    /// what runs, the log about what should.
-    fn take_over(
-        &mut self,
-        driver: &Driver,
-        inventory: &Inventory,
-        inlet: &Inlet,
-    ) -> Result<(), BootError> {
-        let found: BTreeSet<LeaseId> =
-            driver.adopt()?.into_iter().map(|adopted| adopted.lease).collect();
-        let core = self.core.lock().expect("nobody else has it yet");
-        let here = |node: &str| node == inventory.node.name.as_str();
-        let mut known = BTreeSet::new();
-        for (lease, live) in core.jobs.values().flat_map(|job| &job.leases) {
-            known.insert(*lease);
-            if !here(&live.row.node) {
-                inlet.observed(lost(*lease, clock::now(), "its machine is not there any more"));
-            } else if found.contains(lease) {
-                self.order_again(&core, *lease, live);
-            } else if let Some(ended) = end_of(driver, *lease)? {
-                inlet.observed(Observed::Ended(Box::new(ended)));
-            } else if live.row.started.is_some() {
-                inlet.observed(lost(*lease, clock::now(), "nothing is left of it"));
-            } else {
-                // It was decided and never begun: the server died in between.
-                self.order_again(&core, *lease, live);
-            }
-        }
-        // The log has closed these; nothing of them may go on.
-        for lease in found.difference(&known) {
-            self.hands.stop(*lease, berth_model::Cause::Cancelled, Span::ZERO);
-        }
-        Ok(())
-    }
-
-    /// Starting a lease again does nothing where it has been begun; neither does stopping it.
-    fn order_again(&self, core: &Core, lease: LeaseId, live: &LiveLease) {
-        self.hands.start(core, lease);
-        if let Some(cause) = live.stopping {
-            let job = &core.jobs[&lease.job];
-            let grace = if job.kill { Span::ZERO } else { job.detail.run.grace };
-            self.hands.stop(lease, cause, grace);
-        }
-    }
-}
-
-/// How a task ended, if the driver has ever heard of it.
-fn end_of(driver: &Driver, lease: LeaseId) -> Result<Option<Ended>, BootError> {
-    match driver.ended(lease) {
-        Err(berth_node::Error::Unknown { .. }) => Ok(None),
-        ended => ended.map_err(BootError::Node),
-    }
-}
-
-fn lost(lease: LeaseId, at: Time, why: &str) -> Observed {
-    Observed::Ended(Box::new(Ended::lost(lease, at, why.to_owned())))
 }

@@ -1,9 +1,11 @@
 //! What the loop is given.
 
 use super::Stalled;
+use super::turn::Turn;
 use berth_api::Problem;
 use berth_core::State;
 use berth_file::job::RunSpec;
+use berth_kube::PodRef;
 use berth_model::{Event, JobChange, JobId, JobSpec, LeaseId, Rejected, Time};
 use berth_node::Observed;
 use berth_store::{AuditEntry, Batch, JobKind, Store};
@@ -19,8 +21,13 @@ pub(super) enum Input {
         lease: LeaseId,
         why: String,
     },
+    /// What a site has seen beyond leases.
+    Told(Telling),
     Stop,
 }
+
+/// Tells a turn what was seen, in its own words.
+pub type Telling = Box<dyn FnOnce(&mut Turn<'_>) + Send>;
 
 /// Something that somebody wants changed, all of it or nothing.
 pub struct Write {
@@ -94,6 +101,8 @@ pub struct Submission {
     pub asks: String,
     /// It goes on from what another job saved.
     pub resume_from: Option<JobId>,
+    /// The pods that are its tasks, where there are such.
+    pub pods: Vec<PodRef>,
 }
 
 /// A request that may be sent again without being carried out again.

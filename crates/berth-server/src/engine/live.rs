@@ -2,6 +2,7 @@
 
 use berth_api::wire;
 use berth_file::job::{RunSpec, Times};
+use berth_kube::PodRef;
 use berth_model::{Bytes, Cause, Cpu, JobId, JobSpec, LeaseId, Micros, Span, Time};
 use berth_store::{JobRow, JobState, LeaseRow};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,9 @@ pub struct Detail {
     /// It goes on from what another job saved.
     #[serde(default)]
     pub resume_from: Option<JobId>,
+    /// The pods it is made of, by task, where it came as pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodRef>,
 }
 
 /// How often a job was run again, by cause.
@@ -88,6 +92,7 @@ impl Detail {
             port: None,
             ready: false,
             resume_from: None,
+            pods: Vec::new(),
         }
     }
 }

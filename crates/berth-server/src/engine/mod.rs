@@ -14,6 +14,7 @@ mod recent;
 mod retain;
 mod rows;
 mod run;
+mod site;
 mod tree;
 mod turn;
 
@@ -23,8 +24,11 @@ mod tests;
 pub use boot::{BootError, Running, Setup, begin};
 pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
 pub use live::{Detail, LiveJob, LiveLease};
+pub use outcome::said;
 pub use run::Fatal;
+pub use site::Site;
 pub use tree::Tree;
+pub use turn::Turn;
 
 use berth_api::wire;
 use berth_core::{Forecast, State};
@@ -92,6 +96,10 @@ impl Inlet {
 
     pub fn not_started(&self, lease: berth_model::LeaseId, why: String) {
         let _ = self.0.send(Input::NotStarted { lease, why });
+    }
+
+    pub fn tell(&self, news: impl FnOnce(&mut Turn<'_>) + Send + 'static) {
+        let _ = self.0.send(Input::Told(Box::new(news)));
     }
 }
 

@@ -85,7 +85,7 @@ fn words(ended: &Ended, kind: &ExitKind) -> String {
 }
 
 /// Why it was asked to stop, as its owner would say it.
-pub(super) const fn said(cause: Cause) -> &'static str {
+pub const fn said(cause: Cause) -> &'static str {
     match cause {
         Cause::Reclaim => "made room for a team that took back its share",
         Cause::Preempt => "made room for a job of a higher class",

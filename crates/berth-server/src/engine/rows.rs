@@ -41,6 +41,7 @@ pub(super) fn submitted(spec: &JobSpec, submission: &Submission) -> Vec<LiveJob>
     };
     let mut detail = Detail::new(spec, submission.run.clone(), submission.asks.clone());
     detail.resume_from = submission.resume_from;
+    detail.pods = submission.pods.clone();
     let gpus = spec.groups.iter().map(|group| milli(&group.gpus) * i64::from(group.count)).sum();
     let live = |id: JobId| LiveJob {
         row: JobRow {

@@ -3,12 +3,12 @@
 use super::input::{Input, Refused, Written};
 use super::recent::Recent;
 use super::retain::Retention;
+use super::site::Site;
 use super::turn::{Order, Told, Turn};
 use super::{Core, Handle, Stalled, Tree};
 use crate::clock;
-use crate::hands::Hands;
 use berth_api::wire;
-use berth_model::{Event, Rejected, Span, Time};
+use berth_model::{Rejected, Span, Time};
 use berth_store::{Batch, Retry, Writer};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) struct Loop {
     pub news: broadcast::Sender<Arc<wire::Event>>,
     pub tree: watch::Sender<Arc<Tree>>,
     pub writer: Writer,
-    pub hands: Hands,
+    pub site: Box<dyn Site>,
     pub next_job: u64,
     pub recent: Recent,
     /// When the core wants to be asked.
@@ -109,12 +109,12 @@ impl Loop {
         fit
     }
 
-    /// Applies what the server has to say when it starts, before anybody else.
-    pub async fn greet(&mut self, events: Vec<Event>) -> Result<(), Greeting> {
+    /// Applies what the site has to say when the server starts, before anybody else.
+    pub async fn greet(&mut self) -> Result<(), Greeting> {
         let (batch, told) = {
             let mut core = lock(&self.core);
             let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, clock::now());
-            turn.all(events).map_err(Greeting::Rejected)?;
+            self.site.greet(&mut turn).map_err(Greeting::Rejected)?;
             turn.finish_turn()
         };
         self.commit(&batch).await.map_err(Greeting::Fatal)?;
@@ -163,6 +163,7 @@ impl Loop {
                 Input::Write(write, answer) => answers.push((answer, turn.write(*write))),
                 Input::Observed(observed) => turn.observe(observed),
                 Input::NotStarted { lease, why } => turn.not_started(lease, why),
+                Input::Told(news) => news(&mut turn),
                 Input::Stop => {}
             }
         }
@@ -239,13 +240,15 @@ impl Loop {
             // Whoever asked may have gone.
             let _ = answer.send(result);
         }
+        let core = lock(&self.core);
         for order in told.orders {
             match order {
-                Order::Start(lease) => self.hands.start(&lock(&self.core), lease),
-                Order::Stop { lease, cause, grace } => self.hands.stop(lease, cause, grace),
-                Order::Acknowledge(lease) => self.hands.acknowledge(lease),
+                Order::Start(lease) => self.site.start(&core, lease),
+                Order::Stop { lease, cause, grace } => self.site.stop(lease, cause, grace),
+                Order::Acknowledge(lease) => self.site.acknowledge(lease),
             }
         }
+        drop(core);
         let seq = seq.unwrap_or_else(|| self.writer.last_seq());
         let at = wire::At(clock::now());
         for kind in told.news {

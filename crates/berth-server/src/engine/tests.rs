@@ -3,8 +3,7 @@ use super::retain::Retention;
 use super::run::Loop;
 use super::*;
 use crate::clock;
-use crate::hands::Hands;
-use berth_model::{Event, Span, Stamped};
+use berth_model::{Cause, Event, LeaseId, Rejected, Span, Stamped};
 use berth_store::{Batch, Options, Store};
 use std::pin::pin;
 use std::task::Poll;
@@ -37,6 +36,24 @@ async fn while_the_log_cannot_be_written_nothing_new_is_taken() {
     assert!(taken.try_recv().is_err());
 }
 
+/// A site where nothing is ever carried out.
+struct Nowhere;
+
+impl Site for Nowhere {
+    fn last_job(&self) -> u64 {
+        0
+    }
+    fn greet(&mut self, _: &mut Turn<'_>) -> Result<(), Rejected> {
+        Ok(())
+    }
+    fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
+        Ok(())
+    }
+    fn start(&self, _: &Core, _: LeaseId) {}
+    fn stop(&self, _: LeaseId, _: Cause, _: Span) {}
+    fn acknowledge(&self, _: LeaseId) {}
+}
+
 /// A loop on a real database, with nobody to carry anything out.
 async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop {
     let url = berth_store::sqlite_url(&folder.path().join("berth.db"));
@@ -60,7 +77,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop {
         tree,
         snapshot_at: writer.last_seq(),
         writer,
-        hands: Hands::idle(),
+        site: Box::new(Nowhere),
         next_job: 1,
         recent: Recent::default(),
         wake: None,

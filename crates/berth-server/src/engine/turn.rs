@@ -1,7 +1,7 @@
 //! One turn of the loop: what is applied together, and committed together.
 
 use super::input::{Act, Refused, Submission, Write, Written};
-use super::live::{LiveJob, LiveLease};
+use super::live::{Detail, LiveJob, LiveLease};
 use super::outcome::{self, said};
 use super::recent::Recent;
 use super::{Core, rows};
@@ -41,19 +41,19 @@ pub(super) struct Told {
     pub ended: Vec<(JobId, Outcome)>,
 }
 
-pub(super) struct Turn<'a> {
+pub struct Turn<'a> {
     pub core: &'a mut Core,
-    pub recent: &'a mut Recent,
-    pub next_job: &'a mut u64,
+    recent: &'a mut Recent,
+    next_job: &'a mut u64,
     pub at: Time,
-    pub batch: Batch,
-    pub told: Told,
+    pub(super) batch: Batch,
+    pub(super) told: Told,
     touched: BTreeSet<JobId>,
     leases: BTreeMap<LeaseId, LeaseRow>,
 }
 
 impl<'a> Turn<'a> {
-    pub fn new(
+    pub(super) fn new(
         core: &'a mut Core,
         recent: &'a mut Recent,
         next_job: &'a mut u64,
@@ -124,7 +124,8 @@ impl<'a> Turn<'a> {
         Ok(None)
     }
 
-    fn submit(&mut self, submission: Submission) -> Result<JobId, Refused> {
+    /// Takes a job in and gives it its number.
+    pub fn submit(&mut self, submission: Submission) -> Result<JobId, Refused> {
         let id = JobId::new(*self.next_job);
         let mut spec = submission.spec.clone();
         spec.id = id;
@@ -232,7 +233,16 @@ impl<'a> Turn<'a> {
         self.observe(Observed::Ended(Box::new(ended)));
     }
 
-    fn stop_cause(&self, lease: LeaseId) -> Option<Cause> {
+    /// Changes what is kept of a job beside what the core knows.
+    pub fn amend_detail(&mut self, job: JobId, change: impl FnOnce(&mut Detail)) {
+        if let Some(live) = self.core.jobs.get_mut(&job) {
+            change(&mut live.detail);
+            self.touched.insert(job);
+        }
+    }
+
+    /// Why a lease was asked to stop, if it was.
+    pub fn stop_cause(&self, lease: LeaseId) -> Option<Cause> {
         self.core.jobs.get(&lease.job)?.leases.get(&lease)?.stopping
     }
 
@@ -275,7 +285,7 @@ impl<'a> Turn<'a> {
 
     /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core
     /// disagree about what there is.
-    fn apply_observed(&mut self, event: Event) {
+    pub fn apply_observed(&mut self, event: Event) {
         if let Err(rejected) = self.apply(event.clone()) {
             tracing::error!(%rejected, ?event, "an observation was refused");
         }
@@ -485,7 +495,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Everything to be committed, and what to do then.
-    pub fn finish_turn(mut self) -> (Batch, Told) {
+    pub(super) fn finish_turn(mut self) -> (Batch, Told) {
         for id in std::mem::take(&mut self.touched) {
             let Some(job) = self.core.jobs.get_mut(&id) else { continue };
             self.batch.jobs.push(job.refreshed());

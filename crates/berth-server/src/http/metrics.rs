@@ -76,7 +76,7 @@ impl Page {
             (core.plans, core.stalled.is_some())
         };
         self.figure("stalled", "1 while nothing can be written to the database", flag(stalled));
-        let declared = flag(app.inventory.declared);
+        let declared = flag(app.declared());
         self.figure("gpus_declared", "1 where GPUs are declared and not real", declared);
         self.plans(plans);
     }
@@ -163,7 +163,8 @@ impl Page {
         let busy = self.family("gpu_utilization_ratio", "How busy a GPU is, where it says");
         for (index, sample) in cluster::gpus::samples(app).await {
             if let Some(percent) = sample.utilization_percent {
-                let node = app.inventory.node.name.to_string();
+                let Some(here) = &app.here else { continue };
+                let node = here.inventory.node.name.to_string();
                 let labels = vec![("node", node), ("gpu", index.to_string())];
                 busy.get_or_create(&labels).set(f64::from(percent) / 100.0);
             }

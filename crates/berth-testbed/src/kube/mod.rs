@@ -138,7 +138,7 @@ impl Cluster {
     ///
     /// If it does not run.
     pub fn usage(&self, part: Part) -> Usage {
-        let usage = usage::of(self.process(part));
+        let usage = Usage::of(self.process(part));
         usage.unwrap_or_else(|| panic!("{} is over:\n{}", part.program(), self.log_tail(part)))
     }
 

@@ -11,11 +11,13 @@ pub struct Usage {
     pub resident_bytes: u64,
 }
 
-/// None when there is no such process.
-pub(super) fn of(process: u32) -> Option<Usage> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let page = u64::try_from(rustix::param::page_size()).expect("a page is small");
-    parse(&text, rustix::param::clock_ticks_per_second(), page)
+impl Usage {
+    /// Of any process; nothing when there is no such one.
+    pub fn of(process: u32) -> Option<Usage> {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let page = u64::try_from(rustix::param::page_size()).expect("a page is small");
+        parse(&text, rustix::param::clock_ticks_per_second(), page)
+    }
 }
 
 fn parse(stat: &str, ticks_per_second: u64, page_bytes: u64) -> Option<Usage> {
@@ -42,12 +44,12 @@ mod tests {
 
     #[test]
     fn a_process_that_works_uses_a_processor() {
-        let before = of(std::process::id()).expect("we run").cpu;
+        let before = Usage::of(std::process::id()).expect("we run").cpu;
         let mut sum = 0u64;
         crate::until("the kernel counts our work", || {
             sum = (0..1_000_000u64).fold(sum, |sum, x| std::hint::black_box(sum ^ x));
-            of(std::process::id()).expect("we run").cpu > before
+            Usage::of(std::process::id()).expect("we run").cpu > before
         });
-        assert!(of(std::process::id()).expect("we run").resident_bytes > 0);
+        assert!(Usage::of(std::process::id()).expect("we run").resident_bytes > 0);
     }
 }

@@ -33,13 +33,15 @@ pub use completion::VARIABLE as COMPLETE;
 
 use crate::context::Context;
 use crate::fail::Result;
-use crate::{restore, sim, up};
+use crate::{kube, restore, sim, up};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum Command {
     /// Start the server on this machine
     Up(Box<up::Up>),
+    /// Start the server of a Kubernetes cluster
+    Kube(Box<kube::Kube>),
     /// Read a backup into an empty database, while no server runs
     Restore(restore::Restore),
     #[command(flatten)]

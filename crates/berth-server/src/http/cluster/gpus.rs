@@ -24,16 +24,19 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<
     };
     let mut items = Vec::new();
     for node in &nodes {
-        let here = node.spec.name == app.inventory.node.name;
+        let here = app.here(&node.spec.name);
         for index in 0..node.spec.gpus.len() {
             let number = index as u32;
             let price = live::price(&node.spec, index, &prices);
             let held = holders.remove(&(node.spec.name.to_string(), number)).unwrap_or_default();
             let mut gpu = shown(&node.spec, index, price, held);
-            let device = app.inventory.devices.iter().find(|one| one.index == number);
-            gpu.uuid = device.filter(|_| here).and_then(|device| device.uuid.clone());
-            gpu.declared = here && device.is_some_and(Device::declared);
-            if here && let Some(sample) = samples.get(&number) {
+            let mut devices = here.iter().flat_map(|here| &here.inventory.devices);
+            let device = devices.find(|one| one.index == number);
+            gpu.uuid = device.and_then(|device| device.uuid.clone());
+            gpu.declared = device.is_some_and(Device::declared);
+            if here.is_some()
+                && let Some(sample) = samples.get(&number)
+            {
                 measure(&mut gpu, sample);
             }
             items.push(gpu);
@@ -44,12 +47,13 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Answer<wire::Items<
 
 /// What the GPUs of this machine do right now; declared ones do nothing.
 pub async fn samples(app: &App) -> BTreeMap<u32, GpuSample> {
-    if app.inventory.declared {
+    if app.declared() {
         return BTreeMap::new();
     }
     let app = app.clone();
     // The library waits for the device.
-    let samples = tokio::task::spawn_blocking(move || app.probe.sample()).await;
+    let sample = move || app.here.as_ref().map(|here| here.probe.sample()).unwrap_or_default();
+    let samples = tokio::task::spawn_blocking(sample).await;
     samples.unwrap_or_default().into_iter().map(|sample| (sample.index, sample)).collect()
 }
 

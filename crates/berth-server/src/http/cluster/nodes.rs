@@ -66,10 +66,10 @@ fn all(app: &App, caller: &Caller) -> Vec<wire::Node> {
     let nodes = nodes.iter().map(|node| {
         let spec = &node.spec;
         let used = Used::of(core.jobs.values(), &spec.name, caller);
-        let here = spec.name == app.inventory.node.name;
+        let here = app.here(&spec.name).map(|here| &here.inventory);
         wire::Node {
-            declared: here && app.inventory.declared,
-            cgroup: here && app.inventory.limits.cpu && app.inventory.limits.memory,
+            declared: here.is_some_and(|here| here.declared),
+            cgroup: here.is_some_and(|here| here.limits.cpu && here.limits.memory),
             ..shown(spec, core.state.prices(), used)
         }
     });

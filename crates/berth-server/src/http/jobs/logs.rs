@@ -144,7 +144,7 @@ impl Teller {
     async fn open(&self, lease: LeaseId, rank: u32) -> Option<LogFollower> {
         loop {
             let ended = self.is_over(lease);
-            let (driver, query) = (self.app.driver.clone(), self.query.clone());
+            let (driver, query) = (self.app.driver()?, self.query.clone());
             let opened = tokio::task::spawn_blocking(move || {
                 let reader = driver.log(lease, rank).ok()?;
                 let from = start(&reader, &query)?;
@@ -194,7 +194,7 @@ impl Teller {
     }
 
     async fn time_of(&self, lease: LeaseId, rank: u32, at: u64) -> Option<berth_model::Time> {
-        let driver = self.app.driver.clone();
+        let driver = self.app.driver()?;
         let found = tokio::task::spawn_blocking(move || {
             driver.log(lease, rank).ok()?.time_of(at).ok().flatten()
         });

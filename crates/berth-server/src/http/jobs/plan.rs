@@ -28,7 +28,7 @@ pub async fn plan(
     let prepared =
         submit::prepare(&app, &caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
     let state = app.engine.core().state.clone();
-    let declared = app.inventory.declared;
+    let declared = app.declared();
     let tried = tokio::task::spawn_blocking(move || try_out(state, prepared, declared)).await;
     tried
         .unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the plan could not be made")))

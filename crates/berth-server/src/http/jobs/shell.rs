@@ -21,6 +21,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
+/// What somebody is told who wants into a job that does not run here.
+const ELSEWHERE: &str = "this job runs as pods; open a shell with `kubectl exec`";
+
 /// Whoever opens a terminal says what for, or has gone.
 const OPENING: Duration = Duration::from_secs(30);
 
@@ -78,7 +81,9 @@ async fn begin(
     let Some(lease) = lease else {
         return bad(Code::WrongState, format!("that task of job {job} does not run"));
     };
-    let driver = app.driver.clone();
+    let Some(driver) = app.driver() else {
+        return bad(Code::WrongState, ELSEWHERE.to_owned());
+    };
     let size = Size { rows, columns };
     let opened = tokio::task::spawn_blocking(move || driver.shell(lease, &command, &term, size));
     match opened.await {

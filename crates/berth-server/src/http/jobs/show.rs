@@ -39,7 +39,7 @@ impl Waiting {
 pub fn job(app: &App, core: &Core, row: &JobRow, waiting: &Waiting) -> wire::Job {
     let detail: Option<Detail> = serde_json::from_str(&row.detail).ok();
     let mut job = base(row, detail.as_ref());
-    job.declared = app.inventory.declared;
+    job.declared = app.declared();
     let id = row.id;
     let Some(live) = core.jobs.get(&id) else { return job };
     job.state = views::job_state(live);

@@ -145,6 +145,7 @@ impl Prepared {
             file: text,
             asks,
             resume_from,
+            pods: Vec::new(),
         }
     }
 }

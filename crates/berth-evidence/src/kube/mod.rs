@@ -1,0 +1,153 @@
+//! A real API server: how fast it takes bindings from anybody, and how near to that schedulers come.
+
+mod load;
+mod race;
+mod watcher;
+
+use crate::report::{self, Machine, Page, Row, Section, Target};
+use anyhow::{Context, Result, ensure};
+use berth_testbed::kube::{Cluster, Part, Storage};
+use clap::Args;
+use load::{Load, Shape};
+use race::{Figures, Racer};
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct Asked {
+    /// The program to measure; the one beside this one where left out
+    #[arg(long)]
+    berth: Option<PathBuf>,
+    /// Pods of each load
+    #[arg(long, default_value_t = 4_000)]
+    pods: u32,
+    /// Sizes of the cluster
+    #[arg(long, value_delimiter = ',', default_value = "500,1000")]
+    nodes: Vec<u32>,
+    /// Only these, and nothing is written: ceiling, kube-scheduler, berth
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Where the page and the rows go
+    #[arg(long, default_value = "docs/evidence")]
+    out: PathBuf,
+}
+
+const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-apiserver, one watcher \
+    of all pods attached throughout. Nodes are only written down: 8 GPUs, 192 CPUs, 2 TiB. Pods are \
+    made first, each for one GPU, 8 CPUs and 64 GiB; then the scheduler is started, and bindings \
+    are timed where the watcher sees them, first to last. Each figure is of a cluster made anew. \
+    The ceiling is what the API server takes: bare bindings from the same client, under the same \
+    identity, without any scheduler.";
+
+/// How many bindings the ceiling is tried with at once.
+const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
+
+pub fn command(asked: &Asked) -> Result<()> {
+    let berth = match &asked.berth {
+        Some(path) => path.clone(),
+        None => std::env::current_exe().context("finding myself")?.with_file_name("berth"),
+    };
+    ensure!(
+        berth.exists(),
+        "there is no {}; build it, or name another with --berth",
+        berth.display()
+    );
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let wanted = |name: &str| asked.only.is_empty() || asked.only.iter().any(|only| only == name);
+    let mut sections = Vec::new();
+    let mut best: Option<Figures> = None;
+    if wanted("ceiling") {
+        let (section, figures) = ceiling(asked, &runtime)?;
+        best = Some(figures);
+        sections.push(show(section));
+    }
+    for nodes in &asked.nodes {
+        for shape in [Shape::Single, Shape::Gangs(8)] {
+            let load = Load { nodes: *nodes, pods: asked.pods, shape };
+            let mut rows = Vec::new();
+            let mut peer = None;
+            if wanted("kube-scheduler") {
+                let figures = race(&runtime, load, Racer::KubeScheduler)?;
+                rows.extend(figures.rows("kube-scheduler"));
+                peer = Some(figures);
+            }
+            if wanted("berth") {
+                let figures = race(&runtime, load, Racer::Berth(&berth))?;
+                rows.extend(figures.rows("berth"));
+                rows.extend(held_against(&figures, best.as_ref(), peer.as_ref(), shape));
+            }
+            sections.push(show(Section { title: load.title().into(), text: String::new(), rows }));
+        }
+    }
+    if !asked.only.is_empty() {
+        return Ok(());
+    }
+    let (name, title) = ("kube", "Kubernetes in figures");
+    Page { name, title, method: METHOD, sections }.write(&asked.out, &Machine::here())
+}
+
+fn show(mut section: Section) -> Section {
+    for row in &mut section.rows {
+        row.command = "cargo run --release -p berth-evidence -- kube".to_owned();
+    }
+    println!("{}\n{}\n", section.title, report::table(&section.rows));
+    section
+}
+
+/// A control plane for nothing but scheduling.
+fn cluster() -> Cluster {
+    Cluster::builder().storage(Storage::Memory).bare_admission().start()
+}
+
+fn ceiling(asked: &Asked, runtime: &tokio::runtime::Runtime) -> Result<(Section, Figures)> {
+    let load = Load { nodes: asked.nodes[0], pods: asked.pods, shape: Shape::Single };
+    let mut rows = Vec::new();
+    let mut best: Option<Figures> = None;
+    for at_once in CONCURRENCIES {
+        let figures = race(runtime, load, Racer::Bare { at_once })?;
+        rows.extend(figures.rows(&format!("bare, {at_once} at once")));
+        if best.as_ref().is_none_or(|best| figures.per_second > best.per_second) {
+            best = Some(figures);
+        }
+    }
+    let best = best.expect("there are several");
+    let target = Target::AtLeast(1_400.0);
+    rows.push(Row::new("ceiling: bindings a second", best.per_second, "1/s", target));
+    let title = format!("The ceiling, {} nodes", load.nodes);
+    Ok((Section { title: title.into(), text: String::new(), rows }, best))
+}
+
+fn race(runtime: &tokio::runtime::Runtime, load: Load, racer: Racer<'_>) -> Result<Figures> {
+    eprintln!("{}: {}", load.title(), racer.name());
+    let mut cluster = cluster();
+    let figures = race::run(runtime, &mut cluster, load, racer)?;
+    eprintln!("  {:.0} a second", figures.per_second);
+    Ok(figures)
+}
+
+/// What was promised of Berth, beside the ceiling and the peer of the same run.
+fn held_against(
+    berth: &Figures,
+    ceiling: Option<&Figures>,
+    peer: Option<&Figures>,
+    shape: Shape,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(ceiling) = ceiling {
+        let share = berth.per_second / ceiling.per_second;
+        rows.push(Row::new("berth: share of the ceiling", share, "", Target::AtLeast(0.8)));
+        let times = berth.cpu_of(Part::ApiServer) / ceiling.cpu_of(Part::ApiServer);
+        let name = "berth: CPU of the API server per pod, beside a bare binding's";
+        rows.push(Row::new(name, times, "times", Target::AtMost(1.3)));
+    }
+    if let Some(peer) = peer {
+        let times = berth.per_second / peer.per_second;
+        rows.push(Row::new("berth: times kube-scheduler", times, "times", Target::AtLeast(2.5)));
+    }
+    rows.push(Row::new("berth: first bind", berth.first_bind, "s", Target::Below(1.0)));
+    if let Shape::Gangs(_) = shape {
+        let most = f64::from(berth.most_nodes_per_gang);
+        rows.push(Row::new("berth: nodes per gang, most", most, "nodes", Target::Exactly(1.0)));
+    }
+    rows
+}

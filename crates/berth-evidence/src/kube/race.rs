@@ -1,0 +1,221 @@
+//! One scheduler, or none, on one load.
+
+use super::load::{Load, NAMESPACE, Shape};
+use super::watcher::Watcher;
+use crate::report::{Row, Target};
+use anyhow::{Context, Result, ensure};
+use berth_kube::{Api, PodRef};
+use berth_testbed::kube::{ADMIN, Cluster, Part, Usage};
+use futures_util::StreamExt;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Without any binding for this long, a run has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub enum Racer<'a> {
+    /// No scheduler: bindings round robin.
+    Bare {
+        at_once: usize,
+    },
+    KubeScheduler,
+    Berth(&'a Path),
+}
+
+impl Racer<'_> {
+    pub fn name(&self) -> String {
+        match self {
+            Racer::Bare { at_once } => format!("bare bindings, {at_once} at once"),
+            Racer::KubeScheduler => "kube-scheduler".to_owned(),
+            Racer::Berth(_) => "berth".to_owned(),
+        }
+    }
+
+    fn scheduler_name(&self) -> &'static str {
+        match self {
+            Racer::Bare { .. } => "nobody",
+            Racer::KubeScheduler => "default-scheduler",
+            Racer::Berth(_) => "berth",
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Figures {
+    pub per_second: f64,
+    /// From the scheduler's start.
+    pub first_bind: f64,
+    pub most_nodes_per_gang: u32,
+    /// Milliseconds per pod, of each process.
+    cpu: BTreeMap<String, f64>,
+    resident_mb: Option<f64>,
+}
+
+impl Figures {
+    pub fn cpu_of(&self, part: Part) -> f64 {
+        self.cpu.get(part.program()).copied().unwrap_or(f64::NAN)
+    }
+
+    pub fn rows(&self, who: &str) -> Vec<Row> {
+        let mut rows =
+            vec![Row::new(format!("{who}: pods a second"), self.per_second, "1/s", Target::None)];
+        let name = format!("{who}: first bind after the start");
+        rows.push(Row::new(name, self.first_bind, "s", Target::None));
+        for (process, ms) in &self.cpu {
+            let name = format!("{who}: CPU of {process} per pod");
+            rows.push(Row::new(name, *ms, "ms", Target::None));
+        }
+        if self.most_nodes_per_gang > 0 {
+            let most = f64::from(self.most_nodes_per_gang);
+            rows.push(Row::new(
+                format!("{who}: nodes per gang, most"),
+                most,
+                "nodes",
+                Target::None,
+            ));
+        }
+        if let Some(resident) = self.resident_mb {
+            rows.push(Row::new(format!("{who}: resident"), resident, "MB", Target::None));
+        }
+        rows
+    }
+}
+
+/// Ends with the run.
+struct Server {
+    child: Child,
+    _home: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn run(
+    runtime: &Runtime,
+    cluster: &mut Cluster,
+    load: Load,
+    racer: Racer<'_>,
+) -> Result<Figures> {
+    let kubeconfig = cluster.kubeconfig(ADMIN);
+    let api = runtime.block_on(Api::connect(Some(&kubeconfig), None))?;
+    runtime.block_on(load.prepare(&api, racer.scheduler_name()))?;
+    let mut watcher = runtime.block_on(async { Watcher::begin(&api) });
+    // The list is behind it before anything is timed.
+    runtime.block_on(watcher.until(1, Duration::from_millis(500)));
+    let before = usages(cluster);
+    let began = Instant::now();
+    let mut server = None;
+    match &racer {
+        Racer::Bare { at_once } => {
+            let pods = runtime.block_on(pods(&api))?;
+            let binding = bind_all(api.clone(), pods, load.nodes, *at_once);
+            runtime.spawn(binding);
+        }
+        Racer::KubeScheduler => cluster.start(Part::Scheduler),
+        Racer::Berth(path) => server = Some(begin(path, &kubeconfig)?),
+    }
+    let all = runtime.block_on(watcher.until(load.pods as usize, PATIENCE));
+    ensure!(all, "only {} of {} pods were bound", watcher.bound.len(), load.pods);
+    ensure!(watcher.twice == 0, "{} pods were bound twice", watcher.twice);
+    let mut cpu = BTreeMap::new();
+    let each = |used: Duration| used.as_secs_f64() * 1_000.0 / f64::from(load.pods);
+    for (part, usage) in usages(cluster) {
+        let earlier = before.get(&part).map_or(Duration::ZERO, |usage| usage.cpu);
+        cpu.insert(part.program().to_owned(), each(usage.cpu.saturating_sub(earlier)));
+    }
+    let mut resident_mb = None;
+    if let Some(server) = &server {
+        let usage = Usage::of(server.child.id()).context("berth has ended")?;
+        cpu.insert("berth".to_owned(), each(usage.cpu));
+        resident_mb = Some(usage.resident_bytes as f64 / 1e6);
+    }
+    let times = watcher.bound.values().map(|bound| bound.at);
+    let first = times.clone().min().context("nothing was bound")?;
+    let last = times.max().context("nothing was bound")?;
+    let took = (last - first).as_secs_f64();
+    Ok(Figures {
+        per_second: f64::from(load.pods) / took,
+        first_bind: (first - began).as_secs_f64(),
+        most_nodes_per_gang: most_nodes_per_gang(&watcher, load.shape),
+        cpu,
+        resident_mb,
+    })
+}
+
+fn usages(cluster: &mut Cluster) -> BTreeMap<Part, Usage> {
+    let mut usages = BTreeMap::new();
+    for part in [Part::Etcd, Part::ApiServer, Part::Scheduler] {
+        if cluster.is_running(part) {
+            usages.insert(part, cluster.usage(part));
+        }
+    }
+    usages
+}
+
+fn begin(berth: &Path, kubeconfig: &Path) -> Result<Server> {
+    let home = TempDir::with_prefix("berth-race-")?;
+    let child = Command::new(berth)
+        .args(["kube", "--listen", "127.0.0.1:0", "--home"])
+        .arg(home.path())
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .stdout(Stdio::null())
+        .spawn()
+        .context("starting berth")?;
+    Ok(Server { child, _home: home })
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: NamedMeta,
+}
+
+#[derive(Deserialize)]
+struct NamedMeta {
+    name: String,
+    uid: String,
+}
+
+async fn pods(api: &Api) -> Result<Vec<PodRef>> {
+    let listed = api.list::<Named>(&format!("/api/v1/namespaces/{NAMESPACE}/pods"), "").await?;
+    let named = listed.items.into_iter().map(|pod| PodRef {
+        namespace: NAMESPACE.to_owned(),
+        name: pod.metadata.name,
+        uid: pod.metadata.uid,
+    });
+    Ok(named.collect())
+}
+
+async fn bind_all(api: Api, pods: Vec<PodRef>, nodes: u32, at_once: usize) {
+    let none = BTreeMap::new();
+    let pods = futures_util::stream::iter(pods.into_iter().enumerate());
+    pods.for_each_concurrent(at_once, async |(at, pod)| {
+        let node = format!("n{}", at as u32 % nodes);
+        if let Err(error) = api.bind(&pod, &node, &none).await {
+            eprintln!("{error}");
+        }
+    })
+    .await;
+}
+
+fn most_nodes_per_gang(watcher: &Watcher, shape: Shape) -> u32 {
+    if shape == Shape::Single {
+        return 0;
+    }
+    let mut gangs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for bound in watcher.bound.values() {
+        let gang = bound.gang.as_deref().unwrap_or_default();
+        gangs.entry(gang).or_default().insert(&bound.node);
+    }
+    gangs.values().map(BTreeSet::len).max().unwrap_or(0) as u32
+}

@@ -1,0 +1,136 @@
+//! Writing what was decided about a pod: its node, or its end.
+
+use crate::client::{Api, Patch};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// One pod, and no later one of its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct PodRef {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+}
+
+impl PodRef {
+    fn path(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods/{}", self.namespace, self.name)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Binding<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: BindingMeta<'a>,
+    target: Target<'a>,
+}
+
+#[derive(Serialize)]
+struct BindingMeta<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    uid: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: &'a BTreeMap<&'a str, String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Target<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    name: &'a str,
+}
+
+/// Where a pod is, and whether it is the one.
+#[derive(Deserialize)]
+struct Placed {
+    metadata: PlacedMeta,
+    spec: PlacedSpec,
+}
+
+#[derive(Deserialize)]
+struct PlacedMeta {
+    uid: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PlacedSpec {
+    #[serde(default)]
+    node_name: String,
+}
+
+impl Api {
+    /// Gives a pod its node, and the annotations with it: one write. It is refused where the pod
+    /// has a node, or is another one of that name.
+    pub async fn bind(
+        &self,
+        pod: &PodRef,
+        node: &str,
+        annotations: &BTreeMap<&str, String>,
+    ) -> Result<()> {
+        let PodRef { namespace, name, uid } = pod;
+        let binding = Binding {
+            api_version: "v1",
+            kind: "Binding",
+            metadata: BindingMeta { name, namespace, uid, annotations },
+            target: Target { api_version: "v1", kind: "Node", name: node },
+        };
+        self.post(&format!("{}/binding", pod.path()), &binding).await.map(drop)
+    }
+
+    /// Where a pod is bound; nothing where it is not, is gone, or is another one of that name.
+    pub async fn node_of(&self, pod: &PodRef) -> Result<Option<String>> {
+        let found: Placed = match self.get(&pod.path()).await {
+            Err(error) if error.is_missing() => return Ok(None),
+            found => found?,
+        };
+        let same = found.metadata.uid == pod.uid;
+        Ok(Some(found.spec.node_name).filter(|node| same && !node.is_empty()))
+    }
+
+    /// Asks a pod to end: SIGTERM now, SIGKILL after the grace. Its controller is told first that
+    /// this was no failure of the pod's own.
+    pub async fn displace(&self, pod: &PodRef, grace_secs: i64, why: &str) -> Result<()> {
+        let condition = json!({ "status": { "conditions": [{
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": why,
+        }] }, "metadata": { "uid": pod.uid } });
+        let path = format!("{}/status", pod.path());
+        match self.patch(&path, Patch::Strategic, &condition).await {
+            Err(error) if error.is_missing() || error.is_conflict() => return Ok(()),
+            marked => drop(marked?),
+        }
+        let options = json!({
+            "gracePeriodSeconds": grace_secs,
+            "preconditions": { "uid": pod.uid },
+        });
+        match self.delete(&pod.path(), &options).await {
+            // It is gone, or another pod has its name by now.
+            Err(error) if error.is_missing() || error.is_conflict() => Ok(()),
+            deleted => deleted.map(drop),
+        }
+    }
+
+    /// Says on the pod why it waits, where kubectl and autoscalers look for it.
+    pub async fn say_why(&self, pod: &PodRef, message: &str) -> Result<()> {
+        let condition = json!({ "status": { "conditions": [{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+        }] }, "metadata": { "uid": pod.uid } });
+        let path = format!("{}/status", pod.path());
+        match self.patch(&path, Patch::Strategic, &condition).await {
+            Err(error) if error.is_missing() || error.is_conflict() => Ok(()),
+            said => said.map(drop),
+        }
+    }
+}

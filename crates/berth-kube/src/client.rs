@@ -1,0 +1,215 @@
+//! Requests to the API server, as bytes: what is read of an object is ours to choose.
+
+use crate::error::{Error, Result, Status};
+use http::{Method, Request, Response, header};
+use kube::client::Body;
+use kube::{Client, Config};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// Objects that a list brings in one answer.
+const PAGE: u32 = 1_000;
+
+/// The API server, with our identity. Cheap to clone; the connections are shared.
+#[derive(Clone)]
+pub struct Api {
+    client: Client,
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api").finish_non_exhaustive()
+    }
+}
+
+/// What a list has answered, page by page.
+#[derive(Debug)]
+pub struct Listed<T> {
+    pub items: Vec<T>,
+    /// Where a watch goes on.
+    pub version: String,
+}
+
+/// How a patch is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patch {
+    /// Lists with keys are merged by them; only for kinds that Kubernetes brings along.
+    Strategic,
+    Merge,
+}
+
+impl Patch {
+    const fn content_type(self) -> &'static str {
+        match self {
+            Patch::Strategic => "application/strategic-merge-patch+json",
+            Patch::Merge => "application/merge-patch+json",
+        }
+    }
+}
+
+impl Api {
+    /// By that kubeconfig, or, where none is named, as kubectl would: by the environment, the file
+    /// in the home, or the account of the pod this runs in.
+    pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api> {
+        let failed = |why: String| Error::Access { why };
+        let mut options = kube::config::KubeConfigOptions::default();
+        options.context = context.map(str::to_owned);
+        let mut config = match kubeconfig {
+            Some(path) => {
+                let file = kube::config::Kubeconfig::read_from(path);
+                let file = file.map_err(|error| failed(error.to_string()))?;
+                let config = Config::from_custom_kubeconfig(file, &options).await;
+                config.map_err(|error| failed(error.to_string()))?
+            }
+            None if context.is_some() => {
+                let config = Config::from_kubeconfig(&options).await;
+                config.map_err(|error| failed(error.to_string()))?
+            }
+            None => Config::infer().await.map_err(|error| failed(error.to_string()))?,
+        };
+        // A watch may be silent for as long as nothing happens; it has a time limit of its own.
+        config.read_timeout = None;
+        let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
+        Ok(Api { client })
+    }
+
+    /// Everything at a path, in pages, as of one moment.
+    pub async fn list<T: DeserializeOwned>(&self, path: &str, query: &str) -> Result<Listed<T>> {
+        let mut listed = Listed { items: Vec::new(), version: String::new() };
+        let mut from = String::new();
+        loop {
+            let mut page_path = format!("{path}?limit={PAGE}");
+            for (key, value) in [("", query), ("continue=", from.as_str())] {
+                if !value.is_empty() {
+                    page_path.push('&');
+                    page_path.push_str(key);
+                    page_path.push_str(value);
+                }
+            }
+            let page: Page<T> = self.get(&page_path).await?;
+            listed.items.extend(page.items);
+            listed.version = page.metadata.resource_version;
+            if page.metadata.r#continue.is_empty() {
+                return Ok(listed);
+            }
+            from = escape(&page.metadata.r#continue);
+        }
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        let answer = self.call(Method::GET, path, None).await?;
+        decode(path, &answer)
+    }
+
+    pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Vec<u8>> {
+        let body = encode(path, body)?;
+        self.call(Method::POST, path, Some(("application/json", body))).await
+    }
+
+    pub async fn put(&self, path: &str, body: &impl Serialize) -> Result<Vec<u8>> {
+        let body = encode(path, body)?;
+        self.call(Method::PUT, path, Some(("application/json", body))).await
+    }
+
+    pub async fn patch(&self, path: &str, how: Patch, body: &impl Serialize) -> Result<Vec<u8>> {
+        let body = encode(path, body)?;
+        self.call(Method::PATCH, path, Some((how.content_type(), body))).await
+    }
+
+    pub async fn delete(&self, path: &str, options: &impl Serialize) -> Result<Vec<u8>> {
+        let body = encode(path, options)?;
+        self.call(Method::DELETE, path, Some(("application/json", body))).await
+    }
+
+    /// The answer's body, read whole. An answer that is no success is an error.
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Vec<u8>> {
+        let answer = self.send(method, path, body).await?;
+        let code = answer.status();
+        let body = answer.into_body().collect_bytes().await;
+        let body =
+            body.map_err(|why| Error::Unreachable { what: path.to_owned(), why: why.to_string() })?;
+        if code.is_success() {
+            return Ok(body.into());
+        }
+        Err(Status::read(code.as_u16(), &body).error(path))
+    }
+
+    /// The answer as it comes in.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Response<Body>> {
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header(header::ACCEPT, "application/json");
+        let bytes = match body {
+            Some((kind, bytes)) => {
+                request = request.header(header::CONTENT_TYPE, kind);
+                bytes
+            }
+            None => Vec::new(),
+        };
+        let request = request.body(Body::from(bytes));
+        let request = request.map_err(|why| Error::Path { path: path.to_owned(), why })?;
+        let sent = self.client.send(request).await;
+        sent.map_err(|why| Error::Unreachable { what: path.to_owned(), why: why.to_string() })
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Page<T> {
+    metadata: PageMeta,
+    #[serde(default = "Vec::new")]
+    items: Vec<T>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMeta {
+    resource_version: String,
+    #[serde(default)]
+    r#continue: String,
+}
+
+pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(what: &str, body: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(body)
+        .map_err(|why| Error::Unreadable { what: what.to_owned(), why: why.to_string() })
+}
+
+fn encode(what: &str, body: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(body)
+        .map_err(|why| Error::Unreadable { what: what.to_owned(), why: why.to_string() })
+}
+
+/// A value inside a query.
+pub fn escape(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_in_a_query_keeps_nothing_that_could_end_it() {
+        assert_eq!(escape("a.b-c_d~9"), "a.b-c_d~9");
+        assert_eq!(escape("x=1&y/ü"), "x%3D1%26y%2F%C3%BC");
+    }
+}

@@ -1,0 +1,102 @@
+//! What can go wrong between us and the API server.
+
+use serde::Deserialize;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "no way to the API server: {why}. Name a kubeconfig with --kubeconfig, or run this in a \
+         pod with a service account"
+    )]
+    Access { why: String },
+    #[error("{what}: the API server cannot be reached: {why}")]
+    Unreachable { what: String, why: String },
+    /// It answered, and would not.
+    #[error("{what}: the API server answered {code} {reason}: {message}")]
+    Refused { what: String, code: u16, reason: String, message: String },
+    #[error("{what} cannot be read: {why}")]
+    Unreadable { what: String, why: String },
+    #[error("{path} is no path of a request: {why}")]
+    Path { path: String, why: http::Error },
+}
+
+impl Error {
+    /// The code of the answer, where there was one.
+    pub const fn code(&self) -> Option<u16> {
+        match self {
+            Error::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Whether the same request may go through a little later.
+    pub const fn is_for_now(&self) -> bool {
+        match self {
+            Error::Unreachable { .. } => true,
+            Error::Refused { code, .. } => matches!(*code, 408 | 429 | 500 | 502 | 503 | 504),
+            Error::Access { .. } | Error::Unreadable { .. } | Error::Path { .. } => false,
+        }
+    }
+
+    /// What was asked for is not there.
+    pub const fn is_missing(&self) -> bool {
+        matches!(self.code(), Some(404))
+    }
+
+    /// Somebody else was faster.
+    pub const fn is_conflict(&self) -> bool {
+        matches!(self.code(), Some(409))
+    }
+
+    /// The moment a watch should go on from is forgotten.
+    pub(crate) const fn is_expired(&self) -> bool {
+        matches!(self.code(), Some(410))
+    }
+}
+
+/// The body of an answer that is no success.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Status {
+    code: u16,
+    reason: String,
+    message: String,
+}
+
+impl Status {
+    /// Also of bodies that are something else: a proxy in between has its own words.
+    pub fn read(code: u16, body: &[u8]) -> Status {
+        let read: Option<Status> = serde_json::from_slice(body).ok();
+        let mut status = read.filter(|status| !status.message.is_empty()).unwrap_or_else(|| {
+            let message = String::from_utf8_lossy(body).trim().chars().take(200).collect();
+            Status { message, ..Status::default() }
+        });
+        if status.code == 0 {
+            status.code = code;
+        }
+        status
+    }
+
+    pub fn error(self, what: &str) -> Error {
+        let Status { code, reason, message } = self;
+        Error::Refused { what: what.to_owned(), code, reason, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_whoever_refused() {
+        let body = br#"{"kind":"Status","code":409,"reason":"Conflict","message":"it is bound"}"#;
+        let error = Status::read(409, body).error("pods/a");
+        assert!(error.is_conflict() && !error.is_for_now());
+        assert_eq!(error.to_string(), "pods/a: the API server answered 409 Conflict: it is bound");
+        let error = Status::read(502, b"<html>no backend</html>\n").error("nodes");
+        assert!(error.is_for_now());
+        assert!(error.to_string().ends_with("502 : <html>no backend</html>"), "{error}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Following a kind of object: a list, and then every change, without missing any.
+//!
+//! A watch ends often: the server closes it after its time, when it is slow to read, or when it
+//! restarts. It is then taken up where it was; where the server has forgotten that moment,
+//! everything is listed again, and whoever follows compares.
+
+use crate::client::{Api, decode};
+use crate::error::{Result, Status};
+use futures_util::StreamExt;
+use http::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long the server keeps a watch open, and after how long of silence it is taken for dead:
+/// bookmarks come about every minute.
+const OPEN_FOR: u32 = 290;
+const SILENCE: Duration = Duration::from_secs(330);
+/// Between two tries, at the least and at the most.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Bytes of one change, at the most: an object of etcd is at most a tenth of this.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// What somebody who follows is told.
+#[derive(Debug)]
+pub enum Seen<T> {
+    /// Everything there is, as of now: what is not among it is gone.
+    All(Vec<T>),
+    /// What happened since, in order.
+    Changes(Vec<Change<T>>),
+}
+
+#[derive(Debug)]
+pub enum Change<T> {
+    /// It is new, or different.
+    Put(T),
+    /// It is gone; this is the last that is known of it.
+    Gone(T),
+}
+
+/// Whether somebody still listens.
+enum Ended {
+    /// The watch is over, and can be taken up again.
+    Watch,
+    /// The moment to go on from is forgotten.
+    Forgotten,
+    /// Nobody listens any more.
+    Listener,
+}
+
+/// Follows the objects at a path until nobody listens. It never gives up: an API server that is
+/// away is tried again.
+pub async fn follow<T>(api: Api, path: String, query: String, tell: mpsc::Sender<Seen<T>>)
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    let mut follower = Follower { api, path, query, tell, version: String::new(), buffer: vec![] };
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match follower.once().await {
+            Ok(Ended::Listener) => return,
+            Ok(Ended::Watch) => pause = FIRST_PAUSE,
+            Ok(Ended::Forgotten) => {
+                tracing::info!(path = follower.path, "the watch is too old; listing again");
+                follower.version.clear();
+                pause = FIRST_PAUSE;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "following; trying again");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+        if follower.tell.is_closed() {
+            return;
+        }
+    }
+}
+
+struct Follower<T> {
+    api: Api,
+    path: String,
+    query: String,
+    tell: mpsc::Sender<Seen<T>>,
+    /// Where the next watch goes on; empty: from a new list.
+    version: String,
+    buffer: Vec<u8>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Follower<T> {
+    /// Lists if that is needed, and watches until the watch ends.
+    async fn once(&mut self) -> Result<Ended> {
+        if self.version.is_empty() {
+            let listed = self.api.list(&self.path, &self.query).await?;
+            if self.tell.send(Seen::All(listed.items)).await.is_err() {
+                return Ok(Ended::Listener);
+            }
+            self.version = listed.version;
+        }
+        match self.watch().await {
+            Err(error) if error.is_expired() => Ok(Ended::Forgotten),
+            ended => ended,
+        }
+    }
+
+    async fn watch(&mut self) -> Result<Ended> {
+        let Follower { path, query, version, .. } = self;
+        let mut path = format!(
+            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={OPEN_FOR}\
+             &resourceVersion={version}"
+        );
+        if !query.is_empty() {
+            path = format!("{path}&{query}");
+        }
+        let answer = self.api.send(Method::GET, &path, None).await?;
+        let code = answer.status();
+        if !code.is_success() {
+            let body = answer.into_body().collect_bytes().await.unwrap_or_default();
+            return Err(Status::read(code.as_u16(), &body).error(&self.path));
+        }
+        self.buffer.clear();
+        let mut body = http_body_util::BodyStream::new(answer.into_body());
+        loop {
+            let frame = match tokio::time::timeout(SILENCE, body.next()).await {
+                Ok(Some(Ok(frame))) => frame,
+                // However it ended: it goes on from the last change that came whole.
+                Ok(Some(Err(_)) | None) | Err(_) => return Ok(Ended::Watch),
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            self.buffer.extend_from_slice(&data);
+            let changes = self.changes()?;
+            if !changes.is_empty() && self.tell.send(Seen::Changes(changes)).await.is_err() {
+                return Ok(Ended::Listener);
+            }
+            if self.buffer.len() > LONGEST_LINE {
+                self.version.clear();
+                return Ok(Ended::Watch);
+            }
+        }
+    }
+
+    /// Takes the lines out of the buffer that have come whole.
+    fn changes(&mut self) -> Result<Vec<Change<T>>> {
+        let Some(end) = self.buffer.iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(Vec::new());
+        };
+        let mut changes = Vec::new();
+        for line in self.buffer[..end].split(|byte| *byte == b'\n') {
+            if line.is_empty() {
+                continue;
+            }
+            let line: Line = decode(&self.path, line)?;
+            let object = line.object.get().as_bytes();
+            if line.kind == "ERROR" {
+                return Err(Status::read(500, object).error(&self.path));
+            }
+            let version: Versioned = decode(&self.path, object)?;
+            match line.kind {
+                "ADDED" | "MODIFIED" => changes.push(Change::Put(decode(&self.path, object)?)),
+                "DELETED" => changes.push(Change::Gone(decode(&self.path, object)?)),
+                // A bookmark only says how far the watch has come.
+                _ => {}
+            }
+            self.version.clear();
+            self.version.push_str(&version.metadata.resource_version);
+        }
+        self.buffer.drain(..=end);
+        Ok(changes)
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Versioned<'a> {
+    #[serde(borrow)]
+    metadata: Version<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version<'a> {
+    resource_version: &'a str,
+}

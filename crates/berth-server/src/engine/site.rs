@@ -1,0 +1,27 @@
+//! Where jobs run: this machine, or a cluster. The loop decides nothing about it and knows nothing of
+//! processes or pods.
+
+use super::turn::Turn;
+use super::{BootError, Core, Inlet};
+use berth_model::{Cause, LeaseId, Rejected, Span};
+
+/// Carries out what was decided. Orders for one lease are carried out in their order, and doing
+/// one again does nothing.
+pub trait Site: Send {
+    /// The largest number of a job that was ever run here. A database that was restored knows less
+    /// than the site does, and a number is not used again.
+    fn last_job(&self) -> u64;
+
+    /// Says what there is, before anything is planned.
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected>;
+
+    /// Compares what the log says should run with what does. What it finds comes by the inlet.
+    fn take_over(&mut self, core: &Core, inlet: &Inlet) -> Result<(), BootError>;
+
+    fn start(&self, core: &Core, lease: LeaseId);
+
+    fn stop(&self, lease: LeaseId, cause: Cause, grace: Span);
+
+    /// The end of a lease is in the log.
+    fn acknowledge(&self, lease: LeaseId);
+}

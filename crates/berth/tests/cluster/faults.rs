@@ -1,0 +1,62 @@
+//! Blows: to Berth, to the API server, to nodes.
+
+use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, until};
+use berth_testbed::kube::Part;
+
+#[test]
+fn a_server_that_is_killed_goes_on_where_it_was() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b", "c", "d"]);
+    let mut berth = berth(&cluster);
+    for round in 0..4 {
+        cluster.apply(&gang(&format!("g{round}"), 4, 2));
+        berth.kill();
+        berth.start_again();
+    }
+    for round in 0..4 {
+        let name = format!("g{round}");
+        until("the gang is bound", || nodes_of(&cluster, &name, 4).iter().all(Option::is_some));
+    }
+    until("all run in the books", || {
+        let jobs = berth.json(&["ps"]);
+        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        jobs.len() == 4 && jobs.iter().all(|job| job["state"] == "running")
+    });
+}
+
+#[test]
+fn an_api_server_that_is_away_is_waited_for() {
+    let mut cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth(&cluster);
+    cluster.apply(&gang("before", 2, 1));
+    until("the first is bound", || nodes_of(&cluster, "before", 2).iter().all(Option::is_some));
+    cluster.kill(Part::ApiServer);
+    cluster.start(Part::ApiServer);
+    cluster.apply(&gang("after", 2, 1));
+    until("the second is bound", || nodes_of(&cluster, "after", 2).iter().all(Option::is_some));
+    cluster.pause(Part::Etcd);
+    cluster.resume(Part::Etcd);
+    cluster.apply(&gang("last", 2, 1));
+    until("the third is bound", || nodes_of(&cluster, "last", 2).iter().all(Option::is_some));
+    assert_eq!(berth.json(&["ps"])["jobs"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_node_that_is_deleted_under_a_gang_takes_it_down_as_a_whole() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b"]);
+    let berth = berth(&cluster);
+    cluster.apply(&gang("wide", 2, 8));
+    until("it is bound", || nodes_of(&cluster, "wide", 2).iter().all(Option::is_some));
+    let lost = node_of(&cluster, "wide-0").unwrap();
+    cluster.says(&["delete", "node", &lost]);
+    until("the node is gone from the books", || {
+        let nodes = berth.json(&["nodes"]);
+        nodes["items"].as_array().is_some_and(|nodes| nodes.len() == 1)
+    });
+    // Half a gang is of no use; its controller, where it has one, makes all of it anew.
+    until("nothing is left of it", || {
+        berth.json(&["ps", "--all", "wide"])["jobs"][0]["state"] == "cancelled"
+    });
+}

@@ -1,0 +1,92 @@
+//! A cluster, Berth on it, and objects to give it.
+
+use berth_testbed::Server;
+use berth_testbed::kube::{ADMIN, Cluster, Kwok};
+use serde_json::Value;
+use std::path::Path;
+
+pub use berth_testbed::until;
+
+/// The real controllers, and nodes that are played.
+pub fn cluster() -> Cluster {
+    Cluster::builder().controller_manager().kwok(Kwok::all_nodes()).start()
+}
+
+pub fn berth(cluster: &Cluster) -> Server {
+    let program = Path::new(env!("CARGO_BIN_EXE_berth"));
+    Server::start_on(program, &cluster.kubeconfig(ADMIN), &[])
+}
+
+/// Nodes of eight GPUs, ready before anything is asked of them.
+pub fn add_nodes(cluster: &Cluster, names: &[&str]) {
+    let nodes: Vec<String> = names.iter().map(|name| node(name, "{}", "[]")).collect();
+    cluster.apply(&nodes.join("---\n"));
+    for name in names {
+        until("the node is ready and free of taints", || {
+            cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
+        });
+    }
+}
+
+pub fn node(name: &str, labels: &str, taints: &str) -> String {
+    format!(
+        "apiVersion: v1
+kind: Node
+metadata:
+  name: {name}
+  labels: {labels}
+spec: {{taints: {taints}}}
+status:
+  capacity: &amounts {{cpu: 64, memory: 512Gi, pods: 110, nvidia.com/gpu: 8}}
+  allocatable: *amounts
+  conditions: [{{type: Ready, status: 'True'}}]
+"
+    )
+}
+
+/// A pod of so many GPUs, with more lines of metadata and of spec.
+pub fn pod(name: &str, gpus: u32, metadata: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+{metadata}
+spec:
+  schedulerName: berth
+  restartPolicy: Never
+{spec}
+  containers:
+  - {{name: main, image: none, resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}}}
+---
+"
+    )
+}
+
+/// The pods of a gang.
+pub fn gang(name: &str, size: u32, gpus: u32) -> String {
+    let marks = format!(
+        "  annotations: {{berth.dev/gang: {name}, berth.dev/gang-size: '{size}', \
+         testbed.berth.dev/runs: 1h}}"
+    );
+    (0..size).map(|at| pod(&format!("{name}-{at}"), gpus, &marks, "")).collect()
+}
+
+/// Where a pod is, if it is anywhere.
+pub fn node_of(cluster: &Cluster, pod: &str) -> Option<String> {
+    let pod = cluster.json(&["get", "pod", pod]);
+    pod["spec"]["nodeName"].as_str().map(str::to_owned)
+}
+
+/// Where the pods of a gang are.
+pub fn nodes_of(cluster: &Cluster, name: &str, size: u32) -> Vec<Option<String>> {
+    (0..size).map(|at| node_of(cluster, &format!("{name}-{at}"))).collect()
+}
+
+/// Why a pod waits, as it says itself.
+pub fn why(cluster: &Cluster, pod: &str) -> String {
+    let pod = cluster.json(&["get", "pod", pod]);
+    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let scheduled = conditions.iter().find(|one| one["type"] == "PodScheduled");
+    scheduled.and_then(|one| one["message"].as_str()).unwrap_or_default().to_owned()
+}
