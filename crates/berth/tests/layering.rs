@@ -25,6 +25,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-api", &["berth-model", "berth-file"]),
     ("berth-store", &["berth-model"]),
     ("berth-node", &["berth-model"]),
+    ("berth-kube", &["berth-model"]),
     (
         "berth-server",
         &[

@@ -1,0 +1,23 @@
+//! A mark that makes no sense.
+
+/// A label, annotation or field of somebody's manifest whose value cannot be meant. It is never
+/// guessed at or left out: the pod waits and says this.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("`{key}` is `{value}`: {what_to_do}")]
+pub struct BadMark {
+    /// Where it is, such as `gpu-fraction` or `PodGroup a/b: spec.minMember`.
+    pub key: String,
+    pub value: String,
+    /// What its author should write instead.
+    pub what_to_do: String,
+}
+
+impl BadMark {
+    pub(crate) fn new(
+        key: impl Into<String>,
+        value: impl Into<String>,
+        what_to_do: impl Into<String>,
+    ) -> BadMark {
+        BadMark { key: key.into(), value: value.into(), what_to_do: what_to_do.into() }
+    }
+}

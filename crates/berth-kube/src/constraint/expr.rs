@@ -1,0 +1,124 @@
+//! One test of a label: the operators of node terms and of label selectors.
+
+use super::NotUnderstood;
+use crate::object::Requirement;
+use std::fmt;
+
+/// A key and what its value must be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Expr {
+    pub key: Box<str>,
+    pub test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Test {
+    /// Values in order, each once.
+    In(Vec<Box<str>>),
+    NotIn(Vec<Box<str>>),
+    Exists,
+    Absent,
+    Above(i64),
+    Below(i64),
+}
+
+impl Expr {
+    pub fn equals(key: &str, value: &str) -> Expr {
+        Expr { key: key.into(), test: Test::In(vec![value.into()]) }
+    }
+
+    /// A requirement of a label selector.
+    pub fn of_labels(place: &str, written: &Requirement) -> Result<Expr, NotUnderstood> {
+        let test = match (&*written.operator, written.values.is_empty()) {
+            ("In", false) => Test::In(sorted(&written.values)),
+            ("NotIn", false) => Test::NotIn(sorted(&written.values)),
+            ("Exists", true) => Test::Exists,
+            ("DoesNotExist", true) => Test::Absent,
+            _ => return Err(not_understood(place, written)),
+        };
+        Ok(Expr { key: written.key.clone(), test })
+    }
+
+    /// A requirement of a node term, which can compare numbers as well.
+    pub fn of_node(place: &str, written: &Requirement) -> Result<Expr, NotUnderstood> {
+        let number = || match &written.values[..] {
+            [value] => value.parse().map_err(|_| not_understood(place, written)),
+            _ => Err(not_understood(place, written)),
+        };
+        let test = match &*written.operator {
+            "Gt" => Test::Above(number()?),
+            "Lt" => Test::Below(number()?),
+            _ => return Expr::of_labels(place, written),
+        };
+        Ok(Expr { key: written.key.clone(), test })
+    }
+
+    /// Whether the test holds for that value; `None` where there is no such label.
+    pub fn holds(&self, value: Option<&str>) -> bool {
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match &self.test {
+            Test::In(values) => value.is_some_and(|value| contains(values, value)),
+            Test::NotIn(values) => !value.is_some_and(|value| contains(values, value)),
+            Test::Exists => value.is_some(),
+            Test::Absent => value.is_none(),
+            Test::Above(bound) => number().is_some_and(|number| number > *bound),
+            Test::Below(bound) => number().is_some_and(|number| number < *bound),
+        }
+    }
+}
+
+fn contains(values: &[Box<str>], value: &str) -> bool {
+    values.binary_search_by(|known| (**known).cmp(value)).is_ok()
+}
+
+fn sorted(values: &[Box<str>]) -> Vec<Box<str>> {
+    let mut values = values.to_vec();
+    values.sort();
+    values.dedup();
+    values
+}
+
+fn not_understood(place: &str, written: &Requirement) -> NotUnderstood {
+    let Requirement { key, operator, values } = written;
+    NotUnderstood::new(
+        place,
+        format!(
+            "the operator `{operator}` of {key} with {} values is not one we know",
+            values.len()
+        ),
+    )
+}
+
+/// Text that is taken for nothing else: what is not a plain word is quoted.
+pub(super) struct Word<'a>(pub &'a str);
+
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        if !self.0.is_empty() && self.0.chars().all(plain) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "{:?}", self.0)
+        }
+    }
+}
+
+fn words(values: &[Box<str>]) -> String {
+    values.iter().map(|value| Word(value).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = Word(&self.key);
+        match &self.test {
+            Test::In(values) if values.len() == 1 => write!(f, "{key}={}", words(values)),
+            Test::In(values) => write!(f, "{key} in ({})", words(values)),
+            Test::NotIn(values) if values.len() == 1 => write!(f, "{key}!={}", words(values)),
+            Test::NotIn(values) => write!(f, "{key} not in ({})", words(values)),
+            Test::Exists => write!(f, "has {key}"),
+            Test::Absent => write!(f, "no {key}"),
+            Test::Above(bound) => write!(f, "{key}>{bound}"),
+            Test::Below(bound) => write!(f, "{key}<{bound}"),
+        }
+    }
+}

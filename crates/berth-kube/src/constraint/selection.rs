@@ -1,0 +1,162 @@
+//! Selection of nodes: the selector and the affinity of a pod.
+
+use super::expr::Word;
+use super::{Expr, NodeView, NotUnderstood, Test};
+use crate::object::{NodeTerm, PodSpec, Requirement};
+use std::fmt;
+
+/// What a node must and should be.
+///
+/// The labels of `nodeSelector` are part of every term of the affinity, so that the same wish is
+/// the same value whichever way it is written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Selection {
+    /// One of these must hold; `None`: nothing is required. An empty list holds nowhere.
+    required: Option<Vec<Term>>,
+    /// Weights with what they are for.
+    preferred: Vec<(i32, Term)>,
+}
+
+/// Tests of labels and of the node's name, all of which must hold.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Term {
+    labels: Vec<Expr>,
+    names: Vec<Expr>,
+}
+
+impl Selection {
+    pub fn of(spec: &PodSpec) -> Result<Selection, NotUnderstood> {
+        let labels: Vec<Expr> =
+            spec.node_selector.iter().map(|(key, value)| Expr::equals(key, value)).collect();
+        let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+        let required = match affinity.and_then(|affinity| affinity.required.as_ref()) {
+            None if labels.is_empty() => None,
+            None => Some(vec![Term::all(labels, Vec::new())]),
+            Some(selector) => {
+                let terms = selector.node_selector_terms.iter().filter_map(Term::of);
+                let mut terms = terms
+                    .map(|term| term.map(|term| term.and(&labels)))
+                    .collect::<Result<Vec<Term>, _>>()?;
+                terms.sort();
+                terms.dedup();
+                Some(terms)
+            }
+        };
+        let mut preferred = Vec::new();
+        for wish in affinity.iter().flat_map(|affinity| &affinity.preferred) {
+            // A term without tests, or without weight, changes nothing.
+            if let Some(term) = Term::of(&wish.preference)
+                && wish.weight != 0
+            {
+                preferred.push((wish.weight, term?));
+            }
+        }
+        preferred.sort();
+        Ok(Selection { required, preferred })
+    }
+
+    pub fn allows(&self, node: &NodeView) -> bool {
+        self.required.as_ref().is_none_or(|terms| terms.iter().any(|term| term.holds(node)))
+    }
+
+    /// The weights of the preferences that the node meets, together.
+    pub fn score(&self, node: &NodeView) -> i32 {
+        let met = self.preferred.iter().filter(|(_, term)| term.holds(node));
+        met.fold(0i32, |sum, (weight, _)| sum.saturating_add(*weight))
+    }
+
+    pub fn is_trivial(&self) -> bool {
+        self.required.is_none() && self.preferred.is_empty()
+    }
+
+    /// Whether some node is preferred to another.
+    pub fn has_preferences(&self) -> bool {
+        !self.preferred.is_empty()
+    }
+
+    pub fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Term {
+    /// `None` for a term without tests, which in Kubernetes holds nowhere.
+    fn of(written: &NodeTerm) -> Option<Result<Term, NotUnderstood>> {
+        if written.match_expressions.is_empty() && written.match_fields.is_empty() {
+            return None;
+        }
+        Some(Term::read(written))
+    }
+
+    fn read(written: &NodeTerm) -> Result<Term, NotUnderstood> {
+        let labels = written.match_expressions.iter().map(|e| Expr::of_node("nodeAffinity", e));
+        let names = written.match_fields.iter().map(name);
+        Ok(Term::all(labels.collect::<Result<_, _>>()?, names.collect::<Result<_, _>>()?))
+    }
+
+    fn all(mut labels: Vec<Expr>, mut names: Vec<Expr>) -> Term {
+        for tests in [&mut labels, &mut names] {
+            tests.sort();
+            tests.dedup();
+        }
+        Term { labels, names }
+    }
+
+    fn and(mut self, more: &[Expr]) -> Term {
+        self.labels.extend_from_slice(more);
+        Term::all(self.labels, self.names)
+    }
+
+    fn holds(&self, node: &NodeView) -> bool {
+        let label = |key: &str| node.labels.get(key).map(|value| &**value);
+        self.labels.iter().all(|expr| expr.holds(label(&expr.key)))
+            && self.names.iter().all(|expr| expr.holds(Some(node.name)))
+    }
+}
+
+/// A field of a node: Kubernetes knows the name alone, and one value of it.
+fn name(written: &Requirement) -> Result<Expr, NotUnderstood> {
+    let known = &*written.key == "metadata.name"
+        && matches!(&*written.operator, "In" | "NotIn")
+        && written.values.len() == 1;
+    if known {
+        return Expr::of_labels("nodeAffinity", written);
+    }
+    let what = format!(
+        "matchFields takes metadata.name, In or NotIn and one value, not {} {}",
+        written.key, written.operator
+    );
+    Err(NotUnderstood::new("nodeAffinity", what))
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.names.iter().map(|expr| match &expr.test {
+            Test::NotIn(names) => format!("not node {}", Word(&names[0])),
+            Test::In(names) => format!("node {}", Word(&names[0])),
+            Test::Exists | Test::Absent | Test::Above(_) | Test::Below(_) => {
+                unreachable!("a node is named by In and NotIn only")
+            }
+        });
+        let tests: Vec<String> = names.chain(self.labels.iter().map(Expr::to_string)).collect();
+        f.write_str(&tests.join(" and "))
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.required {
+            None => f.write_str("any node")?,
+            Some(terms) if terms.is_empty() => f.write_str("no node")?,
+            Some(terms) => {
+                let terms: Vec<String> = terms.iter().map(Term::to_string).collect();
+                f.write_str(&terms.join(" or "))?;
+            }
+        }
+        for (at, (weight, term)) in self.preferred.iter().enumerate() {
+            let lead = if at == 0 { "; prefers" } else { "," };
+            write!(f, "{lead} {term} by {weight}")?;
+        }
+        Ok(())
+    }
+}

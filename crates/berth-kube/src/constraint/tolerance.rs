@@ -1,0 +1,118 @@
+//! Tolerance of taints.
+
+use super::expr::Word;
+use super::{NodeView, NotUnderstood};
+use crate::object::{PodSpec, Taint, Toleration};
+use std::fmt;
+
+/// The taints a pod tolerates, in order, each once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tolerance(Vec<Tolerated>);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tolerated {
+    /// `None`: every key.
+    key: Option<Box<str>>,
+    /// `None`: every value.
+    value: Option<Box<str>>,
+    /// `None`: every effect.
+    effect: Option<Box<str>>,
+}
+
+impl Tolerance {
+    pub fn of(spec: &PodSpec) -> Result<Tolerance, NotUnderstood> {
+        let kept = spec.tolerations.iter().filter(|toleration| !is_default(toleration));
+        let mut tolerated = kept.map(Tolerated::of).collect::<Result<Vec<_>, _>>()?;
+        tolerated.sort();
+        tolerated.dedup();
+        Ok(Tolerance(tolerated))
+    }
+
+    /// Whether every taint that keeps pods away is tolerated. An effect that we do not know is
+    /// taken for one that does.
+    pub fn allows(&self, node: &NodeView) -> bool {
+        node.taints.iter().all(|taint| is_soft(taint) || self.tolerates(taint))
+    }
+
+    /// How many taints the pod would rather avoid.
+    pub fn avoided(&self, node: &NodeView) -> usize {
+        node.taints.iter().filter(|taint| is_soft(taint) && !self.tolerates(taint)).count()
+    }
+
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        self.0.iter().any(|tolerated| tolerated.covers(taint))
+    }
+
+    pub fn is_trivial(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Tolerated {
+    fn of(written: &Toleration) -> Result<Tolerated, NotUnderstood> {
+        let given = |text: &str| (!text.is_empty()).then(|| text.into());
+        let value = match &*written.operator {
+            "" | "Equal" => Some(written.value.clone()),
+            "Exists" => None,
+            other => {
+                return Err(NotUnderstood::new(
+                    format!("toleration of {}", Word(&written.key)),
+                    format!("the operator `{other}` is not one we know; use Equal or Exists"),
+                ));
+            }
+        };
+        Ok(Tolerated { key: given(&written.key), value, effect: given(&written.effect) })
+    }
+
+    fn covers(&self, taint: &Taint) -> bool {
+        let same = |wanted: &Option<Box<str>>, found: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted == found)
+        };
+        same(&self.effect, &taint.effect)
+            && same(&self.key, &taint.key)
+            && same(&self.value, &taint.value)
+    }
+}
+
+fn is_soft(taint: &Taint) -> bool {
+    &*taint.effect == "PreferNoSchedule"
+}
+
+/// The API server adds these two to every pod, for the minutes a pod stays on a node that has
+/// stopped answering. A node with either taint takes no new work from us in any case, and without
+/// them most pods are alike.
+fn is_default(written: &Toleration) -> bool {
+    matches!(&*written.key, "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
+        && &*written.operator == "Exists"
+        && &*written.effect == "NoExecute"
+        && written.toleration_seconds.is_some()
+}
+
+impl fmt::Display for Tolerated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.key, &self.value) {
+            (None, None) => f.write_str("every taint")?,
+            (None, Some(value)) => write!(f, "every taint ={}", Word(value))?,
+            (Some(key), None) => write!(f, "{}", Word(key))?,
+            (Some(key), Some(value)) => write!(f, "{}={}", Word(key), Word(value))?,
+        }
+        match &self.effect {
+            None => Ok(()),
+            Some(effect) => write!(f, ":{}", Word(effect)),
+        }
+    }
+}
+
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("tolerates no taint");
+        }
+        let all: Vec<String> = self.0.iter().map(Tolerated::to_string).collect();
+        write!(f, "tolerates {}", all.join(", "))
+    }
+}

@@ -1,0 +1,58 @@
+//! Label selectors.
+
+use crate::constraint::{Expr, NotUnderstood, Test};
+use crate::object::{LabelSelector, Labels};
+
+/// Tests of labels, all of which must hold. None at all hold for everything; no selector, for
+/// nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Selector(Option<Vec<Expr>>);
+
+impl Selector {
+    pub const NOTHING: Selector = Selector(None);
+
+    pub fn of(place: &str, written: Option<&LabelSelector>) -> Result<Selector, NotUnderstood> {
+        let Some(written) = written else {
+            return Ok(Selector::NOTHING);
+        };
+        let labels = written.match_labels.iter().map(|(key, value)| Ok(Expr::equals(key, value)));
+        let expressions = written.match_expressions.iter().map(|e| Expr::of_labels(place, e));
+        let mut selector = Selector(Some(labels.chain(expressions).collect::<Result<_, _>>()?));
+        selector.order();
+        Ok(selector)
+    }
+
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.0.as_ref().is_some_and(|tests| {
+            tests.iter().all(|expr| expr.holds(labels.get(&expr.key).map(|value| &**value)))
+        })
+    }
+
+    /// Only what has the same value as these labels, for each key that is among them.
+    pub(super) fn same_as(&mut self, labels: &Labels, keys: &[Box<str>]) {
+        self.narrow(labels, keys, Test::In);
+    }
+
+    /// Only what has another value than these labels.
+    pub(super) fn unlike(&mut self, labels: &Labels, keys: &[Box<str>]) {
+        self.narrow(labels, keys, Test::NotIn);
+    }
+
+    /// The API server may have done the same when the pod was made; then nothing is new.
+    fn narrow(&mut self, labels: &Labels, keys: &[Box<str>], test: fn(Vec<Box<str>>) -> Test) {
+        if let Some(tests) = &mut self.0 {
+            tests.extend(keys.iter().filter_map(|key| {
+                let value = labels.get(key)?.clone();
+                Some(Expr { key: key.clone(), test: test(vec![value]) })
+            }));
+        }
+        self.order();
+    }
+
+    fn order(&mut self) {
+        if let Some(tests) = &mut self.0 {
+            tests.sort();
+            tests.dedup();
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Even spreading over places.
+
+use super::Selector;
+use crate::constraint::NotUnderstood;
+use crate::object::{Pod, SpreadConstraint};
+
+/// Between two places the numbers of such pods may differ by no more than the skew.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spread {
+    pub topology_key: Box<str>,
+    pub max_skew: u32,
+    /// Otherwise it is a preference.
+    pub required: bool,
+    /// Pods of the pod's own namespace.
+    pub pods: Selector,
+    /// With fewer places than this the smallest number counts as zero.
+    pub min_domains: u32,
+    /// Whether places count only where the pod's own selector and affinity allow a node.
+    pub heeds_affinity: bool,
+    /// Whether nodes with taints that the pod does not tolerate are left out.
+    pub heeds_taints: bool,
+}
+
+const PLACE: &str = "topologySpreadConstraints";
+
+impl Spread {
+    pub(super) fn of(written: &SpreadConstraint, pod: &Pod) -> Result<Spread, NotUnderstood> {
+        let positive = |what: &str, count: i32| {
+            u32::try_from(count).ok().filter(|count| *count > 0).ok_or_else(|| {
+                NotUnderstood::new(PLACE, format!("{what} is {count}; write 1 or more"))
+            })
+        };
+        let required = match &*written.when_unsatisfiable {
+            "DoNotSchedule" => true,
+            "ScheduleAnyway" => false,
+            other => return Err(unknown("whenUnsatisfiable", other)),
+        };
+        if written.topology_key.is_empty() {
+            return Err(NotUnderstood::new(PLACE, "there is no topologyKey; name a node label"));
+        }
+        let mut pods = Selector::of(PLACE, written.label_selector.as_ref())?;
+        pods.same_as(&pod.metadata.labels, &written.match_label_keys);
+        Ok(Spread {
+            topology_key: written.topology_key.clone(),
+            max_skew: positive("maxSkew", written.max_skew)?,
+            required,
+            pods,
+            min_domains: positive("minDomains", written.min_domains.unwrap_or(1))?,
+            heeds_affinity: heeds("nodeAffinityPolicy", &written.node_affinity_policy, true)?,
+            heeds_taints: heeds("nodeTaintsPolicy", &written.node_taints_policy, false)?,
+        })
+    }
+}
+
+fn heeds(key: &str, policy: &Option<Box<str>>, default: bool) -> Result<bool, NotUnderstood> {
+    match policy.as_deref() {
+        None => Ok(default),
+        Some("Honor") => Ok(true),
+        Some("Ignore") => Ok(false),
+        Some(other) => Err(unknown(key, other)),
+    }
+}
+
+fn unknown(key: &str, value: &str) -> NotUnderstood {
+    NotUnderstood::new(PLACE, format!("{key} is `{value}`, which is not one we know"))
+}

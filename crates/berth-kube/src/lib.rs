@@ -1,0 +1,23 @@
+//! Kubernetes, as Berth reads it: objects of the API server become the nouns of `berth-model`.
+//!
+//! Nothing here chooses: a pod's need, its constraint and its mark are what the manifest says, and
+//! what the manifest says in a way we do not understand is an error value with words, never
+//! ignored. A pod that carries one waits and tells why.
+//!
+//! | module | what it reads |
+//! | --- | --- |
+//! | [`object`] | the few fields of pods, nodes, owners and groups that matter here |
+//! | [`quantity`] | `500m`, `64Gi`, `1e3` |
+//! | [`need`] | what one pod asks for: CPU, memory, GPUs |
+//! | [`constraint`] | which nodes a pod accepts: selector, affinity, tolerations |
+//! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
+
+mod bad;
+pub mod constraint;
+pub mod dynamic;
+pub mod need;
+pub mod object;
+
+pub mod quantity;
+
+pub use bad::BadMark;

@@ -1,0 +1,170 @@
+//! The GPUs of a pod.
+
+use super::{BadMark, Bytes, Error, GpuAsk, Milli, Name, Sums};
+use crate::object::Labels;
+
+/// What a pod asks of GPUs, before a node says how it shares them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Gpus {
+    #[default]
+    None,
+    Whole {
+        vendor: Vendor,
+        count: u32,
+    },
+    Mig {
+        profile: Name,
+        count: u32,
+    },
+    /// Replicas of a GPU that its node hands out: time slices or MPS shares, as its labels say.
+    Shared {
+        count: u32,
+    },
+    Fraction {
+        milli: Milli,
+        count: u32,
+    },
+    Memory {
+        bytes: Bytes,
+        count: u32,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Vendor {
+    Nvidia,
+    Amd,
+}
+
+/// How the GPUs of a node are handed out in replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sharing {
+    pub strategy: Strategy,
+    pub replicas: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strategy {
+    TimeSlice,
+    Mps,
+}
+
+impl Gpus {
+    /// The ask to the scheduler. Replicas mean something only on a node that shares its GPUs;
+    /// `None` says that this node cannot serve the ask at all.
+    ///
+    /// A node that renames nothing hands out replicas as `nvidia.com/gpu`, so that there a whole
+    /// GPU is a replica too.
+    pub fn ask(&self, sharing: Option<Sharing>) -> Option<GpuAsk> {
+        Some(match (self, sharing) {
+            (Gpus::None, _) => GpuAsk::None,
+            (Gpus::Whole { vendor: Vendor::Nvidia, count }, Some(sharing))
+            | (Gpus::Shared { count }, Some(sharing)) => sharing.ask(*count),
+            (Gpus::Shared { .. }, None) => return None,
+            (Gpus::Whole { count, .. }, _) => GpuAsk::Whole { count: *count },
+            (Gpus::Mig { profile, count }, _) => {
+                GpuAsk::Mig { profile: profile.clone(), count: *count }
+            }
+            (Gpus::Fraction { milli, count }, _) => {
+                GpuAsk::Fraction { milli: *milli, count: *count }
+            }
+            (Gpus::Memory { bytes, count }, _) => GpuAsk::Memory { bytes: *bytes, count: *count },
+        })
+    }
+
+    /// Takes the GPU resources out of the sums and reads the marks of shares.
+    pub(super) fn of(annotations: &Labels, sums: &mut Sums) -> Result<Gpus, Error> {
+        let mut found: Option<(String, Gpus)> = share(annotations)?;
+        let named: Vec<Box<str>> =
+            sums.0.keys().filter(|resource| kind(resource, 1).is_some()).cloned().collect();
+        for resource in named {
+            let amount = sums.0.remove(&resource).unwrap_or_default();
+            if amount.is_zero() {
+                continue;
+            }
+            let second = kind(&resource, count_of(&resource, amount)?).unwrap_or_default();
+            if let Some((first, _)) = found {
+                return Err(Error::MixedGpus { first, second: resource.into() });
+            }
+            found = Some((resource.into(), second));
+        }
+        Ok(found.map_or(Gpus::None, |(_, gpus)| gpus))
+    }
+}
+
+impl Sharing {
+    fn ask(self, count: u32) -> GpuAsk {
+        match self.strategy {
+            Strategy::TimeSlice => GpuAsk::TimeSlice { of: self.replicas, count },
+            Strategy::Mps => GpuAsk::Mps { percent: 100 / self.replicas.max(1), count },
+        }
+    }
+}
+
+/// What that many of a resource are, if it is one of GPUs.
+fn kind(resource: &str, count: u32) -> Option<Gpus> {
+    Some(match resource {
+        "nvidia.com/gpu" => Gpus::Whole { vendor: Vendor::Nvidia, count },
+        "amd.com/gpu" => Gpus::Whole { vendor: Vendor::Amd, count },
+        "nvidia.com/gpu.shared" => Gpus::Shared { count },
+        _ => Gpus::Mig { profile: mig_profile(resource)?, count },
+    })
+}
+
+/// The profile of a resource such as `nvidia.com/mig-1g.10gb.me`. A resource name has no plus
+/// sign, so that the device plugin writes a dot for it.
+pub fn mig_profile(resource: &str) -> Option<Name> {
+    let name = resource.strip_prefix("nvidia.com/mig-")?;
+    Some(match name.split_once("gb.") {
+        Some((size, attributes)) => Name::from(format!("{size}gb+{attributes}")),
+        None => Name::new(name),
+    })
+}
+
+fn count_of(resource: &str, amount: super::Quantity) -> Result<u32, Error> {
+    let milli = amount.milli().map_err(|source| Error::quantity(resource, source))?;
+    u32::try_from(milli / 1_000)
+        .ok()
+        .filter(|_| milli % 1_000 == 0)
+        .ok_or_else(|| Error::Parts { resource: resource.to_owned(), amount: milli })
+}
+
+/// A share of a GPU by KAI's annotations.
+fn share(annotations: &Labels) -> Result<Option<(String, Gpus)>, BadMark> {
+    const FRACTION: &str = "gpu-fraction";
+    const MEMORY: &str = "gpu-memory";
+    const DEVICES: &str = "gpu-fraction-num-devices";
+    let get = |key: &str| annotations.get(key).map(|value| value.trim());
+    let count = || match get(DEVICES) {
+        None => Ok(1),
+        Some(value) => value.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+            BadMark::new(DEVICES, value, "write how many GPUs to take a share of, 1 or more")
+        }),
+    };
+    let gpus = match (get(FRACTION), get(MEMORY)) {
+        (None, None) => match get(DEVICES) {
+            None => return Ok(None),
+            Some(value) => {
+                return Err(BadMark::new(DEVICES, value, "say gpu-fraction or gpu-memory as well"));
+            }
+        },
+        (Some(value), Some(_)) => {
+            return Err(BadMark::new(FRACTION, value, "say either this or gpu-memory"));
+        }
+        (Some(value), None) => {
+            let milli = value.parse::<Milli>().ok();
+            let milli = milli.filter(|milli| (1..1_000).contains(&milli.0)).ok_or_else(|| {
+                BadMark::new(FRACTION, value, "write a number between 0.001 and 0.999, such as 0.5")
+            })?;
+            (FRACTION, Gpus::Fraction { milli, count: count()? })
+        }
+        (None, Some(value)) => {
+            let mib = value.parse::<i64>().ok().filter(|mib| (1..1 << 30).contains(mib));
+            let mib = mib.ok_or_else(|| {
+                BadMark::new(MEMORY, value, "write a whole number of MiB, such as 4096")
+            })?;
+            (MEMORY, Gpus::Memory { bytes: Bytes::mib(mib), count: count()? })
+        }
+    };
+    Ok(Some((gpus.0.to_owned(), gpus.1)))
+}

@@ -1,0 +1,150 @@
+use super::*;
+
+fn pod(spec: &str) -> Pod {
+    serde_json::from_str(&format!(r#"{{"spec": {spec}}}"#)).unwrap()
+}
+
+fn need(spec: &str) -> Need {
+    Need::of(&pod(spec)).unwrap()
+}
+
+fn marked(annotations: &str, resources: &str) -> Result<Gpus, Error> {
+    let pod: Pod = serde_json::from_str(&format!(
+        r#"{{"metadata": {{"annotations": {annotations}}},
+             "spec": {{"containers": [{{"resources": {{"limits": {resources}}}}}]}}}}"#
+    ))
+    .unwrap();
+    Need::of(&pod).map(|need| need.gpus)
+}
+
+#[test]
+fn containers_add_up_and_overhead_comes_on_top() {
+    let need = need(
+        r#"{"containers": [
+              {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}},
+              {"resources": {"requests": {"cpu": 2, "memory": "512Mi", "rdma/hca": "1"}}}],
+            "overhead": {"cpu": "250m", "memory": "120Mi"}}"#,
+    );
+    assert_eq!(need.cpu, Cpu(2_750));
+    assert_eq!(need.memory, Bytes::mib(1024 + 512 + 120));
+    assert_eq!(need.other, BTreeMap::from([("rdma/hca".into(), 1)]));
+    assert_eq!(need.gpus, Gpus::None);
+}
+
+#[test]
+fn a_limit_counts_where_no_request_is_made() {
+    let need = need(
+        r#"{"containers": [{"resources": {
+              "requests": {"cpu": "1"}, "limits": {"cpu": "4", "memory": "2Gi"}}}]}"#,
+    );
+    assert_eq!((need.cpu, need.memory), (Cpu::cores(1), Bytes::gib(2)));
+}
+
+#[test]
+fn the_largest_init_container_counts_only_if_it_needs_more_than_all_the_rest() {
+    let with_init = |cpu: &str| {
+        need(&format!(
+            r#"{{"initContainers": [{{"resources": {{"requests": {{"cpu": "{cpu}"}}}}}},
+                                    {{"resources": {{"requests": {{"cpu": "1"}}}}}}],
+                 "containers": [{{"resources": {{"requests": {{"cpu": "2"}}}}}},
+                                {{"resources": {{"requests": {{"cpu": "2"}}}}}}]}}"#
+        ))
+        .cpu
+    };
+    assert_eq!(with_init("3"), Cpu::cores(4));
+    assert_eq!(with_init("6"), Cpu::cores(6));
+}
+
+#[test]
+fn a_sidecar_counts_beside_the_init_containers_after_it_and_not_those_before() {
+    let sidecar = r#"{"restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}"#;
+    let init = r#"{"resources": {"requests": {"cpu": "5"}}}"#;
+    let main = r#"{"resources": {"requests": {"cpu": "1"}}}"#;
+    let before =
+        need(&format!(r#"{{"initContainers": [{init}, {sidecar}], "containers": [{main}]}}"#));
+    let after =
+        need(&format!(r#"{{"initContainers": [{sidecar}, {init}], "containers": [{main}]}}"#));
+    assert_eq!(before.cpu, Cpu::cores(5));
+    assert_eq!(after.cpu, Cpu::cores(7));
+}
+
+#[test]
+fn amounts_of_the_pod_as_a_whole_win_resource_by_resource() {
+    let need = need(
+        r#"{"containers": [{"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+            "resources": {"requests": {"cpu": "6"}, "limits": {"memory": "8Gi"}},
+            "overhead": {"cpu": "1"}}"#,
+    );
+    assert_eq!(need.cpu, Cpu::cores(7));
+    assert_eq!(need.memory, Bytes::gib(1));
+}
+
+#[test]
+fn gpus_of_every_kind_are_told_apart() {
+    let whole = Gpus::Whole { vendor: Vendor::Nvidia, count: 8 };
+    assert_eq!(marked("{}", r#"{"nvidia.com/gpu": 8}"#), Ok(whole));
+    let amd = Gpus::Whole { vendor: Vendor::Amd, count: 4 };
+    assert_eq!(marked("{}", r#"{"amd.com/gpu": "4"}"#), Ok(amd));
+    let mig = Gpus::Mig { profile: "1g.10gb+me".into(), count: 2 };
+    assert_eq!(marked("{}", r#"{"nvidia.com/mig-1g.10gb.me": 2}"#), Ok(mig));
+    assert_eq!(marked("{}", r#"{"nvidia.com/gpu.shared": 1}"#), Ok(Gpus::Shared { count: 1 }));
+    assert_eq!(marked("{}", r#"{"nvidia.com/gpu": 0}"#), Ok(Gpus::None));
+}
+
+#[test]
+fn shares_of_a_gpu_are_read_from_annotations() {
+    let half = Gpus::Fraction { milli: Milli(500), count: 1 };
+    assert_eq!(marked(r#"{"gpu-fraction": "0.5"}"#, "{}"), Ok(half));
+    let memory = Gpus::Memory { bytes: Bytes::mib(4096), count: 2 };
+    let two = r#"{"gpu-memory": "4096", "gpu-fraction-num-devices": "2"}"#;
+    assert_eq!(marked(two, "{}"), Ok(memory));
+}
+
+#[test]
+fn nonsense_in_a_share_says_what_to_write() {
+    for (annotations, key) in [
+        (r#"{"gpu-fraction": "lots"}"#, "gpu-fraction"),
+        (r#"{"gpu-fraction": "1.5"}"#, "gpu-fraction"),
+        (r#"{"gpu-fraction": "0"}"#, "gpu-fraction"),
+        (r#"{"gpu-fraction": "0.5", "gpu-memory": "10"}"#, "gpu-fraction"),
+        (r#"{"gpu-memory": "4Gi"}"#, "gpu-memory"),
+        (r#"{"gpu-memory": "-1"}"#, "gpu-memory"),
+        (r#"{"gpu-fraction-num-devices": "2"}"#, "gpu-fraction-num-devices"),
+        (r#"{"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}"#, "gpu-fraction-num-devices"),
+    ] {
+        let Err(Error::Mark(bad)) = marked(annotations, "{}") else { panic!("{annotations}") };
+        assert_eq!(bad.key, key, "{annotations}");
+        assert!(!bad.what_to_do.is_empty());
+    }
+}
+
+#[test]
+fn two_kinds_of_gpu_in_one_pod_are_refused_with_both_names() {
+    let error = marked(r#"{"gpu-fraction": "0.5"}"#, r#"{"nvidia.com/gpu": 1}"#).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the pod asks for GPUs as gpu-fraction and as nvidia.com/gpu; ask for one kind in one pod"
+    );
+    assert!(marked("{}", r#"{"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1}"#).is_err());
+    assert!(marked("{}", r#"{"nvidia.com/mig-2g.10gb": 1, "nvidia.com/mig-1g.5gb": 1}"#).is_err());
+}
+
+#[test]
+fn parts_of_a_device_and_unreadable_amounts_are_refused() {
+    assert!(matches!(marked("{}", r#"{"nvidia.com/gpu": "500m"}"#), Err(Error::Parts { .. })));
+    let error = marked("{}", r#"{"cpu": "many"}"#).unwrap_err();
+    assert!(error.to_string().starts_with("resource cpu: `many` is not a quantity"), "{error}");
+}
+
+#[test]
+fn what_a_replica_is_depends_on_the_node() {
+    let shared = Gpus::Shared { count: 1 };
+    let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 4 };
+    let mps = Sharing { strategy: Strategy::Mps, replicas: 4 };
+    assert_eq!(shared.ask(Some(slices)), Some(GpuAsk::TimeSlice { of: 4, count: 1 }));
+    assert_eq!(shared.ask(Some(mps)), Some(GpuAsk::Mps { percent: 25, count: 1 }));
+    assert_eq!(shared.ask(None), None);
+    let whole = Gpus::Whole { vendor: Vendor::Nvidia, count: 2 };
+    assert_eq!(whole.ask(None), Some(GpuAsk::Whole { count: 2 }));
+    assert_eq!(whole.ask(Some(slices)), Some(GpuAsk::TimeSlice { of: 4, count: 2 }));
+}

@@ -1,0 +1,38 @@
+//! What is read of Kubernetes objects. Ours and trimmed: of a pod of several kilobytes only what
+//! bears on scheduling is kept, since tens of thousands of them are held at once.
+//!
+//! Reading never fails because of what a value means, only because of its shape: quantities,
+//! operators and effects stay text here, so that one odd object cannot make a whole list
+//! unreadable. Whoever gives them a meaning also has the words for what is wrong.
+
+mod affinity;
+mod container;
+mod list;
+mod map;
+mod meta;
+mod node;
+mod owner;
+mod pod;
+mod priority;
+mod raw;
+mod status;
+mod volume;
+
+pub use affinity::{
+    Affinity, LabelSelector, NodeAffinity, NodeSelector, NodeTerm, PodAffinity, PodTerm,
+    PreferredNodeTerm, PreferredPodTerm, Requirement, SpreadConstraint, Toleration,
+};
+pub use container::{Container, Port, Resources};
+pub use list::List;
+pub use map::Map;
+pub use meta::{Labels, Meta, OwnerReference};
+pub use node::{Condition, Node, NodeSpec, NodeStatus, Taint};
+pub use owner::{
+    Elastic, GroupReplicas, JobSpec, JobTemplate, LeaderWorkerTemplate, Owner, OwnerSpec,
+    RayCluster, RayWorkers, ReplicatedJob, RunPolicy, SchedulingPolicy, Trainer,
+};
+pub use pod::{Gate, Pod, PodSpec, ResourceClaim, SchedulingGroup, WorkloadRef};
+pub use priority::PriorityClass;
+pub use raw::Raw;
+pub use status::{ContainerStatus, PodStatus, State, Terminated};
+pub use volume::{Source, Volume};

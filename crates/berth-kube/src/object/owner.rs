@@ -1,0 +1,178 @@
+//! What owns pods. One type for all kinds: of each only the counts are read, under the names the
+//! kinds give them, and a kind leaves out what is not its own.
+
+use super::{List, Map, Meta, meta};
+use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Owner {
+    pub api_version: Box<str>,
+    pub kind: Box<str>,
+    pub metadata: Meta,
+    pub spec: OwnerSpec,
+}
+
+impl Owner {
+    /// The API group, without its version.
+    pub fn group(&self) -> &str {
+        meta::group(&self.api_version)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerSpec {
+    pub suspend: Option<bool>,
+    /// Of a batch Job, as are the next two.
+    pub parallelism: Option<i64>,
+    pub completions: Option<i64>,
+    pub backoff_limit: Option<i64>,
+    /// Of a Deployment, StatefulSet or LeaderWorkerSet.
+    pub replicas: Option<i64>,
+    /// Of a JobSet.
+    pub replicated_jobs: List<ReplicatedJob>,
+    /// Of a LeaderWorkerSet.
+    pub leader_worker_template: Option<LeaderWorkerTemplate>,
+    /// Of a Kubeflow job: how many pods of each role.
+    #[serde(
+        alias = "pytorchReplicaSpecs",
+        alias = "tfReplicaSpecs",
+        alias = "mpiReplicaSpecs",
+        alias = "xgbReplicaSpecs",
+        alias = "paddleReplicaSpecs",
+        alias = "jaxReplicaSpecs"
+    )]
+    pub replica_specs: Map<GroupReplicas>,
+    pub run_policy: Option<RunPolicy>,
+    pub elastic_policy: Option<Elastic>,
+    /// Of a TrainJob.
+    pub trainer: Option<Trainer>,
+    /// Of a RayCluster.
+    #[serde(flatten)]
+    pub ray: RayCluster,
+    /// Of a RayJob or RayService, which make a RayCluster.
+    #[serde(alias = "rayClusterConfig")]
+    pub ray_cluster_spec: Option<RayCluster>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct ReplicatedJob {
+    pub name: Box<str>,
+    pub replicas: Option<i64>,
+    pub template: JobTemplate,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct JobTemplate {
+    pub spec: JobSpec,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct JobSpec {
+    pub parallelism: Option<i64>,
+    pub completions: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct LeaderWorkerTemplate {
+    /// Pods of one group, the leader among them.
+    pub size: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct GroupReplicas {
+    pub replicas: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunPolicy {
+    pub suspend: Option<bool>,
+    pub scheduling_policy: Option<SchedulingPolicy>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingPolicy {
+    pub min_available: Option<i64>,
+    pub queue: Option<Box<str>>,
+    pub priority_class: Option<Box<str>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Elastic {
+    pub min_replicas: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Trainer {
+    pub num_nodes: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RayCluster {
+    /// Whether the number of workers follows the load.
+    #[serde(rename = "enableInTreeAutoscaling")]
+    pub autoscaling: bool,
+    #[serde(rename = "workerGroupSpecs")]
+    pub workers: List<RayWorkers>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RayWorkers {
+    pub group_name: Box<str>,
+    pub replicas: Option<i64>,
+    pub min_replicas: Option<i64>,
+    /// Pods of one replica.
+    pub num_of_hosts: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(json: &str) -> Owner {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_job_tells_its_counts() {
+        let job = owner(
+            r#"{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+                "spec": {"parallelism": 4, "completions": 8, "suspend": true, "backoffLimit": 6,
+                         "template": {"spec": {"containers": []}}}}"#,
+        );
+        assert_eq!(job.group(), "batch");
+        assert_eq!((job.spec.parallelism, job.spec.completions), (Some(4), Some(8)));
+        assert_eq!((job.spec.suspend, job.spec.backoff_limit), (Some(true), Some(6)));
+    }
+
+    #[test]
+    fn kubeflow_and_ray_tell_their_roles() {
+        let torch = owner(
+            r#"{"kind": "PyTorchJob", "spec": {"runPolicy": {"schedulingPolicy": {"minAvailable": 3}},
+                "pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": 3}}}}"#,
+        );
+        assert_eq!(torch.spec.replica_specs.get("Worker").unwrap().replicas, Some(3));
+        let ray = owner(
+            r#"{"kind": "RayCluster", "spec": {"enableInTreeAutoscaling": true, "headGroupSpec": {},
+                "workerGroupSpecs": [{"groupName": "g", "replicas": 2, "minReplicas": 1}]}}"#,
+        );
+        assert!(ray.spec.ray.autoscaling);
+        assert_eq!(ray.spec.ray.workers[0].min_replicas, Some(1));
+        let job = owner(
+            r#"{"kind": "RayJob", "spec": {"rayClusterSpec": {"workerGroupSpecs": [{"replicas": 2}]}}}"#,
+        );
+        assert_eq!(job.spec.ray_cluster_spec.unwrap().workers[0].replicas, Some(2));
+    }
+}

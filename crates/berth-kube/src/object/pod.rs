@@ -1,0 +1,181 @@
+//! Pods.
+
+use super::{
+    Affinity, Container, Labels, List, Map, Meta, PodStatus, Raw, Resources, SpreadConstraint,
+    Toleration, Volume,
+};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    pub metadata: Meta,
+    pub spec: PodSpec,
+    pub status: PodStatus,
+}
+
+/// Everything of a pod's spec that bears on scheduling.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// Empty until the pod is bound.
+    pub node_name: Box<str>,
+    pub scheduler_name: Box<str>,
+    pub priority_class_name: Box<str>,
+    pub priority: Option<i32>,
+    pub preemption_policy: Option<Box<str>>,
+    pub node_selector: Labels,
+    pub affinity: Option<Box<Affinity>>,
+    pub tolerations: List<Toleration>,
+    pub topology_spread_constraints: List<SpreadConstraint>,
+    pub containers: List<Container>,
+    pub init_containers: List<Container>,
+    pub overhead: Map<Raw>,
+    /// For the pod as a whole; where set, it wins over the sum of its containers.
+    pub resources: Option<Box<Resources>>,
+    pub volumes: List<Volume>,
+    pub scheduling_gates: List<Gate>,
+    pub resource_claims: List<ResourceClaim>,
+    pub restart_policy: Box<str>,
+    pub termination_grace_period_seconds: Option<i64>,
+    pub active_deadline_seconds: Option<i64>,
+    pub scheduling_group: Option<SchedulingGroup>,
+    pub workload_ref: Option<Box<WorkloadRef>>,
+    /// Keys that we do not know: the pod has to wait, because what they ask for may bear on
+    /// scheduling.
+    #[serde(flatten, deserialize_with = "unknown")]
+    pub unknown: Vec<Box<str>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Gate {
+    pub name: Box<str>,
+}
+
+/// A claim on devices, by its own name or made from a template.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceClaim {
+    pub name: Box<str>,
+    pub resource_claim_name: Option<Box<str>>,
+    pub resource_claim_template_name: Option<Box<str>>,
+}
+
+/// The upstream PodGroup a pod belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulingGroup {
+    pub pod_group_name: Option<Box<str>>,
+}
+
+/// The form `schedulingGroup` had in Kubernetes 1.35: a group inside a Workload.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkloadRef {
+    pub name: Box<str>,
+    pub pod_group: Box<str>,
+    pub pod_group_replica_key: Box<str>,
+}
+
+/// Keys of a pod's spec that concern the kubelet or were turned into other fields before a
+/// scheduler sees the pod (a runtime class has become overhead, selector and tolerations).
+const HARMLESS: [&str; 22] = [
+    "automountServiceAccountToken",
+    "dnsConfig",
+    "dnsPolicy",
+    "enableServiceLinks",
+    "ephemeralContainers",
+    "hostAliases",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostUsers",
+    "hostname",
+    "hostnameOverride",
+    "imagePullSecrets",
+    "os",
+    "readinessGates",
+    "runtimeClassName",
+    "securityContext",
+    "serviceAccount",
+    "serviceAccountName",
+    "setHostnameAsFQDN",
+    "shareProcessNamespace",
+    "subdomain",
+];
+
+/// The names of the keys that are left over, without their values.
+fn unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Box<str>>, D::Error> {
+    struct Keys;
+    impl<'de> Visitor<'de> for Keys {
+        type Value = Vec<Box<str>>;
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("the spec of a pod")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut keys = Vec::new();
+            while let Some((key, value)) = map.next_entry::<Box<str>, Option<IgnoredAny>>()? {
+                if value.is_some() && HARMLESS.binary_search(&&*key).is_err() {
+                    keys.push(key);
+                }
+            }
+            keys.sort();
+            Ok(keys)
+        }
+    }
+    deserializer.deserialize_map(Keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(json: &str) -> PodSpec {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn keys_that_do_not_bear_on_scheduling_are_sorted_for_the_search() {
+        assert!(HARMLESS.is_sorted());
+    }
+
+    #[test]
+    fn a_key_nobody_knows_is_kept_by_name_so_that_the_pod_can_wait() {
+        let spec = spec(
+            r#"{"dnsPolicy": "ClusterFirst", "quantumAffinity": {"spin": "up"},
+                "containers": [{"name": "a", "image": "b", "env": [{"name": "X"}]}],
+                "securityContext": {}, "cosmicRays": null, "enableServiceLinks": true,
+                "alibi": [1]}"#,
+        );
+        assert_eq!(spec.unknown, ["alibi".into(), "quantumAffinity".into()]);
+        assert_eq!(&*spec.containers[0].name, "a");
+    }
+
+    #[test]
+    fn a_spec_of_the_api_server_has_no_unknown_keys() {
+        let spec = spec(
+            r#"{"activeDeadlineSeconds": 60, "affinity": {}, "containers": [], "dnsPolicy": "x",
+                "hostNetwork": true, "initContainers": null, "nodeName": "n1", "nodeSelector": {},
+                "overhead": {"cpu": "100m"}, "preemptionPolicy": "Never", "priority": 7,
+                "priorityClassName": "high", "resourceClaims": [{"name": "gpu",
+                "resourceClaimTemplateName": "one"}], "restartPolicy": "Never",
+                "schedulerName": "berth", "schedulingGates": [{"name": "wait"}],
+                "schedulingGroup": {"podGroupName": "g"}, "serviceAccountName": "default",
+                "terminationGracePeriodSeconds": 30, "tolerations": [], "volumes": [],
+                "topologySpreadConstraints": [], "workloadRef": {"name": "w", "podGroup": "p"}}"#,
+        );
+        assert!(spec.unknown.is_empty(), "{:?}", spec.unknown);
+        assert_eq!(spec.overhead.get("cpu").unwrap().as_str(), "100m");
+        assert_eq!(spec.scheduling_group.unwrap().pod_group_name.as_deref(), Some("g"));
+        assert_eq!(&*spec.node_name, "n1");
+    }
+
+    #[test]
+    fn a_pod_that_says_nothing_takes_little_room() {
+        // What is held of 50,000 pods at least, before any text of theirs.
+        assert!(size_of::<Pod>() <= 1_024, "{}", size_of::<Pod>());
+    }
+}

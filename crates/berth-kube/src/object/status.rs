@@ -1,0 +1,70 @@
+//! What has become of a pod.
+
+use super::{Condition, List, meta};
+use berth_model::Time;
+use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    pub phase: Box<str>,
+    /// Such as `Evicted` or `Preempting`.
+    pub reason: Box<str>,
+    pub conditions: List<Condition>,
+    pub container_statuses: List<ContainerStatus>,
+    #[serde(deserialize_with = "meta::time")]
+    pub start_time: Option<Time>,
+}
+
+impl PodStatus {
+    /// Whether nothing of the pod runs any more, so that it holds nothing of its node.
+    pub fn is_over(&self) -> bool {
+        matches!(&*self.phase, "Succeeded" | "Failed")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct ContainerStatus {
+    pub name: Box<str>,
+    pub state: State,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct State {
+    pub terminated: Option<Terminated>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terminated {
+    pub exit_code: i32,
+    pub reason: Box<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_tells_how_each_container_ended() {
+        let status: PodStatus = serde_json::from_str(
+            r#"{"phase": "Failed", "startTime": "2026-11-15T09:00:00Z", "podIP": "10.0.0.1",
+                "conditions": [{"type": "DisruptionTarget", "status": "True",
+                                "reason": "PreemptionByScheduler", "message": "…"}],
+                "containerStatuses": [
+                    {"name": "a", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled",
+                                                           "startedAt": null}}},
+                    {"name": "b", "state": {"running": {}}}]}"#,
+        )
+        .unwrap();
+        assert!(status.is_over());
+        let ended = status.container_statuses[0].state.terminated.as_ref().unwrap();
+        assert_eq!((ended.exit_code, &*ended.reason), (137, "OOMKilled"));
+        assert!(status.container_statuses[1].state.terminated.is_none());
+        assert_eq!(&*status.conditions[0].reason, "PreemptionByScheduler");
+        assert_eq!(status.start_time, Some("2026-11-15T09:00:00Z".parse().unwrap()));
+    }
+}
