@@ -11,11 +11,13 @@
 //! | [`need`] | what one pod asks for: CPU, memory, GPUs |
 //! | [`constraint`] | which nodes a pod accepts: selector, affinity, tolerations |
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
+//! | [`node`] | a node with its GPUs |
 
 mod bad;
 pub mod constraint;
 pub mod dynamic;
 pub mod need;
+pub mod node;
 pub mod object;
 
 pub mod quantity;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 mod gpu;
 
-pub use gpu::{Gpus, Sharing, Strategy, Vendor, mig_profile};
+pub use gpu::{Devices, Gpus, Sharing, Strategy, Unit, Vendor, mig_profile};
 
 /// Amounts that a node must have free for a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

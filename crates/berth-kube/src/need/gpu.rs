@@ -36,7 +36,25 @@ pub enum Vendor {
     Amd,
 }
 
-/// How the GPUs of a node are handed out in replicas.
+/// What the GPU resources of a node stand for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Devices {
+    /// One `nvidia.com/gpu`.
+    pub gpu: Unit,
+    /// One `nvidia.com/gpu.shared`, where there are any.
+    pub shared: Option<Sharing>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Unit {
+    #[default]
+    Whole,
+    Replica(Sharing),
+    /// A MIG instance of this profile, where all of a node are alike.
+    Instance(Name),
+}
+
+/// How GPUs are handed out in replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sharing {
     pub strategy: Strategy,
@@ -50,25 +68,21 @@ pub enum Strategy {
 }
 
 impl Gpus {
-    /// The ask to the scheduler. Replicas mean something only on a node that shares its GPUs;
-    /// `None` says that this node cannot serve the ask at all.
-    ///
-    /// A node that renames nothing hands out replicas as `nvidia.com/gpu`, so that there a whole
-    /// GPU is a replica too.
-    pub fn ask(&self, sharing: Option<Sharing>) -> Option<GpuAsk> {
-        Some(match (self, sharing) {
-            (Gpus::None, _) => GpuAsk::None,
-            (Gpus::Whole { vendor: Vendor::Nvidia, count }, Some(sharing))
-            | (Gpus::Shared { count }, Some(sharing)) => sharing.ask(*count),
-            (Gpus::Shared { .. }, None) => return None,
-            (Gpus::Whole { count, .. }, _) => GpuAsk::Whole { count: *count },
-            (Gpus::Mig { profile, count }, _) => {
-                GpuAsk::Mig { profile: profile.clone(), count: *count }
-            }
-            (Gpus::Fraction { milli, count }, _) => {
-                GpuAsk::Fraction { milli: *milli, count: *count }
-            }
-            (Gpus::Memory { bytes, count }, _) => GpuAsk::Memory { bytes: *bytes, count: *count },
+    /// The ask to the scheduler, which for some resources depends on the node; `None` where the
+    /// node has nothing of the kind.
+    pub fn ask(&self, on: &Devices) -> Option<GpuAsk> {
+        Some(match self {
+            Gpus::None => GpuAsk::None,
+            Gpus::Whole { vendor: Vendor::Amd, count } => GpuAsk::Whole { count: *count },
+            Gpus::Whole { vendor: Vendor::Nvidia, count } => match &on.gpu {
+                Unit::Whole => GpuAsk::Whole { count: *count },
+                Unit::Replica(sharing) => sharing.ask(*count),
+                Unit::Instance(profile) => GpuAsk::Mig { profile: profile.clone(), count: *count },
+            },
+            Gpus::Shared { count } => on.shared?.ask(*count),
+            Gpus::Mig { profile, count } => GpuAsk::Mig { profile: profile.clone(), count: *count },
+            Gpus::Fraction { milli, count } => GpuAsk::Fraction { milli: *milli, count: *count },
+            Gpus::Memory { bytes, count } => GpuAsk::Memory { bytes: *bytes, count: *count },
         })
     }
 

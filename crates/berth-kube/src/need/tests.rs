@@ -137,14 +137,24 @@ fn parts_of_a_device_and_unreadable_amounts_are_refused() {
 }
 
 #[test]
-fn what_a_replica_is_depends_on_the_node() {
-    let shared = Gpus::Shared { count: 1 };
+fn what_a_gpu_resource_is_depends_on_the_node() {
+    let plain = Devices::default();
     let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 4 };
     let mps = Sharing { strategy: Strategy::Mps, replicas: 4 };
-    assert_eq!(shared.ask(Some(slices)), Some(GpuAsk::TimeSlice { of: 4, count: 1 }));
-    assert_eq!(shared.ask(Some(mps)), Some(GpuAsk::Mps { percent: 25, count: 1 }));
-    assert_eq!(shared.ask(None), None);
+    let shared = Gpus::Shared { count: 1 };
+    let sharing = |sharing| Devices { shared: Some(sharing), ..Devices::default() };
+    assert_eq!(shared.ask(&sharing(slices)), Some(GpuAsk::TimeSlice { of: 4, count: 1 }));
+    assert_eq!(shared.ask(&sharing(mps)), Some(GpuAsk::Mps { percent: 25, count: 1 }));
+    assert_eq!(shared.ask(&plain), None);
     let whole = Gpus::Whole { vendor: Vendor::Nvidia, count: 2 };
-    assert_eq!(whole.ask(None), Some(GpuAsk::Whole { count: 2 }));
-    assert_eq!(whole.ask(Some(slices)), Some(GpuAsk::TimeSlice { of: 4, count: 2 }));
+    let unit = |gpu| Devices { gpu, shared: None };
+    assert_eq!(whole.ask(&plain), Some(GpuAsk::Whole { count: 2 }));
+    assert_eq!(
+        whole.ask(&unit(Unit::Replica(slices))),
+        Some(GpuAsk::TimeSlice { of: 4, count: 2 })
+    );
+    assert_eq!(
+        whole.ask(&unit(Unit::Instance("1g.5gb".into()))),
+        Some(GpuAsk::Mig { profile: "1g.5gb".into(), count: 2 })
+    );
 }

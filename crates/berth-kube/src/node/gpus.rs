@@ -1,0 +1,178 @@
+//! The GPUs of a node, from the resources of the device plugin and the labels of GPU feature
+//! discovery.
+
+use super::{Error, mig, product};
+use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile};
+use crate::object::Labels;
+use crate::quantity::Quantity;
+use berth_model::{Bytes, GpuSpec, Health, Name, catalog};
+use std::collections::BTreeMap;
+
+const GPU: &str = "nvidia.com/gpu";
+const SHARED: &str = "nvidia.com/gpu.shared";
+const AMD: &str = "amd.com/gpu";
+const COUNT: &str = "nvidia.com/gpu.count";
+const MEMORY: &str = "nvidia.com/gpu.memory";
+const PRODUCT: &str = "nvidia.com/gpu.product";
+const REPLICAS: &str = "nvidia.com/gpu.replicas";
+const STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
+
+type Amounts = BTreeMap<Box<str>, Quantity>;
+
+/// Takes the GPU resources out of the amounts.
+pub(super) fn of(labels: &Labels, amounts: &mut Amounts) -> Result<(Vec<GpuSpec>, Devices), Error> {
+    let amd = take(amounts, AMD)?;
+    let found = Found {
+        gpus: take(amounts, GPU)?,
+        shared: take(amounts, SHARED)?,
+        instances: take_instances(amounts)?,
+    };
+    if amd == 0 {
+        return nvidia(labels, &found);
+    }
+    if found.gpus > 0 || found.shared > 0 || !found.instances.is_empty() {
+        return Err(Error::TwoMakers);
+    }
+    Ok((vec![amd_gpu(labels); amd as usize], Devices::default()))
+}
+
+/// What the device plugin says there is.
+struct Found {
+    gpus: u32,
+    shared: u32,
+    instances: Vec<(Name, u32)>,
+}
+
+fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Error> {
+    let product = labels.get(PRODUCT).map_or("", |product| &**product);
+    let (unshared, is_shared) = match product.strip_suffix("-SHARED") {
+        Some(unshared) => (unshared, true),
+        None => (product, false),
+    };
+    if let Some((base, profile)) = unshared.split_once("-MIG-") {
+        if is_shared || found.shared > 0 {
+            return Err(Error::SharedInstance { product: product.to_owned() });
+        }
+        return alike_instances(base, &Name::new(profile), found.gpus);
+    }
+    let memory = label(labels, MEMORY, "MiB")?.map(|mib: u32| Bytes::mib(i64::from(mib)));
+    let gpu = gpu(unshared, memory);
+    let sharing = sharing(labels)?;
+    let mut devices = Devices::default();
+    let mut whole = found.gpus;
+    if let Some(sharing) = sharing.filter(|_| is_shared) {
+        whole = gpus_behind(GPU, whole, sharing)?;
+        devices.gpu = Unit::Replica(sharing);
+    }
+    if found.shared > 0 {
+        // Without labels, replicas cannot be counted back to GPUs.
+        let sharing = sharing.ok_or_else(|| replicas_missing(labels))?;
+        whole += gpus_behind(SHARED, found.shared, sharing)?;
+        devices.shared = Some(sharing);
+    }
+    let mut gpus = vec![gpu.clone(); whole as usize];
+    if !found.instances.is_empty() {
+        let partitioned = label(labels, COUNT, "a number of GPUs")?
+            .and_then(|all: u32| all.checked_sub(whole))
+            .filter(|left| *left > 0);
+        let beds = mig::lay(&gpu.model, &found.instances, partitioned.map(|left| left as usize))?;
+        gpus.extend(beds.into_iter().map(|slots| GpuSpec { mig: Some(slots), ..gpu.clone() }));
+    }
+    Ok((gpus, devices))
+}
+
+/// All GPUs partitioned into instances of one profile, which the plugin hands out as GPUs. The
+/// labels then speak of one instance, so that the catalogue has to know the GPU.
+fn alike_instances(
+    base: &str,
+    profile: &Name,
+    count: u32,
+) -> Result<(Vec<GpuSpec>, Devices), Error> {
+    // The memory that is measured belongs to an instance, and tells nothing about the model.
+    let gpu = gpu(base, None);
+    let beds = mig::lay(&gpu.model, &[(profile.clone(), count)], None)?;
+    let gpus = beds.into_iter().map(|slots| GpuSpec { mig: Some(slots), ..gpu.clone() });
+    let devices = Devices { gpu: Unit::Instance(profile.clone()), shared: None };
+    Ok((gpus.collect(), devices))
+}
+
+fn gpu(product: &str, memory: Option<Bytes>) -> GpuSpec {
+    let model = if product.is_empty() { Name::new("gpu") } else { product::model(product, memory) };
+    let known = catalog(&model).map(|info| info.memory);
+    let memory = memory.or(known).unwrap_or_default();
+    GpuSpec { model, memory, health: Health::Ok, mig: None }
+}
+
+/// The labels of AMD's node labeller.
+fn amd_gpu(labels: &Labels) -> GpuSpec {
+    let first = |keys: [&str; 2]| keys.into_iter().find_map(|key| labels.get(key));
+    let product = first(["amd.com/gpu.product-name", "beta.amd.com/gpu.product-name"]);
+    let vram = first(["amd.com/gpu.vram", "beta.amd.com/gpu.vram"]);
+    // Written as `192G`, and meant in GiB.
+    let gib =
+        vram.and_then(|vram| vram.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok());
+    gpu(product.map_or("AMD", |product| &**product), gib.map(Bytes::gib))
+}
+
+fn sharing(labels: &Labels) -> Result<Option<Sharing>, Error> {
+    let strategy = match labels.get(STRATEGY).map(|strategy| &**strategy) {
+        None | Some("none") => return Ok(None),
+        Some("time-slicing") => Strategy::TimeSlice,
+        Some("mps") => Strategy::Mps,
+        Some(other) => {
+            let value = other.to_owned();
+            return Err(Error::Label {
+                key: STRATEGY,
+                value,
+                expected: "none, time-slicing or mps",
+            });
+        }
+    };
+    let replicas = label(labels, REPLICAS, "how many share a GPU")?;
+    let replicas =
+        replicas.filter(|replicas| *replicas > 0).ok_or_else(|| replicas_missing(labels))?;
+    Ok(Some(Sharing { strategy, replicas }))
+}
+
+fn replicas_missing(labels: &Labels) -> Error {
+    let value = labels.get(REPLICAS).map_or(String::new(), |value| value.to_string());
+    Error::Label { key: REPLICAS, value, expected: "how many share a GPU, with sharing-strategy" }
+}
+
+/// A GPU that has failed takes its replicas with it, so that what is left still divides.
+fn gpus_behind(resource: &'static str, count: u32, sharing: Sharing) -> Result<u32, Error> {
+    if count.is_multiple_of(sharing.replicas) {
+        return Ok(count / sharing.replicas);
+    }
+    Err(Error::Replicas { resource, count, replicas: sharing.replicas })
+}
+
+fn label(labels: &Labels, key: &'static str, expected: &'static str) -> Result<Option<u32>, Error> {
+    let Some(value) = labels.get(key) else {
+        return Ok(None);
+    };
+    let number = value.parse();
+    number.map(Some).map_err(|_| Error::Label { key, value: value.to_string(), expected })
+}
+
+fn take(amounts: &mut Amounts, resource: &str) -> Result<u32, Error> {
+    let amount = amounts.remove(resource).unwrap_or_default();
+    let count = super::whole(resource, amount, Quantity::whole)?;
+    // No machine comes near; what does not fit is as wrong as what cannot be read.
+    Ok(u32::try_from(count.clamp(0, 65_536)).unwrap_or_default())
+}
+
+fn take_instances(amounts: &mut Amounts) -> Result<Vec<(Name, u32)>, Error> {
+    let named: Vec<(Box<str>, Name)> = amounts
+        .keys()
+        .filter_map(|resource| Some((resource.clone(), mig_profile(resource)?)))
+        .collect();
+    let mut instances = Vec::new();
+    for (resource, profile) in named {
+        let count = take(amounts, &resource)?;
+        if count > 0 {
+            instances.push((profile, count));
+        }
+    }
+    Ok(instances)
+}
