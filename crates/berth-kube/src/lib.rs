@@ -12,10 +12,12 @@
 //! | [`constraint`] | which nodes a pod accepts: selector, affinity, tolerations |
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
 //! | [`node`] | a node with its GPUs |
+//! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
 
 mod bad;
 pub mod constraint;
 pub mod dynamic;
+pub mod mark;
 pub mod need;
 pub mod node;
 pub mod object;
