@@ -13,6 +13,7 @@
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
 //! | [`node`] | a node with its GPUs |
 //! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
+//! | [`queue`] | queues written for KAI, Kueue and Volcano |
 
 mod bad;
 pub mod constraint;
@@ -23,5 +24,6 @@ pub mod node;
 pub mod object;
 
 pub mod quantity;
+pub mod queue;
 
 pub use bad::BadMark;
