@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// Pods that ask for the same are one group of tasks.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
+    part: Option<(Name, Option<u32>)>,
     asks: Asks,
     labels: LabelAsk,
     topology: Option<TopologyAsk>,
@@ -31,6 +32,7 @@ pub fn submission(pods: &[&PodSight], queue: &Name) -> Option<Submission> {
             *known = wish;
         }
         let key = Alike {
+            part: wish.part.clone(),
             asks: pod.asks.clone(),
             labels: wish.labels.clone(),
             topology: wish.topology.clone(),
@@ -50,7 +52,8 @@ pub fn submission(pods: &[&PodSight], queue: &Name) -> Option<Submission> {
         });
         let all = members.len() as u32;
         // Which of several kinds can be spared, nobody says.
-        let min = if several { all } else { wish.min.min(all) };
+        let part = key.part.as_ref().and_then(|(_, min)| *min);
+        let min = part.unwrap_or(if several { all } else { wish.min }).min(all);
         refs.extend(members.iter().map(|pod| pod.at.clone()));
         groups.push(group(&format!("g{at}"), all, min, key));
     }
@@ -68,7 +71,7 @@ pub fn submission(pods: &[&PodSight], queue: &Name) -> Option<Submission> {
 }
 
 fn group(name: &str, count: u32, min: u32, key: Alike) -> GroupSpec {
-    let Alike { asks, labels, topology } = key;
+    let Alike { asks, labels, topology, .. } = key;
     GroupSpec {
         name: Name::new(name),
         count,

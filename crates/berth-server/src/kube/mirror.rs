@@ -216,7 +216,7 @@ impl Mirror {
         let pod = &self.pods[uid];
         let sight = &pod.sight;
         let Some(wish) = &sight.wish else { return };
-        if sight.node.is_some() || sight.phase.is_over() || sight.is_leaving {
+        if sight.node.is_some() || sight.phase.is_over() || sight.is_leaving || sight.is_gated {
             return;
         }
         match wish {

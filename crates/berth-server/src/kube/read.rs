@@ -5,17 +5,13 @@ use super::sight::{Asks, GangKey, NodeSight, Phase, PodSight, Rule, Wish};
 use berth_kube::PodRef;
 use berth_kube::constraint::{Constraint, NodeView};
 use berth_kube::dynamic::Dynamic;
+use berth_kube::mark::{self, Around, GroupKey};
 use berth_kube::need::{Devices, Gpus, Need};
 use berth_kube::node;
-use berth_kube::object::{Meta, Node, Pod};
+use berth_kube::object::{Node, Pod};
 use berth_model::{Bytes, LabelAsk, Name, NodeSpec, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Marks of our own.
-const GANG: &str = "berth.dev/gang";
-const GANG_SIZE: &str = "berth.dev/gang-size";
-const QUEUE: &str = "berth.dev/queue";
 
 /// How long a pod has to end where it does not say.
 const GRACE: Span = Span::secs(30);
@@ -48,6 +44,7 @@ impl Reader {
             phase: phase(pod),
             is_leaving: meta.deletion_timestamp.is_some(),
             is_replaced: meta.controller().is_some(),
+            is_gated: !pod.spec.scheduling_gates.is_empty(),
             asks,
             wish: ours.then(|| {
                 let need = need.map_err(|error| error.to_string())?;
@@ -66,25 +63,40 @@ impl Reader {
         if !dynamic.is_empty() {
             return Err("rules about other pods are not understood yet".to_owned());
         }
-        let rules = self.rules(Constraint::of(spec).map_err(|error| error.to_string())?);
-        let namespace = Name::new(&meta.namespace);
-        let created = meta.creation_timestamp.unwrap_or(Time(0));
-        let grace = spec.termination_grace_period_seconds.map_or(GRACE, Span::secs);
-        let (gang, members) = gang(meta)?;
+        let mark = mark::read(pod, Around::default()).map_err(|bad| {
+            let all: Vec<String> = bad.iter().map(ToString::to_string).collect();
+            all.join("; ")
+        })?;
+        let GroupKey { namespace, kind, name, uid } = &mark.key;
+        let Some(members) = mark.members.or(mark.min) else {
+            return Err(format!("nothing says how many pods make the gang {name} whole"));
+        };
+        let mut rules = self.rules(Constraint::of(spec).map_err(|error| error.to_string())?);
+        rules.extend(mark.node_pool.as_ref().map(node_pool));
+        // A class that Kubernetes knows has been looked up by the API server.
+        let marked = mark.priority.filter(|_| spec.priority_class_name.is_empty());
+        let priority = marked.or(spec.priority).unwrap_or(0).saturating_add(mark.boost);
+        let part = mark.subgroup.as_ref();
+        let topology = part.and_then(|part| part.topology.clone()).or(mark.topology);
+        let limit = spec.active_deadline_seconds.map(Span::secs);
         Ok(Wish {
-            name: Name::new(if members > 1 { &gang } else { &meta.name }),
-            gang: GangKey { namespace, name: Name::new(&gang) },
+            name: if members > 1 { name.clone() } else { Name::new(&meta.name) },
+            gang: GangKey {
+                namespace: namespace.clone(),
+                name: Name::new(&format!("{kind:?}/{name}/{}", uid.as_deref().unwrap_or_default())),
+            },
             members,
-            min: members,
-            queue: meta.annotation(QUEUE).map(Name::new),
-            priority: spec.priority.unwrap_or(0),
-            preemptible: true,
-            min_runtime: None,
-            preempt_after: None,
-            time_limit: spec.active_deadline_seconds.map(Span::secs),
-            grace,
-            created,
-            topology: None,
+            min: mark.min.unwrap_or(members).min(members),
+            part: part.map(|part| (part.name.clone(), part.min)),
+            queue: mark.queue,
+            priority,
+            preemptible: mark.preemptible.unwrap_or(true),
+            min_runtime: mark.min_runtime,
+            preempt_after: mark.preempt_after,
+            time_limit: mark.time_limit.or(limit),
+            grace: spec.termination_grace_period_seconds.map_or(GRACE, Span::secs),
+            created: meta.creation_timestamp.unwrap_or(Time(0)),
+            topology,
             labels: LabelAsk { need: nodes::need(&rules), prefer: BTreeMap::new() },
             rules,
         })
@@ -127,16 +139,12 @@ impl Reader {
     }
 }
 
-/// The gang a pod belongs to, and how many are in it.
-fn gang(meta: &Meta) -> Result<(String, u32), String> {
-    let Some(gang) = meta.annotation(GANG) else { return Ok((format!("pod/{}", meta.uid), 1)) };
-    let size = meta.annotation(GANG_SIZE).unwrap_or_default();
-    match size.parse() {
-        Ok(size @ 1..) => Ok((gang.to_owned(), size)),
-        _ => Err(format!(
-            "{GANG_SIZE} is `{size}`; expected how many pods the gang {gang} has, such as 8"
-        )),
-    }
+/// KAI divides nodes into pools by a label.
+fn node_pool(pool: &Name) -> Rule {
+    const KEY: &str = "kai.scheduler/node-pool";
+    let wanted = pool.clone();
+    let allows = move |node: &NodeSight| node.object.metadata.label(KEY) == Some(wanted.as_str());
+    Rule { name: Name::new(&format!("{KEY}={pool}")), allows: Arc::new(allows) }
 }
 
 /// What a node would have to have that is not looked at makes the pod wait.

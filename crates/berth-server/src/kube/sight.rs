@@ -13,6 +13,8 @@ pub struct PodSight {
     pub phase: Phase,
     /// Somebody asked it to end.
     pub is_leaving: bool,
+    /// Somebody has yet to allow that it is scheduled, and says so on it.
+    pub is_gated: bool,
     /// A controller makes another one when this one goes.
     pub is_replaced: bool,
     pub asks: Asks,
@@ -54,6 +56,8 @@ pub struct Wish {
     pub members: u32,
     /// So many have to run for the others to be of use.
     pub min: u32,
+    /// The part of the gang it belongs to, and how many of that have to run.
+    pub part: Option<(Name, Option<u32>)>,
     pub queue: Option<Name>,
     pub name: Name,
     pub priority: i32,

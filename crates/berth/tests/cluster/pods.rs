@@ -158,7 +158,7 @@ fn what_is_not_understood_waits_and_says_so() {
     let bad = "  annotations: {berth.dev/gang: g, berth.dev/gang-size: lots}";
     cluster.apply(&pod("odd", 1, bad, ""));
     cluster.apply(&pod("fine", 1, "", ""));
-    until("it says why", || why(&cluster, "odd").contains("berth.dev/gang-size is `lots`"));
+    until("it says why", || why(&cluster, "odd").contains("`berth.dev/gang-size` is `lots`"));
     until("the others go on", || node_of(&cluster, "fine").is_some());
     assert_eq!(node_of(&cluster, "odd"), None);
 }
