@@ -13,6 +13,7 @@
 //! | [`constraint`] | which nodes a pod accepts: selector, affinity, tolerations |
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
 //! | [`node`] | a node with its GPUs |
+//! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
 
 mod bad;
 mod bind;
@@ -20,6 +21,7 @@ mod client;
 pub mod constraint;
 pub mod dynamic;
 mod error;
+pub mod mark;
 pub mod need;
 pub mod node;
 pub mod object;

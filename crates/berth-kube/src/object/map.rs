@@ -30,6 +30,15 @@ impl<V> Map<V> {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 
+    /// The same with one more entry, or another value of it.
+    pub fn with(&self, key: &str, value: V) -> Map<V>
+    where
+        V: Clone,
+    {
+        let entries = self.0.iter().cloned();
+        entries.chain([(key.into(), value)]).collect()
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

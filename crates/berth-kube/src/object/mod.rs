@@ -28,8 +28,9 @@ pub use map::Map;
 pub use meta::{Labels, Meta, OwnerReference};
 pub use node::{Condition, Node, NodeSpec, NodeStatus, Taint};
 pub use owner::{
-    Elastic, GroupReplicas, JobSpec, JobTemplate, LeaderWorkerTemplate, Owner, OwnerSpec,
-    RayCluster, RayWorkers, ReplicatedJob, RunPolicy, SchedulingPolicy, Trainer,
+    DependsOn, Elastic, GroupReplicas, JobSpec, JobTemplate, LeaderWorkerTemplate, Owner,
+    OwnerSpec, RayCluster, RayWorkers, ReplicatedJob, RunPolicy, SchedulingPolicy, Startup,
+    Template,
 };
 pub use pod::{Gate, Pod, PodSpec, ResourceClaim, SchedulingGroup, WorkloadRef};
 pub use priority::PriorityClass;

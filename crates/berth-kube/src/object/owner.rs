@@ -1,7 +1,7 @@
 //! What owns pods. One type for all kinds: of each only the counts are read, under the names the
 //! kinds give them, and a kind leaves out what is not its own.
 
-use super::{List, Map, Meta, meta};
+use super::{List, Map, Meta, PodSpec, meta};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -24,10 +24,11 @@ impl Owner {
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerSpec {
     pub suspend: Option<bool>,
-    /// Of a batch Job, as are the next two.
+    /// Of a batch Job, as are the next three.
     pub parallelism: Option<i64>,
     pub completions: Option<i64>,
     pub backoff_limit: Option<i64>,
+    pub template: Option<Box<Template>>,
     /// Of a Deployment, StatefulSet or LeaderWorkerSet.
     pub replicas: Option<i64>,
     /// Of a JobSet.
@@ -46,8 +47,8 @@ pub struct OwnerSpec {
     pub replica_specs: Map<GroupReplicas>,
     pub run_policy: Option<RunPolicy>,
     pub elastic_policy: Option<Elastic>,
-    /// Of a TrainJob.
-    pub trainer: Option<Trainer>,
+    /// Of a JobSet or a LeaderWorkerSet: whether some pods are made only after others run.
+    pub startup_policy: Option<Startup>,
     /// Of a RayCluster.
     #[serde(flatten)]
     pub ray: RayCluster,
@@ -57,10 +58,11 @@ pub struct OwnerSpec {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ReplicatedJob {
     pub name: Box<str>,
     pub replicas: Option<i64>,
+    pub depends_on: List<DependsOn>,
     pub template: JobTemplate,
 }
 
@@ -75,6 +77,15 @@ pub struct JobTemplate {
 pub struct JobSpec {
     pub parallelism: Option<i64>,
     pub completions: Option<i64>,
+    pub template: Option<Box<Template>>,
+}
+
+/// What the pods are made from: all there is to see of a job that is suspended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Template {
+    pub metadata: Meta,
+    pub spec: PodSpec,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -88,6 +99,7 @@ pub struct LeaderWorkerTemplate {
 #[serde(default)]
 pub struct GroupReplicas {
     pub replicas: Option<i64>,
+    pub template: Option<Box<Template>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -111,10 +123,22 @@ pub struct Elastic {
     pub min_replicas: Option<i64>,
 }
 
+/// A word of a LeaderWorkerSet, an object of a JobSet.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Startup {
+    Word(Box<str>),
+    #[serde(rename_all = "camelCase")]
+    Order {
+        startup_policy_order: Option<Box<str>>,
+    },
+}
+
+/// A replicated job that another one waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Trainer {
-    pub num_nodes: Option<i64>,
+#[serde(default)]
+pub struct DependsOn {
+    pub name: Box<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

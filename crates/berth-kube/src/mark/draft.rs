@@ -1,0 +1,158 @@
+//! A mark in the making. What an earlier family said stays.
+
+use super::{GroupKey, Kind, Mark, Subgroup, Suspended};
+use crate::BadMark;
+use crate::object::Pod;
+use berth_model::{Name, Segment, Span, TopologyAsk};
+
+/// More pods than any gang has: beyond it a number is a slip of the pen.
+pub(super) const MOST: u32 = 100_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub gang: Option<Gang>,
+    pub queue: Option<Name>,
+    pub priority_class: Option<Name>,
+    pub priority: Option<i32>,
+    pub boost: Option<i32>,
+    pub preemptible: Option<bool>,
+    pub min_runtime: Option<Span>,
+    pub preempt_after: Option<Span>,
+    pub time_limit: Option<Span>,
+    pub start_within: Option<Span>,
+    pub topology: TopologyAsk,
+    pub subgroup: Option<Subgroup>,
+    pub suspended_by: Option<Suspended>,
+    pub bad: Vec<BadMark>,
+}
+
+/// Name and counts belong together: the counts of one family say nothing of another's gang.
+#[derive(Debug, Clone)]
+pub(super) struct Gang {
+    pub key: GroupKey,
+    pub members: Option<u32>,
+    pub min: Option<u32>,
+}
+
+/// Sets what nobody has set before.
+pub(super) fn first<T>(field: &mut Option<T>, value: Option<T>) {
+    if field.is_none() {
+        *field = value;
+    }
+}
+
+impl Draft {
+    pub fn complain(&mut self, key: &str, value: &str, what_to_do: &str) {
+        self.bad.push(BadMark::new(key, value, what_to_do));
+    }
+
+    pub fn gang(&mut self, gang: Gang) {
+        first(&mut self.gang, Some(gang));
+    }
+
+    pub fn queue(&mut self, name: Option<&str>) {
+        first(&mut self.queue, name.map(Name::new));
+    }
+
+    pub fn class(&mut self, name: Option<&str>) {
+        // A number from an earlier family would contradict a class from this one.
+        if self.priority.is_none() {
+            first(&mut self.priority_class, name.map(Name::new));
+        }
+    }
+
+    pub fn required(&mut self, level: Option<&str>) {
+        first(&mut self.topology.required, level.map(Name::new));
+    }
+
+    pub fn preferred(&mut self, level: Option<&str>) {
+        first(&mut self.topology.preferred, level.map(Name::new));
+    }
+
+    pub fn segment(&mut self, segment: Option<Segment>) {
+        first(&mut self.topology.segment, segment);
+    }
+
+    /// A number of pods, 1 or more.
+    pub fn count(&mut self, key: &str, value: Option<&str>) -> Option<u32> {
+        let value = value?;
+        let count = value.trim().parse().ok().filter(|count| (1..=MOST).contains(count));
+        if count.is_none() {
+            let what = format!("write a number of pods between 1 and {MOST}");
+            self.complain(key, value, &what);
+        }
+        count
+    }
+
+    /// The same of a field that is a number already.
+    pub fn number(&mut self, key: &str, value: Option<i64>) -> Option<u32> {
+        self.count(key, value.map(|value| value.to_string()).as_deref())
+    }
+
+    pub fn flag(&mut self, key: &str, value: Option<&str>) -> Option<bool> {
+        match value? {
+            "true" => Some(true),
+            "false" => Some(false),
+            other => {
+                self.complain(key, other, "write true or false");
+                None
+            }
+        }
+    }
+
+    /// A length of time with its unit: what a bare number counts in is anybody's guess.
+    pub fn span(&mut self, key: &str, value: Option<&str>) -> Option<Span> {
+        let value = value?;
+        let has_unit = value.ends_with(|c: char| c.is_ascii_alphabetic());
+        let span = value.parse::<Span>().ok().filter(|span| has_unit && span.0 >= 0);
+        if span.is_none() {
+            self.complain(key, value, "write a length of time such as 90s, 5m or 1h30m");
+        }
+        span
+    }
+
+    pub fn finish(mut self, pod: &Pod) -> Result<Mark, Vec<BadMark>> {
+        let meta = &pod.metadata;
+        let key = GroupKey {
+            namespace: Name::new(&meta.namespace),
+            kind: Kind::Pod,
+            name: Name::new(&meta.name),
+            uid: Some(Name::new(&meta.uid)),
+        };
+        let gang = self.gang.take().unwrap_or(Gang { key, members: Some(1), min: Some(1) });
+        if let (Some(members), Some(min)) = (gang.members, gang.min)
+            && min > members
+        {
+            let what = format!("the gang has {members} pods in all; ask for no more than these");
+            self.complain("minimum of the gang", &min.to_string(), &what);
+        }
+        if !self.bad.is_empty() {
+            self.bad.sort();
+            self.bad.dedup();
+            return Err(self.bad);
+        }
+        self.class(Some(&*pod.spec.priority_class_name).filter(|class| !class.is_empty()));
+        if self.priority_class.as_deref() == Some(&*pod.spec.priority_class_name) {
+            // Admission has looked the class up already.
+            first(&mut self.priority, pod.spec.priority);
+        }
+        let topology = Some(self.topology).filter(|topology| *topology != TopologyAsk::default());
+        Ok(Mark {
+            key: gang.key,
+            members: gang.members,
+            min: gang.min,
+            queue: self.queue,
+            priority_class: self.priority_class,
+            priority: self.priority,
+            boost: self.boost.unwrap_or(0),
+            preemptible: self.preemptible,
+            min_runtime: self.min_runtime,
+            preempt_after: self.preempt_after,
+            time_limit: self.time_limit,
+            start_within: self.start_within,
+            topology,
+            subgroup: self.subgroup,
+            suspended_by: self.suspended_by,
+        })
+    }
+}

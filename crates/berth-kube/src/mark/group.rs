@@ -1,0 +1,94 @@
+//! PodGroups of KAI, Volcano and Kubernetes itself: what is read of them.
+
+use crate::object::{LabelSelector, List, Map, Meta};
+use serde::Deserialize;
+
+/// A PodGroup of any of the three.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Group {
+    /// `scheduling.run.ai/v2alpha2`
+    Kai(KaiPodGroup),
+    /// `scheduling.volcano.sh/v1beta1`
+    Volcano(VolcanoPodGroup),
+    /// `scheduling.k8s.io/v1alpha2` and later
+    Upstream(UpstreamPodGroup),
+}
+
+macro_rules! objects {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => { $(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+    )* };
+}
+
+objects! {
+    KaiPodGroup { metadata: Meta, spec: KaiSpec, }
+
+    KaiSpec {
+        min_member: Option<i64>,
+        /// Of groups of groups, which we do not have.
+        min_sub_group: Option<i64>,
+        queue: Option<Box<str>>,
+        priority_class_name: Option<Box<str>>,
+        preemptibility: Option<Box<str>>,
+        preemption_delay: Option<Box<str>>,
+        topology_constraint: KaiTopology,
+        sub_groups: List<KaiSubGroup>,
+    }
+
+    KaiTopology {
+        topology: Option<Box<str>>,
+        required_topology_level: Option<Box<str>>,
+        preferred_topology_level: Option<Box<str>>,
+    }
+
+    KaiSubGroup {
+        name: Box<str>,
+        min_member: Option<i64>,
+        topology_constraint: Option<KaiTopology>,
+    }
+
+    VolcanoPodGroup { metadata: Meta, spec: VolcanoSpec, }
+
+    VolcanoSpec {
+        min_member: Option<i64>,
+        min_task_member: Map<i64>,
+        queue: Option<Box<str>>,
+        priority_class_name: Option<Box<str>>,
+        network_topology: Option<NetworkTopology>,
+        sub_group_policy: List<SubGroupPolicy>,
+    }
+
+    SubGroupPolicy {
+        name: Box<str>,
+        sub_group_size: Option<i64>,
+        min_sub_groups: Option<i64>,
+        label_selector: Option<LabelSelector>,
+        network_topology: Option<NetworkTopology>,
+    }
+
+    NetworkTopology {
+        mode: Option<Box<str>>,
+        highest_tier_allowed: Option<i64>,
+        highest_tier_name: Option<Box<str>>,
+    }
+
+    UpstreamPodGroup { metadata: Meta, spec: UpstreamSpec, }
+
+    UpstreamSpec {
+        scheduling_policy: UpstreamPolicy,
+        scheduling_constraints: UpstreamConstraints,
+    }
+
+    UpstreamPolicy { gang: Option<UpstreamGang>, basic: Option<Basic>, }
+
+    UpstreamGang { min_count: i64, }
+
+    Basic {}
+
+    UpstreamConstraints { topology_constraints: List<UpstreamTopology>, }
+
+    UpstreamTopology { topology_key: Box<str>, }
+}

@@ -1,0 +1,154 @@
+//! KAI's marks.
+
+use super::draft::{Draft, Gang, first};
+use super::group::{KaiPodGroup, KaiTopology};
+use super::said::Said;
+use super::{Group, GroupKey, Kind, Subgroup, owner};
+use berth_model::{Name, Segment, TopologyAsk};
+
+const POD_GROUP: &str = "pod-group-name";
+const MIN: [&str; 2] = ["kai.scheduler/batch-min-member", "kai.scheduler/min-member"];
+const CLASS: &str = "priorityClassName";
+const PREEMPTIBILITY: &str = "kai.scheduler/preemptibility";
+const DELAY: &str = "kai.scheduler/preemption-delay";
+const SUBGROUP: &str = "kai.scheduler/subgroup-name";
+const SEGMENT: &str = "kai.scheduler/segment-size";
+const SEGMENT_REQUIRED: &str = "kai.scheduler/segment-topology-required-placement";
+const SEGMENT_PREFERRED: &str = "kai.scheduler/segment-topology-preferred-placement";
+
+/// The classes KAI brings along. From 100 on nothing is preempted.
+const CLASSES: [(&str, i32); 4] =
+    [("train", 50), ("build-preemptible", 75), ("build", 100), ("inference", 125)];
+
+pub(super) fn group(said: &Said) -> Option<GroupKey> {
+    let name = said.pod.metadata.annotation(POD_GROUP).filter(|name| !name.is_empty())?;
+    Some(said.key(Kind::KaiPodGroup, name))
+}
+
+pub(super) fn read(said: &Said, draft: &mut Draft) {
+    draft.queue(said.label("kai.scheduler/queue"));
+    class(said.label(CLASS), draft);
+    let preemptible = preemptible(PREEMPTIBILITY, said.either(PREEMPTIBILITY), draft);
+    first(&mut draft.preemptible, preemptible);
+    let delay = draft.span(DELAY, said.either(DELAY));
+    first(&mut draft.preempt_after, delay);
+    first(&mut draft.topology.within, said.annotation("kai.scheduler/topology").map(Name::new));
+    draft.required(said.annotation("kai.scheduler/topology-required-placement"));
+    draft.preferred(said.annotation("kai.scheduler/topology-preferred-placement"));
+    segment(said, draft);
+    gang(said, draft);
+}
+
+fn class(name: Option<&str>, draft: &mut Draft) {
+    draft.class(name);
+    let known = CLASSES.iter().find(|(class, _)| Some(*class) == name);
+    if let Some((class, value)) = known
+        && draft.priority_class.as_deref() == Some(*class)
+    {
+        first(&mut draft.priority, Some(*value));
+        first(&mut draft.preemptible, Some(*value < 100));
+    }
+}
+
+fn preemptible(key: &str, value: Option<&str>, draft: &mut Draft) -> Option<bool> {
+    match value? {
+        "preemptible" => Some(true),
+        "non-preemptible" => Some(false),
+        other => {
+            draft.complain(key, other, "write preemptible or non-preemptible");
+            None
+        }
+    }
+}
+
+fn segment(said: &Said, draft: &mut Draft) {
+    let size = draft.count(SEGMENT, said.annotation(SEGMENT));
+    let level = said.annotation(SEGMENT_REQUIRED);
+    match (size, level) {
+        (Some(size), Some(level)) => {
+            draft.segment(Some(Segment { size, within: Name::new(level) }));
+        }
+        (Some(size), None) => {
+            let what = format!("say with {SEGMENT_REQUIRED} where a segment must be together");
+            draft.complain(SEGMENT, &size.to_string(), &what);
+        }
+        (None, Some(level)) if said.annotation(SEGMENT).is_none() => {
+            draft.complain(SEGMENT_REQUIRED, level, &format!("say {SEGMENT} as well"));
+        }
+        (None, _) => {}
+    }
+    if let Some(level) = said.annotation(SEGMENT_PREFERRED) {
+        let what = format!("segments are kept together or not at all: use {SEGMENT_REQUIRED}");
+        draft.complain(SEGMENT_PREFERRED, level, &what);
+    }
+}
+
+fn gang(said: &Said, draft: &mut Draft) {
+    if let Some(key) = group(said) {
+        let mut gang = Gang { key, members: None, min: None };
+        if let Some(Group::Kai(object)) = said.around.group {
+            gang.min = pod_group(said, object, draft);
+        } else if let Some(name) = said.label(SUBGROUP) {
+            first(&mut draft.subgroup, Some(Subgroup::new(name, None)));
+        }
+        return draft.gang(gang);
+    }
+    let found = MIN.iter().find_map(|key| Some((*key, said.annotation(key)?)));
+    if let Some((key, value)) = found
+        && let Some(min) = draft.count(key, Some(value))
+    {
+        match owner::any(said, draft) {
+            Some(gang) => draft.gang(Gang { min: Some(min), ..gang }),
+            None => draft.complain(key, value, "nothing owns this pod; make a PodGroup for it"),
+        }
+    }
+}
+
+/// How many pods the group needs, having read the rest of it.
+fn pod_group(said: &Said, object: &KaiPodGroup, draft: &mut Draft) -> Option<u32> {
+    let spec = &object.spec;
+    let at = |field: &str| format!("PodGroup {}: {field}", object.metadata.name);
+    draft.queue(spec.queue.as_deref());
+    class(spec.priority_class_name.as_deref(), draft);
+    let free = preemptible(&at("preemptibility"), spec.preemptibility.as_deref(), draft);
+    first(&mut draft.preemptible, free);
+    let delay = draft.span(&at("preemptionDelay"), spec.preemption_delay.as_deref());
+    first(&mut draft.preempt_after, delay);
+    if let Some(count) = spec.min_sub_group {
+        let what = "say minMember of each subgroup: all of them are needed";
+        draft.complain(&at("minSubGroup"), &count.to_string(), what);
+    }
+    if let Some(name) = said.label(SUBGROUP) {
+        match spec.sub_groups.iter().find(|subgroup| *subgroup.name == *name) {
+            None => {
+                let what = format!("PodGroup {} has no such subgroup", object.metadata.name);
+                draft.complain(SUBGROUP, name, &what);
+            }
+            Some(part) => {
+                let min = part.min_member.filter(|min| *min != 0);
+                let min = draft.number(&at("subGroups.minMember"), min);
+                let topology = part.topology_constraint.as_ref().map(topology);
+                let subgroup = Subgroup { topology, ..Subgroup::new(name, min) };
+                first(&mut draft.subgroup, Some(subgroup));
+            }
+        }
+    }
+    let TopologyAsk { within, required, preferred, .. } = topology(&spec.topology_constraint);
+    first(&mut draft.topology.within, within);
+    draft.required(required.as_deref());
+    draft.preferred(preferred.as_deref());
+    let parts = spec.sub_groups.iter().map(|part| part.min_member.unwrap_or(1)).sum::<i64>();
+    let min = spec.min_member.unwrap_or(parts.max(1));
+    draft.number(&at("minMember"), Some(min))
+}
+
+fn topology(written: &KaiTopology) -> TopologyAsk {
+    let name =
+        |text: &Option<Box<str>>| text.as_deref().filter(|text| !text.is_empty()).map(Name::new);
+    TopologyAsk {
+        within: name(&written.topology),
+        required: name(&written.required_topology_level),
+        preferred: name(&written.preferred_topology_level),
+        segment: None,
+    }
+}

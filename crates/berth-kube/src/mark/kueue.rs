@@ -1,0 +1,98 @@
+//! Kueue's marks.
+
+use super::draft::{Draft, Gang, first};
+use super::said::Said;
+use super::{Kind, Suspended, owner};
+use berth_model::{Name, Segment, Span};
+
+const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+const POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
+const TOTAL: &str = "kueue.x-k8s.io/pod-group-total-count";
+const MIN: &str = "kueue.x-k8s.io/job-min-parallelism";
+const BOOST: &str = "kueue.x-k8s.io/priority-boost";
+const TIME: &str = "kueue.x-k8s.io/max-exec-time-seconds";
+const SLICE: &str = "kueue.x-k8s.io/podset-slice-required-topology";
+const SLICE_SIZE: &str = "kueue.x-k8s.io/podset-slice-size";
+const GATES: [&str; 2] = ["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"];
+
+pub(super) fn read(said: &Said, draft: &mut Draft) {
+    let queue = said.label(QUEUE);
+    draft.queue(queue);
+    draft.class(said.label("kueue.x-k8s.io/priority-class"));
+    if let Some(value) = said.annotation(BOOST) {
+        match value.parse() {
+            Ok(boost) => first(&mut draft.boost, Some(boost)),
+            Err(_) => draft.complain(BOOST, value, "write a whole number such as 10 or -5"),
+        }
+    }
+    if let Some(value) = said.label(TIME) {
+        match value.parse().ok().filter(|seconds| (1..=i64::from(i32::MAX)).contains(seconds)) {
+            Some(seconds) => first(&mut draft.time_limit, Some(Span::secs(seconds))),
+            None => draft.complain(TIME, value, "write a whole number of seconds, 1 or more"),
+        }
+    }
+    draft.required(said.annotation("kueue.x-k8s.io/podset-required-topology"));
+    draft.preferred(said.annotation("kueue.x-k8s.io/podset-preferred-topology"));
+    slices(said, draft);
+    gang(said, draft, queue.is_some());
+    suspended(said, draft, queue.is_some());
+}
+
+fn slices(said: &Said, draft: &mut Draft) {
+    let size = draft.count(SLICE_SIZE, said.annotation(SLICE_SIZE));
+    match (said.annotation(SLICE), size) {
+        (Some(level), Some(size)) => {
+            draft.segment(Some(Segment { size, within: Name::new(level) }));
+        }
+        (Some(level), None) if said.annotation(SLICE_SIZE).is_none() => {
+            draft.complain(SLICE, level, &format!("say {SLICE_SIZE} as well"));
+        }
+        (None, Some(size)) => {
+            draft.complain(SLICE_SIZE, &size.to_string(), &format!("say {SLICE} as well"));
+        }
+        (Some(_), None) | (None, None) => {}
+    }
+}
+
+/// Plain pods name their group; a Job in a queue is admitted as a whole, and is a gang thereby.
+fn gang(said: &Said, draft: &mut Draft, queued: bool) {
+    let total = said.annotation(TOTAL);
+    if let Some(name) = said.label(POD_GROUP) {
+        if total.is_none() {
+            return draft.complain(POD_GROUP, name, &format!("say {TOTAL} as well"));
+        }
+        let members = draft.count(TOTAL, total);
+        let key = said.key(Kind::KueuePodGroup, name);
+        return draft.gang(Gang { key, members, min: members });
+    }
+    if let Some(total) = total {
+        return draft.complain(TOTAL, total, &format!("name the group with {POD_GROUP}"));
+    }
+    let of_job = said
+        .pod
+        .metadata
+        .controller()
+        .is_some_and(|owner| owner.group() == "batch" && &*owner.kind == "Job");
+    if queued
+        && of_job
+        && let Some(gang) = owner::any(said, draft)
+        && gang.key.kind == Kind::Job
+    {
+        let least = draft.count(MIN, said.annotation(MIN));
+        draft.gang(Gang { min: least.or(gang.min), ..gang });
+    }
+}
+
+fn suspended(said: &Said, draft: &mut Draft, queued: bool) {
+    let gate = said.pod.spec.scheduling_gates.iter().find(|gate| GATES.contains(&&*gate.name));
+    let held = said.around.owners.iter().any(|owner| {
+        let run = owner.spec.run_policy.as_ref().and_then(|run| run.suspend);
+        owner.spec.suspend.or(run) == Some(true)
+    });
+    let by = match gate {
+        Some(gate) => Some(Suspended::Gate(Name::new(&gate.name))),
+        None if queued && held => Some(Suspended::Kueue),
+        None => None,
+    };
+    first(&mut draft.suspended_by, by);
+}

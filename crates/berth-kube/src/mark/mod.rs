@@ -1,0 +1,147 @@
+//! Which gang a pod belongs to, and how it is to be treated.
+//!
+//! Marks of five families are read, and a field comes from the first that says it: Berth's own,
+//! KAI's, Kueue's, Volcano's, and the upstream scheduling group. Where no mark names a gang, the
+//! owner does: a JobSet, a LeaderWorkerSet group, a Kubeflow job and a Ray cluster start together
+//! or not at all. **A plain batch Job is not a gang**: its pods are independent unless a mark says
+//! otherwise, and the same holds for Deployments, StatefulSets and pods without an owner.
+//!
+//! A mark on an owner counts for its pods; one on the pod itself wins.
+
+mod berth;
+mod count;
+mod draft;
+pub mod group;
+mod kai;
+mod kueue;
+mod owner;
+mod said;
+mod template;
+mod upstream;
+mod volcano;
+
+pub use group::Group;
+pub use template::templates;
+
+use crate::BadMark;
+use crate::object::{Owner, Pod};
+use berth_model::{Name, Span, TopologyAsk};
+use draft::Draft;
+use said::Said;
+
+/// What names a gang.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey {
+    pub namespace: Name,
+    pub kind: Kind,
+    pub name: Name,
+    /// For what may be made anew under the same name while its old pods are still there.
+    pub uid: Option<Name>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A pod by itself.
+    Pod,
+    /// By `berth.dev/gang`.
+    Berth,
+    /// `scheduling.run.ai` PodGroup.
+    KaiPodGroup,
+    /// Plain pods that Kueue would admit together.
+    KueuePodGroup,
+    /// `scheduling.volcano.sh` PodGroup.
+    VolcanoPodGroup,
+    /// `scheduling.k8s.io` PodGroup.
+    PodGroup,
+    /// A group within a `scheduling.k8s.io` Workload, as Kubernetes 1.35 has it.
+    Workload,
+    Job,
+    JobSet,
+    LeaderWorkerSet,
+    Kubeflow,
+    Ray,
+    /// Any other controller whose pods a mark makes a gang.
+    Owner,
+}
+
+/// What a pod's manifest and those around it say about its gang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub key: GroupKey,
+    /// How many pods make the gang whole, where that is known.
+    pub members: Option<u32>,
+    /// How many it needs to start; `None` where an object that would say was not given.
+    pub min: Option<u32>,
+    pub queue: Option<Name>,
+    pub priority_class: Option<Name>,
+    /// A number for what has no priority class, or for a class that the cluster does not have.
+    pub priority: Option<i32>,
+    /// Added to the priority.
+    pub boost: i32,
+    pub preemptible: Option<bool>,
+    /// Not to be displaced before it has run so long.
+    pub min_runtime: Option<Span>,
+    /// Displaces others only after it has waited so long.
+    pub preempt_after: Option<Span>,
+    pub time_limit: Option<Span>,
+    /// How long it is meant to wait at most.
+    pub start_within: Option<Span>,
+    pub topology: Option<TopologyAsk>,
+    pub subgroup: Option<Subgroup>,
+    pub suspended_by: Option<Suspended>,
+}
+
+/// The part of its gang that a pod belongs to, and how many of it are needed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subgroup {
+    pub name: Name,
+    pub min: Option<u32>,
+    /// Where the pods of this part must or should be together, beside what holds for the gang.
+    pub topology: Option<TopologyAsk>,
+}
+
+impl Subgroup {
+    fn new(name: &str, min: Option<u32>) -> Subgroup {
+        Subgroup { name: Name::new(name), min, topology: None }
+    }
+}
+
+/// What keeps the pod from running until its gang is admitted, and has to be lifted then.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Suspended {
+    /// `spec.suspend` of a job that waits in a Kueue queue.
+    Kueue,
+    /// A scheduling gate of that name.
+    Gate(Name),
+}
+
+/// Objects around a pod, as far as they are known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Around<'a> {
+    /// The nearest first.
+    pub owners: &'a [Owner],
+    /// The object that [`group_of`] names.
+    pub group: Option<&'a Group>,
+}
+
+/// Reads everything; with several things wrong, all of them are told.
+pub fn read(pod: &Pod, around: Around) -> Result<Mark, Vec<BadMark>> {
+    let said = Said { pod, around };
+    let mut draft = Draft::default();
+    berth::read(&said, &mut draft);
+    kai::read(&said, &mut draft);
+    kueue::read(&said, &mut draft);
+    volcano::read(&said, &mut draft);
+    upstream::read(&said, &mut draft);
+    owner::read(&said, &mut draft);
+    draft.finish(pod)
+}
+
+/// The PodGroup object a pod names, which the caller should look up and hand to [`read`].
+pub fn group_of(pod: &Pod) -> Option<GroupKey> {
+    let said = Said { pod, around: Around::default() };
+    kai::group(&said).or_else(|| volcano::group(&said)).or_else(|| upstream::group(&said))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The gang that a pod's owner makes.
+
+use super::count::{self, Count};
+use super::draft::{Draft, Gang, first};
+use super::said::Said;
+use super::{GroupKey, Kind, Subgroup};
+use berth_model::Name;
+
+pub(super) const JOB_SET: &str = "jobset.sigs.k8s.io/jobset-name";
+pub(super) const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+pub(super) const TRAINING: &str = "training.kubeflow.org/job-name";
+pub(super) const ROLE: &str = "training.kubeflow.org/replica-type";
+const LWS: &str = "leaderworkerset.sh/name";
+const LWS_GROUP: &str = "leaderworkerset.sh/group-key";
+const LWS_INDEX: &str = "leaderworkerset.sh/group-index";
+const LWS_SIZE: &str = "leaderworkerset.sh/size";
+const RAY: &str = "ray.io/cluster";
+const RAY_GROUP: &str = "ray.io/group";
+
+pub(super) fn read(said: &Said, draft: &mut Draft) {
+    if draft.gang.is_some() {
+        return;
+    }
+    let Some(gang) = together(said, draft) else {
+        return;
+    };
+    let part = match gang.key.kind {
+        Kind::JobSet => said.pod.metadata.label(REPLICATED_JOB),
+        Kind::Kubeflow => said.pod.metadata.label(ROLE),
+        Kind::Ray => said.pod.metadata.label(RAY_GROUP),
+        _ => None,
+    };
+    first(&mut draft.subgroup, part.map(|name| Subgroup::new(name, None)));
+    kubeflow_policy(said, draft);
+    draft.gang(gang);
+}
+
+/// The gang of an owner whose pods are useless one by one.
+fn together(said: &Said, draft: &mut Draft) -> Option<Gang> {
+    let label = |key: &str| said.pod.metadata.label(key).filter(|value| !value.is_empty());
+    if let Some(group) = label(LWS_GROUP) {
+        return Some(leader_worker_set(said, draft, group));
+    }
+    if let Some(name) = label(JOB_SET) {
+        return Some(job_set(said, draft, name));
+    }
+    if let Some(name) = label(TRAINING) {
+        let owner = said.around.owners.iter().find(|owner| owner.group() == "kubeflow.org");
+        let count = owner.map(|owner| count::kubeflow(owner, draft)).unwrap_or_default();
+        return Some(gang(said.key(Kind::Kubeflow, name), count));
+    }
+    if let Some(name) = label(RAY) {
+        let owner = said.owner("ray.io", "RayCluster");
+        let count = owner.map(|owner| count::ray(&owner.spec.ray, draft)).unwrap_or_default();
+        return Some(gang(said.key(Kind::Ray, name), count));
+    }
+    None
+}
+
+/// The gang that a pod's owner would make if a mark asks for one: also of a plain Job, or of any
+/// controller at all. `None` where nothing owns the pod.
+pub(super) fn any(said: &Said, draft: &mut Draft) -> Option<Gang> {
+    if let Some(gang) = together(said, draft) {
+        return Some(gang);
+    }
+    let owner = said.pod.metadata.controller()?;
+    let is_job = owner.group() == "batch" && &*owner.kind == "Job";
+    let kind = if is_job { Kind::Job } else { Kind::Owner };
+    let uid = Some(Name::new(&owner.uid));
+    let key = GroupKey { uid, ..said.key(kind, &owner.name) };
+    let given = said.around.owners.iter().find(|given| given.metadata.uid == owner.uid);
+    let count = match given {
+        Some(job) if is_job => count::job(job, draft),
+        Some(other) => {
+            let members = draft.number("spec.replicas", other.spec.replicas);
+            Count { members, min: members }
+        }
+        None => Count::default(),
+    };
+    Some(gang(key, count))
+}
+
+fn gang(key: GroupKey, count: Count) -> Gang {
+    Gang { key, members: count.members, min: count.min }
+}
+
+/// A set is one gang, unless its jobs follow one another: then each of them is one.
+fn job_set(said: &Said, draft: &mut Draft, name: &str) -> Gang {
+    let Some(owner) = said.owner("jobset.x-k8s.io", "JobSet") else {
+        return gang(said.key(Kind::JobSet, name), Count::default());
+    };
+    match said.pod.metadata.label(REPLICATED_JOB).filter(|_| count::is_in_order(owner)) {
+        None => gang(said.key(Kind::JobSet, name), count::job_set(owner, None, draft)),
+        Some(job) => {
+            let key = said.key(Kind::JobSet, &format!("{name}/{job}"));
+            gang(key, count::job_set(owner, Some(job), draft))
+        }
+    }
+}
+
+/// Each group of a set is a gang; the sets' other groups are replicas of it.
+fn leader_worker_set(said: &Said, draft: &mut Draft, group: &str) -> Gang {
+    let label = |key: &str| said.pod.metadata.label(key);
+    let name = match (label(LWS), label(LWS_INDEX)) {
+        (Some(set), Some(index)) => format!("{set}-{index}"),
+        _ => group.to_owned(),
+    };
+    let owner = said.owner("leaderworkerset.x-k8s.io", "LeaderWorkerSet");
+    let size = said
+        .pod
+        .metadata
+        .annotation(LWS_SIZE)
+        .map(str::to_owned)
+        .or_else(|| Some(owner?.spec.leader_worker_template.as_ref()?.size?.to_string()));
+    let members = draft.count(LWS_SIZE, size.as_deref());
+    let uid = Some(Name::new(group));
+    let key = GroupKey { uid, ..said.key(Kind::LeaderWorkerSet, &name) };
+    let min = if owner.is_some_and(count::is_leader_first) { Some(1) } else { members };
+    Gang { key, members, min }
+}
+
+/// A training job can name its queue and class in its own spec.
+fn kubeflow_policy(said: &Said, draft: &mut Draft) {
+    let owner = said.around.owners.iter().find(|owner| owner.group() == "kubeflow.org");
+    let policy = owner
+        .and_then(|owner| owner.spec.run_policy.as_ref())
+        .and_then(|run| run.scheduling_policy.as_ref());
+    if let Some(policy) = policy {
+        draft.queue(policy.queue.as_deref());
+        draft.class(policy.priority_class.as_deref());
+    }
+}

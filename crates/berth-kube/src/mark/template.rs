@@ -1,0 +1,61 @@
+//! The pods that a suspended job would have. Kueue's way is to suspend a job until there is room:
+//! until then there are no pods, and the job itself has to be read instead.
+
+use super::count::at_once;
+use super::owner::{JOB_SET, REPLICATED_JOB, ROLE, TRAINING};
+use crate::object::{Labels, List, Meta, Owner, OwnerReference, Pod, PodStatus, Template};
+
+/// One pod of each kind the owner would make, and how many of it. Empty where the owner has no
+/// template that we know.
+pub fn templates(owner: &Owner) -> Vec<(Pod, i64)> {
+    let spec = &owner.spec;
+    match (owner.group(), &*owner.kind) {
+        ("batch", "Job") => {
+            let count = at_once(spec.parallelism, spec.completions);
+            let pod = spec.template.iter().map(|made| (pod(owner, made, "pod", &[]), count));
+            pod.collect()
+        }
+        ("jobset.x-k8s.io", "JobSet") => {
+            let jobs = spec.replicated_jobs.iter().filter_map(|jobs| {
+                let job = &jobs.template.spec;
+                let each = at_once(job.parallelism, job.completions);
+                let marks = [(JOB_SET, &*owner.metadata.name), (REPLICATED_JOB, &*jobs.name)];
+                let made = pod(owner, job.template.as_ref()?, &jobs.name, &marks);
+                Some((made, each.saturating_mul(jobs.replicas.unwrap_or(1))))
+            });
+            jobs.collect()
+        }
+        ("kubeflow.org", _) => {
+            let roles = spec.replica_specs.iter().filter_map(|(role, replicas)| {
+                let name = role.to_ascii_lowercase();
+                let marks = [(TRAINING, &*owner.metadata.name), (ROLE, &*name)];
+                let made = pod(owner, replicas.template.as_ref()?, &name, &marks);
+                Some((made, replicas.replicas.unwrap_or(1)))
+            });
+            roles.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// As the controller would make it, with the labels by which its gang is found.
+fn pod(owner: &Owner, made: &Template, part: &str, marks: &[(&str, &str)]) -> Pod {
+    let with = |labels: Labels, (key, value): &(&str, &str)| labels.with(key, (*value).into());
+    let controller = OwnerReference {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.metadata.name.clone(),
+        uid: owner.metadata.uid.clone(),
+        controller: true,
+    };
+    let metadata = Meta {
+        name: format!("{}-{part}", owner.metadata.name).into(),
+        namespace: owner.metadata.namespace.clone(),
+        labels: marks.iter().fold(made.metadata.labels.clone(), with),
+        annotations: made.metadata.annotations.clone(),
+        owner_references: List::from_iter([controller]),
+        creation_timestamp: owner.metadata.creation_timestamp,
+        ..Meta::default()
+    };
+    Pod { metadata, spec: made.spec.clone(), status: PodStatus::default() }
+}

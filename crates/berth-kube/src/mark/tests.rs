@@ -1,0 +1,409 @@
+use super::*;
+use std::fmt::Write;
+
+mod owners;
+
+/// A pod `p` of namespace `ml` with those labels, annotations and owner, and more of its spec.
+struct Sketch {
+    labels: &'static str,
+    annotations: &'static str,
+    owner: &'static str,
+    spec: &'static str,
+}
+
+const PLAIN: Sketch = Sketch { labels: "", annotations: "", owner: "", spec: "" };
+const OF_JOB: &str = r#"{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u1", "controller": true}"#;
+
+fn pod(sketch: &Sketch) -> Pod {
+    let Sketch { labels, annotations, owner, spec } = sketch;
+    serde_json::from_str(&format!(
+        r#"{{"metadata": {{"name": "p", "namespace": "ml", "uid": "u0", "labels": {{{labels}}},
+             "annotations": {{{annotations}}}, "ownerReferences": [{owner}]}}, "spec": {{{spec}}}}}"#
+    ))
+    .unwrap()
+}
+
+fn owner(json: &str) -> Owner {
+    serde_json::from_str(json).unwrap()
+}
+
+fn job(labels: &str, annotations: &str, spec: &str) -> Owner {
+    owner(&format!(
+        r#"{{"apiVersion": "batch/v1", "kind": "Job", "metadata": {{"name": "train", "uid": "u1",
+             "labels": {{{labels}}}, "annotations": {{{annotations}}}}}, "spec": {{{spec}}}}}"#
+    ))
+}
+
+/// The mark in one line, without what it does not say.
+fn line(mark: &Mark) -> String {
+    let GroupKey { namespace, kind, name, uid } = &mark.key;
+    let mut line = format!("{kind:?} {namespace}/{name}");
+    if let Some(uid) = uid {
+        write!(line, "#{uid}").unwrap();
+    }
+    let mut add = |key: &str, value: Option<String>| {
+        if let Some(value) = value {
+            write!(line, " {key}={value}").unwrap();
+        }
+    };
+    add("members", mark.members.map(|n| n.to_string()));
+    add("min", mark.min.map(|n| n.to_string()));
+    add("queue", mark.queue.as_ref().map(|n| n.to_string()));
+    add("class", mark.priority_class.as_ref().map(|n| n.to_string()));
+    add("priority", mark.priority.map(|n| n.to_string()));
+    add("boost", (mark.boost != 0).then(|| mark.boost.to_string()));
+    add("preemptible", mark.preemptible.map(|b| b.to_string()));
+    add("min_runtime", mark.min_runtime.map(|s| s.to_string()));
+    add("preempt_after", mark.preempt_after.map(|s| s.to_string()));
+    add("time_limit", mark.time_limit.map(|s| s.to_string()));
+    add("start_within", mark.start_within.map(|s| s.to_string()));
+    if let Some(topology) = &mark.topology {
+        add("within", topology.within.as_ref().map(|n| n.to_string()));
+        add("required", topology.required.as_ref().map(|n| n.to_string()));
+        add("preferred", topology.preferred.as_ref().map(|n| n.to_string()));
+        add("segment", topology.segment.as_ref().map(|s| format!("{}@{}", s.size, s.within)));
+    }
+    add("subgroup", mark.subgroup.as_ref().map(|s| format!("{}:{:?}", s.name, s.min)));
+    let part = mark.subgroup.as_ref().and_then(|s| s.topology.as_ref()?.preferred.as_ref());
+    add("its_preferred", part.map(|n| n.to_string()));
+    add("suspended_by", mark.suspended_by.as_ref().map(|s| format!("{s:?}")));
+    line
+}
+
+#[track_caller]
+fn check(sketch: Sketch, owners: &[Owner], group: Option<Group>, expected: &str) {
+    let mark = read(&pod(&sketch), Around { owners, group: group.as_ref() });
+    let found = match mark {
+        Ok(mark) => line(&mark),
+        Err(bad) => bad.iter().map(|b| format!("{b}")).collect::<Vec<_>>().join("\n"),
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_plain_pod_and_the_pods_of_a_plain_job_are_each_by_themselves() {
+    check(PLAIN, &[], None, "Pod ml/p#u0 members=1 min=1");
+    let four = [job("", "", r#""parallelism": 4"#)];
+    let of_job = Sketch { owner: OF_JOB, ..PLAIN };
+    check(of_job, &four, None, "Pod ml/p#u0 members=1 min=1");
+}
+
+#[test]
+fn berths_own_marks_make_a_gang() {
+    check(
+        Sketch {
+            labels: r#""berth.dev/queue": "vision", "berth.dev/gang": "run-7""#,
+            annotations: r#""berth.dev/gang-size": "8", "berth.dev/gang-min": "4",
+                "berth.dev/priority": "70", "berth.dev/preemptible": "false",
+                "berth.dev/topology-required": "zone", "berth.dev/topology-preferred": "rack""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "Berth ml/run-7 members=8 min=4 queue=vision priority=70 preemptible=false \
+         required=zone preferred=rack",
+    );
+    check(
+        Sketch { annotations: r#""berth.dev/gang-size": "4""#, owner: OF_JOB, ..PLAIN },
+        &[],
+        None,
+        "Job ml/train#u1 members=4 min=4",
+    );
+}
+
+#[test]
+fn nonsense_in_berths_marks_is_told_all_at_once() {
+    check(
+        Sketch {
+            labels: r#""berth.dev/gang": "g", "berth.dev/preemptible": "maybe""#,
+            annotations: r#""berth.dev/gang-size": "-3""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "`berth.dev/gang-size` is `-3`: write a number of pods between 1 and 100000\n\
+         `berth.dev/preemptible` is `maybe`: write true or false",
+    );
+    check(
+        Sketch { labels: r#""berth.dev/gang": "g""#, ..PLAIN },
+        &[],
+        None,
+        "`berth.dev/gang` is `g`: say with berth.dev/gang-size how many pods make the gang whole",
+    );
+    check(
+        Sketch { labels: r#""berth.dev/gang-size": "2""#, ..PLAIN },
+        &[],
+        None,
+        "`berth.dev/gang-size` is `2`: nothing owns this pod, so name its gang with berth.dev/gang",
+    );
+    check(
+        Sketch {
+            labels: r#""berth.dev/gang": "g", "berth.dev/gang-size": "2", "berth.dev/gang-min": "3""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "`minimum of the gang` is `3`: the gang has 2 pods in all; ask for no more than these",
+    );
+}
+
+#[test]
+fn kais_marks_are_read_from_the_pod_and_from_its_job() {
+    check(
+        Sketch {
+            labels: r#""kai.scheduler/queue": "team-a", "priorityClassName": "train""#,
+            annotations: r#""kai.scheduler/preemption-delay": "5m""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "Pod ml/p#u0 members=1 min=1 queue=team-a class=train priority=50 preemptible=true \
+         preempt_after=5m",
+    );
+    let gang = job(
+        r#""kai.scheduler/queue": "team-a", "kai.scheduler/preemptibility": "non-preemptible""#,
+        r#""kai.scheduler/batch-min-member": "3", "kai.scheduler/topology": "network",
+           "kai.scheduler/topology-required-placement": "zone",
+           "kai.scheduler/segment-size": "2",
+           "kai.scheduler/segment-topology-required-placement": "rack""#,
+        r#""parallelism": 4"#,
+    );
+    check(
+        Sketch { owner: OF_JOB, ..PLAIN },
+        &[gang],
+        None,
+        "Job ml/train#u1 members=4 min=3 queue=team-a preemptible=false within=network \
+         required=zone segment=2@rack",
+    );
+}
+
+fn kai_group(spec: &str) -> Option<Group> {
+    let object = format!(r#"{{"metadata": {{"name": "pg"}}, "spec": {{{spec}}}}}"#);
+    Some(Group::Kai(serde_json::from_str(&object).unwrap()))
+}
+
+#[test]
+fn a_pod_group_of_kai_says_what_its_pods_do_not() {
+    let in_group = || Sketch {
+        labels: r#""kai.scheduler/subgroup-name": "decode""#,
+        annotations: r#""pod-group-name": "pg""#,
+        ..PLAIN
+    };
+    check(in_group(), &[], None, "KaiPodGroup ml/pg subgroup=decode:None");
+    let spec = r#""minMember": 6, "queue": "q", "priorityClassName": "inference",
+        "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "zone"},
+        "subGroups": [{"name": "prefill", "minMember": 2},
+            {"name": "decode", "minMember": 4,
+             "topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}]"#;
+    check(
+        in_group(),
+        &[],
+        kai_group(spec),
+        "KaiPodGroup ml/pg min=6 queue=q class=inference priority=125 preemptible=false within=t \
+         required=zone subgroup=decode:Some(4) its_preferred=rack",
+    );
+    check(
+        in_group(),
+        &[],
+        kai_group(r#""minMember": 0, "minSubGroup": 2, "preemptibility": "semi""#),
+        "`PodGroup pg: minMember` is `0`: write a number of pods between 1 and 100000\n\
+         `PodGroup pg: minSubGroup` is `2`: say minMember of each subgroup: all of them are needed\n\
+         `PodGroup pg: preemptibility` is `semi`: write preemptible or non-preemptible\n\
+         `kai.scheduler/subgroup-name` is `decode`: PodGroup pg has no such subgroup",
+    );
+}
+
+#[test]
+fn kais_nonsense_is_told() {
+    check(
+        Sketch {
+            annotations: r#""kai.scheduler/preemption-delay": "300",
+                "kai.scheduler/batch-min-member": "many", "kai.scheduler/segment-size": "4""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "`kai.scheduler/batch-min-member` is `many`: write a number of pods between 1 and 100000\n\
+         `kai.scheduler/preemption-delay` is `300`: write a length of time such as 90s, 5m or 1h30m\n\
+         `kai.scheduler/segment-size` is `4`: say with \
+         kai.scheduler/segment-topology-required-placement where a segment must be together",
+    );
+    let greedy = [job("", r#""kai.scheduler/batch-min-member": "5""#, r#""parallelism": 4"#)];
+    check(
+        Sketch { owner: OF_JOB, ..PLAIN },
+        &greedy,
+        None,
+        "`minimum of the gang` is `5`: the gang has 4 pods in all; ask for no more than these",
+    );
+}
+
+#[test]
+fn a_job_in_a_queue_of_kueue_is_a_gang_and_waits_suspended() {
+    let queued = job(
+        r#""kueue.x-k8s.io/queue-name": "user-queue", "kueue.x-k8s.io/priority-class": "prod",
+           "kueue.x-k8s.io/max-exec-time-seconds": "3600""#,
+        r#""kueue.x-k8s.io/job-min-parallelism": "2""#,
+        r#""parallelism": 4, "completions": 3, "suspend": true"#,
+    );
+    check(
+        Sketch {
+            annotations: r#""kueue.x-k8s.io/podset-required-topology": "block",
+                "kueue.x-k8s.io/podset-slice-required-topology": "rack",
+                "kueue.x-k8s.io/podset-slice-size": "2""#,
+            owner: OF_JOB,
+            ..PLAIN
+        },
+        &[queued],
+        None,
+        "Job ml/train#u1 members=3 min=2 queue=user-queue class=prod time_limit=1h required=block \
+         segment=2@rack suspended_by=Kueue",
+    );
+}
+
+#[test]
+fn plain_pods_in_a_group_of_kueue_wait_behind_its_gate() {
+    check(
+        Sketch {
+            labels: r#""kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "g""#,
+            annotations: r#""kueue.x-k8s.io/pod-group-total-count": "2""#,
+            spec: r#""schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]"#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        r#"KueuePodGroup ml/g members=2 min=2 queue=q suspended_by=Gate(Name("kueue.x-k8s.io/admission"))"#,
+    );
+    check(
+        Sketch {
+            labels: r#""kueue.x-k8s.io/pod-group-name": "g", "kueue.x-k8s.io/max-exec-time-seconds": "0""#,
+            annotations: r#""kueue.x-k8s.io/podset-slice-size": "2", "kueue.x-k8s.io/priority-boost": "x""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "`kueue.x-k8s.io/max-exec-time-seconds` is `0`: write a whole number of seconds, 1 or more\n\
+         `kueue.x-k8s.io/pod-group-name` is `g`: say kueue.x-k8s.io/pod-group-total-count as well\n\
+         `kueue.x-k8s.io/podset-slice-size` is `2`: say \
+         kueue.x-k8s.io/podset-slice-required-topology as well\n\
+         `kueue.x-k8s.io/priority-boost` is `x`: write a whole number such as 10 or -5",
+    );
+    check(
+        Sketch { annotations: r#""kueue.x-k8s.io/pod-group-total-count": "2""#, ..PLAIN },
+        &[],
+        None,
+        "`kueue.x-k8s.io/pod-group-total-count` is `2`: name the group with \
+         kueue.x-k8s.io/pod-group-name",
+    );
+}
+
+fn volcano_group(spec: &str) -> Option<Group> {
+    let object = format!(r#"{{"metadata": {{"name": "pg"}}, "spec": {{{spec}}}}}"#);
+    Some(Group::Volcano(serde_json::from_str(&object).unwrap()))
+}
+
+#[test]
+fn volcanos_group_is_read_with_its_tasks_and_its_network() {
+    let in_group = || Sketch {
+        annotations: r#""scheduling.k8s.io/group-name": "pg", "volcano.sh/task-spec": "worker",
+            "volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "600s",
+            "volcano.sh/sla-waiting-time": "1h""#,
+        ..PLAIN
+    };
+    check(
+        in_group(),
+        &[],
+        volcano_group(
+            r#""minMember": 4, "queue": "q", "priorityClassName": "high",
+               "minTaskMember": {"worker": 3, "master": 1},
+               "networkTopology": {"mode": "soft", "highestTierName": "block"},
+               "subGroupPolicy": [{"name": "s", "subGroupSize": 2,
+                   "networkTopology": {"highestTierName": "rack"}}]"#,
+        ),
+        "VolcanoPodGroup ml/pg min=4 queue=q class=high preemptible=true min_runtime=10m \
+         start_within=1h preferred=block segment=2@rack subgroup=worker:Some(3)",
+    );
+    check(
+        in_group(),
+        &[],
+        volcano_group(
+            r#""minMember": -3, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}"#,
+        ),
+        "`PodGroup pg: minMember` is `-3`: write a number of pods between 1 and 100000\n\
+         `PodGroup pg: networkTopology` is `highestTierAllowed 2`: tiers have no numbers here; \
+         name a level with highestTierName",
+    );
+}
+
+#[test]
+fn volcanos_minimum_on_an_owner_makes_a_gang_of_its_pods() {
+    let of_set = r#"{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u2", "controller": true}"#;
+    check(
+        Sketch {
+            annotations: r#""scheduling.volcano.sh/group-min-member": "3",
+                "scheduling.volcano.sh/queue-name": "q""#,
+            owner: of_set,
+            ..PLAIN
+        },
+        &[owner(
+            r#"{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "uid": "u2"}, "spec": {"replicas": 5}}"#,
+        )],
+        None,
+        "Owner ml/web#u2 members=5 min=3 queue=q",
+    );
+    check(
+        Sketch { annotations: r#""volcano.sh/revocable-zone": "*""#, ..PLAIN },
+        &[],
+        None,
+        "`volcano.sh/revocable-zone` is `*`: this is not supported; take the mark away",
+    );
+}
+
+fn upstream_group(spec: &str) -> Option<Group> {
+    let object = format!(r#"{{"metadata": {{"name": "pg"}}, "spec": {{{spec}}}}}"#);
+    Some(Group::Upstream(serde_json::from_str(&object).unwrap()))
+}
+
+#[test]
+fn the_scheduling_group_of_kubernetes_is_a_gang_if_its_policy_says_so() {
+    let in_group = || Sketch { spec: r#""schedulingGroup": {"podGroupName": "pg"}"#, ..PLAIN };
+    check(in_group(), &[], None, "PodGroup ml/pg");
+    check(
+        in_group(),
+        &[],
+        upstream_group(
+            r#""schedulingPolicy": {"gang": {"minCount": 4}},
+               "schedulingConstraints": {"topologyConstraints": [{"topologyKey": "rack"}]}"#,
+        ),
+        "PodGroup ml/pg min=4 required=rack",
+    );
+    let basic = upstream_group(r#""schedulingPolicy": {"basic": {}}"#);
+    check(in_group(), &[], basic, "Pod ml/p#u0 members=1 min=1");
+    let workload = r#""workloadRef": {"name": "w", "podGroup": "g", "podGroupReplicaKey": "0"}"#;
+    check(Sketch { spec: workload, ..PLAIN }, &[], None, "Workload ml/w/g/0");
+}
+
+#[test]
+fn the_first_family_that_says_something_is_believed() {
+    check(
+        Sketch {
+            labels: r#""berth.dev/queue": "ours", "kai.scheduler/queue": "theirs""#,
+            annotations: r#""scheduling.k8s.io/group-name": "pg""#,
+            spec: r#""schedulingGroup": {"podGroupName": "other"}, "priorityClassName": "high", "priority": 1000"#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "VolcanoPodGroup ml/pg queue=ours class=high priority=1000",
+    );
+}
+
+#[test]
+fn the_object_to_look_up_is_named() {
+    let group =
+        |sketch: Sketch| group_of(&pod(&sketch)).map(|key| (key.kind, key.name.to_string()));
+    assert_eq!(group(PLAIN), None);
+    let kai = Sketch { annotations: r#""pod-group-name": "a""#, ..PLAIN };
+    assert_eq!(group(kai), Some((Kind::KaiPodGroup, "a".to_owned())));
+    let volcano = Sketch { annotations: r#""scheduling.volcano.sh/group-name": "b""#, ..PLAIN };
+    assert_eq!(group(volcano), Some((Kind::VolcanoPodGroup, "b".to_owned())));
+}

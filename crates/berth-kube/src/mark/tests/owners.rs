@@ -1,0 +1,125 @@
+use super::*;
+
+#[test]
+fn sets_of_jobs_start_together_unless_they_follow_one_another() {
+    let in_set = || Sketch {
+        labels: r#""jobset.sigs.k8s.io/jobset-name": "s", "jobset.sigs.k8s.io/replicatedjob-name": "workers""#,
+        owner: OF_JOB,
+        ..PLAIN
+    };
+    let set = |more: &str| {
+        owner(&format!(
+            r#"{{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {{"name": "s"}},
+                "spec": {{{more} "replicatedJobs": [
+                    {{"name": "driver", "template": {{"spec": {{}}}}}},
+                    {{"name": "workers", "replicas": 2, "template": {{"spec": {{"parallelism": 4}}}}}}]}}}}"#
+        ))
+    };
+    check(in_set(), &[], None, "JobSet ml/s subgroup=workers:None");
+    check(in_set(), &[set("")], None, "JobSet ml/s members=9 min=9 subgroup=workers:None");
+    check(
+        in_set(),
+        &[set(r#""startupPolicy": {"startupPolicyOrder": "InOrder"},"#)],
+        None,
+        "JobSet ml/s/workers members=8 min=8 subgroup=workers:None",
+    );
+}
+
+#[test]
+fn each_group_of_a_leader_worker_set_is_a_gang() {
+    let group = || Sketch {
+        labels: r#""leaderworkerset.sh/name": "llm", "leaderworkerset.sh/group-index": "1",
+            "leaderworkerset.sh/group-key": "ab12""#,
+        annotations: r#""leaderworkerset.sh/size": "4""#,
+        ..PLAIN
+    };
+    check(group(), &[], None, "LeaderWorkerSet ml/llm-1#ab12 members=4 min=4");
+    let leader_first = owner(
+        r#"{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
+            "spec": {"startupPolicy": "LeaderReady"}}"#,
+    );
+    check(group(), &[leader_first], None, "LeaderWorkerSet ml/llm-1#ab12 members=4 min=1");
+}
+
+#[test]
+fn kubeflow_and_ray_tell_the_size_of_their_gangs() {
+    let worker = || Sketch {
+        labels: r#""training.kubeflow.org/job-name": "bert", "training.kubeflow.org/replica-type": "worker""#,
+        ..PLAIN
+    };
+    let torch = |more: &str| {
+        owner(&format!(
+            r#"{{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {{{more}
+                "pytorchReplicaSpecs": {{"Master": {{"replicas": 1}}, "Worker": {{"replicas": 3}}}}}}}}"#
+        ))
+    };
+    check(worker(), &[], None, "Kubeflow ml/bert subgroup=worker:None");
+    check(worker(), &[torch("")], None, "Kubeflow ml/bert members=4 min=4 subgroup=worker:None");
+    check(
+        worker(),
+        &[torch(r#""elasticPolicy": {"minReplicas": 1},"#)],
+        None,
+        "Kubeflow ml/bert members=4 min=2 subgroup=worker:None",
+    );
+    check(
+        worker(),
+        &[torch(
+            r#""runPolicy": {"schedulingPolicy": {"minAvailable": 3, "queue": "q", "priorityClass": "high"}},"#,
+        )],
+        None,
+        "Kubeflow ml/bert members=4 min=3 queue=q class=high subgroup=worker:None",
+    );
+    let cluster = owner(
+        r#"{"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": {"enableInTreeAutoscaling": true,
+            "workerGroupSpecs": [{"replicas": 4, "minReplicas": 1, "numOfHosts": 2}]}}"#,
+    );
+    check(
+        Sketch { labels: r#""ray.io/cluster": "r", "ray.io/group": "gpu""#, ..PLAIN },
+        &[cluster],
+        None,
+        "Ray ml/r members=9 min=3 subgroup=gpu:None",
+    );
+}
+
+#[test]
+fn a_suspended_job_is_read_from_its_template() {
+    let job = owner(
+        r#"{"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "train", "namespace": "ml", "uid": "u1",
+                         "labels": {"kueue.x-k8s.io/queue-name": "q"}},
+            "spec": {"parallelism": 2, "suspend": true, "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]}}}}"#,
+    );
+    let made = templates(&job);
+    let [(pod, count)] = &made[..] else { panic!("{made:?}") };
+    assert_eq!((*count, pod.metadata.label("app")), (2, Some("x")));
+    let owners = [job.clone()];
+    let mark = read(pod, Around { owners: &owners, group: None }).unwrap();
+    assert_eq!(line(&mark), "Job ml/train#u1 members=2 min=2 queue=q suspended_by=Kueue");
+}
+
+#[test]
+fn templates_of_sets_find_the_same_gang_as_their_pods_will() {
+    let torch = owner(
+        r#"{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "namespace": "ml"},
+            "spec": {"pytorchReplicaSpecs": {"Master": {"template": {}}, "Worker": {"replicas": 3, "template": {}}}}}"#,
+    );
+    let owners = [torch.clone()];
+    let marks: Vec<String> = templates(&torch)
+        .iter()
+        .map(|(pod, count)| {
+            format!(
+                "{count}× {}",
+                line(&read(pod, Around { owners: &owners, group: None }).unwrap())
+            )
+        })
+        .collect();
+    assert_eq!(
+        marks,
+        [
+            "1× Kubeflow ml/bert members=4 min=4 subgroup=master:None",
+            "3× Kubeflow ml/bert members=4 min=4 subgroup=worker:None"
+        ]
+    );
+}

@@ -1,0 +1,110 @@
+//! Volcano's marks. Its own Job kind is out, its PodGroups are in.
+
+use super::draft::{Draft, Gang, first};
+use super::group::{NetworkTopology, VolcanoPodGroup};
+use super::said::Said;
+use super::{Group, GroupKey, Kind, Subgroup, Suspended, owner};
+use berth_model::{Name, Segment};
+
+const POD_GROUP: [&str; 2] = ["scheduling.volcano.sh/group-name", "scheduling.k8s.io/group-name"];
+const QUEUE: [&str; 2] = ["scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"];
+const MIN: &str = "scheduling.volcano.sh/group-min-member";
+const PREEMPTABLE: &str = "volcano.sh/preemptable";
+const COOLDOWN: &str = "volcano.sh/cooldown-time";
+const WAITING: &str = "volcano.sh/sla-waiting-time";
+const TASK: &str = "volcano.sh/task-spec";
+const GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
+/// Marks that bind a pod to nodes in ways we do not have.
+const BINDING: [&str; 2] = ["volcano.sh/revocable-zone", "volcano.sh/numa-topology-policy"];
+
+pub(super) fn group(said: &Said) -> Option<GroupKey> {
+    let name = POD_GROUP.iter().find_map(|key| said.pod.metadata.annotation(key))?;
+    (!name.is_empty()).then(|| said.key(Kind::VolcanoPodGroup, name))
+}
+
+pub(super) fn read(said: &Said, draft: &mut Draft) {
+    draft.queue(QUEUE.iter().find_map(|key| said.either(key)));
+    let preemptible = draft.flag(PREEMPTABLE, said.either(PREEMPTABLE));
+    first(&mut draft.preemptible, preemptible);
+    let cooldown = draft.span(COOLDOWN, said.either(COOLDOWN));
+    first(&mut draft.min_runtime, cooldown);
+    let waiting = draft.span(WAITING, said.either(WAITING));
+    first(&mut draft.start_within, waiting);
+    for key in BINDING {
+        if let Some(value) = said.either(key).filter(|value| *value != "none") {
+            draft.complain(key, value, "this is not supported; take the mark away");
+        }
+    }
+    let gated = said.pod.spec.scheduling_gates.iter().any(|gate| &*gate.name == GATE);
+    first(&mut draft.suspended_by, gated.then(|| Suspended::Gate(Name::new(GATE))));
+    gang(said, draft);
+}
+
+fn gang(said: &Said, draft: &mut Draft) {
+    if let Some(key) = group(said) {
+        let min = match said.around.group {
+            Some(Group::Volcano(object)) => pod_group(said, object, draft),
+            Some(Group::Kai(_) | Group::Upstream(_)) | None => None,
+        };
+        return draft.gang(Gang { key, members: None, min });
+    }
+    if let Some(value) = said.annotation(MIN)
+        && let Some(min) = draft.count(MIN, Some(value))
+    {
+        match owner::any(said, draft) {
+            Some(gang) => draft.gang(Gang { min: Some(min), ..gang }),
+            None => draft.complain(MIN, value, "nothing owns this pod; make a PodGroup for it"),
+        }
+    }
+}
+
+fn pod_group(said: &Said, object: &VolcanoPodGroup, draft: &mut Draft) -> Option<u32> {
+    let spec = &object.spec;
+    let at = |field: &str| format!("PodGroup {}: {field}", object.metadata.name);
+    draft.queue(spec.queue.as_deref());
+    draft.class(spec.priority_class_name.as_deref());
+    if let Some(topology) = &spec.network_topology
+        && let Some((level, is_hard)) = level(&at("networkTopology"), topology, draft)
+    {
+        if is_hard { draft.required(Some(level)) } else { draft.preferred(Some(level)) }
+    }
+    for policy in &spec.sub_group_policy {
+        let at = at(&format!("subGroupPolicy {}", policy.name));
+        if policy.min_sub_groups.is_some_and(|count| count > 0) {
+            draft.complain(&at, "minSubGroups", "say minMember of the group instead");
+        }
+        let size = draft.number(&at, Some(policy.sub_group_size.unwrap_or(1)));
+        let found = policy.network_topology.as_ref().and_then(|written| level(&at, written, draft));
+        if let (Some(size), Some((within, true))) = (size, found) {
+            draft.segment(Some(Segment { size, within: Name::new(within) }));
+        }
+    }
+    if let Some(task) = said.annotation(TASK) {
+        let min = spec.min_task_member.get(task).copied().filter(|min| *min != 0);
+        let min = draft.number(&at("minTaskMember"), min);
+        first(&mut draft.subgroup, Some(Subgroup::new(task, min)));
+    }
+    // Zero and absent are one in Volcano: no pod waits for another.
+    draft.number(&at("minMember"), Some(spec.min_member.filter(|min| *min != 0).unwrap_or(1)))
+}
+
+/// The level by name, and whether it is a must.
+fn level<'a>(at: &str, written: &'a NetworkTopology, draft: &mut Draft) -> Option<(&'a str, bool)> {
+    let is_hard = match written.mode.as_deref() {
+        None | Some("hard") => true,
+        Some("soft") => false,
+        Some(other) => {
+            draft.complain(at, other, "write hard or soft");
+            return None;
+        }
+    };
+    match (&written.highest_tier_name, written.highest_tier_allowed) {
+        (Some(name), _) => Some((name, is_hard)),
+        (None, Some(tier)) => {
+            let what = "tiers have no numbers here; name a level with highestTierName";
+            draft.complain(at, &format!("highestTierAllowed {tier}"), what);
+            None
+        }
+        (None, None) => None,
+    }
+}
