@@ -14,6 +14,7 @@
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
 //! | [`node`] | a node with its GPUs |
 //! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
+//! | [`queue`] | queues written for KAI, Kueue and Volcano |
 
 mod bad;
 mod bind;
@@ -26,6 +27,7 @@ pub mod need;
 pub mod node;
 pub mod object;
 pub mod quantity;
+pub mod queue;
 mod watch;
 
 pub use bad::BadMark;
