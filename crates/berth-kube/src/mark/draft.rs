@@ -21,6 +21,9 @@ pub(super) struct Draft {
     pub time_limit: Option<Span>,
     pub start_within: Option<Span>,
     pub topology: TopologyAsk,
+    /// Whether the topology is that of the pod's part of the gang, where it has parts.
+    pub by_part: bool,
+    pub node_pool: Option<Name>,
     pub subgroup: Option<Subgroup>,
     pub suspended_by: Option<Suspended>,
     pub bad: Vec<BadMark>,
@@ -136,7 +139,13 @@ impl Draft {
             // Admission has looked the class up already.
             first(&mut self.priority, pod.spec.priority);
         }
-        let topology = Some(self.topology).filter(|topology| *topology != TopologyAsk::default());
+        let mut topology =
+            Some(self.topology).filter(|topology| *topology != TopologyAsk::default());
+        if self.by_part
+            && let Some(part) = &mut self.subgroup
+        {
+            part.topology = topology.take();
+        }
         Ok(Mark {
             key: gang.key,
             members: gang.members,
@@ -151,6 +160,7 @@ impl Draft {
             time_limit: self.time_limit,
             start_within: self.start_within,
             topology,
+            node_pool: self.node_pool,
             subgroup: self.subgroup,
             suspended_by: self.suspended_by,
         })

@@ -1,4 +1,8 @@
 //! KAI's marks.
+//!
+//! Three of them are left to Berth's own way of doing the same: `kai.scheduler/task-priority` (the
+//! order of pods within a gang), `kai.scheduler/skip-podgrouper` (no group is made here anyway) and
+//! `kai.scheduler/staleness-grace-period` (what happens to a gang that has lost pods).
 
 use super::draft::{Draft, Gang, first};
 use super::group::{KaiPodGroup, KaiTopology};
@@ -27,6 +31,7 @@ pub(super) fn group(said: &Said) -> Option<GroupKey> {
 
 pub(super) fn read(said: &Said, draft: &mut Draft) {
     draft.queue(said.label("kai.scheduler/queue"));
+    first(&mut draft.node_pool, said.label("kai.scheduler/node-pool").map(Name::new));
     class(said.label(CLASS), draft);
     let preemptible = preemptible(PREEMPTIBILITY, said.either(PREEMPTIBILITY), draft);
     first(&mut draft.preemptible, preemptible);
@@ -137,7 +142,8 @@ fn pod_group(said: &Said, object: &KaiPodGroup, draft: &mut Draft) -> Option<u32
     first(&mut draft.topology.within, within);
     draft.required(required.as_deref());
     draft.preferred(preferred.as_deref());
-    let parts = spec.sub_groups.iter().map(|part| part.min_member.unwrap_or(1)).sum::<i64>();
+    let parts = spec.sub_groups.iter().map(|part| part.min_member.unwrap_or(1));
+    let parts = parts.fold(0, i64::saturating_add);
     let min = spec.min_member.unwrap_or(parts.max(1));
     draft.number(&at("minMember"), Some(min))
 }

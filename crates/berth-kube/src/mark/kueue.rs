@@ -3,7 +3,7 @@
 use super::draft::{Draft, Gang, first};
 use super::said::Said;
 use super::{Kind, Suspended, owner};
-use berth_model::{Name, Segment, Span};
+use berth_model::{Name, Segment, Span, TopologyAsk};
 
 const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 const POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
@@ -31,11 +31,19 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
             None => draft.complain(TIME, value, "write a whole number of seconds, 1 or more"),
         }
     }
+    topology(said, draft);
+    gang(said, draft, queue.is_some());
+    suspended(said, draft, queue.is_some());
+}
+
+/// Each role of a job has a place of its own, unless the roles are named as a group.
+fn topology(said: &Said, draft: &mut Draft) {
+    let already = draft.topology != TopologyAsk::default();
     draft.required(said.annotation("kueue.x-k8s.io/podset-required-topology"));
     draft.preferred(said.annotation("kueue.x-k8s.io/podset-preferred-topology"));
     slices(said, draft);
-    gang(said, draft, queue.is_some());
-    suspended(said, draft, queue.is_some());
+    let is_ours = !already && draft.topology != TopologyAsk::default();
+    draft.by_part = is_ours && said.annotation("kueue.x-k8s.io/podset-group-name").is_none();
 }
 
 fn slices(said: &Said, draft: &mut Draft) {

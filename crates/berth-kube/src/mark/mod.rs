@@ -87,6 +87,8 @@ pub struct Mark {
     /// How long it is meant to wait at most.
     pub start_within: Option<Span>,
     pub topology: Option<TopologyAsk>,
+    /// Only nodes whose label `kai.scheduler/node-pool` has this value.
+    pub node_pool: Option<Name>,
     pub subgroup: Option<Subgroup>,
     pub suspended_by: Option<Suspended>,
 }

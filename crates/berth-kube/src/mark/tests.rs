@@ -1,6 +1,7 @@
 use super::*;
 use std::fmt::Write;
 
+mod any;
 mod owners;
 
 /// A pod `p` of namespace `ml` with those labels, annotations and owner, and more of its spec.
@@ -65,6 +66,9 @@ fn line(mark: &Mark) -> String {
     }
     add("subgroup", mark.subgroup.as_ref().map(|s| format!("{}:{:?}", s.name, s.min)));
     let part = mark.subgroup.as_ref().and_then(|s| s.topology.as_ref()?.preferred.as_ref());
+    let must = mark.subgroup.as_ref().and_then(|s| s.topology.as_ref()?.required.as_ref());
+    add("its_required", must.map(|n| n.to_string()));
+    add("node_pool", mark.node_pool.as_ref().map(|n| n.to_string()));
     add("its_preferred", part.map(|n| n.to_string()));
     add("suspended_by", mark.suspended_by.as_ref().map(|s| format!("{s:?}")));
     line
@@ -151,14 +155,15 @@ fn nonsense_in_berths_marks_is_told_all_at_once() {
 fn kais_marks_are_read_from_the_pod_and_from_its_job() {
     check(
         Sketch {
-            labels: r#""kai.scheduler/queue": "team-a", "priorityClassName": "train""#,
+            labels: r#""kai.scheduler/queue": "team-a", "priorityClassName": "train",
+                "kai.scheduler/node-pool": "gpus""#,
             annotations: r#""kai.scheduler/preemption-delay": "5m""#,
             ..PLAIN
         },
         &[],
         None,
         "Pod ml/p#u0 members=1 min=1 queue=team-a class=train priority=50 preemptible=true \
-         preempt_after=5m",
+         preempt_after=5m node_pool=gpus",
     );
     let gang = job(
         r#""kai.scheduler/queue": "team-a", "kai.scheduler/preemptibility": "non-preemptible""#,

@@ -4,7 +4,7 @@
 use super::{Error, mig, product};
 use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile};
 use crate::object::Labels;
-use crate::quantity::Quantity;
+use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, GpuSpec, Health, Name, catalog};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,9 @@ const MEMORY: &str = "nvidia.com/gpu.memory";
 const PRODUCT: &str = "nvidia.com/gpu.product";
 const REPLICAS: &str = "nvidia.com/gpu.replicas";
 const STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
+
+/// More devices, or replicas of them, than any machine has.
+const MOST: u32 = 65_536;
 
 type Amounts = BTreeMap<Box<str>, Quantity>;
 
@@ -109,9 +112,9 @@ fn amd_gpu(labels: &Labels) -> GpuSpec {
     let product = first(["amd.com/gpu.product-name", "beta.amd.com/gpu.product-name"]);
     let vram = first(["amd.com/gpu.vram", "beta.amd.com/gpu.vram"]);
     // Written as `192G`, and meant in GiB.
-    let gib =
-        vram.and_then(|vram| vram.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok());
-    gpu(product.map_or("AMD", |product| &**product), gib.map(Bytes::gib))
+    let gib = vram
+        .and_then(|vram| vram.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u16>().ok());
+    gpu(product.map_or("AMD", |product| &**product), gib.map(|gib| Bytes::gib(gib.into())))
 }
 
 fn sharing(labels: &Labels) -> Result<Option<Sharing>, Error> {
@@ -158,8 +161,11 @@ fn label(labels: &Labels, key: &'static str, expected: &'static str) -> Result<O
 fn take(amounts: &mut Amounts, resource: &str) -> Result<u32, Error> {
     let amount = amounts.remove(resource).unwrap_or_default();
     let count = super::whole(resource, amount, Quantity::whole)?;
-    // No machine comes near; what does not fit is as wrong as what cannot be read.
-    Ok(u32::try_from(count.clamp(0, 65_536)).unwrap_or_default())
+    u32::try_from(count).ok().filter(|count| *count <= MOST).ok_or_else(|| {
+        let text = count.to_string();
+        let source = quantity::Error::TooLarge { text, instead: i64::from(MOST) };
+        Error::Quantity { resource: resource.to_owned(), source }
+    })
 }
 
 fn take_instances(amounts: &mut Amounts) -> Result<Vec<(Name, u32)>, Error> {

@@ -123,3 +123,27 @@ fn templates_of_sets_find_the_same_gang_as_their_pods_will() {
         ]
     );
 }
+
+#[test]
+fn in_kueue_each_role_has_a_place_of_its_own_unless_they_are_one_group() {
+    let role = |annotations: &'static str| Sketch {
+        labels: r#""ray.io/cluster": "r", "ray.io/group": "gpu""#,
+        annotations,
+        ..PLAIN
+    };
+    check(
+        role(r#""kueue.x-k8s.io/podset-required-topology": "rack""#),
+        &[],
+        None,
+        "Ray ml/r subgroup=gpu:None its_required=rack",
+    );
+    check(
+        role(
+            r#""kueue.x-k8s.io/podset-required-topology": "rack",
+               "kueue.x-k8s.io/podset-group-name": "together""#,
+        ),
+        &[],
+        None,
+        "Ray ml/r required=rack subgroup=gpu:None",
+    );
+}
