@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 mod gpu;
 
+pub(crate) use gpu::profile_name;
 pub use gpu::{Devices, Gpus, Sharing, Strategy, Unit, Vendor, mig_profile};
 
 /// Amounts that a node must have free for a pod.

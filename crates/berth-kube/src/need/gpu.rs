@@ -128,11 +128,15 @@ fn kind(resource: &str, count: u32) -> Option<Gpus> {
 /// The profile of a resource such as `nvidia.com/mig-1g.10gb.me`. A resource name has no plus
 /// sign, so that the device plugin writes a dot for it.
 pub fn mig_profile(resource: &str) -> Option<Name> {
-    let name = resource.strip_prefix("nvidia.com/mig-")?;
-    Some(match name.split_once("gb.") {
+    resource.strip_prefix("nvidia.com/mig-").map(profile_name)
+}
+
+/// The same without the resource around it, as labels have it.
+pub(crate) fn profile_name(written: &str) -> Name {
+    match written.split_once("gb.") {
         Some((size, attributes)) => Name::from(format!("{size}gb+{attributes}")),
-        None => Name::new(name),
-    })
+        None => Name::new(written),
+    }
 }
 
 fn count_of(resource: &str, amount: super::Quantity) -> Result<u32, Error> {

@@ -2,7 +2,7 @@
 //! discovery.
 
 use super::{Error, mig, product};
-use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile};
+use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile, profile_name};
 use crate::object::Labels;
 use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, GpuSpec, Health, Name, catalog};
@@ -56,19 +56,20 @@ fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Err
         if is_shared || found.shared > 0 {
             return Err(Error::SharedInstance { product: product.to_owned() });
         }
-        return alike_instances(base, &Name::new(profile), found.gpus);
+        return alike_instances(base, &profile_name(profile), found.gpus);
     }
     let memory = label(labels, MEMORY, "MiB")?.map(|mib: u32| Bytes::mib(i64::from(mib)));
     let gpu = gpu(unshared, memory);
     let sharing = sharing(labels)?;
     let mut devices = Devices::default();
     let mut whole = found.gpus;
-    if let Some(sharing) = sharing.filter(|_| is_shared) {
+    // Without labels, replicas cannot be counted back to GPUs.
+    if is_shared {
+        let sharing = sharing.ok_or_else(|| replicas_missing(labels))?;
         whole = gpus_behind(GPU, whole, sharing)?;
         devices.gpu = Unit::Replica(sharing);
     }
     if found.shared > 0 {
-        // Without labels, replicas cannot be counted back to GPUs.
         let sharing = sharing.ok_or_else(|| replicas_missing(labels))?;
         whole += gpus_behind(SHARED, found.shared, sharing)?;
         devices.shared = Some(sharing);
@@ -118,7 +119,10 @@ fn amd_gpu(labels: &Labels) -> GpuSpec {
 }
 
 fn sharing(labels: &Labels) -> Result<Option<Sharing>, Error> {
+    let replicas = label(labels, REPLICAS, "how many share a GPU")?;
     let strategy = match labels.get(STRATEGY).map(|strategy| &**strategy) {
+        // Older releases have no such label and know time slicing only.
+        None if replicas.is_some_and(|replicas| replicas > 1) => Strategy::TimeSlice,
         None | Some("none") => return Ok(None),
         Some("time-slicing") => Strategy::TimeSlice,
         Some("mps") => Strategy::Mps,
@@ -131,7 +135,6 @@ fn sharing(labels: &Labels) -> Result<Option<Sharing>, Error> {
             });
         }
     };
-    let replicas = label(labels, REPLICAS, "how many share a GPU")?;
     let replicas =
         replicas.filter(|replicas| *replicas > 0).ok_or_else(|| replicas_missing(labels))?;
     Ok(Some(Sharing { strategy, replicas }))

@@ -108,6 +108,20 @@ fn replicas_are_counted_back_to_gpus_under_either_name() {
 }
 
 #[test]
+fn labels_of_an_older_release_mean_time_slices() {
+    let reading = read_one(
+        r#"{"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "2"}"#,
+        r#"{"nvidia.com/gpu": "2"}"#,
+    )
+    .unwrap();
+    assert_eq!(gpus(&reading), ["1×T4-16GB"]);
+    let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 2 };
+    assert_eq!(reading.devices.gpu, Unit::Replica(slices));
+    let unshared = r#"{"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "1"}"#;
+    assert_eq!(gpus(&read_one(unshared, r#"{"nvidia.com/gpu": "2"}"#).unwrap()), ["2×T4-16GB"]);
+}
+
+#[test]
 fn labels_and_resources_that_contradict_each_other_are_refused_with_words() {
     let sharing = r#""nvidia.com/gpu.sharing-strategy": "time-slicing""#;
     for (labels, allocatable, word) in [
@@ -136,7 +150,18 @@ fn labels_and_resources_that_contradict_each_other_are_refused_with_words() {
             r#"{"nvidia.com/mig-1g.5gb": "7"}"#,
             "L4-24GB has no MIG profile 1g.5gb",
         ),
+        (
+            r#"{"nvidia.com/gpu.product": "Tesla-T4-SHARED"}"#.to_owned(),
+            r#"{"nvidia.com/gpu": "8"}"#,
+            "nvidia.com/gpu.replicas",
+        ),
+        (
+            r#"{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-INVALID"}"#.to_owned(),
+            r#"{"nvidia.com/gpu": "0"}"#,
+            "no MIG profile INVALID",
+        ),
         ("{}".to_owned(), r#"{"nvidia.com/gpu": "1", "amd.com/gpu": "1"}"#, "two makers"),
+        ("{}".to_owned(), r#"{"nvidia.com/gpu": "70000"}"#, "65536"),
         ("{}".to_owned(), r#"{"cpu": "fast"}"#, "`fast`"),
     ] {
         let refusal = read_one(&labels, allocatable).unwrap_err().to_string();
