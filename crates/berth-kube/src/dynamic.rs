@@ -10,7 +10,7 @@ pub use selector::Selector;
 pub use spread::Spread;
 
 use crate::constraint::NotUnderstood;
-use crate::object::{Labels, Pod, PodAffinity, PodTerm, Source};
+use crate::object::{Labels, Pod, PodAffinity, PodTerm, Source, Text};
 use std::collections::BTreeSet;
 
 /// What a pod makes of other pods.
@@ -25,7 +25,7 @@ pub struct Dynamic {
     pub spread: Vec<Spread>,
     pub ports: BTreeSet<HostPort>,
     /// Claims on volumes in the pod's namespace, whose place binds the pod to nodes or zones.
-    pub claims: Vec<Box<str>>,
+    pub claims: Vec<Text>,
 }
 
 /// Pods of some namespaces, and the label whose value two nodes share when they count as one place.
@@ -33,13 +33,13 @@ pub struct Dynamic {
 pub struct Rule {
     pub pods: Selector,
     pub namespaces: Namespaces,
-    pub topology_key: Box<str>,
+    pub topology_key: Text,
 }
 
 /// Those named and those whose labels match; the pod's own is named where nothing else is said.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespaces {
-    pub named: BTreeSet<Box<str>>,
+    pub named: BTreeSet<Text>,
     pub matching: Selector,
 }
 
@@ -83,7 +83,7 @@ impl Rule {
         let mut pods = Selector::of(place, written.label_selector.as_ref())?;
         pods.same_as(&pod.metadata.labels, &written.match_label_keys);
         pods.unlike(&pod.metadata.labels, &written.mismatch_label_keys);
-        let mut named: BTreeSet<Box<str>> = written.namespaces.iter().cloned().collect();
+        let mut named: BTreeSet<Text> = written.namespaces.iter().cloned().collect();
         if named.is_empty() && written.namespace_selector.is_none() {
             named.insert(pod.metadata.namespace.clone());
         }
@@ -117,13 +117,13 @@ fn wishes(
     wish.collect()
 }
 
-fn claims(pod: &Pod) -> Vec<Box<str>> {
+fn claims(pod: &Pod) -> Vec<Text> {
     let named = pod.spec.volumes.iter().filter_map(|volume| match &volume.source {
         Source::Claim(claim) => Some(claim.clone()),
         Source::Ephemeral => Some(format!("{}-{}", pod.metadata.name, volume.name).into()),
         Source::Other(_) => None,
     });
-    let mut claims: Vec<Box<str>> = named.collect();
+    let mut claims: Vec<Text> = named.collect();
     claims.sort();
     claims.dedup();
     claims

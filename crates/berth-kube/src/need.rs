@@ -1,7 +1,7 @@
 //! What one pod asks for.
 
 use crate::BadMark;
-use crate::object::{Container, Map, Pod, PodSpec, Raw, Resources};
+use crate::object::{Container, Map, Pod, PodSpec, Raw, Resources, Text};
 use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, Cpu, GpuAsk, Milli, Name};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Error {
 
 /// Exact amounts by resource. Rounding comes after the sum, as in Kubernetes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Sums(BTreeMap<Box<str>, Quantity>);
+struct Sums(BTreeMap<Text, Quantity>);
 
 impl Sums {
     fn of(spec: &PodSpec) -> Result<Sums, Error> {

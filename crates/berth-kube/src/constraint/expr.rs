@@ -1,21 +1,21 @@
 //! One test of a label: the operators of node terms and of label selectors.
 
 use super::NotUnderstood;
-use crate::object::Requirement;
+use crate::object::{Requirement, Text};
 use std::fmt;
 
 /// A key and what its value must be.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Expr {
-    pub key: Box<str>,
+    pub key: Text,
     pub test: Test,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     /// Values in order, each once.
-    In(Vec<Box<str>>),
-    NotIn(Vec<Box<str>>),
+    In(Vec<Text>),
+    NotIn(Vec<Text>),
     Exists,
     Absent,
     Above(i64),
@@ -67,11 +67,11 @@ impl Expr {
     }
 }
 
-fn contains(values: &[Box<str>], value: &str) -> bool {
+fn contains(values: &[Text], value: &str) -> bool {
     values.binary_search_by(|known| (**known).cmp(value)).is_ok()
 }
 
-fn sorted(values: &[Box<str>]) -> Vec<Box<str>> {
+fn sorted(values: &[Text]) -> Vec<Text> {
     let mut values = values.to_vec();
     values.sort();
     values.dedup();
@@ -103,7 +103,7 @@ impl fmt::Display for Word<'_> {
     }
 }
 
-fn words(values: &[Box<str>]) -> String {
+fn words(values: &[Text]) -> String {
     values.iter().map(|value| Word(value).to_string()).collect::<Vec<_>>().join(", ")
 }
 

@@ -2,7 +2,7 @@
 
 use super::expr::Word;
 use super::{NodeView, NotUnderstood};
-use crate::object::{PodSpec, Taint, Toleration};
+use crate::object::{PodSpec, Taint, Text, Toleration};
 use std::fmt;
 
 /// The taints a pod tolerates, in order, each once.
@@ -12,17 +12,17 @@ pub struct Tolerance(Vec<Tolerated>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tolerated {
     /// `None`: every key.
-    key: Option<Box<str>>,
+    key: Option<Text>,
     /// `None`: every value.
-    value: Option<Box<str>>,
+    value: Option<Text>,
     /// `None`: every effect.
-    effect: Option<Box<str>>,
+    effect: Option<Text>,
 }
 
 impl Tolerance {
     pub fn of(spec: &PodSpec) -> Result<Tolerance, NotUnderstood> {
-        let kept = spec.tolerations.iter().filter(|toleration| !is_default(toleration));
-        let mut tolerated = kept.map(Tolerated::of).collect::<Result<Vec<_>, _>>()?;
+        let written = spec.tolerations.iter();
+        let mut tolerated = written.map(Tolerated::of).collect::<Result<Vec<_>, _>>()?;
         tolerated.sort();
         tolerated.dedup();
         Ok(Tolerance(tolerated))
@@ -69,7 +69,7 @@ impl Tolerated {
     }
 
     fn covers(&self, taint: &Taint) -> bool {
-        let same = |wanted: &Option<Box<str>>, found: &str| {
+        let same = |wanted: &Option<Text>, found: &str| {
             wanted.as_deref().is_none_or(|wanted| wanted == found)
         };
         same(&self.effect, &taint.effect)
@@ -80,16 +80,6 @@ impl Tolerated {
 
 fn is_soft(taint: &Taint) -> bool {
     &*taint.effect == "PreferNoSchedule"
-}
-
-/// The API server adds these two to every pod, for the minutes a pod stays on a node that has
-/// stopped answering. A node with either taint takes no new work from us in any case, and without
-/// them most pods are alike.
-fn is_default(written: &Toleration) -> bool {
-    matches!(&*written.key, "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
-        && &*written.operator == "Exists"
-        && &*written.effect == "NoExecute"
-        && written.toleration_seconds.is_some()
 }
 
 impl fmt::Display for Tolerated {

@@ -1,15 +1,15 @@
 //! Ports of the node that a pod takes for itself.
 
 use crate::constraint::NotUnderstood;
-use crate::object::PodSpec;
+use crate::object::{PodSpec, Text};
 use std::collections::BTreeSet;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     pub port: u16,
-    pub protocol: Box<str>,
+    pub protocol: Text,
     /// `0.0.0.0` is every address of the node.
-    pub ip: Box<str>,
+    pub ip: Text,
 }
 
 const EVERY: &str = "0.0.0.0";
@@ -29,7 +29,7 @@ pub(super) fn of(spec: &PodSpec) -> Result<BTreeSet<HostPort>, NotUnderstood> {
     let ports = spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
     let taken = ports.filter(|port| port.host_port != 0).map(|port| {
         let or = |text: &str, default: &str| if text.is_empty() { default } else { text }.into();
-        let protocol: Box<str> = or(&port.protocol, "TCP");
+        let protocol: Text = or(&port.protocol, "TCP");
         if !matches!(&*protocol, "TCP" | "UDP" | "SCTP") {
             let what =
                 format!("the protocol `{protocol}` is not one we know; use TCP, UDP or SCTP");

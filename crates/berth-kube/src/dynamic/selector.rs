@@ -1,7 +1,7 @@
 //! Label selectors.
 
 use crate::constraint::{Expr, NotUnderstood, Test};
-use crate::object::{LabelSelector, Labels};
+use crate::object::{LabelSelector, Labels, Text};
 
 /// Tests of labels, all of which must hold. None at all hold for everything; no selector, for
 /// nothing.
@@ -29,17 +29,17 @@ impl Selector {
     }
 
     /// Only what has the same value as these labels, for each key that is among them.
-    pub(super) fn same_as(&mut self, labels: &Labels, keys: &[Box<str>]) {
+    pub(super) fn same_as(&mut self, labels: &Labels, keys: &[Text]) {
         self.narrow(labels, keys, Test::In);
     }
 
     /// Only what has another value than these labels.
-    pub(super) fn unlike(&mut self, labels: &Labels, keys: &[Box<str>]) {
+    pub(super) fn unlike(&mut self, labels: &Labels, keys: &[Text]) {
         self.narrow(labels, keys, Test::NotIn);
     }
 
     /// The API server may have done the same when the pod was made; then nothing is new.
-    fn narrow(&mut self, labels: &Labels, keys: &[Box<str>], test: fn(Vec<Box<str>>) -> Test) {
+    fn narrow(&mut self, labels: &Labels, keys: &[Text], test: fn(Vec<Text>) -> Test) {
         if let Some(tests) = &mut self.0 {
             tests.extend(keys.iter().filter_map(|key| {
                 let value = labels.get(key)?.clone();

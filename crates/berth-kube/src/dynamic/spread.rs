@@ -2,12 +2,12 @@
 
 use super::Selector;
 use crate::constraint::NotUnderstood;
-use crate::object::{Pod, SpreadConstraint};
+use crate::object::{Pod, SpreadConstraint, Text};
 
 /// Between two places the numbers of such pods may differ by no more than the skew.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spread {
-    pub topology_key: Box<str>,
+    pub topology_key: Text,
     pub max_skew: u32,
     /// Otherwise it is a preference.
     pub required: bool,
@@ -52,7 +52,7 @@ impl Spread {
     }
 }
 
-fn heeds(key: &str, policy: &Option<Box<str>>, default: bool) -> Result<bool, NotUnderstood> {
+fn heeds(key: &str, policy: &Option<Text>, default: bool) -> Result<bool, NotUnderstood> {
     match policy.as_deref() {
         None => Ok(default),
         Some("Honor") => Ok(true),

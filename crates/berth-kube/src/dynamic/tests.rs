@@ -11,7 +11,7 @@ fn dynamic(spec: &str) -> Result<Dynamic, NotUnderstood> {
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
-    pairs.iter().map(|(key, value)| (*key, Box::from(*value))).collect()
+    pairs.iter().map(|(key, value)| (*key, (*value).into())).collect()
 }
 
 fn selector(json: &str) -> Selector {

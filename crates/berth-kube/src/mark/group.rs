@@ -1,6 +1,6 @@
 //! PodGroups of KAI, Volcano and Kubernetes itself: what is read of them.
 
-use crate::object::{LabelSelector, List, Map, Meta};
+use crate::object::{LabelSelector, List, Map, Meta, Text};
 use serde::Deserialize;
 
 /// A PodGroup of any of the three.
@@ -30,22 +30,22 @@ objects! {
         min_member: Option<i64>,
         /// Of groups of groups, which we do not have.
         min_sub_group: Option<i64>,
-        queue: Option<Box<str>>,
-        priority_class_name: Option<Box<str>>,
-        preemptibility: Option<Box<str>>,
-        preemption_delay: Option<Box<str>>,
+        queue: Option<Text>,
+        priority_class_name: Option<Text>,
+        preemptibility: Option<Text>,
+        preemption_delay: Option<Text>,
         topology_constraint: KaiTopology,
         sub_groups: List<KaiSubGroup>,
     }
 
     KaiTopology {
-        topology: Option<Box<str>>,
-        required_topology_level: Option<Box<str>>,
-        preferred_topology_level: Option<Box<str>>,
+        topology: Option<Text>,
+        required_topology_level: Option<Text>,
+        preferred_topology_level: Option<Text>,
     }
 
     KaiSubGroup {
-        name: Box<str>,
+        name: Text,
         min_member: Option<i64>,
         topology_constraint: Option<KaiTopology>,
     }
@@ -55,14 +55,14 @@ objects! {
     VolcanoSpec {
         min_member: Option<i64>,
         min_task_member: Map<i64>,
-        queue: Option<Box<str>>,
-        priority_class_name: Option<Box<str>>,
+        queue: Option<Text>,
+        priority_class_name: Option<Text>,
         network_topology: Option<NetworkTopology>,
         sub_group_policy: List<SubGroupPolicy>,
     }
 
     SubGroupPolicy {
-        name: Box<str>,
+        name: Text,
         sub_group_size: Option<i64>,
         min_sub_groups: Option<i64>,
         label_selector: Option<LabelSelector>,
@@ -70,9 +70,9 @@ objects! {
     }
 
     NetworkTopology {
-        mode: Option<Box<str>>,
+        mode: Option<Text>,
         highest_tier_allowed: Option<i64>,
-        highest_tier_name: Option<Box<str>>,
+        highest_tier_name: Option<Text>,
     }
 
     UpstreamPodGroup { metadata: Meta, spec: UpstreamSpec, }
@@ -90,5 +90,5 @@ objects! {
 
     UpstreamConstraints { topology_constraints: List<UpstreamTopology>, }
 
-    UpstreamTopology { topology_key: Box<str>, }
+    UpstreamTopology { topology_key: Text, }
 }

@@ -8,6 +8,7 @@ use super::draft::{Draft, Gang, first};
 use super::group::{KaiPodGroup, KaiTopology};
 use super::said::Said;
 use super::{Group, GroupKey, Kind, Subgroup, owner};
+use crate::object::Text;
 use berth_model::{Name, Segment, TopologyAsk};
 
 const POD_GROUP: &str = "pod-group-name";
@@ -149,8 +150,7 @@ fn pod_group(said: &Said, object: &KaiPodGroup, draft: &mut Draft) -> Option<u32
 }
 
 fn topology(written: &KaiTopology) -> TopologyAsk {
-    let name =
-        |text: &Option<Box<str>>| text.as_deref().filter(|text| !text.is_empty()).map(Name::new);
+    let name = |text: &Option<Text>| text.as_deref().filter(|text| !text.is_empty()).map(Name::new);
     TopologyAsk {
         within: name(&written.topology),
         required: name(&written.required_topology_level),

@@ -1,7 +1,7 @@
 //! The GPUs of a pod.
 
 use super::{BadMark, Bytes, Error, GpuAsk, Milli, Name, Sums};
-use crate::object::Labels;
+use crate::object::{Labels, Text};
 
 /// What a pod asks of GPUs, before a node says how it shares them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -89,7 +89,7 @@ impl Gpus {
     /// Takes the GPU resources out of the sums and reads the marks of shares.
     pub(super) fn of(annotations: &Labels, sums: &mut Sums) -> Result<Gpus, Error> {
         let mut found: Option<(String, Gpus)> = share(annotations)?;
-        let named: Vec<Box<str>> =
+        let named: Vec<Text> =
             sums.0.keys().filter(|resource| kind(resource, 1).is_some()).cloned().collect();
         for resource in named {
             let amount = sums.0.remove(&resource).unwrap_or_default();
@@ -98,9 +98,9 @@ impl Gpus {
             }
             let second = kind(&resource, count_of(&resource, amount)?).unwrap_or_default();
             if let Some((first, _)) = found {
-                return Err(Error::MixedGpus { first, second: resource.into() });
+                return Err(Error::MixedGpus { first, second: resource.to_string() });
             }
-            found = Some((resource.into(), second));
+            found = Some((resource.to_string(), second));
         }
         Ok(found.map_or(Gpus::None, |(_, gpus)| gpus))
     }

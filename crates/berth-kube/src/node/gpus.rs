@@ -3,7 +3,7 @@
 
 use super::{Error, mig, product};
 use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile, profile_name};
-use crate::object::Labels;
+use crate::object::{Labels, Text};
 use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, GpuSpec, Health, Name, catalog};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
 /// More devices, or replicas of them, than any machine has.
 const MOST: u32 = 65_536;
 
-type Amounts = BTreeMap<Box<str>, Quantity>;
+type Amounts = BTreeMap<Text, Quantity>;
 
 /// Takes the GPU resources out of the amounts.
 pub(super) fn of(labels: &Labels, amounts: &mut Amounts) -> Result<(Vec<GpuSpec>, Devices), Error> {
@@ -172,7 +172,7 @@ fn take(amounts: &mut Amounts, resource: &str) -> Result<u32, Error> {
 }
 
 fn take_instances(amounts: &mut Amounts) -> Result<Vec<(Name, u32)>, Error> {
-    let named: Vec<(Box<str>, Name)> = amounts
+    let named: Vec<(Text, Name)> = amounts
         .keys()
         .filter_map(|resource| Some((resource.clone(), mig_profile(resource)?)))
         .collect();

@@ -9,7 +9,7 @@ mod state;
 pub use product::model;
 
 use crate::need::Devices;
-use crate::object::{Labels, Map, Node, Raw};
+use crate::object::{Labels, Map, Node, Raw, Text};
 use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, Cpu, Effect, Lifecycle, Name, NodeSpec, Taint};
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ pub fn read<K: AsRef<str>>(node: &Node, topology_keys: &[K]) -> Result<Reading, 
     Ok(Reading { spec, devices, other, because })
 }
 
-fn amounts(allocatable: &Map<Raw>) -> Result<BTreeMap<Box<str>, Quantity>, Error> {
+fn amounts(allocatable: &Map<Raw>) -> Result<BTreeMap<Text, Quantity>, Error> {
     let parsed = allocatable.iter().map(|(resource, raw)| match raw.as_str().parse() {
         Ok(amount) => Ok((resource.into(), amount)),
         Err(source) => Err(Error::Quantity { resource: resource.to_owned(), source }),

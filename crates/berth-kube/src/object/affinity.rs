@@ -1,8 +1,8 @@
 //! Constraints as they are written: selectors, affinity, tolerations, spread. What they mean is in
 //! [`constraint`](crate::constraint) and [`dynamic`](crate::dynamic).
 
-use super::{Labels, List};
-use serde::Deserialize;
+use super::{Labels, List, Text};
+use serde::{Deserialize, Deserializer};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -38,9 +38,9 @@ pub struct NodeTerm {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
-    pub key: Box<str>,
-    pub operator: Box<str>,
-    pub values: List<Box<str>>,
+    pub key: Text,
+    pub operator: Text,
+    pub values: List<Text>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -65,10 +65,10 @@ pub struct PodAffinity {
 pub struct PodTerm {
     pub label_selector: Option<LabelSelector>,
     pub namespace_selector: Option<LabelSelector>,
-    pub namespaces: List<Box<str>>,
-    pub topology_key: Box<str>,
-    pub match_label_keys: List<Box<str>>,
-    pub mismatch_label_keys: List<Box<str>>,
+    pub namespaces: List<Text>,
+    pub topology_key: Text,
+    pub match_label_keys: List<Text>,
+    pub mismatch_label_keys: List<Text>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -89,24 +89,45 @@ pub struct LabelSelector {
 #[serde(rename_all = "camelCase", default)]
 pub struct Toleration {
     /// Empty: every key.
-    pub key: Box<str>,
+    pub key: Text,
     /// Empty: `Equal`.
-    pub operator: Box<str>,
-    pub value: Box<str>,
+    pub operator: Text,
+    pub value: Text,
     /// Empty: every effect.
-    pub effect: Box<str>,
+    pub effect: Text,
     pub toleration_seconds: Option<i64>,
+}
+
+impl Toleration {
+    /// The API server adds two of these to every pod, for the minutes a pod stays on a node that
+    /// has stopped answering. A node with either taint takes no new work from us in any case, and
+    /// without them most pods are alike and smaller.
+    fn is_default(&self) -> bool {
+        matches!(&*self.key, "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
+            && &*self.operator == "Exists"
+            && &*self.effect == "NoExecute"
+            && self.toleration_seconds.is_some()
+    }
+}
+
+/// Those that the pod's author wrote.
+pub(super) fn tolerations<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<List<Toleration>, D::Error> {
+    let mut all = Option::<Vec<Toleration>>::deserialize(deserializer)?.unwrap_or_default();
+    all.retain(|toleration| !toleration.is_default());
+    Ok(all.into_iter().collect())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadConstraint {
     pub max_skew: i32,
-    pub topology_key: Box<str>,
-    pub when_unsatisfiable: Box<str>,
+    pub topology_key: Text,
+    pub when_unsatisfiable: Text,
     pub label_selector: Option<LabelSelector>,
     pub min_domains: Option<i32>,
-    pub node_affinity_policy: Option<Box<str>>,
-    pub node_taints_policy: Option<Box<str>>,
-    pub match_label_keys: List<Box<str>>,
+    pub node_affinity_policy: Option<Text>,
+    pub node_taints_policy: Option<Text>,
+    pub match_label_keys: List<Text>,
 }

@@ -1,15 +1,15 @@
 //! Containers: what they ask for, and the ports they take of their node.
 
-use super::{List, Map, Raw};
+use super::{List, Map, Raw, Text};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
-    pub name: Box<str>,
+    pub name: Text,
     pub resources: Resources,
     /// `Always` makes a sidecar of an init container.
-    pub restart_policy: Option<Box<str>>,
+    pub restart_policy: Option<Text>,
     pub ports: List<Port>,
 }
 
@@ -34,6 +34,6 @@ pub struct Port {
     /// Zero: none of the node's ports.
     pub host_port: u16,
     #[serde(rename = "hostIP")]
-    pub host_ip: Box<str>,
-    pub protocol: Box<str>,
+    pub host_ip: Text,
+    pub protocol: Text,
 }

@@ -1,5 +1,6 @@
 //! A small map in one allocation.
 
+use super::Text;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +8,7 @@ use std::marker::PhantomData;
 /// Text keys in order. A tree map's first node alone takes more room than all labels of most pods,
 /// and there are several maps in every pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Map<V>(Box<[(Box<str>, V)]>);
+pub struct Map<V>(Box<[(Text, V)]>);
 
 impl<V> Default for Map<V> {
     fn default() -> Map<V> {
@@ -48,10 +49,10 @@ impl<V> Map<V> {
     }
 }
 
-impl<K: Into<Box<str>>, V> FromIterator<(K, V)> for Map<V> {
+impl<K: Into<Text>, V> FromIterator<(K, V)> for Map<V> {
     /// Of a key that comes twice the last value stays, as in JSON.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Map<V> {
-        let mut entries: Vec<(Box<str>, V)> =
+        let mut entries: Vec<(Text, V)> =
             entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
         // Stable, hence the last of equal keys is the first after the reversal.
         entries.reverse();
@@ -74,7 +75,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Map<V> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Map<V>, A::Error> {
                 let mut entries = Vec::with_capacity(map.size_hint().unwrap_or(0).min(64));
-                while let Some(entry) = map.next_entry::<Box<str>, V>()? {
+                while let Some(entry) = map.next_entry::<Text, V>()? {
                     entries.push(entry);
                 }
                 Ok(entries.into_iter().collect())

@@ -1,19 +1,19 @@
 //! What every object has.
 
-use super::{List, Map};
+use super::{List, Map, Text};
 use berth_model::Time;
 use serde::{Deserialize, Deserializer};
 
-pub type Labels = Map<Box<str>>;
+pub type Labels = Map<Text>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
-    pub name: Box<str>,
+    pub name: Text,
     /// Empty for what belongs to no namespace.
-    pub namespace: Box<str>,
-    pub uid: Box<str>,
-    pub resource_version: Box<str>,
+    pub namespace: Text,
+    pub uid: Text,
+    pub resource_version: Text,
     pub labels: Labels,
     pub annotations: Labels,
     pub owner_references: List<OwnerReference>,
@@ -42,10 +42,10 @@ impl Meta {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
-    pub api_version: Box<str>,
-    pub kind: Box<str>,
-    pub name: Box<str>,
-    pub uid: Box<str>,
+    pub api_version: Text,
+    pub kind: Text,
+    pub name: Text,
+    pub uid: Text,
     pub controller: bool,
 }
 

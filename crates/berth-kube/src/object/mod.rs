@@ -16,6 +16,7 @@ mod pod;
 mod priority;
 mod raw;
 mod status;
+mod text;
 mod volume;
 
 pub use affinity::{
@@ -36,4 +37,5 @@ pub use pod::{Gate, Pod, PodSpec, ResourceClaim, SchedulingGroup, WorkloadRef};
 pub use priority::PriorityClass;
 pub use raw::Raw;
 pub use status::{ContainerStatus, PodStatus, State, Terminated};
+pub use text::Text;
 pub use volume::{Source, Volume};

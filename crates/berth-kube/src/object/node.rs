@@ -1,6 +1,6 @@
 //! Nodes.
 
-use super::{List, Map, Meta, Raw};
+use super::{List, Map, Meta, Raw, Text};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -17,15 +17,15 @@ pub struct NodeSpec {
     pub unschedulable: bool,
     pub taints: List<Taint>,
     #[serde(rename = "providerID")]
-    pub provider_id: Box<str>,
+    pub provider_id: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(default)]
 pub struct Taint {
-    pub key: Box<str>,
-    pub value: Box<str>,
-    pub effect: Box<str>,
+    pub key: Text,
+    pub value: Text,
+    pub effect: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -41,8 +41,8 @@ pub struct NodeStatus {
 #[serde(default)]
 pub struct Condition {
     #[serde(rename = "type")]
-    pub kind: Box<str>,
+    pub kind: Text,
     /// `True`, `False` or `Unknown`.
-    pub status: Box<str>,
-    pub reason: Box<str>,
+    pub status: Text,
+    pub reason: Text,
 }

@@ -1,14 +1,14 @@
 //! What owns pods. One type for all kinds: of each only the counts are read, under the names the
 //! kinds give them, and a kind leaves out what is not its own.
 
-use super::{List, Map, Meta, PodSpec, meta};
+use super::{List, Map, Meta, PodSpec, Text, meta};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Owner {
-    pub api_version: Box<str>,
-    pub kind: Box<str>,
+    pub api_version: Text,
+    pub kind: Text,
     pub metadata: Meta,
     pub spec: OwnerSpec,
 }
@@ -60,7 +60,7 @@ pub struct OwnerSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicatedJob {
-    pub name: Box<str>,
+    pub name: Text,
     pub replicas: Option<i64>,
     pub depends_on: List<DependsOn>,
     pub template: JobTemplate,
@@ -113,8 +113,8 @@ pub struct RunPolicy {
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulingPolicy {
     pub min_available: Option<i64>,
-    pub queue: Option<Box<str>>,
-    pub priority_class: Option<Box<str>>,
+    pub queue: Option<Text>,
+    pub priority_class: Option<Text>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -127,10 +127,10 @@ pub struct Elastic {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Startup {
-    Word(Box<str>),
+    Word(Text),
     #[serde(rename_all = "camelCase")]
     Order {
-        startup_policy_order: Option<Box<str>>,
+        startup_policy_order: Option<Text>,
     },
 }
 
@@ -138,7 +138,7 @@ pub enum Startup {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct DependsOn {
-    pub name: Box<str>,
+    pub name: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -154,7 +154,7 @@ pub struct RayCluster {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RayWorkers {
-    pub group_name: Box<str>,
+    pub group_name: Text,
     pub replicas: Option<i64>,
     pub min_replicas: Option<i64>,
     /// Pods of one replica.

@@ -1,6 +1,6 @@
 //! Priority classes.
 
-use super::Meta;
+use super::{Meta, Text};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -11,5 +11,5 @@ pub struct PriorityClass {
     /// For pods that name no class.
     pub global_default: bool,
     /// `Never`: its pods wait rather than preempt.
-    pub preemption_policy: Option<Box<str>>,
+    pub preemption_policy: Option<Text>,
 }

@@ -1,12 +1,13 @@
 //! A quantity as it was written.
 
+use super::Text;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use std::fmt;
 
 /// The text of a quantity; a bare number is its text. What it amounts to is for
 /// [`Quantity`](crate::quantity::Quantity).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Raw(Box<str>);
+pub struct Raw(Text);
 
 impl Raw {
     pub fn as_str(&self) -> &str {
@@ -28,8 +29,8 @@ impl fmt::Display for Raw {
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct Written;
+        impl Visitor<'_> for Written {
             type Value = Raw;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("a quantity such as 500m, 2 or 64Gi")
@@ -47,7 +48,7 @@ impl<'de> Deserialize<'de> for Raw {
                 Ok(Raw(n.to_string().into()))
             }
         }
-        deserializer.deserialize_any(Text)
+        deserializer.deserialize_any(Written)
     }
 }
 

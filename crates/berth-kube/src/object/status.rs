@@ -1,6 +1,6 @@
 //! What has become of a pod.
 
-use super::{Condition, List, meta};
+use super::{Condition, List, Text, meta};
 use berth_model::Time;
 use serde::Deserialize;
 
@@ -8,9 +8,9 @@ use serde::Deserialize;
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
-    pub phase: Box<str>,
+    pub phase: Text,
     /// Such as `Evicted` or `Preempting`.
-    pub reason: Box<str>,
+    pub reason: Text,
     pub conditions: List<Condition>,
     pub container_statuses: List<ContainerStatus>,
     #[serde(deserialize_with = "meta::time")]
@@ -27,7 +27,7 @@ impl PodStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct ContainerStatus {
-    pub name: Box<str>,
+    pub name: Text,
     pub state: State,
 }
 
@@ -41,7 +41,7 @@ pub struct State {
 #[serde(rename_all = "camelCase", default)]
 pub struct Terminated {
     pub exit_code: i32,
-    pub reason: Box<str>,
+    pub reason: Text,
 }
 
 #[cfg(test)]

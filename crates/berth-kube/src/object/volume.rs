@@ -1,29 +1,30 @@
 //! Volumes: claims bind a pod to where their volume is; of the others the kind is enough.
 
+use super::Text;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    pub name: Box<str>,
+    pub name: Text,
     pub source: Source,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A claim by name.
-    Claim(Box<str>),
+    Claim(Text),
     /// A claim made for this pod; its name is the pod's, a dash and the volume's.
     Ephemeral,
     /// Any other kind, such as `configMap`.
-    Other(Box<str>),
+    Other(Text),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Claim {
-    claim_name: Box<str>,
+    claim_name: Text,
 }
 
 impl<'de> Deserialize<'de> for Volume {
@@ -35,10 +36,10 @@ impl<'de> Deserialize<'de> for Volume {
                 f.write_str("a volume")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Volume, A::Error> {
-                let mut name = Box::default();
+                let mut name = Text::default();
                 // A volume of which nothing but the name is said is an empty directory.
                 let mut source = Source::Other("emptyDir".into());
-                while let Some(key) = map.next_key::<Box<str>>()? {
+                while let Some(key) = map.next_key::<Text>()? {
                     match &*key {
                         "name" => name = map.next_value()?,
                         "persistentVolumeClaim" => {

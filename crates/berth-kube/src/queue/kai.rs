@@ -1,7 +1,7 @@
 //! Queues of KAI: `scheduling.run.ai/v2`.
 
 use super::{Draft, Reading};
-use crate::object::{Meta, Raw};
+use crate::object::{Meta, Raw, Text};
 use berth_model::{Amount, Bytes, Cpu, Milli, Quota, Span};
 use serde::Deserialize;
 
@@ -15,11 +15,11 @@ pub struct Queue {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
-    pub parent_queue: Option<Box<str>>,
+    pub parent_queue: Option<Text>,
     pub resources: Option<Resources>,
     pub priority: Option<i64>,
-    pub preempt_min_runtime: Option<Box<str>>,
-    pub reclaim_min_runtime: Option<Box<str>>,
+    pub preempt_min_runtime: Option<Text>,
+    pub reclaim_min_runtime: Option<Text>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -135,7 +135,7 @@ fn weight(draft: &mut Draft, resources: &Resources) {
 
 /// Preempting and reclaiming have one least runtime here.
 fn min_runtime(draft: &mut Draft, spec: &Spec) {
-    let mut read = |field: &str, text: &Option<Box<str>>| {
+    let mut read = |field: &str, text: &Option<Text>| {
         let text = text.as_deref()?;
         let span = text.parse::<Span>().ok().filter(|span| span.0 >= 0);
         if span.is_none() {

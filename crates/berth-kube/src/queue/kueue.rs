@@ -6,7 +6,7 @@
 use super::amounts::{Which, more_gpus, sum};
 use super::{Draft, Reading};
 use crate::node;
-use crate::object::{Labels, List, Meta, Raw};
+use crate::object::{Labels, List, Meta, Raw, Text};
 use berth_model::{Amount, Bytes, Cpu, Milli, Name, QueueOrder, Quota};
 use serde::Deserialize;
 
@@ -22,10 +22,10 @@ pub struct ClusterQueue {
 pub struct ClusterQueueSpec {
     /// Called `cohort` before `v1beta2`.
     #[serde(alias = "cohort")]
-    pub cohort_name: Option<Box<str>>,
+    pub cohort_name: Option<Text>,
     pub resource_groups: List<ResourceGroup>,
-    pub queueing_strategy: Option<Box<str>>,
-    pub stop_policy: Option<Box<str>>,
+    pub queueing_strategy: Option<Text>,
+    pub stop_policy: Option<Text>,
     pub fair_sharing: Option<FairSharing>,
 }
 
@@ -41,7 +41,7 @@ pub struct Cohort {
 pub struct CohortSpec {
     /// Called `parent` before `v1beta2`.
     #[serde(alias = "parent")]
-    pub parent_name: Option<Box<str>>,
+    pub parent_name: Option<Text>,
     pub resource_groups: List<ResourceGroup>,
     pub fair_sharing: Option<FairSharing>,
 }
@@ -61,14 +61,14 @@ pub struct ResourceGroup {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct FlavorQuotas {
-    pub name: Box<str>,
+    pub name: Text,
     pub resources: List<ResourceQuota>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceQuota {
-    pub name: Box<str>,
+    pub name: Text,
     pub nominal_quota: Raw,
     pub borrowing_limit: Option<Raw>,
     pub lending_limit: Option<Raw>,
@@ -84,7 +84,7 @@ pub struct LocalQueue {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LocalQueueSpec {
-    pub cluster_queue: Box<str>,
+    pub cluster_queue: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::amounts::Which;
 use super::{Draft, Reading};
-use crate::object::{Map, Meta, Raw};
+use crate::object::{Map, Meta, Raw, Text};
 use berth_model::{Amount, Milli, QueueOrder, Quota};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -25,9 +25,9 @@ pub struct Spec {
     pub deserved: Map<Raw>,
     pub guarantee: Guarantee,
     pub reclaimable: Option<bool>,
-    pub parent: Option<Box<str>>,
+    pub parent: Option<Text>,
     pub priority: Option<i64>,
-    pub dequeue_strategy: Option<Box<str>>,
+    pub dequeue_strategy: Option<Text>,
     pub affinity: Option<IgnoredAny>,
     pub extend_clusters: Option<IgnoredAny>,
     pub dra: Option<IgnoredAny>,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::need::{self, Need};
-use crate::object::Map;
+use crate::object::{Map, Text};
 use proptest::prelude::*;
 
 /// Every mark with a value to be understood.
@@ -51,8 +51,8 @@ proptest! {
         counts in prop::collection::vec(any::<i64>(), 4),
     ) {
         let mut pod = pod(&Sketch { owner: if owned { OF_JOB } else { "" }, ..PLAIN });
-        let map: Map<Box<str>> =
-            marks.iter().map(|(key, value)| (*key, Box::from(value.as_str()))).collect();
+        let map: Map<Text> =
+            marks.iter().map(|(key, value)| (*key, value.as_str().into())).collect();
         pod.metadata.labels = map.clone();
         pod.metadata.annotations = map;
         let mut job = job("", "", "");
