@@ -53,8 +53,10 @@ impl Api {
     /// in the home, or the account of the pod this runs in.
     pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Api> {
         let failed = |why: String| Error::Access { why };
-        let mut options = kube::config::KubeConfigOptions::default();
-        options.context = context.map(str::to_owned);
+        let options = kube::config::KubeConfigOptions {
+            context: context.map(str::to_owned),
+            ..Default::default()
+        };
         let mut config = match kubeconfig {
             Some(path) => {
                 let file = kube::config::Kubeconfig::read_from(path);

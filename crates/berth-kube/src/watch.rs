@@ -165,7 +165,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
                 _ => {}
             }
             self.version.clear();
-            self.version.push_str(&version.metadata.resource_version);
+            self.version.push_str(version.metadata.resource_version);
         }
         self.buffer.drain(..=end);
         Ok(changes)
