@@ -66,6 +66,7 @@ const LINES: &[&str] = &[
     "audit list --who kim --since 2d",
     "audit verify",
     "backup",
+    "kube --kubeconfig cluster.yaml --scheduler-name berth --queue default",
     "restore berth.backup --home berth-2",
     "debug world --anonymous",
     "whoami",
