@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 /// Writes that are under way at once. More of them only wait for each other at the server.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 128;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
