@@ -105,7 +105,9 @@ impl Api {
         }] }, "metadata": { "uid": pod.uid } });
         let path = format!("{}/status", pod.path());
         match self.patch(&path, Patch::Strategic, &condition).await {
-            Err(error) if error.is_missing() || error.is_conflict() => return Ok(()),
+            Err(error) if error.is_missing() => return Ok(()),
+            // Somebody else wrote at the same moment, or it is another pod: deleting tells which.
+            Err(error) if error.is_conflict() => {}
             marked => drop(marked?),
         }
         let options = json!({

@@ -131,10 +131,13 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
             };
             let Ok(data) = frame.into_data() else { continue };
             self.buffer.extend_from_slice(&data);
-            let changes = self.changes()?;
+            let mut changes = Vec::new();
+            let read = self.changes(&mut changes);
+            // Also before an error: the watch goes on after what was read.
             if !changes.is_empty() && self.tell.send(Seen::Changes(changes)).await.is_err() {
                 return Ok(Ended::Listener);
             }
+            read?;
             if self.buffer.len() > LONGEST_LINE {
                 self.version.clear();
                 return Ok(Ended::Watch);
@@ -143,11 +146,10 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
     }
 
     /// Takes the lines out of the buffer that have come whole.
-    fn changes(&mut self) -> Result<Vec<Change<T>>> {
+    fn changes(&mut self, changes: &mut Vec<Change<T>>) -> Result<()> {
         let Some(end) = self.buffer.iter().rposition(|byte| *byte == b'\n') else {
-            return Ok(Vec::new());
+            return Ok(());
         };
-        let mut changes = Vec::new();
         for line in self.buffer[..end].split(|byte| *byte == b'\n') {
             if line.is_empty() {
                 continue;
@@ -168,7 +170,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
             self.version.push_str(version.metadata.resource_version);
         }
         self.buffer.drain(..=end);
-        Ok(changes)
+        Ok(())
     }
 }
 

@@ -285,10 +285,12 @@ impl<'a> Turn<'a> {
 
     /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core
     /// disagree about what there is.
-    pub fn apply_observed(&mut self, event: Event) {
-        if let Err(rejected) = self.apply(event.clone()) {
+    pub fn apply_observed(&mut self, event: Event) -> bool {
+        let applied = self.apply(event.clone());
+        if let Err(rejected) = &applied {
             tracing::error!(%rejected, ?event, "an observation was refused");
         }
+        applied.is_ok()
     }
 
     fn apply(&mut self, event: Event) -> Result<(), Rejected> {

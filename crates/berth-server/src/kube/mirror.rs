@@ -5,7 +5,7 @@
 //! ahead of the state or behind it.
 
 use super::gang;
-use super::nodes::Nodes;
+use super::nodes::{Nodes, Taken};
 use super::orders::{Bound, Order};
 use super::sight::{Asks, GangKey, NodeSight, Phase, PodSight, Wish};
 use crate::engine::{Core, Turn};
@@ -31,6 +31,8 @@ pub struct Mirror {
 struct Pod {
     sight: PodSight,
     task: Option<(JobId, u32)>,
+    /// What is counted of it on its node, while it is no task.
+    counted: Option<(Name, Taken)>,
 }
 
 /// Pods that belong together.
@@ -49,6 +51,8 @@ struct Tasks {
     pods: Vec<Option<Uid>>,
     /// What a pod has to ask for to be this task.
     asks: Vec<Asks>,
+    /// Tasks that ended well: nobody makes a pod for them again.
+    done: Vec<bool>,
     /// Leases that wait for their pod.
     starts: BTreeMap<u32, (LeaseId, Name)>,
     /// Why it waits, as its pods say it.
@@ -72,13 +76,13 @@ impl Mirror {
     pub fn begin(&mut self, turn: &mut Turn<'_>, nodes: Vec<NodeSight>, pods: Vec<PodSight>) {
         nodes.into_iter().for_each(|node| self.nodes.put(node));
         for sight in pods {
-            self.pods.insert(sight.at.uid.clone(), Pod { sight, task: None });
+            self.pods.insert(sight.at.uid.clone(), Pod { sight, task: None, counted: None });
         }
         self.remember(turn);
         let free = self.pods.iter().filter(|(_, pod)| pod.task.is_none());
         let free: Vec<Uid> = free.map(|(uid, _)| uid.clone()).collect();
         for uid in free {
-            self.nodes.count(None, Some(&self.pods[&uid].sight));
+            self.count(&uid);
             self.of_nobody(turn, &uid);
         }
         self.nodes.tell(turn);
@@ -105,17 +109,25 @@ impl Mirror {
             return;
         };
         let gang = wish.gang.clone();
+        let found = refs.iter().filter_map(|pod| self.pods.get(&pod.uid)?.wish());
+        let rules = found.flat_map(|wish| wish.rules.iter().cloned()).collect();
+        self.nodes.obey(rules);
         let mut tasks = Tasks {
             gang: gang.clone(),
             pods: Vec::with_capacity(refs.len()),
             asks: Vec::with_capacity(refs.len()),
+            done: vec![false; refs.len()],
             starts: BTreeMap::new(),
             said: String::new(),
         };
+        // A pod that is gone asked for what the others ask for, as far as anybody knows.
+        let usual = refs.iter().find_map(|pod| Some(self.pods.get(&pod.uid)?.sight.asks.clone()));
+        let usual = usual.unwrap_or_default();
         let mut missing = Vec::new();
         for (task, pod) in gang::refs(refs) {
             let found = self.pods.get_mut(&pod.uid);
-            tasks.asks.push(found.as_ref().map(|pod| pod.sight.asks.clone()).unwrap_or_default());
+            let asks = found.as_ref().map(|pod| pod.sight.asks.clone());
+            tasks.asks.push(asks.unwrap_or_else(|| usual.clone()));
             tasks.pods.push(found.as_ref().map(|_| pod.uid.clone()));
             match found {
                 Some(found) => found.task = Some((job, task)),
@@ -129,8 +141,11 @@ impl Mirror {
         }
         let seen: Vec<Uid> = tasks.pods.iter().flatten().cloned().collect();
         self.jobs.insert(job, tasks);
-        for task in missing {
-            self.end(turn, job, task, "its pod is gone");
+        for task in &missing {
+            self.end(turn, job, *task, "its pod is gone");
+        }
+        if !missing.is_empty() {
+            self.hold(turn, job, true);
         }
         for uid in seen {
             self.of_task(turn, &uid);
@@ -194,20 +209,29 @@ impl Mirror {
 
     fn see(&mut self, turn: &mut Turn<'_>, sight: PodSight) {
         let uid = sight.at.uid.clone();
-        let (before, task) = match self.pods.get_mut(&uid) {
-            Some(known) => (Some(std::mem::replace(&mut known.sight, sight)), known.task),
+        let task = match self.pods.get_mut(&uid) {
+            Some(known) => {
+                known.sight = sight;
+                known.task
+            }
             None => {
-                self.pods.insert(uid.clone(), Pod { sight, task: None });
-                (None, None)
+                self.pods.insert(uid.clone(), Pod { sight, task: None, counted: None });
+                None
             }
         };
         match task {
             Some(_) => self.of_task(turn, &uid),
             None => {
-                let now = &self.pods[&uid].sight;
-                self.nodes.count(before.as_ref(), Some(now));
+                self.count(&uid);
                 self.of_nobody(turn, &uid);
             }
+        }
+    }
+
+    /// A pod that is no task takes what it takes from everybody.
+    fn count(&mut self, uid: &Uid) {
+        if let Some(Pod { sight, task, counted }) = self.pods.get_mut(uid) {
+            self.nodes.count(counted, task.is_none().then_some(sight));
         }
     }
 
@@ -217,6 +241,10 @@ impl Mirror {
         let sight = &pod.sight;
         let Some(wish) = &sight.wish else { return };
         if sight.node.is_some() || sight.phase.is_over() || sight.is_leaving || sight.is_gated {
+            let gang = pod.wish().map(|wish| wish.gang.clone());
+            if let Some(gang) = gang.and_then(|gang| self.gangs.get_mut(&gang)) {
+                gang.waiting.remove(uid);
+            }
             return;
         }
         match wish {
@@ -236,9 +264,11 @@ impl Mirror {
     fn gather(&mut self, turn: &mut Turn<'_>, key: &GangKey) {
         let Some(gang) = self.gangs.get_mut(key) else { return };
         if let Some(job) = gang.job {
-            let live = turn.core.jobs.get(&job).is_some_and(|job| !job.row.state.is_final());
-            if live {
-                return self.fill(turn, key, job);
+            match Stage::of(turn.core, job) {
+                Stage::Live => return self.fill(turn, key, job),
+                // What comes now is for the job after it.
+                Stage::Ending => return,
+                Stage::Over => {}
             }
             gang.job = None;
             self.jobs.remove(&job);
@@ -285,7 +315,8 @@ impl Mirror {
         gang.waiting.clear();
         gang.job = Some(job);
         let (starts, said) = (BTreeMap::new(), String::new());
-        self.jobs.insert(job, Tasks { gang: key.clone(), pods, asks, starts, said });
+        let (gang, done) = (key.clone(), vec![false; refs.len()]);
+        self.jobs.insert(job, Tasks { gang, pods, asks, done, starts, said });
     }
 
     /// Gives a job pods that came in the place of others.
@@ -296,7 +327,7 @@ impl Mirror {
         for uid in gang.waiting.clone() {
             let Some(pod) = self.pods.get_mut(&uid) else { continue };
             let free = |(at, slot): (usize, &Option<Uid>)| {
-                slot.is_none() && tasks.asks[at] == pod.sight.asks
+                slot.is_none() && !tasks.done[at] && tasks.asks[at] == pod.sight.asks
             };
             let Some(at) = tasks.pods.iter().enumerate().position(free) else { continue };
             let task = at as u32;
@@ -309,7 +340,7 @@ impl Mirror {
                 let _ = self.orders.send(order);
             }
         }
-        if tasks.pods.iter().all(Option::is_some) {
+        if tasks.is_whole() {
             self.hold(turn, job, false);
         }
     }
@@ -327,7 +358,8 @@ impl Mirror {
         let pod = &self.pods[uid];
         let (Some((job, task)), sight) = (pod.task, &pod.sight) else { return };
         let Some((lease, node)) = lease_of(turn.core, job, task) else {
-            if sight.phase.is_over() {
+            // It holds nothing, so it must not run, and it cannot be begun any more.
+            if sight.phase.is_over() || sight.node.is_some() || sight.is_leaving {
                 self.leave(turn, uid, "its pod is over");
             }
             return;
@@ -345,8 +377,12 @@ impl Mirror {
                     _ => ended.code = Some(0),
                 }
                 ended.asked = turn.stop_cause(lease);
+                let done = ended.asked.is_none() && sight.phase == Phase::Succeeded;
                 turn.observe(Observed::Ended(Box::new(ended)));
-                self.forget_task(uid);
+                if let Some(tasks) = self.jobs.get_mut(&job) {
+                    tasks.done[task as usize] |= done;
+                }
+                self.leave(turn, uid, "its pod is over");
             }
             (_, Some(bound)) if *bound == node => {
                 turn.observe(Observed::Started { lease, at: turn.at });
@@ -366,7 +402,7 @@ impl Mirror {
         if let Some(tasks) = self.jobs.get_mut(&job) {
             tasks.pods[task as usize] = None;
         }
-        self.nodes.count(None, Some(&pod.sight));
+        self.count(uid);
         Some((job, task))
     }
 
@@ -374,22 +410,27 @@ impl Mirror {
     fn leave(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
         let Some((job, task)) = self.forget_task(uid) else { return };
         self.end(turn, job, task, why);
-        let replaced = self.pods.get(uid).is_some_and(|pod| pod.sight.is_replaced);
+        let replaced = self.pods.get(uid).is_some_and(|pod| {
+            // The one that comes in its place is a job of its own where it is no gang.
+            pod.sight.is_replaced && pod.wish().is_some_and(|wish| !wish.alone)
+        });
         let Some(tasks) = self.jobs.get(&job) else { return };
         let (gang, alone) = (tasks.gang.clone(), tasks.pods.iter().all(Option::is_none));
-        if alone && !replaced {
-            // Nobody makes another one.
-            turn.apply_observed(Event::JobCancelled { job });
-        } else {
-            self.hold(turn, job, true);
+        if Stage::of(turn.core, job) == Stage::Live && !tasks.is_whole() {
+            if alone && !replaced {
+                // Nobody makes another one.
+                turn.apply_observed(Event::JobCancelled { job });
+            } else {
+                self.hold(turn, job, true);
+            }
         }
         self.gather(turn, &gang);
     }
 
     fn gone(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
         self.leave(turn, uid, "its pod was deleted");
-        let Some(pod) = self.pods.remove(uid) else { return };
-        self.nodes.count(Some(&pod.sight), None);
+        let Some(mut pod) = self.pods.remove(uid) else { return };
+        self.nodes.count(&mut pod.counted, None);
         let Some(key) = pod.wish().map(|wish| wish.gang.clone()) else { return };
         let Some(gang) = self.gangs.get_mut(&key) else { return };
         gang.waiting.remove(uid);
@@ -407,14 +448,17 @@ impl Mirror {
     }
 
     /// The lease of a task has ended, if it had one.
-    fn end(&self, turn: &mut Turn<'_>, job: JobId, task: u32, why: &str) {
+    fn end(&mut self, turn: &mut Turn<'_>, job: JobId, task: u32, why: &str) {
+        if let Some(tasks) = self.jobs.get_mut(&job) {
+            tasks.starts.remove(&task);
+        }
         let Some((lease, _)) = lease_of(turn.core, job, task) else { return };
         let mut ended = Ended::lost(lease, turn.at, why.to_owned());
         ended.asked = turn.stop_cause(lease);
         turn.observe(Observed::Ended(Box::new(ended)));
     }
 
-    fn end_all(&self, turn: &mut Turn<'_>, job: JobId, why: &str) {
+    fn end_all(&mut self, turn: &mut Turn<'_>, job: JobId, why: &str) {
         let tasks = turn.core.jobs.get(&job).map(|job| job.leases.keys().map(|id| id.task));
         let tasks: BTreeSet<u32> = tasks.into_iter().flatten().collect();
         for task in tasks {
@@ -501,6 +545,36 @@ impl Mirror {
     fn order(&self, order: Order) {
         // Only at the end of the server is there nobody to take it; the next one orders again.
         let _ = self.orders.send(order);
+    }
+}
+
+impl Tasks {
+    /// Whether every task that has not ended well has its pod.
+    fn is_whole(&self) -> bool {
+        self.pods.iter().zip(&self.done).all(|(pod, done)| *done || pod.is_some())
+    }
+}
+
+/// How far a job has got, as far as its pods are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Live,
+    /// It failed or was cancelled, and what is left of it is being stopped.
+    Ending,
+    Over,
+}
+
+impl Stage {
+    fn of(core: &Core, job: JobId) -> Stage {
+        let Some(live) = core.jobs.get(&job) else { return Stage::Over };
+        if live.row.state.is_final() {
+            return Stage::Over;
+        }
+        let for_good = |cause: Cause| !cause.requeues();
+        match live.leases.values().any(|lease| lease.stopping.is_some_and(for_good)) {
+            true => Stage::Ending,
+            false => Stage::Live,
+        }
     }
 }
 

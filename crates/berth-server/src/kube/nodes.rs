@@ -26,7 +26,7 @@ struct Node {
 
 /// What pods that are none of our tasks take of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Taken {
+pub struct Taken {
     cpu: i64,
     memory: i64,
     gpus: i64,
@@ -34,8 +34,8 @@ struct Taken {
 
 impl Taken {
     /// What a pod takes where it is bound, until it is over.
-    fn by(sight: &PodSight) -> Option<(&Name, Taken)> {
-        let node = sight.node.as_ref().filter(|_| !sight.phase.is_over())?;
+    fn by(sight: &PodSight) -> Option<(Name, Taken)> {
+        let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
         let asks = &sight.asks;
         let gpus = i64::from(asks.gpus.count());
         Some((node, Taken { cpu: asks.cpu.0, memory: asks.memory.0, gpus }))
@@ -62,17 +62,19 @@ impl Nodes {
         }
     }
 
-    /// A pod that is no task was seen, or is gone.
-    pub fn count(&mut self, before: Option<&PodSight>, now: Option<&PodSight>) {
-        let (before, now) = (before.and_then(Taken::by), now.and_then(Taken::by));
-        if before == now {
+    /// Counts what a pod that is no task takes, or takes it off again. What is counted of it is kept
+    /// with the pod, so that counting twice does nothing.
+    pub fn count(&mut self, counted: &mut Option<(Name, Taken)>, now: Option<&PodSight>) {
+        let now = now.and_then(Taken::by);
+        if *counted == now {
             return;
         }
-        for (change, sign) in [(before, -1), (now, 1)] {
+        for (change, sign) in [(counted.as_ref(), -1), (now.as_ref(), 1)] {
             let Some((node, taken)) = change else { continue };
-            self.taken.entry(node.clone()).or_default().add(taken, sign);
+            self.taken.entry(node.clone()).or_default().add(*taken, sign);
             self.stale.insert(node.clone());
         }
+        *counted = now;
     }
 
     /// From now on nodes are told apart by these rules, too.
@@ -117,8 +119,11 @@ impl Nodes {
             if node.told.as_ref() == Some(&spec) {
                 continue;
             }
-            turn.apply_observed(Event::NodeAdded { node: Box::new(spec.clone()) });
-            node.told = Some(spec);
+            // What was refused is said again when the node is next seen.
+            let known = turn.apply_observed(Event::NodeAdded { node: Box::new(spec.clone()) });
+            if known {
+                node.told = Some(spec);
+            }
         }
     }
 }

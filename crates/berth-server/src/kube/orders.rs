@@ -68,7 +68,7 @@ async fn bind(api: &Api, lease: LeaseId, pod: &PodRef, node: &str) -> Bound {
         Ok(()) => Bound::Yes(lease),
         Err(error) if error.is_missing() => Bound::Lost(lease, "its pod is gone".to_owned()),
         // Also where our own write came through and its answer did not.
-        Err(error) if error.is_conflict() => match api.node_of(pod).await {
+        Err(error) if error.is_conflict() => match patiently(|| api.node_of(pod)).await {
             Ok(Some(bound)) if bound == node => Bound::Yes(lease),
             Ok(Some(bound)) => Bound::Lost(lease, format!("its pod was put on {bound}")),
             Ok(None) => Bound::Lost(lease, "its pod is gone".to_owned()),

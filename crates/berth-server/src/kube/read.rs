@@ -5,7 +5,7 @@ use super::sight::{Asks, GangKey, NodeSight, Phase, PodSight, Rule, Wish};
 use berth_kube::PodRef;
 use berth_kube::constraint::{Constraint, NodeView};
 use berth_kube::dynamic::Dynamic;
-use berth_kube::mark::{self, Around, GroupKey};
+use berth_kube::mark::{self, Around, GroupKey, Kind};
 use berth_kube::need::{Devices, Gpus, Need};
 use berth_kube::node;
 use berth_kube::object::{Node, Pod};
@@ -85,6 +85,7 @@ impl Reader {
                 namespace: namespace.clone(),
                 name: Name::new(&format!("{kind:?}/{name}/{}", uid.as_deref().unwrap_or_default())),
             },
+            alone: *kind == Kind::Pod,
             members,
             min: mark.min.unwrap_or(members).min(members),
             part: part.map(|part| (part.name.clone(), part.min)),

@@ -52,6 +52,8 @@ pub struct Asks {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     pub gang: GangKey,
+    /// It belongs to no gang.
+    pub alone: bool,
     /// So many pods make the gang whole; it is not begun with fewer.
     pub members: u32,
     /// So many have to run for the others to be of use.

@@ -1,6 +1,6 @@
 //! Blows: to Berth, to the API server, to nodes.
 
-use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, until};
+use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, pod, until};
 use berth_testbed::kube::Part;
 
 #[test]
@@ -58,5 +58,58 @@ fn a_node_that_is_deleted_under_a_gang_takes_it_down_as_a_whole() {
     // Half a gang is of no use; its controller, where it has one, makes all of it anew.
     until("nothing is left of it", || {
         berth.json(&["ps", "--all", "wide"])["jobs"][0]["state"] == "cancelled"
+    });
+}
+
+#[test]
+fn a_pod_that_waits_for_a_node_still_gets_it_after_a_restart() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let mut berth = berth(&cluster);
+    cluster.apply(&pod("picky", 1, "", "  nodeSelector: {disk: nvme}"));
+    until("it waits in the books", || {
+        berth.json(&["ps"])["jobs"].as_array().is_some_and(|jobs| jobs.len() == 1)
+    });
+    berth.kill();
+    berth.start_again();
+    assert_eq!(node_of(&cluster, "picky"), None);
+    cluster.says(&["label", "node", "a", "disk=nvme"]);
+    until("it is bound", || node_of(&cluster, "picky").is_some());
+}
+
+#[test]
+fn a_pod_whose_controller_makes_another_leaves_no_job_behind() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth(&cluster);
+    cluster.apply(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      schedulerName: berth
+      containers:
+      - {name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}
+",
+    );
+    let bound = || {
+        let pods = cluster.json(&["get", "pods", "-l", "app=serve"]);
+        let pods = pods["items"].as_array().cloned().unwrap_or_default();
+        let bound = pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string());
+        bound.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    until("it is bound", || bound().len() == 1);
+    let first = bound().remove(0);
+    cluster.says(&["delete", "pod", &first, "--wait=false"]);
+    until("another one is bound", || bound().iter().any(|pod| *pod != first));
+    until("only that one is left in the books", || {
+        let jobs = berth.json(&["ps"]);
+        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        jobs.len() == 1 && jobs[0]["name"] != first.as_str()
     });
 }
