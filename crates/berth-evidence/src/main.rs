@@ -1,4 +1,4 @@
-//! Reproduces the published figures about the core, the simulator and one machine: makes worlds from
+//! Reproduces the published figures about the core, the simulator, one machine and Kubernetes: makes worlds from
 //! a seed, measures, and writes `docs/evidence`; and figures of others on recorded traces. Not part
 //! of the product: it reads a clock, files and its own memory.
 
@@ -26,7 +26,7 @@ use berth_sim::trace;
 use cases::{CASES, Effort};
 use clap::{Args, Parser, Subcommand};
 use report::{Machine, Page, Row, Section};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 #[derive(Parser)]
@@ -56,6 +56,21 @@ enum What {
     Packing(packing::Packing),
     /// What a job with a deadline costs on spot machines
     Spot(spot::Spot),
+}
+
+/// The program to measure: the one that was named, or the one beside this one.
+fn program(named: Option<&Path>) -> Result<PathBuf> {
+    let berth = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe().context("finding myself")?.with_file_name("berth"),
+    };
+    ensure!(
+        berth.exists(),
+        "there is no {}; build it with `cargo build --release -p berth`, or name another with \
+         --berth",
+        berth.display()
+    );
+    Ok(berth)
 }
 
 #[derive(Args)]

@@ -5,7 +5,7 @@ mod race;
 mod watcher;
 
 use crate::report::{self, Machine, Page, Row, Section, Target};
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use berth_testbed::kube::{Cluster, Part, Storage};
 use clap::Args;
 use load::{Load, Shape};
@@ -42,15 +42,7 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
 const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
 
 pub fn command(asked: &Asked) -> Result<()> {
-    let berth = match &asked.berth {
-        Some(path) => path.clone(),
-        None => std::env::current_exe().context("finding myself")?.with_file_name("berth"),
-    };
-    ensure!(
-        berth.exists(),
-        "there is no {}; build it, or name another with --berth",
-        berth.display()
-    );
+    let berth = crate::program(asked.berth.as_deref())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let wanted = |name: &str| asked.only.is_empty() || asked.only.iter().any(|only| only == name);

@@ -5,7 +5,7 @@ mod disk;
 mod queue;
 
 use crate::report::{self, Machine, Page, Row, Section};
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -47,16 +47,7 @@ const PARTS: [(&str, Part); 3] =
     [("queue", queue::section), ("kills", blows::kills), ("outages", blows::outages)];
 
 pub fn command(asked: &Asked) -> Result<()> {
-    let berth = match &asked.berth {
-        Some(path) => path.clone(),
-        None => std::env::current_exe().context("finding myself")?.with_file_name("berth"),
-    };
-    ensure!(
-        berth.exists(),
-        "there is no {}; build it with `cargo build --release -p berth`, or name another with \
-         --berth",
-        berth.display()
-    );
+    let berth = crate::program(asked.berth.as_deref())?;
     let mut sections = Vec::new();
     for (name, part) in PARTS {
         if !asked.only.is_empty() && !asked.only.iter().any(|only| only == name) {

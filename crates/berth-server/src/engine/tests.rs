@@ -9,15 +9,20 @@ use std::pin::pin;
 use std::task::Poll;
 use tempfile::TempDir;
 
-fn handle(stalled: Stalled) -> (Handle, mpsc::UnboundedReceiver<Input>) {
-    let core = Core {
+/// What a loop knows that has taken nothing in yet.
+fn core(stalled: Option<Stalled>) -> Core {
+    Core {
         state: State::new(),
         jobs: BTreeMap::new(),
         retries: BTreeSet::new(),
         forecast: None,
         plans: Plans::default(),
-        stalled: Some(stalled),
-    };
+        stalled,
+    }
+}
+
+fn handle(stalled: Stalled) -> (Handle, mpsc::UnboundedReceiver<Input>) {
+    let core = core(Some(stalled));
     let (inputs, taken) = mpsc::unbounded_channel();
     let (news, _) = broadcast::channel(1);
     let (_, tree) = watch::channel(Arc::new(Tree::of(&core.state)));
@@ -59,14 +64,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop {
     let url = berth_store::sqlite_url(&folder.path().join("berth.db"));
     let store = Store::open(&url, Options::default()).await.unwrap();
     let writer = store.writer("a test").await.unwrap();
-    let core = Core {
-        state: State::new(),
-        jobs: BTreeMap::new(),
-        retries: BTreeSet::new(),
-        forecast: None,
-        plans: Plans::default(),
-        stalled: None,
-    };
+    let core = core(None);
     let (tree, _) = watch::channel(Arc::new(Tree::of(&core.state)));
     let now = clock::now();
     Loop {

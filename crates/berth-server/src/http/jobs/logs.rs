@@ -39,6 +39,10 @@ pub async fn logs(
         let detail = format!("job {} is an array; each element has a log of its own", found.id);
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
+    if app.here.is_none() {
+        let detail = format!("job {} runs as pods, and its output is with them", found.id);
+        return Err(Fault::new(Code::WrongState, detail).next("read it with `kubectl logs`"));
+    }
     let id = found.id;
     let token = auth::bearer(&headers).unwrap_or_default().to_owned();
     let (lines, stream) = mpsc::channel(16);

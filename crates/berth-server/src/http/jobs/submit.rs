@@ -202,6 +202,12 @@ async fn make(
     {
         return Ok(Created(before).into_response());
     }
+    if app.here.is_none() {
+        // It would be given GPUs, and nobody would start it.
+        let detail = "this server schedules pods, and does not make any yet";
+        return Err(Fault::new(Code::JobRefused, detail)
+            .next("make a pod or a Job with `schedulerName: berth`"));
+    }
     must_fit(app, &prepared)?;
     let schedule = prepared.lowered.schedule.is_some().then(|| token::mint().id);
     let shown = answer(&prepared, None, schedule.clone());
