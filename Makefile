@@ -31,6 +31,10 @@ test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must p
 unit: toolchain postgres kube-tools ## Run the tests alone
 	$(CARGO) test --workspace --locked --no-fail-fast
 
+.PHONY: kube-rights
+kube-rights: toolchain kube-tools ## Take each right of the chart away, one at a time, and see what waits
+	$(CARGO) test --workspace --locked --test cluster -- --ignored rights::
+
 # SCHEDULER=yes adds kube-scheduler; otherwise pods wait for whoever schedules them.
 .PHONY: kube-up
 kube-up: toolchain kube-tools ## Start a Kubernetes control plane with simulated nodes (SCHEDULER=yes)

@@ -8,9 +8,9 @@ use crate::state::{Past, State, Wake};
 use crate::{share, validate};
 use berth_ledger::{Alert, CostRow, Loss};
 use berth_model::{
-    After, Cause, ClaimSpec, Decision, Event, JobChange, JobId, JobRef, JobSpec, LeaseId,
-    LeaseOutcome, Milli, Name, NodeSpec, NodeState, Outcome, RecentAsk, Rejected, Span, Stamped,
-    Time,
+    After, Cause, ClaimSpec, Decision, Event, GroupSpec, JobChange, JobId, JobRef, JobSpec,
+    LeaseId, LeaseOutcome, Milli, Name, NodeAsk, NodeSpec, NodeState, Outcome, RecentAsk, Rejected,
+    Span, Stamped, Time,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -499,8 +499,10 @@ impl State {
     fn changed(&mut self, job: JobId, change: &JobChange) {
         let ix = self.jobs.find(job).expect("validated");
         let waiting = self.is_waiting(ix);
-        // What it was promised by the right of another queue is not its own any more.
-        let promised = self.unpromise(ix).filter(|_| !matches!(change, JobChange::Queue(_)));
+        // What it was promised by the right of another queue, or elsewhere, is not its own any more.
+        let promised = self.unpromise(ix);
+        let promised =
+            promised.filter(|_| !matches!(change, JobChange::Queue(_) | JobChange::Nodes(_)));
         if waiting {
             self.step_out(ix);
         }
@@ -530,7 +532,18 @@ impl State {
                 job_mut.estimate = job_mut.estimate.min(*limit);
             }
             JobChange::Queue(_) => job_mut.queue = queue.expect("validated"),
+            JobChange::Nodes(nodes) => {
+                let spec = Arc::make_mut(&mut job_mut.spec);
+                let mut nodes = nodes.iter();
+                spec.groups.iter_mut().for_each(|group| put_nodes(group, &mut nodes));
+                let (before, lifecycle) = (job_mut.shape, job_mut.spec.lifecycle);
+                let groups = job_mut.spec.groups.clone();
+                let shape = self.intern_shape(&groups, lifecycle);
+                self.jobs.get_mut(ix).shape = shape;
+                self.drop_shape(before);
+            }
         }
+        let job_mut = self.jobs.get_mut(ix);
         if job_mut.hold && job_mut.open > 0 {
             self.unsettled.insert(job);
         }
@@ -1099,6 +1112,8 @@ impl State {
                 self.jobs.get_mut(ix).set_aside = Some(finding.clone());
                 self.aside.insert(*job);
                 self.reconsider(ix);
+                // Its place among the elements of an array is another's.
+                self.line_up_elements(*job);
             }
             Decision::Reserve { .. } | Decision::Unreserve { .. } => {}
         }
@@ -1225,6 +1240,14 @@ fn try_decision(draft: &mut Draft<'_>, decision: &Decision) -> Result<(), String
             if target.spec.memory.is_some() && target.memory_free < leaf.need.memory {
                 return Err(format!("{node} has too little memory"));
             }
+            if target.tasks_left() < 1 {
+                return Err(format!("{node} takes no more tasks"));
+            }
+            let free = |resource: &Name| target.counted_free.get(resource).copied().unwrap_or(0);
+            let lacks = |(resource, asks): &(&Name, &i64)| free(resource) < **asks;
+            if let Some((resource, _)) = leaf.need.counted.iter().find(lacks) {
+                return Err(format!("{node} has too little {resource}"));
+            }
             let charge = state.charge_of(&leaf, node_ix, slices);
             let opened = Lease {
                 attempt: lease.attempt,
@@ -1314,4 +1337,13 @@ pub(crate) fn promised(
     }
     let to = at + state.hold(job);
     Ok(Promised { at, to, places: found, firm })
+}
+
+/// Gives the leaves of a group their nodes, in order.
+fn put_nodes<'a>(group: &mut GroupSpec, nodes: &mut impl Iterator<Item = &'a Option<NodeAsk>>) {
+    if group.is_leaf() {
+        group.nodes = nodes.next().cloned().flatten();
+        return;
+    }
+    group.groups.iter_mut().for_each(|child| put_nodes(child, nodes));
 }

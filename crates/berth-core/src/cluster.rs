@@ -5,7 +5,7 @@
 use crate::amounts::{Amounts, UNBOUNDED};
 use crate::held::Held;
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx, TaskIx};
-use crate::nodes::{Block, Gpu, Kept, Mode, Node};
+use crate::nodes::{Block, Counted, Gpu, Kept, Mode, Node, Takes};
 use crate::openings::Openings;
 use berth_model::{Effect, Health, Lifecycle, Name, NodeSpec, NodeState, Slice, Taint, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -320,6 +320,7 @@ impl Cluster {
         self.nodes.push(Node {
             cpu_free: spec.cpu.map_or(UNBOUNDED, |cpu| cpu.0),
             memory_free: spec.memory.map_or(UNBOUNDED, |memory| memory.0),
+            counted_free: spec.counted.clone(),
             class,
             gpus,
             tasks: Vec::new(),
@@ -387,8 +388,10 @@ impl Cluster {
         if let (Some(new), Some(old)) = (spec.memory, node.spec.memory) {
             node.memory_free += more(new.0, old.0);
         }
+        recount(node, &spec.counted);
         for (gpu, described) in node.gpus.iter_mut().zip(&spec.gpus) {
             gpu.healthy = described.health == Health::Ok;
+            gpu.redivide(described);
         }
         node.class = class;
         node.domains = domains;
@@ -415,7 +418,7 @@ impl Cluster {
 
     /// GPUs that would be free as wholes if nothing ran on the node.
     fn empty_gpus(node: &Node) -> u32 {
-        let usable = |gpu: &&Gpu| gpu.healthy && !gpu.mig.as_deref().is_some_and(|mig| mig.fixed);
+        let usable = |gpu: &&Gpu| gpu.healthy && gpu.unused() == Mode::Free;
         node.gpus.iter().filter(usable).count() as u32
     }
 
@@ -427,6 +430,7 @@ impl Cluster {
             return;
         }
         let (class, whole) = (node.class, Cluster::empty_gpus(node));
+        let tasks = node.spec.tasks.unwrap_or(u32::MAX);
         let sign = if adding { 1 } else { -1 };
         let mut amounts = Amounts {
             cpu: node.spec.cpu.map_or(0, |cpu| cpu.0),
@@ -443,7 +447,7 @@ impl Cluster {
         for domain in node.domains.clone() {
             let count = count_of(&mut self.domains[domain.at()], class, most);
             for g in 0..=most as usize {
-                let slots = whole.checked_div(g as u32).unwrap_or(1);
+                let slots = whole.checked_div(g as u32).unwrap_or(1).min(tasks);
                 count.empty[g] = count.empty[g].wrapping_add_signed(slots as i32 * sign as i32);
             }
         }
@@ -509,20 +513,15 @@ impl Cluster {
         }
     }
 
-    pub fn take(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {
+    pub fn take(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], held: &Takes) {
         let node = &mut self.nodes[ix.at()];
-        // CPU and memory that do not bind are not counted.
-        let cpu = if node.spec.cpu.is_some() { cpu } else { 0 };
-        let memory = if node.spec.memory.is_some() { memory } else { 0 };
-        node.take(task, slices, cpu, memory);
+        node.take(task, slices, held.bound(&node.spec));
         self.reindex(ix);
     }
 
-    pub fn give(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {
+    pub fn give(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], held: &Takes) {
         let node = &mut self.nodes[ix.at()];
-        let cpu = if node.spec.cpu.is_some() { cpu } else { 0 };
-        let memory = if node.spec.memory.is_some() { memory } else { 0 };
-        node.give(task, slices, cpu, memory);
+        node.give(task, slices, held.bound(&node.spec));
         self.reindex(ix);
     }
 
@@ -631,6 +630,7 @@ impl Cluster {
         node.tasks.clear();
         node.cpu_free = node.spec.cpu.map_or(UNBOUNDED, |cpu| cpu.0);
         node.memory_free = node.spec.memory.map_or(UNBOUNDED, |memory| memory.0);
+        node.counted_free = node.spec.counted.clone();
         for (at, gpu) in node.gpus.iter_mut().enumerate() {
             gpu.used = 0;
             gpu.holders = 0;
@@ -638,17 +638,25 @@ impl Cluster {
                 Some(mig) if mig.fixed => {
                     mig.idle.append(&mut mig.held);
                     mig.layout = berth_model::MigLayout::default();
-                    gpu.mode = Mode::Mig;
                 }
-                _ => {
-                    gpu.mig = None;
-                    gpu.mode = Mode::Free;
-                }
+                _ => gpu.mig = None,
             }
+            gpu.mode = gpu.unused();
             gpu.healthy = node.spec.gpus[at].health == Health::Ok;
         }
         node
     }
+}
+
+/// What is held stays held, whatever there is of it now.
+fn recount(node: &mut Node, now: &Counted) {
+    for (resource, was) in &node.spec.counted {
+        *node.counted_free.entry(resource.clone()).or_default() -= was;
+    }
+    for (resource, is) in now {
+        *node.counted_free.entry(resource.clone()).or_default() += is;
+    }
+    node.counted_free.retain(|resource, free| *free != 0 || now.contains_key(resource));
 }
 
 fn count_of(domain: &mut Domain, class: ClassIx, most: u32) -> &mut ClassCount {

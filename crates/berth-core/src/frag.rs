@@ -3,7 +3,7 @@
 //! The measure is that of fragmentation gradient descent: for each request of the mix, the free
 //! GPUs of a node that it could not use, weighted by how common it is. Integers throughout.
 
-use crate::nodes::Node;
+use crate::nodes::{Mode, Node};
 use crate::state::State;
 use berth_model::{Micros, Name};
 use std::collections::BTreeMap;
@@ -114,11 +114,14 @@ pub(crate) struct Free<'a> {
     pub memory: i64,
 }
 
-/// Free thousandths of each healthy GPU that is not cut up by MIG.
+/// Free thousandths of each healthy GPU that is not cut up, by MIG or by whoever hands it out.
 pub(crate) fn free_gpus(node: &Node) -> Vec<i64> {
     node.gpus
         .iter()
-        .map(|gpu| if gpu.healthy && gpu.mig.is_none() { 1_000 - gpu.used } else { 0 })
+        .map(|gpu| {
+            let is_cut = gpu.mig.is_some() || gpu.unused() != Mode::Free;
+            if gpu.healthy && !is_cut { 1_000 - gpu.used } else { 0 }
+        })
         .collect()
 }
 

@@ -4,6 +4,7 @@
 //! Nothing here reads a clock, a random number or the outside: the same events give the same plan,
 //! byte for byte.
 
+mod adopt;
 mod amounts;
 mod apply;
 mod check;

@@ -405,7 +405,8 @@ impl State {
         let mut spec = node.spec.clone();
         for (at, gpu) in node.gpus.iter().enumerate() {
             // Idle instances are part of what is there; held ones are told by their leases.
-            if gpu.mode == Mode::Mig {
+            // Where no new ones can be made, those that are held are among those that there are.
+            if gpu.mode == Mode::Mig && gpu.division.is_none() {
                 let mig = gpu.mig.as_deref().filter(|mig| mig.fixed);
                 spec.gpus[at].mig = mig.map(|mig| mig.idle.clone());
             }

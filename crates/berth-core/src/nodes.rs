@@ -3,8 +3,14 @@
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, QueueIx, TaskIx};
 use crate::jobs::mix;
 use berth_model::{
-    GpuAsk, Health, MigLayout, MigProfile, MigSlot, Milli, NodeSpec, NodeState, Share, Slice, Time,
+    Division, GpuAsk, Health, MigLayout, MigProfile, MigSlot, Milli, Name, NodeSpec, NodeState,
+    Share, Slice, Time,
 };
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Amounts by name; most nodes and most tasks have none.
+pub(crate) type Counted = BTreeMap<Name, i64>;
 
 /// In which way a GPU is shared while anything is on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub(crate) struct Gpu {
     pub used: i64,
     pub holders: u16,
     pub mig: Option<Box<MigGpu>>,
+    /// Where only such pieces are to be had.
+    pub division: Option<Division>,
 }
 
 /// The MIG side of a GPU; present while MIG is on.
@@ -53,6 +61,7 @@ pub(crate) struct Kept {
     pub gpus: u64,
     pub cpu: i64,
     pub memory: i64,
+    pub counted: Arc<Counted>,
     /// The GPUs are free for it now.
     pub ready: bool,
 }
@@ -72,6 +81,8 @@ pub(crate) struct Node {
     pub gpus: Vec<Gpu>,
     pub cpu_free: i64,
     pub memory_free: i64,
+    /// What is free of whatever else it counts.
+    pub counted_free: Counted,
     pub tasks: Vec<TaskIx>,
     pub kept: Vec<Kept>,
     pub blocks: Vec<Block>,
@@ -102,6 +113,10 @@ pub(crate) struct Need {
     pub ask: GpuAsk,
     pub cpu: i64,
     pub memory: i64,
+    pub counted: Arc<Counted>,
+    /// Whether it is one of the tasks that a node takes only so many of; not so where it is asked
+    /// what else there would be room for.
+    pub is_task: bool,
     pub min_gpu_memory: i64,
     /// Which models will do; empty: any.
     pub models: Vec<ModelIx>,
@@ -126,9 +141,10 @@ impl Node {
 
     /// Whether what is free depends on who asks: parts of it are promised, or only there for a time.
     pub fn contested(&self) -> bool {
-        self.open() && !self.clean() && {
+        self.open() && (self.is_tight() || !self.clean()) && {
             let promised = || self.kept.iter().flat_map(|kept| &kept.slices);
-            !self.blocks.is_empty()
+            self.is_tight()
+                || !self.blocks.is_empty()
                 || !matches!(self.spec.state, NodeState::Ready)
                 || promised().any(|slice| self.gpus[slice.gpu as usize].is_free())
         }
@@ -217,6 +233,41 @@ impl Node {
         (cpu, memory)
     }
 
+    /// More tasks that it takes, whatever they ask for.
+    pub fn tasks_left(&self) -> i64 {
+        self.spec.tasks.map_or(i64::MAX, |most| i64::from(most) - self.tasks.len() as i64)
+    }
+
+    /// Whether it may take fewer tasks than it has free GPUs.
+    pub fn is_tight(&self) -> bool {
+        self.spec.tasks.is_some()
+            && self.tasks_left() - (self.kept.len() as i64) < i64::from(self.free_whole())
+    }
+
+    /// How many tasks `who` could hold until then, by the number of tasks and by what is counted.
+    fn most_by_count(&self, need: &Need, who: &Who) -> i64 {
+        let mut most = i64::MAX;
+        if need.is_task && self.spec.tasks.is_some() {
+            most = self.tasks_left() - self.conflicts(who).count() as i64;
+        }
+        for (resource, asks) in need.counted.iter() {
+            most = most.min(self.spare_of(resource, who) / asks);
+        }
+        most
+    }
+
+    /// What of something counted `who` could hold until then.
+    pub fn spare_of(&self, resource: &Name, who: &Who) -> i64 {
+        let free = self.counted_free.get(resource).copied().unwrap_or(0);
+        let kept = self.conflicts(who).filter_map(|kept| kept.counted.get(resource));
+        free - kept.sum::<i64>()
+    }
+
+    /// Whether one more task could be here, as far as tasks and what is counted are concerned.
+    pub fn takes_one(&self, need: &Need, who: &Who) -> bool {
+        self.most_by_count(need, who) >= 1
+    }
+
     /// Whether the GPU is kept for somebody else while `who` would hold it; with the thousandths
     /// that are.
     fn kept_of(&self, gpu: usize, who: &Who) -> i64 {
@@ -229,6 +280,18 @@ impl Node {
             }
         }
         total
+    }
+
+    /// Whether this very piece of the GPU is kept for somebody else while `who` would hold it.
+    fn keeps(&self, gpu: usize, who: &Who, share: &Share) -> bool {
+        let mut slices = self.conflicts(who).flat_map(|kept| &kept.slices);
+        slices.any(|slice| slice.gpu as usize == gpu && slice.share == *share)
+    }
+
+    /// How many pieces of the GPU are kept for others while `who` would hold it.
+    fn kept_slices(&self, gpu: usize, who: &Who) -> u32 {
+        let slices = self.conflicts(who).flat_map(|kept| &kept.slices);
+        slices.filter(|slice| slice.gpu as usize == gpu).count() as u32
     }
 
     /// The first 64 GPUs of which anything is promised to somebody else while `who` would hold it.
@@ -268,7 +331,7 @@ impl Node {
             return 0;
         }
         let (cpu, memory) = self.spare(who);
-        let mut most = i64::from(most);
+        let mut most = i64::from(most).min(self.most_by_count(need, who));
         if need.cpu > 0 {
             most = most.min(cpu / need.cpu);
         }
@@ -323,32 +386,60 @@ impl Node {
         }
         let (cpu, memory) = self.spare(who);
         let lacks = |asks: i64, spare: i64| asks > 0 && spare < asks;
-        if lacks(need.cpu, cpu) || lacks(need.memory, memory) {
+        let crowded = lacks(need.cpu, cpu) || lacks(need.memory, memory);
+        if crowded || !self.takes_one(need, who) {
             return None;
         }
         Pick { node: self, gpus: &self.gpus }.choose(need, who)
     }
 
     /// Takes slices; the caller keeps the previous GPUs to undo it.
-    pub fn take(&mut self, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {
+    pub fn take(&mut self, task: TaskIx, slices: &[Slice], held: Takes<'_>) {
         for slice in slices {
             let model = self.spec.gpus[slice.gpu as usize].model.clone();
             self.gpus[slice.gpu as usize].take(&slice.share, &model);
         }
-        self.cpu_free -= cpu;
-        self.memory_free -= memory;
+        self.count(&held, -1);
         self.tasks.push(task);
     }
 
-    pub fn give(&mut self, task: TaskIx, slices: &[Slice], cpu: i64, memory: i64) {
+    pub fn give(&mut self, task: TaskIx, slices: &[Slice], held: Takes<'_>) {
         for slice in slices {
             let model = self.spec.gpus[slice.gpu as usize].model.clone();
             self.gpus[slice.gpu as usize].give(&slice.share, &model);
         }
-        self.cpu_free += cpu;
-        self.memory_free += memory;
+        self.count(&held, 1);
         let at = self.tasks.iter().position(|t| *t == task).expect("the task is on the node");
         self.tasks.swap_remove(at);
+    }
+
+    fn count(&mut self, held: &Takes<'_>, times: i64) {
+        self.cpu_free += held.cpu * times;
+        self.memory_free += held.memory * times;
+        for (resource, amount) in held.counted {
+            match self.counted_free.get_mut(resource) {
+                Some(free) => *free += amount * times,
+                // The node is described without it by now.
+                None => drop(self.counted_free.insert(resource.clone(), amount * times)),
+            }
+        }
+    }
+}
+
+/// What a task takes of its node beside GPUs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Takes<'a> {
+    pub cpu: i64,
+    pub memory: i64,
+    pub counted: &'a Counted,
+}
+
+impl Takes<'_> {
+    /// CPU and memory that do not bind are not counted.
+    pub fn bound(self, spec: &NodeSpec) -> Self {
+        let cpu = if spec.cpu.is_some() { self.cpu } else { 0 };
+        let memory = if spec.memory.is_some() { self.memory } else { 0 };
+        Takes { cpu, memory, ..self }
     }
 }
 
@@ -368,12 +459,28 @@ impl Gpu {
             memory: spec.memory.0,
             healthy: spec.health == Health::Ok,
             island,
-            mode: if spec.mig.is_some() { Mode::Mig } else { Mode::Free },
+            mode: unused(spec.division, spec.mig.is_some()),
             used: 0,
             holders: 0,
             mig: spec.mig.as_ref().map(|idle| {
                 Box::new(MigGpu { idle: idle.clone(), fixed: true, ..MigGpu::default() })
             }),
+            division: spec.division,
+        }
+    }
+
+    /// The mode of a GPU that nobody uses.
+    pub fn unused(&self) -> Mode {
+        unused(self.division, self.mig.as_deref().is_some_and(|mig| mig.fixed))
+    }
+
+    /// Takes over how it is handed out now. What is held of it stays held.
+    pub fn redivide(&mut self, spec: &berth_model::GpuSpec) {
+        self.division = spec.division;
+        if spec.division == Some(Division::Mig)
+            && let (Some(mig), Some(slots)) = (self.mig.as_deref_mut(), &spec.mig)
+        {
+            mig.idle = slots.iter().filter(|slot| !mig.held.contains(slot)).cloned().collect();
         }
     }
 
@@ -397,6 +504,9 @@ impl Gpu {
         if self.mode != Mode::Free && self.mode != mode {
             return false;
         }
+        if !self.hands_out(share) {
+            return false;
+        }
         match share {
             Share::Whole => self.mode == Mode::Free,
             Share::Mig(slot) => MigProfile::find(model, &slot.profile).is_some_and(|profile| {
@@ -408,6 +518,29 @@ impl Gpu {
                 same < profile.at_most as usize && layout.fits(profile, slot.start)
             }),
             _ => self.used + share_milli(share, model) <= 1_000,
+        }
+    }
+
+    /// Whether there is such a piece left, where pieces are not ours to make.
+    fn hands_out(&self, share: &Share) -> bool {
+        match (self.division, share) {
+            (None, _) | (Some(Division::Whole), Share::Whole | Share::Fraction(_)) => true,
+            (Some(Division::Mig), Share::Mig(slot)) => {
+                self.mig.as_deref().is_some_and(|mig| mig.idle.contains(slot))
+            }
+            (Some(Division::Mps { .. }), Share::Mps(_))
+            | (Some(Division::TimeSlice { .. }), Share::TimeSlice(_)) => self.has_pieces(1),
+            _ => false,
+        }
+    }
+
+    /// Whether so many more shares of it are handed out.
+    fn has_pieces(&self, more: u32) -> bool {
+        match self.division {
+            Some(Division::Mps { shares } | Division::TimeSlice { shares }) => {
+                u32::from(self.holders) + more <= shares
+            }
+            _ => true,
         }
     }
 
@@ -445,14 +578,20 @@ impl Gpu {
             }
         }
         if self.holders == 0 {
-            match self.mig.as_deref() {
-                Some(mig) if mig.fixed => self.mode = Mode::Mig,
-                _ => {
-                    self.mode = Mode::Free;
-                    self.mig = None;
-                }
+            self.mode = self.unused();
+            if self.mode != Mode::Mig {
+                self.mig = None;
             }
         }
+    }
+}
+
+const fn unused(division: Option<Division>, is_mig: bool) -> Mode {
+    match division {
+        Some(Division::Mps { .. }) => Mode::Mps,
+        Some(Division::TimeSlice { .. }) => Mode::TimeSlice,
+        _ if is_mig => Mode::Mig,
+        _ => Mode::Free,
     }
 }
 
@@ -502,7 +641,8 @@ impl Pick<'_> {
                         continue;
                     }
                     let milli = share_milli(&share, model);
-                    if gpu.fits(&share, model) && gpu.used + kept + milli <= 1_000 {
+                    let has_piece = || kept == 0 || gpu.has_pieces(node.kept_slices(at, who) + 1);
+                    if gpu.fits(&share, model) && gpu.used + kept + milli <= 1_000 && has_piece() {
                         fitting.push((1_000 - gpu.used - milli, at, share));
                     }
                 }
@@ -563,7 +703,21 @@ impl Pick<'_> {
         for (at, gpu) in self.gpus.iter().enumerate() {
             let model = &node.spec.gpus[at].model;
             let Some(profile) = MigProfile::find(model, name) else { continue };
-            if !node.suits(gpu, need) || !(node.kept.is_empty() || node.kept_of(at, who) == 0) {
+            if !node.suits(gpu, need) {
+                continue;
+            }
+            if gpu.division.is_some() {
+                // Any of those that exist, also several of one GPU.
+                let idle = gpu.mig.as_deref().map(|mig| mig.idle.as_slice()).unwrap_or_default();
+                for slot in idle.iter().filter(|slot| slot.profile == *name) {
+                    let share = Share::Mig(slot.clone());
+                    if gpu.fits(&share, model) && !node.keeps(at, who, &share) {
+                        fitting.push(((0, 1_000 - gpu.used, at), at, slot.start));
+                    }
+                }
+                continue;
+            }
+            if !(node.kept.is_empty() || node.kept_of(at, who) == 0) {
                 continue;
             }
             let existing = gpu.mig.as_deref().and_then(|mig| {

@@ -4,7 +4,7 @@
 
 use crate::cluster::Cluster;
 use crate::ix::NodeIx;
-use crate::nodes::Node;
+use crate::nodes::{Mode, Node};
 use crate::shape::Leaf;
 use crate::state::State;
 use berth_model::{BackfillEnds, Time};
@@ -97,7 +97,7 @@ impl State {
             .gpus
             .iter()
             .map(|gpu| {
-                let usable = gpu.healthy && !gpu.mig.as_deref().is_some_and(|mig| mig.fixed);
+                let usable = gpu.healthy && gpu.unused() == Mode::Free;
                 usable.then_some(Time(i64::MIN))
             })
             .collect();

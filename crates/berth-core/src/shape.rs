@@ -2,13 +2,15 @@
 //! not is worked out once for all of them.
 
 use crate::amounts::Amounts;
-use crate::cluster::{Cluster, Level, WHOLE};
+use crate::cluster::{Class, Cluster, Level, WHOLE};
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx, QueueIx};
 use crate::nodes::{Need, Node, Who};
 use berth_model::{
-    GpuAsk, GroupSpec, JobTarget, Lifecycle, MigProfile, Name, Policy, Strategy, Time, TopologyAsk,
+    GpuAsk, GroupSpec, JobTarget, LabelAsk, Lifecycle, MigProfile, Name, NodeAsk, Policy, Strategy,
+    Time, TopologyAsk,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What makes two requests the same; group names do not matter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +61,8 @@ pub(crate) struct Leaf {
     pub near: Vec<NearAsk>,
     /// Label needs that name topology keys differ between nodes of one class.
     pub node_labels: BTreeMap<Name, Name>,
+    /// Nodes it may lie on, by name.
+    pub nodes: Option<Arc<NodeAsk>>,
     /// Acceptable classes in order of preference, each step tried before the next.
     pub tiers: Vec<Vec<ClassIx>>,
     /// The same, the fastest models first: for a job whose deadline leaves no choice.
@@ -79,8 +83,9 @@ impl Leaf {
     pub fn countable(&self, cluster: &Cluster) -> bool {
         self.whole().is_some()
             && !self.need.island
-            && self.node_labels.is_empty()
+            && !self.is_particular()
             && self.near.is_empty()
+            && self.need.counted.is_empty()
             && self.classes.iter().all(|class| {
                 let class = &cluster.classes[class.at()];
                 class.model.is_some()
@@ -104,9 +109,15 @@ impl Leaf {
         }
     }
 
-    /// Whether a node has the labels that differ inside its class.
+    /// Whether it suits some nodes of a class and not others.
+    pub fn is_particular(&self) -> bool {
+        !self.node_labels.is_empty() || self.nodes.is_some()
+    }
+
+    /// Whether a node has the labels that differ inside its class, and is none it must not lie on.
     pub fn suits(&self, node: &Node) -> bool {
         self.node_labels.iter().all(|(key, value)| node.spec.labels.get(key) == Some(value))
+            && self.nodes.as_ref().is_none_or(|nodes| nodes.admits(&node.spec.name))
     }
 
     pub fn gpu_milli(&self, cluster: &Cluster) -> i64 {
@@ -286,21 +297,28 @@ impl Leaf {
         }
         let mut fit = 0;
         // Like nodes hold alike when empty, so one of each class and size is looked at.
-        let mut known: BTreeMap<(ClassIx, u32, Option<i64>, Option<i64>), u32> = BTreeMap::new();
+        let mut known: BTreeMap<_, u32> = BTreeMap::new();
         for ix in &cluster.domains[domain.at()].nodes {
             let node = cluster.node(*ix);
             if !self.classes.contains(&node.class) || !self.suits(node) {
                 continue;
             }
             let (cpu, memory) = (node.spec.cpu.map(|c| c.0), node.spec.memory.map(|m| m.0));
+            let counts = (node.spec.tasks, self.sizes(node));
             fit += *known
-                .entry((node.class, node.healthy(), cpu, memory))
+                .entry((node.class, node.healthy(), cpu, memory, counts))
                 .or_insert_with(|| self.empty_on(cluster, *ix));
             if fit >= self.count {
                 break;
             }
         }
         fit
+    }
+
+    /// What a node has in all of each thing that is asked for.
+    fn sizes(&self, node: &Node) -> Vec<i64> {
+        let size = |resource: &Name| node.spec.counted.get(resource).copied().unwrap_or(0);
+        self.need.counted.keys().map(size).collect()
     }
 
     fn empty_on(&self, cluster: &Cluster, ix: NodeIx) -> u32 {
@@ -353,6 +371,8 @@ fn tree(group: &GroupSpec, cluster: &mut Cluster, leaves: &mut Vec<Leaf>) -> Tre
             ask: group.gpus.clone(),
             cpu: group.cpu.0,
             memory: group.memory.0,
+            counted: Arc::new(group.counted.clone()),
+            is_task: true,
             min_gpu_memory: group.min_gpu_memory.map_or(0, |memory| memory.0),
             models,
             island: together.required == Some(Level::Nvlink),
@@ -377,6 +397,7 @@ fn tree(group: &GroupSpec, cluster: &mut Cluster, leaves: &mut Vec<Leaf>) -> Tre
             .filter(|(key, _)| topology_keys.contains(key))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
+        nodes: group.nodes.clone().map(Arc::new),
         spec: group.clone(),
         tiers: Vec::new(),
         fast: Vec::new(),
@@ -474,15 +495,9 @@ fn tiers(
         .filter(|class| cluster.classes[class.at()].nodes > 0)
         .filter(|class| unsuitable(leaf, lifecycle, cluster, *class).is_none())
         .collect();
-    let rank = |class: &ClassIx| -> (bool, usize, i64) {
+    let rank = |class: &ClassIx| -> (i64, usize, i64) {
         let class = &cluster.classes[class.at()];
-        let preferred = leaf
-            .spec
-            .labels
-            .prefer
-            .iter()
-            .filter(|(key, _)| !topology_key(cluster, key))
-            .all(|(key, value)| class.key.labels.get(key) == Some(value));
+        let worth = -worth(&leaf.spec.labels, class, |key| topology_key(cluster, key));
         let listed = class
             .model
             .and_then(|model| leaf.need.models.iter().position(|asked| *asked == model))
@@ -498,9 +513,9 @@ fn tiers(
         } else {
             0
         };
-        (!preferred, listed, energy)
+        (worth, listed, energy)
     };
-    let mut ranked: Vec<((bool, usize, i64), ClassIx)> =
+    let mut ranked: Vec<((i64, usize, i64), ClassIx)> =
         all.iter().map(|class| (rank(class), *class)).collect();
     ranked.sort();
     let mut tiers: Vec<Vec<ClassIx>> = Vec::new();
@@ -532,6 +547,18 @@ fn tiers(
     }
     leaf.tiers = tiers;
     leaf.classes = all;
+}
+
+/// How much of what is preferred a class has: all or nothing where nothing is weighed. Labels that
+/// differ inside a class are looked at elsewhere.
+fn worth(labels: &LabelAsk, class: &Class, elsewhere: impl Fn(&Name) -> bool) -> i64 {
+    let mut wishes = labels.prefer.iter().filter(|(key, _)| !elsewhere(key));
+    let has = |(key, value): &(&Name, &Name)| class.key.labels.get(*key) == Some(*value);
+    if labels.weights.is_empty() {
+        return i64::from(wishes.all(|wish| has(&wish)));
+    }
+    let weight = |key: &Name| i64::from(labels.weights.get(key).copied().unwrap_or(1));
+    wishes.filter(has).map(|(key, _)| weight(key)).sum()
 }
 
 /// Whether a label is a level of a topology, and so differs between nodes of a class.

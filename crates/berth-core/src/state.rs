@@ -5,7 +5,7 @@ use crate::amounts::Charge;
 use crate::cluster::Cluster;
 use crate::ix::{JobIx, ModelIx, NodeIx, QueueIx, ShapeIx, TaskIx};
 use crate::jobs::{Job, Jobs, Lease, Promised, Standing, Stop};
-use crate::nodes::{Kept, share_milli};
+use crate::nodes::{Kept, Takes, share_milli};
 use crate::queues::{InLine, Queues};
 use crate::shape::{Leaf, ModelFacts, Shape, ShapeKey, Tree};
 use berth_ledger::Ledger;
@@ -196,9 +196,27 @@ impl State {
         self.cluster.topologies.iter().flat_map(|(_, keys)| keys.iter().cloned()).collect()
     }
 
+    /// What a job that has not ended asks for.
+    pub fn asks_of(&self, job: JobId) -> Option<&[GroupSpec]> {
+        Some(&self.jobs.get(self.jobs.find(job)?).spec.groups)
+    }
+
     /// How long a job that has not ended is expected to run in all.
     pub fn estimate(&self, job: JobId) -> Option<Span> {
         self.jobs.find(job).map(|ix| self.jobs.get(ix).estimate)
+    }
+
+    /// The groups of tasks of a job: how many each has, and how many of them at the most may share
+    /// a domain.
+    pub fn groups_of(&self, job: JobId) -> Vec<(u32, Option<u32>)> {
+        let Some(ix) = self.jobs.find(job) else { return Vec::new() };
+        let leaves = self.shape_of(ix).leaves.iter();
+        leaves.map(|leaf| (leaf.count, leaf.spread.map(|(_, at_most)| at_most))).collect()
+    }
+
+    /// Whether places are kept for a job, now or from some time on.
+    pub fn is_promised(&self, job: JobId) -> bool {
+        self.jobs.find(job).is_some_and(|ix| self.promises.contains_key(&ix))
     }
 
     pub fn policy(&self) -> &Policy {
@@ -332,7 +350,10 @@ impl State {
         assert!(slot.lease.is_none(), "a task was started twice");
         let stopping = lease.stopping.is_some();
         let (charge, node) = (lease.charge, lease.node);
-        self.cluster.take(lease.node, task, &lease.slices, charge.cpu, charge.memory);
+        let shape = &self.shapes[job.shape.at()];
+        let counted = &shape.leaves[shape.leaf_of(task.task)].need.counted;
+        let held = Takes { cpu: charge.cpu, memory: charge.memory, counted };
+        self.cluster.take(lease.node, task, &lease.slices, &held);
         slot.lease = Some(Box::new(lease));
         job.open += 1;
         if stopping {
@@ -367,7 +388,10 @@ impl State {
         let (queue, user) = (job.queue, job.spec.user.clone());
         let lease = *job.tasks[task.task as usize].lease.take().expect("the lease is open");
         let charge = lease.charge;
-        self.cluster.give(lease.node, task, &lease.slices, charge.cpu, charge.memory);
+        let shape = &self.shapes[job.shape.at()];
+        let counted = &shape.leaves[shape.leaf_of(task.task)].need.counted;
+        let held = Takes { cpu: charge.cpu, memory: charge.memory, counted };
+        self.cluster.give(lease.node, task, &lease.slices, &held);
         job.open -= 1;
         if lease.stopping.is_some() {
             job.stopping -= 1;
@@ -573,6 +597,7 @@ impl State {
                     .fold(0, |gpus, slice| gpus | 1 << slice.gpu),
                 cpu: leaf.need.cpu,
                 memory: leaf.need.memory,
+                counted: leaf.need.counted.clone(),
                 ready: false,
             };
             self.cluster.keep(*node, kept);

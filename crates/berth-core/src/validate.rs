@@ -1,9 +1,10 @@
 //! Whether an event makes sense, before anything changes.
 
+use crate::nodes::{Gpu, Mode, Node};
 use crate::state::State;
 use berth_model::{
-    Amount, Event, GpuAsk, GpuSpec, GroupSpec, JobChange, JobId, JobSpec, LeaseId, MigLayout,
-    MigProfile, Name, NodeSpec, Policy, QueueSpec, Quota, Rejected, Span, Time,
+    Amount, Division, Event, GpuAsk, GpuSpec, GroupSpec, JobChange, JobId, JobSpec, LeaseId,
+    MigLayout, MigProfile, Name, NodeSpec, Policy, QueueSpec, Quota, Rejected, Span, Time,
 };
 use std::collections::BTreeSet;
 
@@ -48,6 +49,17 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
                 }
                 JobChange::Deadline(Some(deadline)) if !sensible(*deadline) => {
                     Err(bad_job(*job, "its deadline is no time anybody means; check its unit"))
+                }
+                JobChange::Nodes(nodes) => {
+                    let known = state.jobs.get(ix);
+                    let leaves = known.spec.groups.iter().flat_map(GroupSpec::leaves).count();
+                    if known.open > 0 {
+                        return Err(bad_job(*job, "it runs: its nodes are chosen while it waits"));
+                    }
+                    if job.element.is_some() || nodes.len() != leaves {
+                        return Err(bad_job(*job, "say for each group of tasks where it may lie"));
+                    }
+                    Ok(())
                 }
                 _ => Ok(()),
             }
@@ -317,6 +329,9 @@ fn group(state: &State, job: JobId, spec: &GroupSpec, when: When) -> Result<(), 
     if [spec.cpu.0, spec.memory.0, memory].into_iter().any(too_large) {
         return bad("it asks for more CPU or memory than can be; check the unit".to_owned());
     }
+    if let Some((resource, _)) = spec.counted.iter().find(|(_, n)| **n <= 0 || too_large(**n)) {
+        return bad(format!("it asks for an amount of {resource} that cannot be; leave 0 out"));
+    }
     if let Some(ask) = spec.models.iter().find(|ask| !(1..=1_000_000).contains(&ask.speed.0)) {
         return bad(format!("the speed of {} is not between 0.001 and 1000", ask.model));
     }
@@ -436,6 +451,9 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
     if spec.price.is_some_and(|price| price.0 < 0) {
         return bad("its price is negative".to_owned());
     }
+    if let Some((resource, _)) = spec.counted.iter().find(|(_, n)| **n < 0 || too_large(**n)) {
+        return bad(format!("its amount of {resource} cannot be; check the unit"));
+    }
     let amounts = [spec.cpu.map(|cpu| cpu.0), spec.memory.map(|memory| memory.0)];
     let amounts = amounts.into_iter().chain([spec.price.map(|price| price.0)]).flatten();
     if amounts.chain(spec.gpus.iter().map(|gpu| gpu.memory.0)).any(too_large) {
@@ -459,6 +477,9 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
                 gpu.model
             ));
         }
+        if gpu.division.is_some_and(|division| (division == Division::Mig) != gpu.mig.is_some()) {
+            return bad(format!("GPU {at} is either handed out in MIG instances or has none"));
+        }
         let mut layout = MigLayout::default();
         for slot in gpu.mig.iter().flatten() {
             let Some(profile) = MigProfile::find(&gpu.model, &slot.profile) else {
@@ -479,7 +500,7 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
     }
     if let Some(ix) = state.cluster.find(&spec.name) {
         let known = state.cluster.node(ix);
-        if !known.tasks.is_empty() && !same_machine(&known.spec, spec) {
+        if !known.tasks.is_empty() && !same_machine(known, spec) {
             return Err(Rejected::NodeInUse { node: spec.name.clone() });
         }
     }
@@ -488,16 +509,36 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
 
 /// Whether what runs on a node can go on when it is described so: it has the same GPUs, and CPU and
 /// memory bind as they did, whatever there is of them.
-fn same_machine(known: &NodeSpec, spec: &NodeSpec) -> bool {
-    let alike = |(old, new): (&GpuSpec, &GpuSpec)| {
-        (&old.model, old.memory, &old.mig) == (&new.model, new.memory, &new.mig)
+pub(crate) fn same_machine(node: &Node, spec: &NodeSpec) -> bool {
+    let known = &node.spec;
+    let alike = |((old, new), gpu): ((&GpuSpec, &GpuSpec), &Gpu)| {
+        (&old.model, old.memory) == (&new.model, new.memory) && same_pieces(gpu, old, new)
     };
     known.gpus.len() == spec.gpus.len()
-        && known.gpus.iter().zip(&spec.gpus).all(alike)
+        && known.gpus.iter().zip(&spec.gpus).zip(&node.gpus).all(alike)
         && known.nvlink == spec.nvlink
         && known.pool == spec.pool
         && known.cpu.is_some() == spec.cpu.is_some()
         && known.memory.is_some() == spec.memory.is_some()
+}
+
+/// Whether all that is held of a GPU is still among what is handed out of it.
+fn same_pieces(gpu: &Gpu, old: &GpuSpec, new: &GpuSpec) -> bool {
+    match (old.division, new.division) {
+        (Some(old), Some(new)) if !old.is_alike(new) => false,
+        (Some(_), Some(Division::Mig)) => gpu.mig.as_deref().is_none_or(|mig| {
+            let there = new.mig.as_deref().unwrap_or_default();
+            mig.held.iter().all(|slot| there.contains(slot))
+        }),
+        (Some(_), Some(Division::Mps { shares } | Division::TimeSlice { shares })) => {
+            u32::from(gpu.holders) <= shares
+        }
+        (Some(_), Some(Division::Whole)) => old.mig == new.mig,
+        (None, Some(Division::Whole)) => {
+            old.mig == new.mig && !matches!(gpu.mode, Mode::Mps | Mode::TimeSlice | Mode::Mig)
+        }
+        (old_division, new_division) => old_division == new_division && old.mig == new.mig,
+    }
 }
 
 pub(crate) fn queue(state: &State, spec: &QueueSpec) -> Result<(), Rejected> {

@@ -3,11 +3,11 @@
 use berth_core::{Finding, FindingCode, Plan, State, Transaction, check, vetted};
 use berth_model::{
     After, Amount, ArraySpec, BackfillEnds, Budget, BudgetAction, BudgetPeriod, Bytes, Cause, Cpu,
-    Decision, Dependency, Effect, Event, GpuAsk, GpuSpec, GroupSpec, Health, JobId, JobRef,
-    JobSnapshot, JobSpec, JobTarget, LabelAsk, LeaseId, LeaseOutcome, LeaseSnapshot, Lifecycle,
-    Micros, MigSlot, Milli, ModelAsk, Name, Near, NodeSnapshot, NodeSpec, NodeState, Offering,
-    Outcome, Pass, Place, PoolSpec, Promise, QueueSnapshot, QueueSpec, Reservation, Segment, Share,
-    Slice, Snapshot, Span, Spread, Stamped, Taint, Time, TopologyAsk, catalog,
+    Decision, Dependency, Division, Effect, Event, GpuAsk, GpuSpec, GroupSpec, Health, JobId,
+    JobRef, JobSnapshot, JobSpec, JobTarget, LabelAsk, LeaseId, LeaseOutcome, LeaseSnapshot,
+    Lifecycle, Micros, MigSlot, Milli, ModelAsk, Name, Near, NodeSnapshot, NodeSpec, NodeState,
+    Offering, Outcome, Pass, Place, PoolSpec, Promise, QueueSnapshot, QueueSpec, Reservation,
+    Segment, Share, Slice, Snapshot, Span, Spread, Stamped, Taint, Time, TopologyAsk, catalog,
 };
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ fn node_of(name: &str, gpus: u32, model: &str, rack: &str) -> NodeSpec {
         memory: catalog(model).expect("a known model").memory,
         health: Health::Ok,
         mig: None,
+        division: None,
     };
     NodeSpec {
         name: Name::new(name),
@@ -36,6 +37,8 @@ fn node_of(name: &str, gpus: u32, model: &str, rack: &str) -> NodeSpec {
         price: None,
         pool: None,
         lifecycle: Lifecycle::OnDemand,
+        tasks: None,
+        counted: BTreeMap::new(),
     }
 }
 
@@ -65,6 +68,8 @@ fn group(gpus: GpuAsk, count: u32) -> GroupSpec {
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
     }
 }
 
@@ -1237,6 +1242,15 @@ fn any_node(dice: &mut Dice, n: u32) -> NodeSpec {
     }
     if model == "A100-80GB" && dice.hits(2) {
         node.gpus[1].mig = Some(vec![MigSlot { profile: name("3g.40gb"), start: 0 }]);
+    }
+    if dice.hits(4) {
+        let shares = Division::TimeSlice { shares: 2 };
+        for gpu in &mut node.gpus {
+            gpu.division = Some(match gpu.mig {
+                Some(_) => Division::Mig,
+                None => dice.pick(&[Division::Whole, Division::Whole, shares]),
+            });
+        }
     }
     node
 }

@@ -1,7 +1,7 @@
 //! Nodes that are described anew while something runs on them.
 
 use berth_core::State;
-use berth_model::{Cpu, Decision, Event, NodeSpec, Stamped};
+use berth_model::{Cpu, Decision, Division, Event, NodeSpec, Share, Stamped};
 use berth_sim::world::World;
 
 const WORLD: &str = "
@@ -56,4 +56,41 @@ fn a_node_that_becomes_smaller_than_what_runs_there_takes_nothing_more_and_can_b
     assert_eq!(starts(&mut again), 0);
     describe(&mut again, |node| node.cpu = Some(Cpu(10_000)));
     assert_eq!(starts(&mut again), 1);
+}
+
+const PIECES: &str = "
+now: 2026-11-15T09:00:00Z
+nodes:
+  - name: a
+    gpus:
+      - {model: A100-40GB, mig: {1g.5gb: 3}, division: mig}
+      - {model: A100-40GB, division: time-slice, shares: 4}
+jobs:
+  - {name: held, groups: [{mig: 1g.5gb, tasks: [{node: a}]}]}
+  - {name: shares, groups: [{time_slice: 4, tasks: [{node: a, gpus: [1]}]}]}
+  - {name: waits, groups: [{mig: 1g.5gb}]}
+  - {name: waits-too, groups: [{time_slice: 4}]}
+";
+
+#[test]
+fn pieces_that_others_use_are_taken_off_a_busy_node_and_given_back() {
+    let loaded = World::parse(PIECES).unwrap_or_else(|error| panic!("{error}"));
+    let mut state = State::load(&loaded.snapshot).unwrap();
+    let all = state.node_snapshots()[0].spec.gpus.clone();
+    let held = state.snapshot().jobs.iter().flat_map(|job| job.leases.clone()).next().unwrap();
+    let Share::Mig(held) = held.slices[0].share.clone() else { panic!("it holds an instance") };
+    describe(&mut state, |node| {
+        node.gpus[0].mig = Some(vec![held]);
+        node.gpus[1].division = Some(Division::TimeSlice { shares: 1 });
+    });
+    let mut again = State::load(&state.snapshot()).unwrap();
+    assert_eq!((starts(&mut state), starts(&mut again)), (0, 0));
+    // What is held cannot be taken away.
+    let mut less = state.node_snapshots()[0].spec.clone();
+    less.gpus[1].division = Some(Division::TimeSlice { shares: 0 });
+    let event = Event::NodeAdded { node: Box::new(less) };
+    let stamped = Stamped { seq: state.seq() + 1, at: state.now(), event };
+    assert!(state.apply(&stamped).is_err());
+    describe(&mut state, |node| node.gpus = all);
+    assert_eq!(starts(&mut state), 2);
 }

@@ -118,6 +118,8 @@ impl Ask {
             labels: LabelAsk::default(),
             tolerations: Vec::new(),
             near: Vec::new(),
+            counted: BTreeMap::new(),
+            nodes: None,
         }
     }
 }
@@ -151,8 +153,13 @@ pub fn job(id: u64, queue: &Name, user: &Name, ask: Ask) -> JobSpec {
 }
 
 fn node(name: String, zone: &Name, rack: &Name) -> NodeSnapshot {
-    let gpu =
-        GpuSpec { model: Name::new(MODEL), memory: Bytes::gb(80), health: Health::Ok, mig: None };
+    let gpu = GpuSpec {
+        model: Name::new(MODEL),
+        memory: Bytes::gb(80),
+        health: Health::Ok,
+        mig: None,
+        division: None,
+    };
     let spec = NodeSpec {
         name: Name::from(name),
         gpus: vec![gpu; GPUS as usize],
@@ -168,6 +175,8 @@ fn node(name: String, zone: &Name, rack: &Name) -> NodeSnapshot {
         price: None,
         pool: None,
         lifecycle: Lifecycle::OnDemand,
+        tasks: None,
+        counted: BTreeMap::new(),
     };
     let since = START - Span::days(30);
     NodeSnapshot { spec, idle_since: Some(since), since, billed: START }

@@ -11,6 +11,7 @@ pub mod documents;
 pub mod error;
 pub mod fields;
 pub mod job;
+pub mod object;
 pub mod out;
 pub mod tree;
 pub mod world;

@@ -1,6 +1,6 @@
 //! Writing what was decided about a pod: its node, or its end.
 
-use crate::client::{Api, Patch};
+use crate::client::{Api, Patch, escape};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +15,7 @@ pub struct PodRef {
 }
 
 impl PodRef {
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("/api/v1/namespaces/{}/pods/{}", self.namespace, self.name)
     }
 }
@@ -84,14 +84,34 @@ impl Api {
         self.post(&format!("{}/binding", pod.path()), &binding).await.map(drop)
     }
 
+    /// Lifts all gates of a pod. With a host name it may run nowhere else from then on, whoever
+    /// gives it its node.
+    pub async fn open(&self, pod: &PodRef, hostname: Option<&str>) -> Result<()> {
+        let only = hostname.map(|name| json!({ "kubernetes.io/hostname": name }));
+        let mut spec = json!({ "schedulingGates": null });
+        if let Some(only) = only {
+            spec["nodeSelector"] = only;
+        }
+        let change = json!({ "metadata": { "uid": pod.uid }, "spec": spec });
+        match self.patch(&pod.path(), Patch::Merge, &change).await {
+            // It is open already: only what is behind a gate can be told where to run.
+            Err(error) if error.code() == Some(422) && hostname.is_some() => {
+                Box::pin(self.open(pod, None)).await
+            }
+            // It is gone, or another pod has its name: binding tells which.
+            Err(error) if error.is_missing() || error.is_conflict() => Ok(()),
+            opened => opened.map(drop),
+        }
+    }
+
     /// Where a pod is bound; nothing where it is not, is gone, or is another one of that name.
     pub async fn node_of(&self, pod: &PodRef) -> Result<Option<String>> {
-        let found: Placed = match self.get(&pod.path()).await {
-            Err(error) if error.is_missing() => return Ok(None),
-            found => found?,
-        };
-        let same = found.metadata.uid == pod.uid;
-        Ok(Some(found.spec.node_name).filter(|node| same && !node.is_empty()))
+        // A list of one: whoever may list pods needs no other right for it.
+        let folder = format!("/api/v1/namespaces/{}/pods", pod.namespace);
+        let named = format!("fieldSelector=metadata.name%3D{}", escape(&pod.name));
+        let found = self.list::<Placed>(&folder, &named).await?.items;
+        let found = found.into_iter().find(|found| found.metadata.uid == pod.uid);
+        Ok(found.map(|found| found.spec.node_name).filter(|node| !node.is_empty()))
     }
 
     /// Asks a pod to end: SIGTERM now, SIGKILL after the grace. Its controller is told first that
@@ -121,18 +141,20 @@ impl Api {
         }
     }
 
-    /// Says on the pod why it waits, where kubectl and autoscalers look for it.
-    pub async fn say_why(&self, pod: &PodRef, message: &str) -> Result<()> {
+    /// Says on the pod why it waits, where kubectl and autoscalers look for it. Returns whether it
+    /// was said: a pod that has changed since that version may be bound by now.
+    pub async fn say_why(&self, pod: &PodRef, version: &str, message: &str) -> Result<bool> {
         let condition = json!({ "status": { "conditions": [{
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable",
             "message": message,
-        }] }, "metadata": { "uid": pod.uid } });
+        }] }, "metadata": { "uid": pod.uid, "resourceVersion": version } });
         let path = format!("{}/status", pod.path());
         match self.patch(&path, Patch::Strategic, &condition).await {
-            Err(error) if error.is_missing() || error.is_conflict() => Ok(()),
-            said => said.map(drop),
+            Err(error) if error.is_missing() => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            said => said.map(|_| true),
         }
     }
 }

@@ -1,20 +1,26 @@
 //! Requests to the API server, as bytes: what is read of an object is ours to choose.
 
 use crate::error::{Error, Result, Status};
+use crate::figures::Figures;
 use http::{Method, Request, Response, header};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Objects that a list brings in one answer.
 const PAGE: u32 = 1_000;
+/// An answer that takes longer does not come. A watch is not bound by it.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The API server, with our identity. Cheap to clone; the connections are shared.
 #[derive(Clone)]
 pub struct Api {
     client: Client,
+    figures: Arc<Figures>,
 }
 
 impl std::fmt::Debug for Api {
@@ -37,6 +43,10 @@ pub enum Patch {
     /// Lists with keys are merged by them; only for kinds that Kubernetes brings along.
     Strategic,
     Merge,
+    /// A list of operations, all of them or none.
+    Json,
+    /// The fields that are given are ours from now on, whoever had them before.
+    Apply,
 }
 
 impl Patch {
@@ -44,6 +54,8 @@ impl Patch {
         match self {
             Patch::Strategic => "application/strategic-merge-patch+json",
             Patch::Merge => "application/merge-patch+json",
+            Patch::Json => "application/json-patch+json",
+            Patch::Apply => "application/apply-patch+yaml",
         }
     }
 }
@@ -73,7 +85,17 @@ impl Api {
         // A watch may be silent for as long as nothing happens; it has a time limit of its own.
         config.read_timeout = None;
         let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
-        Ok(Api { client })
+        Ok(Api { client, figures: Arc::default() })
+    }
+
+    /// How it went so far; shared by all clones.
+    pub fn figures(&self) -> &Arc<Figures> {
+        &self.figures
+    }
+
+    /// The namespace of whoever we are, where objects of our own belong.
+    pub fn namespace(&self) -> &str {
+        self.client.default_namespace()
     }
 
     /// Everything at a path, in pages, as of one moment.
@@ -119,6 +141,12 @@ impl Api {
         self.call(Method::PATCH, path, Some((how.content_type(), body))).await
     }
 
+    /// Makes an object as it is given, or makes the one that is there like it.
+    pub async fn apply(&self, path: &str, object: &impl Serialize) -> Result<()> {
+        let path = format!("{path}?fieldManager=berth&force=true");
+        self.patch(&path, Patch::Apply, object).await.map(drop)
+    }
+
     pub async fn delete(&self, path: &str, options: &impl Serialize) -> Result<Vec<u8>> {
         let body = encode(path, options)?;
         self.call(Method::DELETE, path, Some(("application/json", body))).await
@@ -126,6 +154,21 @@ impl Api {
 
     /// The answer's body, read whole. An answer that is no success is an error.
     async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Vec<u8>> {
+        let (asked, begun) = (method.clone(), Instant::now());
+        let answered = tokio::time::timeout(PATIENCE, self.answer(method, path, body)).await;
+        let silent = || format!("no answer within {} seconds", PATIENCE.as_secs());
+        let answer = answered
+            .unwrap_or_else(|_| Err(Error::Unreachable { what: path.to_owned(), why: silent() }));
+        self.figures.answered(&asked, path, &answer, begun.elapsed());
+        answer
+    }
+
+    async fn answer(
         &self,
         method: Method,
         path: &str,
@@ -158,7 +201,17 @@ impl Api {
             }
             None => Vec::new(),
         };
-        let request = request.body(Body::from(bytes));
+        self.send_as(path, request, bytes).await
+    }
+
+    /// A request that somebody else has begun to write.
+    pub(crate) async fn send_as(
+        &self,
+        path: &str,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> Result<Response<Body>> {
+        let request = request.body(Body::from(body));
         let request = request.map_err(|why| Error::Path { path: path.to_owned(), why })?;
         let sent = self.client.send(request).await;
         sent.map_err(|why| Error::Unreachable { what: path.to_owned(), why: why.to_string() })

@@ -5,7 +5,7 @@ mod port;
 mod selector;
 mod spread;
 
-pub use port::HostPort;
+pub use port::{HostPort, PORT_WHOLE};
 pub use selector::Selector;
 pub use spread::Spread;
 
@@ -45,7 +45,7 @@ pub struct Namespaces {
 
 impl Dynamic {
     pub fn of(pod: &Pod) -> Result<Dynamic, NotUnderstood> {
-        let mut dynamic = Dynamic { ports: port::of(&pod.spec)?, ..Dynamic::default() };
+        let mut dynamic = Dynamic { ports: HostPort::of(&pod.spec)?, ..Dynamic::default() };
         if let Some(affinity) = &pod.spec.affinity {
             let none = PodAffinity::default();
             let near = affinity.pod_affinity.as_ref().unwrap_or(&none);

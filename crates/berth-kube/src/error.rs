@@ -1,6 +1,7 @@
 //! What can go wrong between us and the API server.
 
 use serde::Deserialize;
+use std::time::Duration;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -15,9 +16,22 @@ pub enum Error {
     Unreachable { what: String, why: String },
     /// It answered, and would not.
     #[error("{what}: the API server answered {code} {reason}: {message}")]
-    Refused { what: String, code: u16, reason: String, message: String },
+    Refused {
+        what: String,
+        code: u16,
+        reason: String,
+        message: String,
+        /// How long it wants to be left alone, where it says so.
+        wait: Option<Duration>,
+    },
     #[error("{what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
+    /// Without these rights nothing can be begun.
+    #[error(
+        "{user} may not {missing}. Give it the roles of the Helm chart in deploy/helm/berth, or \
+         start this as somebody who may; `kubectl auth can-i --list --as={user}` shows what it may"
+    )]
+    Rights { user: String, missing: String },
     #[error("{path} is no path of a request: {why}")]
     Path { path: String, why: http::Error },
 }
@@ -36,8 +50,24 @@ impl Error {
         match self {
             Error::Unreachable { .. } => true,
             Error::Refused { code, .. } => matches!(*code, 408 | 429 | 500 | 502 | 503 | 504),
-            Error::Access { .. } | Error::Unreadable { .. } | Error::Path { .. } => false,
+            Error::Access { .. }
+            | Error::Unreadable { .. }
+            | Error::Rights { .. }
+            | Error::Path { .. } => false,
         }
+    }
+
+    /// How long the server wants to be left alone.
+    pub const fn wait(&self) -> Option<Duration> {
+        match self {
+            Error::Refused { wait, .. } => *wait,
+            _ => None,
+        }
+    }
+
+    /// We may not. That can be mended without a restart: a role is changed, a token renewed.
+    pub const fn is_denied(&self) -> bool {
+        matches!(self.code(), Some(401 | 403))
     }
 
     /// What was asked for is not there.
@@ -63,6 +93,13 @@ pub(crate) struct Status {
     code: u16,
     reason: String,
     message: String,
+    details: Details,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Details {
+    retry_after_seconds: u32,
 }
 
 impl Status {
@@ -80,8 +117,10 @@ impl Status {
     }
 
     pub fn error(self, what: &str) -> Error {
-        let Status { code, reason, message } = self;
-        Error::Refused { what: what.to_owned(), code, reason, message }
+        let Status { code, reason, message, details } = self;
+        let wait = Duration::from_secs(details.retry_after_seconds.into());
+        let wait = Some(wait).filter(|wait| !wait.is_zero());
+        Error::Refused { what: what.to_owned(), code, reason, message, wait }
     }
 }
 
@@ -95,6 +134,9 @@ mod tests {
         let error = Status::read(409, body).error("pods/a");
         assert!(error.is_conflict() && !error.is_for_now());
         assert_eq!(error.to_string(), "pods/a: the API server answered 409 Conflict: it is bound");
+        let body = br#"{"code":429,"message":"later","details":{"retryAfterSeconds":3}}"#;
+        let error = Status::read(429, body).error("pods/a");
+        assert!(error.is_for_now() && error.wait() == Some(Duration::from_secs(3)));
         let error = Status::read(502, b"<html>no backend</html>\n").error("nodes");
         assert!(error.is_for_now());
         assert!(error.to_string().ends_with("502 : <html>no backend</html>"), "{error}");

@@ -12,26 +12,47 @@
 //! | [`need`] | what one pod asks for: CPU, memory, GPUs |
 //! | [`constraint`] | which nodes a pod accepts: selector, affinity, tolerations |
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
+//! | [`dra`] | devices that are claimed, and who was given which |
 //! | [`node`] | a node with its GPUs |
 //! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
+//! | [`admission`] | pods that are about to be made, and which scheduler they should have |
+//! | [`shares`] | fractions of GPUs, and the pods that hold those |
 //! | [`queue`] | queues written for KAI, Kueue and Volcano |
+//!
+//! [`event`] says on objects what is wrong with them, once.
 
+pub mod admission;
 mod bad;
 mod bind;
 mod client;
 pub mod constraint;
+mod discover;
+pub mod dra;
 pub mod dynamic;
 mod error;
+pub mod event;
+mod exec;
+mod figures;
+mod lead;
+mod log;
 pub mod mark;
 pub mod need;
 pub mod node;
 pub mod object;
 pub mod quantity;
 pub mod queue;
+mod rights;
+pub mod shares;
 mod watch;
 
 pub use bad::BadMark;
 pub use bind::PodRef;
 pub use client::{Api, Listed, Patch, escape};
+pub use discover::Wanted;
 pub use error::{Error, Result};
+pub use exec::{Exec, Said};
+pub use figures::{Figures, Outcome, Watched};
+pub use lead::{Election, Term};
+pub use log::{LogLine, LogStream};
+pub use rights::Right;
 pub use watch::{Change, Seen, follow};

@@ -62,7 +62,11 @@ where
     loop {
         match follower.once().await {
             Ok(Ended::Listener) => return,
-            Ok(Ended::Watch) => pause = FIRST_PAUSE,
+            Ok(Ended::Watch) => {
+                // A server that ends every watch at once is not asked again at once.
+                tokio::time::sleep(FIRST_PAUSE).await;
+                pause = FIRST_PAUSE;
+            }
             Ok(Ended::Forgotten) => {
                 tracing::info!(path = follower.path, "the watch is too old; listing again");
                 follower.version.clear();
@@ -70,7 +74,7 @@ where
             }
             Err(error) => {
                 tracing::warn!(%error, "following; trying again");
-                tokio::time::sleep(pause).await;
+                tokio::time::sleep(pause.max(error.wait().unwrap_or_default())).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
@@ -95,6 +99,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
     async fn once(&mut self) -> Result<Ended> {
         if self.version.is_empty() {
             let listed = self.api.list(&self.path, &self.query).await?;
+            self.api.figures().listed(&self.path);
             if self.tell.send(Seen::All(listed.items)).await.is_err() {
                 return Ok(Ended::Listener);
             }
@@ -119,8 +124,11 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         let code = answer.status();
         if !code.is_success() {
             let body = answer.into_body().collect_bytes().await.unwrap_or_default();
-            return Err(Status::read(code.as_u16(), &body).error(&self.path));
+            let error = Status::read(code.as_u16(), &body).error(&self.path);
+            self.api.figures().failed(&error);
+            return Err(error);
         }
+        self.api.figures().watches(&self.path);
         self.buffer.clear();
         let mut body = http_body_util::BodyStream::new(answer.into_body());
         loop {
@@ -145,33 +153,60 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         }
     }
 
+    /// Nothing where it cannot be read: one such object must not stop all others.
+    fn object(&self, object: &[u8]) -> Option<T> {
+        decode(&self.path, object)
+            .inspect_err(|error| tracing::error!(%error, "a change is left out"))
+            .ok()
+    }
+
     /// Takes the lines out of the buffer that have come whole.
     fn changes(&mut self, changes: &mut Vec<Change<T>>) -> Result<()> {
         let Some(end) = self.buffer.iter().rposition(|byte| *byte == b'\n') else {
             return Ok(());
         };
+        // Only the last one of a frame says where the next watch goes on.
+        let mut newest: Option<&[u8]> = None;
         for line in self.buffer[..end].split(|byte| *byte == b'\n') {
             if line.is_empty() {
                 continue;
             }
-            let line: Line = decode(&self.path, line)?;
-            let object = line.object.get().as_bytes();
-            if line.kind == "ERROR" {
+            let (kind, object) = parts(&self.path, line)?;
+            if kind == "ERROR" {
                 return Err(Status::read(500, object).error(&self.path));
             }
-            let version: Versioned = decode(&self.path, object)?;
-            match line.kind {
-                "ADDED" | "MODIFIED" => changes.push(Change::Put(decode(&self.path, object)?)),
-                "DELETED" => changes.push(Change::Gone(decode(&self.path, object)?)),
+            match kind {
+                "ADDED" | "MODIFIED" => changes.extend(self.object(object).map(Change::Put)),
+                "DELETED" => changes.extend(self.object(object).map(Change::Gone)),
                 // A bookmark only says how far the watch has come.
                 _ => {}
             }
+            newest = Some(object);
+        }
+        if let Some(object) = newest {
+            let version: Versioned = decode(&self.path, object)?;
             self.version.clear();
             self.version.push_str(version.metadata.resource_version);
         }
         self.buffer.drain(..=end);
         Ok(())
     }
+}
+
+/// The kind of a change and its object. The server writes the kind first, so that a line need not
+/// be read to its end to find the object.
+fn parts<'a>(path: &str, line: &'a [u8]) -> Result<(&'a str, &'a [u8])> {
+    const OBJECT: &[u8] = b"\",\"object\":";
+    let usual = line.strip_prefix(b"{\"type\":\"").and_then(|rest| {
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        let object = rest[end..].strip_prefix(OBJECT)?.trim_ascii_end().strip_suffix(b"}")?;
+        Some((str::from_utf8(&rest[..end]).ok()?, object))
+    });
+    if let Some(parts) = usual {
+        return Ok(parts);
+    }
+    let line: Line<'a> = decode(path, line)?;
+    Ok((line.kind, line.object.get().as_bytes()))
 }
 
 #[derive(Deserialize)]
@@ -192,4 +227,21 @@ struct Versioned<'a> {
 #[serde(rename_all = "camelCase")]
 struct Version<'a> {
     resource_version: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_apart_whichever_way_it_is_written() {
+        for line in [
+            r#"{"type":"ADDED","object":{"kind":"Pod","a":{}}}"#,
+            r#"{ "object": {"kind":"Pod","a":{}}, "type": "ADDED" }"#,
+        ] {
+            let (kind, object) = parts("/pods", line.as_bytes()).unwrap();
+            assert_eq!((kind, object), ("ADDED", br#"{"kind":"Pod","a":{}}"#.as_slice()));
+        }
+        assert!(parts("/pods", b"nonsense").is_err());
+    }
 }

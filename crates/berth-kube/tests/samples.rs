@@ -71,10 +71,10 @@ fn lines(
             vec![format!("{}/{} is {}", alias.namespace, alias.name, alias.queue)]
         }
         _ => {
-            let owners = [parse::<Owner>(document)];
-            let made = mark::templates(&owners[0]);
+            let owner = parse::<Owner>(document);
+            let made = mark::templates(&owner);
             assert!(!made.is_empty(), "nothing is made of {}", kind.kind);
-            let around = Around { owners: &owners, group };
+            let around = Around { owners: &[&owner], group };
             made.iter().map(|(each, count)| format!("{count}× {}", pod(each, around))).collect()
         }
     }

@@ -125,6 +125,7 @@ mod tests {
             memory: Bytes::gb(80),
             health: Health::Ok,
             mig: None,
+            division: None,
         };
         NodeSpec {
             name: Name::new("n"),
@@ -138,6 +139,8 @@ mod tests {
             price: price.map(|p| p.parse().unwrap()),
             pool: None,
             lifecycle: Lifecycle::OnDemand,
+            tasks: None,
+            counted: BTreeMap::new(),
         }
     }
 

@@ -27,6 +27,8 @@ pub enum JobChange {
     Queue(Name),
     Deadline(Option<Time>),
     TimeLimit(crate::Span),
+    /// On which nodes each of its groups of tasks may lie, in their order, while it waits.
+    Nodes(Vec<Option<crate::NodeAsk>>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

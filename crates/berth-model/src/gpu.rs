@@ -78,6 +78,37 @@ pub struct Slice {
     pub share: Share,
 }
 
+/// In which pieces a GPU is handed out where that is not ours to change, as with a device plugin:
+/// these, and no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Division {
+    /// The whole, or fractions that nobody else knows of.
+    Whole,
+    /// The MIG instances that it has.
+    Mig,
+    /// So many shares, at the most; the same for time slices.
+    Mps {
+        shares: u32,
+    },
+    TimeSlice {
+        shares: u32,
+    },
+}
+
+impl Division {
+    /// Whether a GPU that is handed out in the one way could be handed out in the other.
+    pub const fn is_alike(self, other: Division) -> bool {
+        matches!(
+            (self, other),
+            (Division::Whole, Division::Whole)
+                | (Division::Mig, Division::Mig)
+                | (Division::Mps { .. }, Division::Mps { .. })
+                | (Division::TimeSlice { .. }, Division::TimeSlice { .. })
+        )
+    }
+}
+
 /// What is known of a GPU model when nobody says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuInfo {

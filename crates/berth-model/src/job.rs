@@ -2,7 +2,7 @@
 
 use crate::{Bytes, Cpu, GpuAsk, JobId, Lifecycle, Milli, Name, Span, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A job as submitted. Its groups are started all together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +96,12 @@ pub struct GroupSpec {
     pub labels: LabelAsk,
     pub tolerations: Vec<Toleration>,
     pub near: Vec<Near>,
+    /// What each task takes of what a node counts, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counted: BTreeMap<Name, i64>,
+    /// Nodes by name, where somebody else knows on which it may lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeAsk>,
 }
 
 impl GroupSpec {
@@ -148,6 +154,30 @@ pub struct Spread {
 pub struct LabelAsk {
     pub need: BTreeMap<Name, Name>,
     pub prefer: BTreeMap<Name, Name>,
+    /// What each preferred label is worth, by its key: a node is the better the more it has. Where
+    /// none is said, nodes that have all of them come before all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<Name, i32>,
+}
+
+/// Nodes by name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct NodeAsk {
+    /// One of these; `None`: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<BTreeSet<Name>>,
+    /// None of these.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub never: BTreeSet<Name>,
+    /// One of these where all of the group find room there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub prefer: BTreeSet<Name>,
+}
+
+impl NodeAsk {
+    pub fn admits(&self, node: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(node)) && !self.never.contains(node)
+    }
 }
 
 /// Tolerates taints with this key; with a value only those that have it.

@@ -20,11 +20,11 @@ mod unit;
 
 pub use decision::{Cause, Decision, Place};
 pub use event::{Event, JobChange, LeaseOutcome, Stamped};
-pub use gpu::{GpuAsk, GpuInfo, Share, Slice, catalog, catalog_models};
+pub use gpu::{Division, GpuAsk, GpuInfo, Share, Slice, catalog, catalog_models};
 pub use id::{JobId, LeaseId, Name, TaskId};
 pub use job::{
     After, ArraySpec, Dependency, GroupSpec, JobRef, JobSpec, JobTarget, LabelAsk, ModelAsk, Near,
-    Outcome, Segment, Spread, Toleration, TopologyAsk,
+    NodeAsk, Outcome, Segment, Spread, Toleration, TopologyAsk,
 };
 pub use mig::{MigLayout, MigProfile, MigSlot};
 pub use node::{Effect, GpuSpec, Health, Lifecycle, NodeSpec, NodeState, Taint};

@@ -1,5 +1,6 @@
 //! Machines with GPUs, as they are observed.
 
+use crate::gpu::Division;
 use crate::mig::MigSlot;
 use crate::{Bytes, Cpu, Micros, Name, Time};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct GpuSpec {
     /// The MIG instances that exist; `None` while MIG is off.
     #[serde(default)]
     pub mig: Option<Vec<MigSlot>>,
+    /// Where somebody else says how it is handed out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,4 +91,11 @@ pub struct NodeSpec {
     pub price: Option<Micros>,
     pub pool: Option<Name>,
     pub lifecycle: Lifecycle,
+    /// So many tasks at the most, whatever they ask for; `None`: their number does not bind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u32>,
+    /// Whatever else it has that is counted in pieces or bytes, such as `rdma/hca`. Of what is not
+    /// named here it has nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counted: BTreeMap<Name, i64>,
 }

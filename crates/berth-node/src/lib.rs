@@ -30,7 +30,7 @@ pub use inventory::{
     Declared, Device, DeviceError, GpuFault, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,
 };
-pub use log::{Chunk, LogFollower, LogLimits, LogReader};
+pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};

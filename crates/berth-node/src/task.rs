@@ -150,7 +150,7 @@ impl TaskSpec {
 
     /// The command as it is executed. `torchrun` finds nodes and ports in `PET_*`; `--no-python`
     /// lets it start whatever the user wrote, a shell line as well as a script.
-    pub(crate) fn argv(&self) -> Vec<String> {
+    pub fn argv(&self) -> Vec<String> {
         match self.launch {
             Launch::Once | Launch::Ranks { .. } => self.command.clone(),
             Launch::Torchrun { .. } => {

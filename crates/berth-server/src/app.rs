@@ -3,8 +3,10 @@
 use crate::engine::Handle;
 use crate::home::Home;
 use crate::http::uses::Uses;
+use crate::kube::own::Jobs;
 use crate::vault::Vault;
 use berth_api::wire;
+use berth_kube::Figures;
 use berth_node::{Driver, Inventory, Probe};
 use berth_store::Store;
 use std::ops::Deref;
@@ -19,6 +21,10 @@ pub struct Parts {
     pub vault: Vault,
     /// Nothing where jobs run elsewhere.
     pub here: Option<Here>,
+    /// Nothing where jobs do not run as pods.
+    pub pods: Option<Jobs>,
+    /// How the API server was asked, where jobs run on a cluster.
+    pub figures: Option<Arc<Figures>>,
     pub home: Home,
     /// The settings of the server, and where each comes from.
     pub config: Vec<wire::ConfigEntry>,

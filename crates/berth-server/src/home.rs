@@ -41,6 +41,11 @@ impl Home {
         self.root.join("secrets.key")
     }
 
+    /// Which replica of a server this is.
+    pub fn replica(&self) -> PathBuf {
+        self.root.join("replica")
+    }
+
     /// Where the server listens, for the command line.
     pub fn address(&self) -> PathBuf {
         self.root.join("server.json")
@@ -62,6 +67,11 @@ impl Home {
 
     pub fn volumes(&self) -> PathBuf {
         self.root.join("volumes")
+    }
+
+    /// What pods have printed.
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
     }
 
     pub fn backups(&self) -> PathBuf {

@@ -11,6 +11,7 @@ mod hands;
 mod home;
 mod http;
 mod kube;
+mod lead;
 mod listen;
 mod machine;
 mod mail;
@@ -25,7 +26,13 @@ mod token;
 mod vault;
 mod views;
 
-pub use kube::Options as ClusterOptions;
+pub use kube::own::Settings as PodSettings;
+pub use kube::publish::Publish;
+pub use kube::webhook::{Adoption, Webhook};
+pub use kube::{
+    HoldError, LeaseOptions, Map as PeerMap, Options as ClusterOptions, Peer, StandIn, crds,
+    hold_gpu,
+};
 pub use listen::{EncryptError, Tls, TlsError};
 pub use restore::{Restored, restore};
-pub use serve::{Error, Options, Place, Started, serve};
+pub use serve::{Error, Options, Place, Stage, Started, serve};

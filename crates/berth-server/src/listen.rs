@@ -1,5 +1,7 @@
 //! Where requests come in: plain on loopback, encrypted everywhere else.
 
+use crate::serve::Error;
+use axum::Router;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use std::io;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -129,5 +131,54 @@ impl Listener for Encrypted {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         Ok(self.local)
+    }
+}
+
+/// Where a server is reached, over all the times it stands by or leads.
+pub struct Door {
+    listener: std::net::TcpListener,
+    tls: Option<Tls>,
+}
+
+impl Door {
+    pub async fn open(address: SocketAddr, tls: Option<Tls>) -> Result<Door, Error> {
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => Error::PortInUse { address },
+            _ => Error::Listen { address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listener.into_std().map_err(failed)?;
+        Ok(Door { listener, tls })
+    }
+
+    pub fn url(&self) -> Result<String, Error> {
+        let local = self.listener.local_addr().map_err(Error::Serve)?;
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        Ok(format!("{scheme}://{local}"))
+    }
+
+    /// Answers until it is told to close; requests under way are finished first.
+    pub fn accept(
+        &self,
+        router: Router,
+        mut closes: watch::Receiver<bool>,
+    ) -> Result<impl Future<Output = Result<(), Error>> + Send + 'static, Error> {
+        let listener = self.listener.try_clone().map_err(Error::Serve)?;
+        let listener = TcpListener::from_std(listener).map_err(Error::Serve)?;
+        let encrypted = match &self.tls {
+            None => Err(listener),
+            Some(tls) => Ok(Encrypted::new(listener, tls).map_err(Error::Encrypt)?),
+        };
+        let service = router.into_make_service_with_connect_info::<Peer>();
+        let closed = async move {
+            let _ = closes.wait_for(|closes| *closes).await;
+        };
+        Ok(async move {
+            match encrypted {
+                Err(plain) => axum::serve(plain, service).with_graceful_shutdown(closed).await,
+                Ok(tls) => axum::serve(tls, service).with_graceful_shutdown(closed).await,
+            }
+            .map_err(Error::Serve)
+        })
     }
 }

@@ -6,11 +6,13 @@ use crate::hands::{self, Tools};
 use crate::home::Home;
 use crate::http;
 use crate::kube;
-use crate::listen::{EncryptError, Encrypted, Peer, Tls};
+use crate::lead::{self, Replica};
+use crate::listen::{Door, EncryptError, Tls};
 use crate::machine::Machine;
 use crate::vault::Vault;
 use crate::{clock, first, forecast, gpus, mail, schedule};
 use berth_api::wire;
+use berth_kube::{Api, Term};
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
 use berth_store::Store;
@@ -19,7 +21,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// How a server is to run.
@@ -30,6 +31,8 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// SQLite in the home where left out.
     pub database: Option<String>,
+    /// What secrets are sealed with; a file in the home where left out. Replicas share one.
+    pub key: Option<PathBuf>,
     /// The name of this machine.
     pub node: String,
     pub place: Place,
@@ -50,7 +53,7 @@ pub enum Place {
         launcher: Launcher,
         cgroups: bool,
     },
-    Cluster(kube::Options),
+    Cluster(Box<kube::Options>),
 }
 
 /// What people have to know of a server that runs.
@@ -101,11 +104,30 @@ pub enum Error {
     Serve(io::Error),
 }
 
+/// How far a server has got.
+#[derive(Debug, Clone, Copy)]
+pub enum Stage<'a> {
+    /// Another replica leads.
+    StandsBy {
+        url: &'a str,
+        leader: &'a str,
+    },
+    Ready(&'a Started),
+}
+
+/// How a time of leading came to its end.
+enum Left {
+    /// It was told to stop.
+    Stopped,
+    /// Another replica may lead now.
+    Deposed,
+}
+
 /// Runs until `stop` is true, or the log cannot be written. Jobs go on either way.
 pub async fn serve(
     options: Options,
-    mut stop: watch::Receiver<bool>,
-    ready: impl FnOnce(&Started),
+    stop: watch::Receiver<bool>,
+    tell: impl Fn(Stage<'_>),
 ) -> Result<(), Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     if !options.listen.ip().is_loopback() && options.tls.is_none() {
@@ -113,9 +135,62 @@ pub async fn serve(
     }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
+    let _webhook = kube::webhook::begin(&options.place).await?;
     // Before anything is changed: a second server should find out at once.
-    let listener = bind(options.listen).await?;
-    let Begun { app, running, watch } = start(&options, home).await?;
+    let door = Door::open(options.listen, options.tls.clone()).await?;
+    let Place::Cluster(cluster) = &options.place else {
+        return lead(&options, &home, &door, None, stop, &tell).await.map(drop);
+    };
+    let replica = Replica::open(cluster, &options.node, &home.replica()).await?;
+    loop {
+        let Some(term) = stand_by(&replica, &door, stop.clone(), &tell).await? else {
+            return Ok(());
+        };
+        let api = replica.api.clone();
+        match lead(&options, &home, &door, Some((api, term)), stop.clone(), &tell).await? {
+            Left::Stopped => return Ok(()),
+            Left::Deposed => {}
+        }
+    }
+}
+
+/// Waits until this replica leads; nothing where it is told to stop before.
+async fn stand_by(
+    replica: &Replica,
+    door: &Door,
+    mut stop: watch::Receiver<bool>,
+    tell: &impl Fn(Stage<'_>),
+) -> Result<Option<Term>, Error> {
+    let (leader, told) = watch::channel(String::new());
+    let (leads, done) = watch::channel(false);
+    let url = door.url()?;
+    let answers = tokio::spawn(door.accept(lead::router(told), done)?);
+    let term = tokio::select! {
+        term = replica.win(&url, &leader, tell) => Some(term?),
+        _ = stop.wait_for(|stop| *stop) => None,
+    };
+    leads.send_replace(true);
+    // Whoever still waits for an answer is not waited for.
+    answers.abort();
+    Ok(term)
+}
+
+/// Serves for as long as this replica leads; a machine always does.
+async fn lead(
+    options: &Options,
+    home: &Home,
+    door: &Door,
+    turn: Option<(Api, Term)>,
+    mut stop: watch::Receiver<bool>,
+    tell: &impl Fn(Stage<'_>),
+) -> Result<Left, Error> {
+    let (api, mut term) = turn.unzip();
+    let begun = tokio::select! {
+        begun = start(options, home.clone(), api) => begun?,
+        () = renewed(&mut term) => return Ok(Left::Deposed),
+        _ = stop.wait_for(|stop| *stop) => return Ok(resigned(term).await),
+    };
+    let Begun { app, running, watch } = begun;
     let Running { handle, mut ends } = running;
     let token = first::admin(&app, &options.admin).await.map_err(Error::First)?;
     let tasks = [
@@ -127,42 +202,66 @@ pub async fn serve(
         .here
         .as_ref()
         .and_then(|here| gpus::watch(handle.clone(), here.driver.clone(), here.inventory.clone()));
-    let started = started(&options, &app, &listener, token)?;
+    let started = started(&app, door.url()?, token);
     first::announce(&app, &started.url, options.tls.as_ref()).map_err(Error::First)?;
-    ready(&started);
-    let mut served = tokio::spawn(accept(app.clone(), listener, options.tls, stop.clone()));
+    tell(Stage::Ready(&started));
+    let (over, closes) = watch::channel(false);
+    let mut served = tokio::spawn(door.accept(http::router(app.clone()), closes)?);
+    let mut left = Left::Stopped;
     let ended = tokio::select! {
         ended = &mut ends => Some(ended),
         served = &mut served => {
             served.map_err(|why| Error::Serve(io::Error::other(why)))??;
             None
         }
+        () = renewed(&mut term) => {
+            left = Left::Deposed;
+            None
+        }
         _ = stop.wait_for(|stop| *stop) => None,
     };
+    over.send_replace(true);
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     first::forget(&app);
+    if matches!(left, Left::Deposed) {
+        // Whatever is under way must not reach the cluster any more.
+        drop(watch);
+        served.abort();
+        handle.stop();
+        let _ = ends.await;
+        return Ok(left);
+    }
     handle.stop();
     let ended = match ended {
         Some(ended) => ended,
         None => ends.await,
     };
     drop(watch);
+    resigned(term).await;
     match ended {
-        Ok(ended) => ended.map_err(Error::Fatal),
+        Ok(ended) => ended.map(|()| left).map_err(Error::Fatal),
         Err(panic) => Err(Error::Serve(io::Error::other(panic))),
     }
+}
+
+/// Ends when this replica must not lead any more; never where there is only one.
+async fn renewed(term: &mut Option<Term>) {
+    match term {
+        Some(term) => term.keep().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn resigned(term: Option<Term>) -> Left {
+    if let Some(term) = term {
+        term.resign().await;
+    }
+    Left::Stopped
 }
 
 /// The database that was named, or the one in the home.
 pub fn database_url(home: &Home, named: Option<&str>) -> String {
     named.map_or_else(|| berth_store::sqlite_url(&home.database()), str::to_owned)
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => Error::PortInUse { address },
-        _ => Error::Listen { address, source },
-    })
 }
 
 /// What came up.
@@ -173,12 +272,15 @@ struct Begun {
     watch: Box<dyn Send>,
 }
 
-async fn start(options: &Options, home: Home) -> Result<Begun, Error> {
+async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun, Error> {
     let url = database_url(&home, options.database.as_deref());
     let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
-    let vault = Vault::open(&home.key(), store.clone())
-        .map_err(|source| Error::Home { path: home.key(), source })?;
-    let (running, here, watch): (_, _, Box<dyn Send>) = match &options.place {
+    let key = options.key.clone().unwrap_or_else(|| home.key());
+    let vault =
+        Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
+    let figures = api.as_ref().map(|api| api.figures().clone());
+    let mut follows = None;
+    let (running, here, pods, watch): (_, _, _, Box<dyn Send>) = match &options.place {
         Place::Machine { gpus, launcher, cgroups } => {
             let node_options = berth_node::Options { cgroups: *cgroups };
             let driver = Driver::open(&home.node(), launcher.clone(), node_options);
@@ -189,13 +291,17 @@ async fn start(options: &Options, home: Home) -> Result<Begun, Error> {
             let here = Here { driver, inventory: Arc::new(inventory), probe };
             let setup = setup(options, &store).await?;
             let (running, watch) = on_this_machine(options, setup, &home, &vault, &here).await?;
-            (running, Some(here), Box::new(watch))
+            (running, Some(here), None, Box::new(watch))
         }
         Place::Cluster(cluster) => {
-            let cluster = kube::Cluster::connect(cluster).await.map_err(Error::Kube)?;
+            let api = api.expect("a replica leads only with a way to the API server");
+            // Only whoever may write lists: what is seen then is at least as new as the log.
             let setup = setup(options, &store).await?;
-            let (running, watch) = cluster.begin(setup, &options.prices).await?;
-            (running, None, Box::new(watch))
+            let cluster = kube::Cluster::list(api, cluster).await;
+            let (running, jobs, followed) =
+                cluster.begin(setup, &options.prices, &home, &vault).await?;
+            follows = Some(followed);
+            (running, None, Some(jobs), Box::new(()))
         }
     };
     let app = App::new(Parts {
@@ -203,18 +309,39 @@ async fn start(options: &Options, home: Home) -> Result<Begun, Error> {
         store,
         vault,
         here,
+        pods,
+        figures,
         home,
         config: options.config.clone(),
         uses: http::uses::Uses::default(),
     });
+    let watch = match follows {
+        None => watch,
+        Some(mut follows) => {
+            follows.attend(&app);
+            Box::new(follows)
+        }
+    };
     Ok(Begun { app, running, watch })
 }
 
 /// Becomes the one that writes.
 async fn setup(options: &Options, store: &Store) -> Result<Setup, Error> {
     let holder = format!("{} (process {})", options.node, std::process::id());
-    let writer = store.writer(&holder).await.map_err(Error::Store)?;
+    let writer = loop {
+        match store.writer(&holder).await {
+            // A replica that led until a moment ago is about to let go of it.
+            Err(berth_store::Error::Locked { .. }) if store_is_shared(options) => {
+                tracing::warn!("another replica still has the database; waiting for it");
+            }
+            writer => break writer.map_err(Error::Store)?,
+        }
+    };
     Ok(Setup { store: store.clone(), writer, keep: options.keep })
+}
+
+fn store_is_shared(options: &Options) -> bool {
+    matches!(options.place, Place::Cluster(_)) && options.database.is_some()
 }
 
 async fn on_this_machine(
@@ -241,15 +368,7 @@ async fn on_this_machine(
     Ok((running.await.map_err(Error::Boot)?, watch))
 }
 
-fn started(
-    options: &Options,
-    app: &App,
-    listener: &TcpListener,
-    token: PathBuf,
-) -> Result<Started, Error> {
-    let address = options.listen;
-    let local = listener.local_addr().map_err(|source| Error::Listen { address, source })?;
-    let scheme = if options.tls.is_some() { "https" } else { "http" };
+fn started(app: &App, url: String, token: PathBuf) -> Started {
     let mut models: BTreeMap<Name, usize> = BTreeMap::new();
     for node in app.engine.core().state.node_snapshots() {
         for gpu in node.spec.gpus {
@@ -258,8 +377,8 @@ fn started(
     }
     let gpus: Vec<String> = models.iter().map(|(model, n)| format!("{n} x {model}")).collect();
     let limits = app.here.as_ref().map(|here| &here.inventory.limits);
-    Ok(Started {
-        url: format!("{scheme}://{local}"),
+    Started {
+        url,
         home: app.home.root().to_owned(),
         token,
         database: app.store.database().to_owned(),
@@ -267,27 +386,7 @@ fn started(
         gpus: if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") },
         declared: app.declared(),
         unlimited: limits.and_then(|limits| limits.missing.clone()),
-    })
-}
-
-async fn accept(
-    app: App,
-    listener: TcpListener,
-    tls: Option<Tls>,
-    mut stop: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    let service = http::router(app).into_make_service_with_connect_info::<Peer>();
-    let stopped = async move {
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
-    match tls {
-        None => axum::serve(listener, service).with_graceful_shutdown(stopped).await,
-        Some(tls) => {
-            let listener = Encrypted::new(listener, &tls).map_err(Error::Encrypt)?;
-            axum::serve(listener, service).with_graceful_shutdown(stopped).await
-        }
     }
-    .map_err(Error::Serve)
 }
 
 /// What the audit log says of something that the server did by itself.

@@ -7,6 +7,7 @@ use sqlx::any::AnyRow;
 use sqlx::error::BoxDynError;
 use sqlx::{AssertSqlSafe, query_with};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// A table: its columns, of which the first `keys` are its primary key.
 #[derive(Clone, Copy)]
@@ -76,9 +77,23 @@ pub(crate) enum Existing {
 }
 
 /// Rows per statement, largest first. Few sizes, so that each statement is prepared once and
-/// used again; several rows, because a round trip costs more than a row; not very many, because
-/// SQLite finds each parameter by walking past all before it.
+/// used again; several rows, because a round trip costs more than a row.
 const ROWS_PER_STATEMENT: [usize; 3] = [32, 8, 1];
+
+/// How the values of a statement are marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// `$1`, `$2`: the only way of PostgreSQL.
+    Numbered,
+    /// `?`: SQLite finds a parameter that has a name by walking past all before it.
+    Bare,
+}
+
+impl Marks {
+    pub(crate) fn of(connection: &AnyConnection) -> Marks {
+        if connection.backend_name() == "SQLite" { Marks::Bare } else { Marks::Numbered }
+    }
+}
 
 impl Table {
     /// All columns, quoted: some are words of SQL.
@@ -99,13 +114,14 @@ impl Table {
         if existing == Existing::Replace {
             rows = self.newest(rows);
         }
+        let marks = Marks::of(connection);
         let mut rows = rows.into_iter();
         while rows.len() > 0 {
             let count = ROWS_PER_STATEMENT.into_iter().find(|count| *count <= rows.len());
             let count = count.expect("one row always fits");
             let mut binds = Binds::default();
             binds.push_all(rows.by_ref().take(count).flatten());
-            let sql = insert_sql(self.name, self.columns, self.keys, count, existing);
+            let sql = insert_sql(self.name, self.columns, self.keys, count, existing, marks);
             query_with(AssertSqlSafe(sql), binds.into_arguments())
                 .execute(&mut *connection)
                 .await?;
@@ -157,13 +173,19 @@ pub(crate) fn insert_sql(
     keys: usize,
     rows: usize,
     existing: Existing,
+    marks: Marks,
 ) -> String {
     let mut sql = format!("INSERT INTO {table} ({}) VALUES ", quoted(columns));
     for row in 0..rows {
-        let first = row * columns.len() + 1;
-        let marks: Vec<String> = (first..first + columns.len()).map(|n| format!("${n}")).collect();
-        let comma = if row == 0 { "" } else { ", " };
-        sql.push_str(&format!("{comma}({})", marks.join(", ")));
+        sql.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 0..columns.len() {
+            let comma = if column == 0 { "" } else { ", " };
+            let _ = match marks {
+                Marks::Bare => write!(sql, "{comma}?"),
+                Marks::Numbered => write!(sql, "{comma}${}", row * columns.len() + column + 1),
+            };
+        }
+        sql.push(')');
     }
     if existing == Existing::Replace {
         let set: Vec<String> = columns[keys..]

@@ -10,10 +10,12 @@ mod guard;
 pub mod kube;
 mod postgres;
 mod server;
+mod siege;
 mod survival;
 
 pub use account::Account;
 pub use bill::Bill;
 pub use postgres::{Postgres, Stop};
 pub use server::{Server, eventually, until};
+pub use siege::{Blow, Siege, besiege};
 pub use survival::{Load, SEED, Survival, survive};

@@ -2,9 +2,11 @@
 
 use berth_api::Client;
 use berth_api::client::Options;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -24,7 +26,11 @@ pub struct Server {
     /// `up`, or another command that serves.
     command: &'static str,
     args: Vec<String>,
+    log: Log,
 }
+
+/// What a server has said since it was started.
+type Log = Arc<Mutex<String>>;
 
 impl Server {
     /// Starts `program up` with these flags on a free port.
@@ -49,8 +55,19 @@ impl Server {
     fn start_as(program: &Path, command: &'static str, args: &[&str]) -> Server {
         let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, url) = begin(program, command, home.path(), "127.0.0.1:0", &args);
-        Server { program: program.to_owned(), child, home, url, command, args }
+        let (child, url, log) = begin(program, command, home.path(), "127.0.0.1:0", &args);
+        Server { program: program.to_owned(), child, home, url, command, args, log }
+    }
+
+    /// Whether it takes requests, as a load balancer would ask it: one of several replicas does.
+    pub fn is_ready(&self) -> bool {
+        let address = self.url.trim_start_matches("http://");
+        let Ok(mut stream) = TcpStream::connect(address) else { return false };
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        let asked = format!("GET /readyz HTTP/1.0\r\nHost: {address}\r\n\r\n");
+        let mut answer = String::new();
+        let answered = stream.write_all(asked.as_bytes()).is_ok();
+        answered && stream.read_to_string(&mut answer).is_ok() && answer.contains(" 200 ")
     }
 
     pub fn process(&self) -> u32 {
@@ -70,8 +87,13 @@ impl Server {
     /// In the same folder, and where it listened before.
     pub fn start_again(&mut self) {
         let listen = self.url.trim_start_matches("http://");
-        (self.child, self.url) =
+        (self.child, self.url, self.log) =
             begin(&self.program, self.command, self.home.path(), listen, &self.args);
+    }
+
+    /// What it has logged since it was started.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn token(&self) -> String {
@@ -162,27 +184,48 @@ fn begin(
     home: &Path,
     listen: &str,
     args: &[String],
-) -> (Child, String) {
+) -> (Child, String, Log) {
     let mut child = Command::new(program)
         .arg(command)
         .args(["--home", &home.display().to_string(), "--listen", listen, "--name", NODE])
         .args(args)
-        .env("BERTH_LOG", "warn")
+        .env("BERTH_LOG", "warn,kube_client=off")
         .env("USER", "ada")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("berth starts");
+    let log = keep_log(child.stderr.take().expect("it is piped"));
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let url = loop {
         let line = lines.next().expect("the server says where it is").expect("it is text");
-        if let Some(url) = line.strip_prefix("Berth is ready at ") {
+        // A replica that stands by listens as well.
+        let at = line.strip_prefix("Berth is ready at ");
+        let at = at
+            .or_else(|| line.strip_prefix("Berth stands by at ")?.split_once(": ").map(|at| at.0));
+        if let Some(url) = at {
             break url.to_owned();
         }
     };
     // What else it says must not block it.
     std::thread::spawn(move || lines.for_each(drop));
-    (child, url)
+    (child, url, log)
+}
+
+/// Keeps what is logged, and shows it as well.
+fn keep_log(stderr: ChildStderr) -> Log {
+    let log = Log::default();
+    let to = log.clone();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            eprintln!("{line}");
+            let mut log = to.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push_str(&line);
+            log.push('\n');
+        }
+    });
+    log
 }
 
 /// Waits until something is so.

@@ -1,13 +1,22 @@
 //! `berth kube`: the server of a Kubernetes cluster.
 
-use crate::fail::Result;
+use crate::fail::{Failure, Result};
+use crate::reach::Reach;
 use crate::up::{self, Serving};
-use berth_server::{ClusterOptions, Place, Started};
-use clap::Args;
-use std::path::PathBuf;
+use berth_model::Span;
+use berth_server::{
+    ClusterOptions, LeaseOptions, Peer, PeerMap, Place, PodSettings, StandIn, Started,
+};
+use clap::{Args, Subcommand};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Kube {
+    #[command(subcommand)]
+    pub what: Option<What>,
     #[command(flatten)]
     pub serving: Serving,
     /// The cluster; by default as kubectl finds it, or the one this runs in
@@ -22,21 +31,126 @@ pub struct Kube {
     /// The queue of pods that name none
     #[arg(long, value_name = "QUEUE", default_value = "default")]
     pub queue: String,
+    /// The namespace of the Lease by which one of several replicas leads; by default our own
+    #[arg(long, value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// The name of that Lease; another one for another set of replicas
+    #[arg(long, value_name = "NAME", default_value = "berth")]
+    pub lease_name: String,
+    /// After so long without a sign of life another replica leads
+    #[arg(long, value_name = "TIME", default_value = LEASE_DURATION)]
+    pub lease_duration: String,
+    /// Where pods of Berth hold the GPUs that others have fractions of
+    #[arg(long, value_name = "NAME", default_value = "berth-reservations")]
+    pub reservation_namespace: String,
+    /// What those pods run: an image with this program
+    #[arg(long, value_name = "IMAGE", default_value = concat!("berth:", env!("CARGO_PKG_VERSION")))]
+    pub reservation_image: String,
+    /// Work in the place of this scheduler: its pods, its queues and its groups are Berth's, and
+    /// manifests written for it stay as they are; may be given several times
+    #[arg(long, value_name = "SCHEDULER", value_parser = Peer::NAMES)]
+    pub stand_in: Vec<String>,
+    /// What names of other schedulers and of their queues mean here
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
+    /// The image of Berth's own jobs that name none
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// The PersistentVolumeClaim, in each team's namespace, for what jobs save
+    #[arg(long, value_name = "CLAIM")]
+    pub checkpoints: Option<String>,
+    /// What the namespaces of teams begin with
+    #[arg(long, value_name = "PREFIX", default_value = "berth-")]
+    pub namespace_prefix: String,
+    /// The namespace of a team that has another one; may be given several times
+    #[arg(long, value_name = "TEAM=NAME", value_parser = of_team)]
+    pub namespace: Vec<(String, String)>,
+    /// Make a namespace for every team, and not only for those with jobs of Berth's own
+    #[arg(long)]
+    pub teams: bool,
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+fn of_team(text: &str) -> std::result::Result<(String, String), String> {
+    let (team, name) = text.split_once('=').ok_or("expected TEAM=NAME, such as nlp=research")?;
+    Ok((team.to_owned(), name.to_owned()))
+}
+
+const LEASE_DURATION: &str = "15s";
+
+#[derive(Subcommand, Debug)]
+pub enum What {
+    /// Print the definitions of Berth's objects, for `kubectl apply -f -`
+    Crds,
 }
 
 pub fn run(asked: Kube) -> Result<()> {
+    if let Some(What::Crds) = asked.what {
+        print!("{}", berth_server::crds());
+        return Ok(());
+    }
     let names = asked.scheduler_name.join(", ");
+    let peers = asked.stand_in.iter().map(|name| name.parse());
+    let peers: std::result::Result<_, String> = peers.collect();
+    let peers = peers.map_err(Failure::usage)?;
+    let map = asked.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
     let config = vec![
+        up::entry("stand-in", asked.stand_in.join(", "), asked.stand_in.is_empty()),
         up::entry("scheduler-name", names, asked.scheduler_name == ["berth"]),
         up::entry("queue", asked.queue.clone(), asked.queue == "default"),
+        up::entry("lease", asked.lease_name.clone(), asked.lease_name == "berth"),
+        up::entry(
+            "lease-duration",
+            asked.lease_duration.clone(),
+            asked.lease_duration == LEASE_DURATION,
+        ),
+        up::entry("image", asked.image.clone().unwrap_or_default(), asked.image.is_none()),
     ];
-    let place = Place::Cluster(ClusterOptions {
+    let scheduler = asked.scheduler_name.first().map_or("berth", String::as_str);
+    let webhook = asked.reach.webhook(&asked.serving, scheduler)?;
+    let publish = asked.reach.publish(&asked.serving)?;
+    let place = Place::Cluster(Box::new(ClusterOptions {
         kubeconfig: asked.kubeconfig,
         context: asked.context,
         scheduler_names: asked.scheduler_name,
         queue: asked.queue,
-    });
+        stand_in: StandIn { peers, map },
+        lease: LeaseOptions {
+            namespace: asked.lease_namespace,
+            name: asked.lease_name,
+            duration: lease_duration(&asked.lease_duration)?,
+        },
+        reservation_namespace: asked.reservation_namespace,
+        reservation_image: asked.reservation_image,
+        jobs: PodSettings {
+            image: asked.image,
+            checkpoints: asked.checkpoints,
+            namespace_prefix: asked.namespace_prefix,
+            namespaces: asked.namespace.into_iter().collect(),
+            teams: asked.teams,
+        },
+        webhook,
+        publish,
+    }));
     up::serve(&asked.serving, place, config, greet)
+}
+
+/// Whole seconds, as a Lease has them.
+fn lease_duration(text: &str) -> Result<Duration> {
+    let span = text.parse::<Span>().ok().filter(|span| *span >= Span::secs(1));
+    let seconds = span.and_then(|span| u64::try_from(span.0 / 1_000).ok());
+    let wrong =
+        || format!("--lease-duration: found `{text}`, expected a second or more, such as 15s");
+    seconds.map(Duration::from_secs).ok_or_else(|| Failure::usage(wrong()))
+}
+
+fn read_map(path: &Path) -> Result<PeerMap> {
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| Failure::io(format!("reading {}", path.display()), &error))?;
+    let what = "it has schedulers, a list of names, and queues, names of others to ours";
+    let bad = |why: String| Failure::usage(format!("{}: {why}", path.display())).next(what);
+    text.parse().map_err(bad)
 }
 
 fn greet(started: &Started) {

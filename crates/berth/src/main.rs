@@ -13,6 +13,8 @@ mod faults;
 mod heap;
 mod kube;
 mod outage;
+mod reach;
+mod reserve;
 mod restore;
 mod settings;
 mod show;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Sim(command) => return simulate(&command, format),
         Command::Up(asked) => up::run(&asked),
         Command::Kube(asked) => kube::run(*asked),
+        Command::Reserve(asked) => reserve::run(&asked),
         Command::Restore(asked) => restore::run(&asked),
         Command::Ask(asked) => Context::new(&flags).and_then(|context| {
             format = context.format;

@@ -4,9 +4,10 @@ use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Launcher};
-use berth_server::{Options, Place, Started, Tls};
+use berth_server::{Options, Place, Stage, Started, Tls};
 use clap::Args;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -45,6 +46,9 @@ pub struct Serving {
     /// PostgreSQL instead of the database in the home: postgres://…
     #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
+    /// What secrets are sealed with (a file in the home); replicas share one
+    #[arg(long, value_name = "FILE", env = "BERTH_KEY")]
+    pub key: Option<PathBuf>,
     /// What this machine is called (its host name)
     #[arg(long, value_name = "NODE")]
     pub name: Option<String>,
@@ -99,12 +103,16 @@ pub fn serve(
         asked_to_stop().await;
         let _ = stop.send(true);
     });
-    let served = runtime.block_on(berth_server::serve(options, stopped, greet));
+    let tell = |stage: Stage<'_>| match stage {
+        Stage::Ready(started) => greet(started),
+        Stage::StandsBy { url, leader } => println!("Berth stands by at {url}: {leader} leads"),
+    };
+    let served = runtime.block_on(berth_server::serve(options, stopped, tell));
     runtime.shutdown_timeout(Duration::from_secs(2));
     served.map_err(|error| Failure::new(Exit::Failed, chain(&error)))
 }
 
-async fn asked_to_stop() {
+pub async fn asked_to_stop() {
     let terminated = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signal) => {
@@ -141,12 +149,7 @@ pub fn entry(key: &str, value: String, is_default: bool) -> ConfigEntry {
 
 fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options> {
     let home = home(up.home.as_deref())?;
-    let listen = up.listen.parse().map_err(|_| {
-        Failure::usage(format!(
-            "`{}` is no address; expected one such as 127.0.0.1:7117",
-            up.listen
-        ))
-    })?;
+    let listen = address(&up.listen)?;
     let tls = up.tls_cert.clone().zip(up.tls_key.clone());
     let node = up.name.clone().unwrap_or_else(host_name);
     let mut config = vec![
@@ -162,6 +165,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         listen,
         tls: tls.map(|(certificate, key)| Tls { certificate, key }),
         database: up.database.clone(),
+        key: up.key.clone(),
         node,
         place,
         prices: prices(up)?,
@@ -169,6 +173,11 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         admin: user_name(),
         config,
     })
+}
+
+pub fn address(text: &str) -> Result<SocketAddr> {
+    let wrong = || format!("`{text}` is no address; expected one such as 127.0.0.1:7117");
+    text.parse().map_err(|_| Failure::usage(wrong()))
 }
 
 /// Nothing for what is never let go.
@@ -234,7 +243,9 @@ pub fn user_name() -> String {
 }
 
 fn start_logging(format: LogFormat) {
-    let filter = EnvFilter::try_from_env("BERTH_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    // The client's own lines say again what ours say with what was asked for.
+    let usual = || EnvFilter::new("warn,kube_client=off");
+    let filter = EnvFilter::try_from_env("BERTH_LOG").unwrap_or_else(|_| usual());
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => logs.init(),

@@ -1,8 +1,34 @@
 //! The program as the scheduler of a real API server. Nodes are simulated, everything else is real.
 
+#[path = "cluster/adopt.rs"]
+mod adopt;
+#[path = "cluster/chart.rs"]
+mod chart;
+#[path = "cluster/claims.rs"]
+mod claims;
+#[path = "cluster/constraints.rs"]
+mod constraints;
+#[path = "cluster/crds.rs"]
+mod crds;
 #[path = "cluster/faults.rs"]
 mod faults;
+#[path = "cluster/gpus.rs"]
+mod gpus;
+#[path = "cluster/hook.rs"]
+mod hook;
+#[path = "cluster/jobs.rs"]
+mod jobs;
+#[path = "cluster/marks.rs"]
+mod marks;
+#[path = "cluster/peers.rs"]
+mod peers;
 #[path = "cluster/pods.rs"]
 mod pods;
+#[path = "cluster/rights.rs"]
+mod rights;
+#[path = "cluster/siege.rs"]
+mod siege;
 #[path = "cluster/support.rs"]
 mod support;
+#[path = "cluster/volumes.rs"]
+mod volumes;

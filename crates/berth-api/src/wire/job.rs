@@ -160,6 +160,9 @@ pub struct SubmitQuery {
     pub dry_run: bool,
     /// A template that the file is laid over.
     pub template: Option<String>,
+    /// The folder to start in where neither names one. It means nothing where jobs run in
+    /// containers.
+    pub here: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

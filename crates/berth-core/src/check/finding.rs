@@ -67,6 +67,12 @@ codes! {
     Cpu = "cpu",
     /// More memory than the node has.
     Memory = "memory",
+    /// More of something counted than the node has.
+    Counted = "counted",
+    /// More tasks than the node takes.
+    Tasks = "tasks",
+    /// A node that the group may not lie on.
+    Node = "node",
     /// A gang below its minimum.
     Minimum = "minimum",
     /// Tasks that must lie in one domain do not.

@@ -6,9 +6,10 @@ use crate::amounts::Amounts;
 use crate::ix::{JobIx, NodeIx};
 use crate::state::State;
 use berth_model::{
-    Effect, GpuAsk, GpuSpec, GroupSpec, Health, JobSpec, MigProfile, Milli, NodeSpec, Share, Slice,
+    Division, Effect, GpuAsk, GpuSpec, GroupSpec, Health, JobSpec, MigProfile, Milli, Name,
+    NodeSpec, Share, Slice,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A fault, before it is known which transaction it belongs to.
 pub(super) type Fault = (FindingCode, String);
@@ -70,6 +71,12 @@ pub(super) fn node_faults(job: &JobSpec, group: &GroupSpec, node: &NodeSpec) -> 
         if node.labels.get(key) != Some(value) {
             let text = format!("{} does not carry the label {key}={value}", node.name);
             found.push((FindingCode::Label, text));
+        }
+    }
+    if let Some(nodes) = &group.nodes {
+        let listed = nodes.only.as_ref().is_none_or(|only| only.contains(&node.name));
+        if !listed || nodes.never.contains(&node.name) {
+            found.push((FindingCode::Node, format!("it may not lie on {}", node.name)));
         }
     }
     for taint in node.taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule) {
@@ -169,6 +176,9 @@ pub(super) fn crowded(gpu: &GpuSpec, shares: &[&Share]) -> Option<String> {
     if gpu.mig.is_some() && first != "MIG" {
         return Some("MIG is on, so nothing else can be held of it".to_owned());
     }
+    if let Some(why) = gpu.division.and_then(|division| not_handed_out(gpu, division, shares)) {
+        return Some(why);
+    }
     let total: i64 = shares.iter().map(|share| milli(share, &gpu.model)).sum();
     match shares[0] {
         Share::Whole if shares.len() > 1 => Some("it would be held whole twice".to_owned()),
@@ -178,6 +188,26 @@ pub(super) fn crowded(gpu: &GpuSpec, shares: &[&Share]) -> Option<String> {
             (total > 1_000).then(|| format!("{total} thousandths of it would be held"))
         }
     }
+}
+
+/// Why somebody who hands out a GPU in pieces of one kind would not hand out these, which are alike.
+fn not_handed_out(gpu: &GpuSpec, division: Division, shares: &[&Share]) -> Option<String> {
+    let most = match (division, shares.first()?) {
+        (Division::Whole, Share::Whole | Share::Fraction(_)) => return None,
+        (Division::Mig, Share::Mig(_)) => {
+            let there = gpu.mig.as_deref().unwrap_or_default();
+            let missing = shares.iter().find_map(|share| match share {
+                Share::Mig(slot) if !there.contains(slot) => Some(slot),
+                _ => None,
+            })?;
+            return Some(format!("it has no {} at {}", missing.profile, missing.start));
+        }
+        (Division::Mps { shares }, Share::Mps(_)) => shares,
+        (Division::TimeSlice { shares }, Share::TimeSlice(_)) => shares,
+        _ => return Some("it is handed out in another way".to_owned()),
+    };
+    let held = shares.len();
+    (held > most as usize).then(|| format!("it is handed out to {most}, and {held} would hold it"))
 }
 
 /// Eight memory slices, seven compute slices, starts and numbers as the profiles say.
@@ -217,4 +247,13 @@ pub(super) fn island(node: &NodeSpec, gpu: u32) -> usize {
     }
     let listed = node.nvlink.iter().position(|island| island.contains(&gpu));
     listed.unwrap_or(node.nvlink.len() + gpu as usize)
+}
+
+/// What these tasks take together of each thing that nodes count.
+pub(super) fn counted<'a>(groups: impl Iterator<Item = &'a GroupSpec>) -> BTreeMap<&'a Name, i64> {
+    let mut sums: BTreeMap<&Name, i64> = BTreeMap::new();
+    for (resource, amount) in groups.flat_map(|group| &group.counted) {
+        *sums.entry(resource).or_default() += amount;
+    }
+    sums
 }

@@ -9,7 +9,7 @@ use super::{FindingCode, Run, Work};
 use crate::amounts::Amounts;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::plan::Transaction;
-use berth_model::{Decision, LeaseId, Micros, Share, Slice, Span, Time};
+use berth_model::{Decision, GroupSpec, LeaseId, Micros, Share, Slice, Span, Time};
 
 impl Run<'_> {
     pub(super) fn start(
@@ -71,6 +71,7 @@ impl Run<'_> {
         let asks = hold.amounts.clone();
         self.view.open(task, hold);
         found.extend(self.room(node_ix, slices, &asks));
+        found.extend(self.counts(node_ix, group));
         found.extend(self.stay(work, ix, node_ix, slices, *lease));
         found
     }
@@ -145,6 +146,36 @@ impl Run<'_> {
         }
         if asks.memory > 0 && spec.memory.is_some_and(|has| memory > has.0) {
             found.push((FindingCode::Memory, format!("{} has too little memory", spec.name)));
+        }
+        found
+    }
+
+    /// Whether the node takes so many tasks, and has what they ask for of what it counts.
+    fn counts(&mut self, node: NodeIx, group: &GroupSpec) -> Vec<Fault> {
+        let spec = &self.view.state.cluster.node(node).spec;
+        if spec.tasks.is_none() && group.counted.is_empty() {
+            return Vec::new();
+        }
+        let tasks = self.view.node(node).tasks.clone();
+        let tasks = tasks.into_iter().filter(|task| self.view.hold(*task).is_some());
+        let tasks: Vec<TaskIx> = tasks.collect();
+        let mut found = Vec::new();
+        if spec.tasks.is_some_and(|most| tasks.len() > most as usize) {
+            found.push((FindingCode::Tasks, format!("{} takes fewer tasks", spec.name)));
+        }
+        if group.counted.is_empty() {
+            return found;
+        }
+        let groups = tasks.iter().filter_map(|task| {
+            place::group_of(&self.view.base(task.job).spec, task.task).map(|(group, _)| group)
+        });
+        let sums = place::counted(groups);
+        for resource in group.counted.keys() {
+            let has = spec.counted.get(resource).copied().unwrap_or(0);
+            if sums.get(resource).is_some_and(|sum| *sum > has) {
+                let text = format!("{} has too little {resource}", spec.name);
+                found.push((FindingCode::Counted, text));
+            }
         }
         found
     }

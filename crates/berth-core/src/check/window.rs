@@ -2,9 +2,10 @@
 
 use super::FindingCode;
 use super::overlay::{Hold, Overlay};
-use super::place::{Fault, crowded, group_of};
+use super::place::{Fault, counted, crowded, group_of};
 use crate::ix::{JobIx, NodeIx, TaskIx};
-use berth_model::{NodeState, Place, Share, Slice, Time};
+use berth_model::{Name, NodeState, Place, Share, Slice, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A holding of places on one node for a time, by a task that starts or a promise.
@@ -21,6 +22,7 @@ pub(super) struct Window<'a> {
 
 /// What of one node is promised to another job at some time.
 struct Other {
+    task: TaskIx,
     from: Time,
     to: Time,
     slices: Vec<Slice>,
@@ -79,6 +81,7 @@ impl Window<'_> {
                 others.iter().filter(|o| o.from <= instant && instant < o.to).collect();
             found.extend(self.crowding(view, &tasks, &there, instant));
             found.extend(self.shortage(view, &tasks, &there, instant));
+            found.extend(self.counts(view, &tasks, &there, instant));
             if !found.is_empty() {
                 break;
             }
@@ -99,6 +102,7 @@ impl Window<'_> {
                 }
                 let group = group_of(&view.base(job).spec, place.task);
                 found.push(Other {
+                    task: TaskIx { job, task: place.task },
                     from: kept.at,
                     to: kept.to,
                     slices: place.slices.clone(),
@@ -210,6 +214,45 @@ impl Window<'_> {
         if own_memory > 0 && node.memory.is_some_and(|has| memory > has.0) {
             let text = format!("{} is short of memory at {instant}", node.name);
             found.push((FindingCode::Memory, text));
+        }
+        found
+    }
+
+    /// Tasks beyond what the node takes at that time, and what it would be short of that it counts.
+    fn counts(
+        &self,
+        view: &Overlay<'_>,
+        tasks: &[TaskIx],
+        others: &[&Other],
+        instant: Time,
+    ) -> Vec<Fault> {
+        let node = &view.state.cluster.node(self.node).spec;
+        if others.is_empty() && self.places.is_empty() {
+            return Vec::new();
+        }
+        let there = |task: &&TaskIx| {
+            view.hold(**task).is_some_and(|hold| view.ends(**task, &hold) > instant)
+        };
+        let mut all: Vec<TaskIx> = tasks.iter().filter(there).copied().collect();
+        all.extend(self.places.iter().map(|place| TaskIx { job: self.job, task: place.task }));
+        all.extend(others.iter().map(|other| other.task));
+        let mut found = Vec::new();
+        if node.tasks.is_some_and(|most| all.len() > most as usize) {
+            let text = format!("{} takes fewer tasks at {instant}", node.name);
+            found.push((FindingCode::Tasks, text));
+        }
+        let group = |task: &TaskIx| Some(group_of(&view.base(task.job).spec, task.task)?.0);
+        let own = all.iter().filter(|task| task.job == self.job).filter_map(group);
+        let own: BTreeSet<&Name> = own.flat_map(|group| group.counted.keys()).collect();
+        if own.is_empty() {
+            return found;
+        }
+        for (resource, sum) in counted(all.iter().filter_map(group)) {
+            let has = node.counted.get(resource).copied().unwrap_or(0);
+            if own.contains(resource) && sum > has {
+                let text = format!("{} is short of {resource} at {instant}", node.name);
+                found.push((FindingCode::Counted, text));
+            }
         }
         found
     }

@@ -234,6 +234,7 @@ impl<'a> Run<'a> {
             memory: offering.memory_per_gpu,
             health: Health::Ok,
             mig: None,
+            division: None,
         };
         let node = NodeSpec {
             name: claim.name.clone(),
@@ -247,6 +248,8 @@ impl<'a> Run<'a> {
             price: Some(offering.price),
             pool: Some(claim.pool.clone()),
             lifecycle: offering.lifecycle,
+            tasks: None,
+            counted: BTreeMap::new(),
         };
         let event = Event::ClaimReady { claim: name.clone(), node: Box::new(node) };
         self.tell(event);

@@ -619,7 +619,10 @@ impl Planner<'_> {
         let mut found = BTreeSet::new();
         for spot in spots {
             let node = state.cluster.node(spot.node);
-            let spare = node.spec.cpu.is_some() || node.spec.memory.is_some();
+            let spare = node.spec.cpu.is_some()
+                || node.spec.memory.is_some()
+                || node.spec.tasks.is_some()
+                || !node.spec.counted.is_empty();
             for kept in node.kept.iter().filter(|kept| yielding.contains(&kept.job)) {
                 let gpu = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
                 let overlaps = kept.from < to

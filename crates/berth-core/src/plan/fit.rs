@@ -10,10 +10,10 @@ use crate::draft::Draft;
 use crate::frag::{Free, Mix, free_gpus};
 use crate::ix::{ClassIx, DomainIx, JobIx, NodeIx, TaskIx};
 use crate::jobs::Lease;
-use crate::nodes::{Node, Who, share_milli, share_on};
+use crate::nodes::{Gpu, Mode, Need, Node, Who, share_milli, share_on};
 use crate::shape::{Leaf, Shape, Together, Tree};
 use crate::state::State;
-use berth_model::{GpuAsk, JobId, JobTarget, Name, Slice, Strategy};
+use berth_model::{GpuAsk, JobId, JobTarget, Name, NodeAsk, Slice, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -259,7 +259,8 @@ impl<'d, 's> Search<'d, 's> {
             }
             // Nodes that look the same lead to the same end, if nothing is kept there.
             let looks = (node.class, free_gpus(node), node.cpu_free, node.memory_free);
-            if node.clean() && !seen.insert(looks) {
+            let plain = node.clean() && leaf.need.counted.is_empty() && !node.is_tight();
+            if plain && !seen.insert(looks) {
                 continue;
             }
             let Some(slices) = self.choose(leaf, *ix) else { continue };
@@ -327,6 +328,13 @@ impl<'d, 's> Search<'d, 's> {
             let mut plain = leaf.clone();
             plain.spec.labels.prefer.clear();
             if self.leaf(&plain, n, preferred) {
+                return true;
+            }
+            self.back(mark, spots);
+        }
+        if let Some(preferring) = preferring(leaf) {
+            let (mark, spots) = (self.draft.mark(), self.spots.len());
+            if self.leaf(&preferring, n, domain) {
                 return true;
             }
             self.back(mark, spots);
@@ -441,8 +449,7 @@ impl<'d, 's> Search<'d, 's> {
     /// where CPU or memory may bind; it stops counting some way beyond what is needed.
     fn count(&self, leaf: &Leaf, domain: DomainIx, classes: &[ClassIx], n: u32) -> u32 {
         let cluster = &self.state().cluster;
-        let Some(g) = leaf.whole().filter(|_| leaf.node_labels.is_empty() && leaf.near.is_empty())
-        else {
+        let Some(g) = leaf.whole().filter(|_| !leaf.is_particular() && leaf.near.is_empty()) else {
             return u32::MAX;
         };
         let most = cluster.room(domain, classes, g);
@@ -560,6 +567,9 @@ impl<'d, 's> Search<'d, 's> {
         joint.ask = GpuAsk::Whole { count: g * n };
         joint.cpu *= i64::from(n);
         joint.memory *= i64::from(n);
+        for amount in Arc::make_mut(&mut joint.counted).values_mut() {
+            *amount *= i64::from(n);
+        }
         let nodes: Vec<NodeIx> =
             self.state().cluster.domains[domain.at()].nodes.iter().copied().collect();
         let near = Nearby::of(self.state(), leaf, self.job);
@@ -569,7 +579,11 @@ impl<'d, 's> Search<'d, 's> {
             if !suits || !near.admits(self.state(), ix) {
                 continue;
             }
-            let Some(slices) = node.choose(&joint, &self.who) else { continue };
+            let taken =
+                node.capacity(&Need { ask: GpuAsk::None, ..leaf.need.clone() }, &self.who, n);
+            let Some(slices) = node.choose(&joint, &self.who).filter(|_| taken >= n) else {
+                continue;
+            };
             let tasks = self.free_tasks(leaf, n);
             for (task, part) in tasks.iter().zip(slices.chunks(g as usize)) {
                 self.open(leaf, *task, ix, part.to_vec());
@@ -805,7 +819,9 @@ impl<'d, 's> Search<'d, 's> {
                 if !tier.contains(&node.class) || !leaf.suits(node) || !near.admits(state, *ix) {
                     continue;
                 }
-                if node.clean() && node.gpus.iter().all(|gpu| gpu.mig.is_none()) {
+                let plain = node.clean() && leaf.need.counted.is_empty() && !node.is_tight();
+                let uncut = |gpu: &Gpu| gpu.mig.is_none() && gpu.unused() == Mode::Free;
+                if plain && node.gpus.iter().all(uncut) {
                     let looks = (node.class, kinds(node), node.cpu_free, node.memory_free);
                     if known.insert(looks, ()).is_some() {
                         continue;
@@ -1011,6 +1027,14 @@ impl<'d, 's> Search<'d, 's> {
             None => self.place(leaf, n, domain),
         })
     }
+}
+
+/// The same group on the nodes it would rather lie on, if there are any.
+fn preferring(leaf: &Leaf) -> Option<Leaf> {
+    let nodes = leaf.nodes.as_deref().filter(|nodes| !nodes.prefer.is_empty())?;
+    let only = nodes.prefer.iter().filter(|node| nodes.admits(node)).cloned().collect();
+    let nodes = NodeAsk { only: Some(only), ..NodeAsk::default() };
+    Some(Leaf { nodes: Some(Arc::new(nodes)), ..leaf.clone() })
 }
 
 /// Free shares by GPU, with the way each GPU is shared, to tell nodes that look the same.

@@ -304,6 +304,10 @@ impl Room {
 
     /// How many tasks fit; a share of a GPU does not reach over two.
     fn holds(&self, leaf: &Leaf, milli: i64) -> i64 {
+        // What else such a machine has nobody says, nor what it will be called.
+        if !leaf.need.counted.is_empty() || leaf.nodes.as_ref().is_some_and(|n| n.only.is_some()) {
+            return 0;
+        }
         let by_gpu = match milli {
             0 => i64::MAX,
             1_000.. => self.gpu / milli,

@@ -4,7 +4,7 @@ use super::Planner;
 use super::fit::{Spot, fit};
 use crate::cluster::{Level, WHOLE};
 use crate::ix::{DomainIx, JobIx, NodeIx, TaskIx};
-use crate::nodes::{Node, Who};
+use crate::nodes::{Mode, Node, Who};
 use crate::shape::Leaf;
 use berth_model::{NodeState, Share, Slice, Span, Time};
 use std::collections::BinaryHeap;
@@ -202,7 +202,7 @@ impl Planner<'_> {
             .map(|gpu| {
                 let suits = gpu.healthy
                     && gpu.memory >= leaf.need.min_gpu_memory
-                    && !gpu.mig.as_deref().is_some_and(|mig| mig.fixed)
+                    && gpu.unused() == Mode::Free
                     && (leaf.need.models.is_empty() || leaf.need.models.contains(&gpu.model));
                 suits.then_some(who.now)
             })
@@ -226,19 +226,20 @@ impl Planner<'_> {
         found.filter_map(|(at, time)| Some((time?, at as u32))).collect()
     }
 
-    /// When CPU and memory for `n` tasks are there.
+    /// When CPU and memory for `n` tasks are there, and the node takes so many more.
     fn when_spare(&self, node: &Node, leaf: &Leaf, who: &Who, n: i64) -> Time {
         let bound = |is: bool, asks: i64| if is { asks * n } else { 0 };
         let cpu = bound(node.spec.cpu.is_some(), leaf.need.cpu);
         let memory = bound(node.spec.memory.is_some(), leaf.need.memory);
-        if cpu == 0 && memory == 0 {
+        // What is promised is taken to stay.
+        let others = || node.kept.iter().filter(|kept| kept.job != who.job);
+        let mut free_tasks = node.tasks_left().saturating_sub(others().count() as i64);
+        if cpu == 0 && memory == 0 && free_tasks >= n {
             return who.now;
         }
         let state = self.state();
-        // What is promised is taken to stay.
-        let others = node.kept.iter().filter(|kept| kept.job != who.job);
         let (kept_cpu, kept_memory) =
-            others.fold((0, 0), |(c, m), kept| (c + kept.cpu, m + kept.memory));
+            others().fold((0, 0), |(c, m), kept| (c + kept.cpu, m + kept.memory));
         let (mut free_cpu, mut free_memory) =
             (node.cpu_free - kept_cpu, node.memory_free - kept_memory);
         let mut ends: Vec<(Time, i64, i64)> = node
@@ -253,17 +254,19 @@ impl Planner<'_> {
         ends.sort_unstable();
         let mut at = who.now;
         let mut ends = ends.into_iter();
-        while free_cpu < cpu || free_memory < memory {
+        while free_cpu < cpu || free_memory < memory || free_tasks < n {
             let Some((end, more_cpu, more_memory)) = ends.next() else {
                 // After the last of those it is promised to, if there is enough at all.
                 let all = node.spec.cpu.is_none_or(|all| cpu <= all.0)
-                    && node.spec.memory.is_none_or(|all| memory <= all.0);
+                    && node.spec.memory.is_none_or(|all| memory <= all.0)
+                    && node.spec.tasks.is_none_or(|all| n <= i64::from(all));
                 let last = node.kept.iter().map(|kept| kept.to).max().filter(|_| all);
                 return last.unwrap_or(Time::MAX).max(at);
             };
             at = at.max(end);
             free_cpu += more_cpu;
             free_memory += more_memory;
+            free_tasks = free_tasks.saturating_add(1);
         }
         at
     }
@@ -360,6 +363,7 @@ fn simple(leaf: &Leaf) -> bool {
     (leaf.whole().is_some() || leaf.need.ask == berth_model::GpuAsk::None)
         && !leaf.need.island
         && leaf.near.is_empty()
+        && leaf.need.counted.is_empty()
         && leaf.spread.is_none()
         && leaf.together.segment.is_none()
         && !matches!(leaf.together.required, Some(Level::Nvlink))

@@ -287,6 +287,7 @@ impl Planner<'_> {
             });
             let bound = |is: bool, free: i64, asks: i64| is && free < asks;
             if !free
+                || !target.takes_one(&leaf.need, &who)
                 || bound(target.spec.cpu.is_some(), cpu, leaf.need.cpu)
                 || bound(target.spec.memory.is_some(), memory, leaf.need.memory)
             {

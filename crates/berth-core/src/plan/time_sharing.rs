@@ -190,6 +190,8 @@ impl Planner<'_> {
             node.admits(&who)
                 && !kept.any(|kept| {
                     kept.slices.iter().any(|slice| touches(slice.gpu))
+                        || node.is_tight()
+                        || kept.counted.keys().any(|kept| need.counted.contains_key(kept))
                         || !bare
                             && (kept.cpu > 0 && need.cpu > 0 || kept.memory > 0 && need.memory > 0)
                 })

@@ -15,6 +15,7 @@ use berth_model::{
 };
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Unlike tasks that are placed one by one for a figure, at the most.
 const PLACED: u32 = 256;
@@ -159,7 +160,7 @@ impl Planner<'_> {
             let node = state.cluster.node(spot.node);
             let need = &state.leaf_of(job, spot.task).need;
             let (cpu, memory) = node.spare(&who);
-            let crowded = cpu < need.cpu || memory < need.memory;
+            let crowded = cpu < need.cpu || memory < need.memory || !node.takes_one(need, &who);
             for kept in node.conflicts(&who) {
                 let same = kept.slices.iter().any(|k| spot.slices.iter().any(|s| s.gpu == k.gpu));
                 if same || crowded {
@@ -292,6 +293,12 @@ impl Group<'_> {
             let none = Reason::NoDomain { level, tasks, best: Name::default(), fit: 0 };
             return if tasks == 1 { vec![none] } else { Vec::new() };
         }
+        if without(|leaf| leaf.need.is_task = false) {
+            return vec![Reason::NoFitTasks { tasks, fit }];
+        }
+        if let Some(short) = self.short_of_counted(plain, fit) {
+            return vec![short];
+        }
         let cpu = leaf.need.cpu > 0 && without(|leaf| leaf.need.cpu = 0);
         let memory = leaf.need.memory > 0 && without(|leaf| leaf.need.memory = 0);
         let mut otherwise = plain.clone();
@@ -312,6 +319,24 @@ impl Group<'_> {
             found.push(Reason::NoFitMemory { asks, free, tasks, fit });
         }
         found
+    }
+
+    /// Something counted without which there would be room, and the most of it left on a node.
+    fn short_of_counted(&self, plain: &Leaf, fit: u32) -> Option<Reason> {
+        let tasks = self.leaf.min;
+        for (resource, asks) in plain.need.counted.iter() {
+            let mut other = plain.clone();
+            Arc::make_mut(&mut other.need.counted).remove(resource);
+            if self.tasks(&other, WHOLE) < tasks {
+                continue;
+            }
+            let rooms = self.each_node(&other, 1).into_iter().filter(|(_, fit)| *fit > 0);
+            let left = |ix: NodeIx| self.state.cluster.node(ix).spare_of(resource, &self.who);
+            let free = rooms.map(|(ix, _)| left(ix)).max().unwrap_or(0).max(0);
+            let (resource, asks) = (resource.clone(), *asks);
+            return Some(Reason::NoFitCounted { resource, asks, free, tasks, fit });
+        }
+        None
     }
 
     /// The most CPU, and the most memory, left on a node where one task would otherwise fit.

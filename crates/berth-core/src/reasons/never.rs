@@ -99,7 +99,11 @@ fn group(state: &State, leaf: &Leaf, lifecycle: Option<Lifecycle>) -> Vec<Reason
         .filter(|node| leaf.classes.contains(&node.class) && leaf.suits(node))
         .collect();
     if suited.is_empty() {
-        return vec![no_label(leaf)];
+        let by_labels = Leaf { nodes: None, ..leaf.clone() };
+        let labelled = cluster
+            .live()
+            .any(|(_, node)| leaf.classes.contains(&node.class) && by_labels.suits(node));
+        return vec![if labelled { Reason::NoNode } else { no_label(leaf) }];
     }
     let fit = leaf.empty_fit(cluster);
     let (nodes, room) = match leaf.together.required {
@@ -126,6 +130,14 @@ fn group(state: &State, leaf: &Leaf, lifecycle: Option<Lifecycle>) -> Vec<Reason
     if let Some(largest) = memory.filter(|memory| *memory < leaf.need.memory) {
         let asks = Bytes(leaf.need.memory);
         found.push(Reason::TooLargeMemory { asks, largest: Bytes(largest) });
+    }
+    for (resource, asks) in leaf.need.counted.iter() {
+        let sizes = suited.iter().map(|node| node.spec.counted.get(resource).copied());
+        let largest = sizes.map(|size| size.unwrap_or(0)).max().unwrap_or(0);
+        if largest < *asks {
+            let (resource, asks) = (resource.clone(), *asks);
+            found.push(Reason::TooLargeCounted { resource, asks, largest });
+        }
     }
     if found.is_empty() {
         found.push(too_large(cluster, leaf, &suited, fit));

@@ -14,9 +14,17 @@ pub(super) struct Rooms {
     /// Whether figures may not be upper bounds. Without, CPU and memory are looked at only where
     /// GPUs suffice, which a plan can afford for every shape it tries.
     exact: bool,
-    /// Nodes that the counts leave out because something is promised there, by domain: their class
-    /// and their free GPUs.
-    contested: BTreeMap<DomainIx, Vec<(ClassIx, u32)>>,
+    /// Nodes that the counts leave out because something is promised there, or because they take
+    /// few more tasks, by domain.
+    contested: BTreeMap<DomainIx, Vec<Contested>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Contested {
+    class: ClassIx,
+    free: u32,
+    /// More tasks that it takes.
+    tasks: u32,
 }
 
 /// The same somebody holding GPUs for no time at all, so that no promise is in the way.
@@ -30,6 +38,8 @@ pub(super) fn bare(leaf: &Leaf) -> Leaf {
     bare.near.clear();
     bare.need.cpu = 0;
     bare.need.memory = 0;
+    bare.need.counted = Default::default();
+    bare.need.is_task = false;
     bare.need.island = false;
     bare
 }
@@ -37,16 +47,17 @@ pub(super) fn bare(leaf: &Leaf) -> Leaf {
 impl Rooms {
     pub fn new(state: &State, exact: bool) -> Rooms {
         let cluster = &state.cluster;
-        let mut contested: BTreeMap<DomainIx, Vec<(ClassIx, u32)>> = BTreeMap::new();
+        let mut contested: BTreeMap<DomainIx, Vec<Contested>> = BTreeMap::new();
         for ix in &cluster.contested {
             let node = cluster.node(*ix);
-            let free = (node.class, node.free_whole());
+            let tasks = u32::try_from(node.tasks_left().max(0)).unwrap_or(u32::MAX);
+            let free = Contested { class: node.class, free: node.free_whole(), tasks };
             node.domains.iter().for_each(|domain| contested.entry(*domain).or_default().push(free));
         }
         Rooms { exact, contested }
     }
 
-    fn contested(&self, domain: DomainIx) -> &[(ClassIx, u32)] {
+    fn contested(&self, domain: DomainIx) -> &[Contested] {
         self.contested.get(&domain).map_or(&[], Vec::as_slice)
     }
 
@@ -59,7 +70,7 @@ impl Rooms {
         if leaf.countable(&state.cluster) {
             return self.counted(state, leaf, domain).min(most);
         }
-        if !self.exact && leaf.whole().is_some() && leaf.node_labels.is_empty() {
+        if !self.exact && leaf.whole().is_some() && !leaf.is_particular() {
             let bare = bare(leaf);
             if bare.countable(&state.cluster) {
                 let counted = self.counted(state, &bare, domain);
@@ -85,19 +96,20 @@ impl Rooms {
         let g = leaf.whole().expect("countable").max(1);
         let clean = state.cluster.slots(domain, &leaf.classes, g);
         let contested = self.contested(domain).iter();
-        let contested = contested.filter(|(class, _)| leaf.classes.contains(class));
-        clean + contested.map(|(_, free)| free / g).sum::<u32>()
+        let contested = contested.filter(|node| leaf.classes.contains(&node.class));
+        let most = |node: &Contested| if leaf.need.is_task { node.tasks } else { u32::MAX };
+        clean + contested.map(|node| (node.free / g).min(most(node))).sum::<u32>()
     }
 
     /// Free GPUs of the kind a group asks for, on nodes it could run on.
     pub fn free(&self, state: &State, leaf: &Leaf) -> Milli {
         let cluster = &state.cluster;
         let alike = leaf.classes.iter().all(|c| cluster.classes[c.at()].model.is_some());
-        if leaf.whole().is_some() && alike && leaf.node_labels.is_empty() {
+        if leaf.whole().is_some() && alike && !leaf.is_particular() {
             let clean = cluster.slots(WHOLE, &leaf.classes, 1);
             let contested = self.contested(WHOLE).iter();
-            let contested = contested.filter(|(class, _)| leaf.classes.contains(class));
-            let contested: u32 = contested.map(|(_, free)| free).sum();
+            let contested = contested.filter(|node| leaf.classes.contains(&node.class));
+            let contested: u32 = contested.map(|node| node.free).sum();
             return Milli::whole(i64::from(clean + contested));
         }
         let nodes = cluster.live().map(|(_, node)| node).filter(|node| suits(leaf, node));

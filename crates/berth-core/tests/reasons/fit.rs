@@ -214,3 +214,28 @@ jobs: [{{name: j, groups: [{{name: x, gpus: 4}}, {{name: y, count: 2, gpus: 6}}]
         &["no-fit: it asks for 16 GPUs; 16 are free, but scattered: 2 of its 3 tasks would fit"],
     );
 }
+
+#[test]
+fn what_a_node_counts_and_how_many_tasks_it_takes_are_told() {
+    let nodes = "
+now: 2026-11-15T09:00:00Z
+nodes:
+  - {name: a, count: 2, gpus: 8, model: H100-80GB, tasks: 3, counted: {rdma/hca: 4}}
+";
+    world(&format!(
+        "{nodes}
+jobs:
+  - {{name: run, groups: [{{count: 2, gpus: 1, counted: {{rdma/hca: 3}}, tasks: [{{node: a-0}}, {{node: a-1}}]}}]}}
+  - {{name: j, groups: [{{gpus: 1, counted: {{rdma/hca: 2}}}}]}}
+"
+    ))
+    .waits("j", &["no-fit-counted: each task asks for 2 rdma/hca; no node that otherwise has room has more than 1 left"]);
+    world(&format!(
+        "{nodes}
+jobs:
+  - {{name: run, groups: [{{count: 5, gpus: 1, tasks: [{{node: a-0}}, {{node: a-0}}, {{node: a-0}}, {{node: a-1}}, {{node: a-1}}]}}]}}
+  - {{name: j, groups: [{{count: 2, gpus: 1}}]}}
+"
+    ))
+    .waits("j", &["no-fit-tasks: nodes run only so many tasks each; 1 of its 2 tasks would find a place"]);
+}

@@ -250,7 +250,13 @@ impl Run {
                 self.may(change(JobChange::TimeLimit(d.pick(&spans))));
             }
             _ => {
-                let changed = match d.below(3) {
+                let changed = match d.below(4) {
+                    3 => {
+                        let ask =
+                            NodeAsk { never: [world::name("n", 1)].into(), ..NodeAsk::default() };
+                        let leaves = any.spec.groups.iter().flat_map(GroupSpec::leaves).count();
+                        JobChange::Nodes(vec![d.maybe(2, &[ask]); leaves])
+                    }
                     0 => JobChange::Priority(d.pick(&[100, 10, 1_000, 50])),
                     1 => JobChange::Deadline(d.maybe(2, &[self.now + Span::hours(1)])),
                     _ => match leaves(&snapshot).as_slice() {

@@ -172,7 +172,8 @@ fn spoil(d: &mut Draw<'_>, group: &mut GroupSpec) {
 }
 
 fn change(d: &mut Draw<'_>) -> JobChange {
-    match d.below(5) {
+    match d.below(6) {
+        4 => JobChange::Nodes(vec![None; d.below(4)]),
         0 => JobChange::Priority(d.pick(&[i32::MIN, i32::MAX])),
         1 => JobChange::Queue(Name::new("nobody")),
         2 => JobChange::Deadline(Some(Time(number(d)))),

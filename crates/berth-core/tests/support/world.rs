@@ -39,7 +39,7 @@ pub fn name(kind: &str, number: usize) -> Name {
 
 pub fn gpu(model: &str) -> GpuSpec {
     let memory = catalog(model).map_or(Bytes::gb(24), |info| info.memory);
-    GpuSpec { model: Name::new(model), memory, health: Health::Ok, mig: None }
+    GpuSpec { model: Name::new(model), memory, health: Health::Ok, mig: None, division: None }
 }
 
 pub fn plain_node(name: &str, gpus: usize, model: &str) -> NodeSpec {
@@ -55,6 +55,8 @@ pub fn plain_node(name: &str, gpus: usize, model: &str) -> NodeSpec {
         price: None,
         pool: None,
         lifecycle: Lifecycle::OnDemand,
+        tasks: None,
+        counted: BTreeMap::new(),
     }
 }
 
@@ -101,6 +103,22 @@ pub fn node(number: usize, bytes: &Raw) -> NodeSpec {
     }
     spec.price = d.maybe(3, &[Micros(12_250_001), Micros(0), Micros(7)]);
     spec.lifecycle = if d.one_in(5) { Lifecycle::Spot } else { Lifecycle::OnDemand };
+    spec.tasks = d.maybe(4, &[2, 3, 8]);
+    if d.one_in(3) {
+        spec.counted.insert(Name::new("rdma/hca"), d.pick(&[4, 1, 8]));
+    }
+    if d.one_in(6) {
+        // Somebody else hands the GPUs out.
+        let ways = [
+            Division::Whole,
+            Division::TimeSlice { shares: 4 },
+            Division::TimeSlice { shares: 2 },
+            Division::Mps { shares: 3 },
+        ];
+        for gpu in &mut spec.gpus {
+            gpu.division = Some(if gpu.mig.is_some() { Division::Mig } else { d.pick(&ways) });
+        }
+    }
     spec
 }
 
@@ -275,6 +293,8 @@ pub fn plain_group(count: u32, gpus: GpuAsk) -> GroupSpec {
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
     }
 }
 
@@ -373,6 +393,17 @@ fn group(d: &mut Draw<'_>) -> GroupSpec {
     }
     if d.one_in(8) {
         group.labels.prefer.insert(Name::new("disk"), Name::new("nvme"));
+    }
+    if d.one_in(6) {
+        group.counted.insert(Name::new("rdma/hca"), d.pick(&[1, 2, 4]));
+    }
+    if d.one_in(10) {
+        let some = || [name("n", 0), name("n", 2)].into();
+        group.nodes = Some(match d.below(3) {
+            0 => NodeAsk { never: some(), ..NodeAsk::default() },
+            1 => NodeAsk { prefer: some(), ..NodeAsk::default() },
+            _ => NodeAsk { only: Some(some()), ..NodeAsk::default() },
+        });
     }
     if d.one_in(5) {
         group

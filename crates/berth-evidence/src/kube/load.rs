@@ -4,6 +4,7 @@ use anyhow::Result;
 use berth_kube::Api;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// Requests at once while a run is prepared.
 const AT_ONCE: usize = 16;
@@ -36,7 +37,12 @@ impl Load {
     pub async fn prepare(&self, api: &Api, scheduler: &str) -> Result<()> {
         let nodes = (0..self.nodes).map(node);
         put(api, "/api/v1/nodes", nodes).await?;
-        let pods = (0..self.pods).map(|number| self.pod(number, scheduler));
+        self.more(api, scheduler, 0..self.pods).await
+    }
+
+    /// Pods of these numbers.
+    pub async fn more(&self, api: &Api, scheduler: &str, numbers: Range<u32>) -> Result<()> {
+        let pods = numbers.map(|number| self.pod(number, scheduler));
         put(api, &format!("/api/v1/namespaces/{NAMESPACE}/pods"), pods).await
     }
 

@@ -2,6 +2,8 @@
 
 mod load;
 mod race;
+mod scale;
+mod siege;
 mod watcher;
 
 use crate::report::{self, Machine, Page, Row, Section, Target};
@@ -10,7 +12,9 @@ use berth_testbed::kube::{Cluster, Part, Storage};
 use clap::Args;
 use load::{Load, Shape};
 use race::{Figures, Racer};
+use scale::Scale;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct Asked {
@@ -23,7 +27,16 @@ pub struct Asked {
     /// Sizes of the cluster
     #[arg(long, value_delimiter = ',', default_value = "500,1000")]
     nodes: Vec<u32>,
-    /// Only these, and nothing is written: ceiling, kube-scheduler, berth
+    /// Rounds under blows
+    #[arg(long, default_value_t = 50)]
+    rounds: u32,
+    /// Nodes of the large cluster; it has ten times as many pods
+    #[arg(long, default_value_t = 5_000)]
+    large: u32,
+    /// Seconds of pods coming and going there
+    #[arg(long, default_value_t = 600)]
+    churn: u64,
+    /// Only these, and nothing is written: ceiling, kube-scheduler, berth, scale, siege
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the page and the rows go
@@ -53,7 +66,8 @@ pub fn command(asked: &Asked) -> Result<()> {
         best = Some(figures);
         sections.push(show(section));
     }
-    for nodes in &asked.nodes {
+    let races = ["kube-scheduler", "berth"].iter().any(|name| wanted(name));
+    for nodes in asked.nodes.iter().filter(|_| races) {
         for shape in [Shape::Single, Shape::Gangs(8)] {
             let load = Load { nodes: *nodes, pods: asked.pods, shape };
             let mut rows = Vec::new();
@@ -70,6 +84,14 @@ pub fn command(asked: &Asked) -> Result<()> {
             }
             sections.push(show(Section { title: load.title().into(), text: String::new(), rows }));
         }
+    }
+    if wanted("scale") {
+        let churn = Duration::from_secs(asked.churn);
+        let scale = Scale { nodes: asked.large, pods: asked.large * 10, churn };
+        sections.push(show(scale::section(&runtime, &berth, scale)?));
+    }
+    if wanted("siege") {
+        sections.push(show(siege::section(&berth, asked.rounds)));
     }
     if !asked.only.is_empty() {
         return Ok(());

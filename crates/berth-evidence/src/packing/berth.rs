@@ -156,6 +156,7 @@ fn spec(name: Name, node: &Node, types: &[Name], gpu_memory_mgib: &[i64]) -> Nod
         memory: Bytes(memory),
         health: Health::Ok,
         mig: None,
+        division: None,
     };
     NodeSpec {
         name,
@@ -169,6 +170,8 @@ fn spec(name: Name, node: &Node, types: &[Name], gpu_memory_mgib: &[i64]) -> Nod
         price: None,
         pool: None,
         lifecycle: Lifecycle::OnDemand,
+        tasks: None,
+        counted: BTreeMap::new(),
     }
 }
 
@@ -196,6 +199,8 @@ fn job(id: JobId, pod: &Pod, types: &[Name]) -> JobSpec {
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
     };
     JobSpec {
         groups: vec![group],

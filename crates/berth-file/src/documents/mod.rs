@@ -1,11 +1,13 @@
 //! Documents that say how a cluster is set up: teams, queues, the policy, budgets, classes, prices,
-//! projects and where messages go. What one of them says is written as in a world file.
+//! projects and where messages go. What one of them says is written as in a world file, or as an
+//! object for Kubernetes.
 
 use crate::error::{Error, Position, Result, did_you_mean, or_list};
 use crate::fields::{Fields, int, map, name, named, text, unit_from_zero};
+use crate::object::{self, Object};
 use crate::tree::{self, Limits, Node, Value};
-use crate::world::{policy, queues, read_classes};
-use berth_model::{Budget, Micros, Milli, Name, Policy, PriorityClass, QueueSpec};
+use crate::world::{policy, pools, queues, read_classes};
+use berth_model::{Budget, Micros, Milli, Name, Policy, PriorityClass, QueueSpec, Time};
 use std::collections::BTreeMap;
 
 #[cfg(test)]
@@ -53,7 +55,7 @@ pub enum Want {
 type Reader = fn(&Node) -> Result<Want>;
 
 /// Every kind with the keys it takes besides `kind`.
-const KINDS: [(&str, Reader); 8] = [
+const KINDS: [(&str, Reader); 9] = [
     ("team", team),
     ("queue", queue),
     ("policy", read_policy),
@@ -62,7 +64,14 @@ const KINDS: [(&str, Reader); 8] = [
     ("prices", prices),
     ("project", project),
     ("notify", notify),
+    ("pool", pool),
 ];
+
+pub(crate) const BUDGET: &[&str] = &["queue", "limit", "per", "action", "thresholds"];
+
+/// What is said of a pool that is as it should be.
+pub const NO_POOLS: &str = "machines cannot be bought yet, so a pool has no effect: leave it out, \
+                            and add nodes to the cluster yourself";
 
 /// All documents of a text, or the first mistake of each that has one.
 pub fn read(text: &str) -> std::result::Result<Vec<Document>, Vec<Error>> {
@@ -105,11 +114,27 @@ fn document(text: &str) -> Result<Option<Document>> {
     if entries.is_empty() {
         return Ok(None);
     }
+    if let Some(object) = object::of(&node)? {
+        let at = node.at;
+        node = Node { at, ..of_object(object)? };
+    }
     let read = kind(&node)?;
     if let Value::Map(entries) = &mut node.value {
         entries.retain(|entry| entry.key != "kind");
     }
     Ok(Some(Document { at: node.at, want: read(&node)? }))
+}
+
+fn of_object(object: Object) -> Result<Node> {
+    let kind = object.kind;
+    let flat = object.flat()?;
+    match kind {
+        object::Kind::Job => {
+            let message = "a job is submitted, not set up: use `berth run -f FILE`, or kubectl";
+            Err(Error::new(flat.at, message))
+        }
+        _ => Ok(flat),
+    }
 }
 
 fn kind(node: &Node) -> Result<Reader> {
@@ -158,8 +183,7 @@ fn read_policy(node: &Node) -> Result<Want> {
 }
 
 fn budget(node: &Node) -> Result<Want> {
-    let keys = &["queue", "limit", "per", "action", "thresholds"];
-    let fields = Fields::of(node, "a budget", keys)?;
+    let fields = Fields::of(node, "a budget", BUDGET)?;
     let queue = fields.demand("queue", name)?;
     let mut rest = node.clone();
     if let Value::Map(entries) = &mut rest.value {
@@ -167,6 +191,18 @@ fn budget(node: &Node) -> Result<Want> {
     }
     let (budget, _) = queues::read_budget(&rest)?;
     Ok(Want::Budget { queue, budget })
+}
+
+/// Read for its mistakes.
+fn pool(node: &Node) -> Result<Want> {
+    if let Some(entry) = map(node)?.iter().find(|entry| entry.key == "claims") {
+        return Err(Error::new(entry.at, "unknown key `claims` in a pool: Berth decides on them"));
+    }
+    let pool = pools::read_pool(node, Time(0))?;
+    if pool.min > pool.max {
+        return Err(Error::new(node.at, "a pool has a `min` above its `max`"));
+    }
+    Err(Error::new(node.at, NO_POOLS))
 }
 
 fn classes(node: &Node) -> Result<Want> {

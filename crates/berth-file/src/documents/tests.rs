@@ -120,3 +120,41 @@ fn what_is_no_yaml_or_no_map_is_refused_with_its_line() {
         assert!(last.at.line >= line, "{text:?}: {found:?}");
     }
 }
+
+fn object(kind: &str, name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: berth.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+    )
+}
+
+#[test]
+fn an_object_for_kubernetes_is_the_document_of_its_kind() {
+    let spec = "{parent: lab, quota: {gpu: 4}, order: fifo}";
+    let document = "kind: queue\nname: nlp\nparent: lab\nquota: {gpu: 4}\norder: fifo\n";
+    assert_eq!(one(&object("Queue", "nlp", spec)), one(document));
+    let policy = object("Policy", "default", "{grace: 2m}");
+    assert_eq!(one(&policy), one("kind: policy\ngrace: 2m\n"));
+    let budget = object("Budget", "nlp", "{limit: 500, per: week}");
+    let document = one("kind: budget\nqueue: nlp\nlimit: 500\nper: week\n");
+    assert_eq!(one(&budget), document);
+    let budget = object("Budget", "nlp-weekly", "{queue: nlp, limit: 500, per: week}");
+    assert_eq!(one(&budget), document, "the queue may have another name than the object");
+    // What the cluster wrote into an object is no wish.
+    let seen = object("Queue", "nlp", spec) + "status: {running: 3}\n";
+    assert_eq!(one(&seen), one(&object("Queue", "nlp", spec)));
+}
+
+#[test]
+fn an_object_that_makes_no_sense_is_refused_with_its_line() {
+    let odd = |kind: &str, name: &str, spec: &str| mistakes(&object(kind, name, spec)).remove(0);
+    assert!(odd("Queue", "a", "{quotta: {}}").contains("did you mean `quota`?"));
+    assert!(odd("Queues", "a", "{}").starts_with("line 2"));
+    assert!(odd("Queue", "a", "{name: b}").contains("in its metadata"));
+    assert!(odd("Policy", "mine", "{}").contains("called `default`"));
+    assert!(odd("Job", "a", "{run: sleep 1}").contains("berth run"));
+    let pool = "{max: 4, offerings: [{type: p5, gpus: 8, model: H100-80GB, price: 98}]}";
+    assert!(odd("Pool", "a", pool).contains("cannot be bought yet"));
+    assert!(odd("Pool", "a", "{max: soon}").contains("`max`"));
+    let foreign = mistakes("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
+    assert!(foreign[0].contains("for kubectl"), "{foreign:?}");
+}

@@ -61,6 +61,13 @@ impl Lowered {
         self.spec.hold = true;
     }
 
+    /// Lets it run only on nodes with these labels.
+    pub fn only_on(&mut self, labels: &BTreeMap<Name, Name>) {
+        for group in &mut self.spec.groups {
+            group.labels.need.extend(labels.clone());
+        }
+    }
+
     /// The job under the number the store gave it.
     pub fn spec(&self, id: JobId) -> JobSpec {
         JobSpec { id, ..self.spec.clone() }
@@ -262,6 +269,7 @@ fn run(
         open: file.open.clone(),
         tags: file.tags.clone(),
         comment: file.comment.clone(),
+        container: None,
     })
 }
 
@@ -310,6 +318,8 @@ fn group(file: &JobFile, asked: Asked, levels: &[Name]) -> Result<GroupSpec, Ref
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
     })
 }
 

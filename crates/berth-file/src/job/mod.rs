@@ -32,10 +32,11 @@ pub use parts::{
     Ready, ReadyCheck, Retry, Scale, Schedule, Signal, Spot, Times, Tool, Via, When, WhenIdle,
     Which,
 };
-pub use run::{LogLimits, Port, RetryPlan, RunSpec};
+pub use run::{Container, LogLimits, Port, RetryPlan, RunSpec};
 pub use sweep::{How, Parameter, Sweep};
 
 use crate::error::{Error, Position, Result as Read};
+use crate::object;
 use crate::out::Record;
 use crate::tree::{self, Node, Value};
 use berth_model::{ArraySpec, Bytes, Cpu, Dependency, Micros, Span};
@@ -178,7 +179,15 @@ fn entries(text: &str) -> Read<Vec<tree::Entry>> {
     if text.len() > MOST_BYTES {
         return Err(Error::new(start, "a job file has at most 1 MiB; keep data in volumes"));
     }
-    keys_of(tree::parse(text, tree::Limits::JOB)?)
+    let node = tree::parse(text, tree::Limits::JOB)?;
+    match object::of(&node)? {
+        None => keys_of(node),
+        Some(object) if object.kind == object::Kind::Job => keys_of(object.flat()?),
+        Some(object) => {
+            let message = format!("a {} is no job: use `berth apply -f FILE`", object.kind.word());
+            Err(Error::new(node.at, message))
+        }
+    }
 }
 
 fn keys_of(tree: Node) -> Read<Vec<tree::Entry>> {

@@ -37,6 +37,17 @@ pub struct RunSpec {
     pub open: Vec<Tool>,
     pub tags: Vec<String>,
     pub comment: Option<String>,
+    /// Where jobs run as pods: what of them the file and the cluster say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
+}
+
+/// What a task runs in, where it runs in a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    pub image: String,
+    /// The namespace of its team when it was submitted. It stays there when it changes hands.
+    pub namespace: String,
 }
 
 /// The port a job listens on.

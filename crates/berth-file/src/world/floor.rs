@@ -201,6 +201,9 @@ fn free_instance(gpu: &GpuSpec, profile: &Name, held: &Use) -> Option<MigSlot> {
     if let Some(slot) = existing {
         return Some(slot.clone());
     }
+    if gpu.division.is_some() {
+        return None;
+    }
     for slot in instances {
         if let Some(other) = MigProfile::find(&gpu.model, &slot.profile)
             && layout.fits(other, slot.start)

@@ -2,13 +2,16 @@
 
 use super::nodes::titled;
 use crate::error::{Error, Result};
-use crate::fields::{Fields, boolean, int, map, name, named, one_or_more, unit, unit_from_zero};
+use crate::fields::{
+    Fields, boolean, int, list, map, name, named, one_or_more, unit, unit_from_zero,
+};
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{
-    Bytes, Cpu, GpuAsk, GroupSpec, JobTarget, LabelAsk, Milli, ModelAsk, Name, Near, Segment,
-    Spread, Toleration, TopologyAsk,
+    Bytes, Cpu, GpuAsk, GroupSpec, JobTarget, LabelAsk, Milli, ModelAsk, Name, Near, NodeAsk,
+    Segment, Spread, Toleration, TopologyAsk,
 };
+use std::collections::BTreeSet;
 
 pub(crate) const GROUP: &[&str] = &[
     "name",
@@ -31,6 +34,8 @@ pub(crate) const GROUP: &[&str] = &[
     "tolerations",
     "near",
     "away",
+    "counted",
+    "nodes",
     "tasks",
 ];
 
@@ -76,6 +81,8 @@ fn read(node: &Node, default: &Name) -> Result<GroupSpec> {
             .map(read_toleration)
             .collect::<Result<_>>()?,
         near: read_nears(&fields)?,
+        counted: fields.read("counted", |node| named(node, int))?.unwrap_or_default(),
+        nodes: fields.read("nodes", read_nodes)?,
     })
 }
 
@@ -173,11 +180,22 @@ fn read_spread(node: &Node) -> Result<Spread> {
 }
 
 fn read_labels(node: &Node) -> Result<LabelAsk> {
-    let fields = Fields::of(node, "a label request", &["need", "prefer"])?;
+    let fields = Fields::of(node, "a label request", &["need", "prefer", "weights"])?;
     let labels = |key| fields.read(key, |node| named(node, name));
     Ok(LabelAsk {
         need: labels("need")?.unwrap_or_default(),
         prefer: labels("prefer")?.unwrap_or_default(),
+        weights: fields.read("weights", |node| named(node, int))?.unwrap_or_default(),
+    })
+}
+
+fn read_nodes(node: &Node) -> Result<NodeAsk> {
+    let fields = Fields::of(node, "a choice of nodes", &["only", "never", "prefer"])?;
+    let names = |node: &Node| list(node)?.iter().map(name).collect::<Result<BTreeSet<Name>>>();
+    Ok(NodeAsk {
+        only: fields.read("only", names)?,
+        never: fields.read("never", names)?.unwrap_or_default(),
+        prefer: fields.read("prefer", names)?.unwrap_or_default(),
     })
 }
 
@@ -239,6 +257,8 @@ fn write(group: &GroupSpec, default: &Name, tasks: &mut dyn FnMut(&GroupSpec) ->
         labels,
         tolerations,
         near,
+        counted,
+        nodes,
     } = group;
     let leaf = group.is_leaf();
     let mut out = Record::default();
@@ -262,6 +282,8 @@ fn write(group: &GroupSpec, default: &Name, tasks: &mut dyn FnMut(&GroupSpec) ->
         let mut out = Record::default();
         out.labels("need", &labels.need);
         out.labels("prefer", &labels.prefer);
+        let weights = &labels.weights;
+        out.put_if(!weights.is_empty(), "weights", || Out::named(weights, |n| Out::raw(n)));
         out.done()
     });
     out.list("tolerations", tolerations, |Toleration { key, value }| {
@@ -271,11 +293,21 @@ fn write(group: &GroupSpec, default: &Name, tasks: &mut dyn FnMut(&GroupSpec) ->
         out.done()
     });
     write_nears(&mut out, near);
+    out.put_if(!counted.is_empty(), "counted", || Out::named(counted, |n| Out::raw(n)));
+    out.maybe("nodes", nodes.as_ref(), write_nodes);
     out.put_if(!leaf, "groups", || write_all(groups, tasks));
     if leaf {
         let tasks = tasks(group);
         out.put_if(!tasks.is_empty(), "tasks", || Out::List(tasks));
     }
+    out.done()
+}
+
+fn write_nodes(NodeAsk { only, never, prefer }: &NodeAsk) -> Out {
+    let mut out = Record::default();
+    out.maybe("only", only.as_ref(), Out::names);
+    out.put_if(!never.is_empty(), "never", || Out::names(never));
+    out.put_if(!prefer.is_empty(), "prefer", || Out::names(prefer));
     out.done()
 }
 

@@ -11,7 +11,7 @@ mod groups;
 mod jobs;
 mod nodes;
 pub(crate) mod policy;
-mod pools;
+pub(crate) mod pools;
 pub(crate) mod queues;
 mod read;
 mod refs;

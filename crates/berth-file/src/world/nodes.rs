@@ -6,8 +6,8 @@ use crate::fields::{Fields, choice, int, list, moment, name, named, unit, unit_f
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{
-    Bytes, Effect, GpuSpec, Health, Lifecycle, MigLayout, MigProfile, MigSlot, Name, NodeSnapshot,
-    NodeSpec, NodeState, Taint, Time, catalog,
+    Bytes, Division, Effect, GpuSpec, Health, Lifecycle, MigLayout, MigProfile, MigSlot, Name,
+    NodeSnapshot, NodeSpec, NodeState, Taint, Time, catalog,
 };
 
 pub(crate) const KEYS: &[&str] = &[
@@ -27,9 +27,18 @@ pub(crate) const KEYS: &[&str] = &[
     "price",
     "pool",
     "lifecycle",
+    "tasks",
+    "counted",
     "idle_since",
     "since",
     "billed",
+];
+
+const DIVISIONS: [(&str, Division); 4] = [
+    ("whole", Division::Whole),
+    ("mig", Division::Mig),
+    ("mps", Division::Mps { shares: 0 }),
+    ("time-slice", Division::TimeSlice { shares: 0 }),
 ];
 
 pub(crate) const STATES: [(&str, NodeState); 5] = [
@@ -110,6 +119,8 @@ fn read_spec(fields: &Fields<'_>, now: Time) -> Result<NodeSpec> {
         price: fields.read("price", unit)?,
         pool: fields.read("pool", name)?,
         lifecycle: fields.read("lifecycle", |node| choice(node, &LIFECYCLES))?.unwrap_or_default(),
+        tasks: fields.read("tasks", int)?,
+        counted: fields.read("counted", |node| named(node, int))?.unwrap_or_default(),
     })
 }
 
@@ -158,13 +169,14 @@ fn read_gpus(fields: &Fields<'_>) -> Result<Vec<GpuSpec>> {
     }
     let model = fields.demand("model", name)?;
     let memory = read_memory(fields, "gpu_memory", &model, node)?;
-    let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None };
+    let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None, division: None };
     Ok(vec![gpu; count as usize])
 }
 
 fn read_gpu(node: &Node, of: &Fields<'_>) -> Result<GpuSpec> {
     let what = format!("a GPU of {}", of.what);
-    let fields = Fields::of(node, &what, &["model", "memory", "health", "mig"])?;
+    let fields =
+        Fields::of(node, &what, &["model", "memory", "health", "mig", "division", "shares"])?;
     let model = match of.read("model", name)? {
         Some(model) if fields.get("model").is_none() => model,
         _ => fields.demand("model", name)?,
@@ -172,7 +184,20 @@ fn read_gpu(node: &Node, of: &Fields<'_>) -> Result<GpuSpec> {
     let memory = read_memory(&fields, "memory", &model, node)?;
     let health = fields.read("health", |node| choice(node, &HEALTHS))?.unwrap_or_default();
     let mig = fields.read("mig", |node| read_mig(node, &model))?;
-    Ok(GpuSpec { model, memory, health, mig })
+    let division = read_division(&fields)?;
+    Ok(GpuSpec { model, memory, health, mig, division })
+}
+
+/// How a GPU is handed out by somebody else.
+fn read_division(fields: &Fields<'_>) -> Result<Option<Division>> {
+    let Some(division) = fields.read("division", |node| choice(node, &DIVISIONS))? else {
+        return Ok(None);
+    };
+    Ok(Some(match division {
+        Division::Mps { .. } => Division::Mps { shares: fields.demand("shares", int)? },
+        Division::TimeSlice { .. } => Division::TimeSlice { shares: fields.demand("shares", int)? },
+        unshared => unshared,
+    }))
 }
 
 fn read_mig(node: &Node, model: &str) -> Result<Vec<MigSlot>> {
@@ -339,6 +364,8 @@ fn write_node(
         price,
         pool,
         lifecycle,
+        tasks,
+        counted,
     } = spec;
     let mut out = Record::default();
     out.put("name", Out::text(name));
@@ -357,6 +384,8 @@ fn write_node(
     out.put_if(*lifecycle != Lifecycle::OnDemand, "lifecycle", || {
         Out::raw(word(&LIFECYCLES, *lifecycle))
     });
+    out.maybe("tasks", *tasks, Out::raw);
+    out.put_if(!counted.is_empty(), "counted", || Out::named(counted, |n| Out::raw(n)));
     out.maybe("idle_since", idle, |since| since.map_or_else(Out::null, Out::time));
     out.put_if(*since != now, "since", || Out::time(*since));
     out.put_if(*billed != now, "billed", || Out::time(*billed));
@@ -374,7 +403,7 @@ fn write_state(out: &mut Record, state: NodeState) {
 
 fn write_gpus(out: &mut Record, gpus: &[GpuSpec]) {
     let Some(first) = gpus.first() else { return };
-    let plain = first.health == Health::Ok && first.mig.is_none();
+    let plain = first.health == Health::Ok && first.mig.is_none() && first.division.is_none();
     if plain && gpus.iter().all(|gpu| gpu == first) {
         out.put("gpus", Out::raw(gpus.len()));
         out.put("model", Out::text(&first.model));
@@ -383,12 +412,21 @@ fn write_gpus(out: &mut Record, gpus: &[GpuSpec]) {
         });
         return;
     }
-    out.list("gpus", gpus, |GpuSpec { model, memory, health, mig }| {
+    out.list("gpus", gpus, |GpuSpec { model, memory, health, mig, division }| {
         let mut gpu = Record::default();
         gpu.put("model", Out::text(model));
         gpu.put_if(memory_of(model) != Some(*memory), "memory", || Out::raw(memory));
         gpu.put_if(*health != Health::Ok, "health", || Out::raw(word(&HEALTHS, *health)));
         gpu.maybe("mig", mig.as_ref(), |slots| Out::list(slots, write_slot));
+        if let Some(division) = division {
+            let (kind, shares) = match *division {
+                Division::Mps { shares } => (Division::Mps { shares: 0 }, Some(shares)),
+                Division::TimeSlice { shares } => (Division::TimeSlice { shares: 0 }, Some(shares)),
+                unshared => (unshared, None),
+            };
+            gpu.put("division", Out::raw(word(&DIVISIONS, kind)));
+            gpu.maybe("shares", shares.as_ref(), Out::raw);
+        }
         gpu.done()
     });
 }

@@ -11,6 +11,10 @@ macro_rules! knobs {
     ($($field:ident: $kind:ident),* $(,)?) => {
         const KEYS: &[&str] = &[$(stringify!($field)),*];
 
+        /// Each knob with the kind of its value.
+        pub(crate) const KINDS: &[(&str, &str)] =
+            &[$((stringify!($field), stringify!($kind))),*];
+
         /// The policy with the keys of the map changed.
         pub(crate) fn read(node: &Node, mut policy: Policy) -> Result<Policy> {
             let fields = Fields::of(node, "the policy", KEYS)?;

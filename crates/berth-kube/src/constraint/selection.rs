@@ -2,7 +2,7 @@
 
 use super::expr::Word;
 use super::{Expr, NodeView, NotUnderstood, Test};
-use crate::object::{NodeTerm, PodSpec, Requirement};
+use crate::object::{NodeSelector, NodeTerm, PodSpec, Requirement};
 use std::fmt;
 
 /// What a node must and should be.
@@ -55,6 +55,13 @@ impl Selection {
         Ok(Selection { required, preferred })
     }
 
+    /// Where a volume can be used.
+    pub fn of_volume(selector: &NodeSelector) -> Result<Selection, NotUnderstood> {
+        let terms = selector.node_selector_terms.iter().filter_map(Term::of);
+        let required = Some(terms.collect::<Result<Vec<Term>, _>>()?);
+        Ok(Selection { required, preferred: Vec::new() })
+    }
+
     pub fn allows(&self, node: &NodeView) -> bool {
         self.required.as_ref().is_none_or(|terms| terms.iter().any(|term| term.holds(node)))
     }
@@ -67,6 +74,16 @@ impl Selection {
 
     pub fn is_trivial(&self) -> bool {
         self.required.is_none() && self.preferred.is_empty()
+    }
+
+    /// What it would rather have, each with its weight.
+    pub fn preferences(&self) -> impl Iterator<Item = &(i32, Term)> {
+        self.preferred.iter()
+    }
+
+    /// The same without its preferences.
+    pub fn required(&self) -> Selection {
+        Selection { required: self.required.clone(), preferred: Vec::new() }
     }
 
     /// Whether some node is preferred to another.
@@ -107,7 +124,7 @@ impl Term {
         Term::all(self.labels, self.names)
     }
 
-    fn holds(&self, node: &NodeView) -> bool {
+    pub fn holds(&self, node: &NodeView) -> bool {
         let label = |key: &str| node.labels.get(key).map(|value| &**value);
         self.labels.iter().all(|expr| expr.holds(label(&expr.key)))
             && self.names.iter().all(|expr| expr.holds(Some(node.name)))

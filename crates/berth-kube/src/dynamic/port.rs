@@ -14,28 +14,45 @@ pub struct HostPort {
 
 const EVERY: &str = "0.0.0.0";
 
+/// Of one port of a node there is so much to have: all of it for a pod that takes the port on every
+/// address, and a little for each that takes it on one.
+pub const PORT_WHOLE: i64 = 1_000;
+
 impl HostPort {
+    /// The port as amounts of things that a node counts, each with how much a node has of it, such
+    /// that pods whose ports clash do not fit together.
+    pub fn amounts(&self) -> Vec<(String, i64, i64)> {
+        let HostPort { port, protocol, ip } = self;
+        let whole = format!("host port {port}/{protocol}");
+        if &**ip == EVERY {
+            return vec![(whole, PORT_WHOLE, PORT_WHOLE)];
+        }
+        let one = format!("{whole} on {ip}");
+        vec![(whole, 1, PORT_WHOLE), (one, 1, 1)]
+    }
+
+    /// Of the containers and the sidecars: a plain init container has ended before either runs.
+    pub fn of(spec: &PodSpec) -> Result<BTreeSet<HostPort>, NotUnderstood> {
+        let sidecars = spec.init_containers.iter().filter(|init| init.is_sidecar());
+        let ports = spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
+        let taken = ports.filter(|port| port.host_port != 0).map(|port| {
+            let or =
+                |text: &str, default: &str| if text.is_empty() { default } else { text }.into();
+            let protocol: Text = or(&port.protocol, "TCP");
+            if !matches!(&*protocol, "TCP" | "UDP" | "SCTP") {
+                let what =
+                    format!("the protocol `{protocol}` is not one we know; use TCP, UDP or SCTP");
+                return Err(NotUnderstood::new(format!("hostPort {}", port.host_port), what));
+            }
+            Ok(HostPort { port: port.host_port, protocol, ip: or(&port.host_ip, EVERY) })
+        });
+        taken.collect()
+    }
+
     /// Whether two pods with these ports cannot be on one node.
     pub fn clashes(&self, other: &HostPort) -> bool {
         self.port == other.port
             && self.protocol == other.protocol
             && (self.ip == other.ip || &*self.ip == EVERY || &*other.ip == EVERY)
     }
-}
-
-/// Of the containers and the sidecars: a plain init container has ended before either runs.
-pub(super) fn of(spec: &PodSpec) -> Result<BTreeSet<HostPort>, NotUnderstood> {
-    let sidecars = spec.init_containers.iter().filter(|init| init.is_sidecar());
-    let ports = spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
-    let taken = ports.filter(|port| port.host_port != 0).map(|port| {
-        let or = |text: &str, default: &str| if text.is_empty() { default } else { text }.into();
-        let protocol: Text = or(&port.protocol, "TCP");
-        if !matches!(&*protocol, "TCP" | "UDP" | "SCTP") {
-            let what =
-                format!("the protocol `{protocol}` is not one we know; use TCP, UDP or SCTP");
-            return Err(NotUnderstood::new(format!("hostPort {}", port.host_port), what));
-        }
-        Ok(HostPort { port: port.host_port, protocol, ip: or(&port.host_ip, EVERY) })
-    });
-    taken.collect()
 }

@@ -80,6 +80,11 @@ objects! {
     UpstreamSpec {
         scheduling_policy: UpstreamPolicy,
         scheduling_constraints: UpstreamConstraints,
+        /// Of the group as a whole, which we do not have.
+        resource_claims: List<UpstreamClaim>,
+        priority_class_name: Option<Text>,
+        /// The number of that class, as the API server has looked it up.
+        priority: Option<i32>,
     }
 
     UpstreamPolicy { gang: Option<UpstreamGang>, basic: Option<Basic>, }
@@ -88,7 +93,9 @@ objects! {
 
     Basic {}
 
-    UpstreamConstraints { topology_constraints: List<UpstreamTopology>, }
+    UpstreamConstraints { topology: List<UpstreamTopology>, }
 
-    UpstreamTopology { topology_key: Text, }
+    UpstreamTopology { key: Text, }
+
+    UpstreamClaim { name: Text, }
 }

@@ -21,7 +21,7 @@ mod upstream;
 mod volcano;
 
 pub use group::Group;
-pub use template::templates;
+pub use template::{template_paths, templates};
 
 use crate::BadMark;
 use crate::object::{Owner, Pod};
@@ -121,7 +121,7 @@ pub enum Suspended {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Around<'a> {
     /// The nearest first.
-    pub owners: &'a [Owner],
+    pub owners: &'a [&'a Owner],
     /// The object that [`group_of`] names.
     pub group: Option<&'a Group>,
 }

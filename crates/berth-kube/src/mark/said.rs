@@ -31,7 +31,8 @@ impl<'a> Said<'a> {
 
     /// The owner of that kind, where it was given.
     pub fn owner(&self, group: &str, kind: &str) -> Option<&'a Owner> {
-        self.around.owners.iter().find(|owner| owner.group() == group && &*owner.kind == kind)
+        let mut owners = self.around.owners.iter().copied();
+        owners.find(|owner| owner.group() == group && &*owner.kind == kind)
     }
 
     /// A gang in the pod's namespace.

@@ -3,7 +3,7 @@
 
 use super::count::at_once;
 use super::owner::{JOB_SET, REPLICATED_JOB, ROLE, TRAINING};
-use crate::object::{Labels, List, Meta, Owner, OwnerReference, Pod, PodStatus, Template};
+use crate::object::{Labels, List, Meta, Owner, OwnerReference, Pod, PodSpec, PodStatus, Template};
 
 /// One pod of each kind the owner would make, and how many of it. Empty where the owner has no
 /// template that we know.
@@ -36,6 +36,48 @@ pub fn templates(owner: &Owner) -> Vec<(Pod, i64)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The specs of the pods that the owner would make, each with its place in the owner as a JSON
+/// pointer.
+pub fn template_paths(owner: &Owner) -> Vec<(String, &PodSpec)> {
+    let spec = &owner.spec;
+    match (owner.group(), &*owner.kind) {
+        ("batch", "Job") => {
+            let made = spec.template.iter();
+            made.map(|made| ("/spec/template/spec".to_owned(), &made.spec)).collect()
+        }
+        ("jobset.x-k8s.io", "JobSet") => {
+            let jobs = spec.replicated_jobs.iter().enumerate().filter_map(|(at, jobs)| {
+                let made = jobs.template.spec.template.as_ref()?;
+                Some((format!("/spec/replicatedJobs/{at}/template/spec/template/spec"), &made.spec))
+            });
+            jobs.collect()
+        }
+        ("kubeflow.org", kind) => {
+            let Some(field) = replicas_field(kind) else { return Vec::new() };
+            let roles = spec.replica_specs.iter().filter_map(|(role, replicas)| {
+                let made = replicas.template.as_ref()?;
+                Some((format!("/spec/{field}/{role}/template/spec"), &made.spec))
+            });
+            roles.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Where a training job has its roles.
+fn replicas_field(kind: &str) -> Option<&'static str> {
+    let field = match kind {
+        "PyTorchJob" => "pytorchReplicaSpecs",
+        "TFJob" => "tfReplicaSpecs",
+        "MPIJob" => "mpiReplicaSpecs",
+        "XGBoostJob" => "xgbReplicaSpecs",
+        "PaddleJob" => "paddleReplicaSpecs",
+        "JAXJob" => "jaxReplicaSpecs",
+        _ => return None,
+    };
+    Some(field)
 }
 
 /// As the controller would make it, with the labels by which its gang is found.

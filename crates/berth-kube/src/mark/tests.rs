@@ -76,7 +76,8 @@ fn line(mark: &Mark) -> String {
 
 #[track_caller]
 fn check(sketch: Sketch, owners: &[Owner], group: Option<Group>, expected: &str) {
-    let mark = read(&pod(&sketch), Around { owners, group: group.as_ref() });
+    let owners: Vec<&Owner> = owners.iter().collect();
+    let mark = read(&pod(&sketch), Around { owners: &owners, group: group.as_ref() });
     let found = match mark {
         Ok(mark) => line(&mark),
         Err(bad) => bad.iter().map(|b| format!("{b}")).collect::<Vec<_>>().join("\n"),
@@ -377,7 +378,7 @@ fn the_scheduling_group_of_kubernetes_is_a_gang_if_its_policy_says_so() {
         &[],
         upstream_group(
             r#""schedulingPolicy": {"gang": {"minCount": 4}},
-               "schedulingConstraints": {"topologyConstraints": [{"topologyKey": "rack"}]}"#,
+               "schedulingConstraints": {"topology": [{"key": "rack"}]}"#,
         ),
         "PodGroup ml/pg min=4 required=rack",
     );

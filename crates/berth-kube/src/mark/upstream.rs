@@ -1,6 +1,6 @@
 //! The scheduling group of Kubernetes itself.
 
-use super::draft::{Draft, Gang};
+use super::draft::{Draft, Gang, first};
 use super::said::Said;
 use super::{Group, GroupKey, Kind};
 
@@ -25,14 +25,20 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
         return draft.gang(Gang { key, members: None, min: None });
     };
     let at = |field: &str| format!("PodGroup {}: {field}", object.metadata.name);
-    match object.spec.scheduling_constraints.topology_constraints[..] {
+    match object.spec.scheduling_constraints.topology[..] {
         [] => {}
-        [ref only] => draft.required(Some(&only.topology_key)),
+        [ref only] => draft.required(Some(&only.key)),
         [_, ref second, ..] => {
             let what = "keep to one topology constraint";
-            draft.complain(&at("topologyConstraints"), &second.topology_key, what);
+            draft.complain(&at("schedulingConstraints.topology"), &second.key, what);
         }
     }
+    if let Some(claim) = object.spec.resource_claims.first() {
+        let what = "claims of a group are not supported; let each pod have its own";
+        draft.complain(&at("resourceClaims"), &claim.name, what);
+    }
+    draft.class(object.spec.priority_class_name.as_deref());
+    first(&mut draft.priority, object.spec.priority);
     let policy = &object.spec.scheduling_policy;
     match (&policy.gang, &policy.basic) {
         (Some(gang), _) => {

@@ -110,7 +110,8 @@ impl Sharing {
     fn ask(self, count: u32) -> GpuAsk {
         match self.strategy {
             Strategy::TimeSlice => GpuAsk::TimeSlice { of: self.replicas, count },
-            Strategy::Mps => GpuAsk::Mps { percent: 100 / self.replicas.max(1), count },
+            // A node hands out no more than there are, however small they have to be called.
+            Strategy::Mps => GpuAsk::Mps { percent: (100 / self.replicas.max(1)).max(1), count },
         }
     }
 }

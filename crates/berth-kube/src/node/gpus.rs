@@ -5,7 +5,7 @@ use super::{Error, mig, product};
 use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile, profile_name};
 use crate::object::{Labels, Text};
 use crate::quantity::{self, Quantity};
-use berth_model::{Bytes, GpuSpec, Health, Name, catalog};
+use berth_model::{Bytes, Division, GpuSpec, Health, MigSlot, Name, catalog};
 use std::collections::BTreeMap;
 
 const GPU: &str = "nvidia.com/gpu";
@@ -62,27 +62,46 @@ fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Err
     let gpu = gpu(unshared, memory);
     let sharing = sharing(labels)?;
     let mut devices = Devices::default();
-    let mut whole = found.gpus;
+    let mut gpus = Vec::new();
+    let mut add = |count: u32, division: Option<Division>| {
+        let all = std::iter::repeat_n(GpuSpec { division, ..gpu.clone() }, count as usize);
+        gpus.extend(all);
+    };
     // Without labels, replicas cannot be counted back to GPUs.
     if is_shared {
         let sharing = sharing.ok_or_else(|| replicas_missing(labels))?;
-        whole = gpus_behind(GPU, whole, sharing)?;
+        add(gpus_behind(GPU, found.gpus, sharing)?, Some(division(sharing)));
         devices.gpu = Unit::Replica(sharing);
+    } else {
+        // Where all are whole, nothing else could be meant.
+        let is_plain = found.shared == 0 && found.instances.is_empty();
+        add(found.gpus, (!is_plain).then_some(Division::Whole));
     }
     if found.shared > 0 {
         let sharing = sharing.ok_or_else(|| replicas_missing(labels))?;
-        whole += gpus_behind(SHARED, found.shared, sharing)?;
+        add(gpus_behind(SHARED, found.shared, sharing)?, Some(division(sharing)));
         devices.shared = Some(sharing);
     }
-    let mut gpus = vec![gpu.clone(); whole as usize];
     if !found.instances.is_empty() {
         let partitioned = label(labels, COUNT, "a number of GPUs")?
-            .and_then(|all: u32| all.checked_sub(whole))
+            .and_then(|all: u32| all.checked_sub(u32::try_from(gpus.len()).ok()?))
             .filter(|left| *left > 0);
         let beds = mig::lay(&gpu.model, &found.instances, partitioned.map(|left| left as usize))?;
-        gpus.extend(beds.into_iter().map(|slots| GpuSpec { mig: Some(slots), ..gpu.clone() }));
+        gpus.extend(beds.into_iter().map(|slots| partitioned_gpu(&gpu, slots)));
     }
     Ok((gpus, devices))
+}
+
+fn partitioned_gpu(gpu: &GpuSpec, slots: Vec<MigSlot>) -> GpuSpec {
+    GpuSpec { mig: Some(slots), division: Some(Division::Mig), ..gpu.clone() }
+}
+
+const fn division(sharing: Sharing) -> Division {
+    let shares = sharing.replicas;
+    match sharing.strategy {
+        Strategy::TimeSlice => Division::TimeSlice { shares },
+        Strategy::Mps => Division::Mps { shares },
+    }
 }
 
 /// All GPUs partitioned into instances of one profile, which the plugin hands out as GPUs. The
@@ -95,7 +114,7 @@ fn alike_instances(
     // The memory that is measured belongs to an instance, and tells nothing about the model.
     let gpu = gpu(base, None);
     let beds = mig::lay(&gpu.model, &[(profile.clone(), count)], None)?;
-    let gpus = beds.into_iter().map(|slots| GpuSpec { mig: Some(slots), ..gpu.clone() });
+    let gpus = beds.into_iter().map(|slots| partitioned_gpu(&gpu, slots));
     let devices = Devices { gpu: Unit::Instance(profile.clone()), shared: None };
     Ok((gpus.collect(), devices))
 }
@@ -104,7 +123,7 @@ fn gpu(product: &str, memory: Option<Bytes>) -> GpuSpec {
     let model = if product.is_empty() { Name::new("gpu") } else { product::model(product, memory) };
     let known = catalog(&model).map(|info| info.memory);
     let memory = memory.or(known).unwrap_or_default();
-    GpuSpec { model, memory, health: Health::Ok, mig: None }
+    GpuSpec { model, memory, health: Health::Ok, mig: None, division: None }
 }
 
 /// The labels of AMD's node labeller.

@@ -95,6 +95,8 @@ pub fn read<K: AsRef<str>>(node: &Node, topology_keys: &[K]) -> Result<Reading, 
         price: None,
         pool: None,
         lifecycle: lifecycle(labels),
+        tasks: None,
+        counted: BTreeMap::new(),
     };
     Ok(Reading { spec, devices, other, because })
 }

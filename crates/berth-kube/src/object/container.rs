@@ -11,6 +11,9 @@ pub struct Container {
     /// `Always` makes a sidecar of an init container.
     pub restart_policy: Option<Text>,
     pub ports: List<Port>,
+    /// Its environment tells it which GPUs it has a part of.
+    #[serde(rename = "env", deserialize_with = "crate::shares::learns_gpu")]
+    pub learns_gpu: bool,
 }
 
 impl Container {

@@ -16,6 +16,7 @@ mod pod;
 mod priority;
 mod raw;
 mod status;
+mod storage;
 mod text;
 mod volume;
 
@@ -30,12 +31,16 @@ pub use meta::{Labels, Meta, OwnerReference};
 pub use node::{Condition, Node, NodeSpec, NodeStatus, Taint};
 pub use owner::{
     DependsOn, Elastic, GroupReplicas, JobSpec, JobTemplate, LeaderWorkerTemplate, Owner,
-    OwnerSpec, RayCluster, RayWorkers, ReplicatedJob, RunPolicy, SchedulingPolicy, Startup,
-    Template,
+    OwnerSpec, OwnerStatus, RayCluster, RayWorkers, ReplicatedJob, RunPolicy, SchedulingPolicy,
+    Startup, Template,
 };
 pub use pod::{Gate, Pod, PodSpec, ResourceClaim, SchedulingGroup, WorkloadRef};
 pub use priority::PriorityClass;
 pub use raw::Raw;
-pub use status::{ContainerStatus, PodStatus, State, Terminated};
+pub use status::{ClaimStatus, ContainerStatus, PodStatus, State, Terminated, Waiting};
+pub use storage::{
+    Claim, ClaimRef, ClaimSpec, Namespace, PersistentVolume, Phased, Requests, StorageClass,
+    TopologyLabel, TopologyTerm, VolumeAffinity, VolumeSpec,
+};
 pub use text::Text;
 pub use volume::{Source, Volume};

@@ -1,7 +1,7 @@
 //! What owns pods. One type for all kinds: of each only the counts are read, under the names the
 //! kinds give them, and a kind leaves out what is not its own.
 
-use super::{List, Map, Meta, PodSpec, Text, meta};
+use super::{Condition, List, Map, Meta, PodSpec, Text, meta};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -11,9 +11,24 @@ pub struct Owner {
     pub kind: Text,
     pub metadata: Meta,
     pub spec: OwnerSpec,
+    pub status: OwnerStatus,
+}
+
+/// Of all there is to say about an owner, whether it has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct OwnerStatus {
+    pub conditions: List<Condition>,
 }
 
 impl Owner {
+    /// Whether it has ended, well or not: it makes no pods any more.
+    pub fn is_over(&self) -> bool {
+        const ENDS: [&str; 5] = ["Complete", "Completed", "Succeeded", "Failed", "Finished"];
+        let conditions = self.status.conditions.iter();
+        conditions.filter(|one| &*one.status == "True").any(|one| ENDS.contains(&&*one.kind))
+    }
+
     /// The API group, without its version.
     pub fn group(&self) -> &str {
         meta::group(&self.api_version)

@@ -13,6 +13,7 @@ pub struct PodStatus {
     pub reason: Text,
     pub conditions: List<Condition>,
     pub container_statuses: List<ContainerStatus>,
+    pub resource_claim_statuses: List<ClaimStatus>,
     #[serde(deserialize_with = "meta::time")]
     pub start_time: Option<Time>,
 }
@@ -22,6 +23,14 @@ impl PodStatus {
     pub fn is_over(&self) -> bool {
         matches!(&*self.phase, "Succeeded" | "Failed")
     }
+}
+
+/// The claim that was made from a template for a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimStatus {
+    pub name: Text,
+    pub resource_claim_name: Option<Text>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -35,6 +44,16 @@ pub struct ContainerStatus {
 #[serde(default)]
 pub struct State {
     pub terminated: Option<Terminated>,
+    /// Why it has not started yet.
+    pub waiting: Option<Box<Waiting>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Waiting {
+    /// Such as `ContainerCreating` or `ImagePullBackOff`.
+    pub reason: Text,
+    pub message: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

@@ -113,6 +113,14 @@ pub enum Reason {
         asks: Bytes,
         largest: Bytes,
     },
+    /// The same of anything else that nodes count.
+    TooLargeCounted {
+        resource: Name,
+        asks: i64,
+        largest: i64,
+    },
+    /// None of the nodes it may lie on, by name, is there.
+    NoNode,
     /// Nodes that would make room for it take no work.
     Closed {
         nodes: u32,
@@ -164,6 +172,19 @@ pub enum Reason {
     NoFitMemory {
         asks: Bytes,
         free: Bytes,
+        tasks: u32,
+        fit: u32,
+    },
+    /// The same of anything else that nodes count.
+    NoFitCounted {
+        resource: Name,
+        asks: i64,
+        free: i64,
+        tasks: u32,
+        fit: u32,
+    },
+    /// Every node that would do takes as many tasks as it may.
+    NoFitTasks {
         tasks: u32,
         fit: u32,
     },
@@ -287,6 +308,8 @@ impl Reason {
             Reason::TooLargeForDomain { .. } => "too-large-for-domain",
             Reason::TooLargeCpu { .. } => "too-large-cpu",
             Reason::TooLargeMemory { .. } => "too-large-memory",
+            Reason::TooLargeCounted { .. } => "too-large-counted",
+            Reason::NoNode => "no-node",
             Reason::Closed { .. } => "closed",
             Reason::Budget { .. } => "budget",
             Reason::QueueBound { bound: Bound::Limit, .. } => "queue-limit",
@@ -298,6 +321,8 @@ impl Reason {
             Reason::NoFit { .. } => "no-fit",
             Reason::NoFitCpu { .. } => "no-fit-cpu",
             Reason::NoFitMemory { .. } => "no-fit-memory",
+            Reason::NoFitCounted { .. } => "no-fit-counted",
+            Reason::NoFitTasks { .. } => "no-fit-tasks",
             Reason::NoDomain { .. } => "no-domain",
             Reason::NoSegment { .. } => "no-segment",
             Reason::Spread { .. } => "spread",

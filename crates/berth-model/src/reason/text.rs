@@ -85,6 +85,8 @@ impl Display for Reason {
             | Reason::TooLargeForDomain { .. }
             | Reason::TooLargeCpu { .. }
             | Reason::TooLargeMemory { .. }
+            | Reason::TooLargeCounted { .. }
+            | Reason::NoNode
             | Reason::Closed { .. } => never(self, f),
             Reason::Budget { .. }
             | Reason::QueueBound { .. }
@@ -95,6 +97,8 @@ impl Display for Reason {
             Reason::NoFit { .. }
             | Reason::NoFitCpu { .. }
             | Reason::NoFitMemory { .. }
+            | Reason::NoFitCounted { .. }
+            | Reason::NoFitTasks { .. }
             | Reason::NoDomain { .. }
             | Reason::NoSegment { .. }
             | Reason::Spread { .. }
@@ -207,6 +211,14 @@ fn never(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             f,
             "each task asks for {asks} of memory; the largest suitable node has {largest}"
         ),
+        Reason::TooLargeCounted { resource, asks, largest: 0 } => {
+            write!(f, "each task asks for {asks} {resource}; no suitable node has any")
+        }
+        Reason::TooLargeCounted { resource, asks, largest } => write!(
+            f,
+            "each task asks for {asks} {resource}; the largest suitable node has {largest}"
+        ),
+        Reason::NoNode => f.write_str("none of the nodes it may run on is there"),
         Reason::Closed { nodes } => write!(
             f,
             "{} that would make room {} closed to new work: cordoned, draining or failed",
@@ -291,6 +303,23 @@ fn fit(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
         Reason::NoFitMemory { asks, tasks, fit, .. } => write!(
             f,
             "each task asks for {asks} of memory; {fit} of its {} would find it",
+            plural(*tasks, "task")
+        ),
+        Reason::NoFitCounted { resource, asks, free, fit: 0, .. } => write!(
+            f,
+            "each task asks for {asks} {resource}; no node that otherwise has room has more than {free} left"
+        ),
+        Reason::NoFitCounted { resource, asks, tasks, fit, .. } => write!(
+            f,
+            "each task asks for {asks} {resource}; {fit} of its {} would find that",
+            plural(*tasks, "task")
+        ),
+        Reason::NoFitTasks { fit: 0, .. } => {
+            f.write_str("every node that otherwise has room runs as many tasks as it may")
+        }
+        Reason::NoFitTasks { tasks, fit } => write!(
+            f,
+            "nodes run only so many tasks each; {fit} of its {} would find a place",
             plural(*tasks, "task")
         ),
         Reason::NoDomain { level, tasks, fit: 0, .. } => write!(

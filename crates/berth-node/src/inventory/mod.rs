@@ -81,6 +81,8 @@ impl Inventory {
             price: None,
             pool: None,
             lifecycle: Lifecycle::OnDemand,
+            tasks: None,
+            counted: BTreeMap::new(),
         };
         Inventory { node, devices, declared: declared.is_some(), machine, limits }
     }
@@ -123,6 +125,7 @@ fn gpu_spec(device: &Device) -> GpuSpec {
         memory: device.memory,
         health: device.health,
         mig: mig.map(|all| all.iter().map(|(slot, _)| slot.clone()).collect()),
+        division: None,
     }
 }
 

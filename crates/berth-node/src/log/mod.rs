@@ -8,7 +8,7 @@ mod reader;
 mod writer;
 
 pub use reader::{Chunk, LogFollower, LogReader};
-pub(crate) use writer::LogWriter;
+pub use writer::LogWriter;
 
 use berth_model::Time;
 use serde::{Deserialize, Serialize};

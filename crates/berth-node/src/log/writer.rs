@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes one rank's log. Nothing here fails: what cannot be written is counted.
-pub(crate) struct LogWriter {
+#[derive(Debug)]
+pub struct LogWriter {
     dir: PathBuf,
     rank: u32,
     limits: LogLimits,
@@ -23,6 +24,7 @@ pub(crate) struct LogWriter {
     gap: u64,
 }
 
+#[derive(Debug)]
 struct OpenFile {
     file: File,
     index: File,

@@ -3,7 +3,7 @@
 use berth_api::wire;
 use berth_file::job::{RunSpec, Times};
 use berth_kube::PodRef;
-use berth_model::{Bytes, Cause, Cpu, JobId, JobSpec, LeaseId, Micros, Span, Time};
+use berth_model::{Bytes, Cause, Cpu, GroupSpec, JobId, JobSpec, LeaseId, Micros, Span, Time};
 use berth_store::{JobRow, JobState, LeaseRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,6 +47,9 @@ pub struct Detail {
     /// Somebody put it on hold, or its own budget did.
     #[serde(default)]
     pub held: bool,
+    /// It misses pods it is made of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parked: bool,
     /// It failed and is tried again then.
     #[serde(default)]
     pub again_at: Option<Time>,
@@ -77,16 +80,18 @@ impl Detail {
         let text = |map: &BTreeMap<berth_model::Name, berth_model::Name>| {
             map.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
         };
+        let groups: Vec<&GroupSpec> = spec.groups.iter().flat_map(GroupSpec::leaves).collect();
         Detail {
             run,
             asks,
-            nodes: spec.groups.iter().map(|group| group.count).sum(),
-            cpu: spec.groups.first().map(|group| group.cpu).filter(|cpu| *cpu > Cpu::ZERO),
-            memory: spec.groups.first().map(|group| group.memory).filter(|m| *m > Bytes::ZERO),
+            nodes: groups.iter().map(|group| group.count).sum(),
+            cpu: groups.first().map(|group| group.cpu).filter(|cpu| *cpu > Cpu::ZERO),
+            memory: groups.first().map(|group| group.memory).filter(|m| *m > Bytes::ZERO),
             time_limit: spec.time_limit,
             labels: text(&spec.labels),
             tries: Tries::default(),
             held: spec.hold,
+            parked: false,
             again_at: None,
             exit: None,
             port: None,

@@ -8,7 +8,7 @@ use super::turn::{Order, Told, Turn};
 use super::{Core, Handle, Stalled, Tree};
 use crate::clock;
 use berth_api::wire;
-use berth_model::{Rejected, Span, Time};
+use berth_model::{Outcome, Rejected, Span, Time};
 use berth_store::{Batch, Retry, Writer};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Inputs that are taken together, at the most: a turn should end while people still wait.
 const MOST_INPUTS: usize = 2_000;
+/// How long more of what a cluster tells is waited for, so that it is taken together.
+const LINGER: Duration = Duration::from_millis(8);
 /// How often what is held is billed.
 const BILL_EVERY: Span = Span::mins(1);
 /// Events between two snapshots.
@@ -79,6 +81,10 @@ impl Loop {
         let mut inputs = std::mem::take(&mut self.later);
         if inputs.is_empty() {
             inputs.extend(self.wait().await);
+            if inputs.iter().any(|input| matches!(input, Input::Told(_))) {
+                // Nobody waits for an answer, and each commit costs as much as many of these.
+                tokio::time::sleep(LINGER).await;
+            }
         }
         while inputs.len() < MOST_INPUTS
             && let Ok(more) = self.inputs.try_recv()
@@ -246,6 +252,11 @@ impl Loop {
                 Order::Start(lease) => self.site.start(&core, lease),
                 Order::Stop { lease, cause, grace } => self.site.stop(lease, cause, grace),
                 Order::Acknowledge(lease) => self.site.acknowledge(lease),
+            }
+        }
+        for (job, outcome) in told.ended {
+            if outcome == Outcome::Cancelled {
+                self.site.cancelled(job);
             }
         }
         drop(core);

@@ -3,7 +3,7 @@
 
 use super::turn::Turn;
 use super::{BootError, Core, Inlet};
-use berth_model::{Cause, LeaseId, Rejected, Span};
+use berth_model::{Cause, JobId, LeaseId, Rejected, Span};
 
 /// Carries out what was decided. Orders for one lease are carried out in their order, and doing
 /// one again does nothing.
@@ -24,4 +24,7 @@ pub trait Site: Send {
 
     /// The end of a lease is in the log.
     fn acknowledge(&self, lease: LeaseId);
+
+    /// A job was cancelled; whatever of it runs has been stopped before.
+    fn cancelled(&self, _job: JobId) {}
 }

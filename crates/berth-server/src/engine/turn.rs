@@ -114,6 +114,7 @@ impl<'a> Turn<'a> {
             Act::Change { job, changes } => {
                 let events = changes.into_iter().map(|change| Event::JobChanged { job, change });
                 self.all(events.collect()).map_err(Refused::Rejected)?;
+                self.park_again(job);
             }
             Act::Events(events) => self.all(events).map_err(Refused::Rejected)?,
             Act::Amend(amend) => {
@@ -200,8 +201,11 @@ impl<'a> Turn<'a> {
         let at = self.at;
         let job = self.core.jobs.get_mut(&lease.job).expect("it was found before");
         let verdict = outcome::judge(ended, &mut job.detail, at);
-        job.detail.exit = Some(exit.clone());
-        job.row.reason = exit.text.clone();
+        // Those that had to end with it do not hide the one that failed.
+        if ended.asked != Some(Cause::PeerFailed) {
+            job.detail.exit = Some(exit.clone());
+            job.row.reason = exit.text.clone();
+        }
         if let Some(live) = job.leases.get_mut(&lease) {
             live.row.exit = serde_json::to_string(&exit).ok();
         }
@@ -241,6 +245,49 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Keeps a job from being begun while something it is made of is missing, or lets it go on. That
+    /// is nobody's hold, and whoever pauses it meanwhile does so for longer.
+    pub fn park(&mut self, id: JobId, park: bool) {
+        let Some(job) = self.core.jobs.get(&id) else { return };
+        let (held, waits) = (job.detail.held, job.detail.again_at.is_some());
+        if job.detail.parked == park || (park && !job.leases.is_empty()) {
+            return;
+        }
+        if !held && !waits {
+            let change = JobChange::Hold(park);
+            self.apply_observed(Event::JobChanged { job: id, change });
+        }
+        self.amend_detail(id, |detail| {
+            detail.held = held;
+            detail.parked = park;
+        });
+    }
+
+    /// Whoever let a job go on could not know that it misses something.
+    fn park_again(&mut self, job: JobId) {
+        for id in self.matching(job) {
+            let detail = &self.core.jobs[&id].detail;
+            if detail.parked && !detail.held {
+                let change = JobChange::Hold(true);
+                self.apply_observed(Event::JobChanged { job: id, change });
+                self.amend_detail(id, |detail| detail.held = false);
+            }
+        }
+    }
+
+    /// Orders a start again, once the turn is committed.
+    pub fn start_again(&mut self, lease: LeaseId) {
+        self.told.orders.push(Order::Start(lease));
+    }
+
+    /// Says what a job waits for while it has its places.
+    pub fn say(&mut self, job: JobId, why: String) {
+        if let Some(live) = self.core.jobs.get_mut(&job).filter(|live| live.row.reason != why) {
+            live.row.reason = why;
+            self.touched.insert(job);
+        }
+    }
+
     /// Why a lease was asked to stop, if it was.
     pub fn stop_cause(&self, lease: LeaseId) -> Option<Cause> {
         self.core.jobs.get(&lease.job)?.leases.get(&lease)?.stopping
@@ -254,7 +301,7 @@ impl<'a> Turn<'a> {
             let Some(job) = self.core.jobs.get_mut(&id) else { continue };
             job.detail.again_at = None;
             self.touched.insert(id);
-            if !job.detail.held {
+            if !job.detail.held && !job.detail.parked {
                 let change = JobChange::Hold(false);
                 self.apply_observed(Event::JobChanged { job: id, change });
             }
@@ -347,7 +394,11 @@ impl<'a> Turn<'a> {
                 let at = self.at;
                 self.with_lease(*lease, |live| live.row.started = Some(at));
                 let job = self.core.jobs.get_mut(&lease.job).expect("its lease is known");
-                job.row.started.get_or_insert(at);
+                // The others of a gang change nothing about the job, and its row is long.
+                if job.row.started.is_none() || job.is_started() {
+                    job.row.started.get_or_insert(at);
+                    self.touched.insert(lease.job);
+                }
             }
             Event::JobChanged { job, change } => self.book_change(*job, change),
             Event::NodeChanged { node, state } => {
@@ -399,13 +450,17 @@ impl<'a> Turn<'a> {
                 }
                 job.leases.insert(*lease, LiveLease { row, stopping: None });
                 self.note_lease(*lease);
+                self.touched.insert(lease.job);
                 self.told.orders.push(Order::Start(*lease));
             }
             Decision::Stop { lease, cause, grace, .. } => {
                 let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
                 let grace = if job.kill { Span::ZERO } else { *grace };
-                job.row.reason = said(*cause).to_owned();
+                if *cause != Cause::PeerFailed {
+                    job.row.reason = said(*cause).to_owned();
+                }
                 self.with_lease(*lease, |live| live.stopping = Some(*cause));
+                self.touched.insert(lease.job);
                 self.told.orders.push(Order::Stop { lease: *lease, cause: *cause, grace });
             }
             Decision::SetAside { job, finding } => {
@@ -435,7 +490,7 @@ impl<'a> Turn<'a> {
                     }
                 }
                 JobChange::TimeLimit(limit) => live.detail.time_limit = Some(*limit),
-                JobChange::Deadline(_) => {}
+                JobChange::Deadline(_) | JobChange::Nodes(_) => {}
             }
             self.touched.insert(id);
         }
@@ -461,6 +516,7 @@ impl<'a> Turn<'a> {
         if let Some(job) = self.core.jobs.get_mut(&lease.job) {
             job.leases.remove(&lease);
             job.kill &= !job.leases.is_empty();
+            self.touched.insert(lease.job);
         }
     }
 
@@ -493,7 +549,6 @@ impl<'a> Turn<'a> {
         if let Some(live) = known {
             self.leases.insert(lease, live.row.clone());
         }
-        self.touched.insert(lease.job);
     }
 
     /// Everything to be committed, and what to do then.

@@ -68,11 +68,31 @@ impl Caller {
             return Err(Fault::new(Code::Forbidden, format!("{user} is gone")));
         };
         let teams = app.store.memberships_of(user).await?;
+        let teams = teams.into_iter().filter_map(membership).collect();
+        let cluster = row.role.as_deref().and_then(role);
+        Ok(Caller::without_token(app, user, "schedule", cluster, teams))
+    }
+
+    /// Whoever writes into a namespace of a cluster. Who may, the API server has decided; that it is
+    /// a namespace of the team, the caller has.
+    pub fn of_namespace(app: &App, namespace: &str, team: &str) -> Caller {
+        let team = wire::Membership { team: team.to_owned(), role: Role::Researcher };
+        Caller::without_token(app, &format!("kube:{namespace}"), "kubernetes", None, vec![team])
+    }
+
+    /// Somebody who submits jobs and does not ask at this moment.
+    fn without_token(
+        app: &App,
+        user: &str,
+        from: &str,
+        cluster: Option<Role>,
+        teams: Vec<wire::Membership>,
+    ) -> Caller {
         let route = berth_api::routes::named("submit_job").expect("it is in the table");
         let token = TokenRow {
             id: String::new(),
             user: user.to_owned(),
-            name: "schedule".to_owned(),
+            name: from.to_owned(),
             hash: String::new(),
             scopes: token::scope_word(Scope::Jobs).to_owned(),
             created: Time(0),
@@ -80,16 +100,9 @@ impl Caller {
             revoked: None,
             last_used: None,
         };
-        let inner = Inner {
-            user: user.to_owned(),
-            token,
-            scope: Scope::Jobs,
-            cluster: row.role.as_deref().and_then(role),
-            teams: teams.into_iter().filter_map(membership).collect(),
-            tree: app.engine.tree(),
-            from: "schedule".to_owned(),
-        };
-        Ok(Caller { inner: Arc::new(inner), route })
+        let (user, from, tree) = (user.to_owned(), from.to_owned(), app.engine.tree());
+        let inner = Inner { user, token, scope: Scope::Jobs, cluster, teams, tree, from };
+        Caller { inner: Arc::new(inner), route }
     }
 
     fn standing(&self, team: Option<&str>) -> Standing {

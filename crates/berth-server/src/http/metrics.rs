@@ -24,8 +24,8 @@ use std::sync::atomic::AtomicU64;
 
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-type Labels = Vec<(&'static str, String)>;
-type Figure = Gauge<f64, AtomicU64>;
+pub(super) type Labels = Vec<(&'static str, String)>;
+pub(super) type Figure = Gauge<f64, AtomicU64>;
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
     (id == "metrics").then(|| on(filter, metrics))
@@ -37,6 +37,7 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Fault> {
     page.jobs(&app).await?;
     page.waits(&cluster::waits(&app, None).await?);
     page.gpus(&app).await;
+    page.cluster(&app);
     page.costs(&app).await?;
     let mut text = String::new();
     let encoded = encode(&mut text, &page.0);
@@ -45,23 +46,29 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Fault> {
 }
 
 /// One scrape.
-struct Page(Registry);
+pub(super) struct Page(Registry);
 
 impl Page {
     /// One figure for each value of its labels.
-    fn family(&mut self, name: &str, help: &str) -> Family<Labels, Figure> {
+    pub(super) fn family(&mut self, name: &str, help: &str) -> Family<Labels, Figure> {
         let family = Family::<Labels, Figure>::default();
         self.0.register(name, help, family.clone());
         family
     }
 
-    fn figure(&mut self, name: &str, help: &str, value: f64) {
+    pub(super) fn counts(&mut self, name: &str, help: &str) -> Family<Labels, Counter> {
+        let family = Family::<Labels, Counter>::default();
+        self.0.register(name, help, family.clone());
+        family
+    }
+
+    pub(super) fn figure(&mut self, name: &str, help: &str, value: f64) {
         let gauge = Figure::default();
         gauge.set(value);
         self.0.register(name, help, gauge);
     }
 
-    fn count(&mut self, name: &str, help: &str, value: u64) {
+    pub(super) fn count(&mut self, name: &str, help: &str, value: u64) {
         let counter: Counter = Counter::default();
         counter.inc_by(value);
         self.0.register(name, help, counter);

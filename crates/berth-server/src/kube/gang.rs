@@ -1,12 +1,18 @@
 //! From the pods of a gang to a job of the core.
 
-use super::sight::{Asks, PodSight, Wish};
+use super::claims::{Claims, Wanted};
+use super::dynamic::Ties;
+use super::nodes::{self, Nodes};
+use super::sight::{PodSight, Wish};
 use crate::engine::Submission;
 use berth_file::job::{
     Checkpoint, Command, Env, Kind, Launch, LogLimits, Port, RetryPlan, RunSpec, Times,
 };
 use berth_kube::PodRef;
-use berth_model::{GpuAsk, GroupSpec, JobId, JobSpec, LabelAsk, Name, Span, TopologyAsk};
+use berth_kube::need::Gpus;
+use berth_model::{
+    Bytes, Cpu, GpuAsk, GroupSpec, JobId, JobSpec, LabelAsk, Name, Span, TopologyAsk,
+};
 use berth_store::JobKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,31 +21,66 @@ use std::sync::Arc;
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     part: Option<(Name, Option<u32>)>,
-    asks: Asks,
+    cpu: Cpu,
+    memory: Bytes,
+    gpus: GpuAsk,
+    counted: BTreeMap<Name, i64>,
     labels: LabelAsk,
     topology: Option<TopologyAsk>,
+    ties: Option<Arc<Ties>>,
+}
+
+/// Why pods cannot be made a job for now.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unready {
+    #[error("one of them is not ours")]
+    Foreign,
+    #[error("no node hands out nvidia.com/gpu.shared; the pod is looked at again when one does")]
+    NotShared,
+    #[error("{0}")]
+    Claim(String),
 }
 
 /// A job whose tasks are these pods, in the order of the pods it names. They are all of one gang.
-pub fn submission(pods: &[&PodSight], queue: &Name) -> Option<Submission> {
+pub fn submission(
+    pods: &[&PodSight],
+    queue: &Name,
+    nodes: &Nodes,
+    claims: &Claims,
+) -> Result<Submission, Unready> {
     let mut alike: BTreeMap<Alike, Vec<&PodSight>> = BTreeMap::new();
     let mut first: Option<&Wish> = None;
     for pod in pods {
-        let wish = pod.wish.as_ref()?.as_ref().ok()?;
+        let wish = pod.wish.as_ref().and_then(|wish| wish.as_ref().ok());
+        let wish = wish.ok_or(Unready::Foreign)?;
         // What is said of the gang as a whole is what its first pod says.
         let known = first.get_or_insert(wish);
         if wish.created < known.created {
             *known = wish;
         }
+        let mut labels = wish.labels.clone();
+        let gpus = match claims.wanted(pod).map_err(Unready::Claim)? {
+            Some(wanted) => claimed(pod, wanted, &mut labels)?,
+            None => {
+                let given = nodes.given(&pod.asks.gpus, &wish.rules);
+                let (gpus, label) = given.ok_or(Unready::NotShared)?;
+                labels.need.extend(label.map(nodes::is_there));
+                gpus
+            }
+        };
         let key = Alike {
             part: wish.part.clone(),
-            asks: pod.asks.clone(),
-            labels: wish.labels.clone(),
+            cpu: pod.asks.cpu,
+            memory: pod.asks.memory,
+            gpus,
+            counted: pod.asks.counted.clone(),
+            labels,
             topology: wish.topology.clone(),
+            ties: pod.ties.clone(),
         };
         alike.entry(key).or_default().push(pod);
     }
-    let wish = first?;
+    let wish = first.ok_or(Unready::Foreign)?;
     let mut refs = Vec::with_capacity(pods.len());
     let mut groups = Vec::with_capacity(alike.len());
     let count = pods.len() as u32;
@@ -57,9 +98,9 @@ pub fn submission(pods: &[&PodSight], queue: &Name) -> Option<Submission> {
         refs.extend(members.iter().map(|pod| pod.at.clone()));
         groups.push(group(&format!("g{at}"), all, min, key));
     }
-    let spec = spec(wish, queue, groups);
+    let spec = spec(wish, queue, placed(groups, wish.together.as_ref()));
     let asks = asks(count, &spec.groups);
-    Some(Submission {
+    Ok(Submission {
         spec,
         run: run(wish.grace),
         kind: JobKind::Job,
@@ -70,23 +111,99 @@ pub fn submission(pods: &[&PodSight], queue: &Name) -> Option<Submission> {
     })
 }
 
+/// GPUs that a pod claims are whole ones of nodes that have such.
+fn claimed(pod: &PodSight, wanted: Wanted, labels: &mut LabelAsk) -> Result<GpuAsk, Unready> {
+    if pod.asks.gpus != Gpus::None {
+        let why = "it claims devices and asks for GPUs as resources; do one of the two";
+        return Err(Unready::Claim(why.to_owned()));
+    }
+    labels.need.extend(nodes::need(&wanted.rules));
+    Ok(match wanted.count {
+        0 => GpuAsk::None,
+        count => GpuAsk::Whole { count },
+    })
+}
+
+/// Groups where the gang as a whole has to be. Several that have to be together are one group of
+/// groups; a single one is the gang.
+fn placed(mut groups: Vec<GroupSpec>, together: Option<&TopologyAsk>) -> Vec<GroupSpec> {
+    let Some(together) = together else {
+        groups.iter_mut().for_each(in_blocks);
+        return groups;
+    };
+    // Blocks are of like pods, so each kind is divided by itself.
+    let (whole, blocks) = (TopologyAsk { segment: None, ..together.clone() }, &together.segment);
+    for group in &mut groups {
+        if blocks.is_some() && group.topology.is_none() {
+            let within = together.within.clone();
+            let segment = blocks.clone();
+            group.topology = Some(TopologyAsk { within, segment, ..TopologyAsk::default() });
+        }
+    }
+    if let [only] = &mut groups[..] {
+        let own = only.topology.get_or_insert_default();
+        own.within = own.within.take().or(whole.within);
+        own.required = own.required.take().or(whole.required);
+        own.preferred = own.preferred.take().or(whole.preferred);
+        in_blocks(only);
+        return groups;
+    }
+    groups.iter_mut().for_each(in_blocks);
+    if whole.required.is_none() && whole.preferred.is_none() {
+        return groups;
+    }
+    let all = GroupSpec {
+        name: Name::new("all"),
+        count: 0,
+        min: groups.len() as u32,
+        groups,
+        gpus: GpuAsk::None,
+        models: Vec::new(),
+        min_gpu_memory: None,
+        cpu: Cpu::ZERO,
+        memory: Bytes::ZERO,
+        topology: Some(whole),
+        spread: None,
+        labels: LabelAsk::default(),
+        tolerations: Vec::new(),
+        near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
+    };
+    vec![all]
+}
+
+/// Fewer pods than a block has are one block, and what has to run is whole blocks.
+fn in_blocks(group: &mut GroupSpec) {
+    let Some(topology) = &mut group.topology else { return };
+    let Some(block) = topology.segment.clone().filter(|block| block.size > 0) else { return };
+    if group.count < block.size {
+        topology.segment = None;
+        topology.required.get_or_insert(block.within);
+    } else {
+        group.min = group.min.next_multiple_of(block.size).min(group.count);
+    }
+}
+
 fn group(name: &str, count: u32, min: u32, key: Alike) -> GroupSpec {
-    let Alike { asks, labels, topology, .. } = key;
+    let Alike { cpu, memory, gpus, counted, labels, topology, .. } = key;
     GroupSpec {
         name: Name::new(name),
         count,
         min,
         groups: Vec::new(),
-        gpus: asks.gpus,
+        gpus,
         models: Vec::new(),
         min_gpu_memory: None,
-        cpu: asks.cpu,
-        memory: asks.memory,
+        cpu,
+        memory,
         topology,
         spread: None,
         labels,
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted,
+        nodes: None,
     }
 }
 
@@ -120,6 +237,7 @@ fn spec(wish: &Wish, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
 
 /// What the pods ask for, in a word.
 fn asks(count: u32, groups: &[GroupSpec]) -> String {
+    let groups: Vec<&GroupSpec> = groups.iter().flat_map(GroupSpec::leaves).collect();
     let gpus: u32 = groups.iter().map(|group| group.gpus.count() * group.count).sum();
     let pods = if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") };
     match groups.iter().map(|group| &group.gpus).find(|ask| !matches!(ask, GpuAsk::None)) {
@@ -161,10 +279,62 @@ fn run(grace: Span) -> Arc<RunSpec> {
         open: Vec::new(),
         tags: Vec::new(),
         comment: None,
+        container: None,
     })
 }
 
 /// The pods of a job by task, as its row keeps them.
 pub fn refs(pods: &[PodRef]) -> impl Iterator<Item = (u32, &PodRef)> {
     pods.iter().enumerate().map(|(task, pod)| (task as u32, pod))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Segment;
+
+    fn of(count: u32, min: u32) -> GroupSpec {
+        let like = Alike {
+            part: None,
+            cpu: Cpu::ZERO,
+            memory: Bytes::ZERO,
+            gpus: GpuAsk::None,
+            counted: BTreeMap::new(),
+            labels: LabelAsk::default(),
+            topology: None,
+            ties: None,
+        };
+        group("g", count, min, like)
+    }
+
+    fn in_zone(blocks_of: Option<u32>) -> TopologyAsk {
+        let segment = blocks_of.map(|size| Segment { size, within: Name::new("rack") });
+        let required = Some(Name::new("zone"));
+        TopologyAsk { within: None, required, preferred: None, segment }
+    }
+
+    #[test]
+    fn several_kinds_that_have_to_be_together_are_one_group_of_groups() {
+        let [all] = &placed(vec![of(1, 1), of(2, 2)], Some(&in_zone(None)))[..] else {
+            panic!("they are together")
+        };
+        assert_eq!((all.groups.len(), all.min), (2, 2));
+        assert_eq!(all.topology, Some(in_zone(None)));
+        let [only] = &placed(vec![of(2, 2)], Some(&in_zone(None)))[..] else { panic!("one") };
+        assert!(only.is_leaf());
+        assert_eq!(only.topology, Some(in_zone(None)));
+    }
+
+    #[test]
+    fn blocks_are_whole_and_what_is_less_than_one_stays_in_one_place() {
+        let [all] = &placed(vec![of(4, 3), of(1, 1)], Some(&in_zone(Some(2))))[..] else {
+            panic!("they are together")
+        };
+        assert_eq!(all.topology, Some(in_zone(None)));
+        let [four, one] = &all.groups[..] else { panic!("there are two kinds") };
+        assert_eq!(four.min, 4, "three would be one block and a half");
+        let (four, one) = (four.topology.clone().unwrap(), one.topology.clone().unwrap());
+        assert_eq!(four.segment.map(|block| block.size), Some(2));
+        assert_eq!((one.segment, one.required), (None, Some(Name::new("rack"))));
+    }
 }

@@ -3,26 +3,65 @@
 //! The API server is the truth about what runs where, the log about what was asked for and decided.
 //! A server that starts lists everything before it plans.
 
+mod admit;
+mod adopt;
+mod around;
+mod claims;
+mod crd;
+mod devices;
+mod dra;
+mod dynamic;
+mod foreign;
 mod gang;
+mod holder;
 mod mirror;
+mod names;
+mod native;
 mod nodes;
 mod orders;
+pub mod own;
+mod prepare;
+pub mod publish;
+mod queued;
 mod read;
 mod reasons;
+mod reserve;
+mod rights;
+mod settle;
+mod shares;
 mod sight;
+mod stand_in;
+mod storage;
+mod topology;
+pub mod webhook;
 
+pub use crd::crds;
+
+use crate::app::App;
 use crate::engine::{self, BootError, Core, Inlet, Running, Setup, Site, Turn};
+use crate::home::Home;
 use crate::serve::Error;
 use crate::setup;
+use crate::vault::Vault;
+use around::{Around, Eye, Following, Told};
 use berth_kube::object::{Node, Pod};
 use berth_kube::{Api, Change, Seen, follow};
-use berth_model::{Cause, Event, LeaseId, Micros, Name, Rejected, Span};
+use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span};
 use berth_node::{Ended, Observed};
+use claims::Claims;
+use dynamic::News;
+pub use holder::{HoldError, hold_gpu};
 use mirror::Mirror;
+use names::Names;
+use queued::Queued;
+use reserve::Reserve;
 use sight::{NodeSight, PodSight};
+pub use stand_in::{Map, Peer, StandIn};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use storage::Storage;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -30,6 +69,7 @@ const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/pods";
 /// News that are read before anybody has taken them in.
 const AHEAD: usize = 64;
+const TURN_EVERY: Duration = Duration::from_secs(1);
 
 /// Which cluster, and which of its pods.
 #[derive(Debug, Clone)]
@@ -40,6 +80,28 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// The queue of pods that name none.
     pub queue: String,
+    /// The schedulers in whose place Berth works.
+    pub stand_in: StandIn,
+    pub lease: LeaseOptions,
+    /// Where pods hold the GPUs that are shared by fractions, and what they run.
+    pub reservation_namespace: String,
+    pub reservation_image: String,
+    /// How jobs of Berth's own run.
+    pub jobs: own::Settings,
+    /// Nothing where pods name their scheduler themselves.
+    pub webhook: Option<webhook::Webhook>,
+    /// Nothing where people know where the server is.
+    pub publish: Option<publish::Publish>,
+}
+
+/// The Lease that says which replica leads.
+#[derive(Debug, Clone)]
+pub struct LeaseOptions {
+    /// Our own where left out.
+    pub namespace: Option<String>,
+    pub name: String,
+    /// After so long without a sign of life another replica leads.
+    pub duration: Duration,
 }
 
 /// A cluster that was listed once, and is followed from there.
@@ -47,21 +109,34 @@ pub struct Cluster {
     api: Api,
     reader: Arc<read::Reader>,
     queue: Name,
+    reserve: Reserve,
+    /// What pods that Berth makes name as their scheduler.
+    scheduler: String,
+    jobs: own::Settings,
     nodes: mpsc::Receiver<Seen<Node>>,
     pods: mpsc::Receiver<Seen<Pod>>,
+    around: Around,
+    told: mpsc::Receiver<Told>,
     first: First,
+    dra: Option<(dra::Watches, Claims)>,
+    storage: mpsc::Receiver<News>,
     follows: Follows,
 }
 
 /// What there was when the server started.
 struct First {
+    queues: Vec<foreign::Described>,
+    notes: Vec<orders::Note>,
+    queued: Vec<Queued>,
+    topologies: BTreeMap<Name, Vec<Name>>,
     nodes: Vec<NodeSight>,
     pods: Vec<PodSight>,
+    storage: Vec<News>,
 }
 
 /// The tasks that follow the cluster; they end with this.
 #[derive(Default)]
-pub struct Follows(Vec<JoinHandle<()>>);
+pub struct Follows(Vec<JoinHandle<()>>, Option<crd::Surroundings>);
 
 impl Drop for Follows {
     fn drop(&mut self) {
@@ -69,12 +144,27 @@ impl Drop for Follows {
     }
 }
 
+impl Follows {
+    /// Looks after objects of our own, now that there is somebody to take what they say.
+    pub fn attend(&mut self, app: &App) {
+        if let Some(around) = self.1.take() {
+            self.0.push(tokio::spawn(crd::run(app.clone(), around)));
+        }
+    }
+}
+
+/// Finds the API server.
+pub async fn connect(options: &Options) -> berth_kube::Result<Api> {
+    let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
+    // Whatever is wrong with our access is said now, not tried for ever.
+    let _: serde::de::IgnoredAny = api.get("/version").await?;
+    rights::look(&api, options).await?;
+    Ok(api)
+}
+
 impl Cluster {
-    /// Finds the API server and lists what there is.
-    pub async fn connect(options: &Options) -> berth_kube::Result<Cluster> {
-        let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
-        // Whatever is wrong with our access is said now, not tried for ever.
-        let _: serde::de::IgnoredAny = api.get("/version").await?;
+    /// Lists what there is.
+    pub async fn list(api: Api, options: &Options) -> Cluster {
         let mut follows = Follows::default();
         let (tell_nodes, mut nodes) = mpsc::channel(AHEAD);
         let (tell_pods, mut pods) = mpsc::channel(AHEAD);
@@ -83,13 +173,63 @@ impl Cluster {
         follows.0.push(tokio::spawn(following));
         let following = follow::<Pod>(api.clone(), PODS.to_owned(), nothing(), tell_pods);
         follows.0.push(tokio::spawn(following));
-        let reader = Arc::new(read::Reader::new(&options.scheduler_names));
+        let stand_in = &options.stand_in;
+        let reader = Arc::new(read::Reader::new(
+            &options.scheduler_names,
+            stand_in,
+            &options.reservation_namespace,
+        ));
+        let mut around = Around::new(Names::new(stand_in));
+        let (following, mut told) =
+            Following::begin(api.clone(), |kind| kind.matters(stand_in)).await;
+        let mut notes = Vec::new();
+        for told in around::listed(&mut told, following.len()).await {
+            notes.extend(around.take(&reader, told).notes);
+        }
+        reader.look_for(around.topologies());
+        follows.0.push(tokio::spawn(following.go_on()));
+        let storage = Storage::follow(&api, &mut follows).await;
+        let pods_there = Seen::All(listed(&mut pods).await);
         let first = First {
-            nodes: listed(&mut nodes).await.iter().filter_map(|node| reader.node(node)).collect(),
-            pods: listed(&mut pods).await.iter().map(|pod| reader.pod(pod)).collect(),
+            queues: around.queues(),
+            notes,
+            queued: around.all_queued(&reader),
+            topologies: around.topologies().clone(),
+            storage: storage.first,
+            nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
+            pods: match around.see(&reader, pods_there) {
+                Seen::All(pods) => pods,
+                Seen::Changes(_) => Vec::new(),
+            },
         };
+        if let Some(publish) = options.publish.clone() {
+            follows.0.push(tokio::spawn(publish::keep(api.clone(), publish)));
+        }
         let queue = Name::new(&options.queue);
-        Ok(Cluster { api, reader, queue, nodes, pods, first, follows })
+        let dra = dra::watch(&api, &mut follows).await;
+        let reserve = Reserve {
+            namespace: options.reservation_namespace.clone(),
+            image: options.reservation_image.clone(),
+        };
+        let storage = storage.news;
+        let scheduler = options.scheduler_names.first().cloned().unwrap_or_default();
+        let jobs = options.jobs.clone();
+        Cluster {
+            api,
+            reader,
+            queue,
+            reserve,
+            scheduler,
+            jobs,
+            nodes,
+            pods,
+            around,
+            told,
+            first,
+            dra,
+            storage,
+            follows,
+        }
     }
 
     /// Starts the loop on it.
@@ -97,10 +237,24 @@ impl Cluster {
         self,
         setup: Setup,
         prices: &BTreeMap<Name, Micros>,
-    ) -> Result<(Running, Follows), Error> {
-        let Cluster { api, reader, queue, nodes, pods, first, mut follows } = self;
+        home: &Home,
+        vault: &Vault,
+    ) -> Result<(Running, own::Jobs, Follows), Error> {
+        let (dra, claims) =
+            self.dra.map_or_else(Default::default, |(dra, claims)| (Some(dra), claims));
+        let Cluster { api, reader, queue, reserve, scheduler, jobs, nodes, pods, around, .. } =
+            self;
+        let (seen, first, storage, mut follows) =
+            (self.told, self.first, self.storage, self.follows);
         let (orders, taken) = mpsc::unbounded_channel();
-        let mirror = Arc::new(Mutex::new(Mirror::new(orders, queue)));
+        let (own_orders, own_taken) = mpsc::unbounded_channel();
+        let own = mirror::Own::new(own_orders);
+        let mut mirror = Mirror::new(orders, own, queue.clone(), claims);
+        let (plain, with_gpus) = own::rules(&reader);
+        mirror.obey(&plain);
+        mirror.obey(&with_gpus);
+        let mirror = Arc::new(Mutex::new(mirror));
+        let store = setup.store.clone();
         let prices = prices.clone();
         let mut told = None;
         let running = engine::begin(setup, |inlet| {
@@ -109,6 +263,15 @@ impl Cluster {
         });
         let running = running.await.map_err(Error::Boot)?;
         let inlet = told.expect("the loop was begun");
+        if let Some(dra) = dra {
+            dra.tell(&inlet, &mirror, &mut follows);
+        }
+        let (news, to) = (inlet.clone(), mirror.clone());
+        let again = Box::new(move || {
+            let to = to.clone();
+            news.tell(move |turn| lock(&to).try_again(turn));
+        });
+        follows.1 = Some(crd::Surroundings { api: api.clone(), again, queue });
         let (news, to) = (inlet.clone(), mirror.clone());
         let read = reader.clone();
         follows.0.push(tokio::spawn(pump(nodes, move |seen| {
@@ -116,17 +279,38 @@ impl Cluster {
             let to = to.clone();
             news.tell(move |turn| lock(&to).see_nodes(turn, seen));
         })));
+        follows.0.push(tokio::spawn(storage_pump(storage, inlet.clone(), mirror.clone())));
+        follows.0.push(tokio::spawn(keep_turning(inlet.clone(), mirror.clone())));
         let telling = reasons::tell(running.handle.clone(), mirror.clone());
         follows.0.push(tokio::spawn(telling));
-        let (news, to) = (inlet.clone(), mirror);
-        follows.0.push(tokio::spawn(pump(pods, move |seen| {
-            let seen = sights(seen, |pod| Some(reader.pod(pod)));
-            let to = to.clone();
-            news.tell(move |turn| lock(&to).see_pods(turn, seen));
-        })));
-        let bound = move |bound| inlet.tell(move |turn| Mirror::bound(turn, bound));
-        follows.0.push(tokio::spawn(orders::work(api, taken, bound)));
-        Ok((running, follows))
+        let around = Arc::new(Mutex::new(around));
+        let eye = Eye { reader, around, inlet: inlet.clone(), mirror: mirror.clone() };
+        follows.0.push(tokio::spawn(eye.clone().look(seen)));
+        follows.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
+        let logs = own::Logs::new(api.clone(), home.logs());
+        let teams = own::Teams::new(api.clone(), store, running.handle.clone(), jobs.clone());
+        let tools = Arc::new(own::Tools {
+            api: api.clone(),
+            vault: vault.clone(),
+            settings: jobs.clone(),
+            scheduler,
+            logs: logs.clone(),
+            teams: teams.clone(),
+            inlet: inlet.clone(),
+            services: own::Services::default(),
+        });
+        follows.0.push(tokio::spawn(teams.keep()));
+        follows.0.push(tokio::spawn(own::tidy(tools.clone(), running.handle.clone())));
+        follows.0.push(tokio::spawn(own::work(tools, own_taken)));
+        let (plain, mut with_gpus) = (nodes::need(&plain), nodes::need(&with_gpus));
+        with_gpus.extend([nodes::is_there(devices::whole_gpus())]);
+        let own = own::Jobs { api: api.clone(), settings: jobs, logs, plain, with_gpus };
+        let done = move |done: orders::Done| {
+            let to = mirror.clone();
+            inlet.tell(move |turn| lock(&to).done(turn, done));
+        };
+        follows.0.push(tokio::spawn(orders::work(api, reserve, taken, Arc::new(done))));
+        Ok((running, own, follows))
     }
 }
 
@@ -144,14 +328,32 @@ async fn pump<T>(mut seen: mpsc::Receiver<Seen<T>>, tell: impl Fn(Seen<T>)) {
     }
 }
 
-/// What was seen, as far as it can be read.
-fn sights<T, S>(seen: Seen<T>, read: impl Fn(&T) -> Option<S>) -> Seen<S> {
+async fn storage_pump(mut news: mpsc::Receiver<News>, to: Inlet, mirror: Arc<Mutex<Mirror>>) {
+    while let Some(news) = news.recv().await {
+        let mirror = mirror.clone();
+        to.tell(move |turn| lock(&mirror).see_storage(turn, news));
+    }
+}
+
+/// Lets those that take turns try again now and then: what others hold comes free unseen.
+async fn keep_turning(to: Inlet, mirror: Arc<Mutex<Mirror>>) {
+    loop {
+        tokio::time::sleep(TURN_EVERY).await;
+        if lock(&mirror).has_line() {
+            let mirror = mirror.clone();
+            to.tell(move |turn| lock(&mirror).tick(turn));
+        }
+    }
+}
+
+/// What was seen, as it is read.
+fn sights<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
     match seen {
-        Seen::All(all) => Seen::All(all.iter().filter_map(read).collect()),
+        Seen::All(all) => Seen::All(all.iter().map(read).collect()),
         Seen::Changes(changes) => {
-            let changes = changes.iter().filter_map(|change| match change {
-                Change::Put(object) => read(object).map(Change::Put),
-                Change::Gone(object) => read(object).map(Change::Gone),
+            let changes = changes.iter().map(|change| match change {
+                Change::Put(object) => Change::Put(read(object)),
+                Change::Gone(object) => Change::Gone(read(object)),
             });
             Seen::Changes(changes.collect())
         }
@@ -168,20 +370,28 @@ struct Kubernetes {
 
 impl Site for Kubernetes {
     fn last_job(&self) -> u64 {
-        0
+        // A number that was used here has pods, for a while.
+        let pods = self.first.iter().flat_map(|first| &first.pods);
+        let own = pods.filter_map(|pod| pod.own.as_ref());
+        own.map(|own| own.lease.job.number).max().unwrap_or(0)
     }
 
     fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected> {
         let snapshot = turn.core.state.snapshot();
-        let mut events = setup::rules(&snapshot, &self.prices);
-        if snapshot.topologies.is_empty()
-            && let Some(first) = &self.first
-        {
-            events.push(Event::TopologySet { topologies: topologies(&first.nodes) });
+        turn.all(setup::rules(&snapshot, &self.prices))?;
+        if let Some(first) = &self.first {
+            let known = &snapshot.topologies;
+            topology::tell(turn, topology::event(known, &first.nodes, &first.topologies));
         }
-        turn.all(events)?;
-        if let Some(First { nodes, pods }) = self.first.take() {
-            lock(&self.mirror).begin(turn, nodes, pods);
+        if let Some(First { queues, notes, queued, nodes, pods, storage, .. }) = self.first.take() {
+            let mut mirror = lock(&self.mirror);
+            mirror.note_all(notes);
+            mirror.see_queues(turn, queues);
+            mirror.expect(queued);
+            storage.into_iter().for_each(|news| mirror.see_storage(turn, news));
+            mirror.begin(turn, nodes, pods);
+            // All that is there has been seen, so what it comes to is written with it.
+            turn.plan();
         }
         Ok(())
     }
@@ -202,7 +412,12 @@ impl Site for Kubernetes {
     }
 
     fn start(&self, core: &Core, lease: LeaseId) {
-        lock(&self.mirror).start(core, lease);
+        let mut mirror = lock(&self.mirror);
+        mirror.start(core, lease);
+        if mirror.has_line() && mirror.takes_turns(lease.job) {
+            let mirror = self.mirror.clone();
+            self.inlet.tell(move |turn| lock(&mirror).settle(turn));
+        }
     }
 
     fn stop(&self, lease: LeaseId, cause: Cause, grace: Span) {
@@ -214,17 +429,15 @@ impl Site for Kubernetes {
         self.inlet.observed(Observed::Ended(Box::new(ended)));
     }
 
-    fn acknowledge(&self, _: LeaseId) {}
+    fn acknowledge(&self, lease: LeaseId) {
+        lock(&self.mirror).acknowledge(lease);
+    }
+
+    fn cancelled(&self, job: JobId) {
+        lock(&self.mirror).cancelled(job);
+    }
 }
 
 fn lock(mirror: &Mutex<Mirror>) -> MutexGuard<'_, Mirror> {
     mirror.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The labels that say where nodes are, largest place first. A level that no node has a label for is
-/// left out: what lies below it would lie nowhere.
-fn topologies(nodes: &[NodeSight]) -> BTreeMap<Name, Vec<Name>> {
-    let is_used = |key: &&str| nodes.iter().any(|node| node.spec.labels.contains_key(*key));
-    let levels = berth_kube::node::TOPOLOGY_KEYS.iter().copied().filter(is_used);
-    [("default".into(), levels.map(Name::new).collect())].into()
 }

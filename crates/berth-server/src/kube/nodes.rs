@@ -1,9 +1,12 @@
 //! Nodes as the core is told of them: what they have, less what pods of others take, with the rules
 //! they satisfy as labels.
 
+use super::devices::{Offer, Pieces};
 use super::sight::{NodeSight, PodSight, Rule};
 use crate::engine::{Core, Turn};
-use berth_model::{Bytes, Cpu, Event, GpuSpec, Health, Name, NodeSpec, Slice};
+use berth_kube::need::{Gpus, Unit};
+use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const YES: &str = "yes";
@@ -12,10 +15,23 @@ const YES: &str = "yes";
 pub struct Nodes {
     nodes: BTreeMap<Name, Node>,
     rules: BTreeMap<Name, Rule>,
+    /// Ports of nodes that some pod of ours takes, and how much every node has of each.
+    ports: BTreeMap<Name, i64>,
     /// Those that may have to be described anew.
     stale: BTreeSet<Name>,
+    /// Counts the changes of nodes.
+    version: u64,
     /// What pods take on nodes that were not seen yet.
     taken: BTreeMap<Name, Taken>,
+    /// GPUs that others have claimed, by their numbers.
+    claimed: BTreeMap<Name, BTreeSet<usize>>,
+    /// Nodes by what they hand out of GPUs.
+    offers: BTreeMap<Offer, BTreeSet<Name>>,
+    /// What was found to be meant by a resource, by the names of the rules of whoever asked. Nodes
+    /// are many, and pods with the same rules are, too.
+    meant: RefCell<BTreeMap<(Offer, Vec<Name>), Offer>>,
+    /// Something is handed out that was not before, or not any more.
+    has_other_offers: bool,
 }
 
 struct Node {
@@ -25,11 +41,13 @@ struct Node {
 }
 
 /// What pods that are none of our tasks take of a node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Taken {
+    pods: i64,
     cpu: i64,
     memory: i64,
-    gpus: i64,
+    gpus: Pieces,
+    counted: BTreeMap<Name, i64>,
 }
 
 impl Taken {
@@ -37,14 +55,20 @@ impl Taken {
     fn by(sight: &PodSight) -> Option<(Name, Taken)> {
         let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
         let asks = &sight.asks;
-        let gpus = i64::from(asks.gpus.count());
-        Some((node, Taken { cpu: asks.cpu.0, memory: asks.memory.0, gpus }))
+        let gpus = Pieces::of(&asks.gpus);
+        let (cpu, memory, counted) = (asks.cpu.0, asks.memory.0, asks.counted.clone());
+        Some((node, Taken { pods: 1, cpu, memory, gpus, counted }))
     }
 
-    fn add(&mut self, other: Taken, sign: i64) {
+    fn add(&mut self, other: &Taken, sign: i64) {
+        self.pods += sign;
         self.cpu += other.cpu * sign;
         self.memory += other.memory * sign;
-        self.gpus += other.gpus * sign;
+        self.gpus.add(&other.gpus, sign);
+        for (resource, amount) in &other.counted {
+            *self.counted.entry(resource.clone()).or_default() += amount * sign;
+        }
+        self.counted.retain(|_, amount| *amount != 0);
     }
 }
 
@@ -53,13 +77,138 @@ impl Nodes {
         self.nodes.keys().cloned().collect()
     }
 
+    /// Those that are there, as they were last seen.
+    pub fn sights(&self) -> impl Iterator<Item = &NodeSight> {
+        self.nodes.values().map(|node| &node.sight)
+    }
+
+    pub fn sight(&self, name: &str) -> Option<&NodeSight> {
+        self.nodes.get(name).map(|node| &node.sight)
+    }
+
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     pub fn put(&mut self, sight: NodeSight) {
+        let same = |known: &Node| {
+            let (old, new) = (&known.sight.object, &sight.object);
+            old.metadata.labels == new.metadata.labels && old.spec.taints == new.spec.taints
+        };
+        let known = self.nodes.get(&sight.spec.name);
+        self.version += u64::from(!known.is_some_and(same));
         let name = sight.spec.name.clone();
         self.stale.insert(name.clone());
+        if !sight.is_unreadable {
+            self.see_offers(&sight);
+        }
         match self.nodes.get_mut(&name) {
+            // What it had it may still have: what runs there goes on.
+            Some(node) if sight.is_unreadable => node.sight.spec.state = NodeState::Cordoned,
             Some(node) => node.sight = sight,
             None => drop(self.nodes.insert(name, Node { sight, told: None })),
         }
+    }
+
+    fn see_offers(&mut self, sight: &NodeSight) {
+        let (name, offers) = (&sight.spec.name, Offer::of(sight));
+        let looks_alike = |old: &Node| {
+            let (before, now) = (&*old.sight.object, &*sight.object);
+            before.metadata.labels == now.metadata.labels
+                && before.spec.taints == now.spec.taints
+                && Offer::of(&old.sight) == offers
+        };
+        if !self.nodes.get(name).is_some_and(looks_alike) {
+            self.meant.get_mut().clear();
+            // A node that was closed to some may be open to them now.
+            self.has_other_offers |= self.is_mixed();
+        }
+        self.offer(name, offers);
+    }
+
+    fn offer(&mut self, name: &Name, offers: Vec<Offer>) {
+        self.offers.retain(|offer, nodes| {
+            if !offers.contains(offer) {
+                nodes.remove(name);
+            }
+            self.has_other_offers |= nodes.is_empty();
+            !nodes.is_empty()
+        });
+        for offer in offers {
+            let nodes = self.offers.entry(offer).or_default();
+            self.has_other_offers |= nodes.is_empty();
+            nodes.insert(name.clone());
+        }
+    }
+
+    /// Others have claimed these GPUs of a node, and no more.
+    pub fn set_claimed(&mut self, name: &Name, gpus: BTreeSet<usize>) {
+        let known = self.claimed.get(name).is_some_and(|known| *known == gpus);
+        if known || (gpus.is_empty() && !self.claimed.contains_key(name)) {
+            return;
+        }
+        self.claimed.insert(name.clone(), gpus);
+        self.stale.insert(name.clone());
+    }
+
+    /// Whether one `nvidia.com/gpu` is one thing here and another there.
+    fn is_mixed(&self) -> bool {
+        self.offers.keys().filter(|offer| matches!(offer, Offer::Gpu(_))).count() > 1
+    }
+
+    /// Whether pods may be given other things than when this was last asked.
+    pub fn has_other_offers(&mut self) -> bool {
+        std::mem::take(&mut self.has_other_offers)
+    }
+
+    /// What a pod with those rules is given of GPUs, and the label of nodes that have it. Where a
+    /// resource means one thing here and another there, a whole GPU goes before parts of one, and
+    /// then what most nodes have.
+    pub fn given(&self, gpus: &Gpus, rules: &[Rule]) -> Option<(GpuAsk, Option<Name>)> {
+        if *gpus == Gpus::None {
+            return Some((GpuAsk::None, None));
+        }
+        let fits = self.offers.keys().filter(|offer| offer.ask(gpus).is_some());
+        let fits: Vec<&Offer> = fits.collect();
+        let offer = match fits[..] {
+            [] => Offer::usual(gpus)?,
+            [one] => one.clone(),
+            [first, ..] => {
+                let key = (first.clone(), rules.iter().map(|rule| rule.name.clone()).collect());
+                let mut meant = self.meant.borrow_mut();
+                meant.entry(key).or_insert_with(|| self.best(fits, rules).clone()).clone()
+            }
+        };
+        Some((offer.ask(gpus)?, Some(offer.label())))
+    }
+
+    /// The best of several offers that some node has on which such a pod may run.
+    fn best<'a>(&self, mut offers: Vec<&'a Offer>, rules: &[Rule]) -> &'a Offer {
+        offers.sort_by_key(|offer| {
+            let is_part = **offer != Offer::Gpu(Unit::Whole);
+            (is_part, std::cmp::Reverse(self.offers[*offer].len()))
+        });
+        let allowed = |name: &Name| {
+            let node = self.nodes.get(name);
+            node.is_some_and(|node| rules.iter().all(|rule| (rule.allows)(&node.sight)))
+        };
+        let usable = offers.iter().find(|offer| self.offers[**offer].iter().any(allowed));
+        usable.unwrap_or(&offers[0])
+    }
+
+    /// Reads every node again: there is more to be looked for.
+    pub fn read_again(&mut self, read: impl Fn(&berth_kube::object::Node) -> NodeSight) {
+        let again: Vec<NodeSight> = self
+            .nodes
+            .values()
+            .map(|node| read(&node.sight.object).with_claims(&node.sight))
+            .collect();
+        again.into_iter().for_each(|node| self.put(node));
+    }
+
+    /// The label of a node, if it has it.
+    pub fn label(&self, node: &Name, key: &str) -> Option<String> {
+        self.nodes.get(node)?.sight.object.metadata.label(key).map(str::to_owned)
     }
 
     /// Counts what a pod that is no task takes, or takes it off again. What is counted of it is kept
@@ -71,20 +220,29 @@ impl Nodes {
         }
         for (change, sign) in [(counted.as_ref(), -1), (now.as_ref(), 1)] {
             let Some((node, taken)) = change else { continue };
-            self.taken.entry(node.clone()).or_default().add(*taken, sign);
+            self.taken.entry(node.clone()).or_default().add(taken, sign);
             self.stale.insert(node.clone());
         }
         *counted = now;
     }
 
     /// From now on nodes are told apart by these rules, too.
-    pub fn obey(&mut self, rules: Vec<Rule>) {
+    pub fn obey(&mut self, rules: &[Rule]) {
         for rule in rules {
             if self.rules.contains_key(&rule.name) {
                 continue;
             }
-            self.rules.insert(rule.name.clone(), rule);
+            self.rules.insert(rule.name.clone(), rule.clone());
             self.stale.extend(self.nodes.keys().cloned());
+        }
+    }
+
+    /// From now on these ports are counted on every node.
+    pub fn count_ports(&mut self, ports: &BTreeMap<Name, i64>) {
+        for (port, size) in ports {
+            if self.ports.insert(port.clone(), *size).is_none() {
+                self.stale.extend(self.nodes.keys().cloned());
+            }
         }
     }
 
@@ -103,6 +261,9 @@ impl Nodes {
     /// A node is gone, with nothing of ours on it any more.
     pub fn remove(&mut self, turn: &mut Turn<'_>, name: &Name) {
         self.stale.remove(name);
+        self.offer(name, Vec::new());
+        self.meant.get_mut().clear();
+        self.version += 1;
         self.nodes.remove(name);
         turn.apply_observed(Event::NodeRemoved { node: name.clone() });
     }
@@ -110,12 +271,23 @@ impl Nodes {
     /// Tells the core what has changed.
     pub fn tell(&mut self, turn: &mut Turn<'_>) {
         for name in std::mem::take(&mut self.stale) {
-            let taken = self.taken.get(&name).copied().unwrap_or_default();
-            if taken == Taken::default() {
+            let nothing = Taken::default();
+            if self.taken.get(&name) == Some(&nothing) {
                 self.taken.remove(&name);
             }
+            let taken = self.taken.get(&name).unwrap_or(&nothing);
             let Some(node) = self.nodes.get_mut(&name) else { continue };
-            let spec = described(turn.core, &node.sight, taken, &self.rules);
+            let mut spec = described(turn.core, &node.sight, taken, &self.rules, &self.ports);
+            for at in self.claimed.get(&name).into_iter().flatten() {
+                if let Some(gpu) = spec.gpus.get_mut(*at) {
+                    gpu.health = Health::Failed;
+                }
+            }
+            if let Some(told) = &node.told
+                && turn.core.state.is_busy(&name)
+            {
+                keep_gpus(&mut spec, told);
+            }
             if node.told.as_ref() == Some(&spec) {
                 continue;
             }
@@ -131,14 +303,23 @@ impl Nodes {
 fn described(
     core: &Core,
     sight: &NodeSight,
-    taken: Taken,
+    taken: &Taken,
     rules: &BTreeMap<Name, Rule>,
+    ports: &BTreeMap<Name, i64>,
 ) -> NodeSpec {
     let mut spec = sight.spec.clone();
+    spec.tasks = spec.tasks.map(|tasks| tasks.saturating_sub(taken.pods.max(0) as u32));
+    spec.counted.extend(ports.iter().map(|(port, size)| (port.clone(), *size)));
+    for (resource, free) in &mut spec.counted {
+        *free = (*free - taken.counted.get(resource).copied().unwrap_or(0)).max(0);
+    }
     spec.cpu = spec.cpu.map(|cpu| Cpu((cpu.0 - taken.cpu).max(0)));
     spec.memory = spec.memory.map(|memory| Bytes((memory.0 - taken.memory).max(0)));
-    if taken.gpus > 0 {
-        take_gpus(core, &spec.name, &mut spec.gpus, taken.gpus);
+    if taken.gpus != Pieces::default() {
+        taken.gpus.leave_out(sight, &mut spec, &held(core, &sight.spec.name));
+    }
+    for offer in Offer::of(sight) {
+        spec.labels.insert(offer.label(), Name::new(YES));
     }
     for rule in rules.values() {
         if (rule.allows)(sight) {
@@ -148,22 +329,27 @@ fn described(
     spec
 }
 
-/// GPUs that others use are as good as failed to us. Which ones they are nobody knows, but they are
-/// none of those that our own tasks were given.
-fn take_gpus(core: &Core, node: &Name, gpus: &mut [GpuSpec], count: i64) {
+/// GPUs that a node has no more, while something runs there: which ones they are nobody says, and
+/// what holds them must not lose its place in the books before it has ended.
+fn keep_gpus(spec: &mut NodeSpec, told: &NodeSpec) {
+    let missing = told.gpus.iter().skip(spec.gpus.len());
+    spec.gpus.extend(missing.map(|gpu| GpuSpec { health: Health::Failed, ..gpu.clone() }));
+}
+
+/// What our own tasks hold of the GPUs of a node.
+fn held(core: &Core, node: &Name) -> Vec<Slice> {
     let leases = core.jobs.values().flat_map(|job| job.leases.values());
-    let ours: BTreeSet<u32> = leases
+    leases
         .filter(|lease| lease.row.node == node.as_str())
         .flat_map(|lease| serde_json::from_str::<Vec<Slice>>(&lease.row.slices).unwrap_or_default())
-        .map(|slice| slice.gpu)
-        .collect();
-    let free = gpus.iter_mut().enumerate().rev().filter(|(at, _)| !ours.contains(&(*at as u32)));
-    for (_, gpu) in free.take(usize::try_from(count).unwrap_or(usize::MAX)) {
-        gpu.health = Health::Failed;
-    }
+        .collect()
 }
 
 /// The label by which nodes that satisfy a rule are told apart.
 pub fn need(rules: &[Rule]) -> BTreeMap<Name, Name> {
-    rules.iter().map(|rule| (rule.name.clone(), Name::new(YES))).collect()
+    rules.iter().map(|rule| is_there(rule.name.clone())).collect()
+}
+
+pub fn is_there(label: Name) -> (Name, Name) {
+    (label, Name::new(YES))
 }

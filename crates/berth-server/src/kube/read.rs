@@ -1,15 +1,22 @@
 //! From objects of the API server to what the mirror has to know of them.
 
+use super::dynamic::Ties;
+use super::names::{self, Names};
+use super::native::{self, Native, Rules};
 use super::nodes;
-use super::sight::{Asks, GangKey, NodeSight, Phase, PodSight, Rule, Wish};
+use super::own::OwnSight;
+use super::queued::GATE;
+use super::sight::{Asks, ClaimUse, GangKey, Later, NodeSight, Phase, PodSight, Rule, Wish};
+use super::stand_in::{Peer, StandIn};
 use berth_kube::PodRef;
-use berth_kube::constraint::{Constraint, NodeView};
+use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;
-use berth_kube::mark::{self, Around, GroupKey, Kind};
+use berth_kube::mark::{self, Around, GroupKey, Kind, Mark};
 use berth_kube::need::{Devices, Gpus, Need};
 use berth_kube::node;
-use berth_kube::object::{Node, Pod};
-use berth_model::{Bytes, LabelAsk, Name, NodeSpec, Span, Time};
+use berth_kube::object::{Node, Owner, OwnerSpec, Pod, PodSpec};
+use berth_kube::shares::{self, Held};
+use berth_model::{Bytes, Cpu, Lifecycle, Name, NodeSpec, NodeState, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,65 +26,139 @@ const GRACE: Span = Span::secs(30);
 /// Reads with a memory: pods that ask for the same share what was read.
 pub struct Reader {
     ours: BTreeSet<String>,
-    rules: Mutex<BTreeMap<Constraint, Vec<Rule>>>,
+    stands_in_for_kueue: bool,
+    /// Where pods of ours hold GPUs for fractions.
+    reservations: String,
+    /// Gates of others that are ours to lift.
+    gates: Vec<&'static str>,
+    /// Labels that say where a node is, beside those everybody knows.
+    levels: Mutex<BTreeSet<Name>>,
+    native: Native,
+}
+
+/// What is around a pod when it is read.
+pub struct View<'a> {
+    pub around: Around<'a>,
+    /// Why that is not all of it, where it is not.
+    pub not: Option<Not>,
+    pub names: &'a Names,
+}
+
+/// Something that a pod depends on is missing.
+#[derive(Debug)]
+pub enum Not {
+    /// It is likely to come.
+    Yet,
+    /// It should have come by now.
+    There(String),
 }
 
 impl Reader {
-    pub fn new(scheduler_names: &[String]) -> Reader {
-        let ours = scheduler_names.iter().cloned().collect();
-        Reader { ours, rules: Mutex::new(BTreeMap::new()) }
+    pub fn new(scheduler_names: &[String], stand_in: &StandIn, reservations: &str) -> Reader {
+        Reader {
+            ours: stand_in.scheduler_names(scheduler_names),
+            stands_in_for_kueue: stand_in.is_for(Peer::Kueue),
+            reservations: reservations.to_owned(),
+            gates: stand_in.gates(),
+            levels: Mutex::default(),
+            native: Native::default(),
+        }
     }
 
-    pub fn pod(&self, pod: &Pod) -> PodSight {
+    /// Whether a pod is ours, or would be if something around it said so.
+    pub fn may_be_ours(&self, pod: &Pod) -> bool {
+        self.stands_in_for_kueue || self.ours.contains(&*pod.spec.scheduler_name)
+    }
+
+    /// Whether a gate is ours to lift: one that we have put there, or one of those whose place we
+    /// take.
+    fn may_open(&self, gate: &str) -> bool {
+        gate == GATE || self.gates.contains(&gate)
+    }
+
+    /// Whether pods that name this scheduler wait for us to give them a node.
+    pub fn is_our_scheduler(&self, name: &str) -> bool {
+        self.ours.contains(name)
+    }
+
+    fn is_ours(&self, pod: &Pod, view: &View) -> bool {
+        self.ours.contains(&*pod.spec.scheduler_name)
+            || self.stands_in_for_kueue && names::queue_of_kueue(pod, view.around.owners).is_some()
+    }
+
+    pub fn pod(&self, pod: &Pod, view: &View) -> PodSight {
         let meta = &pod.metadata;
         let need = Need::of(pod);
-        let asks = need.as_ref().map(asks).unwrap_or_default();
+        let asks = need.as_ref().map(|need| asks(need, pod)).unwrap_or_default();
         let node = (!pod.spec.node_name.is_empty()).then(|| Name::new(&pod.spec.node_name));
-        let ours = self.ours.contains(&*pod.spec.scheduler_name);
+        let is_bound = node.is_some();
+        let is_open = |not: &&Not| !is_bound && matches!(not, Not::Yet);
+        let ours = self.is_ours(pod, view) && view.not.as_ref().filter(is_open).is_none();
+        let own = if ours { OwnSight::read(pod).map(Arc::new) } else { None };
         PodSight {
             at: PodRef {
                 namespace: meta.namespace.to_string(),
                 name: meta.name.to_string(),
                 uid: meta.uid.to_string(),
             },
+            version: meta.resource_version.to_string(),
             node,
             phase: phase(pod),
             is_leaving: meta.deletion_timestamp.is_some(),
-            is_replaced: meta.controller().is_some(),
-            is_gated: !pod.spec.scheduling_gates.is_empty(),
+            // One that is gone makes no other.
+            is_replaced: meta.controller().is_some() && view.not.is_none(),
+            is_gated: pod.spec.scheduling_gates.iter().any(|gate| !self.may_open(&gate.name)),
+            is_ours_to_open: !pod.spec.scheduling_gates.is_empty(),
             asks,
-            wish: ours.then(|| {
+            claims: claims(pod),
+            holds: Held::by(pod).filter(|_| *meta.namespace == *self.reservations),
+            shares: meta.annotation(shares::GPUS).map(str::to_owned),
+            labels: Arc::new(meta.labels.clone()),
+            // Why rules are not understood is said where they matter, with the wish.
+            ties: Ties::of(pod).ok().flatten().map(Arc::new),
+            wish: (ours && own.is_none()).then(|| {
                 let need = need.map_err(|error| error.to_string())?;
-                understood(&need)?;
-                self.wish(pod).map(Arc::new)
+                understood(pod, &need)?;
+                if let Some(Not::There(why)) = view.not.as_ref().filter(|_| !is_bound) {
+                    return Err(why.clone());
+                }
+                self.wish(pod, view).map(Arc::new)
             }),
+            own,
         }
     }
 
-    fn wish(&self, pod: &Pod) -> Result<Wish, String> {
+    pub fn wish(&self, pod: &Pod, view: &View) -> Result<Wish, String> {
         let (meta, spec) = (&pod.metadata, &pod.spec);
         if let Some(key) = spec.unknown.first() {
             return Err(format!("spec.{key} is not understood, so nothing is risked"));
         }
         let dynamic = Dynamic::of(pod).map_err(|error| error.to_string())?;
-        if !dynamic.is_empty() {
-            return Err("rules about other pods are not understood yet".to_owned());
-        }
-        let mark = mark::read(pod, Around::default()).map_err(|bad| {
+        let mark = mark::read(pod, view.around).map_err(|bad| {
             let all: Vec<String> = bad.iter().map(ToString::to_string).collect();
             all.join("; ")
         })?;
         let GroupKey { namespace, kind, name, uid } = &mark.key;
-        let Some(members) = mark.members.or(mark.min) else {
-            return Err(format!("nothing says how many pods make the gang {name} whole"));
+        let members = match members(&mark) {
+            Some(members) => members,
+            // It has begun, however many there are.
+            None if !spec.node_name.is_empty() => 1,
+            None => return Err(format!("nothing says how many pods make the gang {name} whole")),
         };
-        let mut rules = self.rules(Constraint::of(spec).map_err(|error| error.to_string())?);
-        rules.extend(mark.node_pool.as_ref().map(node_pool));
-        // A class that Kubernetes knows has been looked up by the API server.
-        let marked = mark.priority.filter(|_| spec.priority_class_name.is_empty());
-        let priority = marked.or(spec.priority).unwrap_or(0).saturating_add(mark.boost);
+        let queue = mark.queue.as_ref();
+        let queue =
+            queue.map(|queue| view.names.queue(pod, view.around.owners, queue)).transpose()?;
+        let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
+        let Rules { mut rules, mut labels } = self.native.rules(constraint);
+        if let Some(pool) = mark.node_pool.as_ref().map(node_pool) {
+            labels.need.extend(nodes::need(std::slice::from_ref(&pool)));
+            rules.push(pool);
+        }
+        let priority = priority(pod, &mark, view.names)?.saturating_add(mark.boost);
         let part = mark.subgroup.as_ref();
-        let topology = part.and_then(|part| part.topology.clone()).or(mark.topology);
+        let topology = part.and_then(|part| part.topology.clone());
+        let topology = topology.map(|ask| view.names.place(ask));
+        let together = mark.topology.clone().map(|ask| view.names.place(ask));
         let limit = spec.active_deadline_seconds.map(Span::secs);
         Ok(Wish {
             name: if members > 1 { name.clone() } else { Name::new(&meta.name) },
@@ -89,7 +170,8 @@ impl Reader {
             members,
             min: mark.min.unwrap_or(members).min(members),
             part: part.map(|part| (part.name.clone(), part.min)),
-            queue: mark.queue,
+            later: later(&mark, view.around.owners),
+            queue,
             priority,
             preemptible: mark.preemptible.unwrap_or(true),
             min_runtime: mark.min_runtime,
@@ -98,45 +180,112 @@ impl Reader {
             grace: spec.termination_grace_period_seconds.map_or(GRACE, Span::secs),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
             topology,
-            labels: LabelAsk { need: nodes::need(&rules), prefer: BTreeMap::new() },
+            together,
+            labels,
             rules,
+            ports: native::ports(&dynamic),
         })
     }
 
-    fn rules(&self, constraint: Constraint) -> Vec<Rule> {
-        let mut known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rules) = known.get(&constraint) {
-            return rules.clone();
-        }
-        let Constraint { selection, tolerance } = constraint.clone();
-        let name = tolerance.text();
-        let allows = move |node: &NodeSight| tolerance.allows(&NodeView::from(&*node.object));
-        let mut rules = vec![Rule { name: Name::new(&name), allows: Arc::new(allows) }];
-        if !selection.is_trivial() {
-            let name = selection.text();
-            let allows = move |node: &NodeSight| selection.allows(&NodeView::from(&*node.object));
-            rules.push(Rule { name: Name::new(&name), allows: Arc::new(allows) });
-        }
-        known.insert(constraint, rules.clone());
-        rules
+    /// Which nodes take pods that Berth makes with these tolerations.
+    pub fn rules_for(&self, tolerations: serde_json::Value) -> Vec<Rule> {
+        let spec = serde_json::from_value(serde_json::json!({ "tolerations": tolerations }));
+        let spec: PodSpec = spec.expect("we wrote it");
+        let constraint = Constraint::of(&spec).expect("we understand ourselves");
+        self.native.rules(constraint).rules
     }
 
-    /// Nothing for a node that cannot be read; the others can be used.
-    pub fn node(&self, node: &Node) -> Option<NodeSight> {
-        let reading = match node::read(node, &node::TOPOLOGY_KEYS) {
+    /// From now on these labels say where a node is, too.
+    pub fn look_for(&self, topologies: &BTreeMap<Name, Vec<Name>>) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.extend(topologies.values().flatten().cloned());
+    }
+
+    /// A node that cannot be read takes nothing new; the others can be used.
+    pub fn node(&self, node: &Node) -> NodeSight {
+        let object = Arc::new(node.clone());
+        let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = node::TOPOLOGY_KEYS.iter().copied();
+        let keys: Vec<&str> = known.chain(levels.iter().map(Name::as_str)).collect();
+        let reading = match node::read(node, &keys) {
             Ok(reading) => reading,
             Err(error) => {
-                tracing::warn!(%error, node = &*node.metadata.name, "a node is left out");
-                return None;
+                let name = &*node.metadata.name;
+                tracing::warn!(%error, node = name, "a node takes nothing new");
+                let spec = nothing(name);
+                return NodeSight {
+                    spec,
+                    devices: Devices::default(),
+                    claimable: Arc::default(),
+                    object,
+                    is_unreadable: true,
+                };
             }
         };
         // Taints are part of the rules, which know all that a toleration can say.
         let mut spec = NodeSpec { taints: Vec::new(), ..reading.spec };
+        self.native.see(node);
+        (spec.tasks, spec.counted) = native::counted(reading.other);
         for gpu in &mut spec.gpus {
             // Nobody said how much it has, so it has too little for whoever asks by memory.
             gpu.memory = gpu.memory.max(Bytes(1));
         }
-        Some(NodeSight { spec, object: Arc::new(node.clone()) })
+        let devices = reading.devices;
+        NodeSight { spec, devices, claimable: Arc::default(), object, is_unreadable: false }
+    }
+}
+
+/// A node of which only the name is known.
+fn nothing(name: &str) -> NodeSpec {
+    NodeSpec {
+        name: Name::new(name),
+        gpus: Vec::new(),
+        cpu: Some(Cpu(0)),
+        memory: Some(Bytes(0)),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        nvlink: Vec::new(),
+        state: NodeState::Cordoned,
+        price: None,
+        pool: None,
+        lifecycle: Lifecycle::OnDemand,
+        tasks: Some(0),
+        counted: BTreeMap::new(),
+    }
+}
+
+/// So many pods have to be there before the gang is begun.
+fn members(mark: &Mark) -> Option<u32> {
+    match mark.key.kind {
+        // The others are made only when the leader is ready.
+        Kind::LeaderWorkerSet if mark.min == Some(1) => Some(1),
+        _ => mark.members.or(mark.min),
+    }
+}
+
+fn later(mark: &Mark, owners: &[&Owner]) -> Later {
+    let has_more_to_do = |owner: &&Owner| {
+        let OwnerSpec { parallelism, completions, .. } = &owner.spec;
+        completions.is_some_and(|completions| completions > parallelism.unwrap_or(1))
+    };
+    match mark.key.kind {
+        Kind::Job if owners.first().is_some_and(has_more_to_do) => Later::ApartForGood,
+        Kind::KaiPodGroup | Kind::VolcanoPodGroup | Kind::PodGroup | Kind::Owner => Later::Apart,
+        Kind::LeaderWorkerSet | Kind::Ray if mark.min < mark.members => Later::Apart,
+        _ => Later::Waits,
+    }
+}
+
+fn priority(pod: &Pod, mark: &Mark, names: &Names) -> Result<i32, String> {
+    let spec = &pod.spec;
+    // A class that Kubernetes knows has been looked up by the API server.
+    if !spec.priority_class_name.is_empty() {
+        return Ok(spec.priority.unwrap_or(0));
+    }
+    match (mark.priority, &mark.priority_class) {
+        (Some(number), _) => Ok(number),
+        (None, Some(class)) => names.class(class),
+        (None, None) => Ok(spec.priority.unwrap_or(0)),
     }
 }
 
@@ -149,19 +298,33 @@ fn node_pool(pool: &Name) -> Rule {
 }
 
 /// What a node would have to have that is not looked at makes the pod wait.
-fn understood(need: &Need) -> Result<(), String> {
-    if let Some(resource) = need.other.keys().next() {
-        return Err(format!("it asks for {resource}, which Berth does not count yet"));
-    }
+fn understood(pod: &Pod, need: &Need) -> Result<(), String> {
     match need.gpus {
-        Gpus::None | Gpus::Whole { .. } => Ok(()),
-        _ => Err("parts of GPUs are not given on Kubernetes yet; ask for whole ones".to_owned()),
+        Gpus::Fraction { .. } | Gpus::Memory { .. } if !shares::learns(pod) => {
+            Err(shares::HOW_TO_LEARN.to_owned())
+        }
+        _ => Ok(()),
     }
 }
 
-fn asks(need: &Need) -> Asks {
-    let gpus = need.gpus.ask(&Devices::default()).unwrap_or_default();
-    Asks { cpu: need.cpu, memory: need.memory, gpus }
+fn asks(need: &Need, pod: &Pod) -> Asks {
+    let counted = native::asks(&need.other, &pod.spec);
+    Asks { cpu: need.cpu, memory: need.memory, gpus: need.gpus.clone(), counted }
+}
+
+fn claims(pod: &Pod) -> Vec<ClaimUse> {
+    let made = &pod.status.resource_claim_statuses;
+    let uses = pod.spec.resource_claims.iter().map(|claim| match &claim.resource_claim_name {
+        Some(name) => ClaimUse { source: name.clone(), name: Some(name.clone()) },
+        None => ClaimUse {
+            source: claim.resource_claim_template_name.clone().unwrap_or_default(),
+            name: made
+                .iter()
+                .find(|made| made.name == claim.name)
+                .and_then(|made| made.resource_claim_name.clone()),
+        },
+    });
+    uses.collect()
 }
 
 fn phase(pod: &Pod) -> Phase {

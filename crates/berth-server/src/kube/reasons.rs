@@ -19,7 +19,7 @@ pub async fn tell(engine: Handle, mirror: Arc<Mutex<Mirror>>) {
     loop {
         tokio::time::sleep(EVERY).await;
         for (job, why) in waiting(&engine) {
-            lock(&mirror).explain(job, why);
+            lock(&mirror).explain(job, &why);
         }
     }
 }

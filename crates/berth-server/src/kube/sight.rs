@@ -1,13 +1,22 @@
 //! What the mirror has to know of a pod or a node, read once when it is seen.
 
+use super::dynamic::Ties;
+use super::own::OwnSight;
 use berth_kube::PodRef;
-use berth_model::{Bytes, Cpu, GpuAsk, LabelAsk, Name, NodeSpec, Span, Time, TopologyAsk};
+use berth_kube::dra::Device;
+use berth_kube::need::{Devices, Gpus};
+use berth_kube::object::{Labels, Text};
+use berth_kube::shares::Held;
+use berth_model::{Bytes, Cpu, LabelAsk, Name, NodeSpec, Span, Time, TopologyAsk};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A pod as it was last seen.
 #[derive(Debug, Clone)]
 pub struct PodSight {
     pub at: PodRef,
+    /// Of what was seen: writes about something older are refused.
+    pub version: String,
     /// Where it is bound.
     pub node: Option<Name>,
     pub phase: Phase,
@@ -15,11 +24,31 @@ pub struct PodSight {
     pub is_leaving: bool,
     /// Somebody has yet to allow that it is scheduled, and says so on it.
     pub is_gated: bool,
+    /// All that keeps it from being scheduled is ours to lift.
+    pub is_ours_to_open: bool,
     /// A controller makes another one when this one goes.
     pub is_replaced: bool,
     pub asks: Asks,
-    /// Nothing for pods of other schedulers.
+    /// The devices it claims.
+    pub claims: Vec<ClaimUse>,
+    /// The GPUs it was told that it has a part of.
+    pub shares: Option<String>,
+    /// It is one of ours that holds a GPU for those that share it.
+    pub holds: Option<Held>,
+    pub labels: Arc<Labels>,
+    /// What it makes of other pods and of volumes, where it makes anything of them.
+    pub ties: Option<Arc<Ties>>,
+    /// What is known of it where Berth has made it.
+    pub own: Option<Arc<OwnSight>>,
+    /// Nothing for pods of other schedulers, and for those that Berth has made.
     pub wish: Option<Result<Arc<Wish>, String>>,
+}
+
+impl PodSight {
+    /// It has its node, and will run there or does.
+    pub fn is_placed(&self) -> bool {
+        self.node.is_some() && !self.phase.is_over() && !self.is_leaving
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +74,19 @@ impl Phase {
 pub struct Asks {
     pub cpu: Cpu,
     pub memory: Bytes,
-    pub gpus: GpuAsk,
+    /// What that is of GPUs depends on the nodes.
+    pub gpus: Gpus,
+    /// Every other resource, and ports of the node.
+    pub counted: BTreeMap<Name, i64>,
+}
+
+/// A claim of a pod on devices.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClaimUse {
+    /// The claim, or the template that it is made from: alike for pods that are alike.
+    pub source: Text,
+    /// The claim; nothing until it is made.
+    pub name: Option<Text>,
 }
 
 /// How a pod of ours wants to be scheduled.
@@ -60,6 +101,8 @@ pub struct Wish {
     pub min: u32,
     /// The part of the gang it belongs to, and how many of that have to run.
     pub part: Option<(Name, Option<u32>)>,
+    /// What becomes of pods that come when the gang has begun.
+    pub later: Later,
     pub queue: Option<Name>,
     pub name: Name,
     pub priority: i32,
@@ -69,10 +112,26 @@ pub struct Wish {
     pub time_limit: Option<Span>,
     pub grace: Span,
     pub created: Time,
+    /// Where the pods of its part must or should be, beside what holds for the gang.
     pub topology: Option<TopologyAsk>,
+    /// Where all pods of the gang must or should be.
+    pub together: Option<TopologyAsk>,
     /// The rules that say on which nodes it may and should run, by their names.
     pub labels: LabelAsk,
     pub rules: Vec<Rule>,
+    /// Ports of the node it takes: a node has so much of each.
+    pub ports: BTreeMap<Name, i64>,
+}
+
+/// What becomes of a pod that comes when its gang has all of its pods and runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Later {
+    /// It waits for a place in the gang.
+    Waits,
+    /// More may come than are needed: it is a job of its own for as long as the gang runs.
+    Apart,
+    /// And so it is when the gang has ended: it does the rest of the work.
+    ApartForGood,
 }
 
 /// Pods with the same key are one gang.
@@ -88,6 +147,25 @@ pub struct GangKey {
 pub struct Rule {
     pub name: Name,
     pub allows: Arc<dyn Fn(&NodeSight) -> bool + Send + Sync>,
+}
+
+impl Wish {
+    /// The same pod as a job of its own.
+    pub fn apart(&self, pod: &PodRef) -> Wish {
+        let gang = GangKey {
+            namespace: self.gang.namespace.clone(),
+            name: Name::new(&format!("{}/{}", self.gang.name, pod.uid)),
+        };
+        let later = Later::Waits;
+        let name = Name::new(&pod.name);
+        Wish { gang, alone: true, members: 1, min: 1, part: None, later, name, ..self.clone() }
+    }
+
+    /// Whether its gang has to be in one place, which a pod that comes later cannot join.
+    pub fn has_to_be_together(&self) -> bool {
+        let asks = [&self.topology, &self.together];
+        asks.into_iter().flatten().any(|ask| ask.required.is_some() || ask.segment.is_some())
+    }
 }
 
 impl std::fmt::Debug for Rule {
@@ -109,5 +187,23 @@ impl Eq for Rule {}
 pub struct NodeSight {
     /// Without what pods of other schedulers take, and without rules.
     pub spec: NodeSpec,
+    /// What its GPU resources stand for.
+    pub devices: Devices,
+    /// The GPUs that can be claimed, where its GPUs are such.
+    pub claimable: Arc<[Device]>,
     pub object: Arc<berth_kube::object::Node>,
+    /// What it has cannot be told, so that nothing new is put there.
+    pub is_unreadable: bool,
+}
+
+impl NodeSight {
+    /// With the GPUs that can be claimed, which the object of a node does not tell.
+    #[must_use]
+    pub fn with_claims(mut self, known: &NodeSight) -> NodeSight {
+        if !known.claimable.is_empty() && self.spec.gpus.is_empty() {
+            self.claimable = known.claimable.clone();
+            self.spec.gpus = known.spec.gpus.clone();
+        }
+        self
+    }
 }

@@ -157,6 +157,7 @@ impl Machines {
             memory: offering.memory_per_gpu.max(Bytes(1)),
             health: Health::Ok,
             mig: None,
+            division: None,
         };
         let mut labels = pool.labels.clone();
         if !offering.zone.is_empty() {
@@ -174,6 +175,8 @@ impl Machines {
             price: Some(offering.price),
             pool: Some(pool.name.clone()),
             lifecycle: offering.lifecycle,
+            tasks: None,
+            counted: BTreeMap::new(),
         })
     }
 }

@@ -97,6 +97,7 @@ impl<S: Seam> Play<'_, S> {
             memory: offering.memory_per_gpu,
             health: Health::Ok,
             mig: None,
+            division: None,
         };
         let node = NodeSpec {
             name: claim.name.clone(),
@@ -110,6 +111,8 @@ impl<S: Seam> Play<'_, S> {
             price: Some(offering.price),
             pool: Some(claim.pool.clone()),
             lifecycle: offering.lifecycle,
+            tasks: None,
+            counted: BTreeMap::new(),
         };
         let boot = offering.boot;
         self.machines.send(self.now, Due::Buy { node: Box::new(node), boot });

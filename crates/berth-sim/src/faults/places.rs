@@ -189,7 +189,7 @@ mod tests {
 
     fn holds(slots: &[(&str, u8)]) -> bool {
         let (model, memory) = (Name::new("A100-40GB"), Bytes::gb(40));
-        let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None };
+        let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None, division: None };
         let share = |(profile, start): &(&str, u8)| {
             Share::Mig(MigSlot { profile: Name::new(profile), start: *start })
         };
@@ -211,7 +211,8 @@ mod tests {
     #[test]
     fn an_instance_and_a_share_never_meet_on_a_gpu() {
         let (model, memory) = (Name::new("A100-40GB"), Bytes::gb(40));
-        let on = GpuSpec { model, memory, health: Health::Ok, mig: Some(Vec::new()) };
+        let on =
+            GpuSpec { model, memory, health: Health::Ok, mig: Some(Vec::new()), division: None };
         assert!(!room(&on, &[&Share::Whole]));
         let mig = Share::Mig(MigSlot { profile: Name::new("1g.5gb"), start: 0 });
         assert!(!room(

@@ -89,6 +89,8 @@ fn group(c: &mut Chance, name: &str, kit: &Kit) -> GroupSpec {
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
     }
 }
 

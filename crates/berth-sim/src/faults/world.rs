@@ -56,7 +56,7 @@ pub(super) fn node(c: &mut Chance, at: u64) -> NodeSpec {
     let model = Name::new(one_of(c, &MODELS));
     let memory = memory(&model);
     let gpus = one_of(c, &[2usize, 4, 4, 8]);
-    let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None };
+    let gpu = GpuSpec { model, memory, health: Health::Ok, mig: None, division: None };
     let mut gpus = vec![gpu; gpus];
     // MIG is on for some, and nothing has been cut yet.
     if c.below(5) == 0 {
@@ -77,6 +77,8 @@ pub(super) fn node(c: &mut Chance, at: u64) -> NodeSpec {
         price: own,
         pool: None,
         lifecycle: if c.below(3) == 0 { Lifecycle::Spot } else { Lifecycle::OnDemand },
+        tasks: None,
+        counted: BTreeMap::new(),
     }
 }
 

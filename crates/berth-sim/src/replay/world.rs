@@ -102,7 +102,8 @@ pub(super) fn node_name(number: u32) -> Name {
 
 pub(super) fn node_spec(name: Name, gpus: u32, model: &Name) -> NodeSpec {
     let model = model.clone();
-    let gpu = GpuSpec { model, memory: Bytes::gb(80), health: Health::Ok, mig: None };
+    let gpu =
+        GpuSpec { model, memory: Bytes::gb(80), health: Health::Ok, mig: None, division: None };
     NodeSpec {
         name,
         gpus: vec![gpu; gpus as usize],
@@ -115,6 +116,8 @@ pub(super) fn node_spec(name: Name, gpus: u32, model: &Name) -> NodeSpec {
         price: None,
         pool: None,
         lifecycle: Lifecycle::OnDemand,
+        tasks: None,
+        counted: BTreeMap::new(),
     }
 }
 
@@ -202,6 +205,8 @@ fn group(name: &Name, count: u32, gpus: u32, models: &[ModelAsk]) -> GroupSpec {
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
+        counted: BTreeMap::new(),
+        nodes: None,
     }
 }
 

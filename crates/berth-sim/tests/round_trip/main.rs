@@ -10,6 +10,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Strategy;
+use std::collections::BTreeSet;
 
 fn ask() -> impl Strategy<Value = GpuAsk> {
     let count = 1u32..3;
@@ -52,7 +53,15 @@ fn leaf() -> impl Strategy<Value = GroupSpec> {
         let (name, count, min, gpus, cpu, memory) = sizes;
         let (topology, near, tolerations, models) = places;
         let spread = (min == 2).then(|| Spread { over: name.clone(), at_most: 3 });
-        let labels = LabelAsk { need: need.clone(), prefer: need };
+        let weights = need.keys().map(|key| (key.clone(), min as i32 - 1)).collect();
+        let counted = need.keys().map(|key| (key.clone(), i64::from(count) + 1)).collect();
+        let names: BTreeSet<Name> = need.values().cloned().collect();
+        let nodes = (count == 2).then(|| NodeAsk {
+            only: (min == 1).then(|| names.clone()),
+            never: names.clone(),
+            prefer: names,
+        });
+        let labels = LabelAsk { need: need.clone(), prefer: need, weights };
         GroupSpec {
             name,
             count,
@@ -68,6 +77,8 @@ fn leaf() -> impl Strategy<Value = GroupSpec> {
             labels,
             tolerations,
             near,
+            counted,
+            nodes,
         }
     })
 }

@@ -83,12 +83,20 @@ pub fn gpu() -> impl Strategy<Value = GpuSpec> {
             memory: memory.unwrap_or(Bytes::gb(40)),
             health,
             mig: None,
+            division: None,
         },
     );
-    let mig = slots.prop_map(move |slots| GpuSpec {
+    let divisions = select(vec![
+        None,
+        Some(Division::Whole),
+        Some(Division::Mps { shares: 4 }),
+        Some(Division::TimeSlice { shares: 10 }),
+    ]);
+    let mig = (slots, divisions).prop_map(move |(slots, division)| GpuSpec {
         model: Name::new("A100-40GB"),
         memory: Bytes::gb(40),
         health: Health::Ok,
+        division: if slots.is_some() { division.map(|_| Division::Mig) } else { division },
         mig: slots.map(|slots| slots.into_iter().map(slot).collect()),
     });
     prop_oneof![plain, mig]
@@ -125,6 +133,10 @@ pub fn node(number: usize) -> impl Strategy<Value = NodeSnapshot> {
                 price,
                 pool,
                 lifecycle,
+                tasks: (since.0 % 3 == 0).then_some(number as u32),
+                counted: (0..since.0.rem_euclid(3))
+                    .map(|n| (Name::from(format!("r/{n}")), n))
+                    .collect(),
             };
             NodeSnapshot { spec, idle_since, since, billed }
         },

@@ -8,7 +8,7 @@ use crate::lock::Lock;
 use crate::rows::LOG;
 use crate::schema;
 use crate::store::{Options, Store};
-use crate::table::{Existing, insert_sql};
+use crate::table::{Existing, Marks, insert_sql};
 use crate::value::{Binds, Value};
 use sqlx::AnyConnection;
 use sqlx::{AssertSqlSafe, Connection, Row, query, query_with};
@@ -179,7 +179,8 @@ async fn insert(
 ) -> sqlx::Result<()> {
     let existing = if shape.name == LOG.name { Existing::Replace } else { Existing::Refuse };
     let columns = shape.column_names();
-    let sql = insert_sql(&shape.name, &columns, shape.keys, rows.len(), existing);
+    let marks = Marks::of(connection);
+    let sql = insert_sql(&shape.name, &columns, shape.keys, rows.len(), existing, marks);
     let mut binds = Binds::default();
     binds.push_all(rows.into_iter().flatten());
     query_with(AssertSqlSafe(sql), binds.into_arguments()).execute(connection).await?;

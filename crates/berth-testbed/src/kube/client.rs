@@ -3,6 +3,7 @@
 use super::{ADMIN, Cluster, programs};
 use serde_json::Value;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 impl Cluster {
@@ -61,18 +62,25 @@ impl Cluster {
     /// A tool that acts as this user, and that neither reads nor writes the files of whoever runs
     /// the test.
     pub fn command(&self, tool: &str, user: &str) -> Command {
-        let home = self.path("home");
-        let mut command = Command::new(programs::program(tool));
-        command
-            .env("KUBECONFIG", self.kubeconfig(user))
-            .env("KUBECACHEDIR", home.join("kubectl"))
-            .env("KUBERC", "off")
-            .env("HELM_CACHE_HOME", home.join("helm-cache"))
-            .env("HELM_CONFIG_HOME", home.join("helm-config"))
-            .env("HELM_DATA_HOME", home.join("helm-data"))
-            .env("HOME", &home)
-            .stdin(Stdio::null());
-        command
+        self.tool(tool, user).command()
+    }
+
+    /// The same, to be used from another thread.
+    pub fn tool(&self, tool: &str, user: &str) -> Tool {
+        let (program, kubeconfig) = (programs::program(tool), self.kubeconfig(user));
+        Tool { program, kubeconfig, home: self.path("home") }
+    }
+
+    /// Sends a body to a path of the API, and returns whether it was taken.
+    pub fn post(&self, path: &str, body: &str) -> bool {
+        let mut kubectl = self.command("kubectl", ADMIN);
+        let kubectl = kubectl.args(["create", "--raw", path, "--filename=-"]).stdin(Stdio::piped());
+        let kubectl = kubectl.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = kubectl.spawn().expect("kubectl runs");
+        let mut input = child.stdin.take().expect("it is piped");
+        let _ = input.write_all(body.as_bytes());
+        drop(input);
+        child.wait().expect("kubectl ends").success()
     }
 
     pub(super) fn succeeds(&self, args: &[&str]) -> bool {
@@ -90,6 +98,31 @@ impl Cluster {
         kubectl.env("KUBECONFIG", "/dev/null").args([&server, "--token=none"]);
         kubectl.args(["--insecure-skip-tls-verify", "--request-timeout=10s", "get", "--raw", page]);
         kubectl.output().expect("kubectl runs").status.success()
+    }
+}
+
+/// A program with a kubeconfig, and a home of its own.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    program: PathBuf,
+    kubeconfig: PathBuf,
+    home: PathBuf,
+}
+
+impl Tool {
+    pub fn command(&self) -> Command {
+        let Tool { program, kubeconfig, home } = self;
+        let mut command = Command::new(program);
+        command
+            .env("KUBECONFIG", kubeconfig)
+            .env("KUBECACHEDIR", home.join("kubectl"))
+            .env("KUBERC", "off")
+            .env("HELM_CACHE_HOME", home.join("helm-cache"))
+            .env("HELM_CONFIG_HOME", home.join("helm-config"))
+            .env("HELM_DATA_HOME", home.join("helm-data"))
+            .env("HOME", home)
+            .stdin(Stdio::null());
+        command
     }
 }
 

@@ -12,11 +12,14 @@ mod ports;
 mod probe;
 mod programs;
 mod usage;
+mod wire;
 
+pub use client::Tool;
 pub use identity::{ADMIN, CONTROLLER_MANAGER, SCHEDULER};
 pub use options::{Builder, Kwok, Storage};
 pub use part::Part;
 pub use usage::Usage;
+pub use wire::Wire;
 
 use crate::guard::{End, Guard};
 use identity::{Identities, file_name};
@@ -178,6 +181,19 @@ impl Cluster {
         let file = self.path("kubeconfigs").join(file_name(user));
         assert!(file.exists(), "no user {user} was declared");
         file
+    }
+
+    /// The same by way of another port, for whoever is to lose its connections.
+    pub fn kubeconfig_through(&self, user: &str, port: u16) -> PathBuf {
+        let url = format!("https://127.0.0.1:{port}");
+        let file = self.path("kubeconfigs").join(format!("{}-{port}", file_name(user)));
+        let text = self.identities.kubeconfig(user, &url, &self.ca());
+        fs::write(&file, text).expect("the folder can be written");
+        file
+    }
+
+    pub fn port_of_api_server(&self) -> u16 {
+        self.port(Part::ApiServer)
     }
 
     /// Everything a part has said, over all its starts.

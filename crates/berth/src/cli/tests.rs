@@ -5,6 +5,7 @@ use clap::error::ErrorKind;
 /// A line for every command, as docs/cli.md has them.
 const LINES: &[&str] = &[
     "up --home /srv/berth --listen 0.0.0.0:7117 --tls-cert c.pem --tls-key k.pem --gpus 8xH100",
+    "reserve --kubeconfig cluster.yaml",
     "run -g H100:8 -- python train.py",
     "run @sft -f job.yaml -d -y --env A=1",
     "run --wait -o json -- true",
@@ -67,6 +68,7 @@ const LINES: &[&str] = &[
     "audit verify",
     "backup",
     "kube --kubeconfig cluster.yaml --scheduler-name berth --queue default",
+    "kube crds",
     "restore berth.backup --home berth-2",
     "debug world --anonymous",
     "whoami",

@@ -33,7 +33,7 @@ pub use completion::VARIABLE as COMPLETE;
 
 use crate::context::Context;
 use crate::fail::Result;
-use crate::{kube, restore, sim, up};
+use crate::{kube, reserve, restore, sim, up};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
@@ -42,6 +42,8 @@ pub enum Command {
     Up(Box<up::Up>),
     /// Start the server of a Kubernetes cluster
     Kube(Box<kube::Kube>),
+    /// Hold the GPU of this pod for others that have fractions of it
+    Reserve(reserve::Reserve),
     /// Read a backup into an empty database, while no server runs
     Restore(restore::Restore),
     #[command(flatten)]

@@ -96,8 +96,9 @@ impl What {
                  a job file with -f.",
             ));
         }
-        let file = with_defaults(file, &under, context)?;
-        let query = SubmitQuery { template: template.cloned(), ..SubmitQuery::default() };
+        let (file, here) = with_defaults(file, &under, context)?;
+        let (template, here) = (template.cloned(), Some(here));
+        let query = SubmitQuery { template, here, ..SubmitQuery::default() };
         Ok(Draft { text: job::write(&file), query, parsed })
     }
 }
@@ -127,8 +128,13 @@ fn read_template(text: &str) -> Result<JobFile> {
     Ok(parsed.file)
 }
 
-/// What is set for all jobs of this user or project, where neither file nor template says it.
-fn with_defaults(mut file: JobFile, under: &JobFile, context: &Context) -> Result<JobFile> {
+/// What is set for all jobs of this user or project, where neither file nor template says it, and
+/// the folder one is in.
+fn with_defaults(
+    mut file: JobFile,
+    under: &JobFile,
+    context: &Context,
+) -> Result<(JobFile, String)> {
     if file.team.is_none() && under.team.is_none() {
         file.team = context.settings.team.as_ref().map(|team| team.value.clone());
     }
@@ -137,12 +143,8 @@ fn with_defaults(mut file: JobFile, under: &JobFile, context: &Context) -> Resul
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::io("finding the folder this was started in", &error))?;
-    file.workdir = match (&file.workdir, &under.workdir) {
-        (Some(said), _) => Some(here.join(said).display().to_string()),
-        (None, Some(_)) => None,
-        (None, None) => Some(here.display().to_string()),
-    };
-    Ok(file)
+    file.workdir = file.workdir.map(|said| here.join(said).display().to_string());
+    Ok((file, here.display().to_string()))
 }
 
 impl Draft {

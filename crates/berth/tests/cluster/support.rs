@@ -13,8 +13,13 @@ pub fn cluster() -> Cluster {
 }
 
 pub fn berth(cluster: &Cluster) -> Server {
+    berth_with(cluster, &[])
+}
+
+/// With more flags.
+pub fn berth_with(cluster: &Cluster, flags: &[&str]) -> Server {
     let program = Path::new(env!("CARGO_BIN_EXE_berth"));
-    Server::start_on(program, &cluster.kubeconfig(ADMIN), &[])
+    Server::start_on(program, &cluster.kubeconfig(ADMIN), flags)
 }
 
 /// Nodes of eight GPUs, ready before anything is asked of them.

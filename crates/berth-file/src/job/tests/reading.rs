@@ -107,3 +107,15 @@ fn values_of_variables_and_addresses_of_webhooks_are_not_shown() {
     assert!(shown.contains("KEY") && shown.contains("#open"), "{shown}");
     assert!(!shown.contains("hush"), "{shown}");
 }
+
+#[test]
+fn an_object_for_kubernetes_is_the_job_file_of_its_spec() {
+    let object = "apiVersion: berth.dev/v1alpha1\nkind: Job\nmetadata: {name: a, namespace: nlp}\n\
+                  spec:\n  kind: service\n  gpus: [H100:8]\n  run: [x, y]\n";
+    let plain = "name: a\nkind: service\ngpus: [H100:8]\nrun: [x, y]\n";
+    assert_eq!(file(object), file(plain));
+    let odd = read(&object.replace("gpus", "gpu")).unwrap_err();
+    assert_eq!((odd.0.len(), odd.0[0].at.line), (1, 6), "{odd}");
+    let queue = read(&object.replace("kind: Job", "kind: Queue")).unwrap_err();
+    assert!(queue.to_string().contains("berth apply"), "{queue}");
+}

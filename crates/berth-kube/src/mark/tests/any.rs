@@ -62,7 +62,7 @@ proptest! {
             r#""minMember": {}, "subGroups": [{{"name": "a", "minMember": {}}}, {{"name": "b", "minMember": {}}}]"#,
             counts[1], counts[2], counts[3]
         ));
-        let around = Around { owners: &[job], group: group.as_ref() };
+        let around = Around { owners: &[&job], group: group.as_ref() };
         if let Err(bad) = read(&pod, around) {
             prop_assert!(!bad.is_empty());
             prop_assert!(bad.iter().all(|bad| !bad.what_to_do.is_empty()));

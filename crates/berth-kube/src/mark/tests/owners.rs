@@ -94,7 +94,7 @@ fn a_suspended_job_is_read_from_its_template() {
     let made = templates(&job);
     let [(pod, count)] = &made[..] else { panic!("{made:?}") };
     assert_eq!((*count, pod.metadata.label("app")), (2, Some("x")));
-    let owners = [job.clone()];
+    let owners = [&job];
     let mark = read(pod, Around { owners: &owners, group: None }).unwrap();
     assert_eq!(line(&mark), "Job ml/train#u1 members=2 min=2 queue=q suspended_by=Kueue");
 }
@@ -105,7 +105,7 @@ fn templates_of_sets_find_the_same_gang_as_their_pods_will() {
         r#"{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "namespace": "ml"},
             "spec": {"pytorchReplicaSpecs": {"Master": {"template": {}}, "Worker": {"replicas": 3, "template": {}}}}}"#,
     );
-    let owners = [torch.clone()];
+    let owners = [&torch];
     let marks: Vec<String> = templates(&torch)
         .iter()
         .map(|(pod, count)| {

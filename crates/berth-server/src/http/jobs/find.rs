@@ -46,15 +46,20 @@ pub async fn job(
 
 async fn look(app: &App, caller: &Caller, wanted: &str) -> Result<Found, Fault> {
     let Ok(id) = wanted.parse::<JobId>() else { return by_name(app, caller, wanted).await };
+    by_number(app, id).await?.ok_or_else(|| Fault::no_job(wanted))
+}
+
+/// The job of that number, whoever's it is.
+pub async fn by_number(app: &App, id: JobId) -> Result<Option<Found>, Fault> {
     if let Some(row) = app.store.job(id).await? {
-        return Ok(Found { id, rows: vec![row] });
+        return Ok(Some(Found { id, rows: vec![row] }));
     }
     let filter = JobFilter { number: Some(id.number), ..JobFilter::default() };
     let rows = match id.element {
         None => app.store.jobs(&filter, None, MOST_ELEMENTS).await?,
         Some(_) => Vec::new(),
     };
-    if rows.is_empty() { Err(Fault::no_job(wanted)) } else { Ok(Found { id, rows }) }
+    Ok((!rows.is_empty()).then_some(Found { id, rows }))
 }
 
 /// The newest of that name among those one may see.

@@ -1,6 +1,7 @@
 //! What a job printed, as one JSON value on each line.
 
 use super::find;
+use super::output::Source;
 use crate::app::App;
 use crate::http::answer::Fault;
 use crate::http::auth::{self, Caller};
@@ -39,14 +40,11 @@ pub async fn logs(
         let detail = format!("job {} is an array; each element has a log of its own", found.id);
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
-    if app.here.is_none() {
-        let detail = format!("job {} runs as pods, and its output is with them", found.id);
-        return Err(Fault::new(Code::WrongState, detail).next("read it with `kubectl logs`"));
-    }
+    let source = Source::of(&app, found.first())?;
     let id = found.id;
     let token = auth::bearer(&headers).unwrap_or_default().to_owned();
     let (lines, stream) = mpsc::channel(16);
-    let teller = Teller { app, query, lines, token, job: id };
+    let teller = Teller { app, source, query, lines, token, job: id };
     tokio::spawn(teller.tell());
     let body = Body::from_stream(ReceiverStream::new(stream));
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
@@ -54,6 +52,7 @@ pub async fn logs(
 
 struct Teller {
     app: App,
+    source: Source,
     query: wire::LogQuery,
     lines: mpsc::Sender<Result<Bytes, Infallible>>,
     token: String,
@@ -140,17 +139,22 @@ impl Teller {
     }
 
     fn is_over(&self, lease: LeaseId) -> bool {
+        !self.is_live(lease) && self.source.is_whole(&self.app, lease)
+    }
+
+    fn is_live(&self, lease: LeaseId) -> bool {
         let core = self.app.engine.core();
-        !core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease))
+        core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease))
     }
 
     /// The log from where it was asked for. One that is not there yet is waited for.
     async fn open(&self, lease: LeaseId, rank: u32) -> Option<LogFollower> {
         loop {
+            self.source.fetch(&self.app, lease, self.is_live(lease), self.query.follow).await;
             let ended = self.is_over(lease);
-            let (driver, query) = (self.app.driver()?, self.query.clone());
+            let (app, source, query) = (self.app.clone(), self.source.clone(), self.query.clone());
             let opened = tokio::task::spawn_blocking(move || {
-                let reader = driver.log(lease, rank).ok()?;
+                let reader = source.read(&app, lease, rank)?;
                 let from = start(&reader, &query)?;
                 Some(reader.follow(from))
             });
@@ -198,9 +202,9 @@ impl Teller {
     }
 
     async fn time_of(&self, lease: LeaseId, rank: u32, at: u64) -> Option<berth_model::Time> {
-        let driver = self.app.driver()?;
+        let (app, source) = (self.app.clone(), self.source.clone());
         let found = tokio::task::spawn_blocking(move || {
-            driver.log(lease, rank).ok()?.time_of(at).ok().flatten()
+            source.read(&app, lease, rank)?.time_of(at).ok().flatten()
         });
         found.await.ok().flatten()
     }

@@ -1,12 +1,14 @@
 //! Jobs: submitted, looked at, acted on.
 
 mod act;
-mod find;
-mod list;
+pub(super) mod find;
+pub(super) mod list;
 mod logs;
+mod output;
 mod plan;
+mod pod_shell;
 mod shell;
-mod show;
+pub(super) mod show;
 pub(super) mod submit;
 mod why;
 

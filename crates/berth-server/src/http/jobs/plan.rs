@@ -23,8 +23,9 @@ pub async fn plan(
     Query(query): Query<wire::SubmitQuery>,
     Text(text): Text,
 ) -> Answer<wire::Plan> {
-    let parsed = submit::read(&text)?;
+    let mut parsed = submit::read(&text)?;
     let template = submit::template(&app, &caller, query.template.as_deref()).await?;
+    submit::start_here(&app, &mut parsed, template.as_ref(), &query);
     let prepared =
         submit::prepare(&app, &caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
     let state = app.engine.core().state.clone();

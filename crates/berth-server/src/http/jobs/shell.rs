@@ -1,6 +1,8 @@
 //! A terminal in a running job, over a WebSocket; `berth_api::wire::ShellAsk` says how.
 
 use super::find;
+use super::output::Source;
+use super::pod_shell;
 use crate::app::App;
 use crate::http::answer::Fault;
 use crate::http::auth::Caller;
@@ -12,6 +14,7 @@ use axum::response::Response;
 use berth_api::access::Permission;
 use berth_api::wire::{ShellAsk, ShellTell};
 use berth_api::{Code, Problem};
+use berth_kube::Exec;
 use berth_model::JobId;
 use berth_node::{Shell, Size};
 use std::fs::File;
@@ -20,9 +23,6 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use tokio::sync::mpsc;
-
-/// What somebody is told who wants into a job that does not run here.
-const ELSEWHERE: &str = "this job runs as pods; open a shell with `kubectl exec`";
 
 /// Whoever opens a terminal says what for, or has gone.
 const OPENING: Duration = Duration::from_secs(30);
@@ -40,32 +40,43 @@ pub async fn shell(
         let detail = format!("job {} does not run, so there is nothing to look into", found.id);
         return Err(Fault::new(Code::WrongState, detail));
     }
+    let source = Source::of(&app, found.first())?;
     // Opening one is a change in the world like any other: it is on record.
     let audit = caller.audit(format!("job {}", found.id), serde_json::json!({}));
     app.engine.write(crate::engine::Write::act(crate::engine::Act::Nothing, audit)).await?;
-    Ok(upgrade.on_upgrade(move |socket| talk(app, found.id, socket)))
+    Ok(upgrade.on_upgrade(move |socket| talk(app, source, found.id, socket)))
 }
 
-async fn talk(app: App, job: JobId, mut socket: WebSocket) {
-    let tell = match begin(&app, job, &mut socket).await {
+async fn talk(app: App, source: Source, job: JobId, mut socket: WebSocket) {
+    let talked = match begin(&app, &source, job, &mut socket).await {
         None => return,
-        Some(Ok(shell)) => match bridge(&mut socket, shell).await {
-            None => return,
-            Some(code) => ShellTell::Exit { code },
-        },
-        Some(Err(fault)) => ShellTell::Problem { problem: *fault },
+        Some(Ok(Opened::Here(shell))) => bridge(&mut socket, shell).await.map(Ok),
+        Some(Ok(Opened::Pod(exec))) => pod_shell::bridge(&mut socket, exec).await,
+        Some(Err(problem)) => Some(Err(problem)),
+    };
+    let tell = match talked {
+        None => return,
+        Some(Ok(code)) => ShellTell::Exit { code },
+        Some(Err(problem)) => ShellTell::Problem { problem: *problem },
     };
     let text = serde_json::to_string(&tell).expect("it is plain data");
     let _ = socket.send(Message::Text(text.into())).await;
     let _ = socket.send(Message::Close(None)).await;
 }
 
+/// A terminal, here or in a pod.
+enum Opened {
+    Here(Shell),
+    Pod(Box<Exec>),
+}
+
 /// The terminal that the first message asks for; nothing if there is none.
 async fn begin(
     app: &App,
+    source: &Source,
     job: JobId,
     socket: &mut WebSocket,
-) -> Option<Result<Shell, Box<Problem>>> {
+) -> Option<Result<Opened, Box<Problem>>> {
     let message = tokio::time::timeout(OPENING, socket.recv()).await.ok()??.ok()?;
     let Message::Text(text) = message else { return None };
     let bad = |code, detail: String| Some(Err(Box::new(Problem::new(code, detail))));
@@ -81,13 +92,20 @@ async fn begin(
     let Some(lease) = lease else {
         return bad(Code::WrongState, format!("that task of job {job} does not run"));
     };
-    let Some(driver) = app.driver() else {
-        return bad(Code::WrongState, ELSEWHERE.to_owned());
-    };
     let size = Size { rows, columns };
+    if let (Some(pod), Some(pods)) = (source.pod(lease), &app.pods) {
+        let opened = pod_shell::open(pods, &pod, &command, &term, size).await;
+        return match opened {
+            Ok(exec) => Some(Ok(Opened::Pod(Box::new(exec)))),
+            Err(why) => bad(Code::WrongState, why.to_string()),
+        };
+    }
+    let Some(driver) = app.driver() else {
+        return bad(Code::Internal, "the job runs nowhere that is known".to_owned());
+    };
     let opened = tokio::task::spawn_blocking(move || driver.shell(lease, &command, &term, size));
     match opened.await {
-        Ok(Ok(shell)) => Some(Ok(shell)),
+        Ok(Ok(shell)) => Some(Ok(Opened::Here(shell))),
         Ok(Err(why)) => bad(Code::WrongState, why.to_string()),
         Err(why) => bad(Code::Internal, why.to_string()),
     }

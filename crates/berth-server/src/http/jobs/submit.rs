@@ -43,8 +43,9 @@ pub async fn submit(
     Query(query): Query<wire::SubmitQuery>,
     Text(text): Text,
 ) -> Result<Response, Fault> {
-    let parsed = read(&text)?;
+    let mut parsed = read(&text)?;
     let template = template(&app, &caller, query.template.as_deref()).await?;
+    start_here(&app, &mut parsed, template.as_ref(), &query);
     let permission = Permission::JobsSubmit;
     let mut prepared = prepare(&app, &caller, &parsed, template.as_ref(), permission).await?;
     prepared.hold(query.hold);
@@ -52,7 +53,8 @@ pub async fn submit(
         return Ok(Created(answer(&prepared, None, None)).into_response());
     }
     let said = format!("{query:?}\n{text}");
-    make(&app, &caller, &headers, prepared, said, None).await
+    let made = make(&app, &caller, key(&headers), prepared, said, None).await?;
+    Ok(Created(made).into_response())
 }
 
 pub async fn clone(
@@ -68,8 +70,32 @@ pub async fn clone(
     let permission = Permission::JobsSubmit;
     let prepared = prepare(&app, &caller, &over, Some(&old.file), permission).await?;
     let resume_from = how.resume.then_some(found.first().id);
+    let keeps = app.pods.as_ref().is_none_or(|pods| pods.settings.checkpoints.is_some());
+    if how.resume && !keeps {
+        let detail = "nothing keeps what jobs save: the server was started without --checkpoints";
+        let next = "start it with --checkpoints CLAIM, or clone the job without --resume";
+        return Err(Fault::new(Code::JobRefused, detail).next(next));
+    }
     let said = format!("clone {} {how:?}", found.id);
-    make(&app, &caller, &headers, prepared, said, resume_from).await
+    let made = make(&app, &caller, key(&headers), prepared, said, resume_from).await?;
+    Ok(Created(made).into_response())
+}
+
+fn key(headers: &HeaderMap) -> Option<String> {
+    headers.get(KEY).and_then(|key| key.to_str().ok()).map(str::to_owned)
+}
+
+/// A command starts in the folder its user is in, where that folder is there.
+pub fn start_here(
+    app: &App,
+    parsed: &mut Parsed,
+    below: Option<&JobFile>,
+    query: &wire::SubmitQuery,
+) {
+    let said = parsed.file.workdir.is_some() || below.is_some_and(|file| file.workdir.is_some());
+    if !said && app.pods.is_none() {
+        parsed.file.workdir.clone_from(&query.here);
+    }
 }
 
 pub fn read(text: &str) -> Result<Parsed, Fault> {
@@ -104,8 +130,11 @@ pub async fn prepare(
     };
     caller.must(permission, Some(&team), Some(caller.user()))?;
     let defaults = defaults(app, caller, &team);
-    let lowered = job::lower(&file, &defaults, clock::now())
-        .map_err(|refused| Fault::from(Problem::of_refused(&refused, Some(parsed))))?;
+    let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
+    let mut lowered = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
+    if let Some(pods) = &app.pods {
+        pods.accept(&file, &team, &mut lowered).map_err(refuse)?;
+    }
     let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
     must_have_project(app, &team, project).await?;
     for secret in lowered.run.secrets.values() {
@@ -161,7 +190,7 @@ fn defaults(app: &App, caller: &Caller, team: &str) -> Defaults {
         policy: state.policy().clone(),
         models: Models::new(state.gpu_models()),
         levels: state.levels().into_iter().collect(),
-        abilities: Abilities::default(),
+        abilities: Abilities { images: app.pods.is_some(), ..Abilities::default() },
         logs: job::LogLimits::default(),
     }
 }
@@ -187,26 +216,20 @@ fn asks(file: &JobFile) -> String {
     }
 }
 
-async fn make(
+/// Submits it. The same key stands for the same request, which is done once.
+pub async fn make(
     app: &App,
     caller: &Caller,
-    headers: &HeaderMap,
+    key: Option<String>,
     prepared: Prepared,
     said: String,
     resume_from: Option<JobId>,
-) -> Result<Response, Fault> {
-    let key = headers.get(KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
+) -> Result<wire::JobSubmitted, Fault> {
     let fingerprint = fingerprint(&said);
     if let Some(key) = &key
         && let Some(before) = before(app, caller, key, &fingerprint).await?
     {
-        return Ok(Created(before).into_response());
-    }
-    if app.here.is_none() {
-        // It would be given GPUs, and nobody would start it.
-        let detail = "this server schedules pods, and does not make any yet";
-        return Err(Fault::new(Code::JobRefused, detail)
-            .next("make a pod or a Job with `schedulerName: berth`"));
+        return Ok(before);
     }
     must_fit(app, &prepared)?;
     let schedule = prepared.lowered.schedule.is_some().then(|| token::mint().id);
@@ -231,16 +254,14 @@ async fn make(
             Some(key) => before(app, caller, &key, &fingerprint).await?,
             None => None,
         };
-        return Ok(Created(first.unwrap_or(shown)).into_response());
+        return Ok(first.unwrap_or(shown));
     }
     let detail = json!({ "name": shown.name, "team": prepared.team, "asks": prepared.asks });
     let audit = caller.audit("job", detail);
     let act = Act::Submit(Box::new(prepared.submission(resume_from)));
     let write = Write { once, ..Write::act(act, audit) };
     let written = app.engine.write(write).await?;
-    let made =
-        wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown };
-    Ok(Created(made).into_response())
+    Ok(wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown })
 }
 
 /// A job that would wait for ever is better refused while somebody looks.

@@ -1,0 +1,34 @@
+//! Blows to the control plane and to Berth, round after round.
+
+use crate::report::{Row, Section, Target};
+use berth_testbed::besiege;
+use std::path::Path;
+
+const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas of Berth on one \
+    PostgreSQL. Each round brings four gangs of four pods and four single pods as batch Jobs, and a \
+    blow: the API server killed and started again, etcd paused for three seconds, every connection \
+    of Berth cut five times, pods of Berth bound by somebody else, a node deleted under a gang, or \
+    the leader killed; in every second round the leader is killed besides. All pods are looked at \
+    four times a second. A gang for which there is never room waits all the time.";
+
+pub fn section(berth: &Path, rounds: u32) -> Section {
+    let siege = besiege(berth, rounds, |round, blow| eprintln!("siege, round {round}: {blow:?}"));
+    let zero = Target::Exactly(0.0);
+    let rows = vec![
+        Row::new("siege: rounds", f64::from(siege.rounds), "", Target::AtLeast(50.0)),
+        Row::new("siege: leaders killed", f64::from(siege.leaders_killed), "", Target::None),
+        Row::new("siege: gangs", f64::from(siege.gangs), "", Target::None),
+        Row::new("siege: looks at a pod", siege.looks as f64, "", Target::None),
+        Row::new("siege: jobs lost", siege.lost as f64, "", zero),
+        Row::new("siege: nodes seen with GPUs given twice", siege.given_twice as f64, "", zero),
+        Row::new("siege: pods bound of a gang that never fits", siege.halves as f64, "", zero),
+        Row::new("siege: jobs left over in the books", siege.left_over as f64, "", zero),
+        Row::new(
+            "siege: longest time a gang was seen bound in part",
+            siege.longest_half.as_secs_f64(),
+            "s",
+            Target::None,
+        ),
+    ];
+    Section { title: "Under blows".into(), text: TEXT.to_owned(), rows }
+}

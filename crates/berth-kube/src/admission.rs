@@ -1,0 +1,189 @@
+//! Pods that are about to be made: those that ask for GPUs get our scheduler's name, and those that
+//! ask for a fraction of one the variable by which they learn which.
+//!
+//! The API server asks and we answer; nothing is kept. A pod whose author chose a scheduler keeps
+//! it, unless it is one of those we were told to stand in for.
+
+use crate::client::decode;
+use crate::error::Result;
+use crate::need::{self, Gpus, Need};
+use crate::object::Pod;
+use crate::shares;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The name that the API server writes where an author names none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Which scheduler's name is given, and in the place of which others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adoption {
+    pub scheduler: String,
+    /// Schedulers we stand in for, beside the one of pods that name none.
+    pub instead_of: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Review {
+    request: Request,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    uid: String,
+    #[serde(default)]
+    object: Value,
+}
+
+impl Adoption {
+    /// The answer to a question of the API server. Everything is allowed; at most the scheduler's
+    /// name and a variable are added.
+    pub fn answer(&self, question: &[u8]) -> Result<Value> {
+        let Review { request } = decode("an admission review", question)?;
+        let mut response = json!({ "uid": request.uid, "allowed": true });
+        match Pod::deserialize(&request.object) {
+            Ok(pod) => {
+                let patch = self.patch(&pod, &request.object);
+                if !patch.is_empty() {
+                    response["patchType"] = json!("JSONPatch");
+                    response["patch"] = json!(base64(json!(patch).to_string().as_bytes()));
+                }
+            }
+            Err(why) => {
+                let warning = format!("berth could not read this pod and left it alone: {why}");
+                response["warnings"] = json!([warning]);
+            }
+        }
+        Ok(json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "response": response,
+        }))
+    }
+
+    fn patch(&self, pod: &Pod, object: &Value) -> Vec<Value> {
+        let is_taken = self.takes(pod);
+        let name = json!({ "op": "add", "path": "/spec/schedulerName", "value": self.scheduler });
+        let is_ours = is_taken || *pod.spec.scheduler_name == *self.scheduler;
+        let told = if is_ours { shares::patch(object) } else { Vec::new() };
+        is_taken.then_some(name).into_iter().chain(told).collect()
+    }
+
+    fn takes(&self, pod: &Pod) -> bool {
+        let named = &*pod.spec.scheduler_name;
+        let is_free = named.is_empty() || named == DEFAULT_SCHEDULER;
+        let is_ours_to_take = is_free || self.instead_of.iter().any(|other| other == named);
+        // A pod that was made for a node has no need of a scheduler.
+        is_ours_to_take && pod.spec.node_name.is_empty() && asks_for_gpus(pod)
+    }
+}
+
+/// Whether a pod asks for GPUs, also in a way that we do not understand: it then waits and says so,
+/// instead of taking GPUs behind our back.
+fn asks_for_gpus(pod: &Pod) -> bool {
+    match Need::of(pod) {
+        Ok(need) => need.gpus != Gpus::None,
+        Err(need::Error::Quantity { .. }) => false,
+        Err(_) => true,
+    }
+}
+
+/// A JSON patch travels in this form.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let group = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..4 {
+            let index = (group >> (18 - 6 * digit)) & 63;
+            let is_there = digit <= chunk.len();
+            text.push(if is_there { char::from(DIGITS[index as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_taken(instead_of: &[&str], spec: &str, annotations: &str) -> bool {
+        let instead_of = instead_of.iter().map(|name| (*name).to_owned()).collect();
+        let adoption = Adoption { scheduler: "berth".to_owned(), instead_of };
+        let question = format!(
+            r#"{{"request":{{"uid":"u","object":{{"metadata":{{"annotations":{annotations}}},"spec":{spec}}}}}}}"#
+        );
+        let answer = adoption.answer(question.as_bytes()).unwrap();
+        assert_eq!(answer["response"]["allowed"], true);
+        assert_eq!(answer["response"]["uid"], "u");
+        answer["response"]["patch"].is_string()
+    }
+
+    fn spec(resource: &str, scheduler: &str, more: &str) -> String {
+        format!(
+            r#"{{"schedulerName":"{scheduler}",{more}"containers":[{{"name":"a","resources":{{"limits":{{"{resource}":"1"}}}}}}]}}"#
+        )
+    }
+
+    #[test]
+    fn pods_that_ask_for_any_kind_of_gpu_are_taken() {
+        let resources =
+            ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "amd.com/gpu"];
+        for resource in resources {
+            assert!(is_taken(&[], &spec(resource, DEFAULT_SCHEDULER, ""), "{}"), "{resource}");
+        }
+        let plain = spec("cpu", DEFAULT_SCHEDULER, "");
+        assert!(is_taken(&[], &plain, r#"{"gpu-fraction":"0.5"}"#));
+        // It makes no sense, which Berth says on the pod.
+        assert!(is_taken(&[], &plain, r#"{"gpu-fraction":"half"}"#));
+        assert!(!is_taken(&[], &plain, "{}"));
+    }
+
+    #[test]
+    fn a_scheduler_that_was_chosen_is_left_unless_we_stand_in_for_it() {
+        let gpu = |scheduler| spec("nvidia.com/gpu", scheduler, "");
+        assert!(!is_taken(&[], &gpu("volcano"), "{}"));
+        assert!(!is_taken(&["kai-scheduler"], &gpu("volcano"), "{}"));
+        assert!(is_taken(&["kai-scheduler", "volcano"], &gpu("volcano"), "{}"));
+        assert!(!is_taken(&["volcano"], &gpu("berth"), "{}"), "it is ours already");
+        let placed = spec("nvidia.com/gpu", DEFAULT_SCHEDULER, r#""nodeName":"a","#);
+        assert!(!is_taken(&[], &placed, "{}"), "it has its node");
+    }
+
+    #[test]
+    fn a_pod_of_ours_that_asks_for_a_fraction_gets_the_variable_that_names_its_gpu() {
+        let adoption = Adoption { scheduler: "berth".to_owned(), instead_of: Vec::new() };
+        let object: Value = serde_json::from_str(&format!(
+            r#"{{"metadata":{{"annotations":{{"gpu-fraction":"0.5"}}}},"spec":{}}}"#,
+            spec("cpu", DEFAULT_SCHEDULER, "")
+        ))
+        .unwrap();
+        let patch = adoption.patch(&Pod::deserialize(&object).unwrap(), &object);
+        assert_eq!(patch.len(), 2, "{patch:?}");
+        assert_eq!(patch[1]["path"], "/spec/containers/0/env");
+        let mut ours = object;
+        ours["spec"]["schedulerName"] = json!("berth");
+        assert_eq!(adoption.patch(&Pod::deserialize(&ours).unwrap(), &ours).len(), 1);
+        ours["spec"]["schedulerName"] = json!("another");
+        assert!(adoption.patch(&Pod::deserialize(&ours).unwrap(), &ours).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_pod_is_allowed_with_a_warning_and_what_is_no_question_is_an_error() {
+        let adoption = Adoption { scheduler: "berth".to_owned(), instead_of: Vec::new() };
+        let answer = adoption.answer(br#"{"request":{"uid":"u","object":{"spec":7}}}"#).unwrap();
+        assert_eq!(answer["response"]["allowed"], true);
+        assert!(answer["response"]["warnings"][0].as_str().unwrap().contains("left it alone"));
+        assert!(adoption.answer(b"{}").is_err());
+    }
+
+    #[test]
+    fn the_patch_is_in_base64_with_padding() {
+        for (text, encoded) in
+            [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("\u{ff}\u{fe}", "w7/Dvg==")]
+        {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+}

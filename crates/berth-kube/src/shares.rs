@@ -1,0 +1,216 @@
+//! Fractions of GPUs. Kubernetes hands out whole GPUs, so a pod of ours holds each GPU that is
+//! shared, and says which one it was given. Pods with a fraction ask for no GPU at all; their
+//! containers are told the GPU by their environment.
+
+use crate::object::Pod;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The label of pods that hold a GPU for fractions.
+pub const RESERVATION: &str = "berth.dev/reservation";
+/// On such a pod: which of its node's GPUs it stands for.
+pub const INDEX: &str = "berth.dev/gpu-index";
+/// On such a pod: the GPU it was given, as it says itself.
+pub const UUID: &str = "berth.dev/gpu-uuid";
+/// On a pod with a fraction: the GPUs it has a part of, written when it is bound.
+pub const GPUS: &str = "berth.dev/gpus";
+
+/// The variable by which the NVIDIA runtime gives a container its GPUs.
+const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
+const FIELD: &str = "metadata.annotations['berth.dev/gpus']";
+const FRACTION_MARKS: [&str; 2] = ["gpu-fraction", "gpu-memory"];
+const CONTAINER_MARK: &str = "gpu-fraction-container-name";
+/// The longest name of a pod.
+const LONGEST: usize = 253;
+
+/// What a pod has to have so that its containers learn their GPU.
+pub const HOW_TO_LEARN: &str = "nothing tells its containers which GPU they have a part of: set \
+    NVIDIA_VISIBLE_DEVICES from the field metadata.annotations['berth.dev/gpus'], or let the \
+    webhook of Berth do that";
+
+/// A GPU that is held, as the pod that holds it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub gpu: u32,
+    /// Nothing until the pod runs.
+    pub uuid: Option<String>,
+}
+
+impl Held {
+    /// What a pod of ours holds for fractions; nothing for any other pod.
+    pub fn by(pod: &Pod) -> Option<Held> {
+        pod.metadata.label(RESERVATION)?;
+        let gpu = pod.metadata.annotation(INDEX)?.parse().ok()?;
+        let uuid = pod.metadata.annotation(UUID).filter(|uuid| !uuid.is_empty());
+        Some(Held { gpu, uuid: uuid.map(str::to_owned) })
+    }
+}
+
+/// Whether some container is told its GPU.
+pub fn learns(pod: &Pod) -> bool {
+    let spec = &pod.spec;
+    spec.containers.iter().chain(spec.init_containers.iter()).any(|container| container.learns_gpu)
+}
+
+/// One of a kind for each GPU, so that two servers could not hold it twice.
+pub fn name(node: &str, gpu: u32) -> String {
+    let mut name = format!("gpu-{gpu}-{node}");
+    if name.len() > LONGEST {
+        let sum = node.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        name = format!("gpu-{gpu}-{sum:016x}");
+    }
+    name
+}
+
+/// The pod that holds a GPU. It is on its node from the first, whatever taints are there.
+pub fn reservation(namespace: &str, image: &str, node: &str, gpu: u32) -> Value {
+    let field = |path: &str| json!({ "fieldRef": { "fieldPath": path } });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name(node, gpu),
+            "namespace": namespace,
+            "labels": { RESERVATION: "true", "app.kubernetes.io/managed-by": "berth" },
+            "annotations": { INDEX: gpu.to_string() },
+        },
+        "spec": {
+            "nodeName": node,
+            "restartPolicy": "Always",
+            "serviceAccountName": "berth-reservation",
+            "terminationGracePeriodSeconds": 1,
+            "tolerations": [{ "operator": "Exists" }],
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": 65_532,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [{
+                "name": "hold",
+                "image": image,
+                "command": ["berth", "reserve"],
+                "env": [
+                    { "name": "POD_NAME", "valueFrom": field("metadata.name") },
+                    { "name": "POD_NAMESPACE", "valueFrom": field("metadata.namespace") },
+                ],
+                "resources": { "limits": { "nvidia.com/gpu": "1" } },
+                "securityContext": {
+                    "allowPrivilegeEscalation": false,
+                    "readOnlyRootFilesystem": true,
+                    "capabilities": { "drop": ["ALL"] },
+                },
+            }],
+        },
+    })
+}
+
+/// What has to be added to a pod that asks for a fraction, as a JSON patch: the variable by which
+/// its containers learn their GPU. Nothing for pods that ask for none or have it.
+pub fn patch(pod: &Value) -> Vec<Value> {
+    let annotations = &pod["metadata"]["annotations"];
+    if !FRACTION_MARKS.iter().any(|mark| annotations[mark].is_string()) {
+        return Vec::new();
+    }
+    let only = annotations[CONTAINER_MARK].as_str();
+    let containers = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let told = containers
+        .iter()
+        .enumerate()
+        .filter(|(_, container)| only.is_none_or(|only| container["name"] == only));
+    told.filter_map(|(at, container)| {
+        let variable =
+            json!({ "name": VISIBLE, "valueFrom": { "fieldRef": { "fieldPath": FIELD } } });
+        let known = container["env"].as_array();
+        let is_set = known.is_some_and(|env| env.iter().any(|one| one["name"] == VISIBLE));
+        match known {
+            _ if is_set => None,
+            Some(_) => Some(json!({
+                "op": "add", "path": format!("/spec/containers/{at}/env/-"), "value": variable,
+            })),
+            None => Some(json!({
+                "op": "add", "path": format!("/spec/containers/{at}/env"), "value": [variable],
+            })),
+        }
+    })
+    .collect()
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Variable {
+    name: String,
+    value_from: Option<From>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct From {
+    field_ref: Option<Field>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Field {
+    field_path: String,
+}
+
+/// Of the environment of a container only this is looked at, and pods are many.
+pub(crate) fn learns_gpu<'de, D: serde::Deserializer<'de>>(env: D) -> Result<bool, D::Error> {
+    let env = Option::<Vec<Variable>>::deserialize(env)?.unwrap_or_default();
+    Ok(env.iter().any(|variable| {
+        let field = variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref());
+        variable.name == VISIBLE && field.is_some_and(|field| field.field_path == FIELD)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_was_patched_learns_its_gpu_and_is_not_patched_again() {
+        let mut pod = json!({
+            "metadata": { "annotations": { "gpu-fraction": "0.5" } },
+            "spec": { "containers": [
+                { "name": "a" },
+                { "name": "b", "env": [{ "name": "X", "value": "1" }] },
+            ] },
+        });
+        let read = |pod: &Value| serde_json::from_value::<Pod>(pod.clone()).unwrap();
+        assert!(!learns(&read(&pod)));
+        let patch = patch(&pod);
+        let paths: Vec<&str> = patch.iter().filter_map(|op| op["path"].as_str()).collect();
+        assert_eq!(paths, ["/spec/containers/0/env", "/spec/containers/1/env/-"]);
+        pod["spec"]["containers"][0]["env"] = patch[0]["value"].clone();
+        pod["spec"]["containers"][1]["env"].as_array_mut().unwrap().push(patch[1]["value"].clone());
+        assert!(learns(&read(&pod)));
+        assert!(super::patch(&pod).is_empty());
+    }
+
+    #[test]
+    fn only_pods_with_a_fraction_are_patched_and_only_the_container_that_is_named() {
+        let pod = |annotations: Value| {
+            json!({
+                "metadata": { "annotations": annotations },
+                "spec": { "containers": [{ "name": "a" }, { "name": "b" }] },
+            })
+        };
+        assert!(patch(&pod(json!({}))).is_empty());
+        let one = patch(&pod(json!({ "gpu-memory": "4096", "gpu-fraction-container-name": "b" })));
+        assert_eq!(one.len(), 1);
+        assert_eq!(one[0]["path"], "/spec/containers/1/env");
+    }
+
+    #[test]
+    fn a_pod_that_holds_a_gpu_is_known_by_what_is_written_on_it() {
+        let mut pod = reservation("berth-reservations", "berth:1", "n1", 3);
+        assert_eq!(pod["metadata"]["name"], "gpu-3-n1");
+        let read = |pod: &Value| Held::by(&serde_json::from_value(pod.clone()).unwrap());
+        assert_eq!(read(&pod), Some(Held { gpu: 3, uuid: None }));
+        pod["metadata"]["annotations"][UUID] = json!("GPU-1");
+        assert_eq!(read(&pod), Some(Held { gpu: 3, uuid: Some("GPU-1".to_owned()) }));
+        assert!(name(&"n".repeat(253), 3).len() < LONGEST);
+    }
+}

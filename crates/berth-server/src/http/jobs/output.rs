@@ -1,0 +1,84 @@
+//! Where the output of a job is: with the driver of this machine, or with its pods.
+
+use crate::app::App;
+use crate::engine::Detail;
+use crate::http::answer::Fault;
+use crate::kube::own::{Logs, Step, pod_ref};
+use berth_api::Code;
+use berth_kube::PodRef;
+use berth_model::LeaseId;
+use berth_node::LogReader;
+use berth_store::JobRow;
+use std::time::Duration;
+
+/// How long somebody waits who wants to see what there is.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+pub enum Source {
+    Here,
+    /// Pods that Berth has made, by the namespace they are in and the name of their job.
+    Pods {
+        namespace: String,
+        name: String,
+    },
+}
+
+impl Source {
+    pub fn of(app: &App, job: &JobRow) -> Result<Source, Fault> {
+        if app.here.is_some() {
+            return Ok(Source::Here);
+        }
+        let detail: Option<Detail> = serde_json::from_str(&job.detail).ok();
+        match detail.and_then(|detail| detail.run.container.clone()) {
+            Some(container) => {
+                Ok(Source::Pods { namespace: container.namespace, name: job.name.clone() })
+            }
+            // Who may look into it the API server decides.
+            None => {
+                let detail = format!("job {} came as pods, and is theirs who made them", job.id);
+                let next = "use `kubectl logs` and `kubectl exec`";
+                Err(Fault::new(Code::WrongState, detail).next(next))
+            }
+        }
+    }
+
+    /// The pod of a lease.
+    pub fn pod(&self, lease: LeaseId) -> Option<PodRef> {
+        match self {
+            Source::Here => None,
+            Source::Pods { namespace, name } => Some(pod_ref(namespace, name, lease)),
+        }
+    }
+
+    /// Sees to it that what a pod has printed can be read here.
+    pub async fn fetch(&self, app: &App, lease: LeaseId, is_live: bool, follow: bool) {
+        let (Some(pod), Some(pods)) = (self.pod(lease), &app.pods) else { return };
+        if pods.logs.is_whole(lease) {
+            return;
+        }
+        let step = pods.logs.fetch(lease, &pod);
+        let wanted = if is_live { Step::CaughtUp } else { Step::Whole };
+        if !follow || !is_live {
+            Logs::reach(step, wanted, PATIENCE).await;
+        }
+    }
+
+    /// Whether nothing more will come of a lease that has ended.
+    pub fn is_whole(&self, app: &App, lease: LeaseId) -> bool {
+        match (self, &app.pods) {
+            (Source::Pods { .. }, Some(pods)) => {
+                pods.logs.is_whole(lease) || !pods.logs.is_open(lease)
+            }
+            _ => true,
+        }
+    }
+
+    pub fn read(&self, app: &App, lease: LeaseId, rank: u32) -> Option<LogReader> {
+        match self {
+            Source::Here => app.driver()?.log(lease, rank).ok(),
+            // All ranks of a task print into one log.
+            Source::Pods { .. } => app.pods.as_ref()?.logs.read(lease),
+        }
+    }
+}

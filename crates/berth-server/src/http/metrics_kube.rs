@@ -1,0 +1,74 @@
+//! What an operator of a Kubernetes cluster looks at beside the figures that every server has.
+
+use super::metrics::Page;
+use crate::app::App;
+use crate::engine::Core;
+use berth_kube::Figures;
+use berth_model::JobId;
+use std::collections::BTreeMap;
+
+/// Jobs whose reasons are looked for in one scrape: those that have waited longest.
+const LOOKED_AT: usize = 500;
+/// The reason of those beyond.
+const NOT_LOOKED_AT: &str = "not-looked-at";
+
+impl Page {
+    pub(super) fn cluster(&mut self, app: &App) {
+        let Some(figures) = &app.figures else { return };
+        self.figure("leader", "1 for the replica that leads; the others answer nothing", 1.0);
+        self.bindings(figures);
+        self.watches(figures);
+        let help = "Pods of Berth's that wait, by what stands in the way of their gang";
+        let waiting = self.family("pods_waiting", help);
+        for (reason, pods) in waiting_pods(&mut app.engine.core()) {
+            waiting.get_or_create(&vec![("reason", reason.to_owned())]).set(pods as f64);
+        }
+    }
+
+    fn bindings(&mut self, figures: &Figures) {
+        let family = self.counts("bindings", "Bindings asked of the API server");
+        let mut all = 0;
+        for (outcome, count) in figures.bindings() {
+            family.get_or_create(&vec![("outcome", outcome.word().to_owned())]).inc_by(count);
+            all += count;
+        }
+        let time = figures.binding_time().as_secs_f64();
+        self.figure("binding_seconds_sum", "Time the API server took for bindings", time);
+        self.figure("binding_seconds_count", "Bindings in that time", all as f64);
+        let denied = self.counts("requests_denied", "Requests for which a right is missing");
+        for (right, count) in figures.denied() {
+            denied.get_or_create(&vec![("right", right)]).inc_by(count);
+        }
+    }
+
+    fn watches(&mut self, figures: &Figures) {
+        let lists = self.counts("watch_lists", "How often everything of a kind was listed");
+        let watches = self.counts("watch_starts", "How often a watch was begun or taken up again");
+        for (kind, watched) in figures.watched() {
+            let labels = vec![("resource", kind)];
+            lists.get_or_create(&labels).inc_by(watched.lists);
+            watches.get_or_create(&labels).inc_by(watched.watches);
+        }
+    }
+}
+
+/// Each pod under the first reason of its job.
+fn waiting_pods(core: &mut Core) -> BTreeMap<&'static str, usize> {
+    let waits = core.jobs.values().filter(|job| {
+        !job.detail.pods.is_empty() && job.leases.is_empty() && !job.row.state.is_final()
+    });
+    let mut jobs: Vec<(JobId, usize)> =
+        waits.map(|job| (job.row.id, job.detail.pods.len())).collect();
+    let rest = jobs.split_off(jobs.len().min(LOOKED_AT));
+    let ids: Vec<JobId> = jobs.iter().map(|(id, _)| *id).collect();
+    let reasons = core.state.reasons_of(&ids);
+    let mut counts = BTreeMap::new();
+    for ((_, pods), reasons) in jobs.iter().zip(reasons) {
+        let reason = reasons.first().map_or("next", |reason| reason.code());
+        *counts.entry(reason).or_default() += pods;
+    }
+    if !rest.is_empty() {
+        counts.insert(NOT_LOOKED_AT, rest.iter().map(|(_, pods)| pods).sum());
+    }
+    counts
+}

@@ -1,0 +1,94 @@
+//! From what is seen to the loop. Pods and what is around them come by different ways, so whoever
+//! reads also tells before anybody else may read: the loop hears of a pod in the order it was read.
+
+use super::{Around, News, Told};
+use crate::engine::Inlet;
+use crate::kube::lock;
+use crate::kube::mirror::Mirror;
+use crate::kube::read::Reader;
+use crate::kube::sight::PodSight;
+use berth_kube::object::Pod;
+use berth_kube::{Change, Seen};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How often it is looked whether something is still missing.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Clone)]
+pub struct Eye {
+    pub reader: Arc<Reader>,
+    pub around: Arc<Mutex<Around>>,
+    pub inlet: Inlet,
+    pub mirror: Arc<Mutex<Mirror>>,
+}
+
+impl Eye {
+    pub fn pods(&self, seen: Seen<Pod>) {
+        let mut around = self.around();
+        let seen = around.see(&self.reader, seen);
+        self.tell(seen);
+    }
+
+    /// Takes in what is around pods until nobody tells any more.
+    pub async fn look(self, mut told: mpsc::Receiver<Told>) {
+        let mut round = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                news = told.recv() => match news {
+                    Some(news) => self.take(news),
+                    None => return,
+                },
+                _ = round.tick() => {
+                    self.tell_again(self.around().overdue(&self.reader));
+                    self.try_again();
+                }
+            }
+        }
+    }
+
+    fn take(&self, told: Told) {
+        let mut around = self.around();
+        let News { pods, queues, topologies, queued, gone, notes } =
+            around.take(&self.reader, told);
+        lock(&self.mirror).note_all(notes);
+        if let Some(levels) = topologies {
+            self.reader.look_for(&levels);
+            let (mirror, reader) = (self.mirror.clone(), self.reader.clone());
+            self.inlet.tell(move |turn| lock(&mirror).see_topologies(turn, &reader, &levels));
+        }
+        if let Some(queues) = queues {
+            let mirror = self.mirror.clone();
+            self.inlet.tell(move |turn| lock(&mirror).see_queues(turn, queues));
+        }
+        // Before their pods: these are looked for by the job.
+        if !queued.is_empty() || !gone.is_empty() {
+            let mirror = self.mirror.clone();
+            self.inlet.tell(move |turn| lock(&mirror).see_queued(turn, queued, &gone));
+        }
+        self.tell_again(pods);
+    }
+
+    fn tell_again(&self, pods: Vec<PodSight>) {
+        if !pods.is_empty() {
+            self.tell(Seen::Changes(pods.into_iter().map(Change::Put).collect()));
+        }
+    }
+
+    fn try_again(&self) {
+        if lock(&self.mirror).has_refused() {
+            let mirror = self.mirror.clone();
+            self.inlet.tell(move |turn| lock(&mirror).try_again(turn));
+        }
+    }
+
+    fn tell(&self, seen: Seen<PodSight>) {
+        let mirror = self.mirror.clone();
+        self.inlet.tell(move |turn| lock(&mirror).see_pods(turn, seen));
+    }
+
+    fn around(&self) -> MutexGuard<'_, Around> {
+        self.around.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

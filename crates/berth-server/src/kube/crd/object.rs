@@ -1,0 +1,186 @@
+//! An object of ours as it was last seen, and what has become of it.
+
+use berth_file::documents::{self, Want};
+use berth_file::object::{GROUP, Kind, VERSION};
+use berth_kube::event::About;
+use berth_model::JobId;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// Namespace and name.
+pub type Key = (String, String);
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Object {
+    pub metadata: Metadata,
+    #[serde(default)]
+    pub spec: Value,
+    #[serde(default)]
+    pub status: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    /// Grows with each change of the spec.
+    pub generation: i64,
+    /// RFC 3339 in UTC: the earlier one is the smaller text.
+    pub creation_timestamp: String,
+}
+
+impl Object {
+    pub fn key(&self) -> Key {
+        (self.metadata.namespace.clone(), self.metadata.name.clone())
+    }
+
+    pub fn about(&self, kind: Kind) -> About {
+        let Metadata { name, namespace, uid, .. } = &self.metadata;
+        About {
+            api_version: format!("{GROUP}/{VERSION}"),
+            kind: kind.word().to_owned(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+        }
+    }
+
+    /// The object as somebody would write it into a file.
+    pub fn text(&self, kind: Kind) -> String {
+        json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": kind.word(),
+            "metadata": { "name": self.metadata.name },
+            "spec": if self.spec.is_null() { json!({}) } else { self.spec.clone() },
+        })
+        .to_string()
+    }
+
+    fn condition(&self, of: &str) -> Option<&Value> {
+        let conditions = self.status["conditions"].as_array()?;
+        conditions.iter().find(|condition| condition["type"] == of)
+    }
+
+    /// The job that was made of it, as it says itself.
+    fn job(&self) -> Option<JobId> {
+        self.status["job"].as_str()?.parse().ok()
+    }
+}
+
+/// What was found out about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub accepted: bool,
+    /// In one word, such as `UnknownParent`.
+    pub reason: String,
+    /// What it is and what to do.
+    pub message: String,
+    /// It is taken as it is, and this should be looked at.
+    pub doubt: Option<(&'static str, String)>,
+}
+
+impl Verdict {
+    pub fn yes(message: impl Into<String>) -> Verdict {
+        let reason = "Accepted".to_owned();
+        Verdict { accepted: true, reason, message: message.into(), doubt: None }
+    }
+
+    pub fn no(reason: impl Into<String>, message: impl Into<String>) -> Verdict {
+        Verdict { accepted: false, reason: reason.into(), message: message.into(), doubt: None }
+    }
+}
+
+/// An object with what has become of it.
+pub struct Known {
+    pub object: Object,
+    /// What it wants, or its mistakes; nothing for a job, which is read when it is submitted.
+    pub want: Option<Result<Want, String>>,
+    pub verdict: Option<Verdict>,
+    /// When its status was last written.
+    pub wrote: Option<Instant>,
+    pub job: Option<JobId>,
+    /// The version of the spec that the job was made of.
+    pub made_of: i64,
+    /// Nothing changes about it any more.
+    pub is_over: bool,
+}
+
+impl Known {
+    pub fn new(kind: Kind, object: Object) -> Known {
+        let job = object.job();
+        let made_of =
+            object.condition("Accepted").and_then(|one| one["observedGeneration"].as_i64());
+        let made_of = made_of.unwrap_or(object.metadata.generation);
+        let want = want(kind, &object);
+        Known { object, want, verdict: None, wrote: None, job, made_of, is_over: false }
+    }
+
+    /// Takes in what it has become. Returns whether anybody wants something else now.
+    pub fn see(&mut self, kind: Kind, object: Object) -> bool {
+        let same = self.object.metadata.uid == object.metadata.uid;
+        if !same {
+            // Another one took its name.
+            *self = Known::new(kind, object);
+            return true;
+        }
+        let changed = self.object.metadata.generation != object.metadata.generation;
+        if changed {
+            self.want = want(kind, &object);
+            self.is_over = false;
+        }
+        self.object = object;
+        changed
+    }
+}
+
+fn want(kind: Kind, object: &Object) -> Option<Result<Want, String>> {
+    if kind == Kind::Job {
+        return None;
+    }
+    let read = documents::read(&object.text(kind));
+    Some(match read {
+        Ok(found) => found.into_iter().next().map(|document| document.want).ok_or_else(String::new),
+        Err(mistakes) => {
+            // Places in a text that nobody has written are left out.
+            let words: Vec<String> = mistakes.into_iter().map(|mistake| mistake.message).collect();
+            Err(words.join("; "))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(generation: i64, spec: Value) -> Object {
+        let object = json!({
+            "metadata": { "name": "nlp", "uid": "7", "generation": generation },
+            "spec": spec,
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_spec_is_read_when_it_is_another_one() {
+        let mut known = Known::new(Kind::Queue, object(1, json!({ "quota": { "gpu": 4 } })));
+        assert!(matches!(known.want, Some(Ok(Want::Queue(_)))));
+        let status = Object { status: json!({ "running": 1 }), ..known.object.clone() };
+        assert!(!known.see(Kind::Queue, status), "a status is no wish");
+        assert!(known.see(Kind::Queue, object(2, json!({ "quota": { "gpu": "many" } }))));
+        let Some(Err(why)) = &known.want else { panic!("it has a mistake") };
+        assert!(why.contains("`gpu`") && !why.contains("line"), "{why}");
+    }
+
+    #[test]
+    fn an_object_that_took_the_name_of_another_one_begins_anew() {
+        let mut known = Known::new(Kind::Queue, object(1, json!({})));
+        known.verdict = Some(Verdict::yes(""));
+        let mut other = object(1, json!({}));
+        other.metadata.uid = "8".to_owned();
+        assert!(known.see(Kind::Queue, other));
+        assert_eq!(known.verdict, None);
+    }
+}

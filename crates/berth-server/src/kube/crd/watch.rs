@@ -1,0 +1,90 @@
+//! Which of our kinds the API server has, and following those. Whoever installs a definition later
+//! is noticed a little later.
+
+use super::object::Object;
+use berth_file::object::{GROUP, Kind, VERSION};
+use berth_kube::{Api, Seen, follow};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How often it is looked while kinds are missing, and when all are there.
+const WHILE_MISSING: Duration = Duration::from_secs(3);
+const WHILE_THERE: Duration = Duration::from_secs(60);
+/// News that are read before anybody has taken them in.
+const AHEAD: usize = 16;
+
+pub type News = (Kind, Seen<Object>);
+
+/// What follows each kind; they end with this.
+#[derive(Default)]
+struct Followed(BTreeMap<Kind, [JoinHandle<()>; 2]>);
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.0.values().flatten().for_each(JoinHandle::abort);
+    }
+}
+
+/// Follows whatever kinds there are until nobody listens.
+pub async fn watch(api: Api, tell: mpsc::Sender<News>) {
+    let mut followed = Followed::default();
+    while !tell.is_closed() {
+        match served(&api).await {
+            Ok(served) => {
+                // What is not served any more is no object that was deleted.
+                followed.0.retain(|kind, tasks| {
+                    let stays = served.contains(kind);
+                    if !stays {
+                        tasks.iter().for_each(JoinHandle::abort);
+                    }
+                    stays
+                });
+                for kind in served {
+                    followed.0.entry(kind).or_insert_with(|| begin(&api, kind, &tell));
+                }
+            }
+            Err(error) => tracing::debug!(%error, "looking for the kinds of {GROUP}"),
+        }
+        let all = followed.0.len() == Kind::ALL.len();
+        tokio::time::sleep(if all { WHILE_THERE } else { WHILE_MISSING }).await;
+    }
+}
+
+fn begin(api: &Api, kind: Kind, tell: &mpsc::Sender<News>) -> [JoinHandle<()>; 2] {
+    let (tell_one, mut seen) = mpsc::channel(AHEAD);
+    let path = format!("/apis/{GROUP}/{VERSION}/{}", kind.plural());
+    let following = tokio::spawn(follow::<Object>(api.clone(), path, String::new(), tell_one));
+    let tell = tell.clone();
+    let passing = tokio::spawn(async move {
+        while let Some(seen) = seen.recv().await {
+            if tell.send((kind, seen)).await.is_err() {
+                return;
+            }
+        }
+    });
+    [following, passing]
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    name: String,
+}
+
+/// The kinds that the API server has. None of them is no mistake.
+async fn served(api: &Api) -> berth_kube::Result<BTreeSet<Kind>> {
+    let found: Resources = match api.get(&format!("/apis/{GROUP}/{VERSION}")).await {
+        Err(error) if error.is_missing() => return Ok(BTreeSet::new()),
+        found => found?,
+    };
+    let is_there = |kind: &Kind| found.resources.iter().any(|one| one.name == kind.plural());
+    Ok(Kind::ALL.into_iter().filter(is_there).collect())
+}

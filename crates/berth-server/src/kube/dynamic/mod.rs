@@ -1,0 +1,183 @@
+//! Rules about other pods, and volumes: on which nodes a pod may be depends on where others are.
+//!
+//! A job whose pods have such rules, or are meant by those of others, is held until it is let go
+//! with the nodes it may lie on, worked out from where everybody is at that moment. Jobs that
+//! concern each other are let go one at a time, and the next one when the first has its places: so
+//! what was worked out is still true when the core decides. Whoever finds no place goes to the end
+//! of the line, so nobody blocks the others.
+
+pub mod claims;
+mod index;
+mod reach;
+mod volumes;
+mod within;
+
+use index::Index;
+pub use index::{Seen, Watch, Who};
+pub use reach::{Pods, Scene, reach};
+use volumes::Volumes;
+pub use volumes::{News, Prepare};
+pub use within::{Inside, within};
+
+use super::sight::PodSight;
+use berth_kube::constraint::Constraint;
+use berth_kube::dynamic::Dynamic;
+use berth_kube::object::{Pod, Source, Text};
+use berth_model::{JobId, NodeAsk, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a pod makes of others, of its volumes, and of nodes as far as that depends on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ties {
+    pub namespace: Text,
+    pub dynamic: Dynamic,
+    pub constraint: Constraint,
+}
+
+impl Ties {
+    /// Nothing for a pod without such rules.
+    pub fn of(pod: &Pod) -> Result<Option<Ties>, String> {
+        let spec = &pod.spec;
+        let affinity = spec.affinity.as_deref().is_some_and(|affinity| {
+            affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some()
+        });
+        let claims = spec.volumes.iter().any(|volume| !matches!(volume.source, Source::Other(_)));
+        if !affinity && !claims && spec.topology_spread_constraints.is_empty() {
+            return Ok(None);
+        }
+        let dynamic = Dynamic::of(pod).map_err(|error| error.to_string())?;
+        let dynamic = Dynamic { ports: BTreeSet::new(), ..dynamic };
+        let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
+        let namespace = pod.metadata.namespace.clone();
+        let some = !dynamic.is_empty();
+        Ok(some.then_some(Ties { namespace, dynamic, constraint }))
+    }
+
+    /// Whom it asks about.
+    pub fn reads(&self) -> BTreeSet<Watch> {
+        let Dynamic { near, away, preferred, spread, .. } = &self.dynamic;
+        let mut reads = BTreeSet::new();
+        if !near.is_empty() {
+            reads.insert(Watch::Matching(near.iter().map(Who::of).collect()));
+        }
+        let single = away.iter().chain(preferred.iter().map(|(_, rule)| rule));
+        reads.extend(single.map(|rule| Watch::Matching(vec![Who::of(rule)])));
+        let spread = spread.iter().map(|spread| Who::within(&self.namespace, &spread.pods));
+        reads.extend(spread.map(Watch::Staying));
+        reads
+    }
+
+    /// What it is looked at for by others.
+    pub fn carries(&self) -> impl Iterator<Item = Watch> {
+        self.dynamic.away.iter().cloned().map(Watch::Carrying)
+    }
+}
+
+/// A job that others, or volumes, have a say about.
+#[derive(Debug, Default)]
+pub struct Tied {
+    pub order: (i32, Time),
+    /// When it was let go; nothing while it is held.
+    pub since: Option<Time>,
+    /// It was let go and found no place since anything has changed.
+    pub tried: bool,
+    /// What it was let go by.
+    pub locks: Locks,
+    pub told: Vec<Option<NodeAsk>>,
+    /// Why it is held.
+    pub why: String,
+}
+
+/// What a job asks about, and what changes when it is placed.
+#[derive(Debug, Default, Clone)]
+pub struct Locks {
+    pub reads: BTreeSet<Watch>,
+    pub writes: BTreeSet<Watch>,
+}
+
+impl Locks {
+    pub fn clashes(&self, other: &Locks) -> bool {
+        !self.writes.is_disjoint(&other.reads) || !self.reads.is_disjoint(&other.writes)
+    }
+}
+
+/// All jobs that have such rules, and what they ask about.
+#[derive(Default)]
+pub struct Dynamics {
+    pub index: Index,
+    pub volumes: Volumes,
+    pub waiting: BTreeMap<JobId, Tied>,
+    placed: BTreeSet<JobId>,
+    /// What had changed when everybody was last looked at.
+    seen: (u64, u64, u64),
+}
+
+impl Dynamics {
+    pub fn holds(&self, job: JobId) -> bool {
+        self.waiting.get(&job).is_some_and(|tied| tied.since.is_none())
+    }
+
+    pub fn is_tied(&self, job: JobId) -> bool {
+        self.waiting.contains_key(&job) || self.placed.contains(&job)
+    }
+
+    /// Whether others, or volumes, have a say about such a pod.
+    pub fn concerns(&self, sight: &PodSight) -> bool {
+        sight.ties.is_some()
+            || !self.index.is_empty()
+                && (self.index.barred(sight).next().is_some()
+                    || !self.index.touched(sight).is_empty())
+    }
+
+    pub fn tie(&mut self, job: JobId, order: (i32, Time)) {
+        self.waiting.insert(job, Tied { order, ..Tied::default() });
+    }
+
+    pub fn place(&mut self, job: JobId) {
+        if self.waiting.remove(&job).is_some() {
+            self.placed.insert(job);
+        }
+    }
+
+    /// A job has lost its places; they are worked out anew before it gets others.
+    pub fn lose(&mut self, job: JobId, order: (i32, Time)) {
+        if self.placed.remove(&job) {
+            self.tie(job, order);
+        }
+    }
+
+    pub fn forget(&mut self, job: JobId) {
+        self.waiting.remove(&job);
+        self.placed.remove(&job);
+    }
+
+    /// Whether somebody who was let go, and has no place yet, must have one first.
+    pub fn clashes(&self, job: JobId, locks: &Locks) -> bool {
+        let mut others = self.waiting.iter().filter(|(other, _)| **other != job);
+        others.any(|(_, tied)| tied.since.is_some() && tied.locks.clashes(locks))
+    }
+
+    /// Those that are held, who comes first in front.
+    pub fn line(&self) -> Vec<JobId> {
+        let held = self.waiting.iter().filter(|(_, tied)| tied.since.is_none() && !tied.tried);
+        let mut line: Vec<_> =
+            held.map(|(job, tied)| (std::cmp::Reverse(tied.order.0), tied.order.1, *job)).collect();
+        line.sort();
+        line.into_iter().map(|(_, _, job)| job).collect()
+    }
+
+    /// Whether anything has changed since this was last asked; then everybody may try again.
+    pub fn changed(&mut self, nodes: u64) -> bool {
+        let now = (self.index.version, self.volumes.version, nodes);
+        let changed = std::mem::replace(&mut self.seen, now) != now;
+        if changed {
+            self.waiting.values_mut().for_each(|tied| tied.tried = false);
+        }
+        changed
+    }
+
+    /// Time has passed: everybody may try again.
+    pub fn retry(&mut self) {
+        self.waiting.values_mut().for_each(|tied| tied.tried = false);
+    }
+}

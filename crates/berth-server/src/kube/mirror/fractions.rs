@@ -1,0 +1,101 @@
+//! Pods with a fraction of a GPU, and the pods that hold those GPUs.
+
+use super::{Mirror, Uid};
+use crate::engine::{Core, Turn};
+use crate::kube::orders::{Bind, Order};
+use crate::kube::shares::{Spot, spots};
+use berth_model::LeaseId;
+use berth_node::{Ended, Observed};
+
+impl Mirror {
+    /// Gives a pod its node; one that shares a GPU as soon as that is known.
+    pub(super) fn bind(&mut self, core: &Core, bind: Bind) {
+        let spots = spots(core, bind.lease);
+        if spots.is_empty() {
+            return self.order(Order::Bind(bind));
+        }
+        self.hold_gpus(bind.lease, spots);
+        if let Some(order) = self.shares.bind(bind) {
+            self.order(order);
+        }
+    }
+
+    fn hold_gpus(&mut self, lease: LeaseId, spots: Vec<Spot>) {
+        let pods = self.shares.holding(&spots);
+        for order in self.shares.hold(lease, spots) {
+            self.order(order);
+        }
+        pods.iter().for_each(|pod| self.count(&pod.uid));
+    }
+
+    /// What the leases of before have parts of, as far as their pods are left.
+    pub(super) fn remember_fractions(&mut self, core: &Core) {
+        let leases = core.jobs.values().flat_map(|job| job.leases.keys().copied());
+        let shared = leases.map(|lease| (lease, spots(core, lease)));
+        let shared: Vec<(LeaseId, Vec<Spot>)> =
+            shared.filter(|(_, spots)| !spots.is_empty()).collect();
+        for (lease, spots) in shared {
+            self.hold_gpus(lease, spots);
+        }
+    }
+
+    /// What is held for nobody is given back.
+    pub(super) fn give_back_idle(&mut self) {
+        for pod in self.shares.idle() {
+            self.order(Order::Release { pod });
+        }
+    }
+
+    /// A lease has ended, and with it what it held of shared GPUs: in the same turn, so that a GPU
+    /// is not given away whole while a pod of ours still holds it.
+    pub(super) fn ended(&mut self, turn: &mut Turn<'_>, ended: Ended) {
+        let lease = ended.lease;
+        turn.observe(Observed::Ended(Box::new(ended)));
+        self.unshare(lease);
+    }
+
+    pub(super) fn unshare(&mut self, lease: LeaseId) {
+        for pod in self.shares.let_go(lease) {
+            self.count(&pod.uid);
+            self.order(Order::Release { pod });
+        }
+    }
+
+    /// A pod was seen that may hold a GPU, or have a part of one.
+    pub(super) fn see_sharing(&mut self, uid: &Uid) {
+        let Some(pod) = self.pods.get(uid) else { return };
+        if pod.sight.shares.is_some() && pod.sight.node.is_some() {
+            match pod.sight.phase.is_over() {
+                true => self.lose_user(uid),
+                false => self.shares.see_user(&pod.sight),
+            }
+        }
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.sight.holds.is_some()) else { return };
+        for order in self.shares.see(&pod.sight) {
+            self.order(order);
+        }
+    }
+
+    /// A pod does not run any more.
+    pub(super) fn lose_user(&mut self, uid: &Uid) {
+        let Some(pod) = self.pods.get(uid) else { return };
+        for pod in self.shares.lose_user(&pod.sight) {
+            self.order(Order::Release { pod });
+        }
+    }
+
+    /// A GPU could not be held.
+    pub(super) fn not_reserved(&mut self, spot: &Spot, why: &str) {
+        for pod in self.shares.waiting_for(spot) {
+            let Spot { node, gpu } = spot;
+            let message = format!(
+                "GPU {gpu} of {node} could not be held for it: {why}. See that the namespace and \
+                 the service account of reservations are there, and that Berth may make pods in it"
+            );
+            self.say(&pod.uid, &message);
+        }
+        for order in self.shares.again(spot) {
+            self.order(order);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What becomes of a pod whose marks, or those around it, have changed; of one that comes later than
+//! the rest of its gang; and of a gang that the core would not have.
+
+use super::{Mirror, Stage, Uid};
+use crate::engine::Turn;
+use crate::kube::orders::{Note, Order};
+use crate::kube::sight::{GangKey, Later, Wish};
+use berth_kube::PodRef;
+use berth_kube::event::About;
+use berth_model::{Event, JobChange, JobId};
+
+impl Mirror {
+    /// A pod that waits for its gang belongs to another one now, or to none that is known.
+    pub(super) fn change_gang(&mut self, uid: &Uid, before: Option<&Wish>) {
+        let Some(before) = before else { return };
+        let now = self.pods.get(uid).and_then(super::Pod::wish);
+        if now.is_some_and(|now| now.gang == before.gang) {
+            return;
+        }
+        let Some(gang) = self.gangs.get_mut(&before.gang) else { return };
+        gang.waiting.remove(uid);
+        if gang.waiting.is_empty() && gang.job.is_none() {
+            self.gangs.remove(&before.gang);
+            self.refused.remove(&before.gang);
+        }
+    }
+
+    /// Tells the core where a job of ours is to wait, and how urgently, if that has changed. What
+    /// a gang asks for does not change any more once it has been submitted.
+    pub(super) fn change(&self, turn: &mut Turn<'_>, uid: &Uid, job: JobId, before: Option<&Wish>) {
+        let now = self.pods.get(uid).and_then(super::Pod::wish);
+        let (Some(before), Some(now)) = (before, now) else { return };
+        let is_same = before.priority == now.priority && before.queue == now.queue;
+        if is_same || Stage::of(turn.core, job) != Stage::Live {
+            return;
+        }
+        if before.priority != now.priority {
+            let change = JobChange::Priority(now.priority);
+            turn.apply_observed(Event::JobChanged { job, change });
+        }
+        if before.queue != now.queue {
+            let queue = now.queue.clone().unwrap_or_else(|| self.queue.clone());
+            let change = Event::JobChanged { job, change: JobChange::Queue(queue) };
+            if let Err(refused) = turn.all(vec![change]) {
+                tracing::warn!(%refused, %job, "a job stays in its queue");
+            }
+        }
+    }
+
+    /// A task of a job runs: pods that wait beside it need not wait for its gang any longer.
+    pub(super) fn began(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        let Some(tasks) = self.jobs.get(&job) else { return };
+        if self.gangs.get(&tasks.gang).is_some_and(|gang| !gang.waiting.is_empty()) {
+            let key = tasks.gang.clone();
+            self.let_go(turn, &key, Some(job));
+        }
+    }
+
+    /// Makes jobs of their own of pods that came when their gang had begun, where more may come
+    /// than it needs.
+    pub(super) fn let_go(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: Option<JobId>) {
+        let Some(gang) = self.gangs.get(key) else { return };
+        if job.is_some_and(|job| !self.runs_whole(turn, job)) {
+            return;
+        }
+        let later: Vec<Uid> = gang
+            .waiting
+            .iter()
+            .filter(|uid| {
+                let wish = self.pods.get(*uid).and_then(super::Pod::wish);
+                wish.is_some_and(|wish| match wish.later {
+                    Later::Waits => false,
+                    Later::Apart => job.is_some(),
+                    Later::ApartForGood => true,
+                })
+            })
+            .cloned()
+            .collect();
+        for uid in later {
+            self.set_apart(turn, key, &uid);
+        }
+    }
+
+    /// Whether a job has all of its pods, none of which is about to leave its place to another.
+    fn runs_whole(&self, turn: &Turn<'_>, job: JobId) -> bool {
+        let (Some(tasks), Some(live)) = (self.jobs.get(&job), turn.core.jobs.get(&job)) else {
+            return false;
+        };
+        let stays = |uid: &Uid| self.pods.get(uid).is_some_and(|pod| !pod.sight.is_leaving);
+        !live.leases.is_empty()
+            && live.leases.values().all(|lease| lease.stopping.is_none())
+            && tasks.is_whole()
+            && tasks.pods.iter().flatten().all(stays)
+    }
+
+    fn set_apart(&mut self, turn: &mut Turn<'_>, key: &GangKey, uid: &Uid) {
+        let Some(pod) = self.pods.get_mut(uid) else { return };
+        if pod.wish().is_some_and(|wish| wish.has_to_be_together()) {
+            let why = "its gang runs in one place, where a pod that comes later cannot be kept; say \
+                       how many pods the gang has";
+            return self.say(uid, why);
+        }
+        pod.part();
+        let Some(apart) = pod.wish().map(|wish| wish.gang.clone()) else { return };
+        if let Some(gang) = self.gangs.get_mut(key) {
+            gang.waiting.remove(uid);
+        }
+        self.gangs.entry(apart.clone()).or_default().waiting.insert(uid.clone());
+        self.gather(turn, &apart);
+    }
+
+    /// Remembers that pods are a job of their own, and under which key.
+    pub(super) fn part_with(&mut self, refs: &[PodRef]) -> Option<GangKey> {
+        let [only] = refs else { return None };
+        let pod = self.pods.get_mut(&only.uid)?;
+        pod.part();
+        pod.wish().map(|wish| wish.gang.clone())
+    }
+
+    /// Says on a pod what is wrong with it, and in an event.
+    pub(super) fn complain(&mut self, uid: &Uid, why: &str) {
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.said != why) else { return };
+        let (about, note) = (About::from(&pod.sight.at), why.to_owned());
+        self.order(Order::Note(Note { about, reason: "NotUnderstood", note }));
+        self.say(uid, why);
+    }
+
+    /// The core would not have a gang. It is tried again: a queue may be made later.
+    pub(super) fn refuse(&mut self, key: &GangKey, pods: &[PodRef], why: String) {
+        pods.iter().for_each(|pod| self.say(&pod.uid, &why));
+        self.refused.insert(key.clone(), why);
+    }
+
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Tries again what was refused.
+    pub fn try_again(&mut self, turn: &mut Turn<'_>) {
+        let refused: Vec<GangKey> = self.refused.keys().cloned().collect();
+        for key in refused {
+            self.gather(turn, &key);
+        }
+        self.enqueue_refused(turn);
+        self.nodes.tell(turn);
+    }
+}

@@ -1,0 +1,171 @@
+//! Pods that Berth has made for its own jobs. Each is the task of one lease; the pods themselves say
+//! of which.
+
+use super::{Mirror, Uid};
+use crate::engine::{Core, Turn};
+use crate::kube::own::{Create, Made, Order, pod_ref};
+use crate::kube::sight::{Phase, PodSight};
+use berth_model::{Cause, JobId, LeaseId, Span};
+use berth_node::{Ended, Observed};
+use std::collections::BTreeMap;
+use tokio::sync::mpsc;
+
+/// The way to whoever makes pods, and the pods of each lease that was ordered or seen.
+pub struct Own {
+    orders: mpsc::UnboundedSender<Order>,
+    pods: BTreeMap<LeaseId, Option<Uid>>,
+}
+
+impl Own {
+    pub fn new(orders: mpsc::UnboundedSender<Order>) -> Own {
+        Own { orders, pods: BTreeMap::new() }
+    }
+
+    fn order(&self, order: Order) {
+        // Only at the end of the server is there nobody to take it; the next one orders again.
+        let _ = self.orders.send(order);
+    }
+}
+
+impl Mirror {
+    /// Takes in what was made before the server started, and misses what is not there any more.
+    pub(super) fn begin_own(&mut self, turn: &mut Turn<'_>) {
+        let own = self.pods.iter().filter(|(_, pod)| pod.sight.own.is_some());
+        let own: Vec<Uid> = own.map(|(uid, _)| uid.clone()).collect();
+        for uid in own {
+            if self.know_own(turn.core, &uid).is_some() {
+                self.of_own(turn, &uid);
+            }
+        }
+        let own = turn.core.jobs.values().filter(|job| job.detail.run.container.is_some());
+        let begun = own.flat_map(|job| &job.leases).filter(|(_, live)| live.row.started.is_some());
+        let lost =
+            begun.map(|(lease, _)| *lease).filter(|lease| !self.own.pods.contains_key(lease));
+        for lease in lost.collect::<Vec<_>>() {
+            lose(turn, lease, "its pod is gone");
+        }
+    }
+
+    /// Which task a pod is that Berth has made, and nothing when its lease is closed.
+    pub(super) fn know_own(&mut self, core: &Core, uid: &Uid) -> Option<(JobId, u32)> {
+        let pod = self.pods.get_mut(uid)?;
+        let lease = pod.sight.own.as_ref()?.lease;
+        let task = is_task(core, &pod.sight, lease).then_some((lease.job, lease.task));
+        pod.task = task;
+        if task.is_some() {
+            self.own.pods.insert(lease, Some(uid.clone()));
+        }
+        task
+    }
+
+    /// A pod of an open lease was seen.
+    pub(super) fn of_own(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
+        let sight = &self.pods[uid].sight;
+        let Some(own) = &sight.own else { return };
+        let (lease, at) = (own.lease, turn.at);
+        match sight.phase {
+            Phase::Succeeded | Phase::Failed { .. } => {
+                let mut ended = own.ended(at);
+                ended.asked = turn.stop_cause(lease);
+                turn.observe(Observed::Ended(Box::new(ended)));
+                self.forget_task(uid);
+            }
+            Phase::Running => {
+                turn.observe(Observed::Started { lease, at });
+                let waits = turn.core.jobs.get(&lease.job).is_some_and(|job| {
+                    !job.detail.ready && job.detail.port.is_some() && lease.task == 0
+                });
+                if own.is_ready && waits {
+                    turn.observe(Observed::Ready { lease, at });
+                }
+            }
+            Phase::Pending => {
+                let Some(why) = own.waits_for() else { return };
+                if own.is_hopeless(at) && turn.stop_cause(lease).is_none() {
+                    turn.not_started(lease, why);
+                    self.forget_task(uid);
+                } else {
+                    turn.say(lease.job, why);
+                }
+            }
+        }
+    }
+
+    /// A pod that Berth has made and needs no more: its lease was closed without it.
+    pub(super) fn stray(&self, uid: &Uid) {
+        if let Some((lease, pod)) = self.made(uid)
+            && !self.pods[uid].sight.is_leaving
+        {
+            self.own.order(Order::Remove { lease, pod });
+        }
+    }
+
+    /// A pod of Berth's own is lost. The lease that is open now may be a later one.
+    pub(super) fn leave_own(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
+        let Some(lease) = self.pods.get(uid).and_then(|pod| Some(pod.sight.own.as_ref()?.lease))
+        else {
+            return;
+        };
+        if self.forget_task(uid).is_some() {
+            lose(turn, lease, why);
+        }
+    }
+
+    /// A pod of Berth's own is gone.
+    pub(super) fn gone_own(&mut self, uid: &Uid) {
+        let Some((lease, made)) = self.made(uid) else { return };
+        if self.own.pods.get(&lease) == Some(&Some(uid.clone())) {
+            self.own.pods.remove(&lease);
+            self.own.order(Order::Forget { lease, pod: Some(made) });
+        }
+    }
+
+    /// Whether the lease was one of Berth's own jobs.
+    pub(super) fn start_own(&mut self, core: &Core, lease: LeaseId) -> bool {
+        let Some(create) = Create::of(core, lease) else { return false };
+        self.own.pods.entry(lease).or_default();
+        self.own.order(Order::Create(Box::new(create)));
+        true
+    }
+
+    /// Whether the lease was one of Berth's own jobs.
+    pub(super) fn stop_own(&self, lease: LeaseId, cause: Cause, grace: Span) -> bool {
+        let Some(uid) = self.own.pods.get(&lease) else { return false };
+        let pod = uid.as_ref().and_then(|uid| self.made(uid)).map(|(_, made)| made);
+        self.own.order(Order::Stop { lease, pod, cause, grace });
+        true
+    }
+
+    /// The end of a lease is in the log.
+    pub(super) fn acknowledge_own(&mut self, lease: LeaseId) {
+        match self.own.pods.get(&lease) {
+            None => {}
+            Some(None) => {
+                self.own.pods.remove(&lease);
+                self.own.order(Order::Forget { lease, pod: None });
+            }
+            Some(Some(uid)) => self.stray(uid),
+        }
+    }
+
+    fn made(&self, uid: &Uid) -> Option<(LeaseId, Made)> {
+        let sight = &self.pods.get(uid)?.sight;
+        let own = sight.own.as_ref()?;
+        Some((own.lease, Made { pod: sight.at.clone(), secret: own.has_secret }))
+    }
+}
+
+/// Whether it is the pod that was made for an open lease, and none that only says so.
+fn is_task(core: &Core, sight: &PodSight, lease: LeaseId) -> bool {
+    let Some(job) = core.jobs.get(&lease.job) else { return false };
+    let Some(container) = &job.detail.run.container else { return false };
+    let expected = pod_ref(&container.namespace, &job.row.name, lease);
+    let is_it = (&expected.namespace, &expected.name) == (&sight.at.namespace, &sight.at.name);
+    is_it && job.leases.contains_key(&lease)
+}
+
+fn lose(turn: &mut Turn<'_>, lease: LeaseId, why: &str) {
+    let mut ended = Ended::lost(lease, turn.at, why.to_owned());
+    ended.asked = turn.stop_cause(lease);
+    turn.observe(Observed::Ended(Box::new(ended)));
+}

@@ -1,0 +1,114 @@
+//! What Kubernetes itself lets a pod ask of its node: rules and preferences by labels and taints,
+//! resources beside CPU, memory and GPUs, and ports.
+
+use super::nodes;
+use super::sight::{NodeSight, Rule};
+use berth_kube::constraint::{Constraint, NodeView};
+use berth_kube::dynamic::{Dynamic, HostPort, PORT_WHOLE};
+use berth_kube::object::{Node, PodSpec};
+use berth_model::{LabelAsk, Name};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a taint to be avoided weighs: as much as the heaviest preference.
+const SOFT_TAINT: i32 = 100;
+/// The resource of which every pod takes one.
+const PODS: &str = "pods";
+
+/// Reads with a memory: pods that ask for the same share what was read.
+#[derive(Default)]
+pub struct Native {
+    rules: Mutex<BTreeMap<(Constraint, bool), Rules>>,
+    /// Whether some node has a taint that pods would rather avoid. Where none has, no pod has to
+    /// say so.
+    soft: AtomicBool,
+}
+
+/// The rules of a pod, and how it asks for nodes by them.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    pub rules: Vec<Rule>,
+    pub labels: LabelAsk,
+}
+
+impl Rules {
+    fn prefer(&mut self, weight: i32, rule: Rule) {
+        let label = nodes::need(std::slice::from_ref(&rule));
+        self.labels.weights.insert(rule.name.clone(), weight);
+        self.labels.prefer.extend(label);
+        self.rules.push(rule);
+    }
+}
+
+impl Native {
+    /// Notes what of a node changes how pods are read.
+    pub fn see(&self, node: &Node) {
+        if node.spec.taints.iter().any(|taint| &*taint.effect == "PreferNoSchedule") {
+            self.soft.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub fn rules(&self, constraint: Constraint) -> Rules {
+        let key = (constraint, self.soft.load(Ordering::Relaxed));
+        let mut known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rules) = known.get(&key) {
+            return rules.clone();
+        }
+        let rules = read(&key.0, key.1);
+        known.insert(key, rules.clone());
+        rules
+    }
+}
+
+fn read(Constraint { selection, tolerance }: &Constraint, soft: bool) -> Rules {
+    let tolerant = tolerance.clone();
+    let mut must = vec![rule(tolerance.text(), move |node| tolerant.allows(node))];
+    let required = selection.required();
+    if !required.is_trivial() {
+        must.push(rule(required.text(), move |node| required.allows(node)));
+    }
+    let labels = LabelAsk { need: nodes::need(&must), ..LabelAsk::default() };
+    let mut rules = Rules { rules: must, labels };
+    for (weight, term) in selection.preferences().cloned() {
+        let name = format!("prefers {term} by {weight}");
+        rules.prefer(weight, rule(name, move |node| term.holds(node)));
+    }
+    if soft {
+        let name = format!("nothing to avoid for who {tolerance}");
+        let tolerant = tolerance.clone();
+        rules.prefer(SOFT_TAINT, rule(name, move |node| tolerant.avoided(node) == 0));
+    }
+    rules
+}
+
+fn rule(name: String, holds: impl Fn(&NodeView<'_>) -> bool + Send + Sync + 'static) -> Rule {
+    let allows = move |node: &NodeSight| holds(&NodeView::from(&*node.object));
+    Rule { name: Name::from(name), allows: Arc::new(allows) }
+}
+
+/// How many pods a node takes, and what else it has.
+pub fn counted(mut other: BTreeMap<Name, i64>) -> (Option<u32>, BTreeMap<Name, i64>) {
+    let pods = other.remove(PODS).map(|pods| u32::try_from(pods).unwrap_or(u32::MAX));
+    (pods, other)
+}
+
+/// What a pod takes of whatever else its node has.
+pub fn asks(other: &BTreeMap<Name, i64>, spec: &PodSpec) -> BTreeMap<Name, i64> {
+    let mut asks = other.clone();
+    // Each pod is one, whatever it says.
+    asks.remove(PODS);
+    let ports = HostPort::of(spec).unwrap_or_default();
+    for (name, amount, _) in ports.iter().flat_map(HostPort::amounts) {
+        let taken = asks.entry(Name::from(name)).or_default();
+        // On every address and on one of them is no more than on every address.
+        *taken = (*taken + amount).min(PORT_WHOLE);
+    }
+    asks
+}
+
+/// The ports a pod takes, and how much every node has of each.
+pub fn ports(dynamic: &Dynamic) -> BTreeMap<Name, i64> {
+    let amounts = dynamic.ports.iter().flat_map(HostPort::amounts);
+    amounts.map(|(name, _, size)| (Name::from(name), size)).collect()
+}

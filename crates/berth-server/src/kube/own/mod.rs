@@ -1,0 +1,132 @@
+//! Jobs of Berth's own on a cluster: each lease becomes a pod that is made on its node, with the
+//! environment that the same job would find on a machine.
+//!
+//! A pod's name follows from its lease, so that whoever makes it again finds it there. It is made
+//! with its node: one write instead of two, and nothing that another scheduler could come in
+//! between. What a scheduler would look at, the core has looked at before.
+
+mod accept;
+mod claims;
+mod launch;
+mod logs;
+mod manifest;
+mod names;
+mod patience;
+mod sight;
+mod teams;
+mod work;
+
+pub use logs::{Logs, Step};
+pub use names::{CONTAINER, namespace, pod_ref};
+pub use sight::OwnSight;
+pub use teams::Teams;
+pub use work::{Services, Tools, tidy, work};
+
+use crate::clock;
+use crate::engine::Core;
+use crate::kube::read::Reader;
+use crate::kube::sight::Rule;
+use crate::task::Start;
+use berth_file::job::Container;
+use berth_kube::{Api, PodRef};
+use berth_model::{Cause, LeaseId, Name, Span};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How Berth's own jobs run on the cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The image of jobs that name none.
+    pub image: Option<String>,
+    /// The claim, in each team's namespace, that keeps what jobs save.
+    pub checkpoints: Option<String>,
+    /// What the namespaces of teams begin with.
+    pub namespace_prefix: String,
+    /// Namespaces of teams that have another one.
+    pub namespaces: BTreeMap<String, String>,
+    /// Whether every team has its namespace, or only those whose jobs have run.
+    pub teams: bool,
+}
+
+/// What request handlers need for jobs that run as pods.
+pub struct Jobs {
+    pub api: Api,
+    pub settings: Settings,
+    pub logs: Arc<Logs>,
+    /// Labels that nodes have which take plain pods, and pods with GPUs.
+    pub plain: BTreeMap<Name, Name>,
+    pub with_gpus: BTreeMap<Name, Name>,
+}
+
+/// A pod to be made.
+#[derive(Debug, Clone)]
+pub struct Create {
+    pub start: Start,
+    pub container: Container,
+}
+
+impl Create {
+    /// Nothing for jobs that came as pods, and for leases that are closed by now.
+    pub fn of(core: &Core, lease: LeaseId) -> Option<Create> {
+        let job = core.jobs.get(&lease.job)?;
+        let container = job.detail.run.container.clone()?;
+        let start = Start::of(job, job.leases.get(&lease)?, clock::now());
+        Some(Create { start, container })
+    }
+
+    /// The pod it becomes.
+    fn pod(&self) -> PodRef {
+        pod_ref(&self.container.namespace, &self.start.name, self.start.lease)
+    }
+
+    fn has_secrets(&self) -> bool {
+        !self.start.run.secrets.is_empty()
+    }
+}
+
+/// Which nodes take plain pods, and pods with GPUs.
+pub fn rules(reader: &Reader) -> (Vec<Rule>, Vec<Rule>) {
+    (reader.rules_for(json!([])), reader.rules_for(manifest::tolerations()))
+}
+
+/// What is to be done about the pod of a lease.
+#[derive(Debug)]
+pub enum Order {
+    Create(Box<Create>),
+    Stop {
+        lease: LeaseId,
+        /// Nothing while nobody has seen it.
+        pod: Option<Made>,
+        cause: Cause,
+        grace: Span,
+    },
+    /// Nobody needs it any more, but for what it has printed.
+    Remove {
+        lease: LeaseId,
+        pod: Made,
+    },
+    /// It is gone, or there was none.
+    Forget {
+        lease: LeaseId,
+        pod: Option<Made>,
+    },
+}
+
+impl Order {
+    const fn lease(&self) -> LeaseId {
+        match self {
+            Order::Create(create) => create.start.lease,
+            Order::Stop { lease, .. }
+            | Order::Remove { lease, .. }
+            | Order::Forget { lease, .. } => *lease,
+        }
+    }
+}
+
+/// A pod that is there, and whether it has a Secret beside it.
+#[derive(Debug, Clone)]
+pub struct Made {
+    pub pod: PodRef,
+    pub secret: bool,
+}

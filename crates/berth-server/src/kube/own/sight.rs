@@ -1,0 +1,151 @@
+//! What is read of a pod that Berth has made.
+
+use berth_kube::object::Pod;
+use berth_model::{LeaseId, Span, Time};
+use berth_node::Ended;
+
+pub const MANAGED: &str = "app.kubernetes.io/managed-by";
+pub const BERTH: &str = "berth";
+pub const JOB: &str = "berth.dev/job";
+pub const TASK: &str = "berth.dev/task";
+pub const ATTEMPT: &str = "berth.dev/attempt";
+/// On pods that have a Secret of their name.
+pub const SECRET: &str = "berth.dev/secret";
+
+/// An image that cannot be had for so long will not come.
+const PULLED_WITHIN: Span = Span::mins(10);
+/// What no waiting mends.
+const HOPELESS: [&str; 6] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "RunContainerError",
+    "StartError",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnSight {
+    pub lease: LeaseId,
+    pub has_secret: bool,
+    pub is_ready: bool,
+    created: Time,
+    /// Why its node ended it or never took it, where the node did.
+    reason: String,
+    /// Why its container has not started.
+    waiting: Option<(String, String)>,
+    end: Option<(i32, bool)>,
+}
+
+impl OwnSight {
+    /// Nothing for pods that somebody else has made.
+    pub fn read(pod: &Pod) -> Option<OwnSight> {
+        let meta = &pod.metadata;
+        if meta.label(MANAGED) != Some(BERTH) {
+            return None;
+        }
+        let lease = LeaseId {
+            job: meta.label(JOB)?.parse().ok()?,
+            task: meta.label(TASK)?.parse().ok()?,
+            attempt: meta.label(ATTEMPT)?.parse().ok()?,
+        };
+        let status = &pod.status;
+        let state = status.container_statuses.iter().map(|one| &one.state).next();
+        let ready = |one: &&berth_kube::object::Condition| &*one.kind == "Ready";
+        Some(OwnSight {
+            lease,
+            has_secret: meta.label(SECRET).is_some(),
+            is_ready: status
+                .conditions
+                .iter()
+                .find(ready)
+                .is_some_and(|one| &*one.status == "True"),
+            created: meta.creation_timestamp.unwrap_or(Time(0)),
+            reason: status.reason.to_string(),
+            waiting: state
+                .and_then(|state| state.waiting.as_ref())
+                .map(|waiting| (waiting.reason.to_string(), waiting.message.to_string())),
+            end: state
+                .and_then(|state| state.terminated.as_ref())
+                .map(|end| (end.exit_code, &*end.reason == "OOMKilled")),
+        })
+    }
+
+    /// How it ended, of a pod that is over. What its node did to it is no fault of its own.
+    pub fn ended(&self, at: Time) -> Ended {
+        let lost = |why: String| Ended::lost(self.lease, at, why);
+        match self.end {
+            _ if !self.reason.is_empty() => lost(format!("its node ended it: {}", self.reason)),
+            None => lost("its pod ended without a word".to_owned()),
+            Some((code, oom)) => {
+                let known = lost(String::new());
+                Ended { lost: None, started_at: Some(at), code: Some(code), oom, ..known }
+            }
+        }
+    }
+
+    /// Why it has not started, if that is worth saying.
+    pub fn waits_for(&self) -> Option<String> {
+        let (reason, message) = self.waiting.as_ref()?;
+        match (reason.as_str(), message.as_str()) {
+            ("" | "ContainerCreating" | "PodInitializing", _) => None,
+            (reason, "") => Some(reason.to_owned()),
+            (reason, message) => Some(format!("{reason}: {message}")),
+        }
+    }
+
+    /// Whether it will never start.
+    pub fn is_hopeless(&self, now: Time) -> bool {
+        let Some((reason, _)) = &self.waiting else { return false };
+        let pulls = matches!(reason.as_str(), "ErrImagePull" | "ImagePullBackOff");
+        HOPELESS.contains(&reason.as_str()) || pulls && now - self.created > PULLED_WITHIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_node::ExitKind;
+    use serde_json::json;
+
+    fn sight(status: serde_json::Value) -> OwnSight {
+        let pod = json!({
+            "metadata": {
+                "name": "x", "creationTimestamp": "2026-11-16T02:00:00Z",
+                "labels": { MANAGED: BERTH, JOB: "17_3", TASK: "1", ATTEMPT: "2" },
+            },
+            "status": status,
+        });
+        OwnSight::read(&serde_json::from_value(pod).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        let end = |status| sight(status).ended(Time(5)).kind();
+        let with = |end: serde_json::Value| json!({ "containerStatuses": [{ "name": "main", "state": { "terminated": end } }] });
+        assert_eq!(end(with(json!({ "exitCode": 0 }))), ExitKind::Done);
+        assert_eq!(end(with(json!({ "exitCode": 3 }))), ExitKind::Failed(3));
+        let oom = json!({ "exitCode": 137, "reason": "OOMKilled" });
+        assert_eq!(end(with(oom)), ExitKind::OutOfMemory);
+        assert_eq!(end(json!({ "reason": "OutOfnvidia.com/gpu" })), ExitKind::Lost);
+        let mut evicted = with(json!({ "exitCode": 137 }));
+        evicted["reason"] = json!("Evicted");
+        assert_eq!(end(evicted), ExitKind::Lost);
+    }
+
+    #[test]
+    fn an_image_is_waited_for_and_a_wrong_name_is_not() {
+        let waits = |reason: &str| {
+            let waiting = json!({ "waiting": { "reason": reason, "message": "no such image" } });
+            sight(json!({ "containerStatuses": [{ "name": "main", "state": waiting }] }))
+        };
+        let created: Time = "2026-11-16T02:00:00Z".parse().unwrap();
+        let soon = created + Span::secs(5);
+        assert!(waits("InvalidImageName").is_hopeless(soon));
+        let pull = waits("ImagePullBackOff");
+        assert!(!pull.is_hopeless(soon) && pull.is_hopeless(created + Span::mins(11)));
+        assert_eq!(pull.waits_for().as_deref(), Some("ImagePullBackOff: no such image"));
+        assert_eq!(waits("ContainerCreating").waits_for(), None);
+        assert_eq!(pull.lease.to_string(), "17_3/1#2");
+    }
+}

@@ -1,0 +1,144 @@
+//! Whether the account this runs as has the rights it needs, looked at once at the start. The table
+//! is the one that the Helm chart makes its roles of.
+
+use super::{Options, Peer};
+use berth_kube::{Api, Error, Right};
+use futures_util::{StreamExt, stream};
+use serde::Deserialize;
+
+const TABLE: &str = include_str!("../../../../deploy/helm/berth/files/rights.yaml");
+/// Questions that are asked at once.
+const AT_ONCE: usize = 16;
+
+#[derive(Debug, Deserialize)]
+struct Table {
+    /// In every namespace.
+    cluster: Vec<Row>,
+    /// In the namespace this runs in.
+    own: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    #[serde(default)]
+    group: String,
+    resources: Vec<String>,
+    verbs: Vec<String>,
+    r#for: String,
+    /// Nothing can be begun without it.
+    #[serde(default)]
+    must: bool,
+    /// What it is given for, where that can be off.
+    #[serde(default)]
+    when: Option<String>,
+}
+
+/// One right to ask about.
+#[derive(Debug)]
+struct Asked {
+    right: Right,
+    namespace: Option<String>,
+    purpose: String,
+    must: bool,
+}
+
+/// Says which rights are missing. That is an error where nothing can be begun without them;
+/// otherwise what needs them waits until they are given.
+pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
+    let served = api.groups().await;
+    // Where that is not known, all are asked for.
+    let is_served = |asked: &Asked| match &served {
+        Ok(served) => asked.right.group.is_empty() || served.contains(&asked.right.group),
+        Err(_) => true,
+    };
+    let asked = asked(api.namespace(), &features(options)).into_iter().filter(is_served);
+    let missing = stream::iter(asked)
+        .map(|asked| async move {
+            let allowed = api.may(&asked.right, asked.namespace.as_deref()).await;
+            // Whoever does not even answer this is told of by the first request that fails.
+            (!allowed.unwrap_or(true)).then_some(asked)
+        })
+        .buffered(AT_ONCE)
+        .filter_map(std::future::ready)
+        .collect::<Vec<Asked>>()
+        .await;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let user = api.user().await.unwrap_or_else(|_| "the account this runs as".to_owned());
+    for Asked { right, purpose, .. } in &missing {
+        tracing::warn!(
+            "{user} may not {right}, which is for {purpose}. What needs it waits until the \
+             account has the roles of the Helm chart"
+        );
+    }
+    let missing = missing.iter().filter(|asked| asked.must);
+    let missing: Vec<String> =
+        missing.map(|asked| format!("{} (for {})", asked.right, asked.purpose)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Rights { user, missing: missing.join(", ") })
+}
+
+/// What is on, by the words that the table has under `when`.
+fn features(options: &Options) -> Vec<&'static str> {
+    let stands_in = |peer| options.stand_in.is_for(peer);
+    let all = [
+        ("replicas", options.publish.is_some()),
+        ("kai", stands_in(Peer::Kai)),
+        ("kueue", stands_in(Peer::Kueue)),
+        ("volcano", stands_in(Peer::Volcano)),
+    ];
+    all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
+}
+
+fn asked(own: &str, features: &[&str]) -> Vec<Asked> {
+    let table = match serde_saphyr::from_str::<Table>(TABLE) {
+        Ok(table) => table,
+        Err(error) => {
+            tracing::error!(%error, "the table of rights cannot be read, so none is looked at");
+            return Vec::new();
+        }
+    };
+    let cluster = table.cluster.into_iter().map(|row| (row, None));
+    let own = table.own.into_iter().map(|row| (row, Some(own.to_owned())));
+    let is_on = |row: &Row| row.when.as_deref().is_none_or(|when| features.contains(&when));
+    let rows = cluster.chain(own).filter(|(row, _)| is_on(row));
+    rows.flat_map(|(row, namespace)| {
+        let Row { group, resources, verbs, r#for: purpose, must, .. } = row;
+        let each = |resource: String| {
+            let (group, namespace, purpose) = (&group, &namespace, &purpose);
+            verbs.iter().map(move |verb| Asked {
+                right: Right::new(verb, group, &resource),
+                namespace: namespace.clone(),
+                purpose: purpose.clone(),
+                must,
+            })
+        };
+        resources.into_iter().flat_map(each).collect::<Vec<Asked>>()
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_right_says_what_it_is_for_and_is_there_once() {
+        let slices = |features: &[&str]| {
+            let mut asked = asked("here", features).into_iter();
+            asked.any(|one| one.right.resource == "endpointslices")
+        };
+        assert!(slices(&["replicas"]) && !slices(&[]));
+        let asked = asked("here", &["replicas"]);
+        assert!(asked.iter().any(|one| one.right.to_string() == "create pods/binding"));
+        assert!(asked.iter().all(|one| !one.purpose.is_empty()));
+        let mut all: Vec<_> = asked.iter().map(|one| (&one.right, &one.namespace)).collect();
+        all.sort();
+        let before = all.len();
+        all.dedup();
+        assert_eq!(all.len(), before, "{all:?}");
+    }
+}

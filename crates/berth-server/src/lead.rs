@@ -1,0 +1,97 @@
+//! Replicas of one server: one leads, the others stand by and answer nothing but that.
+
+use crate::http::answer::Fault;
+use crate::kube;
+use crate::serve::{Error, Stage};
+use axum::Router;
+use axum::routing::get;
+use berth_api::{Code, wire};
+use berth_kube::{Api, Election, Term};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use tokio::sync::watch;
+
+/// A replica of a server, and how it comes to lead.
+pub struct Replica {
+    pub api: Api,
+    election: Election,
+    /// Nobody else can be this replica while this is open.
+    _identity: File,
+}
+
+impl Replica {
+    /// Finds the API server, and who this is there.
+    pub async fn open(cluster: &kube::Options, node: &str, file: &Path) -> Result<Replica, Error> {
+        let api = kube::connect(cluster).await.map_err(Error::Kube)?;
+        let (identity, held) =
+            identity(file).map_err(|source| Error::Home { path: file.to_owned(), source })?;
+        let namespace = cluster.lease.namespace.as_deref().unwrap_or_else(|| api.namespace());
+        let identity = format!("{node}_{identity}");
+        let (name, lasts) = (&cluster.lease.name, cluster.lease.duration);
+        let election = Election::new(api.clone(), namespace, name, identity, lasts);
+        Ok(Replica { api, election, _identity: held })
+    }
+
+    /// Waits for its turn. `leader` is told who leads meanwhile.
+    pub async fn win(
+        &self,
+        url: &str,
+        leader: &watch::Sender<String>,
+        tell: &impl Fn(Stage<'_>),
+    ) -> Result<Term, Error> {
+        let told = |holder: &str| {
+            leader.send_replace(holder.to_owned());
+            if !holder.is_empty() {
+                tell(Stage::StandsBy { url, leader: holder });
+            }
+        };
+        self.election.win(told).await.map_err(Error::Kube)
+    }
+}
+
+/// A name that outlives the process, so that whoever is started again in the place of one that was
+/// killed leads at once, and that nobody else has.
+fn identity(path: &Path) -> io::Result<(String, File)> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.try_lock().map_err(|_| io::Error::other("another server uses this folder"))?;
+    let mut known = String::new();
+    file.read_to_string(&mut known)?;
+    if known.is_empty() {
+        let mut bytes = [0; 8];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random numbers"))?;
+        for byte in bytes {
+            let _ = write!(known, "{byte:02x}");
+        }
+        file.write_all(known.as_bytes())?;
+        file.sync_all()?;
+    }
+    Ok((known, file))
+}
+
+/// What a replica that stands by answers: that it lives, and that others should be asked.
+pub fn router(leader: watch::Receiver<String>) -> Router {
+    let alive = leader.clone();
+    let health = get(async move || {
+        let parts = [("lead".to_owned(), stands_by(&alive))].into();
+        crate::http::answer::Json(wire::Health { ok: true, parts })
+    });
+    let elsewhere = async move || Fault::new(Code::NotReady, stands_by(&leader));
+    Router::new().route("/healthz", health).fallback(elsewhere)
+}
+
+fn stands_by(leader: &watch::Receiver<String>) -> String {
+    match leader.borrow().as_str() {
+        "" => "this replica stands by, and nobody leads yet".to_owned(),
+        leader => format!("this replica stands by; {leader} leads"),
+    }
+}

@@ -1,0 +1,57 @@
+//! How others reach a server in a cluster: people by a Service, the API server by a webhook.
+
+use crate::fail::{Failure, Result};
+use crate::up::{self, Serving};
+use berth_server::{Adoption, Publish, Tls, Webhook};
+use clap::Args;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub struct Reach {
+    /// The Service, without a selector and in our own namespace, that leads to whoever leads
+    #[arg(long, value_name = "NAME", requires = "advertise")]
+    pub service: Option<String>,
+    /// The address of this replica that the Service then leads to, with the port of --listen
+    #[arg(long, value_name = "IP", requires = "service")]
+    pub advertise: Option<IpAddr>,
+    /// Answer the API server here when it makes pods: those that ask for GPUs and name no
+    /// scheduler get the first --scheduler-name
+    #[arg(long, value_name = "ADDR")]
+    pub webhook_listen: Option<SocketAddr>,
+    /// The certificate for that, as PEM; that of the server where left out
+    #[arg(long, value_name = "FILE", requires = "webhook_key")]
+    pub webhook_cert: Option<PathBuf>,
+    /// The key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "webhook_cert")]
+    pub webhook_key: Option<PathBuf>,
+    /// Pods that name these schedulers get ours as well, such as kai-scheduler,volcano
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "webhook_listen")]
+    pub adopt_scheduler: Vec<String>,
+}
+
+impl Reach {
+    pub fn publish(&self, serving: &Serving) -> Result<Option<Publish>> {
+        let Some((service, ip)) = self.service.clone().zip(self.advertise) else {
+            return Ok(None);
+        };
+        let port = up::address(&serving.listen)?.port();
+        Ok(Some(Publish { service, address: SocketAddr::new(ip, port) }))
+    }
+
+    /// The webhook that gives pods with GPUs the name of a scheduler.
+    pub fn webhook(&self, serving: &Serving, scheduler: &str) -> Result<Option<Webhook>> {
+        let Some(listen) = self.webhook_listen else { return Ok(None) };
+        let own = self.webhook_cert.clone().zip(self.webhook_key.clone());
+        let pair = own.or_else(|| serving.tls_cert.clone().zip(serving.tls_key.clone()));
+        let (certificate, key) = pair.ok_or_else(|| {
+            Failure::usage(
+                "--webhook-listen needs a certificate, because the API server asks over TLS \
+                 alone: give --webhook-cert and --webhook-key, or --tls-cert and --tls-key",
+            )
+        })?;
+        let scheduler = scheduler.to_owned();
+        let adoption = Adoption { scheduler, instead_of: self.adopt_scheduler.clone() };
+        Ok(Some(Webhook { listen, tls: Tls { certificate, key }, adoption }))
+    }
+}

@@ -1,0 +1,198 @@
+//! The Helm chart on a real API server. Its image is not there, so that no pod of it runs; what it
+//! installs is what Berth then runs with.
+
+use super::support::{cluster, until};
+use berth_testbed::kube::Cluster;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+pub const NAMESPACE: &str = "berth";
+pub const ACCOUNT: &str = "system:serviceaccount:berth:berth";
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/helm/berth");
+const DATABASE: &str = "database.url=postgres://berth@db/berth";
+
+/// Runs helm, with the chart after the first words.
+fn helm(cluster: &Cluster, words: &[&str], sets: &[&str]) -> Output {
+    let mut args = words.to_vec();
+    args.extend([CHART, "--namespace", NAMESPACE]);
+    args.extend(sets.iter().flat_map(|set| ["--set", *set]));
+    cluster.helm(&args)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What helm prints, if it ends well.
+fn says(cluster: &Cluster, words: &[&str], sets: &[&str]) -> String {
+    let output = helm(cluster, words, sets);
+    assert!(output.status.success(), "helm {words:?} {sets:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Installs the chart in a namespace in which pods are held to the strictest rules.
+pub fn install(cluster: &Cluster, sets: &[&str]) {
+    cluster.says(&["create", "namespace", NAMESPACE]);
+    let strict = "pod-security.kubernetes.io/enforce=restricted";
+    cluster.says(&["label", "namespace", NAMESPACE, strict]);
+    says(cluster, &["install", "berth"], sets);
+}
+
+/// A kubeconfig of the account that the chart has made, with a token as its pod would have one.
+pub fn kubeconfig(cluster: &Cluster) -> PathBuf {
+    let token =
+        cluster.says(&["create", "token", "berth", "--namespace", NAMESPACE, "--duration=2h"]);
+    let file = cluster.folder().join("account.yaml");
+    let config = format!(
+        "apiVersion: v1
+kind: Config
+current-context: own
+contexts: [{{name: own, context: {{cluster: own, user: own, namespace: {NAMESPACE}}}}}]
+clusters: [{{name: own, cluster: {{server: {:?}, certificate-authority: {:?}}}}}]
+users: [{{name: own, user: {{token: {:?}}}}}]
+",
+        cluster.url(),
+        cluster.ca(),
+        token.trim()
+    );
+    std::fs::write(&file, config).expect("the folder can be written");
+    file
+}
+
+/// A file of the certificate that the chart has made.
+pub fn certificate_file(cluster: &Cluster, key: &str) -> PathBuf {
+    let template = format!("--output=go-template={{{{index .data {key:?} | base64decode}}}}");
+    let text = cluster.says(&["get", "secret", "berth-tls", "-n", NAMESPACE, &template]);
+    let file = cluster.folder().join(key);
+    std::fs::write(&file, text).expect("the folder can be written");
+    file
+}
+
+/// Runs Berth with the arguments of the chart's container, and folders here for those of the pod.
+fn runs_as_the_chart_says(cluster: &Cluster) {
+    let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
+    let here = cluster.folder().display().to_string();
+    certificate_file(cluster, "tls.crt");
+    certificate_file(cluster, "tls.key");
+    std::fs::write(cluster.folder().join("secrets.key"), [7; 32]).expect("it can be written");
+    std::fs::write(cluster.folder().join("prices.yaml"), "H100: 2.5\n").expect("it can be written");
+    std::fs::write(cluster.folder().join("map.yaml"), "queues: {old: new}\n")
+        .expect("it can be written");
+    let deployment = get(cluster, "deployment", "berth");
+    let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+    let args = args.as_array().expect("a list").iter().map(|arg| {
+        let mut arg = arg.as_str().expect("a text").to_owned();
+        for (there, here) in [
+            ("/var/lib/berth", &*home.path().display().to_string()),
+            ("/etc/berth/tls", &here),
+            ("/etc/berth/sealing", &here),
+            ("/etc/berth/settings", &here),
+            ("0.0.0.0:7117", "127.0.0.1:0"),
+            ("0.0.0.0:7118", "127.0.0.1:0"),
+            ("$(POD_NAME)", "pod"),
+            ("$(POD_IP)", "10.1.2.3"),
+        ] {
+            arg = arg.replace(there, here);
+        }
+        arg
+    });
+    let mut child = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(args)
+        .arg("--kubeconfig")
+        .arg(kubeconfig(cluster))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("berth starts");
+    let first = BufReader::new(child.stdout.take().expect("it is piped")).lines().next();
+    child.kill().expect("it runs");
+    child.wait().expect("it ended");
+    // The next one has another home, and would wait for the Lease to run out.
+    cluster.says(&["delete", "lease", "berth", "--namespace", NAMESPACE]);
+    let first = first.expect("it says something").expect("it is text");
+    assert!(first.starts_with("Berth is ready at https://127.0.0.1:"), "{first}");
+}
+
+fn get(cluster: &Cluster, kind: &str, name: &str) -> Value {
+    cluster.json(&["get", kind, name, "--namespace", NAMESPACE])
+}
+
+#[test]
+fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
+    let cluster = cluster();
+    says(&cluster, &["lint", "--strict"], &[]);
+    says(&cluster, &["lint", "--strict"], &[DATABASE, "webhook.enabled=true"]);
+
+    install(&cluster, &["prices.H100=2", "scheduler.map.queues.old=new"]);
+    let deployment = get(&cluster, "deployment", "berth");
+    assert_eq!(deployment["spec"]["replicas"], 1);
+    assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
+    assert_eq!(get(&cluster, "pvc", "berth-home")["spec"]["accessModes"][0], "ReadWriteOnce");
+    assert_eq!(get(&cluster, "configmap", "berth-settings")["data"]["prices.yaml"], "H100: 2\n");
+    let certificate = get(&cluster, "secret", "berth-tls")["data"].clone();
+    // The controllers would be refused a pod that breaks the strict rules of the namespace.
+    until("there is a pod", || {
+        let pods = cluster.json(&["get", "pods", "--namespace", NAMESPACE]);
+        pods["items"].as_array().is_some_and(|pods| !pods.is_empty())
+    });
+
+    runs_as_the_chart_says(&cluster);
+
+    let all = [
+        DATABASE,
+        "webhook.enabled=true",
+        "networkPolicy.enabled=true",
+        "scheduler.standIn={kai,kueue,volcano}",
+        "jobs.image=train:1",
+        "jobs.checkpoints=shared",
+        "jobs.namespaces.nlp=research",
+        "jobs.teams=true",
+    ];
+    says(&cluster, &["upgrade", "berth"], &all);
+    let deployment = get(&cluster, "deployment", "berth");
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    assert_eq!(get(&cluster, "pdb", "berth")["spec"]["maxUnavailable"], 1);
+    assert_eq!(get(&cluster, "secret", "berth-tls")["data"], certificate, "it was made anew");
+    let hook = get(&cluster, "mutatingwebhookconfiguration", "berth")["webhooks"][0].clone();
+    assert_eq!(hook["clientConfig"]["caBundle"], certificate["ca.crt"]);
+    assert_eq!(hook["failurePolicy"], "Ignore");
+    get(&cluster, "networkpolicy", "berth");
+    let sealing = get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"].clone();
+    assert_eq!(sealing.as_str().map(str::len), Some(44), "32 bytes in base64");
+    says(&cluster, &["upgrade", "berth"], &all);
+    assert_eq!(get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"], sealing);
+
+    runs_as_the_chart_says(&cluster);
+    let slice = get(&cluster, "endpointslice", "berth-leader-ipv4");
+    assert_eq!(slice["endpoints"][0]["addresses"][0], "10.1.2.3");
+
+    let output = cluster.helm(&["uninstall", "berth", "--namespace", NAMESPACE]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    get(&cluster, "secret", "berth-sealing");
+    let gone = cluster.kubectl(&["get", "deployment,clusterrole", "berth", "-n", NAMESPACE]);
+    assert!(!gone.status.success(), "{}", text(&gone.stdout));
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused_with_what_to_do() {
+    let cluster = Cluster::builder().start();
+    let refused = |sets: &[&str], why: &str| {
+        let output = helm(&cluster, &["template", "berth"], sets);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{sets:?}: {said}");
+    };
+    refused(&["replicas=2"], "Give database.url or database.existingSecret");
+    refused(&["serviceAccount.create=false"], "serviceAccount.name is needed");
+    refused(&["metrics.serviceMonitor.enabled=true"], "berth token create");
+    refused(&["webhook.enabled=true", "tls.existingSecret=x"], "webhook.caBundle is needed");
+    refused(&["scheduler.names={default-scheduler}"], "/scheduler/names/0");
+    refused(&["database.url=mysql://db"], "/database/url");
+    refused(&["databse.url=postgres://db"], "databse");
+    let monitor =
+        ["metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.tokenSecret.name=t"];
+    let rendered = says(&cluster, &["template", "berth"], &monitor);
+    assert!(rendered.contains("kind: ServiceMonitor"), "{rendered}");
+}

@@ -1,0 +1,160 @@
+//! GPUs that pods claim.
+
+use super::support::{berth, cluster, node_of, until, why};
+use berth_testbed::kube::Cluster;
+use serde_json::{Value, json};
+
+/// What a driver says there is on a node, as the driver of NVIDIA says it.
+fn slice(node: &str, product: &str, memory: &str, gpus: u32) -> String {
+    let devices: Vec<String> = (0..gpus)
+        .map(|at| {
+            format!(
+                "  - name: gpu-{at}
+    attributes:
+      type: {{string: gpu}}
+      productName: {{string: {product}}}
+      uuid: {{string: GPU-{node}-{at}}}
+    capacity: {{memory: {{value: {memory}}}}}
+"
+            )
+        })
+        .collect();
+    format!(
+        "apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {{name: {node}-gpus}}
+spec:
+  driver: gpu.nvidia.com
+  nodeName: {node}
+  pool: {{name: {node}, generation: 1, resourceSliceCount: 1}}
+  devices:
+{}---
+",
+        devices.concat()
+    )
+}
+
+fn node(name: &str) -> String {
+    format!(
+        "apiVersion: v1
+kind: Node
+metadata: {{name: {name}}}
+status:
+  capacity: &amounts {{cpu: 64, memory: 512Gi, pods: 110}}
+  allocatable: *amounts
+  conditions: [{{type: Ready, status: 'True'}}]
+---
+"
+    )
+}
+
+const CLASS: &str = "apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.nvidia.com}
+spec:
+  selectors:
+  - cel:
+      expression: device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'
+  config:
+  - opaque: {driver: gpu.nvidia.com, parameters: {apiVersion: v1, kind: GpuConfig}}
+---
+";
+
+/// A template, and a pod that has a claim made from it.
+fn pod(name: &str, count: u32, selector: &str) -> String {
+    format!(
+        "apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {{name: {name}}}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.nvidia.com
+          count: {count}
+          selectors: [{{cel: {{expression: \"{selector}\"}}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, annotations: {{testbed.berth.dev/runs: 1h}}}}
+spec:
+  schedulerName: berth
+  resourceClaims: [{{name: gpu, resourceClaimTemplateName: {name}}}]
+  containers:
+  - {{name: main, image: none, resources: {{claims: [{{name: gpu}}]}}}}
+---
+"
+    )
+}
+
+const ANY: &str = "device.driver != ''";
+const LARGE: &str = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('64Gi')) >= 0";
+
+/// The claim of a pod.
+fn claim(cluster: &Cluster, pod: &str) -> Value {
+    let pod = cluster.json(&["get", "pod", pod]);
+    let name = &pod["status"]["resourceClaimStatuses"][0]["resourceClaimName"];
+    cluster.json(&["get", "resourceclaim", name.as_str().expect("it was made")])
+}
+
+/// The devices a pod was given, and where, when it is bound.
+fn given(cluster: &Cluster, pod: &str) -> (String, Vec<String>) {
+    until("the pod is bound", || node_of(cluster, pod).is_some());
+    let claim = claim(cluster, pod);
+    let results = claim["status"]["allocation"]["devices"]["results"].as_array().cloned();
+    let names = results.into_iter().flatten();
+    let names = names.filter_map(|one| one["device"].as_str().map(str::to_owned)).collect();
+    (node_of(cluster, pod).expect("it is bound"), names)
+}
+
+#[test]
+fn claims_are_given_the_gpus_that_were_decided() {
+    let cluster = cluster();
+    cluster.apply(&format!("{}{}", node("small"), node("large")));
+    cluster.apply(CLASS);
+    cluster.apply(&slice("small", "NVIDIA L4", "24Gi", 2));
+    cluster.apply(&slice("large", "NVIDIA H100 80GB HBM3", "80Gi", 2));
+    // Somebody else has a GPU of the large node.
+    let foreign = pod("foreign", 1, LARGE).replace("schedulerName: berth", "schedulerName: other");
+    cluster.apply(&foreign);
+    until("its claim is made", || {
+        cluster.json(&["get", "pod", "foreign"])["status"]["resourceClaimStatuses"].is_array()
+    });
+    let taken = json!({ "status": { "allocation": { "devices": { "results": [{
+        "request": "gpu", "driver": "gpu.nvidia.com", "pool": "large", "device": "gpu-0",
+    }] } } } });
+    let name = claim(&cluster, "foreign")["metadata"]["name"].as_str().unwrap().to_owned();
+    let patch = taken.to_string();
+    let target = format!("resourceclaim/{name}");
+    cluster.says(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
+    let mut berth = berth(&cluster);
+
+    cluster.apply(&pod("one", 1, LARGE));
+    assert_eq!(given(&cluster, "one"), ("large".to_owned(), vec!["gpu-1".to_owned()]));
+    let written = claim(&cluster, "one");
+    let uid = &cluster.json(&["get", "pod", "one"])["metadata"]["uid"];
+    assert_eq!(written["status"]["reservedFor"][0]["uid"], *uid);
+    let config = &written["status"]["allocation"]["devices"]["config"][0];
+    assert_eq!(config["source"], "FromClass", "the driver is told what the class says");
+    let node = &written["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0];
+    assert_eq!(node["matchFields"][0]["values"], json!(["large"]));
+
+    // A server that starts knows what it gave.
+    berth.kill();
+    berth.start_again();
+    cluster.apply(&pod("two", 1, LARGE));
+    cluster.apply(&pod("both", 2, ANY));
+    let (at, devices) = given(&cluster, "both");
+    assert_eq!((at.as_str(), devices.len()), ("small", 2));
+    until("no large one is left", || !why(&cluster, "two").is_empty());
+    assert_eq!(node_of(&cluster, "two"), None);
+    let odd = "device.attributes['gpu.nvidia.com'].productName.size() > 3";
+    cluster.apply(&pod("odd", 1, odd));
+    until("it says what is not understood", || why(&cluster, "odd").contains("not understood"));
+
+    // When it is over, its GPU is somebody else's.
+    cluster.says(&["delete", "pod", "one", "--force", "--grace-period=0"]);
+    assert_eq!(given(&cluster, "two"), ("large".to_owned(), vec!["gpu-1".to_owned()]));
+}

@@ -1,0 +1,334 @@
+//! Berth's own jobs as pods.
+
+use super::support::{add_nodes, berth_with, node, until};
+use berth_testbed::Server;
+use berth_testbed::kube::{Cluster, Kwok, Part};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Output, Stdio};
+
+const NAMESPACE: &str = "berth-default";
+const IMAGE: &[&str] = &["--image", "registry.example/train:1"];
+
+fn cluster() -> Cluster {
+    super::support::cluster()
+}
+
+/// Pods that Berth has made for a job.
+fn pods(cluster: &Cluster, job: &str) -> Vec<Value> {
+    let label = format!("berth.dev/job={job}");
+    let pods = cluster.json(&["get", "pods", "-n", NAMESPACE, "-l", &label]);
+    pods["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn name(pod: &Value) -> &str {
+    pod["metadata"]["name"].as_str().unwrap()
+}
+
+fn exists(cluster: &Cluster, what: &[&str]) -> bool {
+    cluster.kubectl(&[&["get", "-n", NAMESPACE], what].concat()).status.success()
+}
+
+fn state(berth: &Server, job: &str) -> String {
+    let jobs = berth.json(&["ps", "--all", job]);
+    jobs["jobs"][0]["state"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Runs a job in the background, and its number.
+fn run(berth: &Server, args: &[&str]) -> String {
+    let made = berth.says(&[&["run", "-d", "-o", "json"], args].concat());
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let id = &made["id"];
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+fn until_runs(cluster: &Cluster, job: &str, count: usize) -> Vec<Value> {
+    until("its pods run", || {
+        let pods = pods(cluster, job);
+        pods.len() == count && pods.iter().all(|pod| pod["status"]["phase"] == "Running")
+    });
+    pods(cluster, job)
+}
+
+/// Lets a simulated pod end well, as if its program had.
+fn finish(cluster: &Cluster, pod: &str) {
+    cluster.says(&["annotate", "pod", "-n", NAMESPACE, pod, "testbed.berth.dev/runs=10ms"]);
+}
+
+fn variable(pod: &Value, name: &str) -> Value {
+    let env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+    env.into_iter().find(|one| one["name"] == name).unwrap_or_default()
+}
+
+#[test]
+fn a_job_runs_as_a_pod_in_the_namespace_of_its_team_and_leaves_nothing_behind() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth_with(&cluster, IMAGE);
+    let mut set = berth.command(&["secret", "set", "hf"]);
+    let mut set = set.stdin(Stdio::piped()).spawn().unwrap();
+    set.stdin.take().unwrap().write_all(b"s3cret-value\n").unwrap();
+    assert!(set.wait().unwrap().success());
+    let file = berth.home.path().join("job.yaml");
+    let text = "name: train\ngpus: 1\ncpu: 4\nmemory: 8GB\nsecrets: {HF_TOKEN: hf}\n\
+                run: python train.py\n";
+    std::fs::write(&file, text).unwrap();
+    let job = run(&berth, &["-f", file.to_str().unwrap()]);
+    let pods = until_runs(&cluster, &job, 1);
+    let pod = &pods[0];
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(pod["spec"]["nodeName"], "a");
+    assert_eq!(container["image"], "registry.example/train:1");
+    assert_eq!(container["resources"]["limits"]["nvidia.com/gpu"], "1");
+    assert_eq!(variable(pod, "BERTH_JOB_ID")["value"], job.as_str());
+    assert_eq!(variable(pod, "HF_TOKEN")["valueFrom"]["secretKeyRef"]["name"], name(pod));
+    assert!(!pod.to_string().contains("s3cret-value"));
+    let secret = cluster.json(&["get", "secret", "-n", NAMESPACE, name(pod)]);
+    assert_eq!(secret["data"]["HF_TOKEN"], "czNjcmV0LXZhbHVl");
+    until("it runs in the books", || state(&berth, &job) == "running");
+
+    // What a team has around its pods.
+    let namespace = cluster.json(&["get", "namespace", NAMESPACE]);
+    let labels = &namespace["metadata"]["labels"];
+    assert_eq!(labels["pod-security.kubernetes.io/enforce"], "baseline");
+    let policy = cluster.json(&["get", "networkpolicy", "-n", NAMESPACE, "berth"]);
+    assert_eq!(policy["spec"]["policyTypes"], serde_json::json!(["Ingress"]));
+    let binding = cluster.json(&["get", "rolebinding", "-n", NAMESPACE, "berth-members"]);
+    assert!(binding["subjects"].to_string().contains("\"ada\""), "{binding}");
+    assert!(exists(&cluster, &["serviceaccount", "berth-jobs"]));
+    assert!(exists(&cluster, &["resourcequota", "berth"]));
+
+    let pod = name(pod).to_owned();
+    finish(&cluster, &pod);
+    until("it is done", || state(&berth, &job) == "done");
+    until("its pod is gone", || !exists(&cluster, &["pod", &pod]));
+    assert!(!exists(&cluster, &["secret", &pod]), "the secret went before the pod");
+    let cost = berth.json(&["cost", "--by", "job"]);
+    assert_eq!(cost["rows"].as_array().map(Vec::len), Some(1), "{cost}");
+}
+
+#[test]
+fn a_gang_finds_itself_by_name_and_fails_as_a_whole() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b"]);
+    let berth = berth_with(&cluster, IMAGE);
+    let wish = ["--nodes", "2", "-g", "8", "--launch", "ranks", "--name", "big"];
+    let job = run(&berth, &[&wish[..], &["--", "python", "train.py"]].concat());
+    let pods = until_runs(&cluster, &job, 2);
+    let mut nodes: Vec<&str> =
+        pods.iter().map(|pod| pod["spec"]["nodeName"].as_str().unwrap()).collect();
+    nodes.sort_unstable();
+    assert_eq!(nodes, ["a", "b"]);
+    let service = format!("big-j{job}");
+    let master = format!("task-0.{service}.{NAMESPACE}.svc");
+    for (at, pod) in pods.iter().enumerate() {
+        assert_eq!(variable(pod, "MASTER_ADDR")["value"], master.as_str());
+        assert_eq!(variable(pod, "WORLD_SIZE")["value"], "16");
+        assert_eq!(variable(pod, "NODE_RANK")["value"], at.to_string().as_str());
+        assert_eq!(pod["spec"]["subdomain"], service.as_str());
+    }
+    let made = cluster.json(&["get", "service", "-n", NAMESPACE, &service]);
+    assert_eq!(made["spec"]["clusterIP"], "None");
+
+    let waits = run(&berth, &["-g", "1", "--name", "next", "--", "true"]);
+    let failed = r#"{"status": {"phase": "Failed", "containerStatuses": [{"name": "main",
+        "image": "x", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}}"#;
+    let pod = name(&pods[1]);
+    let patch = ["patch", "pod", "-n", NAMESPACE, pod, "--subresource=status", "-p", failed];
+    cluster.says(&patch);
+    until("it has failed", || state(&berth, &job) == "failed");
+    let shown = berth.json(&["ps", "--all", &job]);
+    assert!(shown.to_string().contains("exit code 3"), "{shown}");
+    until("nothing is left of it", || {
+        self::pods(&cluster, &job).is_empty() && !exists(&cluster, &["service", &service])
+    });
+    until_runs(&cluster, &waits, 1);
+}
+
+#[test]
+fn a_job_that_is_stopped_has_its_grace_and_what_cannot_run_is_refused() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth_with(&cluster, &["--namespace", "default=research"]);
+    let without = berth.berth(&["run", "-d", "-g", "1", "--", "true"]);
+    let said = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert!(said.contains("name an image"), "{said}");
+    let part = ["run", "-d", "-g", "0.5", "--image", "x", "--", "true"];
+    let said = String::from_utf8_lossy(&berth.berth(&part).stderr).into_owned();
+    assert!(said.contains("whole ones"), "{said}");
+
+    let job = run(&berth, &["-g", "8", "--image", "x", "--name", "long", "--", "sleep", "600"]);
+    let pod = format!("long-j{job}-0-0");
+    let found = || {
+        let pod = cluster.kubectl(&["get", "pod", "-n", "research", &pod, "-o", "json"]);
+        serde_json::from_slice::<Value>(&pod.stdout).unwrap_or_default()
+    };
+    until("it runs", || found()["status"]["phase"] == "Running");
+    // A program that takes its time to save.
+    cluster.says(&["annotate", "pod", "-n", "research", &pod, "testbed.berth.dev/stops=3s"]);
+    let next = run(&berth, &["-g", "8", "--image", "x", "--name", "next", "--", "true"]);
+    berth.says(&["stop", &job]);
+    until("it is asked to end", || found()["metadata"]["deletionTimestamp"].is_string());
+    let grace = found()["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    assert!(grace >= 30, "{grace}");
+    assert_eq!(state(&berth, &next), "pending", "the other still has its GPUs");
+    until("it has ended", || state(&berth, &job) == "cancelled");
+    until("the next one runs", || state(&berth, &next) == "running");
+
+    // Somebody takes the pod away: it is made again.
+    let again = |attempt: u32| format!("next-j{next}-{attempt}-0");
+    let gone = ["delete", "pod", "-n", "research", &again(0), "--grace-period=0", "--force"];
+    cluster.says(&gone);
+    until("its second attempt runs", || {
+        cluster.kubectl(&["get", "pod", "-n", "research", &again(1)]).status.success()
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_makes_no_pod_twice_and_loses_none() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b"]);
+    let mut berth = berth_with(&cluster, IMAGE);
+    // The namespace is there, so that pods come quickly.
+    let first = run(&berth, &["-g", "1", "--", "true"]);
+    until_runs(&cluster, &first, 1);
+    let mut jobs = vec![first];
+    for round in 0..3 {
+        for _ in 0..4 {
+            jobs.push(run(&berth, &["-g", "1", "--", "true"]));
+        }
+        berth.kill();
+        if round == 1 {
+            // One ends while nobody looks, and one goes.
+            let ends = pods(&cluster, &jobs[0]);
+            finish(&cluster, name(&ends[0]));
+            let goes = pods(&cluster, &jobs[1]);
+            cluster.says(&["delete", "pod", "-n", NAMESPACE, name(&goes[0]), "--now"]);
+        }
+        berth.start_again();
+    }
+    until("the first is done", || state(&berth, &jobs[0]) == "done");
+    for job in &jobs[1..] {
+        let found = until_runs(&cluster, job, 1);
+        until("it runs in the books", || state(&berth, job) == "running");
+        finish(&cluster, name(&found[0]));
+        until("it is done", || state(&berth, job) == "done");
+    }
+    until("nothing is left", || {
+        let all = cluster.json(&["get", "pods", "-n", NAMESPACE]);
+        all["items"].as_array().is_some_and(Vec::is_empty)
+    });
+}
+
+/// What the container runtime of a simulated node has in its file.
+fn runtime_log(lines: &[&str]) -> String {
+    let line = |(at, text): (usize, &&str)| format!("2026-11-16T02:00:0{at}.5Z stdout F {text}\n");
+    lines.iter().enumerate().map(line).collect()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn output_and_terminals_come_through_the_api_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, config) = (folder.path().join("log"), folder.path().join("kwok.yaml"));
+    std::fs::write(&log, runtime_log(&["epoch 1", "epoch 2"])).unwrap();
+    let answers = format!(
+        "apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterLogs
+metadata: {{name: logs}}
+spec: {{logs: [{{logsFile: {log:?}}}]}}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterExec
+metadata: {{name: execs}}
+spec: {{execs: [{{local: {{envs: [{{name: INSIDE, value: 'yes'}}]}}}}]}}
+"
+    );
+    std::fs::write(&config, answers).unwrap();
+    let cluster = Cluster::builder()
+        .controller_manager()
+        .kwok(Kwok::all_nodes())
+        .flag(Part::Kwok, &format!("--config={}", config.display()))
+        .start();
+    // kwok says where its nodes are when it makes them ready.
+    let node = node("a", "{}", "[]").replace("Ready, status: 'True'", "Ready, status: 'False'");
+    cluster.apply(&node);
+    until("the node has an address", || {
+        let node = cluster.json(&["get", "node", "a"]);
+        node["status"]["addresses"].is_array() && node["spec"]["taints"].is_null()
+    });
+    let berth = berth_with(&cluster, IMAGE);
+    let job = run(&berth, &["-g", "1", "--name", "talks", "--", "python", "train.py"]);
+    let pods = until_runs(&cluster, &job, 1);
+    until("it runs in the books", || state(&berth, &job) == "running");
+    assert_eq!(berth.says(&["logs", &job]), "epoch 1\nepoch 2\n");
+    assert_eq!(berth.says(&["logs", "-n", "1", &job]), "epoch 2\n");
+
+    let typed = folder.path().join("typed");
+    let script = format!("echo inside: $INSIDE; read word; echo $word > {}", typed.display());
+    let mut shell = berth.command(&["shell", &job, "--", "sh", "-c", &script]);
+    let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("inside: yes")), "the program prints");
+    shell.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    assert!(shell.wait().unwrap().success());
+    assert_eq!(std::fs::read_to_string(&typed).unwrap(), "hello\n");
+
+    let mut follows = berth.command(&["logs", "-f", &job]);
+    let follows = follows.stdout(Stdio::piped()).spawn().unwrap();
+    let mut file = std::fs::File::options().append(true).open(&log).unwrap();
+    file.write_all(b"2026-11-16T02:00:07.5Z stdout F saved\n").unwrap();
+    finish(&cluster, name(&pods[0]));
+    until("it is done", || state(&berth, &job) == "done");
+    let followed = follows.wait_with_output().unwrap();
+    assert_eq!(out(&followed), "epoch 1\nepoch 2\nsaved\n");
+    until("its pod is gone", || self::pods(&cluster, &job).is_empty());
+    assert_eq!(berth.says(&["logs", &job]), "epoch 1\nepoch 2\nsaved\n", "it was kept");
+}
+
+#[test]
+fn every_team_has_a_namespace_that_holds_it_to_its_limit() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth_with(&cluster, &["--image", "x", "--teams"]);
+    let file = berth.home.path().join("teams.yaml");
+    let text = "kind: team\nname: vision\n---\nkind: queue\nname: vision\nlimit: {gpu: 2}\n";
+    std::fs::write(&file, text).unwrap();
+    berth.says(&["apply", "-f", file.to_str().unwrap()]);
+    berth.says(&["user", "add", "kim"]);
+    berth.says(&["member", "set", "vision", "kim", "researcher"]);
+    let team = "berth-vision";
+    until("its quota is its limit", || {
+        let quota = cluster.kubectl(&["get", "resourcequota", "-n", team, "berth", "-o", "json"]);
+        let quota: Value = serde_json::from_slice(&quota.stdout).unwrap_or_default();
+        quota["status"]["hard"]["requests.nvidia.com/gpu"] == "2"
+    });
+    let may = |verb: &str, what: &str, namespace: &str| {
+        let asked = ["auth", "can-i", verb, what, "--as", "kim", "-n", namespace];
+        cluster.kubectl(&asked).status.success()
+    };
+    until("its members may look at its pods", || may("get", "pods/log", team));
+    assert!(!may("delete", "pods", team) && !may("get", "pods", "default"));
+
+    let job = run(&berth, &["--team", "vision", "-g", "2", "--name", "one", "--", "true"]);
+    until("it runs", || state(&berth, &job) == "running");
+    let refused = |spec: &str, why: &str| {
+        let pod = super::support::pod("other", 1, &format!("  namespace: {team}"), spec);
+        let file = berth.home.path().join("pod.yaml");
+        std::fs::write(&file, pod).unwrap();
+        let made = cluster.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(said.contains(why), "{said}");
+    };
+    refused("", "exceeded quota");
+    refused("  hostNetwork: true", "violates PodSecurity");
+    // The next one needs the room of the last one, which the quota gives back a moment later.
+    let next = run(&berth, &["--team", "vision", "-g", "2", "--name", "two", "--", "true"]);
+    berth.says(&["stop", &job]);
+    until("the next one runs", || state(&berth, &next) == "running");
+}

@@ -1,0 +1,132 @@
+//! The chart's roles are exactly what Berth needs: the API server writes down everything that is
+//! asked of it, and by which rule it was allowed.
+//!
+//! For a new right: a line in deploy/helm/berth/files/rights.yaml, and a step that needs it.
+
+#[path = "rights/scene.rs"]
+mod scene;
+#[path = "rights/steps.rs"]
+mod steps;
+
+use super::chart::ACCOUNT;
+use super::support::until;
+use berth_testbed::{Server, eventually};
+use scene::{PEERS, Scene};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use steps::{NOT_SHOWN, STEPS, Step};
+use tempfile::TempDir;
+
+#[test]
+fn the_chart_grants_what_berth_uses_and_nothing_else() {
+    let scene = Scene::new();
+    let berth = scene.berth();
+    for (at, step) in STEPS.iter().enumerate() {
+        let name = format!("step{at}");
+        (step.act)(&scene, &berth, &name, step.data);
+        until(&format!("step {at} for {:?}", step.rights), || {
+            (step.is_done)(&scene, &berth, &name, step.data)
+        });
+        scene.clear();
+    }
+    let mut granted = scene.granted();
+    granted.retain(|right| !NOT_SHOWN.contains(&right.as_str()));
+    // What is renewed every few seconds may come last.
+    let used = eventually(|| scene.asked().0.is_superset(&granted));
+    let (allowed, forbidden) = scene.asked();
+    let unused: Vec<&String> = granted.difference(&allowed).collect();
+    assert!(used, "granted and not used: {unused:?}; used: {allowed:?}");
+    assert!(forbidden.is_empty(), "asked for and not granted: {forbidden:?}\n{}", berth.log());
+    assert!(!berth.log().contains("may not"), "{}", berth.log());
+    for right in granted.iter().filter(|right| !is_vital(right)) {
+        assert!(step_of(right).is_some(), "no step needs {right}: add one");
+    }
+    figures_are_told(&berth);
+}
+
+/// What an operator reads of it.
+fn figures_are_told(berth: &Server) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let page = runtime.expect("a runtime").block_on(berth.client().metrics());
+    let page = page.expect("the server tells its figures");
+    let value = |name: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse::<f64>().ok()).unwrap_or_else(|| panic!("{name}: {page}"))
+    };
+    assert!(value("berth_bindings_total{outcome=\"bound\"}") >= 3.0, "{page}");
+    assert!(value("berth_binding_seconds_sum") > 0.0, "{page}");
+    assert!(value("berth_watch_starts_total{resource=\"pods\"}") >= 1.0, "{page}");
+    assert!(value("berth_leader") > 0.0, "{page}");
+}
+
+#[test]
+#[ignore = "some sixty rights one after another take ten minutes; make kube-rights runs it"]
+fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
+    let scene = Scene::new();
+    let mut berth = scene.berth();
+    for right in scene.granted() {
+        if NOT_SHOWN.contains(&right.as_str()) {
+            continue;
+        }
+        let before = scene.take(&right);
+        until("it is taken", || !scene.may(&right));
+        let told = format!("{ACCOUNT} may not {right}");
+        if is_vital(&right) {
+            let said = refusal(&scene);
+            assert!(said.contains(&told) && said.contains("Helm chart"), "{said}");
+            scene.put(&before);
+            until("it is given back", || scene.may(&right));
+            continue;
+        }
+        let step = step_of(&right).unwrap_or_else(|| panic!("no step needs {right}: add one"));
+        berth.kill();
+        berth.start_again();
+        assert!(berth.log().contains(&told), "{right}: {}", berth.log());
+        let name = right.replace([' ', '/', '.'], "-").chars().take(40).collect::<String>();
+        (step.act)(&scene, &berth, &name, step.data);
+        until("it was asked for", || {
+            // Some steps are pushed on by whoever looks whether they are done.
+            let _ = (step.is_done)(&scene, &berth, &name, step.data);
+            scene.asked().1.contains(&right)
+        });
+        assert!(!(step.is_done)(&scene, &berth, &name, step.data), "{right} was not needed");
+        until("the log says so", || berth.log().contains(&format!("may not {right}, so what")));
+        scene.put(&before);
+        if step.is_made_up_for {
+            until("it is done without a restart", || {
+                (step.is_done)(&scene, &berth, &name, step.data)
+            });
+        }
+        scene.clear();
+    }
+}
+
+fn step_of(right: &str) -> Option<&'static Step> {
+    STEPS.iter().find(|step| step.rights.contains(&right))
+}
+
+/// Berth does not start without these.
+fn is_vital(right: &str) -> bool {
+    right.starts_with("list ") || right.starts_with("watch ") || right.contains(" leases.")
+}
+
+/// What a server says that does not start.
+fn refusal(scene: &Scene) -> String {
+    let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(["kube", "--listen", "127.0.0.1:0"])
+        .args(PEERS)
+        .args([Path::new("--home"), home.path(), Path::new("--kubeconfig"), &scene.account])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("berth starts");
+    let ended = eventually(|| matches!(child.try_wait(), Ok(Some(_))));
+    if !ended {
+        child.kill().expect("it runs");
+    }
+    let output = child.wait_with_output().expect("it ended");
+    assert!(ended && !output.status.success(), "it started");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

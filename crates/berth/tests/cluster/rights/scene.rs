@@ -1,0 +1,254 @@
+//! A cluster with the chart on it, whose API server writes down what Berth asks.
+
+use crate::chart::{ACCOUNT, NAMESPACE, install, kubeconfig};
+use crate::marks::kinds::define;
+use crate::support::add_nodes;
+use berth_testbed::Server;
+use berth_testbed::kube::{Cluster, Kwok, Part};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Where the replica that leads says where it is.
+pub const SLICE: &str = "berth-leader-ipv4";
+
+/// A cluster with the chart on it, whose API server writes down what Berth asks.
+pub struct Scene {
+    pub cluster: Cluster,
+    pub account: PathBuf,
+    folder: TempDir,
+}
+
+const POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, users: ['system:serviceaccount:berth:berth']}
+- {level: None}
+";
+
+/// Everything of others that is read.
+const KINDS: &[&str] = &[
+    "jobset.x-k8s.io/v1alpha2 JobSet jobsets",
+    "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet leaderworkersets",
+    "kubeflow.org/v1 PyTorchJob pytorchjobs",
+    "kubeflow.org/v1 TFJob tfjobs",
+    "kubeflow.org/v1 MPIJob mpijobs",
+    "kubeflow.org/v1 XGBoostJob xgboostjobs",
+    "kubeflow.org/v1 PaddleJob paddlejobs",
+    "kubeflow.org/v1 JAXJob jaxjobs",
+    "trainer.kubeflow.org/v1alpha1 TrainJob trainjobs",
+    "ray.io/v1 RayCluster rayclusters",
+    "ray.io/v1 RayJob rayjobs",
+    "ray.io/v1 RayService rayservices",
+    "scheduling.run.ai/v2alpha2 PodGroup podgroups",
+    "scheduling.run.ai/v2 Queue queues!",
+    "kai.scheduler/v1alpha1 Topology topologies!",
+    "scheduling.volcano.sh/v1beta1 PodGroup podgroups",
+    "scheduling.volcano.sh/v1beta1 Queue queues!",
+    "kueue.x-k8s.io/v1beta2 ClusterQueue clusterqueues!",
+    "kueue.x-k8s.io/v1beta2 LocalQueue localqueues",
+    "kueue.x-k8s.io/v1beta2 Cohort cohorts!",
+    "kueue.x-k8s.io/v1beta2 ResourceFlavor resourceflavors!",
+    "kueue.x-k8s.io/v1beta2 WorkloadPriorityClass workloadpriorityclasses!",
+    "kueue.x-k8s.io/v1beta2 Topology topologies!",
+];
+
+/// Everybody Berth can stand in for.
+pub const PEERS: [&str; 6] = ["--stand-in", "kai", "--stand-in", "kueue", "--stand-in", "volcano"];
+
+/// The queue that suspended jobs wait in.
+const QUEUES: &str = "apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: any}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: all}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: any, resources: [{name: nvidia.com/gpu, nominalQuota: 1}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: line, namespace: default}
+spec: {clusterQueue: all}
+";
+
+impl Scene {
+    pub fn new() -> Scene {
+        let folder = TempDir::with_prefix("berth-audit-").expect("a temporary folder");
+        let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
+        std::fs::write(&policy, POLICY).expect("the folder can be written");
+        let cluster = Cluster::builder()
+            .controller_manager()
+            .kwok(Kwok::all_nodes())
+            .flag(Part::ApiServer, "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+            .flag(Part::ApiServer, "--feature-gates=GenericWorkload=true")
+            .flag(Part::ApiServer, &format!("--audit-policy-file={}", policy.display()))
+            .flag(Part::ApiServer, &format!("--audit-log-path={}", log.display()))
+            .start();
+        add_nodes(&cluster, &["a", "b"]);
+        cluster.apply(
+            "apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+",
+        );
+        define(&cluster, KINDS);
+        cluster.apply(QUEUES);
+        install(
+            &cluster,
+            &["database.existingSecret=books", "scheduler.standIn={kai,kueue,volcano}"],
+        );
+        let account = kubeconfig(&cluster);
+        Scene { cluster, account, folder }
+    }
+
+    pub fn berth(&self) -> Server {
+        let program = Path::new(env!("CARGO_BIN_EXE_berth"));
+        // Loopback is no address for others.
+        let publish = ["--service", "berth", "--advertise", "10.1.2.3"];
+        let jobs = ["--teams", "--image", "none"];
+        let all = [&publish[..], &PEERS[..], &jobs[..]].concat();
+        Server::start_on(program, &self.account, &all)
+    }
+
+    /// The roles of the chart, as kubectl names them.
+    fn roles(&self) -> Vec<Value> {
+        let all = self.cluster.json(&[
+            "get",
+            "clusterroles,roles",
+            "--namespace",
+            NAMESPACE,
+            "--selector=app.kubernetes.io/name=berth",
+        ]);
+        all["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// What a role grants, as rights and as what they are of: verb, group and resource.
+    fn rules(role: &Value) -> Vec<[String; 3]> {
+        let mut all = Vec::new();
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            for resource in words(&rule["resources"]) {
+                for verb in words(&rule["verbs"]) {
+                    all.push([verb, words(&rule["apiGroups"])[0].clone(), resource.clone()]);
+                }
+            }
+        }
+        all
+    }
+
+    /// What the chart grants.
+    pub fn granted(&self) -> BTreeSet<String> {
+        let roles = self.roles();
+        let rules = roles.iter().flat_map(Scene::rules);
+        rules.map(|[verb, group, resource]| right(&verb, &group, &resource)).collect()
+    }
+
+    /// What Berth has asked for: that which the chart's roles allowed, and that which was forbidden.
+    pub fn asked(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let log = std::fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
+        let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeSet::new());
+        // The last line may be on its way.
+        for event in log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let object = &event["objectRef"];
+            let mut resource = text(&object["resource"]);
+            if let Some(part) = object["subresource"].as_str() {
+                resource = format!("{resource}/{part}");
+            }
+            let (verb, group) = (text(&event["verb"]), text(&object["apiGroup"]));
+            let right = right(&verb, &group, &resource);
+            let annotations = &event["annotations"];
+            // Everybody may ask who he is and what he may do; those rules are not the chart's.
+            let reason = text(&annotations["authorization.k8s.io/reason"]);
+            let is_ours = reason.contains("Role \"berth\"");
+            let code = event["responseStatus"]["code"].as_u64();
+            match annotations["authorization.k8s.io/decision"].as_str() {
+                // What is applied and not there yet has to be made, which is another right.
+                Some("allow") if is_ours && verb == "patch" && code == Some(201) => {
+                    allowed.insert(self::right("create", &group, &resource));
+                    allowed.insert(right);
+                }
+                Some("allow") if is_ours && verb == "patch" && code == Some(403) => {
+                    forbidden.insert(self::right("create", &group, &resource));
+                }
+                Some("allow") if is_ours => drop(allowed.insert(right)),
+                Some("allow") | None => {}
+                Some(_) => drop(forbidden.insert(right)),
+            }
+        }
+        (allowed, forbidden)
+    }
+
+    /// Takes a right away. Returns what gives it back.
+    pub fn take(&self, taken: &str) -> Value {
+        for role in self.roles() {
+            let all = Scene::rules(&role);
+            let is_left =
+                |[verb, group, resource]: &&[String; 3]| right(verb, group, resource) != taken;
+            let left: Vec<&[String; 3]> = all.iter().filter(is_left).collect();
+            if left.len() < all.len() {
+                let rules = left.iter().map(|[verb, group, resource]| {
+                    json!({ "apiGroups": [group], "resources": [resource], "verbs": [verb] })
+                });
+                let mut changed = role.clone();
+                changed["rules"] = rules.collect();
+                self.put(&changed);
+                return role;
+            }
+        }
+        panic!("{taken} is not granted");
+    }
+
+    pub fn put(&self, role: &Value) {
+        let (kind, name) =
+            (role["kind"].as_str().unwrap(), role["metadata"]["name"].as_str().unwrap());
+        let patch = json!({ "rules": role["rules"] }).to_string();
+        self.cluster.says(&["patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", &patch]);
+    }
+
+    pub fn may(&self, right: &str) -> bool {
+        let (verb, object) = right.split_once(' ').unwrap();
+        let (object, part) = object.split_once('/').unwrap_or((object, ""));
+        let part = format!("--subresource={part}");
+        let whom = format!("--as={ACCOUNT}");
+        let mut asked = vec!["auth", "can-i", verb, object, &part, &whom, "--namespace", NAMESPACE];
+        if !self.is_own(right) {
+            asked.push("--all-namespaces");
+        }
+        self.cluster.kubectl(&asked).status.success()
+    }
+
+    /// Whether it is granted in the namespace of the release alone.
+    fn is_own(&self, right: &str) -> bool {
+        right.contains(" leases.") || right.contains(" endpointslices.")
+    }
+
+    pub fn clear(&self) {
+        let training = "pytorchjobs,tfjobs,mpijobs,xgboostjobs,paddlejobs,jaxjobs";
+        let all = format!("jobs,jobsets,{training}");
+        self.cluster.says(&["delete", &all, "--all", "--cascade=background"]);
+        self.cluster.says(&["delete", "pods", "--all", "--force", "--grace-period=0"]);
+        self.cluster.says(&["delete", "jobs.berth.dev,budgets.berth.dev", "--all"]);
+    }
+}
+
+fn words(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// As Berth names a right.
+fn right(verb: &str, group: &str, resource: &str) -> String {
+    match (group, resource.split_once('/')) {
+        ("", _) => format!("{verb} {resource}"),
+        (group, Some((kind, part))) => format!("{verb} {kind}.{group}/{part}"),
+        (group, None) => format!("{verb} {resource}.{group}"),
+    }
+}
