@@ -1,6 +1,6 @@
 //! Writing what was decided about a pod: its node, or its end.
 
-use crate::client::{Api, Patch, escape};
+use crate::client::{Api, Patch, decode, escape};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,6 +12,18 @@ pub struct PodRef {
     pub namespace: String,
     pub name: String,
     pub uid: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Phased {
+    status: PhasedStatus,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PhasedStatus {
+    phase: String,
 }
 
 impl PodRef {
@@ -128,7 +140,13 @@ impl Api {
             Err(error) if error.is_missing() => return Ok(()),
             // Somebody else wrote at the same moment, or it is another pod: deleting tells which.
             Err(error) if error.is_conflict() => {}
-            marked => drop(marked?),
+            marked => {
+                // What is over needs no end, and whoever made it has yet to see how it ended.
+                let marked: Phased = decode(&path, &marked?)?;
+                if matches!(&*marked.status.phase, "Succeeded" | "Failed") {
+                    return Ok(());
+                }
+            }
         }
         let options = json!({
             "gracePeriodSeconds": grace_secs,

@@ -17,7 +17,9 @@ use tokio::sync::mpsc;
 /// How long the server keeps a watch open, and after how long of silence it is taken for dead:
 /// bookmarks come about every minute.
 const OPEN_FOR: u32 = 290;
-const SILENCE: Duration = Duration::from_secs(330);
+const SILENCE: Duration = Duration::from_secs(150);
+/// How long the server has to begin with an answer.
+const ANSWER: Duration = Duration::from_secs(20);
 /// Between two tries, at the least and at the most.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -120,7 +122,12 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         if !query.is_empty() {
             path = format!("{path}&{query}");
         }
-        let answer = self.api.send(Method::GET, &path, None).await?;
+        let asked = self.api.send(Method::GET, &path, None);
+        let Ok(answer) = tokio::time::timeout(ANSWER, asked).await else {
+            tracing::warn!(path = self.path, "the API server did not answer; watching again");
+            return Ok(Ended::Watch);
+        };
+        let answer = answer?;
         let code = answer.status();
         if !code.is_success() {
             let body = answer.into_body().collect_bytes().await.unwrap_or_default();

@@ -52,8 +52,8 @@ pub struct Siege {
     pub given_twice: u64,
     /// Pods of the gang that never fits which had a node.
     pub halves: u64,
-    /// Jobs of a round that did not come to their end.
-    pub lost: u64,
+    /// Jobs of a round that did not come to their end, and what was left of them.
+    pub lost: Vec<String>,
     /// Jobs that are neither over nor waiting for a reason when all rounds are over.
     pub left_over: u64,
     /// The longest that a gang was seen with some of its pods bound and others not.
@@ -66,11 +66,11 @@ impl Siege {
         let counts = [
             (self.given_twice, "times a GPU was given twice"),
             (self.halves, "pods of a gang that never fits were bound"),
-            (self.lost, "jobs were lost"),
             (self.left_over, "jobs are left over in the books"),
         ];
         let wrong = counts.into_iter().filter(|(count, _)| *count > 0);
-        wrong.map(|(count, what)| format!("{count} {what}")).collect()
+        let wrong = wrong.map(|(count, what)| format!("{count} {what}"));
+        wrong.chain(self.lost.iter().map(|job| format!("lost: {job}"))).collect()
     }
 }
 
@@ -107,7 +107,10 @@ struct Field {
 
 impl Field {
     fn prepare(program: &Path) -> Field {
-        let cluster = Cluster::builder().controller_manager().kwok(Kwok::all_nodes()).start();
+        let cluster = Cluster::builder()
+            .controller_manager()
+            .kwok(Kwok::all_nodes().without_leases())
+            .start();
         for node in 0..NODES {
             cluster.apply(&self::node(node));
         }
@@ -147,7 +150,9 @@ impl Field {
                 let job: Value = serde_json::from_slice(&job.stdout).unwrap_or_default();
                 job["status"]["succeeded"] == SIZE
             };
-            siege.lost += u64::from(!crate::eventually(done));
+            if !crate::eventually(done) {
+                siege.lost.push(self.remains(name));
+            }
         }
         siege.rounds += 1;
         siege.gangs += GANGS;
@@ -199,6 +204,20 @@ impl Field {
             sleep(Duration::from_millis(700));
             leader.start_again();
         }
+    }
+
+    /// What there is of a job that did not end: its pods, and what Berth knows of it.
+    fn remains(&self, job: &str) -> String {
+        let columns = "custom-columns=:.metadata.name,:.spec.nodeName,:.status.phase,\
+                       :.metadata.deletionTimestamp,:.status.conditions[*].message";
+        let selector = format!("job={job}");
+        let pods = self.cluster.kubectl(&["get", "pods", "-l", &selector, "-o", columns]);
+        let known = self.replicas.iter().find(|one| one.is_ready());
+        let known = known.map_or(Value::Null, |leader| leader.json(&["ps", "-n", "1000"]));
+        let known = known["jobs"].as_array().into_iter().flatten();
+        let known = known.filter(|known| known["name"].as_str().is_some_and(|n| n.contains(job)));
+        let known: Vec<&Value> = known.collect();
+        format!("{job}\n{}{known:#?}", String::from_utf8_lossy(&pods.stdout))
     }
 
     /// As a scheduler would that knows nothing of Berth.
@@ -337,7 +356,7 @@ spec:
   completions: {size}
   parallelism: {size}
   completionMode: Indexed
-  backoffLimit: 1000
+  backoffLimitPerIndex: 100
   template:
     metadata:
       labels: {{job: {name}, gang: '{is_gang}', size: '{size}'}}

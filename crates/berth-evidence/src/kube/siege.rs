@@ -13,13 +13,14 @@ const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas 
 
 pub fn section(berth: &Path, rounds: u32) -> Section {
     let siege = besiege(berth, rounds, |round, blow| eprintln!("siege, round {round}: {blow:?}"));
+    siege.lost.iter().for_each(|job| eprintln!("lost: {job}"));
     let zero = Target::Exactly(0.0);
     let rows = vec![
         Row::new("siege: rounds", f64::from(siege.rounds), "", Target::AtLeast(50.0)),
         Row::new("siege: leaders killed", f64::from(siege.leaders_killed), "", Target::None),
         Row::new("siege: gangs", f64::from(siege.gangs), "", Target::None),
         Row::new("siege: looks at a pod", siege.looks as f64, "", Target::None),
-        Row::new("siege: jobs lost", siege.lost as f64, "", zero),
+        Row::new("siege: jobs lost", siege.lost.len() as f64, "", zero),
         Row::new("siege: nodes seen with GPUs given twice", siege.given_twice as f64, "", zero),
         Row::new("siege: pods bound of a gang that never fits", siege.halves as f64, "", zero),
         Row::new("siege: jobs left over in the books", siege.left_over as f64, "", zero),

@@ -2,7 +2,7 @@
 //! [`constraint`](crate::constraint) and [`dynamic`](crate::dynamic).
 
 use super::{Labels, List, Text};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -111,12 +111,9 @@ impl Toleration {
 }
 
 /// Those that the pod's author wrote.
-pub(super) fn tolerations<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<List<Toleration>, D::Error> {
-    let mut all = Option::<Vec<Toleration>>::deserialize(deserializer)?.unwrap_or_default();
-    all.retain(|toleration| !toleration.is_default());
-    Ok(all.into_iter().collect())
+pub(super) fn own_tolerations(all: Option<Vec<Toleration>>) -> List<Toleration> {
+    let all = all.unwrap_or_default().into_iter();
+    all.filter(|toleration| !toleration.is_default()).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

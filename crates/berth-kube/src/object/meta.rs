@@ -17,6 +17,7 @@ pub struct Meta {
     pub labels: Labels,
     pub annotations: Labels,
     pub owner_references: List<OwnerReference>,
+    pub finalizers: List<Text>,
     #[serde(deserialize_with = "time")]
     pub creation_timestamp: Option<Time>,
     #[serde(deserialize_with = "time")]

@@ -65,6 +65,9 @@ pub struct Detail {
     /// The pods it is made of, by task, where it came as pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<PodRef>,
+    /// Tasks of these that ended well, which nobody makes pods for again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<u32>,
 }
 
 /// How often a job was run again, by cause.
@@ -98,6 +101,7 @@ impl Detail {
             ready: false,
             resume_from: None,
             pods: Vec::new(),
+            done: Vec::new(),
         }
     }
 }

@@ -390,7 +390,9 @@ impl Site for Kubernetes {
             mirror.expect(queued);
             storage.into_iter().for_each(|news| mirror.see_storage(turn, news));
             mirror.begin(turn, nodes, pods);
-            // All that is there has been seen, so what it comes to is written with it.
+            // All that is there has been seen, so what it comes to is written with it. What only
+            // waited for its next try may go on.
+            turn.try_again();
             turn.plan();
         }
         Ok(())
@@ -413,7 +415,12 @@ impl Site for Kubernetes {
 
     fn start(&self, core: &Core, lease: LeaseId) {
         let mut mirror = lock(&self.mirror);
-        mirror.start(core, lease);
+        if mirror.start(core, lease) {
+            let at = crate::clock::now();
+            let mut ended = Ended::lost(lease, at, String::new());
+            (ended.lost, ended.started_at, ended.code) = (None, Some(at), Some(0));
+            self.inlet.observed(Observed::Ended(Box::new(ended)));
+        }
         if mirror.has_line() && mirror.takes_turns(lease.job) {
             let mirror = self.mirror.clone();
             self.inlet.tell(move |turn| lock(&mirror).settle(turn));
@@ -421,12 +428,10 @@ impl Site for Kubernetes {
     }
 
     fn stop(&self, lease: LeaseId, cause: Cause, grace: Span) {
-        if !lock(&self.mirror).stop(lease, cause, grace) {
-            return;
+        if lock(&self.mirror).stop(lease, cause, grace) {
+            let mirror = self.mirror.clone();
+            self.inlet.tell(move |turn| lock(&mirror).ended_without_pod(turn, lease));
         }
-        let mut ended = Ended::lost(lease, crate::clock::now(), "it had no pod".to_owned());
-        ended.asked = Some(cause);
-        self.inlet.observed(Observed::Ended(Box::new(ended)));
     }
 
     fn acknowledge(&self, lease: LeaseId) {

@@ -14,7 +14,7 @@ use berth_kube::dynamic::Dynamic;
 use berth_kube::mark::{self, Around, GroupKey, Kind, Mark};
 use berth_kube::need::{Devices, Gpus, Need};
 use berth_kube::node;
-use berth_kube::object::{Node, Owner, OwnerSpec, Pod, PodSpec};
+use berth_kube::object::{Condition, Node, Owner, OwnerSpec, Pod, PodSpec};
 use berth_kube::shares::{self, Held};
 use berth_model::{Bytes, Cpu, Lifecycle, Name, NodeSpec, NodeState, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long a pod has to end where it does not say.
 const GRACE: Span = Span::secs(30);
+
+/// A Job takes this off a pod when it has counted how it ended.
+const TRACKED: &str = "batch.kubernetes.io/job-tracking";
 
 /// Reads with a memory: pods that ask for the same share what was read.
 pub struct Reader {
@@ -107,6 +110,11 @@ impl Reader {
             is_leaving: meta.deletion_timestamp.is_some(),
             // One that is gone makes no other.
             is_replaced: meta.controller().is_some() && view.not.is_none(),
+            owner: {
+                let nearest = || meta.controller().map(|owner| owner.uid.clone());
+                view.around.owners.last().map(|top| top.metadata.uid.clone()).or_else(nearest)
+            },
+            is_tracked: meta.finalizers.iter().any(|name| **name == *TRACKED),
             is_gated: pod.spec.scheduling_gates.iter().any(|gate| !self.may_open(&gate.name)),
             is_ours_to_open: !pod.spec.scheduling_gates.is_empty(),
             asks,
@@ -334,6 +342,12 @@ fn phase(pod: &Pod) -> Phase {
             let ends = pod.status.container_statuses.iter();
             let ends = ends.filter_map(|status| status.state.terminated.as_ref());
             let failed = ends.max_by_key(|end| end.exit_code != 0);
+            let is_disrupted = |condition: &Condition| {
+                &*condition.kind == "DisruptionTarget" && &*condition.status == "True"
+            };
+            if pod.status.conditions.iter().any(is_disrupted) {
+                return Phase::Evicted;
+            }
             Phase::Failed {
                 code: failed.map(|end| end.exit_code).filter(|code| *code != 0),
                 out_of_memory: failed.is_some_and(|end| &*end.reason == "OOMKilled"),

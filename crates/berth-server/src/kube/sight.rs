@@ -26,8 +26,12 @@ pub struct PodSight {
     pub is_gated: bool,
     /// All that keeps it from being scheduled is ours to lift.
     pub is_ours_to_open: bool,
+    /// Who made it, or had it made.
+    pub owner: Option<Text>,
     /// A controller makes another one when this one goes.
     pub is_replaced: bool,
+    /// Its Job has not counted yet how it ended.
+    pub is_tracked: bool,
     pub asks: Asks,
     /// The devices it claims.
     pub claims: Vec<ClaimUse>,
@@ -45,6 +49,12 @@ pub struct PodSight {
 }
 
 impl PodSight {
+    /// It ended well, and nobody makes another one: a Job that had to count it as deleted before
+    /// does.
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Succeeded && (!self.is_leaving || self.is_tracked)
+    }
+
     /// It has its node, and will run there or does.
     pub fn is_placed(&self) -> bool {
         self.node.is_some() && !self.phase.is_over() && !self.is_leaving
@@ -61,11 +71,13 @@ pub enum Phase {
         code: Option<i32>,
         out_of_memory: bool,
     },
+    /// The cluster took its node or its place away; that was no fault of its own.
+    Evicted,
 }
 
 impl Phase {
     pub const fn is_over(&self) -> bool {
-        matches!(self, Phase::Succeeded | Phase::Failed { .. })
+        matches!(self, Phase::Succeeded | Phase::Failed { .. } | Phase::Evicted)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, pod, until};
 use berth_testbed::kube::Part;
+use serde_json::Value;
 
 #[test]
 fn a_server_that_is_killed_goes_on_where_it_was() {
@@ -111,5 +112,62 @@ spec:
         let jobs = berth.json(&["ps"]);
         let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
         jobs.len() == 1 && jobs[0]["name"] != first.as_str()
+    });
+}
+
+#[test]
+fn a_task_that_ended_well_is_not_waited_for_when_the_rest_of_its_gang_begins_anew() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b", "c"]);
+    let berth = berth(&cluster);
+    cluster.apply(
+        "apiVersion: batch/v1
+kind: Job
+metadata: {name: half}
+spec:
+  completions: 2
+  parallelism: 2
+  completionMode: Indexed
+  backoffLimit: 10
+  template:
+    metadata:
+      labels: {job: half}
+      annotations: {berth.dev/gang: half, berth.dev/gang-size: '2', testbed.berth.dev/runs: 1h}
+    spec:
+      schedulerName: berth
+      restartPolicy: Never
+      containers:
+      - {name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}
+",
+    );
+    let running = |index: &str| {
+        let index = format!("job=half,batch.kubernetes.io/job-completion-index={index}");
+        let pods = cluster.json(&["get", "pods", "-l", &index]);
+        let pods = pods["items"].as_array().cloned().unwrap_or_default();
+        let runs = |pod: &&Value| {
+            pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
+        };
+        let name =
+            |pod: &Value, at: &str| pod.pointer(at).and_then(Value::as_str).map(str::to_owned);
+        let pod = pods.iter().find(runs)?;
+        Some((name(pod, "/metadata/name")?, name(pod, "/spec/nodeName")?))
+    };
+    let succeed = |pod: &str| {
+        let patch = "{\"status\": {\"phase\": \"Succeeded\"}}";
+        cluster.says(&["patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch]);
+    };
+    until("both run", || running("0").is_some() && running("1").is_some());
+    let (first, _) = running("0").unwrap();
+    let (second, lost) = running("1").unwrap();
+    succeed(&first);
+    until("one has ended", || cluster.json(&["get", "job", "half"])["status"]["succeeded"] == 1);
+    cluster.says(&["delete", "node", &lost]);
+    until("the other runs again", || running("1").is_some_and(|(pod, _)| pod != second));
+    succeed(&running("1").unwrap().0);
+    until("all of it is over", || {
+        cluster.json(&["get", "job", "half"])["status"]["succeeded"] == 2
+    });
+    until("so it is in the books", || {
+        berth.json(&["ps", "--all", "half"])["jobs"][0]["state"] == "done"
     });
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use server::{Reply, Server, problem, ran};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 fn job(state: &str) -> Value {
     json!({
@@ -129,6 +130,14 @@ fn run_routes(end: &str, logs: Vec<Reply>) -> Vec<(&'static str, Vec<Reply>)> {
     ]
 }
 
+/// What was asked with, such as `?here=%2Fhome%2Fkim&template=sft`.
+fn parameters(asked: &str) -> Vec<(&str, PathBuf)> {
+    let target = asked.split(' ').nth(1).unwrap();
+    let query = target.split_once('?').map_or("", |(_, query)| query);
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap());
+    pairs.map(|(name, value)| (name, PathBuf::from(value.replace("%2F", "/")))).collect()
+}
+
 #[test]
 fn run_submits_and_shows_the_log_until_the_job_ends() {
     let logs = Reply::Lines(chunk(0, "epoch 1\n") + &chunk(8, "epoch 2\n"));
@@ -148,9 +157,8 @@ fn run_submits_and_shows_the_log_until_the_job_ends() {
     let asked = server.asked_at("POST /v1/jobs");
     let body = asked.split_once("\r\n\r\n").unwrap().1;
     let file = berth_file::job::read(body).unwrap().file;
-    let here = server.home().canonicalize().unwrap();
-    let workdir = std::path::PathBuf::from(file.workdir.clone().unwrap());
-    assert_eq!(workdir.canonicalize().unwrap(), here);
+    assert_eq!(file.workdir, None, "only the server knows whether it has this folder");
+    assert_eq!(parameters(&asked), [("here", server.home().canonicalize().unwrap())]);
     assert_eq!(file.env, berth_file::job::read("env: {A: 1}").unwrap().file.env);
     assert!(asked.contains("idempotency-key: "), "{asked}");
 }
@@ -271,7 +279,8 @@ fn files_templates_and_flags_lie_over_each_other() {
     let ran = server.berth(&["run", "@sft", "-f", "job.yaml", "-g", "8", "-d"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let asked = server.asked_at("POST /v1/jobs");
-    assert!(asked.starts_with("POST /v1/jobs?template=sft "), "{asked}");
+    let here = server.home().canonicalize().unwrap();
+    assert_eq!(parameters(&asked), [("here", here), ("template", "sft".into())]);
     let file = berth_file::job::read(asked.split_once("\r\n\r\n").unwrap().1).unwrap().file;
     let expect = berth_file::job::read("gpus: 8\ntime: 1h\nproject: llama\n").unwrap().file;
     assert_eq!(file, expect, "the template's team and folder stay");

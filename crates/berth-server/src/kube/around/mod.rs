@@ -70,7 +70,7 @@ pub struct News {
     pub pods: Vec<PodSight>,
     /// Jobs of others that wait for us to let them begin, and are new or different.
     pub queued: Vec<Queued>,
-    /// Owners that are gone.
+    /// Owners that are gone or over: they make no more pods.
     pub gone: Vec<Uid>,
     /// The queues that others describe, where they may be different.
     pub queues: Option<Vec<Described>>,
@@ -281,6 +281,10 @@ impl Around {
             let read = object.read.map(Arc::new);
             if self.owners.get(&uid).is_some_and(|known| known.read == read) {
                 continue;
+            }
+            if read.as_ref().is_ok_and(|owner| owner.is_over()) {
+                // It makes no more pods.
+                news.gone.push(uid.clone());
             }
             self.owners.insert(uid.clone(), Entry { kind, read });
             touched.insert(On::Owner(uid));

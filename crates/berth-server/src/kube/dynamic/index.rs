@@ -116,12 +116,12 @@ impl Index {
 
     /// A pod was seen, is somewhere else, or is nowhere any more.
     pub fn moved(&mut self, seen: Seen<'_>) {
-        let watches: Vec<Watch> = self.watches.keys().cloned().collect();
-        for watch in watches {
-            let node = seen.node.filter(|_| self.means(&watch, seen.sight));
-            let found = self.watches.get_mut(&watch).expect("just listed");
+        let mut watches = std::mem::take(&mut self.watches);
+        for (watch, found) in &mut watches {
+            let node = seen.node.filter(|_| self.means(watch, seen.sight));
             self.version += u64::from(found.set(&seen.sight.at.uid, node));
         }
+        self.watches = watches;
     }
 
     /// What is looked at that a pod would be among.

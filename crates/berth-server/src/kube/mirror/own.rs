@@ -64,8 +64,11 @@ impl Mirror {
         let Some(own) = &sight.own else { return };
         let (lease, at) = (own.lease, turn.at);
         match sight.phase {
-            Phase::Succeeded | Phase::Failed { .. } => {
-                let mut ended = own.ended(at);
+            Phase::Succeeded | Phase::Failed { .. } | Phase::Evicted => {
+                let mut ended = match sight.phase {
+                    Phase::Evicted => Ended::lost(lease, at, "its pod was evicted".to_owned()),
+                    _ => own.ended(at),
+                };
                 ended.asked = turn.stop_cause(lease);
                 turn.observe(Observed::Ended(Box::new(ended)));
                 self.forget_task(uid);

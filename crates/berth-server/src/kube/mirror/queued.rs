@@ -171,9 +171,12 @@ impl Mirror {
     }
 
     fn job_is_gone(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
-        let Some(key) = self.held_by.remove(uid) else { return };
-        self.held.remove(&key);
-        self.refused.remove(&key);
+        let held = self.held_by.remove(uid);
+        if let Some(key) = &held {
+            self.held.remove(key);
+            self.refused.remove(key);
+        }
+        let Some(key) = self.owners.remove(uid).or(held) else { return };
         // Nobody makes other pods in the place of those that are left.
         let job = self.gangs.get(&key).and_then(|gang| gang.job);
         for uid in job.map(|job| self.tasks_of(job)).unwrap_or_default() {
