@@ -151,6 +151,22 @@ fn every_command_is_on_the_page_with_an_example() {
 }
 
 #[test]
+fn every_flag_of_berth_kube_is_on_its_page() {
+    let page = include_str!("../../../../docs/operate/kubernetes/flags.md");
+    let command = Cli::command();
+    let kube = command.find_subcommand("kube").expect("it is a command");
+    let flags = kube.get_arguments().filter_map(|flag| flag.get_long());
+    let missing: Vec<&str> = flags
+        .filter(|flag| *flag != "help")
+        .filter(|flag| {
+            let is_it = |end: &str| page.contains(&format!("`--{flag}{end}"));
+            !is_it(" ") && !is_it("`")
+        })
+        .collect();
+    assert_eq!(missing, [""; 0], "docs/operate/kubernetes/flags.md says nothing of these");
+}
+
+#[test]
 fn every_example_on_the_page_is_a_command() {
     let page = include_str!("../../../../docs/cli.md");
     let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
