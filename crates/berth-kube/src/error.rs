@@ -70,6 +70,17 @@ impl Error {
         matches!(self.code(), Some(401 | 403))
     }
 
+    /// We may not ask that at all. What is refused for what it says has the same code.
+    pub fn is_without_right(&self) -> bool {
+        match self {
+            Error::Refused { code: 401, .. } => true,
+            Error::Refused { code: 403, message, .. } => {
+                message.contains(" cannot ") && message.contains(" resource ")
+            }
+            _ => false,
+        }
+    }
+
     /// What was asked for is not there.
     pub const fn is_missing(&self) -> bool {
         matches!(self.code(), Some(404))

@@ -118,8 +118,7 @@ fn treatment(mark: &Mark) -> String {
         ("min_runtime", text(&mark.min_runtime)),
         ("preempt_after", text(&mark.preempt_after)),
         ("time_limit", text(&mark.time_limit)),
-        ("start_within", text(&mark.start_within)),
-        ("suspended", mark.suspended_by.as_ref().map(|by| format!("{by:?}"))),
+        ("left_out", mark.left_out.first().map(|bad| bad.key.clone())),
     ])
 }
 
@@ -284,7 +283,7 @@ fn a_job_for_kueue_is_read_while_it_is_suspended() {
         "kueue/job.yaml",
         r#"
 4× sample-job-pod: Job sample-job members=4 min=3
-  queue=user-queue class=prod-priority time_limit=2h suspended=Kueue
+  queue=user-queue class=prod-priority time_limit=2h
   preferred=cloud.provider.com/topology-block segment=2 in cloud.provider.com/topology-rack
   cpu 1 memory 200MiB Whole { vendor: Nvidia, count: 1 }
 "#,
@@ -297,10 +296,10 @@ fn plain_pods_for_kueue_are_one_gang_behind_a_gate() {
         "kueue/pod-group.yaml",
         r#"
 leader: KueuePodGroup sample-group members=2 min=2
-  queue=user-queue suspended=Gate(Name("kueue.x-k8s.io/admission"))
+  queue=user-queue
   cpu 3 memory 0B None
 worker: KueuePodGroup sample-group members=2 min=2
-  queue=user-queue suspended=Gate(Name("kueue.x-k8s.io/admission"))
+  queue=user-queue
   required=cloud.provider.com/topology-rack
   cpu 3 memory 0B Whole { vendor: Nvidia, count: 2 }
 "#,
@@ -341,7 +340,7 @@ fn replicas_for_volcano_are_a_gang_from_their_minimum_on() {
         "volcano/replicas.yaml",
         r#"
 ps-7d9f-x2x: Owner ps-7d9f min=3
-  queue=training start_within=1h
+  queue=training left_out=volcano.sh/sla-waiting-time
   cpu 0.5 memory 1GiB None
 "#,
     );

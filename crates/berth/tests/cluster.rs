@@ -32,3 +32,5 @@ mod siege;
 mod support;
 #[path = "cluster/volumes.rs"]
 mod volumes;
+#[path = "cluster/whose.rs"]
+mod whose;

@@ -1,6 +1,6 @@
 //! A mark in the making. What an earlier family said stays.
 
-use super::{GroupKey, Kind, Mark, Subgroup, Suspended};
+use super::{GroupKey, Kind, Mark, Subgroup};
 use crate::BadMark;
 use crate::object::Pod;
 use berth_model::{Name, Segment, Span, TopologyAsk};
@@ -19,13 +19,12 @@ pub(super) struct Draft {
     pub min_runtime: Option<Span>,
     pub preempt_after: Option<Span>,
     pub time_limit: Option<Span>,
-    pub start_within: Option<Span>,
     pub topology: TopologyAsk,
     /// Whether the topology is that of the pod's part of the gang, where it has parts.
     pub by_part: bool,
     pub node_pool: Option<Name>,
     pub subgroup: Option<Subgroup>,
-    pub suspended_by: Option<Suspended>,
+    pub left_out: Vec<BadMark>,
     pub bad: Vec<BadMark>,
 }
 
@@ -47,6 +46,11 @@ pub(super) fn first<T>(field: &mut Option<T>, value: Option<T>) {
 impl Draft {
     pub fn complain(&mut self, key: &str, value: &str, what_to_do: &str) {
         self.bad.push(BadMark::new(key, value, what_to_do));
+    }
+
+    /// Says of a mark that it has no effect, and keeps nobody waiting for that.
+    pub fn leave_out(&mut self, key: &str, value: &str, what_to_do: &str) {
+        self.left_out.push(BadMark::new(key, value, what_to_do));
     }
 
     pub fn gang(&mut self, gang: Gang) {
@@ -158,11 +162,10 @@ impl Draft {
             min_runtime: self.min_runtime,
             preempt_after: self.preempt_after,
             time_limit: self.time_limit,
-            start_within: self.start_within,
             topology,
             node_pool: self.node_pool,
             subgroup: self.subgroup,
-            suspended_by: self.suspended_by,
+            left_out: self.left_out,
         })
     }
 }

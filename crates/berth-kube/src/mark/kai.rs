@@ -1,8 +1,8 @@
 //! KAI's marks.
 //!
-//! Three of them are left to Berth's own way of doing the same: `kai.scheduler/task-priority` (the
-//! order of pods within a gang), `kai.scheduler/skip-podgrouper` (no group is made here anyway) and
-//! `kai.scheduler/staleness-grace-period` (what happens to a gang that has lost pods).
+//! Two of them have no effect, and a pod that has them says so: `kai.scheduler/task-priority` (the
+//! order of pods within a gang) and `kai.scheduler/staleness-grace-period` (what happens to a gang
+//! that has lost pods). `kai.scheduler/skip-podgrouper` is true of everybody: no group is made here.
 
 use super::draft::{Draft, Gang, first};
 use super::group::{KaiPodGroup, KaiTopology};
@@ -20,6 +20,18 @@ const SUBGROUP: &str = "kai.scheduler/subgroup-name";
 const SEGMENT: &str = "kai.scheduler/segment-size";
 const SEGMENT_REQUIRED: &str = "kai.scheduler/segment-topology-required-placement";
 const SEGMENT_PREFERRED: &str = "kai.scheduler/segment-topology-preferred-placement";
+
+/// Marks that have no effect, and why.
+const LEFT_OUT: [(&str, &str); 2] = [
+    (
+        "kai.scheduler/task-priority",
+        "the pods of a gang begin together, so none of them goes first",
+    ),
+    (
+        "kai.scheduler/staleness-grace-period",
+        "for how long a gang may go on that has lost pods is `stale` of the policy",
+    ),
+];
 
 /// The classes KAI brings along. From 100 on nothing is preempted.
 const CLASSES: [(&str, i32); 4] =
@@ -42,6 +54,11 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
     draft.required(said.annotation("kai.scheduler/topology-required-placement"));
     draft.preferred(said.annotation("kai.scheduler/topology-preferred-placement"));
     segment(said, draft);
+    for (key, what) in LEFT_OUT {
+        if let Some(value) = said.either(key) {
+            draft.leave_out(key, value, what);
+        }
+    }
     gang(said, draft);
 }
 

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Gang, first};
 use super::said::Said;
-use super::{Kind, Suspended, owner};
+use super::{Kind, owner};
 use berth_model::{Name, Segment, Span, TopologyAsk};
 
 const QUEUE: &str = "kueue.x-k8s.io/queue-name";
@@ -13,7 +13,7 @@ const BOOST: &str = "kueue.x-k8s.io/priority-boost";
 const TIME: &str = "kueue.x-k8s.io/max-exec-time-seconds";
 const SLICE: &str = "kueue.x-k8s.io/podset-slice-required-topology";
 const SLICE_SIZE: &str = "kueue.x-k8s.io/podset-slice-size";
-const GATES: [&str; 2] = ["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"];
+const FAST: &str = "kueue.x-k8s.io/pod-group-fast-admission";
 
 pub(super) fn read(said: &Said, draft: &mut Draft) {
     let queue = said.label(QUEUE);
@@ -31,9 +31,11 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
             None => draft.complain(TIME, value, "write a whole number of seconds, 1 or more"),
         }
     }
+    if let Some(value) = said.annotation(FAST).filter(|value| *value == "true") {
+        draft.leave_out(FAST, value, "a gang begins when all its pods are there");
+    }
     topology(said, draft);
     gang(said, draft, queue.is_some());
-    suspended(said, draft, queue.is_some());
 }
 
 /// Each role of a job has a place of its own, unless the roles are named as a group.
@@ -89,18 +91,4 @@ fn gang(said: &Said, draft: &mut Draft, queued: bool) {
         let least = draft.count(MIN, said.annotation(MIN));
         draft.gang(Gang { min: least.or(gang.min), ..gang });
     }
-}
-
-fn suspended(said: &Said, draft: &mut Draft, queued: bool) {
-    let gate = said.pod.spec.scheduling_gates.iter().find(|gate| GATES.contains(&&*gate.name));
-    let held = said.around.owners.iter().any(|owner| {
-        let run = owner.spec.run_policy.as_ref().and_then(|run| run.suspend);
-        owner.spec.suspend.or(run) == Some(true)
-    });
-    let by = match gate {
-        Some(gate) => Some(Suspended::Gate(Name::new(&gate.name))),
-        None if queued && held => Some(Suspended::Kueue),
-        None => None,
-    };
-    first(&mut draft.suspended_by, by);
 }

@@ -84,13 +84,12 @@ pub struct Mark {
     /// Displaces others only after it has waited so long.
     pub preempt_after: Option<Span>,
     pub time_limit: Option<Span>,
-    /// How long it is meant to wait at most.
-    pub start_within: Option<Span>,
     pub topology: Option<TopologyAsk>,
     /// Only nodes whose label `kai.scheduler/node-pool` has this value.
     pub node_pool: Option<Name>,
     pub subgroup: Option<Subgroup>,
-    pub suspended_by: Option<Suspended>,
+    /// What is understood and cannot be had here, and is no reason to wait.
+    pub left_out: Vec<BadMark>,
 }
 
 /// The part of its gang that a pod belongs to, and how many of it are needed.
@@ -106,15 +105,6 @@ impl Subgroup {
     fn new(name: &str, min: Option<u32>) -> Subgroup {
         Subgroup { name: Name::new(name), min, topology: None }
     }
-}
-
-/// What keeps the pod from running until its gang is admitted, and has to be lifted then.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Suspended {
-    /// `spec.suspend` of a job that waits in a Kueue queue.
-    Kueue,
-    /// A scheduling gate of that name.
-    Gate(Name),
 }
 
 /// Objects around a pod, as far as they are known.

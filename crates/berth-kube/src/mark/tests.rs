@@ -57,7 +57,6 @@ fn line(mark: &Mark) -> String {
     add("min_runtime", mark.min_runtime.map(|s| s.to_string()));
     add("preempt_after", mark.preempt_after.map(|s| s.to_string()));
     add("time_limit", mark.time_limit.map(|s| s.to_string()));
-    add("start_within", mark.start_within.map(|s| s.to_string()));
     if let Some(topology) = &mark.topology {
         add("within", topology.within.as_ref().map(|n| n.to_string()));
         add("required", topology.required.as_ref().map(|n| n.to_string()));
@@ -70,7 +69,8 @@ fn line(mark: &Mark) -> String {
     add("its_required", must.map(|n| n.to_string()));
     add("node_pool", mark.node_pool.as_ref().map(|n| n.to_string()));
     add("its_preferred", part.map(|n| n.to_string()));
-    add("suspended_by", mark.suspended_by.as_ref().map(|s| format!("{s:?}")));
+    let left_out: Vec<&str> = mark.left_out.iter().map(|bad| bad.key.as_str()).collect();
+    add("left_out", (!left_out.is_empty()).then(|| left_out.join(",")));
     line
 }
 
@@ -220,6 +220,22 @@ fn a_pod_group_of_kai_says_what_its_pods_do_not() {
 }
 
 #[test]
+fn what_has_no_effect_is_told_and_keeps_nobody_waiting() {
+    check(
+        Sketch {
+            labels: r#""kai.scheduler/queue": "q""#,
+            annotations: r#""kai.scheduler/staleness-grace-period": "5m",
+                "kueue.x-k8s.io/pod-group-fast-admission": "true""#,
+            ..PLAIN
+        },
+        &[],
+        None,
+        "Pod ml/p#u0 members=1 min=1 queue=q \
+         left_out=kai.scheduler/staleness-grace-period,kueue.x-k8s.io/pod-group-fast-admission",
+    );
+}
+
+#[test]
 fn kais_nonsense_is_told() {
     check(
         Sketch {
@@ -262,12 +278,12 @@ fn a_job_in_a_queue_of_kueue_is_a_gang_and_waits_suspended() {
         &[queued],
         None,
         "Job ml/train#u1 members=3 min=2 queue=user-queue class=prod time_limit=1h required=block \
-         segment=2@rack suspended_by=Kueue",
+         segment=2@rack",
     );
 }
 
 #[test]
-fn plain_pods_in_a_group_of_kueue_wait_behind_its_gate() {
+fn plain_pods_in_a_group_of_kueue_are_a_gang() {
     check(
         Sketch {
             labels: r#""kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "g""#,
@@ -277,7 +293,7 @@ fn plain_pods_in_a_group_of_kueue_wait_behind_its_gate() {
         },
         &[],
         None,
-        r#"KueuePodGroup ml/g members=2 min=2 queue=q suspended_by=Gate(Name("kueue.x-k8s.io/admission"))"#,
+        "KueuePodGroup ml/g members=2 min=2 queue=q",
     );
     check(
         Sketch {
@@ -326,7 +342,7 @@ fn volcanos_group_is_read_with_its_tasks_and_its_network() {
                    "networkTopology": {"highestTierName": "rack"}}]"#,
         ),
         "VolcanoPodGroup ml/pg min=4 queue=q class=high preemptible=true min_runtime=10m \
-         start_within=1h preferred=block segment=2@rack subgroup=worker:Some(3)",
+         preferred=block segment=2@rack subgroup=worker:Some(3) left_out=volcano.sh/sla-waiting-time",
     );
     check(
         in_group(),

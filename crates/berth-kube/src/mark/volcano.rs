@@ -3,7 +3,7 @@
 use super::draft::{Draft, Gang, first};
 use super::group::{NetworkTopology, VolcanoPodGroup};
 use super::said::Said;
-use super::{Group, GroupKey, Kind, Subgroup, Suspended, owner};
+use super::{Group, GroupKey, Kind, Subgroup, owner};
 use berth_model::{Name, Segment};
 
 const POD_GROUP: [&str; 2] = ["scheduling.volcano.sh/group-name", "scheduling.k8s.io/group-name"];
@@ -13,7 +13,6 @@ const PREEMPTABLE: &str = "volcano.sh/preemptable";
 const COOLDOWN: &str = "volcano.sh/cooldown-time";
 const WAITING: &str = "volcano.sh/sla-waiting-time";
 const TASK: &str = "volcano.sh/task-spec";
-const GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
 /// Marks that bind a pod to nodes in ways we do not have.
 const BINDING: [&str; 2] = ["volcano.sh/revocable-zone", "volcano.sh/numa-topology-policy"];
 
@@ -28,15 +27,16 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
     first(&mut draft.preemptible, preemptible);
     let cooldown = draft.span(COOLDOWN, said.either(COOLDOWN));
     first(&mut draft.min_runtime, cooldown);
-    let waiting = draft.span(WAITING, said.either(WAITING));
-    first(&mut draft.start_within, waiting);
+    if let Some(value) = said.either(WAITING) {
+        let what = "how long a job waits is not bounded here; give it a higher priority if it is \
+                    urgent";
+        draft.leave_out(WAITING, value, what);
+    }
     for key in BINDING {
         if let Some(value) = said.either(key).filter(|value| *value != "none") {
             draft.complain(key, value, "this is not supported; take the mark away");
         }
     }
-    let gated = said.pod.spec.scheduling_gates.iter().any(|gate| &*gate.name == GATE);
-    first(&mut draft.suspended_by, gated.then(|| Suspended::Gate(Name::new(GATE))));
     gang(said, draft);
 }
 

@@ -48,12 +48,9 @@ impl Mirror {
         let queue = wish.and_then(|wish| wish.queue.clone()).unwrap_or_else(|| self.queue.clone());
         let submission = gang::submission(&pods, &queue, &self.nodes, &self.claims);
         let Ok(submission) = submission else { return };
-        let wishes = pods.iter().filter_map(|pod| pod.wish.as_ref()?.as_ref().ok());
-        let wishes: Vec<_> = wishes.cloned().collect();
-        uids.iter().for_each(|uid| self.heed_claims(uid));
         let refs = submission.pods.clone();
         let Ok(job) = turn.submit(submission) else { return };
-        self.heed(&wishes);
+        self.heed(&uids);
         // What they take is to be had only on nodes that are said to have it.
         self.nodes.tell(turn);
         self.gangs.entry(key.clone()).or_default();

@@ -2,6 +2,7 @@
 
 use super::claims::Claims;
 use super::mirror::Mirror;
+use super::patience::answered;
 use super::{AHEAD, Follows, listed, lock, pump};
 use crate::engine::Inlet;
 use berth_kube::dra::{CLAIMS, CLASSES, Claim, Class, GROUP, SLICES, Slice};
@@ -16,20 +17,20 @@ pub struct Watches {
     claims: mpsc::Receiver<Seen<Claim>>,
 }
 
-/// Lists and follows slices, classes and claims; nothing where there are no such things, or where
-/// we may not see them.
+/// Lists and follows slices, classes and claims; nothing where there are no such things. Where we
+/// may not see them nothing is claimed for now, and what there is becomes known when we may.
 pub async fn watch(api: &Api, follows: &mut Follows) -> Option<(Watches, Claims)> {
-    let asked = [
-        api.get::<IgnoredAny>(GROUP).await.err(),
-        api.get::<IgnoredAny>(&format!("{CLAIMS}?limit=1")).await.err(),
-        api.get::<IgnoredAny>(&format!("{SLICES}?limit=1")).await.err(),
-        api.get::<IgnoredAny>(&format!("{CLASSES}?limit=1")).await.err(),
-    ];
-    if let Some(error) = asked.into_iter().flatten().next() {
-        if !error.is_missing() {
-            tracing::warn!(%error, "pods that claim devices have to wait");
+    let mut may_see = true;
+    for path in [GROUP, CLAIMS, SLICES, CLASSES] {
+        let one = if path == GROUP { path.to_owned() } else { format!("{path}?limit=1") };
+        match answered(|| api.get::<IgnoredAny>(&one)).await {
+            Ok(_) => {}
+            Err(error) if error.is_missing() => return None,
+            Err(error) => {
+                tracing::warn!(%error, "pods that claim devices have to wait");
+                may_see = false;
+            }
         }
-        return None;
     }
     let mut watches = Watches {
         slices: followed(api, SLICES, follows),
@@ -37,12 +38,14 @@ pub async fn watch(api: &Api, follows: &mut Follows) -> Option<(Watches, Claims)
         claims: followed(api, CLAIMS, follows),
     };
     let mut claims = Claims::default();
-    for slice in listed(&mut watches.slices).await {
-        claims.put_slice(slice);
-    }
-    claims.set_classes(listed(&mut watches.classes).await);
-    for claim in listed(&mut watches.claims).await {
-        claims.put_claim(claim);
+    if may_see {
+        for slice in listed(&mut watches.slices).await {
+            claims.put_slice(slice);
+        }
+        claims.set_classes(listed(&mut watches.classes).await);
+        for claim in listed(&mut watches.claims).await {
+            claims.put_claim(claim);
+        }
     }
     Some((watches, claims))
 }

@@ -1,7 +1,7 @@
 //! Objects of other schedulers that say what names mean: queues, priority classes, topologies.
 
 use super::around::{Kind, api_version};
-use super::names::Names;
+use super::names::{Class, Names};
 use super::orders::Note;
 use berth_kube::event::About;
 use berth_kube::object::{List, Meta, PriorityClass, Text};
@@ -10,7 +10,7 @@ use berth_kube::{Change, Seen};
 use berth_model::{Name, QueueSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an object of another scheduler is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,23 @@ pub enum Foreign {
 }
 
 impl Foreign {
+    /// The kinds that describe queues, as the store knows them.
+    const WORDS: [(Foreign, &str); 4] = [
+        (Foreign::KaiQueue, "kai"),
+        (Foreign::VolcanoQueue, "volcano"),
+        (Foreign::ClusterQueue, "kueue"),
+        (Foreign::Cohort, "kueue-cohort"),
+    ];
+
+    pub fn of_word(word: &str) -> Option<Foreign> {
+        Foreign::WORDS.iter().find(|(_, known)| *known == word).map(|(what, _)| *what)
+    }
+
+    pub fn word(self) -> &'static str {
+        let known = Foreign::WORDS.iter().find(|(what, _)| *what == self);
+        known.expect("it describes queues").1
+    }
+
     /// Whether queues depend on it.
     pub const fn is_queue(self) -> bool {
         match self {
@@ -78,13 +95,31 @@ type Key = (Foreign, String, String);
 /// All of them, as they were last seen.
 #[derive(Default)]
 pub struct Table {
+    /// The kinds that were listed: what is not among theirs is not there.
+    listed: BTreeSet<Foreign>,
     things: BTreeMap<Key, (About, Thing)>,
     /// What is to be said about objects that cannot be used as they are.
     notes: Vec<Note>,
 }
 
-/// A queue of another scheduler, and the object that describes it, if it has one of its own.
-pub type Described = (QueueSpec, Option<About>);
+/// A queue of another scheduler.
+#[derive(Debug, Clone)]
+pub struct Described {
+    pub spec: QueueSpec,
+    /// The kind of what describes it.
+    pub what: Foreign,
+    /// The object that does, if it has one of its own.
+    pub about: Option<About>,
+}
+
+/// The queues of other schedulers.
+#[derive(Debug, Default)]
+pub struct Queues {
+    /// Each after the one above it.
+    pub all: Vec<Described>,
+    /// The kinds of which these are all.
+    pub listed: BTreeSet<Foreign>,
+}
 
 impl Table {
     /// Takes in what was seen of a kind.
@@ -92,6 +127,7 @@ impl Table {
         let changes = match seen {
             Seen::All(all) => {
                 self.things.retain(|key, _| key.0 != what);
+                self.listed.insert(what);
                 all.into_iter().map(Change::Put).collect()
             }
             Seen::Changes(changes) => changes,
@@ -141,12 +177,15 @@ impl Table {
 
     /// Writes down what names stand for. Returns whether that is something else than before.
     pub fn rename(&self, names: &mut Names) -> bool {
-        let mut classes = BTreeMap::new();
+        let (mut classes, mut usual) = (BTreeMap::new(), Class::default());
         // Where both have a class of that name, Kueue's is meant by a mark.
         for what in [Foreign::PriorityClass, Foreign::WorkloadPriorityClass] {
             for ((_, _, name), thing) in self.of(what) {
                 if let Thing::Class(class) = thing {
-                    classes.insert(Name::new(name), class.value);
+                    let waits = class.preemption_policy.as_deref() == Some("Never");
+                    let read = Class { value: class.value, waits };
+                    usual = if class.global_default { read } else { usual };
+                    classes.insert(Name::new(name), read);
                 }
             }
         }
@@ -158,9 +197,10 @@ impl Table {
             queues.map(|alias| ((alias.namespace, alias.name), alias.queue)).collect()
         });
         let topologies = self.topologies();
-        let is_new =
-            (&classes, &local, &topologies) != (&names.classes, &names.local, &names.topologies);
-        (names.classes, names.local, names.topologies) = (classes, local, topologies);
+        let is_new = (&classes, usual, &local, &topologies)
+            != (&names.classes, names.usual, &names.local, &names.topologies);
+        (names.classes, names.usual, names.local, names.topologies) =
+            (classes, usual, local, topologies);
         is_new
     }
 
@@ -176,9 +216,9 @@ impl Table {
         described.collect()
     }
 
-    /// The queues they describe, each after the one above it. Those that are mapped are left out:
-    /// what they would have is that of ours.
-    pub fn queues(&mut self, names: &Names) -> Vec<Described> {
+    /// The queues they describe. Those that are mapped are left out: what they would have is that
+    /// of ours.
+    pub fn queues(&mut self, names: &Names) -> Queues {
         let flavors: Vec<kueue::ResourceFlavor> = self
             .of(Foreign::ResourceFlavor)
             .filter_map(|(_, thing)| match thing {
@@ -186,7 +226,7 @@ impl Table {
                 _ => None,
             })
             .collect();
-        let readings = self.things.values().filter_map(|(about, thing)| {
+        let readings = self.things.iter().filter_map(|(key, (about, thing))| {
             let reading = match thing {
                 Thing::KaiQueue(queue) => queue::kai::read(queue),
                 Thing::VolcanoQueue(queue) => queue::volcano::read(queue),
@@ -194,29 +234,31 @@ impl Table {
                 Thing::Cohort(cohort) => kueue::cohort(cohort),
                 _ => return None,
             };
-            Some((about.clone(), reading))
+            Some((key.0, about.clone(), reading))
         });
         let mut found = BTreeMap::new();
         let mut notes = Vec::new();
-        for (about, Reading { spec, unmapped }) in readings {
+        for (what, about, Reading { spec, unmapped }) in readings {
             notes.extend(unmapped.iter().map(|left_out| {
                 let note = format!("left out: {left_out}");
                 Note { about: about.clone(), reason: "LeftOut", note }
             }));
             if !names.mapped.contains_key(spec.name.as_str()) {
-                found.insert(spec.name.clone(), (spec, Some(about)));
+                let described = Described { spec, what, about: Some(about) };
+                found.insert(described.spec.name.clone(), described);
             }
         }
         self.notes.extend(notes);
         // A cohort exists by being named.
-        let parents = found.values().filter_map(|(spec, _)| spec.parent.clone());
+        let parents = found.values().filter_map(|described| described.spec.parent.clone());
         let cohorts: Vec<Name> = parents.collect();
         if self.of(Foreign::ClusterQueue).next().is_some() {
             for cohort in cohorts {
-                found.entry(cohort.clone()).or_insert_with(|| (QueueSpec::new(&cohort), None));
+                let (spec, what) = (QueueSpec::new(&cohort), Foreign::ClusterQueue);
+                found.entry(cohort).or_insert(Described { spec, what, about: None });
             }
         }
-        parents_first(found)
+        Queues { all: parents_first(found), listed: self.listed.clone() }
     }
 }
 
@@ -229,7 +271,7 @@ fn parents_first(mut queues: BTreeMap<Name, Described>) -> Vec<Described> {
         };
         let next: Vec<Name> = queues
             .iter()
-            .filter(|(_, (spec, _))| !waits(spec, &queues))
+            .filter(|(_, described)| !waits(&described.spec, &queues))
             .map(|(name, _)| name.clone())
             .collect();
         if next.is_empty() {
@@ -278,11 +320,12 @@ mod tests {
         let of = |name: &str, parent: &str| {
             let mut spec = QueueSpec::new(name);
             spec.parent = (!parent.is_empty()).then(|| Name::new(parent));
-            (Name::new(name), (spec, None))
+            let what = Foreign::KaiQueue;
+            (Name::new(name), Described { spec, what, about: None })
         };
         let queues = [of("a", "z"), of("b", "c"), of("c", "b"), of("y", ""), of("z", "y")];
         let sorted = parents_first(queues.into());
-        let names: Vec<String> = sorted.iter().map(|(spec, _)| spec.name.to_string()).collect();
+        let names: Vec<String> = sorted.iter().map(|one| one.spec.name.to_string()).collect();
         assert_eq!(names, ["y", "z", "a", "b", "c"]);
     }
 }

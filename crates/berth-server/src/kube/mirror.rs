@@ -22,10 +22,12 @@ use tasks::{Stage, Tasks, lease_of};
 use super::claims::Claims;
 use super::dynamic::{Dynamics, Watch};
 use super::gang;
+use super::heed::Heeded;
 use super::nodes::{Nodes, Taken};
 use super::orders::{Bind, Done, Order, Wanted};
 use super::shares::Shares;
 use super::sight::{Asks, GangKey, Later, NodeSight, Phase, PodSight, Rule, Wish};
+use super::whose::ForeignQueues;
 use crate::engine::{Core, Turn};
 use berth_kube::{Change, PodRef, Seen};
 use berth_model::{Cause, Event, JobId, LeaseId, Name, Span};
@@ -49,7 +51,7 @@ pub struct Mirror {
     /// Gangs that the core would not have, and why.
     refused: BTreeMap<GangKey, String>,
     /// Queues that other schedulers have described.
-    foreign_queues: BTreeSet<Name>,
+    foreign: ForeignQueues,
     /// Jobs that are held back until they have got their place.
     held: BTreeMap<GangKey, queued::Held>,
     held_by: BTreeMap<Uid, GangKey>,
@@ -78,6 +80,8 @@ pub(super) struct Pod {
     counted: Option<(Name, Taken)>,
     /// Why it waits, as it says itself.
     said: String,
+    /// What nodes are told apart by for its sake.
+    heeded: Heeded,
 }
 
 /// Pods that belong together.
@@ -101,6 +105,7 @@ impl Mirror {
         own: Own,
         queue: Name,
         claims: Claims,
+        foreign: ForeignQueues,
     ) -> Mirror {
         Mirror {
             orders,
@@ -111,7 +116,7 @@ impl Mirror {
             jobs: BTreeMap::new(),
             binds: BTreeMap::new(),
             refused: BTreeMap::new(),
-            foreign_queues: BTreeSet::new(),
+            foreign,
             held: BTreeMap::new(),
             held_by: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -124,9 +129,9 @@ impl Mirror {
         }
     }
 
-    /// From now on nodes are told apart by these rules, too.
+    /// Nodes are told apart by these rules for good: those of pods that Berth makes.
     pub fn obey(&mut self, rules: &[Rule]) {
-        self.nodes.obey(rules);
+        let _for_good = self.nodes.heed(rules, &BTreeMap::new());
     }
 
     /// Takes in what was seen of nodes.
@@ -235,8 +240,16 @@ impl Mirror {
 
 impl Pod {
     fn new(sight: PodSight) -> Pod {
-        let (task, was, is_apart) = (None, None, false);
-        Pod { sight, task, was, is_apart, placed: None, counted: None, said: String::new() }
+        Pod {
+            sight,
+            task: None,
+            was: None,
+            is_apart: false,
+            placed: None,
+            counted: None,
+            said: String::new(),
+            heeded: Heeded::default(),
+        }
     }
 
     /// One of ours that runs and is no task of anything.

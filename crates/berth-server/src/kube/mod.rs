@@ -13,6 +13,7 @@ mod dra;
 mod dynamic;
 mod foreign;
 mod gang;
+mod heed;
 mod holder;
 mod mirror;
 mod names;
@@ -20,6 +21,7 @@ mod native;
 mod nodes;
 mod orders;
 pub mod own;
+mod patience;
 mod prepare;
 pub mod publish;
 mod queued;
@@ -34,6 +36,7 @@ mod stand_in;
 mod storage;
 mod topology;
 pub mod webhook;
+mod whose;
 
 pub use crd::crds;
 
@@ -64,6 +67,7 @@ use std::time::Duration;
 use storage::Storage;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use whose::ForeignQueues;
 
 const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/pods";
@@ -125,7 +129,7 @@ pub struct Cluster {
 
 /// What there was when the server started.
 struct First {
-    queues: Vec<foreign::Described>,
+    queues: foreign::Queues,
     notes: Vec<orders::Note>,
     queued: Vec<Queued>,
     topologies: BTreeMap<Name, Vec<Name>>,
@@ -249,7 +253,9 @@ impl Cluster {
         let (orders, taken) = mpsc::unbounded_channel();
         let (own_orders, own_taken) = mpsc::unbounded_channel();
         let own = mirror::Own::new(own_orders);
-        let mut mirror = Mirror::new(orders, own, queue.clone(), claims);
+        let foreign = ForeignQueues::load(&setup.store).await.map_err(Error::Store)?;
+        let own_queues = foreign.own.clone();
+        let mut mirror = Mirror::new(orders, own, queue.clone(), claims, foreign);
         let (plain, with_gpus) = own::rules(&reader);
         mirror.obey(&plain);
         mirror.obey(&with_gpus);
@@ -269,9 +275,9 @@ impl Cluster {
         let (news, to) = (inlet.clone(), mirror.clone());
         let again = Box::new(move || {
             let to = to.clone();
-            news.tell(move |turn| lock(&to).try_again(turn));
+            news.tell(move |turn| lock(&to).see_queues_again(turn));
         });
-        follows.1 = Some(crd::Surroundings { api: api.clone(), again, queue });
+        follows.1 = Some(crd::Surroundings { api: api.clone(), again, queue, own_queues });
         let (news, to) = (inlet.clone(), mirror.clone());
         let read = reader.clone();
         follows.0.push(tokio::spawn(pump(nodes, move |seen| {

@@ -14,10 +14,20 @@ pub struct Names {
     pub mapped: BTreeMap<String, Name>,
     /// The queues that Kueue's LocalQueues stand for, where Berth stands in for Kueue.
     pub local: Option<BTreeMap<(Name, Name), Name>>,
-    /// Classes that say a number, by Kueue's kind or by that of Kubernetes.
-    pub classes: BTreeMap<Name, i32>,
+    /// Priority classes, by Kueue's kind or by that of Kubernetes.
+    pub classes: BTreeMap<Name, Class>,
+    /// The class of pods that name none.
+    pub usual: Class,
     /// The levels of each topology that somebody has described.
     pub topologies: BTreeMap<Name, Vec<Name>>,
+}
+
+/// What a priority class says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Class {
+    pub value: i32,
+    /// Its pods wait rather than displace others.
+    pub waits: bool,
 }
 
 impl Names {
@@ -46,10 +56,9 @@ impl Names {
         ))
     }
 
-    /// The number of a priority class.
-    pub fn class(&self, name: &Name) -> Result<i32, String> {
-        let number = self.classes.get(name).copied();
-        number.ok_or_else(|| {
+    pub fn class(&self, name: &Name) -> Result<Class, String> {
+        let class = self.classes.get(name).copied();
+        class.ok_or_else(|| {
             format!("there is no priority class {name}: make it, or take the mark away")
         })
     }

@@ -16,13 +16,33 @@ const SOFT_TAINT: i32 = 100;
 /// The resource of which every pod takes one.
 const PODS: &str = "pods";
 
+/// So many readings are kept before it is looked which of them nobody uses any more.
+const READINGS: usize = 1_024;
+
 /// Reads with a memory: pods that ask for the same share what was read.
 #[derive(Default)]
 pub struct Native {
-    rules: Mutex<BTreeMap<(Constraint, bool), Rules>>,
+    rules: Mutex<Readings>,
     /// Whether some node has a taint that pods would rather avoid. Where none has, no pod has to
     /// say so.
     soft: AtomicBool,
+}
+
+#[derive(Default)]
+struct Readings {
+    known: BTreeMap<(Constraint, bool), Rules>,
+    /// So many were in use when that was last looked at.
+    used: usize,
+}
+
+impl Readings {
+    /// Looking costs no more than what was read since, a few times over.
+    fn forget_unused(&mut self) {
+        if self.known.len() >= READINGS.max(2 * self.used) {
+            self.known.retain(|_, rules| rules.is_used());
+            self.used = self.known.len();
+        }
+    }
 }
 
 /// The rules of a pod, and how it asks for nodes by them.
@@ -33,6 +53,11 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Whether some pod still has them.
+    fn is_used(&self) -> bool {
+        self.rules.iter().any(|rule| Arc::strong_count(&rule.allows) > 1)
+    }
+
     fn prefer(&mut self, weight: i32, rule: Rule) {
         let label = nodes::need(std::slice::from_ref(&rule));
         self.labels.weights.insert(rule.name.clone(), weight);
@@ -51,12 +76,13 @@ impl Native {
 
     pub fn rules(&self, constraint: Constraint) -> Rules {
         let key = (constraint, self.soft.load(Ordering::Relaxed));
-        let mut known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rules) = known.get(&key) {
+        let mut readings = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rules) = readings.known.get(&key) {
             return rules.clone();
         }
+        readings.forget_unused();
         let rules = read(&key.0, key.1);
-        known.insert(key, rules.clone());
+        readings.known.insert(key, rules.clone());
         rules
     }
 }
@@ -111,4 +137,27 @@ pub fn asks(other: &BTreeMap<Name, i64>, spec: &PodSpec) -> BTreeMap<Name, i64> 
 pub fn ports(dynamic: &Dynamic) -> BTreeMap<Name, i64> {
     let amounts = dynamic.ports.iter().flat_map(HostPort::amounts);
     amounts.map(|(name, _, size)| (Name::from(name), size)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only_on(zone: usize) -> Constraint {
+        let spec = serde_json::json!({ "nodeSelector": { "zone": zone.to_string() } });
+        Constraint::of(&serde_json::from_value(spec).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn readings_that_no_pod_has_any_more_are_forgotten() {
+        let native = Native::default();
+        let kept = native.rules(only_on(0));
+        for zone in 1..5 * READINGS {
+            native.rules(only_on(zone));
+        }
+        let readings = native.rules.lock().unwrap();
+        assert!(readings.known.len() <= READINGS, "{}", readings.known.len());
+        let first = &readings.known[&(only_on(0), false)];
+        assert!(Arc::ptr_eq(&first.rules[0].allows, &kept.rules[0].allows));
+    }
 }

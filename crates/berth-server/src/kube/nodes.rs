@@ -2,6 +2,7 @@
 //! they satisfy as labels.
 
 use super::devices::{Offer, Pieces};
+use super::heed::{Heed, Heeded};
 use super::sight::{NodeSight, PodSight, Rule};
 use crate::engine::{Core, Turn};
 use berth_kube::need::{Gpus, Unit};
@@ -14,9 +15,7 @@ const YES: &str = "yes";
 #[derive(Default)]
 pub struct Nodes {
     nodes: BTreeMap<Name, Node>,
-    rules: BTreeMap<Name, Rule>,
-    /// Ports of nodes that some pod of ours takes, and how much every node has of each.
-    ports: BTreeMap<Name, i64>,
+    heed: Heed,
     /// Those that may have to be described anew.
     stale: BTreeSet<Name>,
     /// Counts the changes of nodes.
@@ -226,24 +225,19 @@ impl Nodes {
         *counted = now;
     }
 
-    /// From now on nodes are told apart by these rules, too.
-    pub fn obey(&mut self, rules: &[Rule]) {
-        for rule in rules {
-            if self.rules.contains_key(&rule.name) {
-                continue;
-            }
-            self.rules.insert(rule.name.clone(), rule.clone());
+    /// From now on nodes are told apart by these rules, too, and these ports are counted on each,
+    /// until that is given back.
+    pub fn heed(&mut self, rules: &[Rule], ports: &BTreeMap<Name, i64>) -> Heeded {
+        let (heeded, is_new) = self.heed.keep(rules, ports);
+        if is_new {
             self.stale.extend(self.nodes.keys().cloned());
+            self.meant.get_mut().clear();
         }
+        heeded
     }
 
-    /// From now on these ports are counted on every node.
-    pub fn count_ports(&mut self, ports: &BTreeMap<Name, i64>) {
-        for (port, size) in ports {
-            if self.ports.insert(port.clone(), *size).is_none() {
-                self.stale.extend(self.nodes.keys().cloned());
-            }
-        }
+    pub fn give_back(&mut self, heeded: Heeded) {
+        self.heed.give_back(heeded);
     }
 
     /// What the core knows from before. Returns those that are not there any more.
@@ -277,7 +271,7 @@ impl Nodes {
             }
             let taken = self.taken.get(&name).unwrap_or(&nothing);
             let Some(node) = self.nodes.get_mut(&name) else { continue };
-            let mut spec = described(turn.core, &node.sight, taken, &self.rules, &self.ports);
+            let mut spec = described(turn.core, &node.sight, taken, &self.heed);
             for at in self.claimed.get(&name).into_iter().flatten() {
                 if let Some(gpu) = spec.gpus.get_mut(*at) {
                     gpu.health = Health::Failed;
@@ -300,16 +294,10 @@ impl Nodes {
     }
 }
 
-fn described(
-    core: &Core,
-    sight: &NodeSight,
-    taken: &Taken,
-    rules: &BTreeMap<Name, Rule>,
-    ports: &BTreeMap<Name, i64>,
-) -> NodeSpec {
+fn described(core: &Core, sight: &NodeSight, taken: &Taken, heed: &Heed) -> NodeSpec {
     let mut spec = sight.spec.clone();
     spec.tasks = spec.tasks.map(|tasks| tasks.saturating_sub(taken.pods.max(0) as u32));
-    spec.counted.extend(ports.iter().map(|(port, size)| (port.clone(), *size)));
+    spec.counted.extend(heed.ports().map(|(port, size)| (port.clone(), size)));
     for (resource, free) in &mut spec.counted {
         *free = (*free - taken.counted.get(resource).copied().unwrap_or(0)).max(0);
     }
@@ -321,7 +309,7 @@ fn described(
     for offer in Offer::of(sight) {
         spec.labels.insert(offer.label(), Name::new(YES));
     }
-    for rule in rules.values() {
+    for rule in heed.rules() {
         if (rule.allows)(sight) {
             spec.labels.insert(rule.name.clone(), Name::new(YES));
         }

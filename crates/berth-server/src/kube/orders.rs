@@ -3,6 +3,7 @@
 
 use super::admit;
 use super::dynamic::{Prepare, claims};
+use super::patience::{FIRST_PAUSE, LONGEST_PAUSE};
 use super::prepare::{Step, Unprepared};
 use super::queued::JobAt;
 use super::reserve::{self, Reserve};
@@ -23,8 +24,6 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 const AT_ONCE: usize = 128;
 /// Reasons that are written at once. They are less urgent, and must not stand in the way.
 const WORDS_AT_ONCE: usize = 8;
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Who says what is said about objects.
 const CONTROLLER: &str = "berth";
@@ -107,6 +106,13 @@ impl Wanted {
 
     fn is_revoked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it is not meant any more.
+    async fn revoked(&self) {
+        while !self.is_revoked() {
+            tokio::time::sleep(LONGEST_PAUSE).await;
+        }
     }
 }
 
@@ -256,7 +262,11 @@ impl Hand {
     /// Has the volumes of a pod made or given, and binds it then.
     async fn prepare(self: Arc<Hand>, order: Order) {
         let Order::Bind(bind) = order else { return };
-        match claims::prepare(&self.api, &bind.claims, &bind.node).await {
+        let prepared = tokio::select! {
+            prepared = claims::prepare(&self.api, &bind.claims, &bind.node) => prepared,
+            () = bind.wanted.revoked() => return,
+        };
+        match prepared {
             Ok(()) => {
                 let order = Order::Bind(Bind { claims: Vec::new(), ..bind });
                 let _ = self.again.send(Try { order, pause: FIRST_PAUSE });
@@ -311,22 +321,5 @@ async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<Done> {
             None => lost("its pod is gone".to_owned()),
         }),
         Err(error) => Err(error),
-    }
-}
-
-/// Tries again for as long as another try may help.
-pub async fn patiently<T, F: Future<Output = berth_kube::Result<T>>>(
-    mut act: impl FnMut() -> F,
-) -> berth_kube::Result<T> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match act().await {
-            Err(error) if error.is_for_now() => {
-                tracing::debug!(%error, "trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            done => return done,
-        }
     }
 }

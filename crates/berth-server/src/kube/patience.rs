@@ -1,37 +1,75 @@
 //! Asking until there is an answer.
 
-use berth_kube::Error;
+use berth_kube::{Error, Result};
 use std::time::Duration;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+pub const FIRST_PAUSE: Duration = Duration::from_millis(20);
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Tries again for as long as another try may help.
-pub async fn patiently<T, F: Future<Output = berth_kube::Result<T>>>(
+/// Tries again for as long as another try may help. A right that is missing may be given: whatever
+/// would follow from giving up would not give it to us.
+pub async fn patiently<T, F: Future<Output = Result<T>>>(act: impl FnMut() -> F) -> Result<T> {
+    again_while(act, |error| {
+        let is_without_right = error.is_without_right();
+        if is_without_right {
+            tracing::error!(%error, "not allowed; trying again");
+        }
+        is_without_right || error.is_for_now()
+    })
+    .await
+}
+
+/// Tries again until the API server has said yes or no.
+pub async fn answered<T, F: Future<Output = Result<T>>>(act: impl FnMut() -> F) -> Result<T> {
+    again_while(act, Error::is_for_now).await
+}
+
+async fn again_while<T, F: Future<Output = Result<T>>>(
     mut act: impl FnMut() -> F,
-) -> berth_kube::Result<T> {
+    may_help: impl Fn(&Error) -> bool,
+) -> Result<T> {
     let mut pause = FIRST_PAUSE;
     loop {
-        match act().await {
-            Err(error) if error.is_for_now() => tracing::debug!(%error, "trying again"),
-            // Failing the job would not give us the right.
-            Err(error) if is_without_right(&error) => {
-                tracing::error!(%error, "not allowed; trying again");
-            }
+        let error = match act().await {
+            Err(error) if may_help(&error) => error,
             done => return done,
-        }
-        tokio::time::sleep(pause).await;
+        };
+        tracing::debug!(%error, "trying again");
+        tokio::time::sleep(pause.max(error.wait().unwrap_or_default())).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Whether we may not ask that at all. What is refused for what it says has the same code.
-fn is_without_right(error: &Error) -> bool {
-    match error {
-        Error::Refused { code: 401, .. } => true,
-        Error::Refused { code: 403, message, .. } => {
-            message.contains(" cannot ") && message.contains(" resource ")
-        }
-        _ => false,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn refused(code: u16, message: &str) -> Error {
+        let (what, reason) = ("pods/a".to_owned(), String::new());
+        Error::Refused { what, code, reason, message: message.to_owned(), wait: None }
+    }
+
+    /// How often something was tried that is refused three times and done then, and what came of it.
+    async fn tries(code: u16, message: &str, is_patient: bool) -> (u32, bool) {
+        let count = Cell::new(0);
+        let act = || {
+            count.set(count.get() + 1);
+            let done = if count.get() > 3 { Ok(()) } else { Err(refused(code, message)) };
+            std::future::ready(done)
+        };
+        let done = if is_patient { patiently(act).await } else { answered(act).await };
+        (count.get(), done.is_ok())
+    }
+
+    #[tokio::test]
+    async fn a_right_that_is_missing_is_waited_for_and_a_refusal_is_not() {
+        let without = "pods is forbidden: User \"berth\" cannot patch resource \"pods\"";
+        assert_eq!(tries(403, without, true).await, (4, true));
+        assert_eq!(tries(403, without, false).await, (1, false));
+        assert_eq!(tries(403, "exceeded quota: team", true).await, (1, false));
+        assert_eq!(tries(503, "later", true).await, (4, true));
+        assert_eq!(tries(503, "later", false).await, (4, true));
+        assert_eq!(tries(404, "not there", true).await, (1, false));
     }
 }

@@ -1,7 +1,7 @@
 //! From objects of the API server to what the mirror has to know of them.
 
 use super::dynamic::Ties;
-use super::names::{self, Names};
+use super::names::{self, Class, Names};
 use super::native::{self, Native, Rules};
 use super::nodes;
 use super::own::OwnSight;
@@ -22,6 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long a pod has to end where it does not say.
 const GRACE: Span = Span::secs(30);
+
+/// How long a pod waits that is to displace nobody: longer than any cluster lives, and the longest
+/// that the core takes.
+const NEVER: Span = Span::days(36_500);
 
 /// A Job takes this off a pod when it has counted how it ended.
 const TRACKED: &str = "batch.kubernetes.io/job-tracking";
@@ -162,7 +166,7 @@ impl Reader {
             labels.need.extend(nodes::need(std::slice::from_ref(&pool)));
             rules.push(pool);
         }
-        let priority = priority(pod, &mark, view.names)?.saturating_add(mark.boost);
+        let class = class(pod, &mark, view.names)?;
         let part = mark.subgroup.as_ref();
         let topology = part.and_then(|part| part.topology.clone());
         let topology = topology.map(|ask| view.names.place(ask));
@@ -180,10 +184,10 @@ impl Reader {
             part: part.map(|part| (part.name.clone(), part.min)),
             later: later(&mark, view.around.owners),
             queue,
-            priority,
+            priority: class.value.saturating_add(mark.boost),
             preemptible: mark.preemptible.unwrap_or(true),
             min_runtime: mark.min_runtime,
-            preempt_after: mark.preempt_after,
+            preempt_after: if class.waits { Some(NEVER) } else { mark.preempt_after },
             time_limit: mark.time_limit.or(limit),
             grace: spec.termination_grace_period_seconds.map_or(GRACE, Span::secs),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
@@ -192,6 +196,7 @@ impl Reader {
             labels,
             rules,
             ports: native::ports(&dynamic),
+            left_out: mark.left_out.iter().map(ToString::to_string).collect(),
         })
     }
 
@@ -284,17 +289,24 @@ fn later(mark: &Mark, owners: &[&Owner]) -> Later {
     }
 }
 
-fn priority(pod: &Pod, mark: &Mark, names: &Names) -> Result<i32, String> {
+/// How urgent a pod is, and whether it waits rather than displaces others.
+fn class(pod: &Pod, mark: &Mark, names: &Names) -> Result<Class, String> {
     let spec = &pod.spec;
-    // A class that Kubernetes knows has been looked up by the API server.
-    if !spec.priority_class_name.is_empty() {
-        return Ok(spec.priority.unwrap_or(0));
-    }
-    match (mark.priority, &mark.priority_class) {
-        (Some(number), _) => Ok(number),
-        (None, Some(class)) => names.class(class),
-        (None, None) => Ok(spec.priority.unwrap_or(0)),
-    }
+    let own = Some(&*spec.priority_class_name).filter(|name| !name.is_empty());
+    let class = match (own, spec.priority, mark.priority, &mark.priority_class) {
+        // A class that Kubernetes knows has been looked up by the API server, but in templates.
+        (Some(_), Some(value), ..) => Class { value, waits: false },
+        (Some(name), None, ..) => names.class(&Name::new(name))?,
+        (None, _, Some(value), class) => {
+            let known = class.as_ref().and_then(|class| names.classes.get(class));
+            Class { value, waits: known.is_some_and(|known| known.waits) }
+        }
+        (None, _, None, Some(class)) => names.class(class)?,
+        (None, Some(value), None, None) => Class { value, waits: false },
+        (None, None, None, None) => names.usual,
+    };
+    let waits = class.waits || spec.preemption_policy.as_deref() == Some("Never");
+    Ok(Class { waits, ..class })
 }
 
 /// KAI divides nodes into pools by a label.
@@ -357,3 +369,6 @@ fn phase(pod: &Pod) -> Phase {
         _ => Phase::Pending,
     }
 }
+
+#[cfg(test)]
+mod tests;

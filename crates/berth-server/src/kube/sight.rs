@@ -133,6 +133,8 @@ pub struct Wish {
     pub rules: Vec<Rule>,
     /// Ports of the node it takes: a node has so much of each.
     pub ports: BTreeMap<Name, i64>,
+    /// What of its marks has no effect, in words.
+    pub left_out: Vec<String>,
 }
 
 /// What becomes of a pod that comes when its gang has all of its pods and runs.

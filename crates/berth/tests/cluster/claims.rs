@@ -1,6 +1,7 @@
 //! GPUs that pods claim.
 
-use super::support::{berth, cluster, node_of, until, why};
+use super::marks::kinds::define;
+use super::support::{berth, berth_with, cluster, node_of, until, why};
 use berth_testbed::kube::Cluster;
 use serde_json::{Value, json};
 
@@ -157,4 +158,57 @@ fn claims_are_given_the_gpus_that_were_decided() {
     // When it is over, its GPU is somebody else's.
     cluster.says(&["delete", "pod", "one", "--force", "--grace-period=0"]);
     assert_eq!(given(&cluster, "two"), ("large".to_owned(), vec!["gpu-1".to_owned()]));
+}
+
+#[test]
+fn a_suspended_job_whose_pods_claim_gpus_is_let_go_and_they_wait_behind_their_gate() {
+    let cluster = cluster();
+    define(
+        &cluster,
+        &[
+            "kueue.x-k8s.io/v1beta2 ClusterQueue clusterqueues!",
+            "kueue.x-k8s.io/v1beta2 LocalQueue localqueues",
+        ],
+    );
+    cluster.apply(&format!("{}{CLASS}", node("a")));
+    cluster.apply(&slice("a", "NVIDIA L4", "24Gi", 1));
+    cluster.apply(
+        "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: team}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: team, \
+ namespace: default}, spec: {clusterQueue: team}}
+",
+    );
+    let _berth = berth_with(&cluster, &["--stand-in", "kueue"]);
+    let template = pod("train", 1, ANY);
+    let (template, _) = template.split_once("---").expect("a template and a pod");
+    cluster.apply(template);
+    cluster.apply(
+        "apiVersion: batch/v1
+kind: Job
+metadata: {name: train, labels: {kueue.x-k8s.io/queue-name: team}}
+spec:
+  parallelism: 2
+  completions: 2
+  suspend: true
+  template:
+    metadata: {annotations: {testbed.berth.dev/runs: 1s}}
+    spec:
+      restartPolicy: Never
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: train}]
+      containers: [{name: main, image: none, resources: {claims: [{name: gpu}]}}]
+",
+    );
+    let pods = || cluster.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
+    until("its pods say that one GPU is not enough for both", || {
+        pods().iter().any(|pod| {
+            let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|one| one["message"].as_str().is_some_and(|m| m.contains("GPU")))
+        })
+    });
+    assert!(pods().iter().all(|pod| pod["spec"]["nodeName"] == Value::Null));
+    cluster.apply(&format!("{}{}", node("b"), slice("b", "NVIDIA L4", "24Gi", 1)));
+    until("it is complete with another one", || {
+        cluster.json(&["get", "job", "train"])["status"]["succeeded"] == 2
+    });
 }

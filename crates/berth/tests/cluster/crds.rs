@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Installs the definitions that the program prints.
-fn install(cluster: &Cluster) {
+pub fn install(cluster: &Cluster) {
     let printed = Command::new(env!("CARGO_BIN_EXE_berth")).args(["kube", "crds"]).output();
     let printed = printed.expect("the program runs");
     assert!(printed.status.success());
@@ -15,7 +15,7 @@ fn install(cluster: &Cluster) {
     cluster.says(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
 }
 
-fn object(kind: &str, name: &str, spec: &str) -> String {
+pub fn object(kind: &str, name: &str, spec: &str) -> String {
     format!(
         "apiVersion: berth.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n---\n"
     )
@@ -48,7 +48,7 @@ fn queues(berth: &Server) -> Vec<String> {
     items.iter().filter_map(|queue| queue["name"].as_str().map(str::to_owned)).collect()
 }
 
-fn queue(berth: &Server, name: &str) -> Value {
+pub fn queue(berth: &Server, name: &str) -> Value {
     let queues = berth.json(&["queue"]);
     let items = queues["items"].as_array().cloned().unwrap_or_default();
     items.into_iter().find(|queue| queue["name"] == name).unwrap_or_default()

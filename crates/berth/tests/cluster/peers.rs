@@ -247,6 +247,7 @@ spec:
       annotations:
         scheduling.volcano.sh/queue-name: best-effort
         scheduling.volcano.sh/group-min-member: '3'
+        volcano.sh/sla-waiting-time: 1h
     spec:
       schedulerName: volcano
       containers: [{name: server, image: ps, resources: {requests: {cpu: 500m}}}]
@@ -258,6 +259,9 @@ spec:
     assert_eq!(ps(), 0, "there are two of them");
     cluster.says(&["scale", "replicaset", "ps", "--replicas=4", "--namespace=ml"]);
     until("all are bound", || ps() == 4);
+    until("a mark without effect is told", || {
+        events(&cluster).contains("no effect that `volcano.sh/sla-waiting-time` is `1h`")
+    });
 }
 
 #[test]
@@ -385,6 +389,12 @@ spec:
     until("the odd one is complete", || {
         let odd = cluster.json(&["get", "job", "odd", "--namespace=team-a"]);
         odd["status"]["succeeded"] == 2
+    });
+    // Nobody has what this one asks for.
+    let shared = with("shared", "kueue.x-k8s.io/queue-name: user-queue", "1s");
+    cluster.apply(&shared.replace("nvidia.com/gpu: 3", "nvidia.com/gpu.shared: 1"));
+    until("it says so as well", || {
+        events(&cluster).contains("it stays suspended: no node hands out nvidia.com/gpu.shared")
     });
     // Rules about other pods are read from pods alone.
     let spread = with("spread", "kueue.x-k8s.io/queue-name: user-queue", "1s").replace(

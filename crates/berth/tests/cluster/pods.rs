@@ -127,6 +127,12 @@ fn a_higher_class_takes_the_place_of_a_lower_one_with_its_grace() {
 kind: PriorityClass
 metadata: {name: urgent}
 value: 1000
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: patient}
+value: 900
+preemptionPolicy: Never
 ",
     );
     let runs = "  annotations: {testbed.berth.dev/runs: 1h, testbed.berth.dev/stops: 2s}";
@@ -134,6 +140,13 @@ value: 1000
     until("the low one runs", || {
         cluster.json(&["get", "pod", "low"])["status"]["phase"] == "Running"
     });
+    // One that would rather wait displaces nobody.
+    cluster.apply(&pod("patient", 8, "", "  priorityClassName: patient"));
+    until("it says that it waits", || !why(&cluster, "patient").is_empty());
+    assert_eq!(
+        cluster.json(&["get", "pod", "low"])["metadata"]["deletionTimestamp"],
+        serde_json::Value::Null
+    );
     cluster.apply(&pod("high", 8, "", "  priorityClassName: urgent"));
     until("the low one is asked to end", || {
         let low = cluster.kubectl(&["get", "pod", "low", "-o", "json"]);

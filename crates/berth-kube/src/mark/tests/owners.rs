@@ -96,7 +96,7 @@ fn a_suspended_job_is_read_from_its_template() {
     assert_eq!((*count, pod.metadata.label("app")), (2, Some("x")));
     let owners = [&job];
     let mark = read(pod, Around { owners: &owners, group: None }).unwrap();
-    assert_eq!(line(&mark), "Job ml/train#u1 members=2 min=2 queue=q suspended_by=Kueue");
+    assert_eq!(line(&mark), "Job ml/train#u1 members=2 min=2 queue=q");
 }
 
 #[test]

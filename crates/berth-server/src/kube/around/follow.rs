@@ -54,7 +54,9 @@ impl Following {
         (following, told)
     }
 
-    /// Follows what is served now and was not before, and no longer what is not served any more.
+    /// Follows what is served now and was not before, and no longer what is not served any more. That
+    /// a kind is not served says nothing of its objects: where they were deleted, the watch has said
+    /// so. What was known of them holds until they are listed again.
     async fn ask(&mut self) -> berth_kube::Result<()> {
         let wanted: Vec<Wanted> = self.wanted.iter().map(|kind| kind.wanted).collect();
         let served = self.api.served(&wanted).await?;
@@ -66,10 +68,9 @@ impl Following {
                     self.followed.insert(kind.wanted, task.abort_handle());
                 }
                 None => {
-                    let Some(task) = self.followed.remove(&kind.wanted) else { continue };
-                    task.abort();
-                    let nothing = Told { kind, path: "".into(), seen: Seen::All(Vec::new()) };
-                    let _ = self.tell.send(nothing).await;
+                    if let Some(task) = self.followed.remove(&kind.wanted) {
+                        task.abort();
+                    }
                 }
                 Some(_) => {}
             }

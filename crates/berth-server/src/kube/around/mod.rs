@@ -9,7 +9,7 @@ pub use follow::{Following, Told, listed};
 pub use kinds::{Kind, api_version};
 pub use pump::Eye;
 
-use super::foreign::{Described, Foreign, Table};
+use super::foreign::{Foreign, Queues, Table};
 use super::names::Names;
 use super::orders::Note;
 use super::queued::Queued;
@@ -73,7 +73,7 @@ pub struct News {
     /// Owners that are gone or over: they make no more pods.
     pub gone: Vec<Uid>,
     /// The queues that others describe, where they may be different.
-    pub queues: Option<Vec<Described>>,
+    pub queues: Option<Queues>,
     /// What there is to say about objects.
     pub notes: Vec<Note>,
     /// The topologies that others describe, where they are different.
@@ -90,7 +90,7 @@ impl Around {
     }
 
     /// The queues that others describe.
-    pub fn queues(&mut self) -> Vec<Described> {
+    pub fn queues(&mut self) -> Queues {
         self.foreign.queues(&self.names)
     }
 

@@ -16,9 +16,11 @@ mod watch;
 mod write;
 
 pub use schema::crds;
+pub use write::owner;
 
 use crate::app::App;
 use crate::http::objects;
+use crate::kube::whose::OwnQueues;
 use berth_file::object::Kind;
 use berth_kube::event::{Events, Level, Saying};
 use berth_kube::{Api, Change, Seen};
@@ -43,10 +45,12 @@ const ALL: u32 = 1_000_000;
 /// What is needed of the cluster beside its objects.
 pub struct Surroundings {
     pub api: Api,
-    /// Lets pods try again whose queue was not there.
+    /// Looks again at queues that others describe, and lets pods try again whose queue was not there.
     pub again: Box<dyn Fn() + Send + Sync>,
     /// The queue of pods that name none. It is never removed.
     pub queue: Name,
+    /// Where others learn which queues are set up by objects of our own.
+    pub own_queues: OwnQueues,
 }
 
 pub struct Controller {
@@ -222,6 +226,8 @@ impl Controller {
 
     /// Makes true what objects say, as far as it makes sense.
     async fn settle(&mut self) {
+        // Before they are set up, so that nobody comes in between.
+        let is_other = self.around.own_queues.set(self.own_queues());
         self.settle_queues().await;
         self.settle_policy().await;
         self.settle_budgets().await;
@@ -232,7 +238,7 @@ impl Controller {
             let core = self.app.engine.core();
             core.state.queue_parents().map(|(name, _)| name.clone()).collect()
         };
-        if queues != self.queues {
+        if queues != self.queues || is_other {
             self.queues = queues;
             (self.around.again)();
         }

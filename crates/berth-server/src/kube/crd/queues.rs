@@ -46,6 +46,17 @@ impl Controller {
         self.doubt_models();
     }
 
+    /// The queues that are those of objects, or were when nobody had looked yet.
+    pub(super) fn own_queues(&self) -> BTreeSet<Name> {
+        let wished = self.of(Kind::Queue).filter_map(|known| match &known.want {
+            Some(Ok(Want::Queue(queue))) => Some(queue.name.clone()),
+            _ => None,
+        });
+        let owned = self.owned.keys().filter(|owner| !self.gone.contains(*owner));
+        let owned = owned.filter(|(kind, _)| *kind == Kind::Queue);
+        wished.chain(owned.map(|(_, name)| Name::new(name))).collect()
+    }
+
     /// What can be read; the rest is judged.
     fn wished_queues(&mut self) -> Vec<(Key, QueueSpec)> {
         let mut wishes = Vec::new();

@@ -3,8 +3,7 @@
 
 use super::object::Object;
 use berth_file::object::{GROUP, Kind, VERSION};
-use berth_kube::{Api, Seen, follow};
-use serde::Deserialize;
+use berth_kube::{Api, Seen, Wanted, follow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -68,23 +67,9 @@ fn begin(api: &Api, kind: Kind, tell: &mpsc::Sender<News>) -> [JoinHandle<()>; 2
     [following, passing]
 }
 
-#[derive(Deserialize)]
-struct Resources {
-    #[serde(default)]
-    resources: Vec<Resource>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    name: String,
-}
-
 /// The kinds that the API server has. None of them is no mistake.
 async fn served(api: &Api) -> berth_kube::Result<BTreeSet<Kind>> {
-    let found: Resources = match api.get(&format!("/apis/{GROUP}/{VERSION}")).await {
-        Err(error) if error.is_missing() => return Ok(BTreeSet::new()),
-        found => found?,
-    };
-    let is_there = |kind: &Kind| found.resources.iter().any(|one| one.name == kind.plural());
-    Ok(Kind::ALL.into_iter().filter(is_there).collect())
+    let wanted = |kind: Kind| Wanted { group: GROUP, plural: kind.plural() };
+    let found = api.served(&Kind::ALL.map(wanted)).await?;
+    Ok(Kind::ALL.into_iter().filter(|kind| found.contains_key(&wanted(*kind))).collect())
 }

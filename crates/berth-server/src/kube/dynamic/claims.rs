@@ -1,9 +1,9 @@
 //! Giving claims their volumes once it is known where their pod is to be.
 
 use super::volumes::Prepare;
-use crate::kube::orders::patiently;
+use crate::kube::patience::{LONGEST_PAUSE, patiently};
 use berth_kube::object::{Claim, PersistentVolume};
-use berth_kube::{Api, Patch};
+use berth_kube::{Api, Error, Patch};
 use serde_json::json;
 use std::time::Duration;
 
@@ -54,16 +54,25 @@ async fn begin(api: &Api, claim: &Prepare, node: &str) -> Result<(), String> {
                     let ours = now.spec.claim_ref.is_some_and(|of| of.uid == *uid);
                     if ours { Ok(()) } else { Err(format!("the volume {volume} was taken")) }
                 }
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(refused(&error).await),
             }
         }
         Prepare::Make { namespace, claim } => {
             let path = path(namespace, claim);
             let patch = json!({ "metadata": { "annotations": { SELECTED: node } } });
             let chosen = patiently(|| api.patch(&path, Patch::Merge, &patch)).await;
-            chosen.map(drop).map_err(|error| error.to_string())
+            match chosen {
+                Ok(_) => Ok(()),
+                Err(error) => Err(refused(&error).await),
+            }
         }
     }
+}
+
+/// Why it cannot be done there, after a while: whoever plans may well choose the same at once.
+async fn refused(error: &Error) -> String {
+    tokio::time::sleep(LONGEST_PAUSE).await;
+    error.to_string()
 }
 
 async fn bound(api: &Api, order: &Prepare) -> Result<(), String> {

@@ -1,13 +1,12 @@
 //! The first look at a cluster: which pods are which tasks, after a start or with a new leader.
 
 use super::super::gang;
-use super::super::sight::{NodeSight, PodSight, Wish};
+use super::super::sight::{NodeSight, PodSight};
 use super::{Mirror, Pod, Tasks, Uid, lease_of};
 use crate::engine::{Core, Turn};
 use berth_kube::PodRef;
 use berth_model::{Event, JobId, Name};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 impl Mirror {
     /// Begins with what there is. Which pods are which tasks is in the rows of the jobs; what is
@@ -93,10 +92,7 @@ impl Mirror {
         // A pod that came later than the rest of its gang.
         let taken = self.gangs.get(&gang).is_some_and(|gang| gang.job.is_some());
         let gang = if taken { self.part_with(refs).unwrap_or(gang) } else { gang };
-        let found = refs.iter().filter_map(|pod| self.pods.get(&pod.uid)?.wish());
-        let found: Vec<Arc<Wish>> = found.cloned().collect();
-        self.heed(&found);
-        refs.iter().for_each(|pod| self.heed_claims(&pod.uid));
+        self.heed(refs.iter().map(|pod| &pod.uid));
         self.obey_held(&gang);
         let is_held = self.is_held_by_us(&gang);
         let mut tasks = Tasks {

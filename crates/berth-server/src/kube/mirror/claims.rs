@@ -107,15 +107,6 @@ impl Mirror {
         }
     }
 
-    /// Nodes are told apart by what the claims of a pod ask for.
-    pub(in crate::kube) fn heed_claims(&mut self, uid: &Uid) {
-        let wanted =
-            self.pods.get(uid).and_then(|pod| self.claims.wanted(&pod.sight).ok().flatten());
-        if let Some(wanted) = wanted {
-            self.nodes.obey(&wanted.rules);
-        }
-    }
-
     /// A pod's claims could not be given what was decided. It is tried again when something is
     /// heard of claims.
     pub(super) fn claim_later(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {

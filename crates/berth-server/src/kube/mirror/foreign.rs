@@ -2,17 +2,18 @@
 
 use super::Mirror;
 use crate::engine::Turn;
-use crate::kube::foreign::Described;
+use crate::kube::foreign::{Described, Foreign, Queues};
 use crate::kube::orders::{Note, Order};
 use crate::kube::read::Reader;
-use crate::kube::topology;
+use crate::kube::{topology, whose};
 use berth_model::{Event, Name, QueueSpec};
+use berth_store::Batch;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Mirror {
     /// Makes queues of those that others describe, and takes away those that they do not describe
     /// any more. One that cannot be does not stand in the way of the others.
-    pub fn see_queues(&mut self, turn: &mut Turn<'_>, queues: Vec<Described>) {
+    pub fn see_queues(&mut self, turn: &mut Turn<'_>, queues: Queues) {
         let known: BTreeMap<Name, QueueSpec> = turn
             .core
             .state
@@ -20,34 +21,76 @@ impl Mirror {
             .into_iter()
             .map(|queue| (queue.spec.name.clone(), queue.spec))
             .collect();
-        let there: BTreeSet<Name> = queues.iter().map(|(queue, _)| queue.name.clone()).collect();
-        for (queue, about) in queues {
-            let queue = with_ours(queue, &known);
-            self.foreign_queues.insert(queue.name.clone());
-            if known.get(&queue.name) == Some(&queue) {
-                continue;
-            }
-            let name = queue.name.clone();
-            let set = turn.all(vec![Event::QueueSet { queue: Box::new(queue) }]);
-            if let Err(refused) = set {
-                tracing::warn!(%refused, queue = %name, "a queue of another scheduler is left out");
-                let note = format!("it is left out: {refused}");
-                let note = about.map(|about| Note { about, reason: "Refused", note });
-                self.note_all(note);
-            }
+        for described in &queues.all {
+            self.see_queue(turn, described, &known);
         }
+        let there: BTreeSet<&Name> = queues.all.iter().map(|queue| &queue.spec.name).collect();
+        // Of a kind that was not seen yet it is not known what is gone.
+        let is_gone = |(name, what): &(&Name, &Foreign)| {
+            queues.listed.contains(*what) && !there.contains(*name)
+        };
+        let gone = self.foreign.made.iter().filter(is_gone);
+        let mut gone: Vec<Name> = gone.map(|(name, _)| name.clone()).collect();
         // Children before their parents: a queue with others below it stays.
-        let mut gone: Vec<Name> = self.foreign_queues.difference(&there).cloned().collect();
         gone.sort_by_key(|name| std::cmp::Reverse(depth(name, &known)));
         for name in gone {
-            let removed = turn.all(vec![Event::QueueRemoved { queue: name.clone() }]);
-            match removed {
-                Ok(()) => drop(self.foreign_queues.remove(&name)),
+            let is_needed = name == self.queue || self.foreign.own.has(&name);
+            let goes = known.contains_key(&name) && !is_needed;
+            let event = goes.then(|| Event::QueueRemoved { queue: name.clone() });
+            if let Err(refused) = self.foreign.remove(turn, &name, event.into_iter().collect()) {
                 // It is tried again with the next change.
-                Err(refused) => tracing::info!(%refused, queue = %name, "a queue is kept for now"),
+                tracing::info!(%refused, queue = %name, "a queue is kept for now");
             }
         }
+        self.foreign.described = queues;
         self.try_again(turn);
+    }
+
+    /// Whose queues are whose may have changed.
+    pub fn see_queues_again(&mut self, turn: &mut Turn<'_>) {
+        let described = std::mem::take(&mut self.foreign.described);
+        self.see_queues(turn, described);
+    }
+
+    fn see_queue(
+        &mut self,
+        turn: &mut Turn<'_>,
+        Described { spec, what, about }: &Described,
+        known: &BTreeMap<Name, QueueSpec>,
+    ) {
+        let name = &spec.name;
+        if self.foreign.own.has(name) {
+            if self.foreign.hidden.insert(name.clone()) {
+                let note = format!(
+                    "it is left out: the queue {name} is set up by queues.berth.dev {name}, which \
+                     goes before it; give one of them another name, or say with --map which queue \
+                     is meant"
+                );
+                self.note_all(about.clone().map(|about| Note { about, reason: "Hidden", note }));
+            }
+            return;
+        }
+        self.foreign.hidden.remove(name);
+        let queue = with_ours(spec.clone(), known);
+        let is_new = known.get(name) != Some(&queue);
+        let event = is_new.then(|| Event::QueueSet { queue: Box::new(queue) });
+        let events: Vec<Event> = event.into_iter().collect();
+        let made = self.foreign.made.get(name);
+        // A queue that was there before is somebody's, and stays when this one goes.
+        let is_made = made.is_some() || !known.contains_key(name);
+        let set = match (is_made, is_new || made != Some(what)) {
+            (true, true) => self.foreign.put(turn, name, *what, events),
+            (false, _) if is_new => {
+                whose::write(turn, "apply_object", name, Batch::default(), events)
+            }
+            _ => return,
+        };
+        if let Err(refused) = set {
+            tracing::warn!(%refused, queue = %name, "a queue of another scheduler is left out");
+            let note = format!("it is left out: {refused}");
+            let note = about.clone().map(|about| Note { about, reason: "Refused", note });
+            self.note_all(note);
+        }
     }
 
     /// Has things said about objects that are no pods.

@@ -1,13 +1,13 @@
 //! How pods find their gang, and gangs become jobs.
 
+use super::super::claims::Wanted;
 use super::super::gang;
-use super::super::sight::{GangKey, Later, PodSight, Wish};
+use super::super::sight::{GangKey, Later, PodSight};
 use super::{Gang, Mirror, Stage, Tasks, Uid};
 use crate::engine::Turn;
 use berth_kube::PodRef;
 use berth_model::JobId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 impl Mirror {
     /// A pod that is no task: one of another scheduler, or one that has to find its gang.
@@ -85,12 +85,10 @@ impl Mirror {
             refs.iter().for_each(|pod| self.say(&pod.uid, &why));
             return;
         }
-        let wishes = pods.iter().filter_map(|pod| pod.wish.as_ref()?.as_ref().ok());
-        let wishes: Vec<Arc<Wish>> = wishes.cloned().collect();
         match turn.submit(submission) {
             Ok(job) => {
-                self.heed(&wishes);
-                refs.iter().for_each(|pod| self.heed_claims(&pod.uid));
+                self.heed(refs.iter().map(|pod| &pod.uid));
+                self.tell_left_out(&refs);
                 self.refused.remove(key);
                 self.assign(key, job, &refs);
                 self.tie(turn, job);
@@ -108,11 +106,19 @@ impl Mirror {
         gang.done.iter().filter(same).count()
     }
 
-    /// Nodes are told apart by what these pods ask of them.
-    pub fn heed(&mut self, wishes: &[Arc<Wish>]) {
-        for wish in wishes {
-            self.nodes.obey(&wish.rules);
-            self.nodes.count_ports(&wish.ports);
+    /// Nodes are told apart by what these pods ask of them, for as long as they are there.
+    pub fn heed<'a>(&mut self, pods: impl IntoIterator<Item = &'a Uid>) {
+        for uid in pods {
+            let Some(pod) = self.pods.get_mut(uid) else { continue };
+            let Some(wish) = pod.wish().cloned() else { continue };
+            let claimed = self.claims.wanted(&pod.sight).ok().flatten();
+            let heeded = match claimed {
+                None => self.nodes.heed(&wish.rules, &wish.ports),
+                Some(Wanted { rules, .. }) => {
+                    self.nodes.heed(&[&wish.rules[..], &rules[..]].concat(), &wish.ports)
+                }
+            };
+            self.nodes.give_back(std::mem::replace(&mut pod.heeded, heeded));
         }
     }
 
@@ -165,6 +171,7 @@ impl Mirror {
         let (Some(gang), Some(tasks)) = (self.gangs.get_mut(key), self.jobs.get_mut(&job)) else {
             return;
         };
+        let mut filled = Vec::new();
         for uid in gang.waiting.clone() {
             let Some(pod) = self.pods.get_mut(&uid) else { continue };
             let asks = &pod.sight.asks;
@@ -188,8 +195,10 @@ impl Mirror {
                 // Not before it is in the log which pod it is.
                 turn.start_again(lease);
             }
+            filled.push(uid);
         }
         let (is_whole, spare) = (tasks.is_whole(), gang.waiting.clone());
+        self.heed(&filled);
         if is_whole {
             self.hold(turn, job, false);
         }

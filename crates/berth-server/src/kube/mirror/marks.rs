@@ -125,6 +125,17 @@ impl Mirror {
         self.say(uid, why);
     }
 
+    /// Says in an event what of the marks of a gang has no effect, on its first pod.
+    pub(super) fn tell_left_out(&self, pods: &[PodRef]) {
+        let first = pods.first().and_then(|pod| self.pods.get(&pod.uid));
+        let Some((pod, wish)) = first.and_then(|pod| Some((pod, pod.wish()?))) else { return };
+        self.note_all(wish.left_out.iter().map(|left_out| Note {
+            about: About::from(&pod.sight.at),
+            reason: "LeftOut",
+            note: format!("it has no effect that {left_out}"),
+        }));
+    }
+
     /// The core would not have a gang. It is tried again: a queue may be made later.
     pub(super) fn refuse(&mut self, key: &GangKey, pods: &[PodRef], why: String) {
         pods.iter().for_each(|pod| self.say(&pod.uid, &why));

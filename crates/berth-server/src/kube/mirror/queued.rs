@@ -4,9 +4,10 @@
 use super::{Mirror, Stage, Tasks, Uid};
 use crate::engine::Turn;
 use crate::kube::gang;
+use crate::kube::heed::Heeded;
 use crate::kube::orders::{Note, Open, Order};
 use crate::kube::queued::{self, JobAt, Queued};
-use crate::kube::sight::{Asks, GangKey, PodSight, Wish};
+use crate::kube::sight::{Asks, GangKey, PodSight, Rule};
 use berth_kube::PodRef;
 use berth_model::{Cause, Event, JobId, Name};
 use std::collections::BTreeMap;
@@ -19,9 +20,11 @@ pub(super) struct Held {
     suspended: Arc<AtomicBool>,
     /// Somebody ended it here: it is not submitted again by itself.
     is_over: bool,
-    /// Its pods have rules about other pods or about volumes, which are read from pods alone. So it
-    /// is let go at once, and its pods wait behind their gate.
+    /// Its pods have rules about other pods or about volumes, or claim devices, which is read from
+    /// pods alone. So it is let go at once, and its pods wait behind their gate.
     is_tied: bool,
+    /// What nodes are told apart by for its sake.
+    heeded: Heeded,
 }
 
 impl Mirror {
@@ -76,19 +79,26 @@ impl Mirror {
         };
         let key = key.clone();
         self.held_by.insert(job.at.uid.clone(), key.clone());
-        let before = self.held.remove(&key).filter(|held| held.job.at.uid == job.at.uid);
+        let before = match self.held.remove(&key) {
+            Some(other) if other.job.at.uid != job.at.uid => {
+                self.nodes.give_back(other.heeded);
+                None
+            }
+            before => before,
+        };
         let is_other = before.as_ref().is_some_and(|before| !is_alike(&before.job, &job));
-        let (suspended, is_over) = match before {
-            None => (Arc::new(AtomicBool::new(job.is_suspended)), false),
-            Some(before) => (before.suspended, before.is_over && !is_other),
+        let (suspended, is_over, heeded) = match before {
+            None => (Arc::new(AtomicBool::new(job.is_suspended)), false, Heeded::default()),
+            Some(before) => (before.suspended, before.is_over && !is_other, before.heeded),
         };
         if suspended.load(Ordering::SeqCst) != job.is_suspended {
             // What was ordered was not written yet, or somebody else has written something else.
             let (job, suspended) = (Box::new(job.at.clone()), suspended.clone());
             self.order(Order::Hold { job, suspended });
         }
-        let is_tied = job.pods.iter().flatten().any(|pod| pod.ties.is_some());
-        self.held.insert(key.clone(), Held { job, suspended, is_over, is_tied });
+        let is_tied = |pod: &PodSight| pod.ties.is_some() || !pod.claims.is_empty();
+        let is_tied = job.pods.iter().flatten().any(is_tied);
+        self.held.insert(key.clone(), Held { job, suspended, is_over, is_tied, heeded });
         Some((key, is_other))
     }
 
@@ -113,14 +123,21 @@ impl Mirror {
         };
         let queue = wish.queue.clone().unwrap_or_else(|| self.queue.clone());
         let submission = gang::submission(&sights, &queue, &self.nodes, &self.claims);
-        let Ok(submission) = submission else { return };
-        let asks: Vec<Asks> = submission.pods.iter().map(|pod| asks_of(pods, pod)).collect();
-        let wishes = pods.iter().filter_map(|pod| pod.wish.as_ref()?.as_ref().ok());
-        let wishes: Vec<Arc<Wish>> = wishes.cloned().collect();
         let at = held.job.at.clone();
+        let submission = match submission {
+            Ok(submission) => submission,
+            Err(unready) => return self.leave_suspended(key, &at, unready.to_string()),
+        };
+        let asks: Vec<Asks> = submission.pods.iter().map(|pod| asks_of(pods, pod)).collect();
+        let left_out = wish.left_out.clone();
         match turn.submit(submission) {
             Ok(job) => {
-                self.heed(&wishes);
+                self.obey_held(key);
+                self.note_all(left_out.into_iter().map(|left_out| Note {
+                    about: (&at).into(),
+                    reason: "LeftOut",
+                    note: format!("it has no effect that {left_out}"),
+                }));
                 self.refused.remove(key);
                 if let Some(old) = known {
                     self.jobs.remove(&old);
@@ -138,13 +155,15 @@ impl Mirror {
                 };
                 self.jobs.insert(job, tasks);
             }
-            Err(refused) => {
-                let why = refused.to_string();
-                if self.refused.get(key) != Some(&why) {
-                    self.tell_why(&at, &why);
-                    self.refused.insert(key.clone(), why);
-                }
-            }
+            Err(refused) => self.leave_suspended(key, &at, refused.to_string()),
+        }
+    }
+
+    /// A job that waits cannot be submitted for now. It is tried again; why is said once.
+    fn leave_suspended(&mut self, key: &GangKey, at: &JobAt, why: String) {
+        if self.refused.get(key) != Some(&why) {
+            self.tell_why(at, &why);
+            self.refused.insert(key.clone(), why);
         }
     }
 
@@ -173,7 +192,9 @@ impl Mirror {
     fn job_is_gone(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
         let held = self.held_by.remove(uid);
         if let Some(key) = &held {
-            self.held.remove(key);
+            if let Some(held) = self.held.remove(key) {
+                self.nodes.give_back(held.heeded);
+            }
             self.refused.remove(key);
         }
         let Some(key) = self.owners.remove(uid).or(held) else { return };
@@ -240,11 +261,16 @@ impl Mirror {
 
     /// Rules that pods will have which were not made yet.
     pub(super) fn obey_held(&mut self, key: &GangKey) {
-        let Some(held) = self.held.get(key) else { return };
+        let Some(held) = self.held.get_mut(key) else { return };
+        let (mut rules, mut ports) = (BTreeMap::new(), BTreeMap::new());
         let pods = held.job.pods.iter().flatten();
-        let wishes = pods.filter_map(|pod| pod.wish.as_ref()?.as_ref().ok());
-        let wishes: Vec<Arc<Wish>> = wishes.cloned().collect();
-        self.heed(&wishes);
+        for wish in pods.filter_map(|pod| pod.wish.as_ref()?.as_ref().ok()) {
+            rules.extend(wish.rules.iter().map(|rule| (&rule.name, rule)));
+            ports.extend(wish.ports.clone());
+        }
+        let rules: Vec<Rule> = rules.into_values().cloned().collect();
+        let heeded = self.nodes.heed(&rules, &ports);
+        self.nodes.give_back(std::mem::replace(&mut held.heeded, heeded));
     }
 
     /// The place of a pod that is gone is free for the next one that its job makes.

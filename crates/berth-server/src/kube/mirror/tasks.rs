@@ -116,6 +116,9 @@ impl Mirror {
         let pod = self.pods.get_mut(uid)?;
         let (job, task) = pod.task.take()?;
         pod.was = Some((job, task));
+        if pod.sight.phase.is_over() {
+            self.nodes.give_back(std::mem::take(&mut pod.heeded));
+        }
         if let Some(tasks) = self.jobs.get_mut(&job) {
             tasks.pods[task as usize] = None;
         }
@@ -156,6 +159,7 @@ impl Mirror {
         self.gone_own(uid);
         let Some(mut pod) = self.pods.remove(uid) else { return };
         self.nodes.count(&mut pod.counted, None);
+        self.nodes.give_back(std::mem::take(&mut pod.heeded));
         for order in self.shares.gone(&pod.sight) {
             self.order(order);
         }

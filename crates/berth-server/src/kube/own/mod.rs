@@ -11,7 +11,6 @@ mod launch;
 mod logs;
 mod manifest;
 mod names;
-mod patience;
 mod sight;
 mod teams;
 mod work;

@@ -2,12 +2,12 @@
 //! order, and a stop does not wait for a start that cannot be done.
 
 use super::logs::{Logs, Step};
-use super::patience::patiently;
 use super::sight::{BERTH, JOB, MANAGED};
 use super::{Create, Made, Order, Settings, Teams, claims, manifest};
 use crate::clock;
 use crate::engine::{Handle, Inlet};
 use crate::kube::orders::LEASE;
+use crate::kube::patience::patiently;
 use crate::vault::Vault;
 use berth_kube::{Api, Error, escape};
 use berth_model::{Cause, JobId, LeaseId, Span};
