@@ -1,9 +1,9 @@
 //! How pods find their gang, and gangs become jobs.
 
-use super::super::gang;
-use super::super::sight::{GangKey, Later, PodSight, Wish};
 use super::{Gang, Mirror, Stage, Tasks, Uid};
 use crate::engine::Turn;
+use crate::kube::gang;
+use crate::kube::sight::{GangKey, Later, PodSight, Wish};
 use berth_kube::PodRef;
 use berth_model::JobId;
 use std::collections::BTreeMap;
