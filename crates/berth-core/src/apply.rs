@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::{Job, Lease, Parked, Promised, Standing, Stop, Task};
 use crate::queues::InLine;
-use crate::state::{Past, State, Wake};
+use crate::state::{State, Wake};
 use crate::{share, validate};
 use berth_ledger::{Alert, CostRow, Loss};
 use berth_model::{
@@ -767,21 +767,6 @@ impl State {
         }
         applied.ended.push((job.id, outcome));
         self.wake_for(job.id, &job.spec);
-    }
-
-    /// Remembers how long the job ran, relative to its limit.
-    fn learn(&mut self, ix: JobIx, outcome: Outcome) {
-        let job = self.jobs.get(ix);
-        let Some(started) = job.started.filter(|_| outcome == Outcome::Done) else { return };
-        let ran = self.now - started + job.saved;
-        let ratio = (i128::from(ran.0) * 1_000 / i128::from(job.time_limit.0.max(1))) as i64;
-        let ratio = ratio.clamp(1, 1_000);
-        let key = (job.spec.user.clone(), job.spec.name.clone());
-        let past = self.history.entry(key).or_insert(Past { runs: 0, ratio: Milli(ratio) });
-        // The mean of up to 32 runs, then one that forgets at that rate.
-        past.runs = past.runs.saturating_add(1);
-        let weight = i64::from(past.runs.min(32));
-        past.ratio = Milli((past.ratio.0 * (weight - 1) + ratio) / weight);
     }
 
     fn node_added(&mut self, spec: &NodeSpec, applied: &mut Applied) {

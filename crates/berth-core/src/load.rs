@@ -4,7 +4,8 @@
 use crate::ix::{NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Lease, Standing, Stop};
 use crate::nodes::Mode;
-use crate::state::{Models, Past, State};
+use crate::past::Past;
+use crate::state::{Models, State};
 use crate::{apply, validate};
 use berth_ledger::{BudgetMeter, LeaseAccount, NodeAccount};
 use berth_model::{

@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::ix::{JobIx, ModelIx, NodeIx, QueueIx, ShapeIx, TaskIx};
 use crate::jobs::{Job, Jobs, Lease, Promised, Standing, Stop};
 use crate::nodes::{Kept, Takes, share_milli};
+use crate::past::History;
 use crate::queues::{InLine, Queues};
 use crate::shape::{Leaf, ModelFacts, Shape, ShapeKey, Tree};
 use berth_ledger::Ledger;
@@ -41,13 +42,6 @@ impl Models {
     pub fn efficiency(&self, model: &str) -> i64 {
         self.speed(model) * 700 / self.watts(model)
     }
-}
-
-/// How a user's jobs of one name ran, relative to their time limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Past {
-    pub runs: u32,
-    pub ratio: Milli,
 }
 
 /// What a parked job may be woken by.
@@ -101,7 +95,7 @@ pub struct State {
     pub(crate) aside: BTreeSet<JobId>,
     pub(crate) outcomes: BTreeMap<JobId, (Name, Outcome)>,
     pub(crate) outcome_order: VecDeque<JobId>,
-    pub(crate) history: BTreeMap<(Name, Name), Past>,
+    pub(crate) history: History,
     pub(crate) pools: BTreeMap<Name, PoolSpec>,
     pub(crate) claims: BTreeMap<Name, ClaimSpec>,
     pub(crate) claims_made: u64,

@@ -185,14 +185,18 @@ async fn lead(
     tell: &impl Fn(Stage<'_>),
 ) -> Result<Left, Error> {
     let (api, mut term) = turn.unzip();
-    let begun = tokio::select! {
-        begun = start(options, home.clone(), api) => begun?,
+    let start = async {
+        let begun = start(options, home.clone(), api).await?;
+        let token = first::admin(&begun.app, &options.admin).await.map_err(Error::First)?;
+        Ok::<_, Error>((begun, token))
+    };
+    let (begun, token) = tokio::select! {
+        begun = start => begun?,
         () = renewed(&mut term) => return Ok(Left::Deposed),
         _ = stop.wait_for(|stop| *stop) => return Ok(resigned(term).await),
     };
     let Begun { app, running, watch } = begun;
     let Running { handle, mut ends } = running;
-    let token = first::admin(&app, &options.admin).await.map_err(Error::First)?;
     let tasks = [
         forecast::begin(handle.clone()),
         schedule::begin(app.clone()),

@@ -1,6 +1,6 @@
 //! How long jobs run, drawn from history.
 
-use crate::state::Past;
+use crate::past::Past;
 use berth_model::{JobId, Span};
 
 /// SplitMix64: small, fast, and good enough to shuffle durations.

@@ -48,9 +48,13 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     of all pods attached throughout. Nodes are only written down: 8 GPUs, 192 CPUs, 2 TiB. Pods are \
     made first, each for one GPU, 8 CPUs and 64 GiB; then the scheduler is started, and bindings \
     are timed where the watcher sees them, first to last. Each figure is of a cluster made anew. \
-    The ceiling is what the API server takes: bare bindings from the same client, under the same \
-    identity, without any scheduler.";
+    The ceiling of a load is what the API server takes of it: bare bindings of the same pods to the \
+    same nodes from the same client, under the same identity, without any scheduler, with as many \
+    at once as it is fastest with. Each scheduler runs three times on a load, and the fastest run \
+    counts, as it does for the ceiling. Pods of gangs are larger, for the marks they bear.";
 
+/// Runs of each scheduler on a load; the fastest counts.
+const RUNS: u32 = 3;
 /// How many bindings the ceiling is tried with at once.
 const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
 
@@ -60,25 +64,34 @@ pub fn command(asked: &Asked) -> Result<()> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let wanted = |name: &str| asked.only.is_empty() || asked.only.iter().any(|only| only == name);
     let mut sections = Vec::new();
-    let mut best: Option<Figures> = None;
-    if wanted("ceiling") {
-        let (section, figures) = ceiling(asked, &runtime)?;
-        best = Some(figures);
-        sections.push(show(section));
-    }
-    let races = ["kube-scheduler", "berth"].iter().any(|name| wanted(name));
+    let races = ["ceiling", "kube-scheduler", "berth"].iter().any(|name| wanted(name));
+    let mut is_first = true;
     for nodes in asked.nodes.iter().filter(|_| races) {
         for shape in [Shape::Single, Shape::Gangs(8)] {
             let load = Load { nodes: *nodes, pods: asked.pods, shape };
             let mut rows = Vec::new();
-            let mut peer = None;
+            let (mut best, mut peer) = (None, None);
+            if wanted("ceiling") {
+                let (figures, tried) = ceiling(&runtime, load)?;
+                rows.extend(tried);
+                // Less than that on an idle machine would mean a slow client.
+                let target = if is_first { Target::AtLeast(1_400.0) } else { Target::None };
+                is_first = false;
+                rows.push(Row::new(
+                    "ceiling: bindings a second",
+                    figures.per_second,
+                    "1/s",
+                    target,
+                ));
+                best = Some(figures);
+            }
             if wanted("kube-scheduler") {
-                let figures = race(&runtime, load, Racer::KubeScheduler)?;
+                let figures = fastest(&runtime, load, || Racer::KubeScheduler)?;
                 rows.extend(figures.rows("kube-scheduler"));
                 peer = Some(figures);
             }
             if wanted("berth") {
-                let figures = race(&runtime, load, Racer::Berth(&berth))?;
+                let figures = fastest(&runtime, load, || Racer::Berth(&berth))?;
                 rows.extend(figures.rows("berth"));
                 rows.extend(held_against(&figures, best.as_ref(), peer.as_ref(), shape));
             }
@@ -113,8 +126,8 @@ fn cluster() -> Cluster {
     Cluster::builder().storage(Storage::Memory).bare_admission().start()
 }
 
-fn ceiling(asked: &Asked, runtime: &tokio::runtime::Runtime) -> Result<(Section, Figures)> {
-    let load = Load { nodes: asked.nodes[0], pods: asked.pods, shape: Shape::Single };
+/// The best of several numbers of bindings at once, and what each came to.
+fn ceiling(runtime: &tokio::runtime::Runtime, load: Load) -> Result<(Figures, Vec<Row>)> {
     let mut rows = Vec::new();
     let mut best: Option<Figures> = None;
     for at_once in CONCURRENCIES {
@@ -124,11 +137,19 @@ fn ceiling(asked: &Asked, runtime: &tokio::runtime::Runtime) -> Result<(Section,
             best = Some(figures);
         }
     }
-    let best = best.expect("there are several");
-    let target = Target::AtLeast(1_400.0);
-    rows.push(Row::new("ceiling: bindings a second", best.per_second, "1/s", target));
-    let title = format!("The ceiling, {} nodes", load.nodes);
-    Ok((Section { title: title.into(), text: String::new(), rows }, best))
+    Ok((best.expect("there are several"), rows))
+}
+
+/// The best of several runs, as the ceiling is.
+fn fastest<'a>(
+    runtime: &tokio::runtime::Runtime,
+    load: Load,
+    racer: impl Fn() -> Racer<'a>,
+) -> Result<Figures> {
+    let runs = (0..RUNS).map(|_| race(runtime, load, racer()));
+    let runs = runs.collect::<Result<Vec<Figures>>>()?;
+    let best = runs.into_iter().max_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    Ok(best.expect("there are several"))
 }
 
 fn race(runtime: &tokio::runtime::Runtime, load: Load, racer: Racer<'_>) -> Result<Figures> {

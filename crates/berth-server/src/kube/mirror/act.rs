@@ -1,8 +1,8 @@
 //! What the core decided becomes orders about pods, and what came of them is taken in.
 
-use super::super::orders::{Bind, Done, Order, Wanted};
 use super::{Mirror, Uid, lease_of};
 use crate::engine::{Core, Turn};
+use crate::kube::orders::{Bind, Done, Order, Wanted};
 use berth_model::{Cause, JobId, LeaseId, Name, Span};
 use berth_node::Observed;
 
@@ -133,7 +133,7 @@ impl Mirror {
                 let task = Some((lease.job, lease.task));
                 if self.pods.get(&pod.uid).is_some_and(|pod| pod.task == task) {
                     // It is no use to try it again.
-                    self.take_back(&pod.uid);
+                    self.call_back(&pod.uid);
                     self.leave(turn, &pod.uid, &why);
                 } else {
                     self.end(turn, lease.job, lease.task, &why);

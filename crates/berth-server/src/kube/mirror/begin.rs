@@ -1,9 +1,9 @@
 //! The first look at a cluster: which pods are which tasks, after a start or with a new leader.
 
-use super::super::gang;
-use super::super::sight::{NodeSight, PodSight};
 use super::{Mirror, Pod, Tasks, Uid, lease_of};
 use crate::engine::{Core, Turn};
+use crate::kube::gang;
+use crate::kube::sight::{NodeSight, PodSight};
 use berth_kube::PodRef;
 use berth_model::{Event, JobId, Name};
 use std::collections::BTreeMap;

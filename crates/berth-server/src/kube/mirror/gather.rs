@@ -1,10 +1,10 @@
 //! How pods find their gang, and gangs become jobs.
 
-use super::super::claims::Wanted;
-use super::super::gang;
-use super::super::sight::{GangKey, Later, PodSight};
 use super::{Gang, Mirror, Stage, Tasks, Uid};
 use crate::engine::Turn;
+use crate::kube::claims::Wanted;
+use crate::kube::gang;
+use crate::kube::sight::{GangKey, Later, PodSight};
 use berth_kube::PodRef;
 use berth_model::JobId;
 use std::collections::BTreeMap;

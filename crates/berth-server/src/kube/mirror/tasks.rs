@@ -1,9 +1,9 @@
 //! What becomes of the tasks of a job when their pods or nodes change.
 
-use super::super::orders::Order;
-use super::super::sight::{Asks, GangKey, Phase};
-use super::{Mirror, Pod, Uid};
+use super::{Mirror, Uid};
 use crate::engine::{Core, Turn};
+use crate::kube::orders::Order;
+use crate::kube::sight::{Asks, GangKey, Phase};
 use berth_model::{Cause, Event, JobId, LeaseId, Name};
 use berth_node::{Ended, Observed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ impl Mirror {
             }
             (_, Some(bound)) => {
                 let why = format!("its pod was put on {bound}");
-                self.take_back(uid);
+                self.call_back(uid);
                 self.leave(turn, uid, &why);
             }
             (_, None) => {}
@@ -78,7 +78,7 @@ impl Mirror {
 
     /// A pod of a gang runs where it was not to be. The others are elsewhere, so it would wait for
     /// them for ever; one that is alone may stay.
-    pub(super) fn take_back(&self, uid: &Uid) {
+    pub(super) fn call_back(&self, uid: &Uid) {
         let pod = &self.pods[uid];
         if pod.wish().is_some_and(|wish| !wish.alone) {
             let (pod, why) = (pod.sight.at.clone(), "it was bound apart from its gang");
@@ -101,8 +101,7 @@ impl Mirror {
         let Some((job, task)) = pod.was.take() else { return };
         let Some(tasks) = self.jobs.get(&job) else { return };
         // Another pod may have its place by now, and the place that is left then is its own.
-        let mut open = tasks.open(&pod.sight.asks);
-        let at = open.clone().find(|at| *at == task as usize).or_else(|| open.next());
+        let at = tasks.open(&pod.sight.asks, task as usize);
         if let (Some(at), Stage::Live) = (at, Stage::of(turn.core, job)) {
             self.ended_well(turn, job, at as u32);
             if self.jobs[&job].is_whole() {
@@ -244,12 +243,11 @@ impl Mirror {
 }
 
 impl Tasks {
-    /// The tasks that miss a pod which asks for so much.
-    pub(super) fn open(&self, asks: &Asks) -> impl Iterator<Item = usize> + Clone {
-        let fits = move |at: &usize| {
-            self.pods[*at].is_none() && !self.done[*at] && self.asks[*at] == *asks
-        };
-        (0..self.pods.len()).filter(fits)
+    /// A task that misses a pod which asks for so much, that one rather than others.
+    fn open(&self, asks: &Asks, rather: usize) -> Option<usize> {
+        let is_open =
+            |at: &usize| self.pods[*at].is_none() && !self.done[*at] && self.asks[*at] == *asks;
+        Some(rather).filter(is_open).or_else(|| (0..self.pods.len()).find(is_open))
     }
 
     /// Whether every task that has not ended well has its pod.
