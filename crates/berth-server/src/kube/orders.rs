@@ -313,20 +313,3 @@ async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<Done> {
         Err(error) => Err(error),
     }
 }
-
-/// Tries again for as long as another try may help.
-pub async fn patiently<T, F: Future<Output = berth_kube::Result<T>>>(
-    mut act: impl FnMut() -> F,
-) -> berth_kube::Result<T> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match act().await {
-            Err(error) if error.is_for_now() => {
-                tracing::debug!(%error, "trying again");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            done => return done,
-        }
-    }
-}
