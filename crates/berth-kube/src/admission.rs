@@ -11,6 +11,7 @@ use crate::object::Pod;
 use crate::shares;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The name that the API server writes where an author names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -19,6 +20,9 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adoption {
     pub scheduler: String,
+    /// All names by which a pod is ours, also those of schedulers in whose place we work: a pod
+    /// that keeps one of them is told its GPU like any other.
+    pub ours: BTreeSet<String>,
     /// Schedulers we stand in for, beside the one of pods that name none.
     pub instead_of: Vec<String>,
 }
@@ -64,7 +68,7 @@ impl Adoption {
     fn patch(&self, pod: &Pod, object: &Value) -> Vec<Value> {
         let is_taken = self.takes(pod);
         let name = json!({ "op": "add", "path": "/spec/schedulerName", "value": self.scheduler });
-        let is_ours = is_taken || *pod.spec.scheduler_name == *self.scheduler;
+        let is_ours = is_taken || self.ours.contains(&*pod.spec.scheduler_name);
         let told = if is_ours { shares::patch(object) } else { Vec::new() };
         is_taken.then_some(name).into_iter().chain(told).collect()
     }
@@ -108,9 +112,16 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn adoption(ours: &[&str], instead_of: &[&str]) -> Adoption {
+        Adoption {
+            scheduler: "berth".to_owned(),
+            ours: ours.iter().map(|name| (*name).to_owned()).collect(),
+            instead_of: instead_of.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
     fn is_taken(instead_of: &[&str], spec: &str, annotations: &str) -> bool {
-        let instead_of = instead_of.iter().map(|name| (*name).to_owned()).collect();
-        let adoption = Adoption { scheduler: "berth".to_owned(), instead_of };
+        let adoption = adoption(&["berth"], instead_of);
         let question = format!(
             r#"{{"request":{{"uid":"u","object":{{"metadata":{{"annotations":{annotations}}},"spec":{spec}}}}}}}"#
         );
@@ -153,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_pod_of_ours_that_asks_for_a_fraction_gets_the_variable_that_names_its_gpu() {
-        let adoption = Adoption { scheduler: "berth".to_owned(), instead_of: Vec::new() };
+        let adoption = adoption(&["berth", "second", "kai-scheduler"], &[]);
         let object: Value = serde_json::from_str(&format!(
             r#"{{"metadata":{{"annotations":{{"gpu-fraction":"0.5"}}}},"spec":{}}}"#,
             spec("cpu", DEFAULT_SCHEDULER, "")
@@ -162,16 +173,22 @@ mod tests {
         let patch = adoption.patch(&Pod::deserialize(&object).unwrap(), &object);
         assert_eq!(patch.len(), 2, "{patch:?}");
         assert_eq!(patch[1]["path"], "/spec/containers/0/env");
-        let mut ours = object;
-        ours["spec"]["schedulerName"] = json!("berth");
-        assert_eq!(adoption.patch(&Pod::deserialize(&ours).unwrap(), &ours).len(), 1);
-        ours["spec"]["schedulerName"] = json!("another");
-        assert!(adoption.patch(&Pod::deserialize(&ours).unwrap(), &ours).is_empty());
+        let patch_of = |scheduler: &str| {
+            let mut object = object.clone();
+            object["spec"]["schedulerName"] = json!(scheduler);
+            adoption.patch(&Pod::deserialize(&object).unwrap(), &object)
+        };
+        for scheduler in ["berth", "second", "kai-scheduler"] {
+            let patch = patch_of(scheduler);
+            assert_eq!(patch.len(), 1, "its name stays: {patch:?}");
+            assert_eq!(patch[0]["path"], "/spec/containers/0/env");
+        }
+        assert!(patch_of("another").is_empty());
     }
 
     #[test]
     fn what_is_no_pod_is_allowed_with_a_warning_and_what_is_no_question_is_an_error() {
-        let adoption = Adoption { scheduler: "berth".to_owned(), instead_of: Vec::new() };
+        let adoption = adoption(&["berth"], &[]);
         let answer = adoption.answer(br#"{"request":{"uid":"u","object":{"spec":7}}}"#).unwrap();
         assert_eq!(answer["response"]["allowed"], true);
         assert!(answer["response"]["warnings"][0].as_str().unwrap().contains("left it alone"));

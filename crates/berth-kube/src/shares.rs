@@ -64,10 +64,19 @@ pub fn name(node: &str, gpu: u32) -> String {
     name
 }
 
-/// The pod that holds a GPU. It is on its node from the first, whatever taints are there.
-pub fn reservation(namespace: &str, image: &str, node: &str, gpu: u32) -> Value {
+/// The pod that holds a GPU. It is on its node from the first, whatever taints are there. It asks for
+/// no more than it is limited to, so that a node that runs short ends it last: whoever shares its GPU
+/// would have to end with it.
+pub fn reservation(
+    namespace: &str,
+    image: &str,
+    priority_class: Option<&str>,
+    node: &str,
+    gpu: u32,
+) -> Value {
     let field = |path: &str| json!({ "fieldRef": { "fieldPath": path } });
-    json!({
+    let amounts = json!({ "cpu": "50m", "memory": "128Mi", "nvidia.com/gpu": "1" });
+    let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -90,12 +99,12 @@ pub fn reservation(namespace: &str, image: &str, node: &str, gpu: u32) -> Value 
             "containers": [{
                 "name": "hold",
                 "image": image,
-                "command": ["berth", "reserve"],
+                "args": ["reserve"],
                 "env": [
                     { "name": "POD_NAME", "valueFrom": field("metadata.name") },
                     { "name": "POD_NAMESPACE", "valueFrom": field("metadata.namespace") },
                 ],
-                "resources": { "limits": { "nvidia.com/gpu": "1" } },
+                "resources": { "requests": amounts, "limits": amounts },
                 "securityContext": {
                     "allowPrivilegeEscalation": false,
                     "readOnlyRootFilesystem": true,
@@ -103,7 +112,11 @@ pub fn reservation(namespace: &str, image: &str, node: &str, gpu: u32) -> Value 
                 },
             }],
         },
-    })
+    });
+    if let Some(class) = priority_class {
+        pod["spec"]["priorityClassName"] = json!(class);
+    }
+    pod
 }
 
 /// What has to be added to a pod that asks for a fraction, as a JSON patch: the variable by which
@@ -205,8 +218,11 @@ mod tests {
 
     #[test]
     fn a_pod_that_holds_a_gpu_is_known_by_what_is_written_on_it() {
-        let mut pod = reservation("berth-reservations", "berth:1", "n1", 3);
+        let mut pod = reservation("berth-reservations", "berth:1", Some("urgent"), "n1", 3);
         assert_eq!(pod["metadata"]["name"], "gpu-3-n1");
+        assert_eq!(pod["spec"]["priorityClassName"], "urgent");
+        let resources = &pod["spec"]["containers"][0]["resources"];
+        assert_eq!(resources["requests"], resources["limits"], "it is evicted last");
         let read = |pod: &Value| Held::by(&serde_json::from_value(pod.clone()).unwrap());
         assert_eq!(read(&pod), Some(Held { gpu: 3, uuid: None }));
         pod["metadata"]["annotations"][UUID] = json!("GPU-1");

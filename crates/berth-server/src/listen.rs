@@ -4,11 +4,13 @@ use crate::serve::Error;
 use axum::Router;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
@@ -19,6 +21,8 @@ use tokio_rustls::server::TlsStream;
 
 /// A handshake that takes longer is none.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How often it is looked whether the certificate is another one.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +76,55 @@ impl Tls {
             .map_err(TlsError::Pair)?;
         Ok(Arc::new(config))
     }
+
+    fn stamps(&self) -> [Option<Stamp>; 2] {
+        [&self.certificate, &self.key].map(|path| {
+            let found = fs::metadata(path).ok()?;
+            Some((found.modified().ok()?, found.len(), found.ino()))
+        })
+    }
+}
+
+/// What is another one when a file was written anew.
+type Stamp = (SystemTime, u64, u64);
+
+/// The certificate as it is in its files now. Whoever renews it writes them anew, and a server that
+/// had read them once would go on with the old one until it runs out.
+struct Certificate {
+    tls: Tls,
+    seen: [Option<Stamp>; 2],
+    looked: Instant,
+    acceptor: TlsAcceptor,
+}
+
+impl Certificate {
+    fn read(tls: Tls) -> Result<Certificate, TlsError> {
+        // Before the files are read: what is written meanwhile is then found the next time.
+        let seen = tls.stamps();
+        let acceptor = TlsAcceptor::from(tls.config()?);
+        Ok(Certificate { tls, seen, looked: Instant::now(), acceptor })
+    }
+
+    fn acceptor(&mut self) -> TlsAcceptor {
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            self.look();
+        }
+        self.acceptor.clone()
+    }
+
+    fn look(&mut self) {
+        let now = self.tls.stamps();
+        if now == self.seen {
+            return;
+        }
+        self.seen = now;
+        match self.tls.config() {
+            Ok(config) => self.acceptor = TlsAcceptor::from(config),
+            // One of the two files may be written after the other.
+            Err(error) => tracing::warn!(%error, "the certificate stays the one it was"),
+        }
+    }
 }
 
 /// Connections whose handshake is over. Handshakes run beside each other: one that hangs keeps
@@ -83,10 +136,10 @@ pub struct Encrypted {
 
 impl Encrypted {
     pub fn new(listener: TcpListener, tls: &Tls) -> Result<Encrypted, EncryptError> {
-        let acceptor = TlsAcceptor::from(tls.config().map_err(EncryptError::Tls)?);
+        let certificate = Certificate::read(tls.clone()).map_err(EncryptError::Tls)?;
         let local = listener.local_addr().map_err(EncryptError::Io)?;
         let (done, ready) = mpsc::channel(64);
-        tokio::spawn(accept(listener, acceptor, done));
+        tokio::spawn(accept(listener, certificate, done));
         Ok(Encrypted { ready, local })
     }
 }
@@ -101,13 +154,13 @@ pub enum EncryptError {
 
 async fn accept(
     mut listener: TcpListener,
-    acceptor: TlsAcceptor,
+    mut certificate: Certificate,
     done: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
 ) {
     while !done.is_closed() {
         // axum's own listener waits and goes on when there are too many open files.
         let (stream, peer) = Listener::accept(&mut listener).await;
-        let (acceptor, done) = (acceptor.clone(), done.clone());
+        let (acceptor, done) = (certificate.acceptor(), done.clone());
         tokio::spawn(async move {
             let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
             if let Ok(Ok(stream)) = shaken {

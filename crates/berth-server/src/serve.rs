@@ -60,6 +60,8 @@ pub enum Place {
 #[derive(Debug, Clone)]
 pub struct Started {
     pub url: String,
+    /// Where the API server asks about pods, if it does.
+    pub webhook: Option<SocketAddr>,
     pub home: PathBuf,
     pub token: PathBuf,
     pub database: String,
@@ -135,19 +137,20 @@ pub async fn serve(
     }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
-    let _webhook = kube::webhook::begin(&options.place).await?;
+    let answering = kube::webhook::begin(&options.place).await?;
+    let webhook = answering.as_ref().map(|answering| answering.address);
     // Before anything is changed: a second server should find out at once.
     let door = Door::open(options.listen, options.tls.clone()).await?;
     let Place::Cluster(cluster) = &options.place else {
-        return lead(&options, &home, &door, None, stop, &tell).await.map(drop);
+        return lead(&options, &home, &door, None, webhook, stop, &tell).await.map(drop);
     };
     let replica = Replica::open(cluster, &options.node, &home.replica()).await?;
     loop {
         let Some(term) = stand_by(&replica, &door, stop.clone(), &tell).await? else {
             return Ok(());
         };
-        let api = replica.api.clone();
-        match lead(&options, &home, &door, Some((api, term)), stop.clone(), &tell).await? {
+        let turn = Some((replica.api.clone(), term));
+        match lead(&options, &home, &door, turn, webhook, stop.clone(), &tell).await? {
             Left::Stopped => return Ok(()),
             Left::Deposed => {}
         }
@@ -181,6 +184,7 @@ async fn lead(
     home: &Home,
     door: &Door,
     turn: Option<(Api, Term)>,
+    webhook: Option<SocketAddr>,
     mut stop: watch::Receiver<bool>,
     tell: &impl Fn(Stage<'_>),
 ) -> Result<Left, Error> {
@@ -206,7 +210,7 @@ async fn lead(
         .here
         .as_ref()
         .and_then(|here| gpus::watch(handle.clone(), here.driver.clone(), here.inventory.clone()));
-    let started = started(&app, door.url()?, token);
+    let started = Started { webhook, ..started(&app, door.url()?, token) };
     first::announce(&app, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     tell(Stage::Ready(&started));
     let (over, closes) = watch::channel(false);
@@ -383,6 +387,7 @@ fn started(app: &App, url: String, token: PathBuf) -> Started {
     let limits = app.here.as_ref().map(|here| &here.inventory.limits);
     Started {
         url,
+        webhook: None,
         home: app.home.root().to_owned(),
         token,
         database: app.store.database().to_owned(),

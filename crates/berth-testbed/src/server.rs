@@ -5,7 +5,7 @@ use berth_api::client::Options;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -27,6 +27,7 @@ pub struct Server {
     command: &'static str,
     args: Vec<String>,
     log: Log,
+    said: Log,
 }
 
 /// What a server has said since it was started.
@@ -55,8 +56,8 @@ impl Server {
     fn start_as(program: &Path, command: &'static str, args: &[&str]) -> Server {
         let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, url, log) = begin(program, command, home.path(), "127.0.0.1:0", &args);
-        Server { program: program.to_owned(), child, home, url, command, args, log }
+        let (child, url, log, said) = begin(program, command, home.path(), "127.0.0.1:0", &args);
+        Server { program: program.to_owned(), child, home, url, command, args, log, said }
     }
 
     /// Whether it takes requests, as a load balancer would ask it: one of several replicas does.
@@ -87,13 +88,18 @@ impl Server {
     /// In the same folder, and where it listened before.
     pub fn start_again(&mut self) {
         let listen = self.url.trim_start_matches("http://");
-        (self.child, self.url, self.log) =
+        (self.child, self.url, self.log, self.said) =
             begin(&self.program, self.command, self.home.path(), listen, &self.args);
     }
 
     /// What it has logged since it was started.
     pub fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it has printed since it was ready.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn token(&self) -> String {
@@ -184,7 +190,7 @@ fn begin(
     home: &Path,
     listen: &str,
     args: &[String],
-) -> (Child, String, Log) {
+) -> (Child, String, Log, Log) {
     let mut child = Command::new(program)
         .arg(command)
         .args(["--home", &home.display().to_string(), "--listen", listen, "--name", NODE])
@@ -196,7 +202,9 @@ fn begin(
         .stderr(Stdio::piped())
         .spawn()
         .expect("berth starts");
-    let log = keep_log(child.stderr.take().expect("it is piped"));
+    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    // It is shown as well.
+    let log = keep(stderr.lines(), |line| eprintln!("{line}"));
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let url = loop {
         let line = lines.next().expect("the server says where it is").expect("it is text");
@@ -208,18 +216,20 @@ fn begin(
             break url.to_owned();
         }
     };
-    // What else it says must not block it.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, url, log)
+    let said = keep(lines, |_| {});
+    (child, url, log, said)
 }
 
-/// Keeps what is logged, and shows it as well.
-fn keep_log(stderr: ChildStderr) -> Log {
+/// Keeps what is said, so that nobody who says something is blocked.
+fn keep(
+    lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
+    tell: impl Fn(&str) + Send + 'static,
+) -> Log {
     let log = Log::default();
     let to = log.clone();
     std::thread::spawn(move || {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            eprintln!("{line}");
+        for line in lines.map_while(Result::ok) {
+            tell(&line);
             let mut log = to.lock().unwrap_or_else(PoisonError::into_inner);
             log.push_str(&line);
             log.push('\n');

@@ -8,6 +8,7 @@ use berth_server::{
     ClusterOptions, LeaseOptions, Peer, PeerMap, Place, PodSettings, StandIn, Started,
 };
 use clap::{Args, Subcommand};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,6 +47,9 @@ pub struct Kube {
     /// What those pods run: an image with this program
     #[arg(long, value_name = "IMAGE", default_value = concat!("berth:", env!("CARGO_PKG_VERSION")))]
     pub reservation_image: String,
+    /// The PriorityClass of those pods, so that they are not the first to go when a node runs short
+    #[arg(long, value_name = "NAME")]
+    pub reservation_priority: Option<String>,
     /// Work in the place of this scheduler: its pods, its queues and its groups are Berth's, and
     /// manifests written for it stay as they are; may be given several times
     #[arg(long, value_name = "SCHEDULER", value_parser = Peer::NAMES)]
@@ -53,6 +57,9 @@ pub struct Kube {
     /// What names of other schedulers and of their queues mean here
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
+    /// Take no jobs of Berth's own, only pods, and need none of the rights for such jobs
+    #[arg(long, conflicts_with_all = ["image", "checkpoints", "teams"])]
+    pub no_jobs: bool,
     /// The image of Berth's own jobs that name none
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
@@ -107,15 +114,17 @@ pub fn run(asked: Kube) -> Result<()> {
         ),
         up::entry("image", asked.image.clone().unwrap_or_default(), asked.image.is_none()),
     ];
+    let stand_in = StandIn { peers, map };
+    let ours = stand_in.scheduler_names(&asked.scheduler_name);
     let scheduler = asked.scheduler_name.first().map_or("berth", String::as_str);
-    let webhook = asked.reach.webhook(&asked.serving, scheduler)?;
+    let webhook = asked.reach.webhook(&asked.serving, scheduler, ours.clone())?;
     let publish = asked.reach.publish(&asked.serving)?;
     let place = Place::Cluster(Box::new(ClusterOptions {
         kubeconfig: asked.kubeconfig,
         context: asked.context,
         scheduler_names: asked.scheduler_name,
         queue: asked.queue,
-        stand_in: StandIn { peers, map },
+        stand_in,
         lease: LeaseOptions {
             namespace: asked.lease_namespace,
             name: asked.lease_name,
@@ -123,7 +132,9 @@ pub fn run(asked: Kube) -> Result<()> {
         },
         reservation_namespace: asked.reservation_namespace,
         reservation_image: asked.reservation_image,
+        reservation_priority: asked.reservation_priority,
         jobs: PodSettings {
+            are_off: asked.no_jobs,
             image: asked.image,
             checkpoints: asked.checkpoints,
             namespace_prefix: asked.namespace_prefix,
@@ -133,7 +144,7 @@ pub fn run(asked: Kube) -> Result<()> {
         webhook,
         publish,
     }));
-    up::serve(&asked.serving, place, config, greet)
+    up::serve(&asked.serving, place, config, |started| greet(started, &ours))
 }
 
 /// Whole seconds, as a Lease has them.
@@ -153,15 +164,18 @@ fn read_map(path: &Path) -> Result<PeerMap> {
     text.parse().map_err(bad)
 }
 
-fn greet(started: &Started) {
+fn greet(started: &Started, ours: &BTreeSet<String>) {
     println!("Berth is ready at {}", started.url);
     println!("  GPUs      {}", started.gpus);
     println!("  database  {}", started.database);
     println!("  token     {} (found by the command line)", started.token.display());
+    if let Some(webhook) = started.webhook {
+        println!("  webhook   https://{webhook}/mutate");
+    }
     println!();
-    println!(
-        "It schedules the pods that name it (schedulerName: berth). Try, in another terminal:"
-    );
+    let names = ours.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
+    println!("It schedules the pods that name it (schedulerName: {names}).");
+    println!("Try, in another terminal:");
     println!("  berth ps                          see what runs and what waits");
     println!("  berth why JOB                     see why it waits, and until when");
     println!("  berth nodes                       see what is free");

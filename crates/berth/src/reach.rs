@@ -4,6 +4,7 @@ use crate::fail::{Failure, Result};
 use crate::up::{self, Serving};
 use berth_server::{Adoption, Publish, Tls, Webhook};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -39,8 +40,14 @@ impl Reach {
         Ok(Some(Publish { service, address: SocketAddr::new(ip, port) }))
     }
 
-    /// The webhook that gives pods with GPUs the name of a scheduler.
-    pub fn webhook(&self, serving: &Serving, scheduler: &str) -> Result<Option<Webhook>> {
+    /// The webhook that gives pods with GPUs the name of a scheduler, and those that are ours by
+    /// any name what they need for fractions.
+    pub fn webhook(
+        &self,
+        serving: &Serving,
+        scheduler: &str,
+        ours: BTreeSet<String>,
+    ) -> Result<Option<Webhook>> {
         let Some(listen) = self.webhook_listen else { return Ok(None) };
         let own = self.webhook_cert.clone().zip(self.webhook_key.clone());
         let pair = own.or_else(|| serving.tls_cert.clone().zip(serving.tls_key.clone()));
@@ -51,7 +58,7 @@ impl Reach {
             )
         })?;
         let scheduler = scheduler.to_owned();
-        let adoption = Adoption { scheduler, instead_of: self.adopt_scheduler.clone() };
+        let adoption = Adoption { scheduler, ours, instead_of: self.adopt_scheduler.clone() };
         Ok(Some(Webhook { listen, tls: Tls { certificate, key }, adoption }))
     }
 }

@@ -89,7 +89,7 @@ pub fn serve(
     serving: &Serving,
     place: Place,
     config: Vec<ConfigEntry>,
-    greet: fn(&Started),
+    greet: impl Fn(&Started),
 ) -> Result<()> {
     start_logging(serving.log_format);
     let options = options(serving, place, config)?;

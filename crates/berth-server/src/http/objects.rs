@@ -37,6 +37,7 @@ pub struct Owner<'a> {
 
 /// Submits the job of an object. An object makes one job, however often this is called.
 pub async fn submit(app: &App, owner: &Owner<'_>, text: &str) -> Result<JobId, Fault> {
+    submit::must_take_jobs(app)?;
     let mut parsed = submit::read(text)?;
     let file = &mut parsed.file;
     if file.schedule.is_some() {

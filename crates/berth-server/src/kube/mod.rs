@@ -90,6 +90,8 @@ pub struct Options {
     /// Where pods hold the GPUs that are shared by fractions, and what they run.
     pub reservation_namespace: String,
     pub reservation_image: String,
+    /// How urgent those pods are; the default of the cluster where left out.
+    pub reservation_priority: Option<String>,
     /// How jobs of Berth's own run.
     pub jobs: own::Settings,
     /// Nothing where pods name their scheduler themselves.
@@ -214,6 +216,7 @@ impl Cluster {
         let reserve = Reserve {
             namespace: options.reservation_namespace.clone(),
             image: options.reservation_image.clone(),
+            priority_class: options.reservation_priority.clone(),
         };
         let storage = storage.news;
         let scheduler = options.scheduler_names.first().cloned().unwrap_or_default();
@@ -305,8 +308,10 @@ impl Cluster {
             inlet: inlet.clone(),
             services: own::Services::default(),
         });
-        follows.0.push(tokio::spawn(teams.keep()));
-        follows.0.push(tokio::spawn(own::tidy(tools.clone(), running.handle.clone())));
+        if !jobs.are_off {
+            follows.0.push(tokio::spawn(teams.keep()));
+            follows.0.push(tokio::spawn(own::tidy(tools.clone(), running.handle.clone())));
+        }
         follows.0.push(tokio::spawn(own::work(tools, own_taken)));
         let (plain, mut with_gpus) = (nodes::need(&plain), nodes::need(&with_gpus));
         with_gpus.extend([nodes::is_there(devices::whole_gpus())]);

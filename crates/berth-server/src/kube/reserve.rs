@@ -10,6 +10,7 @@ use std::time::Duration;
 pub struct Reserve {
     pub namespace: String,
     pub image: String,
+    pub priority_class: Option<String>,
 }
 
 /// After how many tries the pause grows no more, and how long it is for each.
@@ -19,8 +20,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 impl Reserve {
     /// Makes the pod that holds a GPU, if there is none.
     pub async fn hold(&self, api: &Api, spot: &Spot) -> berth_kube::Result<()> {
-        let Reserve { namespace, image } = self;
-        let pod = shares::reservation(namespace, image, &spot.node, spot.gpu);
+        let Reserve { namespace, image, priority_class } = self;
+        let class = priority_class.as_deref();
+        let pod = shares::reservation(namespace, image, class, &spot.node, spot.gpu);
         match api.post(&format!("/api/v1/namespaces/{namespace}/pods"), &pod).await {
             // It is there, or its predecessor is on its way out: the watch tells which.
             Err(error) if error.is_conflict() => Ok(()),

@@ -16,6 +16,8 @@ struct Table {
     cluster: Vec<Row>,
     /// In the namespace this runs in.
     own: Vec<Row>,
+    /// In the namespace of the pods that hold shared GPUs.
+    reservations: Vec<Row>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,7 +53,8 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
         Ok(served) => asked.right.group.is_empty() || served.contains(&asked.right.group),
         Err(_) => true,
     };
-    let asked = asked(api.namespace(), &features(options)).into_iter().filter(is_served);
+    let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
+    let asked = asked.into_iter().filter(is_served);
     let missing = stream::iter(asked)
         .map(|asked| async move {
             let allowed = api.may(&asked.right, asked.namespace.as_deref()).await;
@@ -86,6 +89,8 @@ fn features(options: &Options) -> Vec<&'static str> {
     let stands_in = |peer| options.stand_in.is_for(peer);
     let all = [
         ("replicas", options.publish.is_some()),
+        ("jobs", !options.jobs.are_off),
+        ("gates", !options.stand_in.gates().is_empty()),
         ("kai", stands_in(Peer::Kai)),
         ("kueue", stands_in(Peer::Kueue)),
         ("volcano", stands_in(Peer::Volcano)),
@@ -93,7 +98,7 @@ fn features(options: &Options) -> Vec<&'static str> {
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
 
-fn asked(own: &str, features: &[&str]) -> Vec<Asked> {
+fn asked(own: &str, reservations: &str, features: &[&str]) -> Vec<Asked> {
     let table = match serde_saphyr::from_str::<Table>(TABLE) {
         Ok(table) => table,
         Err(error) => {
@@ -103,8 +108,10 @@ fn asked(own: &str, features: &[&str]) -> Vec<Asked> {
     };
     let cluster = table.cluster.into_iter().map(|row| (row, None));
     let own = table.own.into_iter().map(|row| (row, Some(own.to_owned())));
+    let reserved = table.reservations.into_iter();
+    let reserved = reserved.map(|row| (row, Some(reservations.to_owned())));
     let is_on = |row: &Row| row.when.as_deref().is_none_or(|when| features.contains(&when));
-    let rows = cluster.chain(own).filter(|(row, _)| is_on(row));
+    let rows = cluster.chain(own).chain(reserved).filter(|(row, _)| is_on(row));
     rows.flat_map(|(row, namespace)| {
         let Row { group, resources, verbs, r#for: purpose, must, .. } = row;
         let each = |resource: String| {
@@ -128,11 +135,12 @@ mod tests {
     #[test]
     fn every_right_says_what_it_is_for_and_is_there_once() {
         let slices = |features: &[&str]| {
-            let mut asked = asked("here", features).into_iter();
+            let mut asked = asked("here", "there", features).into_iter();
             asked.any(|one| one.right.resource == "endpointslices")
         };
         assert!(slices(&["replicas"]) && !slices(&[]));
-        let asked = asked("here", &["replicas"]);
+        let all = ["replicas", "jobs", "gates", "kai", "kueue", "volcano"];
+        let asked = asked("here", "there", &all);
         assert!(asked.iter().any(|one| one.right.to_string() == "create pods/binding"));
         assert!(asked.iter().all(|one| !one.purpose.is_empty()));
         let mut all: Vec<_> = asked.iter().map(|one| (&one.right, &one.namespace)).collect();
@@ -140,5 +148,19 @@ mod tests {
         let before = all.len();
         all.dedup();
         assert_eq!(all.len(), before, "{all:?}");
+    }
+
+    #[test]
+    fn without_jobs_of_its_own_berth_makes_pods_in_one_namespace_alone() {
+        let asked = asked("here", "there", &["gates"]);
+        let where_to = |right: &str| -> Vec<Option<&str>> {
+            let asked = asked.iter().filter(|one| one.right.to_string() == right);
+            asked.map(|one| one.namespace.as_deref()).collect()
+        };
+        assert_eq!(where_to("create pods"), [Some("there")]);
+        assert_eq!(where_to("patch pods"), [None]);
+        for right in ["create pods/exec", "create secrets", "create namespaces"] {
+            assert!(where_to(right).is_empty(), "{right}");
+        }
     }
 }

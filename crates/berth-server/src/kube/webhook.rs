@@ -28,11 +28,15 @@ pub struct Webhook {
 }
 
 /// The task that answers; it ends with this.
-pub struct Answering(JoinHandle<()>);
+pub struct Answering {
+    task: JoinHandle<()>,
+    /// Where it does: the port may have been left to the machine.
+    pub address: SocketAddr,
+}
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -41,8 +45,9 @@ pub async fn begin(place: &Place) -> Result<Option<Answering>, Error> {
     let Place::Cluster(options) = place else { return Ok(None) };
     let Some(webhook) = &options.webhook else { return Ok(None) };
     let address = webhook.listen;
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(|source| Error::Listen { address, source })?;
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
     let listener = Encrypted::new(listener, &webhook.tls).map_err(Error::Encrypt)?;
     let router = Router::new()
         .route("/mutate", post(mutate))
@@ -53,7 +58,7 @@ pub async fn begin(place: &Place) -> Result<Option<Answering>, Error> {
             tracing::error!(%error, "the webhook has ended; pods keep the scheduler they name");
         }
     };
-    Ok(Some(Answering(tokio::spawn(serving))))
+    Ok(Some(Answering { task: tokio::spawn(serving), address }))
 }
 
 async fn mutate(State(adoption): State<Arc<Adoption>>, question: Bytes) -> Response {

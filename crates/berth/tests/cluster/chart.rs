@@ -41,6 +41,11 @@ pub fn install(cluster: &Cluster, sets: &[&str]) {
     says(cluster, &["install", "berth"], sets);
 }
 
+/// Changes what was installed.
+pub fn upgrade(cluster: &Cluster, sets: &[&str]) {
+    says(cluster, &["upgrade", "berth"], sets);
+}
+
 /// A kubeconfig of the account that the chart has made, with a token as its pod would have one.
 pub fn kubeconfig(cluster: &Cluster) -> PathBuf {
     let token =
@@ -141,6 +146,15 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
 
     runs_as_the_chart_says(&cluster);
 
+    // Who may change what is in a namespace submits Jobs there, and changes no quotas.
+    cluster.says(&["create", "clusterrolebinding", "kim", "--clusterrole=edit", "--user=kim"]);
+    let may = |verb: &str, kind: &str| {
+        cluster.kubectl(&["auth", "can-i", verb, kind, "--as=kim"]).status.success()
+    };
+    until("the roles are put together", || may("create", "jobs.berth.dev"));
+    until("the roles are put together", || may("list", "queues.berth.dev"));
+    assert!(!may("create", "queues.berth.dev") && !may("patch", "budgets.berth.dev"));
+
     let all = [
         DATABASE,
         "webhook.enabled=true",
@@ -151,7 +165,7 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
         "jobs.namespaces.nlp=research",
         "jobs.teams=true",
     ];
-    says(&cluster, &["upgrade", "berth"], &all);
+    upgrade(&cluster, &all);
     let deployment = get(&cluster, "deployment", "berth");
     assert_eq!(deployment["spec"]["replicas"], 2);
     assert_eq!(get(&cluster, "pdb", "berth")["spec"]["maxUnavailable"], 1);
@@ -162,8 +176,16 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     get(&cluster, "networkpolicy", "berth");
     let sealing = get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"].clone();
     assert_eq!(sealing.as_str().map(str::len), Some(44), "32 bytes in base64");
-    says(&cluster, &["upgrade", "berth"], &all);
+    upgrade(&cluster, &all);
     assert_eq!(get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"], sealing);
+    // A tool that only renders makes another key, and cannot put it in the place of this one.
+    let rendered = says(&cluster, &["template", "berth"], &all);
+    let other = rendered.split("---\n").find(|one| one.contains("secrets.key:"));
+    let file = cluster.folder().join("rendered.yaml");
+    std::fs::write(&file, other.expect("a Secret")).expect("the folder can be written");
+    let applied = cluster.kubectl(&["apply", "--filename", &file.display().to_string()]);
+    let refused = text(&applied.stderr);
+    assert!(!applied.status.success() && refused.contains("immutable"), "{refused}");
 
     runs_as_the_chart_says(&cluster);
     let slice = get(&cluster, "endpointslice", "berth-leader-ipv4");
@@ -191,6 +213,14 @@ fn values_that_make_no_sense_are_refused_with_what_to_do() {
     refused(&["scheduler.names={default-scheduler}"], "/scheduler/names/0");
     refused(&["database.url=mysql://db"], "/database/url");
     refused(&["databse.url=postgres://db"], "databse");
+    refused(&["webhook.failurePolicy=Retry"], "/webhook/failurePolicy");
+    // What of the values a pod sees only when it starts begins another one.
+    let settings = |set: &str| {
+        let rendered = says(&cluster, &["template", "berth"], &[set]);
+        let line = rendered.lines().find(|line| line.contains("berth.dev/settings"));
+        line.expect("an annotation").to_owned()
+    };
+    assert_ne!(settings("tls.extraNames={a}"), settings("tls.extraNames={b}"));
     let monitor =
         ["metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.tokenSecret.name=t"];
     let rendered = says(&cluster, &["template", "berth"], &monitor);

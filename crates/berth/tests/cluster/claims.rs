@@ -6,7 +6,7 @@ use berth_testbed::kube::Cluster;
 use serde_json::{Value, json};
 
 /// What a driver says there is on a node, as the driver of NVIDIA says it.
-fn slice(node: &str, product: &str, memory: &str, gpus: u32) -> String {
+pub fn slice(node: &str, product: &str, memory: &str, gpus: u32) -> String {
     let devices: Vec<String> = (0..gpus)
         .map(|at| {
             format!(
@@ -35,7 +35,7 @@ spec:
     )
 }
 
-fn node(name: &str) -> String {
+pub fn node(name: &str) -> String {
     format!(
         "apiVersion: v1
 kind: Node
@@ -49,7 +49,7 @@ status:
     )
 }
 
-const CLASS: &str = "apiVersion: resource.k8s.io/v1
+pub const CLASS: &str = "apiVersion: resource.k8s.io/v1
 kind: DeviceClass
 metadata: {name: gpu.nvidia.com}
 spec:
@@ -62,7 +62,7 @@ spec:
 ";
 
 /// A template, and a pod that has a claim made from it.
-fn pod(name: &str, count: u32, selector: &str) -> String {
+pub fn pod(name: &str, count: u32, selector: &str) -> String {
     format!(
         "apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -90,7 +90,7 @@ spec:
     )
 }
 
-const ANY: &str = "device.driver != ''";
+pub const ANY: &str = "device.driver != ''";
 const LARGE: &str = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('64Gi')) >= 0";
 
 /// The claim of a pod.

@@ -131,7 +131,7 @@ metadata: {name: berth-reservation, namespace: berth-reservations}
 ";
 
 /// A pod with a fraction, whose container learns its GPU by its environment.
-fn fraction(name: &str, share: &str) -> String {
+pub fn fraction(name: &str, share: &str) -> String {
     let told = "env: [{name: NVIDIA_VISIBLE_DEVICES, valueFrom: {fieldRef: {fieldPath: \
                 \"metadata.annotations['berth.dev/gpus']\"}}}]";
     pod(name, "", "")
@@ -140,7 +140,7 @@ fn fraction(name: &str, share: &str) -> String {
 }
 
 /// The pods that hold GPUs.
-fn holders(cluster: &Cluster) -> Vec<String> {
+pub fn holders(cluster: &Cluster) -> Vec<String> {
     let pods = cluster.json(&["get", "pods", "-n", "berth-reservations"]);
     let names = pods["items"].as_array().into_iter().flatten();
     names.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned)).collect()

@@ -3,34 +3,63 @@
 //!
 //! For a new right: a line in deploy/helm/berth/files/rights.yaml, and a step that needs it.
 
+#[path = "rights/jobs.rs"]
+mod jobs;
 #[path = "rights/scene.rs"]
 mod scene;
 #[path = "rights/steps.rs"]
 mod steps;
+#[path = "rights/storage.rs"]
+mod storage;
 
 use super::chart::ACCOUNT;
 use super::support::until;
 use berth_testbed::{Server, eventually};
 use scene::{PEERS, Scene};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use steps::{NOT_SHOWN, STEPS, Step};
+use steps::Step;
 use tempfile::TempDir;
+
+/// Everything that can be on.
+const ALL: [&str; 4] = ["jobs", "kai", "kueue", "volcano"];
 
 #[test]
 fn the_chart_grants_what_berth_uses_and_nothing_else() {
-    let scene = Scene::new();
+    let scene = Scene::new(&ALL);
     let berth = scene.berth();
-    for (at, step) in STEPS.iter().enumerate() {
+    show(&scene, &berth);
+    figures_are_told(&berth);
+}
+
+#[test]
+fn in_the_place_of_each_peer_alone_and_without_jobs_berth_has_what_it_uses_and_nothing_else() {
+    for peer in PEERS {
+        let scene = Scene::new(&[peer]);
+        let berth = scene.berth();
+        let granted = show(&scene, &berth);
+        for right in ["create secrets", "create pods/exec", "create namespaces", "get pods"] {
+            assert!(!granted.contains(right), "{peer}: {right}");
+        }
+        assert_eq!(granted.contains("patch pods"), peer != "kai", "{peer}");
+        let refused = berth.berth(&["run", "-d", "--", "true"]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(3) && said.contains("BRT0028"), "{said}");
+    }
+}
+
+/// Has Berth do all that it does, and sees that what it was granted is what it used.
+fn show(scene: &Scene, berth: &Server) -> BTreeSet<String> {
+    for (at, step) in steps::all().enumerate().filter(|(_, step)| scene.is_on(step.when)) {
         let name = format!("step{at}");
-        (step.act)(&scene, &berth, &name, step.data);
+        (step.act)(scene, berth, &name, step.data);
         until(&format!("step {at} for {:?}", step.rights), || {
-            (step.is_done)(&scene, &berth, &name, step.data)
+            (step.is_done)(scene, berth, &name, step.data)
         });
         scene.clear();
     }
-    let mut granted = scene.granted();
-    granted.retain(|right| !NOT_SHOWN.contains(&right.as_str()));
+    let granted = scene.granted();
     // What is renewed every few seconds may come last.
     let used = eventually(|| scene.asked().0.is_superset(&granted));
     let (allowed, forbidden) = scene.asked();
@@ -39,9 +68,9 @@ fn the_chart_grants_what_berth_uses_and_nothing_else() {
     assert!(forbidden.is_empty(), "asked for and not granted: {forbidden:?}\n{}", berth.log());
     assert!(!berth.log().contains("may not"), "{}", berth.log());
     for right in granted.iter().filter(|right| !is_vital(right)) {
-        assert!(step_of(right).is_some(), "no step needs {right}: add one");
+        assert!(step_of(scene, right).is_some(), "no step needs {right}: add one");
     }
-    figures_are_told(&berth);
+    granted
 }
 
 /// What an operator reads of it.
@@ -62,12 +91,9 @@ fn figures_are_told(berth: &Server) {
 #[test]
 #[ignore = "some sixty rights one after another take ten minutes; make kube-rights runs it"]
 fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
-    let scene = Scene::new();
+    let scene = Scene::new(&ALL);
     let mut berth = scene.berth();
     for right in scene.granted() {
-        if NOT_SHOWN.contains(&right.as_str()) {
-            continue;
-        }
         let before = scene.take(&right);
         until("it is taken", || !scene.may(&right));
         let told = format!("{ACCOUNT} may not {right}");
@@ -78,7 +104,8 @@ fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
             until("it is given back", || scene.may(&right));
             continue;
         }
-        let step = step_of(&right).unwrap_or_else(|| panic!("no step needs {right}: add one"));
+        let step =
+            step_of(&scene, &right).unwrap_or_else(|| panic!("no step needs {right}: add one"));
         berth.kill();
         berth.start_again();
         assert!(berth.log().contains(&told), "{right}: {}", berth.log());
@@ -101,8 +128,8 @@ fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
     }
 }
 
-fn step_of(right: &str) -> Option<&'static Step> {
-    STEPS.iter().find(|step| step.rights.contains(&right))
+fn step_of(scene: &Scene, right: &str) -> Option<&'static Step> {
+    steps::all().find(|step| scene.is_on(step.when) && step.rights.contains(&right))
 }
 
 /// Berth does not start without these.
@@ -115,7 +142,7 @@ fn refusal(scene: &Scene) -> String {
     let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
     let mut child = Command::new(env!("CARGO_BIN_EXE_berth"))
         .args(["kube", "--listen", "127.0.0.1:0"])
-        .args(PEERS)
+        .args(scene.flags())
         .args([Path::new("--home"), home.path(), Path::new("--kubeconfig"), &scene.account])
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -23,7 +23,7 @@ spec:
     )
 }
 
-fn claim(name: &str, class: &str, mode: &str) -> String {
+pub fn claim(name: &str, class: &str, mode: &str) -> String {
     format!(
         "apiVersion: v1
 kind: PersistentVolumeClaim
@@ -37,7 +37,7 @@ spec:
     )
 }
 
-fn class(name: &str, provisioner: &str, mode: &str) -> String {
+pub fn class(name: &str, provisioner: &str, mode: &str) -> String {
     format!(
         "apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -49,7 +49,7 @@ volumeBindingMode: {mode}
     )
 }
 
-fn user(name: &str, claim: &str) -> String {
+pub fn user(name: &str, claim: &str) -> String {
     pod(
         name,
         1,

@@ -9,6 +9,7 @@ use crate::http::answer::{Created, Fault};
 use crate::http::auth::Caller;
 use crate::http::checks;
 use crate::http::extract::{Body, Path, Query, Text};
+use crate::kube::own::Jobs;
 use crate::token;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -113,6 +114,11 @@ pub async fn template(
     Ok(Some(read(&row.file)?.file))
 }
 
+/// A server of a cluster may have been told to take none.
+pub fn must_take_jobs(app: &App) -> Result<(), Fault> {
+    app.pods.as_ref().map_or(Ok(()), Jobs::must_be_on)
+}
+
 /// Fills in what the file leaves open, and sees that everything it names is there. Trying a file
 /// out takes less than submitting it.
 pub async fn prepare(
@@ -122,6 +128,7 @@ pub async fn prepare(
     below: Option<&JobFile>,
     permission: Permission,
 ) -> Result<Prepared, Fault> {
+    must_take_jobs(app)?;
     let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
     let team = file.team.clone().or_else(|| caller.default_team());
     let Some(team) = team else {

@@ -29,7 +29,9 @@ impl Controller {
         let new: Vec<(Key, String, String)> = new.collect();
         let namespaces: BTreeSet<&String> = new.iter().map(|(key, ..)| &key.0).collect();
         let mut teams = BTreeMap::new();
-        for namespace in namespaces {
+        // Where no jobs are taken, none of a namespace is needed to say so.
+        let are_off = self.app.pods.as_ref().is_some_and(|pods| pods.settings.are_off);
+        for namespace in namespaces.into_iter().filter(|_| !are_off) {
             let mut own = labelled(&self.around.api, namespace).await;
             own.extend(teams_of(&self.app, namespace));
             teams.insert(namespace.clone(), own);

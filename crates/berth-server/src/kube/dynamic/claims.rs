@@ -3,7 +3,7 @@
 use super::volumes::Prepare;
 use crate::kube::patience::{LONGEST_PAUSE, patiently};
 use berth_kube::object::{Claim, PersistentVolume};
-use berth_kube::{Api, Error, Patch};
+use berth_kube::{Api, Error, Patch, escape};
 use serde_json::json;
 use std::time::Duration;
 
@@ -49,9 +49,13 @@ async fn begin(api: &Api, claim: &Prepare, node: &str) -> Result<(), String> {
                 Ok(_) => Ok(()),
                 // Also where our own write came through and its answer did not.
                 Err(error) if error.is_conflict() => {
-                    let now = patiently(|| api.get::<PersistentVolume>(&path)).await;
-                    let now = now.map_err(|error| error.to_string())?;
-                    let ours = now.spec.claim_ref.is_some_and(|of| of.uid == *uid);
+                    // A list of one: whoever follows volumes needs no other right for it.
+                    let named = format!("fieldSelector=metadata.name%3D{}", escape(volume));
+                    let folder = "/api/v1/persistentvolumes";
+                    let now = patiently(|| api.list::<PersistentVolume>(folder, &named)).await;
+                    let now = now.map_err(|error| error.to_string())?.items.into_iter().next();
+                    let claimed = now.and_then(|now| now.spec.claim_ref);
+                    let ours = claimed.is_some_and(|of| of.uid == *uid);
                     if ours { Ok(()) } else { Err(format!("the volume {volume} was taken")) }
                 }
                 Err(error) => Err(refused(&error).await),

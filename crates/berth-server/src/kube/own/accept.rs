@@ -1,10 +1,23 @@
 //! What of a job file can be done with pods, said while somebody looks.
 
 use super::{Jobs, namespace};
+use crate::http::answer::Fault;
+use berth_api::Code;
 use berth_file::job::{Container, JobFile, Lowered, Refused, Warning};
 use berth_model::{GpuAsk, JobId};
 
 impl Jobs {
+    /// Whether jobs are taken at all.
+    pub fn must_be_on(&self) -> Result<(), Fault> {
+        if !self.settings.are_off {
+            return Ok(());
+        }
+        let detail = "this server schedules the pods of its cluster and takes no jobs of its own";
+        let next = "submit pods with `kubectl`, or have an admin switch Berth's own jobs on: \
+                    `jobs.enabled` of the Helm chart, or the server without --no-jobs";
+        Err(Fault::new(Code::NotHere, detail).next(next))
+    }
+
     /// Makes it a job that runs in containers.
     pub fn accept(&self, file: &JobFile, team: &str, lowered: &mut Lowered) -> Result<(), Refused> {
         let refuse = |key, message: String| Err(Refused { key, message });

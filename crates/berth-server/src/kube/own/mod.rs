@@ -17,6 +17,7 @@ mod work;
 
 pub use logs::{Logs, Step};
 pub use names::{CONTAINER, namespace, pod_ref};
+pub use patience::patiently;
 pub use sight::OwnSight;
 pub use teams::Teams;
 pub use work::{Services, Tools, tidy, work};
@@ -36,6 +37,8 @@ use std::sync::Arc;
 /// How Berth's own jobs run on the cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    /// There are none, and no rights are needed for them.
+    pub are_off: bool,
     /// The image of jobs that name none.
     pub image: Option<String>,
     /// The claim, in each team's namespace, that keeps what jobs save.

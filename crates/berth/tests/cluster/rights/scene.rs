@@ -1,8 +1,10 @@
 //! A cluster with the chart on it, whose API server writes down what Berth asks.
 
 use crate::chart::{ACCOUNT, NAMESPACE, install, kubeconfig};
+use crate::claims;
 use crate::marks::kinds::define;
-use crate::support::add_nodes;
+use crate::support::{node, until};
+use crate::volumes::class;
 use berth_testbed::Server;
 use berth_testbed::kube::{Cluster, Kwok, Part};
 use serde_json::{Value, json};
@@ -17,6 +19,8 @@ pub const SLICE: &str = "berth-leader-ipv4";
 pub struct Scene {
     pub cluster: Cluster,
     pub account: PathBuf,
+    /// What of that can be off is on, by the words that the table of rights has for it.
+    on: Vec<&'static str>,
     folder: TempDir,
 }
 
@@ -55,8 +59,15 @@ const KINDS: &[&str] = &[
     "kueue.x-k8s.io/v1beta2 Topology topologies!",
 ];
 
+/// Whoever opens a terminal in a pod gets one here.
+const ANSWERS: &str = "apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterExec
+metadata: {name: execs}
+spec: {execs: [{local: {}}]}
+";
+
 /// Everybody Berth can stand in for.
-pub const PEERS: [&str; 6] = ["--stand-in", "kai", "--stand-in", "kueue", "--stand-in", "volcano"];
+pub const PEERS: [&str; 3] = ["kai", "kueue", "volcano"];
 
 /// The queue that suspended jobs wait in.
 const QUEUES: &str = "apiVersion: kueue.x-k8s.io/v1beta2
@@ -79,19 +90,24 @@ spec: {clusterQueue: all}
 ";
 
 impl Scene {
-    pub fn new() -> Scene {
+    /// With so much on of what can be off.
+    pub fn new(on: &[&'static str]) -> Scene {
+        let on = on.to_vec();
         let folder = TempDir::with_prefix("berth-audit-").expect("a temporary folder");
         let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
+        let answers = folder.path().join("kwok.yaml");
         std::fs::write(&policy, POLICY).expect("the folder can be written");
+        std::fs::write(&answers, ANSWERS).expect("the folder can be written");
         let cluster = Cluster::builder()
             .controller_manager()
             .kwok(Kwok::all_nodes())
+            .flag(Part::Kwok, &format!("--config={}", answers.display()))
             .flag(Part::ApiServer, "--runtime-config=scheduling.k8s.io/v1alpha2=true")
             .flag(Part::ApiServer, "--feature-gates=GenericWorkload=true")
             .flag(Part::ApiServer, &format!("--audit-policy-file={}", policy.display()))
             .flag(Part::ApiServer, &format!("--audit-log-path={}", log.display()))
             .start();
-        add_nodes(&cluster, &["a", "b"]);
+        add_nodes(&cluster);
         cluster.apply(
             "apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -101,33 +117,44 @@ value: 1000
         );
         define(&cluster, KINDS);
         cluster.apply(QUEUES);
-        install(
-            &cluster,
-            &["database.existingSecret=books", "scheduler.standIn={kai,kueue,volcano}"],
-        );
+        let peers: Vec<&str> = PEERS.into_iter().filter(|peer| on.contains(peer)).collect();
+        let peers = format!("scheduler.standIn={{{}}}", peers.join(","));
+        let jobs = format!("jobs.enabled={}", on.contains(&"jobs"));
+        install(&cluster, &["database.existingSecret=books", &peers, &jobs]);
         let account = kubeconfig(&cluster);
-        Scene { cluster, account, folder }
+        Scene { cluster, account, on, folder }
+    }
+
+    pub fn is_on(&self, what: &str) -> bool {
+        what.is_empty() || self.on.contains(&what)
+    }
+
+    /// The flags that go with what is on.
+    pub fn flags(&self) -> Vec<&'static str> {
+        let peers = PEERS.into_iter().filter(|peer| self.is_on(peer));
+        let peers = peers.flat_map(|peer| ["--stand-in", peer]);
+        let jobs: &[&str] =
+            if self.is_on("jobs") { &["--teams", "--image", "none"] } else { &["--no-jobs"] };
+        peers.chain(jobs.iter().copied()).collect()
     }
 
     pub fn berth(&self) -> Server {
         let program = Path::new(env!("CARGO_BIN_EXE_berth"));
         // Loopback is no address for others.
         let publish = ["--service", "berth", "--advertise", "10.1.2.3"];
-        let jobs = ["--teams", "--image", "none"];
-        let all = [&publish[..], &PEERS[..], &jobs[..]].concat();
-        Server::start_on(program, &self.account, &all)
+        Server::start_on(program, &self.account, &[&publish[..], &self.flags()].concat())
     }
 
-    /// The roles of the chart, as kubectl names them.
+    /// The roles of Berth's account, as kubectl names them. The chart has others for people.
     fn roles(&self) -> Vec<Value> {
         let all = self.cluster.json(&[
             "get",
             "clusterroles,roles",
-            "--namespace",
-            NAMESPACE,
+            "--all-namespaces",
             "--selector=app.kubernetes.io/name=berth",
         ]);
-        all["items"].as_array().cloned().unwrap_or_default()
+        let all = all["items"].as_array().cloned().unwrap_or_default();
+        all.into_iter().filter(|role| role["metadata"]["name"] == "berth").collect()
     }
 
     /// What a role grants, as rights and as what they are of: verb, group and resource.
@@ -169,14 +196,20 @@ value: 1000
             let reason = text(&annotations["authorization.k8s.io/reason"]);
             let is_ours = reason.contains("Role \"berth\"");
             let code = event["responseStatus"]["code"].as_u64();
-            match annotations["authorization.k8s.io/decision"].as_str() {
+            let makes = match verb.as_str() {
                 // What is applied and not there yet has to be made, which is another right.
-                Some("allow") if is_ours && verb == "patch" && code == Some(201) => {
+                "patch" => matches!(code, Some(201 | 403)),
+                // A terminal is opened by a GET, and whoever opens one makes something.
+                "get" => resource == "pods/exec",
+                _ => false,
+            };
+            match annotations["authorization.k8s.io/decision"].as_str() {
+                Some("allow") if is_ours && makes && code == Some(403) => {
+                    forbidden.insert(self::right("create", &group, &resource));
+                }
+                Some("allow") if is_ours && makes => {
                     allowed.insert(self::right("create", &group, &resource));
                     allowed.insert(right);
-                }
-                Some("allow") if is_ours && verb == "patch" && code == Some(403) => {
-                    forbidden.insert(self::right("create", &group, &resource));
                 }
                 Some("allow") if is_ours => drop(allowed.insert(right)),
                 Some("allow") | None => {}
@@ -210,7 +243,8 @@ value: 1000
         let (kind, name) =
             (role["kind"].as_str().unwrap(), role["metadata"]["name"].as_str().unwrap());
         let patch = json!({ "rules": role["rules"] }).to_string();
-        self.cluster.says(&["patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", &patch]);
+        let namespace = role["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
+        self.cluster.says(&["patch", kind, name, "-n", namespace, "--type=merge", "-p", &patch]);
     }
 
     pub fn may(&self, right: &str) -> bool {
@@ -235,8 +269,32 @@ value: 1000
         let all = format!("jobs,jobsets,{training}");
         self.cluster.says(&["delete", &all, "--all", "--cascade=background"]);
         self.cluster.says(&["delete", "pods", "--all", "--force", "--grace-period=0"]);
-        self.cluster.says(&["delete", "jobs.berth.dev,budgets.berth.dev", "--all"]);
+        let own = "jobs.berth.dev,budgets.berth.dev";
+        self.cluster.says(&["delete", own, "--all", "--all-namespaces"]);
     }
+}
+
+/// Two nodes of eight GPUs, and one whose GPUs are claimed. kwok says where its nodes are when it
+/// makes them ready, and terminals are opened there.
+fn add_nodes(cluster: &Cluster) {
+    let all = format!(
+        "{}---\n{}---\n{}",
+        node("a", "{}", "[]"),
+        node("b", "{}", "[]"),
+        claims::node("claims")
+    );
+    cluster.apply(&all.replace("Ready, status: 'True'", "Ready, status: 'False'"));
+    for name in ["a", "b", "claims"] {
+        until("the node has an address", || {
+            let node = cluster.json(&["get", "node", name]);
+            node["status"]["addresses"].is_array() && node["spec"]["taints"].is_null()
+        });
+    }
+    cluster.apply(claims::CLASS);
+    cluster.apply(&claims::slice("claims", "NVIDIA L4", "24Gi", 2));
+    let late = "WaitForFirstConsumer";
+    cluster.apply(&class("late", "kubernetes.io/no-provisioner", late));
+    cluster.apply(&class("made", "example.com/disks", late));
 }
 
 fn words(list: &Value) -> Vec<String> {

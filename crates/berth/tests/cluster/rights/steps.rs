@@ -1,16 +1,17 @@
 //! What Berth does, and the rights each of it needs.
 
 use super::scene::{SLICE, Scene};
+use super::{jobs, storage};
 use crate::chart::NAMESPACE;
+use crate::gpus::{fraction, holders};
 use crate::support::{node_of, pod, until, why};
 use berth_testbed::Server;
-use serde_json::Value;
-use std::io::Write;
-use std::process::Stdio;
 
 /// Something that Berth does, with the rights it is the first to need. `act` gets a name for what it
 /// makes, another one each time, and the data of the step.
 pub struct Step {
+    /// What has to be on for it, as the table of rights has it under `when`.
+    pub when: &'static str,
     pub rights: &'static [&'static str],
     pub data: &'static str,
     pub act: fn(&Scene, &Server, &str, &str),
@@ -19,7 +20,8 @@ pub struct Step {
     pub is_made_up_for: bool,
 }
 
-const STEP: Step = Step {
+pub const STEP: Step = Step {
+    when: "",
     rights: &[],
     data: "",
     act: |_, _, _, _| {},
@@ -27,7 +29,20 @@ const STEP: Step = Step {
     is_made_up_for: true,
 };
 
-pub const STEPS: &[Step] = &[
+/// All steps, of which the first to need a right is the one that shows it.
+pub fn all() -> impl Iterator<Item = &'static Step> {
+    STEPS.iter().chain(storage::STEPS).chain(jobs::STEPS).chain(LAST)
+}
+
+/// Needed for jobs everywhere, and otherwise where pods hold shared GPUs.
+const LAST: &[Step] = &[Step {
+    rights: &["create pods"],
+    act: |scene, _, name, _| drop(scene.cluster.apply(&fraction(name, "0.5"))),
+    is_done: |scene, _, _, _| !holders(&scene.cluster).is_empty(),
+    ..STEP
+}];
+
+const STEPS: &[Step] = &[
     Step {
         rights: &[
             "get leases.coordination.k8s.io",
@@ -81,10 +96,7 @@ pub const STEPS: &[Step] = &[
     Step {
         rights: &["create events.events.k8s.io"],
         act: |scene, _, name, _| {
-            scene.cluster.apply(&format!(
-                "{{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, \
-                 metadata: {{name: {name}}}, spec: {{resourceGroups: many}}}}"
-            ));
+            drop(scene.cluster.apply(&own("Queue", name, "{parent: nowhere}")));
         },
         is_done: |scene, _, name, _| {
             let events = scene.cluster.json(&["get", "events.events.k8s.io", "--all-namespaces"]);
@@ -97,6 +109,10 @@ pub const STEPS: &[Step] = &[
     object("Queue {quota: {gpu: 1}}", &["patch queues.berth.dev/status"]),
     object("Budget {queue: default, limit: 100}", &["patch budgets.berth.dev/status"]),
     object("Job {team: default, gpus: 1, run: sleep 1}", &["patch jobs.berth.dev/status"]),
+    object(
+        "Pool {max: 4, offerings: [{type: p5, gpus: 8, model: H100-80GB, price: 98}]}",
+        &["patch pools.berth.dev/status"],
+    ),
     Step {
         rights: &["patch policies.berth.dev/status"],
         act: |scene, _, _, _| {
@@ -107,66 +123,18 @@ pub const STEPS: &[Step] = &[
         ..STEP
     },
     Step {
-        rights: &[
-            "create namespaces",
-            "patch namespaces",
-            "create serviceaccounts",
-            "patch serviceaccounts",
-            "create resourcequotas",
-            "patch resourcequotas",
-            "create networkpolicies.networking.k8s.io",
-            "patch networkpolicies.networking.k8s.io",
-            "create roles.rbac.authorization.k8s.io",
-            "patch roles.rbac.authorization.k8s.io",
-            "create rolebindings.rbac.authorization.k8s.io",
-            "patch rolebindings.rbac.authorization.k8s.io",
-        ],
-        // Every team has a namespace here, and every queue is a team.
-        act: |scene, _, name, _| drop(scene.cluster.apply(&own("Queue", &team(name), "{}"))),
-        is_done: |scene, _, name, _| {
-            let namespace = format!("berth-{}", team(name));
-            let last = ["get", "rolebinding", "berth-members", "--namespace", &namespace];
-            scene.cluster.kubectl(&last).status.success()
+        when: "volcano",
+        rights: &["patch pods"],
+        act: |scene, _, name, _| {
+            let gate = "  schedulingGates: [{name: scheduling.volcano.sh/queue-allocation-gate}]";
+            let pod = pod(name, 1, "", gate);
+            scene.cluster.apply(&pod.replace("schedulerName: berth", "schedulerName: volcano"));
         },
+        is_done: |scene, _, name, _| node_of(&scene.cluster, name).is_some(),
         ..STEP
     },
     Step {
-        rights: &[
-            "create pods",
-            "get pods",
-            "get pods/log",
-            "list services",
-            "create services",
-            "delete services",
-            "create secrets",
-            "delete secrets",
-        ],
-        act: |scene, berth, name, _| {
-            let mut set = berth.command(&["secret", "set", "key"]);
-            let mut set = set.stdin(Stdio::piped()).spawn().expect("berth runs");
-            set.stdin.take().expect("it is piped").write_all(b"value\n").expect("it reads");
-            assert!(set.wait().expect("it ends").success());
-            let file = scene.cluster.folder().join("job.yaml");
-            let text = format!(
-                "name: {name}\nnodes: 2\ngpus: 1\nlaunch: ranks\nsecrets: {{KEY: key}}\nrun: sleep 1\n"
-            );
-            std::fs::write(&file, text).expect("the folder can be written");
-            berth.says(&["run", "-d", "-f", &file.display().to_string()]);
-        },
-        is_done: |scene, berth, name, _| {
-            // Its pods end as soon as they are told to, and everything of it goes.
-            for pod in pods_of(scene, name) {
-                let ends = "testbed.berth.dev/runs=10ms";
-                let _ =
-                    scene.cluster.kubectl(&["annotate", "pod", "-n", "berth-default", &pod, ends]);
-            }
-            let jobs = berth.json(&["ps", "--all", name]);
-            let is_over = jobs["jobs"][0]["state"] == "done";
-            is_over && left(scene, "services").is_empty() && left(scene, "secrets").is_empty()
-        },
-        ..STEP
-    },
-    Step {
+        when: "kueue",
         rights: &["patch jobs.batch", "patch pods"],
         act: |scene, _, name, _| {
             let spec = format!("{{suspend: true, template: {TEMPLATE}}}");
@@ -179,6 +147,7 @@ pub const STEPS: &[Step] = &[
         ..STEP
     },
     Step {
+        when: "kueue",
         rights: &["patch jobsets.jobset.x-k8s.io"],
         act: |scene, _, name, _| {
             let spec = format!(
@@ -200,24 +169,8 @@ pub const STEPS: &[Step] = &[
     training("JAXJob jax", &["patch jaxjobs.kubeflow.org"]),
 ];
 
-/// Rights that no step shows to be needed yet: a volume has to be waited for, a pod has to have a
-/// terminal, machines have to be bought, and a job has to name no team but be in a team's namespace.
-pub const NOT_SHOWN: &[&str] = &[
-    "get namespaces",
-    "get persistentvolumeclaims",
-    "patch persistentvolumeclaims",
-    "get persistentvolumes",
-    "patch persistentvolumes",
-    "get pods/exec",
-    "create pods/exec",
-    "patch pools.berth.dev/status",
-    "get resourceclaims.resource.k8s.io",
-    "update resourceclaims.resource.k8s.io",
-    "update resourceclaims.resource.k8s.io/status",
-];
-
 /// An object of Berth's own.
-fn own(kind: &str, name: &str, spec: &str) -> String {
+pub fn own(kind: &str, name: &str, spec: &str) -> String {
     format!(
         "apiVersion: berth.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n"
     )
@@ -231,6 +184,7 @@ fn has_status(scene: &Scene, plural: &str, name: &str) -> bool {
 /// An object gets its status. The data are its kind and its spec.
 const fn object(data: &'static str, rights: &'static [&'static str]) -> Step {
     Step {
+        when: "",
         rights,
         data,
         act: |scene, _, name, data| {
@@ -243,28 +197,6 @@ const fn object(data: &'static str, rights: &'static [&'static str]) -> Step {
         },
         is_made_up_for: true,
     }
-}
-
-/// A team of its own for each try.
-fn team(name: &str) -> String {
-    let short: String = format!("of-{name}").chars().take(40).collect();
-    short.trim_end_matches('-').to_owned()
-}
-
-fn names(list: &Value) -> Vec<String> {
-    let items = list["items"].as_array().into_iter().flatten();
-    items.filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect()
-}
-
-/// The pods of a job of that name.
-fn pods_of(scene: &Scene, name: &str) -> Vec<String> {
-    let pods = names(&scene.cluster.json(&["get", "pods", "-n", "berth-default"]));
-    pods.into_iter().filter(|pod| pod.starts_with(name)).collect()
-}
-
-/// What is left of a kind of jobs that have ended.
-fn left(scene: &Scene, kind: &str) -> Vec<String> {
-    names(&scene.cluster.json(&["get", kind, "-n", "berth-default", "-l", "berth.dev/job"]))
 }
 
 const TEMPLATE: &str = "{spec: {restartPolicy: Never, containers: \
@@ -286,6 +218,7 @@ spec: {spec}
 /// has its roles.
 const fn training(data: &'static str, rights: &'static [&'static str]) -> Step {
     Step {
+        when: "kueue",
         rights,
         data,
         act: |scene, _, name, data| {
