@@ -30,5 +30,7 @@ mod rights;
 mod siege;
 #[path = "cluster/support.rs"]
 mod support;
+#[path = "cluster/teams.rs"]
+mod teams;
 #[path = "cluster/volumes.rs"]
 mod volumes;

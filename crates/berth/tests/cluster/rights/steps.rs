@@ -108,6 +108,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         rights: &[
+            "get namespaces",
             "create namespaces",
             "patch namespaces",
             "create serviceaccounts",
@@ -139,7 +140,6 @@ pub const STEPS: &[Step] = &[
             "create services",
             "delete services",
             "create secrets",
-            "delete secrets",
         ],
         act: |scene, berth, name, _| {
             let mut set = berth.command(&["secret", "set", "key"]);
@@ -201,9 +201,8 @@ pub const STEPS: &[Step] = &[
 ];
 
 /// Rights that no step shows to be needed yet: a volume has to be waited for, a pod has to have a
-/// terminal, machines have to be bought, and a job has to name no team but be in a team's namespace.
+/// terminal, and machines have to be bought.
 pub const NOT_SHOWN: &[&str] = &[
-    "get namespaces",
     "get persistentvolumeclaims",
     "patch persistentvolumeclaims",
     "get persistentvolumes",
