@@ -36,7 +36,7 @@ fn hash(secret: &str) -> String {
     hex(digest(&SHA256, secret.as_bytes()).as_ref())
 }
 
-fn random<const N: usize>() -> String {
+pub fn random<const N: usize>() -> String {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).expect("the system gives random numbers");
     hex(&bytes)

@@ -30,6 +30,8 @@ mod rights;
 mod siege;
 #[path = "cluster/support.rs"]
 mod support;
+#[path = "cluster/teams.rs"]
+mod teams;
 #[path = "cluster/volumes.rs"]
 mod volumes;
 #[path = "cluster/whose.rs"]

@@ -58,6 +58,9 @@ impl Loop {
                 true
             }
         };
+        if !more {
+            self.site.let_go(before);
+        }
         self.retention.before = more.then_some(before);
         self.retention.due = now + if more { PAUSE } else { EVERY };
         Ok(())

@@ -3,7 +3,7 @@
 
 use super::turn::Turn;
 use super::{BootError, Core, Inlet};
-use berth_model::{Cause, JobId, LeaseId, Rejected, Span};
+use berth_model::{Cause, JobId, LeaseId, Rejected, Span, Time};
 
 /// Carries out what was decided. Orders for one lease are carried out in their order, and doing
 /// one again does nothing.
@@ -27,4 +27,7 @@ pub trait Site: Send {
 
     /// A job was cancelled; whatever of it runs has been stopped before.
     fn cancelled(&self, _job: JobId) {}
+
+    /// Leases that were closed before then, of jobs that have ended, are in no row any more.
+    fn let_go(&self, _before: Time) {}
 }

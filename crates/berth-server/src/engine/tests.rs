@@ -41,8 +41,9 @@ async fn while_the_log_cannot_be_written_nothing_new_is_taken() {
     assert!(taken.try_recv().is_err());
 }
 
-/// A site where nothing is ever carried out.
-struct Nowhere;
+/// A site where nothing is ever carried out; it notes what is not kept any more.
+#[derive(Default)]
+struct Nowhere(Arc<Mutex<Option<Time>>>);
 
 impl Site for Nowhere {
     fn last_job(&self) -> u64 {
@@ -57,6 +58,9 @@ impl Site for Nowhere {
     fn start(&self, _: &Core, _: LeaseId) {}
     fn stop(&self, _: LeaseId, _: Cause, _: Span) {}
     fn acknowledge(&self, _: LeaseId) {}
+    fn let_go(&self, before: Time) {
+        *self.0.lock().unwrap() = Some(before);
+    }
 }
 
 /// A loop on a real database, with nobody to carry anything out.
@@ -75,7 +79,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop {
         tree,
         snapshot_at: writer.last_seq(),
         writer,
-        site: Box::new(Nowhere),
+        site: Box::new(Nowhere::default()),
         next_job: 1,
         recent: Recent::default(),
         wake: None,
@@ -105,7 +109,12 @@ async fn what_is_older_than_is_kept_is_let_go_while_the_server_runs() {
     let mut turning = turning(&folder, Some(Span::days(30))).await;
     let days = [90, 60, 31, 29, 1];
     ticks(&mut turning, days.map(|days| now - Span::days(days))).await;
+    let site = Nowhere::default();
+    let told = site.0.clone();
+    turning.site = Box::new(site);
     turning.let_go().await.unwrap();
+    let told = told.lock().unwrap().expect("whoever has more of it lets that go, too");
+    assert!(told <= clock::now() - Span::days(30), "{told:?}");
     let kept = turning.writer.store().events(0, 100).await.unwrap();
     // Days are let go of as a whole, so the one that is 30 days old may stay.
     assert!(kept.len() < 4, "{kept:?}");

@@ -29,8 +29,8 @@ const WITH_REASON: usize = 20;
 pub struct Owner<'a> {
     pub namespace: &'a str,
     pub uid: &'a str,
-    /// Teams whose secrets and volumes those may use who may write into the namespace.
-    pub own: &'a [String],
+    /// The team whose secrets and volumes those may use who may write into the namespace.
+    pub own: Option<&'a str>,
     /// The team of everybody.
     pub shared: &'a str,
 }
@@ -60,9 +60,8 @@ pub async fn submit(app: &App, owner: &Owner<'_>, text: &str) -> Result<JobId, F
 /// The team of a job that names none: the namespace's own, where there is such a one.
 fn team_of(app: &App, owner: &Owner<'_>) -> String {
     let core = app.engine.core();
-    let is_there =
-        |team: &&String| core.state.queue_parents().any(|(name, _)| name.as_str() == team.as_str());
-    owner.own.iter().find(is_there).map_or_else(|| owner.shared.to_owned(), Clone::clone)
+    let is_there = |team: &&str| core.state.queue_parents().any(|(name, _)| name.as_str() == *team);
+    owner.own.filter(is_there).unwrap_or(owner.shared).to_owned()
 }
 
 /// A job runs among what is its team's, so not everybody may name any team, and what everybody may
@@ -70,7 +69,7 @@ fn team_of(app: &App, owner: &Owner<'_>) -> String {
 fn must_be_allowed(owner: &Owner<'_>, file: &JobFile, team: &str) -> Result<(), Fault> {
     let namespace = owner.namespace;
     let label = format!("`kubectl label namespace {namespace} {TEAM}=TEAM`");
-    if owner.own.iter().any(|own| own == team) {
+    if owner.own == Some(team) {
         return Ok(());
     }
     if team != owner.shared {
@@ -166,8 +165,7 @@ mod tests {
 
     #[test]
     fn a_namespace_uses_its_own_team_and_of_the_shared_one_nothing_that_is_somebodys() {
-        let own = ["nlp".to_owned()];
-        let owner = Owner { namespace: "nlp", uid: "7", own: &own, shared: "default" };
+        let owner = Owner { namespace: "nlp", uid: "7", own: Some("nlp"), shared: "default" };
         let (plain, mut secret) = (JobFile::default(), JobFile::default());
         secret.secrets.insert("TOKEN".into(), "hf".into());
         assert!(must_be_allowed(&owner, &secret, "nlp").is_ok());

@@ -49,8 +49,9 @@ use crate::vault::Vault;
 use around::{Around, Eye, Following, Told};
 use berth_kube::object::{Node, Pod};
 use berth_kube::{Api, Change, Seen, follow};
-use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span};
+use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_node::{Ended, Observed};
+use berth_store::Store;
 use claims::Claims;
 use dynamic::News;
 pub use holder::{HoldError, hold_gpu};
@@ -74,6 +75,8 @@ const PODS: &str = "/api/v1/pods";
 /// News that are read before anybody has taken them in.
 const AHEAD: usize = 64;
 const TURN_EVERY: Duration = Duration::from_secs(1);
+/// Nobody comes to a larger number of a job. What has one is not ours, and would use them all up.
+const LARGEST: u64 = 1 << 48;
 
 /// Which cluster, and which of its pods.
 #[derive(Debug, Clone)]
@@ -264,11 +267,19 @@ impl Cluster {
         mirror.obey(&with_gpus);
         let mirror = Arc::new(Mutex::new(mirror));
         let store = setup.store.clone();
-        let prices = prices.clone();
+        let logs = own::Logs::new(api.clone(), home.logs());
         let mut told = None;
         let running = engine::begin(setup, |inlet| {
             told = Some(inlet.clone());
-            Kubernetes { mirror: mirror.clone(), inlet, first: Some(first), prices }
+            Kubernetes {
+                mirror: mirror.clone(),
+                inlet,
+                first: Some(first),
+                prices: prices.clone(),
+                jobs: jobs.clone(),
+                logs: logs.clone(),
+                store: store.clone(),
+            }
         });
         let running = running.await.map_err(Error::Boot)?;
         let inlet = told.expect("the loop was begun");
@@ -296,10 +307,16 @@ impl Cluster {
         let eye = Eye { reader, around, inlet: inlet.clone(), mirror: mirror.clone() };
         follows.0.push(tokio::spawn(eye.clone().look(seen)));
         follows.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
-        let logs = own::Logs::new(api.clone(), home.logs());
-        let teams = own::Teams::new(api.clone(), store, running.handle.clone(), jobs.clone());
+        let teams = own::Teams::new(
+            api.clone(),
+            store.clone(),
+            running.handle.clone(),
+            jobs.clone(),
+            &reserve.namespace,
+        );
         let tools = Arc::new(own::Tools {
             api: api.clone(),
+            store,
             vault: vault.clone(),
             settings: jobs.clone(),
             scheduler,
@@ -377,14 +394,18 @@ struct Kubernetes {
     inlet: Inlet,
     first: Option<First>,
     prices: BTreeMap<Name, Micros>,
+    jobs: own::Settings,
+    logs: Arc<own::Logs>,
+    store: Store,
 }
 
 impl Site for Kubernetes {
     fn last_job(&self) -> u64 {
         // A number that was used here has pods, for a while.
         let pods = self.first.iter().flat_map(|first| &first.pods);
-        let own = pods.filter_map(|pod| pod.own.as_ref());
-        own.map(|own| own.lease.job.number).max().unwrap_or(0)
+        let ours = pods.filter(|pod| own::is_for_teams(&self.jobs, &pod.at.namespace));
+        let numbers = ours.filter_map(|pod| Some(pod.own.as_ref()?.lease.job.number));
+        numbers.filter(|number| *number <= LARGEST).max().unwrap_or(0)
     }
 
     fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected> {
@@ -422,6 +443,10 @@ impl Site for Kubernetes {
             }
         }
         Ok(())
+    }
+
+    fn let_go(&self, before: Time) {
+        tokio::spawn(self.logs.clone().let_go(self.store.clone(), before));
     }
 
     fn start(&self, core: &Core, lease: LeaseId) {

@@ -262,6 +262,12 @@ fn a_job_object_is_one_job_and_tells_how_it_is_until_it_ends() {
     until("there is an event", || events(&cluster, "huge", "NeverFits") == 1);
     let foreign = refused(&cluster, "bj", "foreign", "Forbidden");
     assert!(foreign.contains("kubectl label namespace default berth.dev/team"), "{foreign}");
+    // A namespace is not a team's because of what it is called.
+    cluster.says(&["create", "namespace", "vision"]);
+    let named = object("Job", "named", "{team: vision, gpus: 1, run: python train.py}");
+    cluster.apply(&named.replace("name: named", "name: named, namespace: vision"));
+    let named = || cluster.json(&["get", "bj", "named", "-n", "vision"])["status"].to_string();
+    until("it is refused", || named().contains("Forbidden"));
 
     cluster.apply(&object("Job", "next", "{gpus: 8, priority: low, run: python train.py}"));
     until("the second has a place in the line", || {

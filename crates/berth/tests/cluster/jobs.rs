@@ -29,20 +29,20 @@ fn exists(cluster: &Cluster, what: &[&str]) -> bool {
     cluster.kubectl(&[&["get", "-n", NAMESPACE], what].concat()).status.success()
 }
 
-fn state(berth: &Server, job: &str) -> String {
+pub fn state(berth: &Server, job: &str) -> String {
     let jobs = berth.json(&["ps", "--all", job]);
     jobs["jobs"][0]["state"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Runs a job in the background, and its number.
-fn run(berth: &Server, args: &[&str]) -> String {
+pub fn run(berth: &Server, args: &[&str]) -> String {
     let made = berth.says(&[&["run", "-d", "-o", "json"], args].concat());
     let made: Value = serde_json::from_str(&made).unwrap();
     let id = &made["id"];
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-fn until_runs(cluster: &Cluster, job: &str, count: usize) -> Vec<Value> {
+pub fn until_runs(cluster: &Cluster, job: &str, count: usize) -> Vec<Value> {
     until("its pods run", || {
         let pods = pods(cluster, job);
         pods.len() == count && pods.iter().all(|pod| pod["status"]["phase"] == "Running")
@@ -81,10 +81,13 @@ fn a_job_runs_as_a_pod_in_the_namespace_of_its_team_and_leaves_nothing_behind() 
     assert_eq!(container["image"], "registry.example/train:1");
     assert_eq!(container["resources"]["limits"]["nvidia.com/gpu"], "1");
     assert_eq!(variable(pod, "BERTH_JOB_ID")["value"], job.as_str());
-    assert_eq!(variable(pod, "HF_TOKEN")["valueFrom"]["secretKeyRef"]["name"], name(pod));
     assert!(!pod.to_string().contains("s3cret-value"));
-    let secret = cluster.json(&["get", "secret", "-n", NAMESPACE, name(pod)]);
+    let token = &variable(pod, "HF_TOKEN")["valueFrom"]["secretKeyRef"]["name"];
+    let token = token.as_str().unwrap().to_owned();
+    until("the secret has come", || exists(&cluster, &["secret", &token]));
+    let secret = cluster.json(&["get", "secret", "-n", NAMESPACE, &token]);
     assert_eq!(secret["data"]["HF_TOKEN"], "czNjcmV0LXZhbHVl");
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], pod["metadata"]["uid"]);
     until("it runs in the books", || state(&berth, &job) == "running");
 
     // What a team has around its pods.
@@ -102,7 +105,7 @@ fn a_job_runs_as_a_pod_in_the_namespace_of_its_team_and_leaves_nothing_behind() 
     finish(&cluster, &pod);
     until("it is done", || state(&berth, &job) == "done");
     until("its pod is gone", || !exists(&cluster, &["pod", &pod]));
-    assert!(!exists(&cluster, &["secret", &pod]), "the secret went before the pod");
+    until("its secret is gone", || !exists(&cluster, &["secret", &token]));
     let cost = berth.json(&["cost", "--by", "job"]);
     assert_eq!(cost["rows"].as_array().map(Vec::len), Some(1), "{cost}");
 }
@@ -291,44 +294,59 @@ spec: {{execs: [{{local: {{envs: [{{name: INSIDE, value: 'yes'}}]}}}}]}}
     assert_eq!(berth.says(&["logs", &job]), "epoch 1\nepoch 2\nsaved\n", "it was kept");
 }
 
+/// A pod with the labels of Berth's own.
+fn labelled(namespace: &str, name: &str, job: &str, attempt: u32) -> String {
+    let metadata = format!(
+        "  namespace: {namespace}
+  labels:
+    app.kubernetes.io/managed-by: berth
+    berth.dev/job: '{job}'
+    berth.dev/task: '0'
+    berth.dev/attempt: '{attempt}'
+    berth.dev/secret: 'yes'
+  annotations: {{berth.dev/secret: {name}}}"
+    );
+    super::support::pod(name, 0, &metadata, "  nodeName: a")
+}
+
 #[test]
-fn every_team_has_a_namespace_that_holds_it_to_its_limit() {
+fn a_pod_that_only_says_it_was_made_for_a_job_is_left_alone_and_so_is_its_secret() {
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
-    let berth = berth_with(&cluster, &["--image", "x", "--teams"]);
-    let file = berth.home.path().join("teams.yaml");
-    let text = "kind: team\nname: vision\n---\nkind: queue\nname: vision\nlimit: {gpu: 2}\n";
-    std::fs::write(&file, text).unwrap();
-    berth.says(&["apply", "-f", file.to_str().unwrap()]);
-    berth.says(&["user", "add", "kim"]);
-    berth.says(&["member", "set", "vision", "kim", "researcher"]);
-    let team = "berth-vision";
-    until("its quota is its limit", || {
-        let quota = cluster.kubectl(&["get", "resourcequota", "-n", team, "berth", "-o", "json"]);
-        let quota: Value = serde_json::from_slice(&quota.stdout).unwrap_or_default();
-        quota["status"]["hard"]["requests.nvidia.com/gpu"] == "2"
-    });
-    let may = |verb: &str, what: &str, namespace: &str| {
-        let asked = ["auth", "can-i", verb, what, "--as", "kim", "-n", namespace];
-        cluster.kubectl(&asked).status.success()
-    };
-    until("its members may look at its pods", || may("get", "pods/log", team));
-    assert!(!may("delete", "pods", team) && !may("get", "pods", "default"));
+    let mut berth = berth_with(&cluster, IMAGE);
+    let job = run(&berth, &["-g", "1", "--name", "train", "--", "true"]);
+    let made = until_runs(&cluster, &job, 1);
+    // By its name elsewhere, of an attempt that never was, beside it by another name, and of a job
+    // that nobody knows.
+    let forged = [
+        ("default", format!("train-j{job}-0-0"), job.as_str(), 0),
+        ("default", format!("train-j{job}-7-0"), job.as_str(), 7),
+        (NAMESPACE, format!("other-j{job}-0-0"), job.as_str(), 0),
+        ("default", "train-j18446744073709551615-0-0".to_owned(), "18446744073709551615", 0),
+    ];
+    for (namespace, name, job, attempt) in &forged {
+        cluster.says(&["create", "secret", "generic", "-n", namespace, name, "--from-literal=a=b"]);
+        cluster.apply(&labelled(namespace, name, job, *attempt));
+    }
+    finish(&cluster, name(&made[0]));
+    until("it is done", || state(&berth, &job) == "done");
+    until("its pod is gone", || !exists(&cluster, &["pod", name(&made[0])]));
+    // One that a server has left, of a job that has ended.
+    cluster.apply(&labelled(NAMESPACE, name(&made[0]), &job, 0));
+    until("what was left is removed", || !exists(&cluster, &["pod", name(&made[0])]));
 
-    let job = run(&berth, &["--team", "vision", "-g", "2", "--name", "one", "--", "true"]);
-    until("it runs", || state(&berth, &job) == "running");
-    let refused = |spec: &str, why: &str| {
-        let pod = super::support::pod("other", 1, &format!("  namespace: {team}"), spec);
-        let file = berth.home.path().join("pod.yaml");
-        std::fs::write(&file, pod).unwrap();
-        let made = cluster.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-        let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        assert!(said.contains(why), "{said}");
-    };
-    refused("", "exceeded quota");
-    refused("  hostNetwork: true", "violates PodSecurity");
-    // The next one needs the room of the last one, which the quota gives back a moment later.
-    let next = run(&berth, &["--team", "vision", "-g", "2", "--name", "two", "--", "true"]);
-    berth.says(&["stop", &job]);
-    until("the next one runs", || state(&berth, &next) == "running");
+    berth.kill();
+    berth.start_again();
+    let next = run(&berth, &["-g", "1", "--", "true"]);
+    assert!(next.len() < 9, "numbers go on where they were: {next}");
+    until_runs(&cluster, &next, 1);
+    cluster.apply(&labelled(NAMESPACE, name(&made[0]), &job, 0));
+    until("what was left is removed", || !exists(&cluster, &["pod", name(&made[0])]));
+    for (namespace, name, ..) in &forged {
+        for kind in ["pod", "secret"] {
+            let found = cluster.json(&["get", kind, name, "-n", namespace]);
+            let leaves = &found["metadata"]["deletionTimestamp"];
+            assert!(found["metadata"]["uid"].is_string() && leaves.is_null(), "{found}");
+        }
+    }
 }

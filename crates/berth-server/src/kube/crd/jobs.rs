@@ -3,10 +3,8 @@
 use super::Controller;
 use super::object::{Key, Known, Verdict};
 use super::write;
-use crate::app::App;
 use crate::engine::{Act, Refused, Write};
 use crate::http::objects::{self, Owner};
-use crate::kube::own;
 use crate::serve;
 use berth_file::object::Kind;
 use berth_kube::Api;
@@ -32,13 +30,11 @@ impl Controller {
         // Where no jobs are taken, none of a namespace is needed to say so.
         let are_off = self.app.pods.as_ref().is_some_and(|pods| pods.settings.are_off);
         for namespace in namespaces.into_iter().filter(|_| !are_off) {
-            let mut own = labelled(&self.around.api, namespace).await;
-            own.extend(teams_of(&self.app, namespace));
-            teams.insert(namespace.clone(), own);
+            teams.insert(namespace.clone(), labelled(&self.around.api, namespace).await);
         }
         let (app, shared) = (&self.app, &self.around.queue);
         let submitting = futures_util::stream::iter(new).map(|(key, uid, text)| {
-            let own = teams.get(&key.0).map_or(&[] as &[String], Vec::as_slice);
+            let own = teams.get(&key.0).and_then(Option::as_deref);
             async move {
                 let owner = Owner { namespace: &key.0, uid: &uid, own, shared };
                 let made = objects::submit(app, &owner, &text).await;
@@ -93,8 +89,9 @@ impl Controller {
     }
 }
 
-/// The team that a namespace's label says it is of.
-async fn labelled(api: &Api, namespace: &str) -> Vec<String> {
+/// The team that a namespace's label says it is of. Nothing else makes it a team's: anybody who may
+/// name a namespace could call it like a team.
+async fn labelled(api: &Api, namespace: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Namespace {
         metadata: Meta,
@@ -102,24 +99,12 @@ async fn labelled(api: &Api, namespace: &str) -> Vec<String> {
     let found: berth_kube::Result<Namespace> =
         api.get(&format!("/api/v1/namespaces/{namespace}")).await;
     match found {
-        Ok(found) => found.metadata.label(objects::TEAM).map(str::to_owned).into_iter().collect(),
+        Ok(found) => found.metadata.label(objects::TEAM).map(str::to_owned),
         Err(error) => {
             tracing::debug!(%error, namespace, "whose namespace it is cannot be read");
-            Vec::new()
+            None
         }
     }
-}
-
-/// The teams whose pods run in a namespace, or whose name it has.
-fn teams_of(app: &App, namespace: &str) -> Vec<String> {
-    let settings = app.pods.as_ref().map(|pods| &pods.settings);
-    let is_of = |team: &str| {
-        team == namespace
-            || settings.is_some_and(|settings| own::namespace(settings, team) == namespace)
-    };
-    let core = app.engine.core();
-    let teams = core.state.queue_parents().map(|(name, _)| name.as_str());
-    teams.filter(|team| is_of(team)).map(str::to_owned).collect()
 }
 
 /// What is said of an object whose job was made.

@@ -15,7 +15,7 @@ impl Mirror {
         let pod = &self.pods[uid];
         let sight = &pod.sight;
         if sight.own.is_some() {
-            return self.stray(uid);
+            return self.stray(turn.core, uid);
         }
         let Some(wish) = &sight.wish else { return };
         if sight.node.is_some() || sight.phase.is_over() || sight.is_leaving || sight.is_gated {

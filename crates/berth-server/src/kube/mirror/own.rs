@@ -2,23 +2,30 @@
 //! of which.
 
 use super::{Mirror, Uid};
-use crate::engine::{Core, Turn};
-use crate::kube::own::{Create, Made, Order, pod_ref};
+use crate::engine::{Core, LiveJob, Turn};
+use crate::kube::own::{Create, Order, is_pod_of};
 use crate::kube::sight::{Phase, PodSight};
+use berth_kube::PodRef;
 use berth_model::{Cause, JobId, LeaseId, Span};
 use berth_node::{Ended, Observed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
+
+/// Said on pods that would wait for ever.
+const NOT_OURS: &str = "its labels say that Berth has made it for a job of its own, and Berth has \
+                        not; take the label berth.dev/job off it";
 
 /// The way to whoever makes pods, and the pods of each lease that was ordered or seen.
 pub struct Own {
     orders: mpsc::UnboundedSender<Order>,
     pods: BTreeMap<LeaseId, Option<Uid>>,
+    /// Pods about which the books have been asked.
+    asked: BTreeSet<Uid>,
 }
 
 impl Own {
     pub fn new(orders: mpsc::UnboundedSender<Order>) -> Own {
-        Own { orders, pods: BTreeMap::new() }
+        Own { orders, pods: BTreeMap::new(), asked: BTreeSet::new() }
     }
 
     fn order(&self, order: Order) {
@@ -94,12 +101,28 @@ impl Mirror {
         }
     }
 
-    /// A pod that Berth has made and needs no more: its lease was closed without it.
-    pub(super) fn stray(&self, uid: &Uid) {
-        if let Some((lease, pod)) = self.made(uid)
-            && !self.pods[uid].sight.is_leaving
-        {
-            self.own.order(Order::Remove { lease, pod });
+    /// A pod that says Berth has made it, and is the task of no open lease. Anybody can write
+    /// that: it is removed if its job is known to have such a pod.
+    pub(super) fn stray(&mut self, core: &Core, uid: &Uid) {
+        let Some((lease, pod)) = self.made(uid) else { return };
+        let sight = &self.pods[uid].sight;
+        if sight.is_leaving {
+            return;
+        }
+        if sight.node.is_none() {
+            // Ours are made with their node.
+            return self.complain(uid, NOT_OURS);
+        }
+        match core.jobs.get(&lease.job) {
+            Some(job) if is_of(job, sight, lease) => {
+                self.own.order(Order::Remove { lease, pod });
+            }
+            Some(_) => {}
+            None => {
+                if self.own.asked.insert(uid.clone()) {
+                    self.own.order(Order::Stray { lease, pod });
+                }
+            }
         }
     }
 
@@ -116,10 +139,11 @@ impl Mirror {
 
     /// A pod of Berth's own is gone.
     pub(super) fn gone_own(&mut self, uid: &Uid) {
-        let Some((lease, made)) = self.made(uid) else { return };
+        let Some((lease, _)) = self.made(uid) else { return };
+        self.own.asked.remove(uid);
         if self.own.pods.get(&lease) == Some(&Some(uid.clone())) {
             self.own.pods.remove(&lease);
-            self.own.order(Order::Forget { lease, pod: Some(made) });
+            self.own.order(Order::Forget { lease });
         }
     }
 
@@ -134,7 +158,7 @@ impl Mirror {
     /// Whether the lease was one of Berth's own jobs.
     pub(super) fn stop_own(&self, lease: LeaseId, cause: Cause, grace: Span) -> bool {
         let Some(uid) = self.own.pods.get(&lease) else { return false };
-        let pod = uid.as_ref().and_then(|uid| self.made(uid)).map(|(_, made)| made);
+        let pod = uid.as_ref().and_then(|uid| self.made(uid)).map(|(_, pod)| pod);
         self.own.order(Order::Stop { lease, pod, cause, grace });
         true
     }
@@ -145,26 +169,33 @@ impl Mirror {
             None => {}
             Some(None) => {
                 self.own.pods.remove(&lease);
-                self.own.order(Order::Forget { lease, pod: None });
+                self.own.order(Order::Forget { lease });
             }
-            Some(Some(uid)) => self.stray(uid),
+            Some(Some(uid)) => {
+                let leaves = self.pods.get(uid).is_some_and(|pod| pod.sight.is_leaving);
+                if let Some((_, pod)) = self.made(uid).filter(|_| !leaves) {
+                    self.own.order(Order::Remove { lease, pod });
+                }
+            }
         }
     }
 
-    fn made(&self, uid: &Uid) -> Option<(LeaseId, Made)> {
+    fn made(&self, uid: &Uid) -> Option<(LeaseId, PodRef)> {
         let sight = &self.pods.get(uid)?.sight;
-        let own = sight.own.as_ref()?;
-        Some((own.lease, Made { pod: sight.at.clone(), secret: own.has_secret }))
+        Some((sight.own.as_ref()?.lease, sight.at.clone()))
     }
 }
 
 /// Whether it is the pod that was made for an open lease, and none that only says so.
 fn is_task(core: &Core, sight: &PodSight, lease: LeaseId) -> bool {
-    let Some(job) = core.jobs.get(&lease.job) else { return false };
-    let Some(container) = &job.detail.run.container else { return false };
-    let expected = pod_ref(&container.namespace, &job.row.name, lease);
-    let is_it = (&expected.namespace, &expected.name) == (&sight.at.namespace, &sight.at.name);
-    is_it && job.leases.contains_key(&lease)
+    let job = core.jobs.get(&lease.job);
+    job.is_some_and(|job| job.leases.contains_key(&lease) && is_of(job, sight, lease))
+}
+
+/// Whether it is where the pods of the job are, and called as that of the lease is.
+fn is_of(job: &LiveJob, sight: &PodSight, lease: LeaseId) -> bool {
+    let container = job.detail.run.container.as_ref();
+    container.is_some_and(|at| is_pod_of(&at.namespace, &job.row.name, lease, &sight.at))
 }
 
 fn lose(turn: &mut Turn<'_>, lease: LeaseId, why: &str) {

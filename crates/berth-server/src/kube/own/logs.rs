@@ -6,12 +6,13 @@
 use super::CONTAINER;
 use crate::home;
 use berth_kube::{Api, LogLine, PodRef};
-use berth_model::{LeaseId, Time};
+use berth_model::{JobId, LeaseId, Time};
 use berth_node::{LogLimits, LogReader, LogWriter};
+use berth_store::Store;
 use jiff::Timestamp;
 use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -122,6 +123,16 @@ impl Logs {
         self.folder(lease).join(WHOLE).exists()
     }
 
+    /// Deletes logs that were complete before then, of leases that are in no row any more. Other
+    /// replicas have logs of their own, so what is here is looked at, and not what was let go of.
+    pub async fn let_go(self: Arc<Logs>, store: Store, before: Time) {
+        let is_idle = |(lease, _): &(LeaseId, PathBuf)| !self.is_open(*lease);
+        let old: Vec<_> = older(&self.root, before).into_iter().filter(is_idle).collect();
+        if let Err(error) = delete_unknown(old, &store).await {
+            tracing::warn!(%error, "old logs could not be let go; trying again with the next");
+        }
+    }
+
     pub fn is_open(&self, lease: LeaseId) -> bool {
         self.open().contains_key(&lease)
     }
@@ -226,6 +237,48 @@ impl Logs {
     }
 }
 
+/// Logs to which nothing was added since, in the order of their jobs.
+fn older(root: &Path, before: Time) -> BTreeMap<LeaseId, PathBuf> {
+    let old = |entry: std::fs::DirEntry| {
+        let lease = lease_of(entry.file_name().to_str()?)?;
+        let changed = Timestamp::try_from(entry.metadata().ok()?.modified().ok()?).ok()?;
+        (changed.as_millisecond() < before.0).then(|| (lease, entry.path()))
+    };
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    entries.filter_map(old).collect()
+}
+
+/// Which lease a folder is of.
+fn lease_of(folder: &str) -> Option<LeaseId> {
+    let mut parts = folder.split('.');
+    let mut next = || parts.next();
+    let (job, task, attempt) = (next()?, next()?, next()?);
+    let is_all = next().is_none();
+    let (job, task, attempt) = (job.parse().ok()?, task.parse().ok()?, attempt.parse().ok()?);
+    is_all.then_some(LeaseId { job, task, attempt })
+}
+
+async fn delete_unknown(
+    logs: Vec<(LeaseId, PathBuf)>,
+    store: &Store,
+) -> Result<(), berth_store::Error> {
+    let mut of: Option<JobId> = None;
+    let mut known = BTreeSet::new();
+    for (lease, folder) in logs {
+        if of != Some(lease.job) {
+            let rows = store.leases_of(lease.job).await?;
+            known = rows.into_iter().map(|row| row.id).collect();
+            of = Some(lease.job);
+        }
+        if !known.contains(&lease)
+            && let Err(error) = tokio::fs::remove_dir_all(&folder).await
+        {
+            tracing::warn!(%error, folder = %folder.display(), "an old log cannot be deleted");
+        }
+    }
+    Ok(())
+}
+
 /// A log as it is written here. What an earlier server had begun is only replaced when there is
 /// something to replace it with.
 struct Copy {
@@ -270,5 +323,53 @@ impl Copy {
         if let Err(error) = made {
             tracing::warn!(%error, folder = %self.folder.display(), "a log cannot be kept");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::{Micros, Span};
+    use berth_store::{Batch, LeaseRow, Options};
+
+    fn lease(text: &str) -> LeaseId {
+        lease_of(text).unwrap()
+    }
+
+    async fn store(folder: &Path, leases: &[LeaseId]) -> Store {
+        let url = berth_store::sqlite_url(&folder.join("berth.db"));
+        let store = Store::open(&url, Options::default()).await.unwrap();
+        let row = |id: &LeaseId| LeaseRow {
+            id: *id,
+            node: "a".to_owned(),
+            slices: "[]".to_owned(),
+            price: Micros::ZERO,
+            opened: Time(0),
+            started: None,
+            closed: None,
+            outcome: None,
+            exit: None,
+            cost: Micros::ZERO,
+        };
+        let batch = Batch { leases: leases.iter().map(row).collect(), ..Batch::default() };
+        store.writer("a test").await.unwrap().commit(&batch).await.unwrap();
+        store
+    }
+
+    #[tokio::test]
+    async fn old_logs_go_with_the_rows_of_their_leases() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("logs");
+        let names = ["17.0.0", "17.0.1", "17_3.2.0", "notes"];
+        for name in names {
+            std::fs::create_dir_all(root.join(name).join("logs")).unwrap();
+        }
+        let store = store(folder.path(), &[lease("17.0.1")]).await;
+        let left = || names.map(|name| root.join(name).exists());
+        let now = crate::clock::now();
+        assert!(older(&root, now - Span::hours(1)).is_empty(), "they are new");
+        let old = older(&root, now + Span::hours(1)).into_iter().collect();
+        delete_unknown(old, &store).await.unwrap();
+        assert_eq!(left(), [false, true, false, true]);
     }
 }

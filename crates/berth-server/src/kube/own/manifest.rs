@@ -5,6 +5,7 @@ use super::sight::{ATTEMPT, BERTH, JOB, MANAGED, SECRET, TASK};
 use super::{Create, Settings, launch, teams};
 use crate::kube::orders::LEASE;
 use berth_file::job::{Command, Kind, Launch, ReadyCheck, RunSpec};
+use berth_kube::object::Meta;
 use berth_model::{JobId, Name, Span};
 use berth_node::{Gpus, TaskSpec, environment};
 use serde_json::{Value, json};
@@ -70,14 +71,13 @@ pub fn pod(create: &Create, settings: &Settings, scheduler: &str) -> Value {
     let (lease, run) = (start.lease, &start.run);
     let task = task(create, settings);
     let at = create.pod();
-    let mut labels = json!({
-        MANAGED: BERTH,
-        JOB: lease.job.to_string(),
-        TASK: lease.task.to_string(),
-        ATTEMPT: lease.attempt.to_string(),
+    let mut annotations = json!({
+        LEASE: lease.to_string(),
+        "berth.dev/name": start.name,
+        "berth.dev/team": start.team,
     });
-    if create.has_secrets() {
-        labels[SECRET] = json!("yes");
+    if let Some(secret) = &create.secret {
+        annotations[SECRET] = json!(secret);
     }
     let gpus = task.gpus.indices().len();
     let (volumes, mounts) = volumes(create, settings, gpus > 0);
@@ -92,7 +92,7 @@ pub fn pod(create: &Create, settings: &Settings, scheduler: &str) -> Value {
         "subdomain": of_job(&start.name, lease.job),
         "terminationGracePeriodSeconds": seconds(run.grace).max(1),
         "securityContext": { "seccompProfile": { "type": "RuntimeDefault" } },
-        "containers": [container(create, &task, &at.name, mounts)],
+        "containers": [container(create, &task, mounts)],
         "volumes": volumes,
     });
     if gpus > 0 {
@@ -104,12 +104,13 @@ pub fn pod(create: &Create, settings: &Settings, scheduler: &str) -> Value {
         "metadata": {
             "name": at.name,
             "namespace": at.namespace,
-            "labels": labels,
-            "annotations": {
-                LEASE: lease.to_string(),
-                "berth.dev/name": start.name,
-                "berth.dev/team": start.team,
+            "labels": {
+                MANAGED: BERTH,
+                JOB: lease.job.to_string(),
+                TASK: lease.task.to_string(),
+                ATTEMPT: lease.attempt.to_string(),
             },
+            "annotations": annotations,
         },
         "spec": spec,
     })
@@ -120,7 +121,7 @@ pub fn tolerations() -> Value {
     json!([{ "key": "nvidia.com/gpu", "operator": "Exists" }])
 }
 
-fn container(create: &Create, task: &TaskSpec, secret: &str, mounts: Vec<Value>) -> Value {
+fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
     let start = &create.start;
     let run = &start.run;
     // Always there: a quota refuses pods that do not say what they need.
@@ -142,7 +143,7 @@ fn container(create: &Create, task: &TaskSpec, secret: &str, mounts: Vec<Value>)
         "name": CONTAINER,
         "image": create.container.image,
         "command": command,
-        "env": env(task, secret),
+        "env": env(task, create.secret.as_deref()),
         "resources": { "requests": requests, "limits": limits },
         "ports": ports,
         "volumeMounts": mounts,
@@ -168,7 +169,7 @@ fn container(create: &Create, task: &TaskSpec, secret: &str, mounts: Vec<Value>)
     container
 }
 
-fn env(task: &TaskSpec, secret: &str) -> Vec<Value> {
+fn env(task: &TaskSpec, secret: Option<&str>) -> Vec<Value> {
     let all = environment(task, Path::new(HOME), 0);
     let one = |(name, value): (String, String)| match value.as_str() {
         SEALED => json!({
@@ -235,9 +236,10 @@ pub fn claims(run: &RunSpec) -> impl Iterator<Item = (&String, &str)> {
     all.filter(|(_, source)| !source.contains(':')).map(|(at, source)| (at, source.as_str()))
 }
 
-pub fn secret(create: &Create, values: &BTreeMap<String, String>) -> Value {
-    let at = create.pod();
-    let lease = create.start.lease;
+/// It is owned by its pod, and goes with it.
+pub fn secret(create: &Create, pod: &Meta, name: &str, values: &BTreeMap<String, String>) -> Value {
+    let job = create.start.lease.job.to_string();
+    let owner = json!({ "apiVersion": "v1", "kind": "Pod", "name": *pod.name, "uid": *pod.uid });
     let of =
         |(variable, name): (&String, &String)| Some((variable.clone(), json!(values.get(name)?)));
     let data: serde_json::Map<String, Value> =
@@ -246,9 +248,10 @@ pub fn secret(create: &Create, values: &BTreeMap<String, String>) -> Value {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": at.name,
-            "namespace": at.namespace,
-            "labels": { MANAGED: BERTH, JOB: lease.job.to_string() },
+            "name": name,
+            "namespace": create.container.namespace,
+            "labels": { MANAGED: BERTH, JOB: job },
+            "ownerReferences": [owner],
         },
         "immutable": true,
         "stringData": data,

@@ -9,18 +9,20 @@ mod accept;
 mod claims;
 mod launch;
 mod logs;
+mod make;
 mod manifest;
 mod names;
+mod services;
 mod sight;
 mod teams;
 mod work;
 
 pub use logs::{Logs, Step};
-pub use names::{CONTAINER, namespace, pod_ref};
-pub use patience::patiently;
+pub use names::{CONTAINER, is_for_teams, is_pod_of, namespace, pod_ref};
+pub use services::{Services, tidy};
 pub use sight::OwnSight;
 pub use teams::Teams;
-pub use work::{Services, Tools, tidy, work};
+pub use work::{Tools, work};
 
 use crate::clock;
 use crate::engine::Core;
@@ -66,6 +68,8 @@ pub struct Jobs {
 pub struct Create {
     pub start: Start,
     pub container: Container,
+    /// What the Secret beside it is to be called, if it needs one.
+    pub secret: Option<String>,
 }
 
 impl Create {
@@ -74,16 +78,14 @@ impl Create {
         let job = core.jobs.get(&lease.job)?;
         let container = job.detail.run.container.clone()?;
         let start = Start::of(job, job.leases.get(&lease)?, clock::now());
-        Some(Create { start, container })
+        let pod = pod_ref(&container.namespace, &start.name, lease);
+        let secret = (!start.run.secrets.is_empty()).then(|| names::secret(&pod.name));
+        Some(Create { start, container, secret })
     }
 
     /// The pod it becomes.
     fn pod(&self) -> PodRef {
         pod_ref(&self.container.namespace, &self.start.name, self.start.lease)
-    }
-
-    fn has_secrets(&self) -> bool {
-        !self.start.run.secrets.is_empty()
     }
 }
 
@@ -99,19 +101,24 @@ pub enum Order {
     Stop {
         lease: LeaseId,
         /// Nothing while nobody has seen it.
-        pod: Option<Made>,
+        pod: Option<PodRef>,
         cause: Cause,
         grace: Span,
     },
     /// Nobody needs it any more, but for what it has printed.
     Remove {
         lease: LeaseId,
-        pod: Made,
+        pod: PodRef,
+    },
+    /// It says that it was made for a job which has ended. If the books say so too, nobody needs it
+    /// any more.
+    Stray {
+        lease: LeaseId,
+        pod: PodRef,
     },
     /// It is gone, or there was none.
     Forget {
         lease: LeaseId,
-        pod: Option<Made>,
     },
 }
 
@@ -121,14 +128,8 @@ impl Order {
             Order::Create(create) => create.start.lease,
             Order::Stop { lease, .. }
             | Order::Remove { lease, .. }
-            | Order::Forget { lease, .. } => *lease,
+            | Order::Stray { lease, .. }
+            | Order::Forget { lease } => *lease,
         }
     }
-}
-
-/// A pod that is there, and whether it has a Secret beside it.
-#[derive(Debug, Clone)]
-pub struct Made {
-    pub pod: PodRef,
-    pub secret: bool,
 }

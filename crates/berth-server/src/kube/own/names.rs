@@ -1,6 +1,7 @@
 //! What the objects of a job are called.
 
 use super::Settings;
+use crate::token;
 use berth_kube::PodRef;
 use berth_model::{JobId, LeaseId};
 use ring::digest::{SHA256, digest};
@@ -19,13 +20,34 @@ pub fn pod_ref(namespace: &str, name: &str, lease: LeaseId) -> PodRef {
     PodRef { namespace: namespace.to_owned(), name, uid: String::new() }
 }
 
+/// Whether a pod is there and called as that of a lease is.
+pub fn is_pod_of(namespace: &str, name: &str, lease: LeaseId, pod: &PodRef) -> bool {
+    let made = pod_ref(namespace, name, lease);
+    (&made.namespace, &made.name) == (&pod.namespace, &pod.name)
+}
+
+/// Whether a pod could be that of a lease, whatever its job is called.
+pub fn ends_as(pod: &str, lease: LeaseId) -> bool {
+    let LeaseId { job, task, attempt } = lease;
+    pod.ends_with(&format!("{}-{attempt}-{task}", number(job)))
+}
+
+/// The Secret beside a pod. Nobody can know its name before it is made, and so make another.
+pub fn secret(pod: &str) -> String {
+    format!("{pod}-{}", token::random::<8>())
+}
+
+fn number(job: JobId) -> String {
+    match job.element {
+        None => format!("-j{}", job.number),
+        Some(element) => format!("-j{}e{element}", job.number),
+    }
+}
+
 /// What its service is called, and its pods begin with. The number comes behind a letter, so that
 /// no two jobs end up with one name whatever they are called.
 pub fn of_job(name: &str, job: JobId) -> String {
-    let number = match job.element {
-        None => format!("-j{}", job.number),
-        Some(element) => format!("-j{}e{element}", job.number),
-    };
+    let number = number(job);
     let mut slug = slug(name);
     if !slug.starts_with(|first: char| first.is_ascii_lowercase()) {
         slug.insert_str(0, "job-");
@@ -37,6 +59,12 @@ pub fn of_job(name: &str, job: JobId) -> String {
 /// A task's name inside its service; the same for every attempt.
 pub fn host(task: u32) -> String {
     format!("task-{task}")
+}
+
+/// Whether a namespace could be that of a team.
+pub fn is_for_teams(settings: &Settings, namespace: &str) -> bool {
+    namespace.starts_with(&settings.namespace_prefix)
+        || settings.namespaces.values().any(|named| named == namespace)
 }
 
 /// The namespace of a team.
@@ -84,6 +112,19 @@ mod tests {
         let long = name(&"long-".repeat(30), JobId::new(123_456_789).element(9_999), 511, 12);
         assert!(long.len() <= LONGEST && long.ends_with("-j123456789e9999-12-511"), "{long}");
         assert_eq!(name("---", JobId::new(1), 0, 0), "job-j1-0-0");
+    }
+
+    #[test]
+    fn a_pod_is_known_by_its_whole_name_and_its_namespace() {
+        let lease = LeaseId { job: JobId::new(17).element(2), task: 0, attempt: 1 };
+        let pod = pod_ref("nlp", "train", lease);
+        assert!(is_pod_of("nlp", "train", lease, &pod) && ends_as(&pod.name, lease));
+        assert!(!is_pod_of("vision", "train", lease, &pod));
+        assert!(!is_pod_of("nlp", "other", lease, &pod));
+        let next = LeaseId { attempt: 2, ..lease };
+        assert!(!is_pod_of("nlp", "train", next, &pod) && !ends_as(&pod.name, next));
+        assert!(!ends_as("web-0", lease));
+        assert_ne!(secret(&pod.name), secret(&pod.name));
     }
 
     #[test]

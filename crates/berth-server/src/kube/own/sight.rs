@@ -1,5 +1,6 @@
 //! What is read of a pod that Berth has made.
 
+use super::names::ends_as;
 use berth_kube::object::Pod;
 use berth_model::{LeaseId, Span, Time};
 use berth_node::Ended;
@@ -9,25 +10,22 @@ pub const BERTH: &str = "berth";
 pub const JOB: &str = "berth.dev/job";
 pub const TASK: &str = "berth.dev/task";
 pub const ATTEMPT: &str = "berth.dev/attempt";
-/// On pods that have a Secret of their name.
+/// On pods that have a Secret beside them: its name.
 pub const SECRET: &str = "berth.dev/secret";
 
-/// An image that cannot be had for so long will not come.
-const PULLED_WITHIN: Span = Span::mins(10);
+/// What a node tries again and cannot do for so long will not come.
+const DONE_WITHIN: Span = Span::mins(10);
+/// What nodes try again: the next try may find another image, or a device that was let go.
+const TRIED_AGAIN: [&str; 4] =
+    ["CreateContainerError", "ErrImagePull", "ImagePullBackOff", "RunContainerError"];
 /// What no waiting mends.
-const HOPELESS: [&str; 6] = [
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "RunContainerError",
-    "StartError",
-];
+const HOPELESS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "StartError"];
+/// So are these, unless it is the Secret that is missing: it is made after the pod.
+const MISCONFIGURED: &str = "CreateContainerConfigError";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnSight {
     pub lease: LeaseId,
-    pub has_secret: bool,
     pub is_ready: bool,
     created: Time,
     /// Why its node ended it or never took it, where the node did.
@@ -38,7 +36,8 @@ pub struct OwnSight {
 }
 
 impl OwnSight {
-    /// Nothing for pods that somebody else has made.
+    /// Nothing for pods that somebody else has made. One that is called as Berth's are may still be
+    /// somebody else's: what the books say decides.
     pub fn read(pod: &Pod) -> Option<OwnSight> {
         let meta = &pod.metadata;
         if meta.label(MANAGED) != Some(BERTH) {
@@ -49,12 +48,14 @@ impl OwnSight {
             task: meta.label(TASK)?.parse().ok()?,
             attempt: meta.label(ATTEMPT)?.parse().ok()?,
         };
+        if !ends_as(&meta.name, lease) {
+            return None;
+        }
         let status = &pod.status;
         let state = status.container_statuses.iter().map(|one| &one.state).next();
         let ready = |one: &&berth_kube::object::Condition| &*one.kind == "Ready";
         Some(OwnSight {
             lease,
-            has_secret: meta.label(SECRET).is_some(),
             is_ready: status
                 .conditions
                 .iter()
@@ -96,9 +97,14 @@ impl OwnSight {
 
     /// Whether it will never start.
     pub fn is_hopeless(&self, now: Time) -> bool {
-        let Some((reason, _)) = &self.waiting else { return false };
-        let pulls = matches!(reason.as_str(), "ErrImagePull" | "ImagePullBackOff");
-        HOPELESS.contains(&reason.as_str()) || pulls && now - self.created > PULLED_WITHIN
+        let Some((reason, message)) = &self.waiting else { return false };
+        let reason = reason.as_str();
+        let has_no_secret = message.starts_with("secret ") && message.ends_with(" not found");
+        let tried = TRIED_AGAIN.contains(&reason) || reason == MISCONFIGURED && has_no_secret;
+        match tried {
+            true => now - self.created > DONE_WITHIN,
+            false => reason == MISCONFIGURED || HOPELESS.contains(&reason),
+        }
     }
 }
 
@@ -108,15 +114,27 @@ mod tests {
     use berth_node::ExitKind;
     use serde_json::json;
 
-    fn sight(status: serde_json::Value) -> OwnSight {
+    fn read(name: &str, status: serde_json::Value) -> Option<OwnSight> {
         let pod = json!({
             "metadata": {
-                "name": "x", "creationTimestamp": "2026-11-16T02:00:00Z",
+                "name": name, "creationTimestamp": "2026-11-16T02:00:00Z",
                 "labels": { MANAGED: BERTH, JOB: "17_3", TASK: "1", ATTEMPT: "2" },
             },
             "status": status,
         });
-        OwnSight::read(&serde_json::from_value(pod).unwrap()).unwrap()
+        OwnSight::read(&serde_json::from_value(pod).unwrap())
+    }
+
+    fn sight(status: serde_json::Value) -> OwnSight {
+        read("x-j17e3-2-1", status).unwrap()
+    }
+
+    #[test]
+    fn labels_alone_make_no_pod_of_ours() {
+        assert!(read("x-j17e3-2-1", json!({})).is_some());
+        for name in ["x", "x-j17e3-2-2", "x-j17-2-1", "17e3-2-1"] {
+            assert!(read(name, json!({})).is_none(), "{name}");
+        }
     }
 
     #[test]
@@ -134,16 +152,23 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_waited_for_and_a_wrong_name_is_not() {
-        let waits = |reason: &str| {
-            let waiting = json!({ "waiting": { "reason": reason, "message": "no such image" } });
+    fn what_a_node_tries_again_is_waited_for_and_a_wrong_name_is_not() {
+        let says = |reason: &str, message: &str| {
+            let waiting = json!({ "waiting": { "reason": reason, "message": message } });
             sight(json!({ "containerStatuses": [{ "name": "main", "state": waiting }] }))
         };
+        let waits = |reason: &str| says(reason, "no such image");
         let created: Time = "2026-11-16T02:00:00Z".parse().unwrap();
         let soon = created + Span::secs(5);
         assert!(waits("InvalidImageName").is_hopeless(soon));
+        let late = created + Span::mins(11);
+        for reason in TRIED_AGAIN {
+            assert!(!waits(reason).is_hopeless(soon) && waits(reason).is_hopeless(late));
+        }
+        let secret = says(MISCONFIGURED, "secret \"x-j17e3-2-1-0f\" not found");
+        assert!(!secret.is_hopeless(soon) && secret.is_hopeless(late));
+        assert!(says(MISCONFIGURED, "image will run as root").is_hopeless(soon));
         let pull = waits("ImagePullBackOff");
-        assert!(!pull.is_hopeless(soon) && pull.is_hopeless(created + Span::mins(11)));
         assert_eq!(pull.waits_for().as_deref(), Some("ImagePullBackOff: no such image"));
         assert_eq!(waits("ContainerCreating").waits_for(), None);
         assert_eq!(pull.lease.to_string(), "17_3/1#2");

@@ -1,24 +1,30 @@
 //! Teams as namespaces: what their pods may use, whom they may talk with, and who may look at them.
 
-use super::sight::{BERTH, MANAGED};
+mod objects;
+
 use super::{Settings, namespace};
 use crate::engine::Handle;
 use berth_kube::Api;
-use berth_model::{Amount, Quota};
+use berth_kube::object::Meta;
+use berth_model::Quota;
 use berth_store::Store;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The service account of pods. It has no rights, and its token is in no pod.
 pub const ACCOUNT: &str = "berth-jobs";
-/// The label of a namespace that says whose it is.
+/// The label and the annotation of a namespace that say whose it is. Not every name of a team can
+/// be a label.
 const TEAM: &str = "berth.dev/team";
 /// Where a pod finds out in which namespace it is.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 /// How often limits and members are looked at.
 const EVERY: Duration = Duration::from_secs(5);
+/// How often all is written anew: somebody may have changed or deleted it.
+const ANEW_EVERY: Duration = Duration::from_mins(1);
 
 pub struct Teams {
     api: Api,
@@ -27,67 +33,166 @@ pub struct Teams {
     settings: Settings,
     /// Where Berth itself runs, if that is in the cluster.
     own: Option<String>,
-    /// What was written for each namespace, and for which team.
-    written: tokio::sync::Mutex<BTreeMap<String, (String, Vec<Object>)>>,
+    /// Where pods hold GPUs that are shared.
+    reservations: String,
+    /// Each namespace is set up by one at a time.
+    kept: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Kept>>>>,
+}
+
+/// What is known of a namespace.
+#[derive(Default)]
+struct Kept {
+    written: Option<Written>,
+    /// What was wrong with it the last time.
+    said: String,
+}
+
+/// What was written for a namespace.
+struct Written {
+    team: String,
+    objects: Vec<Object>,
+    /// When all of it was.
+    at: Instant,
 }
 
 /// An object, and where it goes.
 type Object = (String, Value);
 
 impl Teams {
-    pub fn new(api: Api, store: Store, engine: Handle, settings: Settings) -> Arc<Teams> {
+    pub fn new(
+        api: Api,
+        store: Store,
+        engine: Handle,
+        settings: Settings,
+        reservations: &str,
+    ) -> Arc<Teams> {
         let own = std::fs::read_to_string(OWN_NAMESPACE).ok();
         let own = own.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-        let written = tokio::sync::Mutex::default();
-        Arc::new(Teams { api, store, engine, settings, own, written })
+        let (reservations, kept) = (reservations.to_owned(), Mutex::default());
+        Arc::new(Teams { api, store, engine, settings, own, reservations, kept })
     }
 
-    /// Makes the namespace of a team with all that belongs to it, unless it was made before.
-    pub async fn ensure(&self, team: &str, namespace: &str) -> berth_kube::Result<()> {
-        let mut written = self.written.lock().await;
-        if written.contains_key(namespace) {
-            return Ok(());
+    /// Makes the namespace of a team with all that belongs to it, unless it was made before. Says
+    /// why it may not be the team's, where it may not.
+    pub async fn ensure(
+        &self,
+        team: &str,
+        namespace: &str,
+    ) -> berth_kube::Result<Result<(), String>> {
+        let kept = self.kept(namespace);
+        let mut kept = kept.lock().await;
+        if kept.written.as_ref().is_some_and(|written| written.team == team) {
+            return Ok(Ok(()));
         }
         let limits = self.limits();
-        let objects = self.objects(team, namespace, limits.get(team)).await;
-        self.write(&objects, &[]).await?;
-        written.insert(namespace.to_owned(), (team.to_owned(), objects));
-        Ok(())
+        self.set_up(&mut kept, team, namespace, limits.get(team)).await
     }
 
     /// A namespace that was made is not there any more.
     pub async fn forget(&self, namespace: &str) {
-        self.written.lock().await.remove(namespace);
+        self.kept(namespace).lock().await.written = None;
     }
 
     /// Keeps namespaces as their teams are.
     pub async fn keep(self: Arc<Teams>) {
         loop {
-            if let Err(error) = self.round().await {
-                tracing::warn!(%error, "the namespace of a team is not as it should be");
-            }
+            self.round().await;
             tokio::time::sleep(EVERY).await;
         }
     }
 
-    async fn round(&self) -> berth_kube::Result<()> {
+    async fn round(&self) {
         let limits = self.limits();
-        let mut written = self.written.lock().await;
-        let mut wanted: BTreeMap<String, String> = written
-            .iter()
-            .map(|(namespace, (team, _))| (namespace.clone(), team.clone()))
-            .collect();
+        let all = self.all_kept();
+        let mut wanted = BTreeSet::new();
+        for (namespace, kept) in all {
+            let team = kept.lock().await.written.as_ref().map(|written| written.team.clone());
+            wanted.extend(team.map(|team| (namespace, team)));
+        }
         if self.settings.teams {
             let all = limits.keys().map(|team| (namespace(&self.settings, team), team.clone()));
             wanted.extend(all);
         }
         for (namespace, team) in wanted {
-            let objects = self.objects(&team, &namespace, limits.get(&team)).await;
-            let before = written.get(&namespace).map_or(&[][..], |(_, objects)| objects);
-            self.write(&objects, before).await?;
-            written.insert(namespace, (team, objects));
+            let kept = self.kept(&namespace);
+            let mut kept = kept.lock().await;
+            let done = self.set_up(&mut kept, &team, &namespace, limits.get(&team)).await;
+            let said = match done {
+                Ok(Ok(())) => String::new(),
+                Ok(Err(why)) => why,
+                Err(error) => error.to_string(),
+            };
+            // The others are as they should be all the same.
+            if !said.is_empty() && said != kept.said {
+                tracing::warn!(team, "the namespace of a team is not as it should be: {said}");
+            }
+            kept.said = said;
         }
-        Ok(())
+    }
+
+    fn kept(&self, namespace: &str) -> Arc<tokio::sync::Mutex<Kept>> {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(namespace.to_owned()).or_default().clone()
+    }
+
+    fn all_kept(&self) -> BTreeMap<String, Arc<tokio::sync::Mutex<Kept>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what is missing or different, and now and then all of it.
+    async fn set_up(
+        &self,
+        kept: &mut Kept,
+        team: &str,
+        namespace: &str,
+        limit: Option<&Quota>,
+    ) -> berth_kube::Result<Result<(), String>> {
+        let before = kept.written.as_ref();
+        if let Some(other) = before.filter(|before| before.team != team) {
+            return Ok(Err(of_another(namespace, team, &other.team)));
+        }
+        let before = before.filter(|before| before.at.elapsed() < ANEW_EVERY);
+        if before.is_none()
+            && let Err(why) = self.take(team, namespace).await?
+        {
+            kept.written = None;
+            return Ok(Err(why));
+        }
+        let objects = self.objects(team, namespace, limit).await;
+        self.write(&objects, before.map_or(&[][..], |before| &before.objects)).await?;
+        let at = before.map_or_else(Instant::now, |before| before.at);
+        kept.written = Some(Written { team: team.to_owned(), objects, at });
+        Ok(Ok(()))
+    }
+
+    /// Makes the namespace, or finds out whether the one that is there is the team's.
+    async fn take(&self, team: &str, namespace: &str) -> berth_kube::Result<Result<(), String>> {
+        #[derive(Deserialize)]
+        struct Found {
+            metadata: Meta,
+        }
+        let is_own = self.own.as_deref() == Some(namespace) || namespace == self.reservations;
+        if is_own || namespace.starts_with("kube-") {
+            return Ok(Err(format!(
+                "the namespace {namespace} is no team's, but the cluster's or Berth's own; start \
+                 the server with `--namespace {team}=NAME` to give the team {team} another one"
+            )));
+        }
+        let path = format!("/api/v1/namespaces/{namespace}");
+        loop {
+            match self.api.get::<Found>(&path).await {
+                Ok(found) => return Ok(is_of(team, namespace, &found.metadata)),
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error),
+            }
+            let made = objects::own_namespace(team, namespace);
+            match self.api.post("/api/v1/namespaces?fieldManager=berth", &made).await {
+                Ok(_) => return Ok(Ok(())),
+                // Somebody else has made it just now.
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// What each team may have at the most. Whoever has teams below it has no jobs of its own.
@@ -108,110 +213,73 @@ impl Teams {
     }
 
     async fn objects(&self, team: &str, namespace: &str, limit: Option<&Quota>) -> Vec<Object> {
-        let members = self.store.members_of(team).await.unwrap_or_default();
-        let members: Vec<String> = members.into_iter().map(|member| member.user).collect();
-        let core = |kind: &str, name: &str| format!("/api/v1/namespaces/{namespace}/{kind}/{name}");
-        let api = |group: &str, kind: &str, name: &str| {
-            format!("/apis/{group}/v1/namespaces/{namespace}/{kind}/{name}")
-        };
-        let rbac = "rbac.authorization.k8s.io";
-        vec![
-            (format!("/api/v1/namespaces/{namespace}"), own_namespace(team, namespace)),
-            (core("serviceaccounts", ACCOUNT), account(namespace)),
-            (core("resourcequotas", BERTH), quota(namespace, limit)),
-            (
-                api("networking.k8s.io", "networkpolicies", BERTH),
-                policy(namespace, self.own.as_deref()),
-            ),
-            (api(rbac, "roles", MEMBERS), role(namespace)),
-            (api(rbac, "rolebindings", MEMBERS), binding(team, namespace, &members)),
-        ]
+        let mut all = objects::around_pods(team, namespace, limit, self.own.as_deref());
+        match self.store.members_of(team).await {
+            Ok(members) => {
+                let members: Vec<String> = members.into_iter().map(|one| one.user).collect();
+                all.push(objects::binding(team, namespace, &members));
+            }
+            // Who may look stays as it is, until it is known who is a member.
+            Err(error) => tracing::warn!(%error, team, "the members of a team cannot be read"),
+        }
+        all
     }
 }
 
-const MEMBERS: &str = "berth-members";
-
-fn object(api: &str, kind: &str, namespace: &str, name: &str) -> Value {
-    json!({
-        "apiVersion": api,
-        "kind": kind,
-        "metadata": { "name": name, "namespace": namespace, "labels": { MANAGED: BERTH } },
-    })
-}
-
-/// `baseline` keeps pods away from the machine they run on and lets them be root inside, which most
-/// images for training are.
-fn own_namespace(team: &str, name: &str) -> Value {
-    let team = team.trim_end_matches(['-', '_', '.']);
-    json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": { "name": name, "labels": {
-            MANAGED: BERTH,
-            TEAM: team,
-            "pod-security.kubernetes.io/enforce": "baseline",
-        } },
-    })
-}
-
-fn account(namespace: &str) -> Value {
-    let mut account = object("v1", "ServiceAccount", namespace, ACCOUNT);
-    account["automountServiceAccountToken"] = json!(false);
-    account
-}
-
-/// What is a share of the cluster, or unlimited, only the core can say.
-fn quota(namespace: &str, limit: Option<&Quota>) -> Value {
-    let mut hard = json!({});
-    if let Some(limit) = limit {
-        if let Some(Amount::Of(gpus)) = limit.gpu.total {
-            hard["requests.nvidia.com/gpu"] = json!(((gpus.0 + 999) / 1_000).to_string());
-        }
-        if let Some(Amount::Of(cpu)) = limit.cpu {
-            hard["requests.cpu"] = json!(format!("{}m", cpu.0));
-        }
-        if let Some(Amount::Of(memory)) = limit.memory {
-            hard["requests.memory"] = json!(memory.0.to_string());
-        }
+/// Whether a namespace that is there is that of a team, and why not.
+fn is_of(team: &str, namespace: &str, found: &Meta) -> Result<(), String> {
+    let marks = [found.label(TEAM), found.annotation(TEAM)];
+    let mut marks = marks.into_iter().flatten().peekable();
+    if marks.peek().is_none() {
+        return Err(format!(
+            "the namespace {namespace} is there, and nothing says that it is the team {team}'s; \
+             have an admin say so: `kubectl annotate namespace {namespace} {TEAM}={team}`"
+        ));
     }
-    let mut quota = object("v1", "ResourceQuota", namespace, BERTH);
-    quota["spec"] = json!({ "hard": hard });
-    quota
-}
-
-/// Pods of a team talk with each other and with the world; nobody else talks to them but Berth.
-fn policy(namespace: &str, own: Option<&str>) -> Value {
-    let mut from = vec![json!({ "podSelector": {} })];
-    if let Some(own) = own {
-        let labels = json!({ "kubernetes.io/metadata.name": own });
-        from.push(json!({ "namespaceSelector": { "matchLabels": labels } }));
+    match marks.find(|mark| *mark != team) {
+        Some(other) => Err(of_another(namespace, team, other)),
+        None => Ok(()),
     }
-    let mut policy = object("networking.k8s.io/v1", "NetworkPolicy", namespace, BERTH);
-    policy["spec"] = json!({
-        "podSelector": {},
-        "policyTypes": ["Ingress"],
-        "ingress": [{ "from": from }],
-    });
-    policy
 }
 
-fn role(namespace: &str) -> Value {
-    let mut role = object("rbac.authorization.k8s.io/v1", "Role", namespace, MEMBERS);
-    role["rules"] = json!([
-        { "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"] },
-        { "apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"] },
-    ]);
-    role
+fn of_another(namespace: &str, team: &str, other: &str) -> String {
+    format!(
+        "the namespace {namespace} is that of the team {other}; start the server with \
+         `--namespace {team}=NAME` to give the team {team} another one"
+    )
 }
 
-/// Members by their names in Berth, and a group for clusters that know their users otherwise.
-fn binding(team: &str, namespace: &str, members: &[String]) -> Value {
-    let group = "rbac.authorization.k8s.io";
-    let subject = |kind: &str, name: &str| json!({ "apiGroup": group, "kind": kind, "name": name });
-    let mut subjects = vec![subject("Group", &format!("berth:{team}"))];
-    subjects.extend(members.iter().map(|user| subject("User", user)));
-    let mut binding = object("rbac.authorization.k8s.io/v1", "RoleBinding", namespace, MEMBERS);
-    binding["roleRef"] = json!({ "apiGroup": group, "kind": "Role", "name": MEMBERS });
-    binding["subjects"] = json!(subjects);
-    binding
+#[cfg(test)]
+mod tests {
+    use super::super::sight::{BERTH, MANAGED};
+    use super::objects::{is_label, own_namespace};
+    use super::*;
+    use serde_json::json;
+
+    fn namespace(marks: Value) -> Meta {
+        serde_json::from_value(marks).unwrap()
+    }
+
+    #[test]
+    fn a_namespace_that_is_there_is_a_teams_only_if_it_says_so() {
+        let check = |marks: Value| is_of("nlp", "research", &namespace(marks));
+        let why = check(json!({ "labels": { MANAGED: BERTH } })).unwrap_err();
+        assert!(why.contains("kubectl annotate namespace research berth.dev/team=nlp"), "{why}");
+        let (ours, other) = (json!({ TEAM: "nlp" }), json!({ TEAM: "vision" }));
+        assert_eq!(check(json!({ "labels": ours })), Ok(()));
+        assert_eq!(check(json!({ "annotations": ours })), Ok(()));
+        let why = check(json!({ "labels": other, "annotations": ours })).unwrap_err();
+        assert!(why.contains("that of the team vision"), "two teams have no namespace together");
+    }
+
+    #[test]
+    fn what_is_made_for_a_team_is_known_as_its_own_and_as_nobody_elses() {
+        for team in ["nlp", "nlp-", "a.b", "nlp_"] {
+            let made = own_namespace(team, "x");
+            let found = namespace(made["metadata"].clone());
+            assert_eq!(is_of(team, "x", &found), Ok(()));
+            assert_eq!(found.label(TEAM), is_label(team).then_some(team));
+        }
+        assert!(is_label("a.b") && !is_label("nlp-") && !is_label(&"x".repeat(64)));
+    }
 }

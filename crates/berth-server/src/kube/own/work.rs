@@ -2,40 +2,36 @@
 //! order, and a stop does not wait for a start that cannot be done.
 
 use super::logs::{Logs, Step};
-use super::sight::{BERTH, JOB, MANAGED};
-use super::{Create, Made, Order, Settings, Teams, claims, manifest};
+use super::make::Failure;
+use super::names::is_pod_of;
+use super::services::Services;
+use super::{Order, Settings, Teams};
 use crate::clock;
-use crate::engine::{Handle, Inlet};
-use crate::kube::orders::LEASE;
+use crate::engine::{Detail, Inlet};
 use crate::kube::patience::patiently;
 use crate::vault::Vault;
-use berth_kube::{Api, Error, escape};
+use berth_kube::{Api, PodRef};
 use berth_model::{Cause, JobId, LeaseId, Span};
 use berth_node::{Ended, Observed};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use berth_store::Store;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-/// Pods that are made at once.
+/// Requests for pods to be made that are under way at once.
 const AT_ONCE: usize = 64;
-/// A quota that is exceeded may be so only until the last pod has gone.
-const QUOTA_PAUSE: Duration = Duration::from_millis(500);
-const QUOTA_TRIES: u32 = 120;
 /// How long a pod that is to end waits for its log to be fetched.
 const BRIEFLY: Duration = Duration::from_secs(2);
-/// How often it is looked for services that nobody needs.
-const TIDY_EVERY: Duration = Duration::from_secs(2);
-
-/// Nothing special about a deletion.
-static NO_OPTIONS: BTreeMap<&str, &str> = BTreeMap::new();
+/// Between two tries to read the books.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// What is worked with.
 pub struct Tools {
     pub api: Api,
+    pub store: Store,
     pub vault: Vault,
     pub settings: Settings,
     /// The scheduler that pods name: whose they are.
@@ -46,88 +42,26 @@ pub struct Tools {
     pub services: Services,
 }
 
-/// Services that were made, for as long as their jobs are there.
-#[derive(Default)]
-pub struct Services(Mutex<BTreeSet<(JobId, String)>>);
+/// What the books say of a job: where its pods are, and what they are called after.
+pub(super) struct Booked {
+    pub namespace: String,
+    pub name: String,
+}
 
-impl Services {
-    /// Whether it was not known before.
-    fn add(&self, job: JobId, path: String) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((job, path))
-    }
-
-    fn remove(&self, job: JobId, path: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&(job, path.to_owned()));
-    }
-
-    /// Takes out those whose jobs have ended.
-    fn ended(&self, is_live: impl Fn(JobId) -> bool) -> Vec<String> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (live, ended): (BTreeSet<_>, Vec<_>) = {
-            let (live, ended): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut *all).into_iter().partition(|(job, _)| is_live(*job));
-            (live.into_iter().collect(), ended)
+impl Tools {
+    /// Nothing for jobs that nobody has submitted, or that came as pods.
+    pub(super) async fn booked(&self, job: JobId) -> Option<Booked> {
+        let row = loop {
+            match self.store.job(job).await {
+                Ok(row) => break row?,
+                Err(error) => tracing::warn!(%error, %job, "a job cannot be read; trying again"),
+            }
+            tokio::time::sleep(PAUSE).await;
         };
-        *all = live;
-        ended.into_iter().map(|(_, path)| path).collect()
+        let detail: Detail = serde_json::from_str(&row.detail).ok()?;
+        let namespace = detail.run.container.as_ref()?.namespace.clone();
+        Some(Booked { namespace, name: row.name })
     }
-}
-
-/// Why there is no pod.
-enum Failure {
-    /// There never will be one.
-    Never(String),
-    /// Elsewhere or later there may be one.
-    Lost(String),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        match error.is_missing() || is_closing(&error) {
-            true => Failure::Lost(error.to_string()),
-            false => Failure::Never(error.to_string()),
-        }
-    }
-}
-
-/// Deletes services whose jobs have ended, also those of an earlier server.
-pub async fn tidy(tools: Arc<Tools>, engine: Handle) {
-    let query = format!("labelSelector={}", escape(&format!("{MANAGED}={BERTH},{JOB}")));
-    match patiently(|| tools.api.list::<Service>("/api/v1/services", &query)).await {
-        Ok(found) => found.items.iter().for_each(|service| {
-            let Meta { name, namespace, labels } = &service.metadata;
-            if let Some(Ok(job)) = labels.get(JOB).map(|job| job.parse()) {
-                tools.services.add(job, path(namespace, "services", name));
-            }
-        }),
-        Err(error) => tracing::warn!(%error, "services of ended jobs are not found"),
-    }
-    loop {
-        tokio::time::sleep(TIDY_EVERY).await;
-        let ended = tools.services.ended(|job| engine.core().jobs.contains_key(&job));
-        for service in ended {
-            match patiently(|| tools.api.delete(&service, &NO_OPTIONS)).await {
-                Err(error) if !error.is_missing() => {
-                    tracing::warn!(%error, "the service of a job could not be deleted");
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Service {
-    metadata: Meta,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Meta {
-    name: String,
-    namespace: String,
-    labels: BTreeMap<String, String>,
 }
 
 /// Takes orders until nobody gives any.
@@ -166,11 +100,12 @@ pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<Order>)
 }
 
 /// What is done about one lease, one thing after the other.
-struct Lane {
-    tools: Arc<Tools>,
+pub(super) struct Lane {
+    pub tools: Arc<Tools>,
     turns: Arc<Semaphore>,
-    lease: LeaseId,
-    made: Option<Made>,
+    pub lease: LeaseId,
+    /// The pod that was to be made.
+    pub made: Option<PodRef>,
 }
 
 impl Lane {
@@ -184,7 +119,7 @@ impl Lane {
             match order {
                 None => return self.lease,
                 Some(Order::Create(create)) => {
-                    self.made = Some(Made { pod: create.pod(), secret: create.has_secrets() });
+                    self.made = Some(create.pod());
                     tokio::select! {
                         biased;
                         order = orders.recv() => next = order,
@@ -198,12 +133,13 @@ impl Lane {
                     // What was said before is still heard.
                     orders.close();
                 }
-                Some(Order::Forget { pod, .. }) => {
-                    if let Some(made) = pod.or_else(|| self.made.clone()) {
-                        self.delete_secret(&made).await;
+                Some(Order::Stray { pod, .. }) => {
+                    if self.is_of_job(&pod).await {
+                        self.remove(&pod).await;
                     }
                     orders.close();
                 }
+                Some(Order::Forget { .. }) => orders.close(),
             }
         }
     }
@@ -221,112 +157,34 @@ impl Lane {
         }
     }
 
-    async fn make(&self, create: &Create) -> Result<(), Failure> {
-        let tools = &*self.tools;
-        let run = &create.start.run;
-        let namespace = &create.container.namespace;
-        // A semaphore that nobody closes gives turns for ever.
-        let _turn = self.turns.acquire().await;
-        patiently(|| tools.teams.ensure(&create.start.team, namespace)).await?;
-        if let Some(service) = manifest::service(create) {
-            self.make_service(create, &service).await?;
-        }
-        if create.has_secrets() {
-            self.make_secret(create).await?;
-        }
-        if tools.settings.checkpoints.is_some() || manifest::claims(run).next().is_some() {
-            let checked = patiently(|| claims::check(&tools.api, create, &tools.settings)).await?;
-            checked.map_err(Failure::Never)?;
-        }
-        let pod = manifest::pod(create, &tools.settings, &tools.scheduler);
-        self.make_pod(create, &pod).await
+    /// Asks until there is an answer. A turn is held while a request is under way and not between
+    /// two tries, so that what cannot be done for now is in nobody's way.
+    pub(super) async fn ask<T, F: Future<Output = berth_kube::Result<T>>>(
+        &self,
+        act: impl Fn() -> F,
+    ) -> berth_kube::Result<T> {
+        let (turns, act) = (&self.turns, &act);
+        patiently(move || async move {
+            // A semaphore that nobody closes gives turns for ever.
+            let _turn = turns.acquire().await;
+            act().await
+        })
+        .await
     }
 
-    async fn make_service(&self, create: &Create, service: &Value) -> Result<(), Failure> {
-        let namespace = &create.container.namespace;
-        let path = format!("/api/v1/namespaces/{namespace}/services");
-        let name = service["metadata"]["name"].as_str().unwrap_or_default();
-        let (job, at) = (create.start.lease.job, format!("{path}/{name}"));
-        if !self.tools.services.add(job, at.clone()) {
-            return Ok(());
-        }
-        let made = there(patiently(|| self.tools.api.post(&path, service)).await);
-        if made.is_err() {
-            self.tools.services.remove(job, &at);
-        }
-        made
-    }
-
-    async fn make_secret(&self, create: &Create) -> Result<(), Failure> {
-        let (tools, start) = (&*self.tools, &create.start);
-        let values = tools.vault.open_all(&start.team, start.secrets()).await;
-        let values = values.map_err(Failure::Never)?;
-        if let Some(missing) = start.secrets().find(|name| !values.contains_key(*name)) {
-            let team = &start.team;
-            return Err(Failure::Never(format!(
-                "team {team} has no secret `{missing}`; add it with `berth secret set {missing}`"
-            )));
-        }
-        let path = format!("/api/v1/namespaces/{}/secrets", create.container.namespace);
-        let secret = manifest::secret(create, &values);
-        there(patiently(|| tools.api.post(&path, &secret)).await)
-    }
-
-    async fn make_pod(&self, create: &Create, pod: &Value) -> Result<(), Failure> {
-        let tools = &*self.tools;
-        let namespace = &create.container.namespace;
-        let path = format!("/api/v1/namespaces/{namespace}/pods");
-        for _ in 0..QUOTA_TRIES {
-            match patiently(|| tools.api.post(&path, pod)).await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.is_conflict() => return self.is_ours(create).await,
-                Err(error) if is_quota(&error) => tokio::time::sleep(QUOTA_PAUSE).await,
-                Err(error) => {
-                    if error.is_missing() || is_closing(&error) {
-                        // Somebody deleted the namespace.
-                        tools.teams.forget(namespace).await;
-                    }
-                    return Err(error.into());
-                }
-            }
-        }
-        let why = format!("the ResourceQuota of the namespace {namespace} leaves no room for it");
-        Err(Failure::Lost(why))
-    }
-
-    /// There is a pod of that name. It is ours if it was made for the same lease before.
-    async fn is_ours(&self, create: &Create) -> Result<(), Failure> {
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Found {
-            metadata: Marks,
-        }
-        #[derive(Deserialize, Default)]
-        #[serde(default)]
-        struct Marks {
-            annotations: BTreeMap<String, String>,
-        }
-        let at = create.pod();
-        let path = path(&at.namespace, "pods", &at.name);
-        let found: Found = patiently(|| self.tools.api.get(&path)).await?;
-        if found.metadata.annotations.get(LEASE) == Some(&self.lease.to_string()) {
-            return Ok(());
-        }
-        let (namespace, name) = (at.namespace, at.name);
-        Err(Failure::Never(format!(
-            "there is another pod {name} in the namespace {namespace}; delete it, and clone the job"
-        )))
-    }
-
-    async fn stop(&self, pod: Option<Made>, cause: Cause, grace: Span) {
-        let there = match pod.or_else(|| self.made.clone()) {
+    async fn stop(&self, pod: Option<PodRef>, cause: Cause, grace: Span) {
+        let pod = match pod {
+            Some(pod) => Some(pod),
+            None => self.find().await,
+        };
+        let there = match pod {
             None => false,
-            Some(made) => {
+            Some(pod) => {
                 // Its output goes with it.
-                let step = self.tools.logs.fetch(self.lease, &made.pod);
+                let step = self.tools.logs.fetch(self.lease, &pod);
                 Logs::reach(step, Step::CaughtUp, BRIEFLY).await;
                 // Zero would take it off the books while it runs.
-                self.delete(&made, ((grace.0 + 999) / 1_000).max(1)).await
+                self.delete(&pod, ((grace.0 + 999) / 1_000).max(1)).await
             }
         };
         if !there {
@@ -336,22 +194,34 @@ impl Lane {
         }
     }
 
-    async fn remove(&self, made: &Made) {
-        self.tools.logs.finish(self.lease, &made.pod).await;
-        self.delete(made, 1).await;
+    async fn remove(&self, pod: &PodRef) {
+        self.tools.logs.finish(self.lease, pod).await;
+        self.delete(pod, 1).await;
     }
 
-    /// Whether there was anything to delete. The Secret goes first: whoever finds the pod again
-    /// finds the Secret by it, and not the other way round.
-    async fn delete(&self, made: &Made, grace_secs: i64) -> bool {
-        self.delete_secret(made).await;
-        let (api, pod) = (&self.tools.api, &made.pod);
-        let mut options = json!({ "gracePeriodSeconds": grace_secs });
-        if !pod.uid.is_empty() {
-            options["preconditions"] = json!({ "uid": pod.uid });
+    /// Whether a pod that says it was made for the lease of a job that has ended was: anybody can
+    /// write the labels.
+    async fn is_of_job(&self, pod: &PodRef) -> bool {
+        let booked = self.tools.booked(self.lease.job).await;
+        let is_it = booked.is_some_and(|job| is_pod_of(&job.namespace, &job.name, self.lease, pod));
+        if !is_it {
+            let PodRef { namespace, name, .. } = pod;
+            tracing::warn!(
+                namespace,
+                name,
+                "a pod says that it was made for a job which is not in the books, or is not there; \
+                 it is left alone"
+            );
         }
+        is_it
+    }
+
+    /// Whether there was anything to delete. The Secret beside it goes with it.
+    async fn delete(&self, pod: &PodRef, grace_secs: i64) -> bool {
+        let options =
+            json!({ "gracePeriodSeconds": grace_secs, "preconditions": { "uid": pod.uid } });
         let at = path(&pod.namespace, "pods", &pod.name);
-        match patiently(|| api.delete(&at, &options)).await {
+        match patiently(|| self.tools.api.delete(&at, &options)).await {
             Ok(_) => true,
             // It is gone, or another one has its name.
             Err(error) if error.is_missing() || error.is_conflict() => false,
@@ -363,47 +233,6 @@ impl Lane {
     }
 }
 
-impl Lane {
-    async fn delete_secret(&self, made: &Made) {
-        if !made.secret {
-            return;
-        }
-        let secret = path(&made.pod.namespace, "secrets", &made.pod.name);
-        let deleted = patiently(|| self.tools.api.delete(&secret, &NO_OPTIONS)).await;
-        if let Err(error) = deleted
-            && !error.is_missing()
-        {
-            tracing::warn!(%error, "the secret of a pod could not be deleted");
-        }
-    }
-}
-
-fn path(namespace: &str, kind: &str, name: &str) -> String {
+pub(super) fn path(namespace: &str, kind: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/{kind}/{name}")
-}
-
-/// What was made before is as good.
-fn there(made: berth_kube::Result<Vec<u8>>) -> Result<(), Failure> {
-    match made {
-        Err(error) if error.is_conflict() => Ok(()),
-        made => Ok(made.map(drop)?),
-    }
-}
-
-/// A quota that is full, or was made just now and has not been counted.
-fn is_quota(error: &Error) -> bool {
-    match error {
-        Error::Refused { code: 403, message, .. } => {
-            message.contains("exceeded quota") || message.contains("status unknown for quota")
-        }
-        _ => false,
-    }
-}
-
-/// The namespace is being deleted.
-fn is_closing(error: &Error) -> bool {
-    match error {
-        Error::Refused { code: 403, message, .. } => message.contains("being terminated"),
-        _ => false,
-    }
 }

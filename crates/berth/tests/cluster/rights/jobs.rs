@@ -43,7 +43,6 @@ pub const STEPS: &[Step] = &[
             "create services",
             "delete services",
             "create secrets",
-            "delete secrets",
         ],
         act: |scene, berth, name, _| {
             let mut set = berth.command(&["secret", "set", "key"]);

@@ -35,7 +35,8 @@ fn create(file: &str, tasks: u32, gpus: u32) -> Create {
         resume_from: None,
     };
     let namespace = "berth-nlp".to_owned();
-    Create { start, container: job::Container { image: "i".to_owned(), namespace } }
+    let secret = (!start.run.secrets.is_empty()).then(|| "sealed".to_owned());
+    Create { start, container: job::Container { image: "i".to_owned(), namespace }, secret }
 }
 
 fn variable(pod: &Value, name: &str) -> Value {
@@ -72,14 +73,18 @@ fn a_secret_is_named_and_nowhere_written_and_dollars_stay_dollars() {
     let file = "run: echo $(hostname) $HOME\nsecrets: {TOKEN: hf, RANK: hf}\nlaunch: ranks\nenv: {A: $(B)}";
     let create = create(file, 1, 0);
     let pod = pod(&create, &Settings::default(), "berth");
-    let by = json!({ "secretKeyRef": { "name": "train-j17-2-1", "key": "TOKEN" } });
+    let by = json!({ "secretKeyRef": { "name": "sealed", "key": "TOKEN" } });
     assert_eq!(variable(&pod, "TOKEN")["valueFrom"], by);
     assert_eq!(variable(&pod, "RANK")["value"], "1", "a fact is nobody's to set");
     assert_eq!(variable(&pod, "A")["value"], "$$(B)");
     let command = pod["spec"]["containers"][0]["command"].as_array().unwrap();
     assert_eq!(command.last().unwrap(), "echo $$(hostname) $$HOME");
-    let secret = secret(&create, &[("hf".to_owned(), "s3cret".to_owned())].into());
+    let made = Meta { name: "train-j17-2-1".into(), uid: "7".into(), ..Meta::default() };
+    let values = [("hf".to_owned(), "s3cret".to_owned())].into();
+    let secret = secret(&create, &made, "sealed", &values);
     assert_eq!(secret["stringData"]["TOKEN"], "s3cret");
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "7");
+    assert_eq!(pod["metadata"]["annotations"][SECRET], "sealed");
     assert!(!pod.to_string().contains("s3cret"));
     assert_eq!(service(&create), None, "it is alone");
 }
