@@ -1,5 +1,6 @@
 //! What can go wrong between us and the API server.
 
+use crate::rights::Right;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -66,8 +67,13 @@ impl Error {
     }
 
     /// We may not. That can be mended without a restart: a role is changed, a token renewed.
-    pub const fn is_denied(&self) -> bool {
-        matches!(self.code(), Some(401 | 403))
+    pub fn is_denied(&self) -> bool {
+        match self {
+            Error::Refused { code: 401 | 403, .. } => true,
+            // Some rights are looked for only when the object is checked.
+            Error::Refused { code: 422, message, .. } => Right::of_refusal(message).is_some(),
+            _ => false,
+        }
     }
 
     /// We may not ask that at all. What is refused for what it says has the same code.
@@ -148,6 +154,10 @@ mod tests {
         let body = br#"{"code":429,"message":"later","details":{"retryAfterSeconds":3}}"#;
         let error = Status::read(429, body).error("pods/a");
         assert!(error.is_for_now() && error.wait() == Some(Duration::from_secs(3)));
+        let body = br#"{"code":422,"message":"status.allocation: Forbidden: User \"b\" cannot update resource \"resourceclaims/binding\" in API group \"resource.k8s.io\""}"#;
+        assert!(Status::read(422, body).error("claims/a").is_denied(), "a right is missing");
+        let body = br#"{"code":422,"message":"spec: Invalid value"}"#;
+        assert!(!Status::read(422, body).error("claims/a").is_denied(), "it makes no sense");
         let error = Status::read(502, b"<html>no backend</html>\n").error("nodes");
         assert!(error.is_for_now());
         assert!(error.to_string().ends_with("502 : <html>no backend</html>"), "{error}");

@@ -110,8 +110,8 @@ impl Figures {
 
     /// Says which right is missing, and not at every try.
     pub(crate) fn failed(&self, error: &Error) {
-        let Error::Refused { code: 403, message, .. } = error else { return };
-        // What is refused for what it says has the same code.
+        let Error::Refused { code: 403 | 422, message, .. } = error else { return };
+        // What is refused for what it says has the same codes.
         let Some(right) = Right::of_refusal(message) else { return };
         let now = Instant::now();
         let mut all = lock(&self.denied);

@@ -196,22 +196,27 @@ value: 1000
             let reason = text(&annotations["authorization.k8s.io/reason"]);
             let is_ours = reason.contains("Role \"berth\"");
             let code = event["responseStatus"]["code"].as_u64();
-            let makes = match verb.as_str() {
-                // What is applied and not there yet has to be made, which is another right.
-                "patch" => matches!(code, Some(201 | 403)),
+            // Rights that are looked for only while a request is carried out.
+            let within = match (verb.as_str(), resource.as_str()) {
+                // What is applied and not there yet has to be made.
+                ("patch", _) if matches!(code, Some(201 | 403)) => Some(("create", &*resource)),
                 // A terminal is opened by a GET, and whoever opens one makes something.
-                "get" => resource == "pods/exec",
-                _ => false,
+                ("get", "pods/exec") => Some(("create", "pods/exec")),
+                // Devices are given by a change of the status.
+                ("update", "resourceclaims/status") => Some(("update", "resourceclaims/binding")),
+                _ => None,
             };
+            let within = within.map(|(verb, resource)| self::right(verb, &group, resource));
             match annotations["authorization.k8s.io/decision"].as_str() {
-                Some("allow") if is_ours && makes && code == Some(403) => {
-                    forbidden.insert(self::right("create", &group, &resource));
-                }
-                Some("allow") if is_ours && makes => {
-                    allowed.insert(self::right("create", &group, &resource));
-                    allowed.insert(right);
-                }
-                Some("allow") if is_ours => drop(allowed.insert(right)),
+                Some("allow") if is_ours => match within {
+                    Some(within) if matches!(code, Some(403 | 422)) => {
+                        forbidden.insert(within);
+                    }
+                    within => {
+                        allowed.insert(right);
+                        allowed.extend(within);
+                    }
+                },
                 Some("allow") | None => {}
                 Some(_) => drop(forbidden.insert(right)),
             }

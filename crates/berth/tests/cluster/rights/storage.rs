@@ -43,6 +43,7 @@ spec:
             "get resourceclaims.resource.k8s.io",
             "update resourceclaims.resource.k8s.io",
             "update resourceclaims.resource.k8s.io/status",
+            "update resourceclaims.resource.k8s.io/binding",
         ],
         act: |scene, _, name, _| drop(scene.cluster.apply(&claims::pod(name, 1, claims::ANY))),
         is_done: |scene, _, name, _| node_of(&scene.cluster, name).is_some(),
