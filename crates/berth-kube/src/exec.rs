@@ -4,6 +4,7 @@
 use crate::bind::PodRef;
 use crate::client::{Api, escape};
 use crate::error::{Error, Result, Status};
+use crate::rights::Right;
 use futures_util::{SinkExt, StreamExt};
 use http::{Request, StatusCode, header};
 use hyper::upgrade::Upgraded;
@@ -61,7 +62,8 @@ impl Api {
         if code != StatusCode::SWITCHING_PROTOCOLS {
             let body = answer.into_body().collect_bytes().await.unwrap_or_default();
             let error = Status::read(code.as_u16(), &body).error(&pod.path());
-            self.figures().failed(&error);
+            // A terminal is opened by a GET, and whoever opens one makes something.
+            self.figures().failed_within(&error, Right::new("create", "", "pods/exec"));
             return Err(error);
         }
         let spoken = answer.headers().get(header::SEC_WEBSOCKET_PROTOCOL);

@@ -112,7 +112,22 @@ impl Figures {
     pub(crate) fn failed(&self, error: &Error) {
         let Error::Refused { code: 403 | 422, message, .. } = error else { return };
         // What is refused for what it says has the same codes.
-        let Some(right) = Right::of_refusal(message) else { return };
+        if let Some(right) = Right::of_refusal(message) {
+            self.denied_for(right, error);
+        }
+    }
+
+    /// The same of a request that needs that right, too, and is refused without a word about it.
+    pub(crate) fn failed_within(&self, error: &Error, right: Right) {
+        match error {
+            Error::Refused { code: 403, message, .. } if Right::of_refusal(message).is_none() => {
+                self.denied_for(right, error);
+            }
+            _ => self.failed(error),
+        }
+    }
+
+    fn denied_for(&self, right: Right, error: &Error) {
         let now = Instant::now();
         let mut all = lock(&self.denied);
         let is_new = !all.contains_key(&right);
@@ -168,5 +183,17 @@ mod tests {
         assert_eq!(counts, [2, 1, 1, 1, 1]);
         assert_eq!(figures.binding_time(), Duration::from_millis(12));
         assert_eq!(figures.denied(), [("create pods/binding".into(), 1)].into());
+    }
+
+    #[test]
+    fn a_right_that_is_looked_for_within_a_request_is_named_by_whoever_asked() {
+        let figures = Figures::default();
+        let (what, reason, message) = (String::new(), String::new(), "pods \"b\" is forbidden: ");
+        let error =
+            Error::Refused { what, code: 403, reason, message: message.to_owned(), wait: None };
+        figures.failed(&error);
+        assert!(figures.denied().is_empty(), "nothing says what is missing");
+        figures.failed_within(&error, Right::new("create", "", "pods/exec"));
+        assert_eq!(figures.denied(), [("create pods/exec".into(), 1)].into());
     }
 }
