@@ -89,7 +89,7 @@ fn figures_are_told(berth: &Server) {
 }
 
 #[test]
-#[ignore = "some sixty rights one after another take ten minutes; make kube-rights runs it"]
+#[ignore = "some sixty rights one after another take six minutes; make kube-rights runs it"]
 fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
     let scene = Scene::new(&ALL);
     let mut berth = scene.berth();

@@ -114,7 +114,8 @@ impl Mirror {
     pub fn forget_task(&mut self, uid: &Uid) -> Option<(JobId, u32)> {
         let pod = self.pods.get_mut(uid)?;
         let (job, task) = pod.task.take()?;
-        pod.was = Some((job, task));
+        // One that ended well was counted as what it was, and must not count as another one later.
+        pod.was = (!pod.sight.is_done()).then_some((job, task));
         if pod.sight.phase.is_over() {
             self.nodes.give_back(std::mem::take(&mut pod.heeded));
         }
