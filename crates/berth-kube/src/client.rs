@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Api {
     client: Client,
+    config: Arc<Config>,
     figures: Arc<Figures>,
 }
 
@@ -84,8 +85,13 @@ impl Api {
         };
         // A watch may be silent for as long as nothing happens; it has a time limit of its own.
         config.read_timeout = None;
-        let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
-        Ok(Api { client, figures: Arc::default() })
+        let client = connections(&config)?;
+        Ok(Api { client, config: Arc::new(config), figures: Arc::default() })
+    }
+
+    /// The same with connections of its own, for a runtime of its own.
+    pub fn apart(&self) -> Result<Api> {
+        Ok(Api { client: connections(&self.config)?, ..self.clone() })
     }
 
     /// How it went so far; shared by all clones.
@@ -216,6 +222,10 @@ impl Api {
         let sent = self.client.send(request).await;
         sent.map_err(|why| Error::Unreachable { what: path.to_owned(), why: why.to_string() })
     }
+}
+
+fn connections(config: &Config) -> Result<Client> {
+    Client::try_from(config.clone()).map_err(|error| Error::Access { why: error.to_string() })
 }
 
 #[derive(serde::Deserialize)]

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Where the Lease is, and who wants it.
@@ -172,9 +173,66 @@ impl Election {
     }
 }
 
+/// The Lease is ours and is renewed, until this is dropped. A thread of its own does it: the others
+/// may be busy with a large cluster for as long as that takes.
+#[derive(Debug)]
+pub struct Kept {
+    over: oneshot::Receiver<()>,
+    resign: oneshot::Sender<()>,
+}
+
+impl Kept {
+    /// Returns when this replica must not act any more.
+    pub async fn over(&mut self) {
+        // Without the thread nobody renews either.
+        let _ = (&mut self.over).await;
+    }
+
+    /// Lets another replica lead at once.
+    pub async fn resign(self) {
+        if self.resign.send(()).is_ok() {
+            let _ = self.over.await;
+        }
+    }
+}
+
 impl Term {
-    /// Renews for as long as that works. Returns when this replica must not act any more.
-    pub async fn keep(&mut self) {
+    /// Renews from now on.
+    pub fn keep(self) -> Kept {
+        let (tell, over) = oneshot::channel();
+        let (resign, told) = oneshot::channel();
+        let keeping = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(self.keep_until(told)),
+                Err(error) => tracing::error!(%error, "the lease cannot be renewed"),
+            }
+            let _ = tell.send(());
+        };
+        let thread = std::thread::Builder::new().name("lease".to_owned()).spawn(keeping);
+        if let Err(error) = thread {
+            tracing::error!(%error, "the lease cannot be renewed");
+        }
+        Kept { over, resign }
+    }
+
+    async fn keep_until(mut self, resign: oneshot::Receiver<()>) {
+        match self.election.api.apart() {
+            Ok(api) => self.election.api = api,
+            Err(error) => return tracing::error!(%error, "the lease cannot be renewed"),
+        }
+        tokio::select! {
+            () = self.renew_on() => {}
+            asked = resign => {
+                if asked.is_ok() {
+                    self.resign().await;
+                }
+            }
+        }
+    }
+
+    /// Renews for as long as that works.
+    async fn renew_on(&mut self) {
         loop {
             sleep(self.election.pause()).await;
             let left = self.election.deadline().checked_sub(self.renewed.elapsed());
@@ -228,8 +286,7 @@ impl Term {
         decode(&path, &api.put(&path, &body).await?)
     }
 
-    /// Lets another replica lead at once.
-    pub async fn resign(self) {
+    async fn resign(self) {
         let spec = LeaseSpec {
             holder_identity: Some(String::new()),
             lease_duration_seconds: Some(1),

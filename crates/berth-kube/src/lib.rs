@@ -52,7 +52,7 @@ pub use discover::Wanted;
 pub use error::{Error, Result};
 pub use exec::{Exec, Said};
 pub use figures::{Figures, Outcome, Watched};
-pub use lead::{Election, Term};
+pub use lead::{Election, Kept, Term};
 pub use log::{LogLine, LogStream};
 pub use rights::Right;
 pub use watch::{Change, Seen, follow};

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::engine::Handle;
-use berth_core::{State, forecast};
+use berth_core::{Forecast, forecast};
 use berth_model::{Event, Stamped};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,17 +19,10 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 pub fn begin(engine: Handle) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
-            let state = {
-                let core = engine.core();
-                let waits = core.jobs.values().any(|job| job.leases.is_empty());
-                waits.then(|| core.state.clone())
-            };
             let clock = Instant::now();
-            if let Some(state) = state {
-                let made = tokio::task::spawn_blocking(move || from_now(state)).await;
-                if let Ok(made) = made {
-                    engine.core().forecast = Some(Arc::new(made));
-                }
+            let now = engine.clone();
+            if let Ok(Some(made)) = tokio::task::spawn_blocking(move || from_now(&now)).await {
+                engine.core().forecast = Some(Arc::new(made));
             }
             let took = clock.elapsed();
             tokio::time::sleep(EVERY.saturating_sub(took).max(took * REST).min(LONGEST_REST)).await;
@@ -37,12 +30,19 @@ pub fn begin(engine: Handle) -> JoinHandle<()> {
     })
 }
 
-/// A state is as old as its last event. The copy is told the time, so that the forecast begins now.
-fn from_now(mut state: State) -> berth_core::Forecast {
+/// Nothing where no job waits.
+fn from_now(engine: &Handle) -> Option<Forecast> {
+    let mut state = {
+        let core = engine.core();
+        let waits = core.jobs.values().any(|job| job.leases.is_empty());
+        waits.then(|| core.state.clone())?
+    };
+    // A state is as old as its last event. The copy is told the time, so that the forecast begins
+    // now.
     let (seq, at) = (state.seq() + 1, clock::now().max(state.now()));
     if let Err(rejected) = state.apply(&Stamped { seq, at, event: Event::Tick }) {
         tracing::error!(%rejected, "a forecast begins at the last event");
     }
     let runs = state.policy().forecast_runs;
-    forecast(&state, runs, seq)
+    Some(forecast(&state, runs, seq))
 }

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::vault::Vault;
 use crate::{clock, first, forecast, gpus, mail, schedule};
 use berth_api::wire;
-use berth_kube::{Api, Term};
+use berth_kube::{Api, Kept, Term};
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
 use berth_store::Store;
@@ -188,7 +188,8 @@ async fn lead(
     mut stop: watch::Receiver<bool>,
     tell: &impl Fn(Stage<'_>),
 ) -> Result<Left, Error> {
-    let (api, mut term) = turn.unzip();
+    let (api, term) = turn.unzip();
+    let mut term = term.map(Term::keep);
     let start = async {
         let begun = start(options, home.clone(), api).await?;
         let token = first::admin(&begun.app, &options.admin).await.map_err(Error::First)?;
@@ -253,14 +254,14 @@ async fn lead(
 }
 
 /// Ends when this replica must not lead any more; never where there is only one.
-async fn renewed(term: &mut Option<Term>) {
+async fn renewed(term: &mut Option<Kept>) {
     match term {
-        Some(term) => term.keep().await,
+        Some(term) => term.over().await,
         None => std::future::pending().await,
     }
 }
 
-async fn resigned(term: Option<Term>) -> Left {
+async fn resigned(term: Option<Kept>) -> Left {
     if let Some(term) = term {
         term.resign().await;
     }

@@ -1,6 +1,6 @@
 //! Why a job takes nothing from others: what it might take is tried on the draft.
 
-use crate::ix::{JobIx, TaskIx};
+use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
 use crate::plan::Planner;
 use crate::plan::displace::Right;
@@ -17,6 +17,9 @@ impl Planner<'_> {
         let now = state.now;
         let mut victims: Vec<(Time, JobId, JobIx)> = Vec::new();
         for leaf in state.queues.leaves() {
+            if !self.may_take_in(job, leaf) {
+                continue;
+            }
             for (id, ix) in &state.queues.get(leaf).running {
                 if self.may_take(job, *ix) {
                     victims.push((self.protected(*ix).max(now), *id, *ix));
@@ -31,20 +34,34 @@ impl Planner<'_> {
         found.unwrap_or_else(|| self.over_share(job).into_iter().collect())
     }
 
+    /// Whether the job may have a right to anything in that queue: most have none, and what runs
+    /// there need not be looked at.
+    fn may_take_in(&self, job: JobIx, queue: QueueIx) -> bool {
+        let lowest = self.state().queues.get(queue).running_priorities.keys().next();
+        lowest.is_some_and(|lowest| self.by_class(job, queue, *lowest)) || self.by_share(job, queue)
+    }
+
     /// Whether the job has a right to what another holds, once that is no longer protected.
     fn may_take(&self, job: JobIx, victim: JobIx) -> bool {
+        let theirs = self.state().jobs.get(victim);
+        theirs.standing == Standing::Running
+            && theirs.preemptible()
+            && (self.by_class(job, theirs.queue, theirs.priority)
+                || self.by_share(job, theirs.queue))
+    }
+
+    fn by_class(&self, job: JobIx, queue: QueueIx, priority: i32) -> bool {
+        let (state, mine) = (self.state(), self.state().jobs.get(job));
+        state.policy.runs(Pass::Preempt)
+            && priority < mine.priority
+            && (queue == mine.queue || state.across(mine.priority))
+    }
+
+    fn by_share(&self, job: JobIx, queue: QueueIx) -> bool {
         let state = self.state();
-        let (mine, theirs) = (state.jobs.get(job), state.jobs.get(victim));
-        if theirs.standing != Standing::Running || !theirs.preemptible() {
-            return false;
-        }
-        let runs = |pass| state.policy.runs(pass);
-        let lower = theirs.priority < mine.priority;
-        let by_class = lower && (theirs.queue == mine.queue || state.across(mine.priority));
-        (runs(Pass::Preempt) && by_class)
-            || (runs(Pass::Reclaim)
-                && theirs.queue != mine.queue
-                && self.gives(job, theirs.queue, Right::Share))
+        state.policy.runs(Pass::Reclaim)
+            && queue != state.jobs.get(job).queue
+            && self.gives(job, queue, Right::Share)
     }
 
     /// Frees victims, the soonest first, until the job fits.

@@ -1,17 +1,18 @@
 //! A real API server: how fast it takes bindings from anybody, and how near to that schedulers come.
 
+mod contest;
 mod load;
 mod race;
 mod scale;
 mod siege;
 mod watcher;
 
-use crate::report::{self, Machine, Page, Row, Section, Target};
+use crate::report::{self, Machine, Page, Section};
 use anyhow::Result;
-use berth_testbed::kube::{Cluster, Part, Storage};
+use berth_testbed::kube::{Cluster, Storage};
 use clap::Args;
+use contest::Contest;
 use load::{Load, Shape};
-use race::{Figures, Racer};
 use scale::Scale;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,13 +51,13 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     are timed where the watcher sees them, first to last. Each figure is of a cluster made anew. \
     The ceiling of a load is what the API server takes of it: bare bindings of the same pods to the \
     same nodes from the same client, under the same identity, without any scheduler, with as many \
-    at once as it is fastest with. Each scheduler runs three times on a load, and the fastest run \
-    counts, as it does for the ceiling. Pods of gangs are larger, for the marks they bear.";
+    at once as it is fastest with. All run in turns, three times on a load, and the fastest run of \
+    each counts; where the first ceiling stays under what an idle machine gives, there are more \
+    rounds for all, nine at the most. The client of a run is the watcher, and who posts bare \
+    bindings. Pods of gangs are larger, for the marks they bear.";
 
-/// Runs of each scheduler on a load; the fastest counts.
-const RUNS: u32 = 3;
-/// How many bindings the ceiling is tried with at once.
-const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
+/// Less than that on an idle machine would mean a slow client, and voids the run.
+const LEAST: f64 = 1_400.0;
 
 pub fn command(asked: &Asked) -> Result<()> {
     let berth = crate::program(asked.berth.as_deref())?;
@@ -65,37 +66,17 @@ pub fn command(asked: &Asked) -> Result<()> {
     let wanted = |name: &str| asked.only.is_empty() || asked.only.iter().any(|only| only == name);
     let mut sections = Vec::new();
     let races = ["ceiling", "kube-scheduler", "berth"].iter().any(|name| wanted(name));
-    let mut is_first = true;
+    let mut least = Some(LEAST);
     for nodes in asked.nodes.iter().filter(|_| races) {
         for shape in [Shape::Single, Shape::Gangs(8)] {
+            let contest = Contest {
+                ceiling: wanted("ceiling"),
+                kube_scheduler: wanted("kube-scheduler"),
+                berth: wanted("berth").then_some(&berth),
+                least: least.take(),
+            };
             let load = Load { nodes: *nodes, pods: asked.pods, shape };
-            let mut rows = Vec::new();
-            let (mut best, mut peer) = (None, None);
-            if wanted("ceiling") {
-                let (figures, tried) = ceiling(&runtime, load)?;
-                rows.extend(tried);
-                // Less than that on an idle machine would mean a slow client.
-                let target = if is_first { Target::AtLeast(1_400.0) } else { Target::None };
-                is_first = false;
-                rows.push(Row::new(
-                    "ceiling: bindings a second",
-                    figures.per_second,
-                    "1/s",
-                    target,
-                ));
-                best = Some(figures);
-            }
-            if wanted("kube-scheduler") {
-                let figures = fastest(&runtime, load, || Racer::KubeScheduler)?;
-                rows.extend(figures.rows("kube-scheduler"));
-                peer = Some(figures);
-            }
-            if wanted("berth") {
-                let figures = fastest(&runtime, load, || Racer::Berth(&berth))?;
-                rows.extend(figures.rows("berth"));
-                rows.extend(held_against(&figures, best.as_ref(), peer.as_ref(), shape));
-            }
-            sections.push(show(Section { title: load.title().into(), text: String::new(), rows }));
+            sections.push(show(contest.run(&runtime, load)?));
         }
     }
     if wanted("scale") {
@@ -124,65 +105,4 @@ fn show(mut section: Section) -> Section {
 /// A control plane for nothing but scheduling.
 fn cluster() -> Cluster {
     Cluster::builder().storage(Storage::Memory).bare_admission().start()
-}
-
-/// The best of several numbers of bindings at once, and what each came to.
-fn ceiling(runtime: &tokio::runtime::Runtime, load: Load) -> Result<(Figures, Vec<Row>)> {
-    let mut rows = Vec::new();
-    let mut best: Option<Figures> = None;
-    for at_once in CONCURRENCIES {
-        let figures = race(runtime, load, Racer::Bare { at_once })?;
-        rows.extend(figures.rows(&format!("bare, {at_once} at once")));
-        if best.as_ref().is_none_or(|best| figures.per_second > best.per_second) {
-            best = Some(figures);
-        }
-    }
-    Ok((best.expect("there are several"), rows))
-}
-
-/// The best of several runs, as the ceiling is.
-fn fastest<'a>(
-    runtime: &tokio::runtime::Runtime,
-    load: Load,
-    racer: impl Fn() -> Racer<'a>,
-) -> Result<Figures> {
-    let runs = (0..RUNS).map(|_| race(runtime, load, racer()));
-    let runs = runs.collect::<Result<Vec<Figures>>>()?;
-    let best = runs.into_iter().max_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    Ok(best.expect("there are several"))
-}
-
-fn race(runtime: &tokio::runtime::Runtime, load: Load, racer: Racer<'_>) -> Result<Figures> {
-    eprintln!("{}: {}", load.title(), racer.name());
-    let mut cluster = cluster();
-    let figures = race::run(runtime, &mut cluster, load, racer)?;
-    eprintln!("  {:.0} a second", figures.per_second);
-    Ok(figures)
-}
-
-/// What was promised of Berth, beside the ceiling and the peer of the same run.
-fn held_against(
-    berth: &Figures,
-    ceiling: Option<&Figures>,
-    peer: Option<&Figures>,
-    shape: Shape,
-) -> Vec<Row> {
-    let mut rows = Vec::new();
-    if let Some(ceiling) = ceiling {
-        let share = berth.per_second / ceiling.per_second;
-        rows.push(Row::new("berth: share of the ceiling", share, "", Target::AtLeast(0.8)));
-        let times = berth.cpu_of(Part::ApiServer) / ceiling.cpu_of(Part::ApiServer);
-        let name = "berth: CPU of the API server per pod, beside a bare binding's";
-        rows.push(Row::new(name, times, "times", Target::AtMost(1.3)));
-    }
-    if let Some(peer) = peer {
-        let times = berth.per_second / peer.per_second;
-        rows.push(Row::new("berth: times kube-scheduler", times, "times", Target::AtLeast(2.5)));
-    }
-    rows.push(Row::new("berth: first bind", berth.first_bind, "s", Target::Below(1.0)));
-    if let Shape::Gangs(_) = shape {
-        let most = f64::from(berth.most_nodes_per_gang);
-        rows.push(Row::new("berth: nodes per gang, most", most, "nodes", Target::Exactly(1.0)));
-    }
-    rows
 }

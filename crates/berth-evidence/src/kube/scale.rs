@@ -97,6 +97,8 @@ struct Churned {
     pods: u64,
     /// In bytes.
     resident: Vec<u64>,
+    /// Cores that Berth kept busy on average.
+    cpu: f64,
 }
 
 impl Churned {
@@ -112,12 +114,16 @@ impl Churned {
         let first = of(&self.resident[..tenth.min(self.resident.len())]);
         let last = of(&self.resident[self.resident.len().saturating_sub(tenth)..]);
         let most = self.resident.iter().copied().max().unwrap_or(0);
-        let grown = last as f64 / first.max(1) as f64;
+        let least = self.resident.iter().copied().min().unwrap_or(0);
+        let beside = |one: u64, other: u64| one as f64 / other.max(1) as f64;
+        let (grown, range) = (beside(last, first), beside(most, least));
         vec![
             Row::new("scale: resident as churn begins", mb(first), "MB", Target::None),
             Row::new("scale: resident as churn ends", mb(last), "MB", Target::None),
             Row::new("scale: resident, most", mb(most), "MB", Target::None),
             Row::new("scale: end beside beginning", grown, "times", Target::Within(0.95, 1.05)),
+            Row::new("scale: most beside least", range, "times", Target::AtMost(1.05)),
+            Row::new("scale: CPU of berth during churn", self.cpu, "cores", Target::None),
         ]
     }
 }
@@ -132,6 +138,8 @@ fn churn_for(
     time: Duration,
 ) -> Result<Churned> {
     let mut churned = Churned::default();
+    let used = || Usage::of(server.process()).context("berth has ended");
+    let before = used()?;
     let began = Instant::now();
     let mut looked = began;
     let mut number = load.pods;
@@ -151,7 +159,7 @@ fn churn_for(
         ensure!(runtime.block_on(watcher.until(bound, PATIENCE)), "a place stays free");
         if looked.elapsed() >= LOOK_EVERY {
             looked = Instant::now();
-            let usage = Usage::of(server.process()).context("berth has ended")?;
+            let usage = used()?;
             churned.resident.push(usage.resident_bytes);
             let etcd = cluster.usage(berth_testbed::kube::Part::Etcd).resident_bytes / 1_000_000;
             eprintln!(
@@ -162,6 +170,8 @@ fn churn_for(
         }
         std::thread::sleep(Duration::from_secs(1).saturating_sub(second.elapsed()));
     }
+    let cpu = used()?.cpu.saturating_sub(before.cpu);
+    churned.cpu = cpu.as_secs_f64() / began.elapsed().as_secs_f64();
     Ok(churned)
 }
 

@@ -6,37 +6,58 @@ use super::mirror::Mirror;
 use crate::clock;
 use crate::engine::Handle;
 use berth_model::{JobId, Span};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it is looked, and how long a job waits before anybody is told.
 const EVERY: Duration = Duration::from_secs(2);
 const AFTER: Span = Span::secs(2);
-/// Jobs that are looked at in one round: those that have waited longest.
+/// Jobs that are looked at in one round, and before the loop may have the state again. Each job
+/// costs a look at the whole cluster.
 const AT_ONCE: usize = 500;
+const IN_A_ROW: usize = 10;
+/// How much longer than that the state is left to the loop.
+const REST: u32 = 4;
 
 pub async fn tell(engine: Handle, mirror: Arc<Mutex<Mirror>>) {
+    let mut last = None;
     loop {
         tokio::time::sleep(EVERY).await;
-        for (job, why) in waiting(&engine) {
-            lock(&mirror).explain(job, &why);
+        let waiting = waiting(&engine, last);
+        // The next round goes on where this one ends, and begins anew behind the last job.
+        last = waiting.last().copied().filter(|_| waiting.len() == AT_ONCE);
+        for some in waiting.chunks(IN_A_ROW) {
+            let (clock, engine, mirror, jobs) =
+                (Instant::now(), engine.clone(), mirror.clone(), some.to_vec());
+            let told = tokio::task::spawn_blocking(move || explain(&engine, &mirror, &jobs));
+            if let Err(panic) = told.await {
+                tracing::error!(%panic, "pods are not told why they wait");
+            }
+            tokio::time::sleep(clock.elapsed() * REST).await;
         }
     }
 }
 
-/// Jobs of pods that have waited for a while, each with its reasons in words.
-fn waiting(engine: &Handle) -> Vec<(JobId, String)> {
+/// Jobs of pods that have waited for a while, from the one behind `last` on.
+fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
     let since = clock::now() - AFTER;
-    let mut core = engine.core();
-    let waits = core.jobs.values().filter(|job| {
+    let core = engine.core();
+    let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+    let waits = core.jobs.range((from, Bound::Unbounded)).filter(|(_, job)| {
         let is_new = job.row.submitted > since;
         !is_new && !job.detail.pods.is_empty() && job.leases.is_empty()
     });
-    let jobs: Vec<JobId> = waits.map(|job| job.row.id).take(AT_ONCE).collect();
-    let reasons = core.state.reasons_of(&jobs);
-    let words = reasons.iter().map(|reasons| {
-        let all: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-        all.join("; ")
-    });
-    jobs.into_iter().zip(words).filter(|(_, why)| !why.is_empty()).collect()
+    waits.map(|(id, _)| *id).take(AT_ONCE).collect()
+}
+
+/// Tells the pods of these jobs their reasons in words.
+fn explain(engine: &Handle, mirror: &Mutex<Mirror>, jobs: &[JobId]) {
+    let reasons = engine.core().state.reasons_of(jobs);
+    for (job, reasons) in jobs.iter().zip(reasons) {
+        let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        if !words.is_empty() {
+            lock(mirror).explain(*job, &words.join("; "));
+        }
+    }
 }
