@@ -55,10 +55,24 @@ impl PodSight {
         self.phase == Phase::Succeeded && (!self.is_leaving || self.is_tracked)
     }
 
+    /// Which of its Job's pods it is, where those are numbered.
+    pub fn rank(&self) -> Option<Rank> {
+        let label = |key: &str| self.labels.get(key).cloned();
+        let job = label("batch.kubernetes.io/controller-uid")?;
+        Some(Rank { job, index: label("batch.kubernetes.io/job-completion-index")? })
+    }
+
     /// It has its node, and will run there or does.
     pub fn is_placed(&self) -> bool {
         self.node.is_some() && !self.phase.is_over() && !self.is_leaving
     }
+}
+
+/// Pods with the same one do the same work, and once is enough.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    job: Text,
+    index: Text,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

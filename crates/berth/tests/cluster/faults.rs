@@ -1,8 +1,11 @@
 //! Blows: to Berth, to the API server, to nodes.
 
 use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, pod, until};
-use berth_testbed::kube::Part;
+use berth_kube::{Api, Election};
+use berth_testbed::kube::{ADMIN, Cluster, Part};
 use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
 
 #[test]
 fn a_server_that_is_killed_goes_on_where_it_was() {
@@ -22,6 +25,26 @@ fn a_server_that_is_killed_goes_on_where_it_was() {
         let jobs = berth.json(&["ps"]);
         let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
         jobs.len() == 4 && jobs.iter().all(|job| job["state"] == "running")
+    });
+}
+
+#[test]
+fn a_lease_is_renewed_while_all_else_is_busy_and_given_back_in_the_end() {
+    let cluster = Cluster::builder().start();
+    let lasts = Duration::from_secs(4);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let api = runtime.block_on(Api::connect(Some(&cluster.kubeconfig(ADMIN)), None)).unwrap();
+    let one = |name: &str| Election::new(api.clone(), "default", "berth", name.to_owned(), lasts);
+    let (first, second) = (one("first"), one("second"));
+    let mut kept = runtime.block_on(first.win(|_| {})).unwrap().keep();
+    // As long as this takes nothing else of this runtime gets on.
+    std::thread::sleep(lasts * 2);
+    runtime.block_on(async {
+        assert!(timeout(Duration::ZERO, kept.over()).await.is_err(), "it was not renewed");
+        // Another one has to see it stand still for its whole time.
+        assert!(timeout(lasts * 2, second.win(|_| {})).await.is_err(), "two lead");
+        kept.resign().await;
+        second.win(|_| {}).await.expect("it was given back");
     });
 }
 
@@ -170,4 +193,47 @@ spec:
     until("so it is in the books", || {
         berth.json(&["ps", "--all", "half"])["jobs"][0]["state"] == "done"
     });
+}
+
+#[test]
+fn of_two_pods_that_do_the_same_work_one_is_part_of_the_gang() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a", "b"]);
+    let berth = berth(&cluster);
+    // As after a Job's controller that lost the answer to what it had made.
+    let part = |name: &str, index: u32| {
+        let marks = format!(
+            "  labels: {{batch.kubernetes.io/controller-uid: twins, \
+             batch.kubernetes.io/job-completion-index: '{index}'}}
+  annotations: {{berth.dev/gang: twins, berth.dev/gang-size: '2', testbed.berth.dev/runs: 1h}}"
+        );
+        cluster.apply(&pod(name, 1, &marks, ""));
+    };
+    let others_are_seen = |name: &str| {
+        cluster.apply(&pod(name, 1, "", ""));
+        until("a later pod is bound", || node_of(&cluster, name).is_some());
+    };
+    let succeed = |pod: &str| {
+        let patch = "{\"status\": {\"phase\": \"Succeeded\"}}";
+        cluster.says(&["patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch]);
+    };
+    part("one", 1);
+    part("same", 1);
+    others_are_seen("later");
+    let bound = || {
+        let twins = ["one", "same"].into_iter();
+        twins.filter(|name| node_of(&cluster, name).is_some()).collect::<Vec<&str>>()
+    };
+    assert_eq!(bound(), Vec::<&str>::new(), "one work makes no gang of two");
+    part("zero", 0);
+    until("the gang is bound", || node_of(&cluster, "zero").is_some() && bound().len() == 1);
+    succeed(bound()[0]);
+    others_are_seen("after-one");
+    assert_eq!(bound().len(), 1, "its work is done");
+    succeed("zero");
+    until("all of it is over", || {
+        berth.json(&["ps", "--all", "twins"])["jobs"][0]["state"] == "done"
+    });
+    others_are_seen("last");
+    assert_eq!(bound().len(), 1, "its work is done");
 }

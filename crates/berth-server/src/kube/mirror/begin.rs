@@ -99,6 +99,7 @@ impl Mirror {
             gang: gang.clone(),
             pods: Vec::with_capacity(refs.len()),
             asks: Vec::with_capacity(refs.len()),
+            ranks: Vec::with_capacity(refs.len()),
             done: vec![false; refs.len()],
             starts: BTreeMap::new(),
         };
@@ -115,6 +116,7 @@ impl Mirror {
             let found = self.pods.get_mut(&pod.uid);
             let asks = found.as_ref().map(|pod| pod.sight.asks.clone()).or(to_be);
             tasks.asks.push(asks.unwrap_or_else(|| usual.clone()));
+            tasks.ranks.push(found.as_ref().and_then(|pod| pod.sight.rank()));
             tasks.pods.push(found.as_ref().map(|_| pod.uid.clone()));
             match found {
                 Some(found) => found.task = Some((job, task)),

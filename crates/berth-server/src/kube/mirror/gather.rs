@@ -7,7 +7,7 @@ use crate::kube::gang;
 use crate::kube::sight::{GangKey, Later, PodSight};
 use berth_kube::PodRef;
 use berth_model::JobId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Mirror {
     /// A pod that is no task: one of another scheduler, or one that has to find its gang.
@@ -19,12 +19,11 @@ impl Mirror {
         }
         let Some(wish) = &sight.wish else { return };
         if sight.node.is_some() || sight.phase.is_over() || sight.is_leaving || sight.is_gated {
-            let Some(wish) = pod.wish() else { return };
-            if sight.is_done() && !wish.alone {
-                let gang = self.gangs.entry(wish.gang.clone()).or_default();
-                gang.waiting.remove(uid);
-                gang.done.insert(uid.clone());
-            } else if let Some(gang) = self.gangs.get_mut(&wish.gang) {
+            let Some(key) = pod.wish().map(|wish| wish.gang.clone()) else { return };
+            if self.note_done(uid) {
+                // The rest of its gang may have waited for that.
+                self.gather(turn, &key);
+            } else if let Some(gang) = self.gangs.get_mut(&key) {
                 gang.waiting.remove(uid);
             }
             return;
@@ -63,8 +62,11 @@ impl Mirror {
             self.let_go(turn, key, None);
         }
         let Some(gang) = self.gangs.get(key) else { return };
-        let pods: Vec<&PodSight> =
-            gang.waiting.iter().filter_map(|uid| Some(&self.pods.get(uid)?.sight)).collect();
+        // Of several that do the same work one is enough.
+        let mut work = self.work_done(gang);
+        let is_new = |pod: &&PodSight| pod.rank().is_none_or(|rank| work.insert(rank));
+        let pods = gang.waiting.iter().filter_map(|uid| Some(&self.pods.get(uid)?.sight));
+        let pods: Vec<&PodSight> = pods.filter(is_new).collect();
         let Some(wish) = pods.first().and_then(|pod| pod.wish.as_ref()?.as_ref().ok()) else {
             return;
         };
@@ -97,13 +99,14 @@ impl Mirror {
         }
     }
 
-    /// How many pods of the same owner have ended well: it makes none for those again.
+    /// How many pods of the same owner have ended well, each work once: it makes none for those
+    /// again.
     fn done_before(&self, gang: &Gang, pod: &PodSight) -> usize {
-        let same = |uid: &&Uid| {
-            let done = self.pods.get(*uid);
-            pod.owner.is_some() && done.is_some_and(|done| done.sight.owner == pod.owner)
-        };
-        gang.done.iter().filter(same).count()
+        let mut work = BTreeSet::new();
+        let done = gang.done.iter().filter_map(|uid| Some(&self.pods.get(uid)?.sight));
+        done.filter(|done| pod.owner.is_some() && done.owner == pod.owner)
+            .filter(|done| done.rank().is_none_or(|rank| work.insert(rank)))
+            .count()
     }
 
     /// Nodes are told apart by what these pods ask of them, for as long as they are there.
@@ -144,16 +147,19 @@ impl Mirror {
     }
 
     pub fn assign(&mut self, key: &GangKey, job: JobId, refs: &[PodRef]) {
-        let mut asks = Vec::with_capacity(refs.len());
+        let (mut asks, mut ranks) = (Vec::with_capacity(refs.len()), Vec::new());
         for (task, pod) in gang::refs(refs) {
             let known = self.pods.get_mut(&pod.uid).expect("it was gathered just now");
             known.task = Some((job, task));
             asks.push(known.sight.asks.clone());
+            ranks.push(known.sight.rank());
         }
         let pods = refs.iter().map(|pod| Some(pod.uid.clone())).collect();
         let owner = refs.first().and_then(|pod| self.pods[&pod.uid].sight.owner.clone());
         let gang = self.gangs.get_mut(key).expect("it was gathered just now");
-        gang.waiting.clear();
+        for pod in refs {
+            gang.waiting.remove(&pod.uid);
+        }
         gang.owner = owner.map(|owner| owner.to_string());
         if let Some(owner) = &gang.owner {
             self.owners.insert(owner.clone(), key.clone());
@@ -161,23 +167,30 @@ impl Mirror {
         gang.job = Some(job);
         gang.has_begun = true;
         let (gang, done) = (key.clone(), vec![false; refs.len()]);
-        self.jobs.insert(job, Tasks { gang, pods, asks, done, starts: BTreeMap::new() });
+        self.jobs.insert(job, Tasks { gang, pods, asks, ranks, done, starts: BTreeMap::new() });
     }
 
     /// Gives a job pods that came in the place of others.
     pub(super) fn fill(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: JobId) {
         // What was read from a template may have been given more by the API server.
         let is_held = self.is_held_by_us(key);
+        let Some(gang) = self.gangs.get(key) else { return };
+        let done = if gang.waiting.is_empty() { BTreeSet::new() } else { self.work_done(gang) };
         let (Some(gang), Some(tasks)) = (self.gangs.get_mut(key), self.jobs.get_mut(&job)) else {
             return;
         };
         let mut filled = Vec::new();
         for uid in gang.waiting.clone() {
             let Some(pod) = self.pods.get_mut(&uid) else { continue };
-            let asks = &pod.sight.asks;
+            let (asks, rank) = (&pod.sight.asks, pod.sight.rank());
+            if rank.as_ref().is_some_and(|rank| done.contains(rank)) {
+                continue;
+            }
             let fits = |at: &usize| {
                 let wanted = &tasks.asks[*at];
-                tasks.pods[*at].is_none() && (wanted == asks || is_held && wanted.gpus == asks.gpus)
+                tasks.pods[*at].is_none()
+                    && (wanted == asks || is_held && wanted.gpus == asks.gpus)
+                    && tasks.is_work_of(*at, rank.as_ref())
             };
             let mut places = (0..tasks.pods.len()).filter(fits);
             // A pod for a task that ended well: whoever makes pods did not count that one.
@@ -188,6 +201,7 @@ impl Mirror {
                 turn.amend_detail(job, |detail| detail.done.retain(|done| *done != task));
             }
             tasks.pods[at] = Some(uid.clone());
+            tasks.ranks[at] = rank.or(tasks.ranks[at].take());
             pod.task = Some((job, task));
             gang.waiting.remove(&uid);
             turn.amend_detail(job, |detail| detail.pods[at] = pod.sight.at.clone());

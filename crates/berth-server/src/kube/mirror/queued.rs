@@ -150,6 +150,7 @@ impl Mirror {
                     gang: key.clone(),
                     pods: vec![None; count],
                     asks,
+                    ranks: vec![None; count],
                     done: vec![false; count],
                     starts: BTreeMap::new(),
                 };

@@ -1,9 +1,9 @@
 //! What becomes of the tasks of a job when their pods or nodes change.
 
-use super::{Mirror, Uid};
+use super::{Gang, Mirror, Uid};
 use crate::engine::{Core, Turn};
 use crate::kube::orders::Order;
-use crate::kube::sight::{Asks, GangKey, Phase};
+use crate::kube::sight::{Asks, GangKey, Phase, PodSight, Rank};
 use berth_model::{Cause, Event, JobId, LeaseId, Name};
 use berth_node::{Ended, Observed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,8 @@ pub struct Tasks {
     pub pods: Vec<Option<Uid>>,
     /// What a pod has to ask for to be this task.
     pub(super) asks: Vec<Asks>,
+    /// The work of each, where it has a number and a pod of it was seen.
+    pub(super) ranks: Vec<Option<Rank>>,
     /// Tasks that ended well: nobody makes a pod for them again.
     pub(super) done: Vec<bool>,
     /// Leases that wait for their pod.
@@ -101,13 +103,33 @@ impl Mirror {
         let Some((job, task)) = pod.was.take() else { return };
         let Some(tasks) = self.jobs.get(&job) else { return };
         // Another pod may have its place by now, and the place that is left then is its own.
-        let at = tasks.open(&pod.sight.asks, task as usize);
+        let at = tasks.open(&pod.sight, task as usize);
         if let (Some(at), Stage::Live) = (at, Stage::of(turn.core, job)) {
             self.ended_well(turn, job, at as u32);
             if self.jobs[&job].is_whole() {
                 self.hold(turn, job, false);
             }
         }
+    }
+
+    /// A pod of a gang ended well: whoever makes its pods makes none in its place. Whether that is
+    /// news.
+    pub(super) fn note_done(&mut self, uid: &Uid) -> bool {
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.sight.is_done()) else { return false };
+        let Some(wish) = pod.wish().filter(|wish| !wish.alone) else { return false };
+        let gang = self.gangs.entry(wish.gang.clone()).or_default();
+        gang.waiting.remove(uid);
+        gang.done.insert(uid.clone())
+    }
+
+    /// Whether a pod of that rank ended well.
+    fn is_work_done(&self, job: JobId, rank: &Rank) -> bool {
+        let gang = self.jobs.get(&job).and_then(|tasks| self.gangs.get(&tasks.gang));
+        gang.is_some_and(|gang| self.work_done(gang).contains(rank))
+    }
+
+    pub(super) fn work_done(&self, gang: &Gang) -> BTreeSet<Rank> {
+        gang.done.iter().filter_map(|uid| self.pods.get(uid)?.sight.rank()).collect()
     }
 
     /// A pod is no task any more; from now on it is counted where it runs, if it does.
@@ -134,6 +156,12 @@ impl Mirror {
         }
         let Some((job, task)) = self.forget_task(uid) else { return };
         self.end_lease(turn, job, task, why);
+        self.note_done(uid);
+        let rank = self.pods.get(uid).and_then(|pod| pod.sight.rank());
+        if rank.is_some_and(|rank| self.is_work_done(job, &rank)) {
+            // Another pod has done its work, so nobody makes one in its place.
+            self.ended_well(turn, job, task);
+        }
         let replaced = self.pods.get(uid).is_some_and(|pod| {
             // The one that comes in its place is a job of its own where it is no gang.
             pod.sight.is_replaced && pod.wish().is_some_and(|wish| !wish.alone)
@@ -244,11 +272,26 @@ impl Mirror {
 }
 
 impl Tasks {
-    /// A task that misses a pod which asks for so much, that one rather than others.
-    fn open(&self, asks: &Asks, rather: usize) -> Option<usize> {
-        let is_open =
-            |at: &usize| self.pods[*at].is_none() && !self.done[*at] && self.asks[*at] == *asks;
+    /// A task that misses this pod, that one rather than others.
+    fn open(&self, pod: &PodSight, rather: usize) -> Option<usize> {
+        let rank = pod.rank();
+        let is_open = |at: &usize| {
+            self.pods[*at].is_none()
+                && !self.done[*at]
+                && self.asks[*at] == pod.asks
+                && self.is_work_of(*at, rank.as_ref())
+        };
         Some(rather).filter(is_open).or_else(|| (0..self.pods.len()).find(is_open))
+    }
+
+    /// Whether a pod of that rank may be this task: its own one, or, where it has none, one of which
+    /// nobody knows whose it was.
+    pub(super) fn is_work_of(&self, at: usize, rank: Option<&Rank>) -> bool {
+        let Some(rank) = rank else { return true };
+        match &self.ranks[at] {
+            Some(own) => own == rank,
+            None => !self.ranks.iter().flatten().any(|other| other == rank),
+        }
     }
 
     /// Whether every task that has not ended well has its pod.
