@@ -102,8 +102,8 @@ evidence-machine: toolchain postgres ## Reproduce the published figures about on
 # Speeds are of the control plane as a whole, so nothing else should be busy on the machine.
 .PHONY: evidence-kube
 evidence-kube: toolchain kube-tools ## Reproduce the published figures about Kubernetes
-	$(CARGO) build --release --locked -p berth
-	$(CARGO) run --release --locked -p berth-evidence -- kube
+	$(CARGO) build --release --locked -p berth -p berth-evidence
+	"$${CARGO_TARGET_DIR:-target}/release/berth-evidence" kube
 
 # TRACES is the folder with the recorded traces; docs/trace-format.md says what is in it.
 .PHONY: evidence-sim

@@ -9,8 +9,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// How long it is tried to give the Lease back.
+const RESIGNING: Duration = Duration::from_secs(2);
 
 /// Where the Lease is, and who wants it.
 #[derive(Debug, Clone)]
@@ -179,19 +182,31 @@ impl Election {
 pub struct Kept {
     over: oneshot::Receiver<()>,
     resign: oneshot::Sender<()>,
+    renewed: watch::Receiver<Instant>,
+    /// So long after its last sign of life this replica must not act, whatever the thread does.
+    deadline: Duration,
 }
 
 impl Kept {
     /// Returns when this replica must not act any more.
     pub async fn over(&mut self) {
-        // Without the thread nobody renews either.
-        let _ = (&mut self.over).await;
+        loop {
+            let until = *self.renewed.borrow() + self.deadline;
+            tokio::select! {
+                // Without the thread nobody renews either.
+                _ = &mut self.over => return,
+                () = sleep_until(until) => {}
+            }
+            if *self.renewed.borrow() + self.deadline <= Instant::now() {
+                return tracing::error!("the lease was not renewed in time");
+            }
+        }
     }
 
     /// Lets another replica lead at once.
     pub async fn resign(self) {
         if self.resign.send(()).is_ok() {
-            let _ = self.over.await;
+            let _ = timeout(RESIGNING * 2, self.over).await;
         }
     }
 }
@@ -201,28 +216,34 @@ impl Term {
     pub fn keep(self) -> Kept {
         let (tell, over) = oneshot::channel();
         let (resign, told) = oneshot::channel();
+        let (tell_renewed, renewed) = watch::channel(self.renewed);
+        let deadline = self.election.deadline();
         let keeping = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
-                Ok(runtime) => runtime.block_on(self.keep_until(told)),
+                Ok(runtime) => {
+                    runtime.block_on(self.keep_until(told, &tell_renewed));
+                    let _ = tell.send(());
+                    // Somebody may still look up a name or a password, and is not waited for.
+                    runtime.shutdown_background();
+                }
                 Err(error) => tracing::error!(%error, "the lease cannot be renewed"),
             }
-            let _ = tell.send(());
         };
         let thread = std::thread::Builder::new().name("lease".to_owned()).spawn(keeping);
         if let Err(error) = thread {
             tracing::error!(%error, "the lease cannot be renewed");
         }
-        Kept { over, resign }
+        Kept { over, resign, renewed, deadline }
     }
 
-    async fn keep_until(mut self, resign: oneshot::Receiver<()>) {
+    async fn keep_until(mut self, resign: oneshot::Receiver<()>, tell: &watch::Sender<Instant>) {
         match self.election.api.apart() {
             Ok(api) => self.election.api = api,
             Err(error) => return tracing::error!(%error, "the lease cannot be renewed"),
         }
         tokio::select! {
-            () = self.renew_on() => {}
+            () = self.renew_on(tell) => {}
             asked = resign => {
                 if asked.is_ok() {
                     self.resign().await;
@@ -232,7 +253,7 @@ impl Term {
     }
 
     /// Renews for as long as that works.
-    async fn renew_on(&mut self) {
+    async fn renew_on(&mut self, tell: &watch::Sender<Instant>) {
         loop {
             sleep(self.election.pause()).await;
             let left = self.election.deadline().checked_sub(self.renewed.elapsed());
@@ -240,7 +261,9 @@ impl Term {
                 tracing::error!("the lease could not be renewed in time");
                 return;
             };
-            let Ok(Err(error)) = timeout(left, self.renew()).await else { continue };
+            let renewed = timeout(left, self.renew()).await;
+            tell.send_replace(self.renewed);
+            let Ok(Err(error)) = renewed else { continue };
             tracing::warn!(%error, "the lease was not renewed");
             let ours = timeout(left, self.is_still_ours());
             if error.is_conflict() && ours.await == Ok(false) {
@@ -292,7 +315,7 @@ impl Term {
             lease_duration_seconds: Some(1),
             ..self.election.signed(self.lease.spec.clone())
         };
-        if let Ok(Err(error)) = timeout(Duration::from_secs(2), self.write(spec)).await {
+        if let Ok(Err(error)) = timeout(RESIGNING, self.write(spec)).await {
             tracing::warn!(%error, "the lease was not given back; it runs out by itself");
         }
     }

@@ -21,6 +21,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// How a server is to run.
@@ -152,7 +153,8 @@ pub async fn serve(
         let turn = Some((replica.api.clone(), term));
         match lead(&options, &home, &door, turn, webhook, stop.clone(), &tell).await? {
             Left::Stopped => return Ok(()),
-            Left::Deposed => {}
+            // Whatever it was lost by may last, and should not be met without a pause.
+            Left::Deposed => tokio::time::sleep(Duration::from_secs(1)).await,
         }
     }
 }

@@ -32,7 +32,8 @@ pub async fn tell(engine: Handle, mirror: Arc<Mutex<Mirror>>) {
                 (Instant::now(), engine.clone(), mirror.clone(), some.to_vec());
             let told = tokio::task::spawn_blocking(move || explain(&engine, &mirror, &jobs));
             if let Err(panic) = told.await {
-                tracing::error!(%panic, "pods are not told why they wait");
+                // What it left of the state is nothing to go on with.
+                return tracing::error!(%panic, "pods are not told any more why they wait");
             }
             tokio::time::sleep(clock.elapsed() * REST).await;
         }

@@ -195,20 +195,39 @@ spec:
     });
 }
 
+/// A pod of a gang of two, as a Job of that identity would make it.
+fn numbered(name: &str, job: &str, index: u32) -> String {
+    let marks = format!(
+        "  labels: {{batch.kubernetes.io/controller-uid: {job}, \
+         batch.kubernetes.io/job-completion-index: '{index}'}}
+  annotations: {{berth.dev/gang: twins, berth.dev/gang-size: '2', testbed.berth.dev/runs: 1h}}"
+    );
+    pod(name, 1, &marks, "")
+}
+
+#[test]
+fn a_gang_whose_pods_come_from_another_job_is_filled_again() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let _berth = berth(&cluster);
+    cluster.apply(&numbered("zero", "first", 0));
+    cluster.apply(&numbered("one", "first", 1));
+    let bound = |name: &str| node_of(&cluster, name).is_some();
+    until("the gang is bound", || bound("zero") && bound("one"));
+    cluster.says(&["delete", "pod", "one", "zero", "--grace-period=0", "--force"]);
+    // As a JobSet does when it begins anew.
+    cluster.apply(&numbered("next-zero", "second", 0));
+    cluster.apply(&numbered("next-one", "second", 1));
+    until("it is bound again", || bound("next-zero") && bound("next-one"));
+}
+
 #[test]
 fn of_two_pods_that_do_the_same_work_one_is_part_of_the_gang() {
     let cluster = cluster();
     add_nodes(&cluster, &["a", "b"]);
     let berth = berth(&cluster);
     // As after a Job's controller that lost the answer to what it had made.
-    let part = |name: &str, index: u32| {
-        let marks = format!(
-            "  labels: {{batch.kubernetes.io/controller-uid: twins, \
-             batch.kubernetes.io/job-completion-index: '{index}'}}
-  annotations: {{berth.dev/gang: twins, berth.dev/gang-size: '2', testbed.berth.dev/runs: 1h}}"
-        );
-        cluster.apply(&pod(name, 1, &marks, ""));
-    };
+    let part = |name: &str, index: u32| cluster.apply(&numbered(name, "twins", index));
     let others_are_seen = |name: &str| {
         cluster.apply(&pod(name, 1, "", ""));
         until("a later pod is bound", || node_of(&cluster, name).is_some());

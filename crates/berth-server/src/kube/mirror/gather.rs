@@ -104,7 +104,11 @@ impl Mirror {
     fn done_before(&self, gang: &Gang, pod: &PodSight) -> usize {
         let mut work = BTreeSet::new();
         let done = gang.done.iter().filter_map(|uid| Some(&self.pods.get(uid)?.sight));
+        // A JobSet that begins anew does all of its work again.
+        let attempt =
+            |pod: &PodSight| pod.labels.get("jobset.sigs.k8s.io/restart-attempt").cloned();
         done.filter(|done| pod.owner.is_some() && done.owner == pod.owner)
+            .filter(|done| attempt(done) == attempt(pod))
             .filter(|done| done.rank().is_none_or(|rank| work.insert(rank)))
             .count()
     }
@@ -180,7 +184,14 @@ impl Mirror {
             return;
         };
         let mut filled = Vec::new();
-        for uid in gang.waiting.clone() {
+        // Those that have a place of their own come first, and nobody else gets it then.
+        let is_new = |uid: &&Uid| {
+            let rank = self.pods.get(*uid).and_then(|pod| pod.sight.rank());
+            rank.is_some_and(|rank| !tasks.is_known(&rank))
+        };
+        let (new, known): (Vec<&Uid>, Vec<&Uid>) = gang.waiting.iter().partition(is_new);
+        let waiting: Vec<Uid> = known.into_iter().chain(new).cloned().collect();
+        for uid in waiting {
             let Some(pod) = self.pods.get_mut(&uid) else { continue };
             let (asks, rank) = (&pod.sight.asks, pod.sight.rank());
             if rank.as_ref().is_some_and(|rank| done.contains(rank)) {
@@ -192,9 +203,10 @@ impl Mirror {
                     && (wanted == asks || is_held && wanted.gpus == asks.gpus)
                     && tasks.is_work_of(*at, rank.as_ref())
             };
-            let mut places = (0..tasks.pods.len()).filter(fits);
-            // A pod for a task that ended well: whoever makes pods did not count that one.
-            let free = places.clone().find(|at| !tasks.done[*at]).or_else(|| places.next());
+            // A pod for a task that ended well: whoever makes pods did not count that one, or has
+            // more work than tasks.
+            let last = |at: &usize| (tasks.done[*at], tasks.ranks[*at].is_some());
+            let free = (0..tasks.pods.len()).filter(fits).min_by_key(last);
             let Some(at) = free else { continue };
             let task = at as u32;
             if std::mem::take(&mut tasks.done[at]) {

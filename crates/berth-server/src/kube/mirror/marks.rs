@@ -63,18 +63,22 @@ impl Mirror {
         if job.is_some_and(|job| !self.runs_whole(turn, job)) {
             return;
         }
-        let later: Vec<Uid> = gang
-            .waiting
-            .iter()
-            .filter(|uid| {
-                let wish = self.pods.get(*uid).and_then(super::Pod::wish);
-                wish.is_some_and(|wish| match wish.later {
-                    Later::Waits => false,
-                    Later::Apart => job.is_some(),
-                    Later::ApartForGood => true,
-                })
+        let mut work = self.work_done(gang);
+        let tasks = job.and_then(|job| self.jobs.get(&job));
+        work.extend(tasks.into_iter().flat_map(|tasks| tasks.ranks.iter().flatten().cloned()));
+        let may_leave = |pod: &super::Pod| {
+            pod.wish().is_some_and(|wish| match wish.later {
+                Later::Waits => false,
+                Later::Apart => job.is_some(),
+                Later::ApartForGood => true,
             })
-            .cloned()
+        };
+        let waiting = gang.waiting.iter().filter_map(|uid| Some((uid, self.pods.get(uid)?)));
+        let later: Vec<Uid> = waiting
+            .filter(|(_, pod)| may_leave(pod))
+            // What another one does, or has done, need not be done again.
+            .filter(|(_, pod)| pod.sight.rank().is_none_or(|rank| work.insert(rank)))
+            .map(|(uid, _)| uid.clone())
             .collect();
         for uid in later {
             self.set_apart(turn, key, &uid);

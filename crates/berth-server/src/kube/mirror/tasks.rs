@@ -195,7 +195,7 @@ impl Mirror {
         let Some(key) = pod.wish().map(|wish| wish.gang.clone()) else { return };
         let Some(gang) = self.gangs.get_mut(&key) else { return };
         gang.waiting.remove(uid);
-        gang.done.remove(uid);
+        let was_done = gang.done.remove(uid);
         let over = |job: &JobId| {
             self.jobs.get(job).is_none_or(|tasks| tasks.pods.iter().all(Option::is_none))
         };
@@ -212,6 +212,9 @@ impl Mirror {
             }
             self.gangs.remove(&key);
             self.refused.remove(&key);
+        } else if was_done {
+            // One that was made to do its work again may have waited for this.
+            self.gather(turn, &key);
         }
     }
 
@@ -279,19 +282,19 @@ impl Tasks {
             self.pods[*at].is_none()
                 && !self.done[*at]
                 && self.asks[*at] == pod.asks
-                && self.is_work_of(*at, rank.as_ref())
+                && (rank.is_none() || self.ranks[*at].is_none() || self.ranks[*at] == rank)
         };
         Some(rather).filter(is_open).or_else(|| (0..self.pods.len()).find(is_open))
     }
 
-    /// Whether a pod of that rank may be this task: its own one, or, where it has none, one of which
-    /// nobody knows whose it was.
+    /// Whether a pod of that rank may be this task: its own one, or any where it has none, since
+    /// then it comes in the place of another.
     pub(super) fn is_work_of(&self, at: usize, rank: Option<&Rank>) -> bool {
-        let Some(rank) = rank else { return true };
-        match &self.ranks[at] {
-            Some(own) => own == rank,
-            None => !self.ranks.iter().flatten().any(|other| other == rank),
-        }
+        rank.is_none_or(|rank| self.ranks[at].as_ref() == Some(rank) || !self.is_known(rank))
+    }
+
+    pub(super) fn is_known(&self, rank: &Rank) -> bool {
+        self.ranks.iter().flatten().any(|known| known == rank)
     }
 
     /// Whether every task that has not ended well has its pod.
