@@ -17,7 +17,9 @@ end_all() {
     trap '' TERM
     kill -TERM 0
 }
+stopped=
 stop() {
+    stopped=yes
     echo '{}' >"$BERTH_PREEMPT_FILE"
     end_all
 }
@@ -65,6 +67,8 @@ while [ "$left" -gt 0 ]; do
     left=$((left - 1))
     if [ "$code" -ne 0 ] && [ "$failed" -eq 0 ]; then
         failed=$code
+        # Those that were asked to stop may be saving, and are not asked twice.
+        [ -n "$stopped" ] && continue
         # Its peers would wait for it for ever.
         end_all
         (
