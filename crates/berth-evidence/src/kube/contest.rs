@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 /// Rounds in which everybody runs once; the fastest run of each counts.
 const ROUNDS: u32 = 3;
 /// Rounds at the most, where the ceiling stays below what an idle machine gives.
-const ROUNDS_AT_MOST: u32 = 9;
+const ROUNDS_AT_MOST: u32 = 5;
 /// How many bindings the ceiling is tried with at once.
 const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
 
