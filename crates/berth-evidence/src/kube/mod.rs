@@ -64,14 +64,7 @@ pub fn command(asked: &Asked) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let wanted = |name: &str| asked.only.is_empty() || asked.only.iter().any(|only| only == name);
-    let (name, title) = ("kube", "Kubernetes in figures");
-    let mut page = Page { name, title, method: METHOD, sections: Vec::new() };
-    let machine = Machine::here();
-    // All of it takes most of an hour, and what was measured is kept whatever comes later.
-    let mut add = |section: Section| {
-        page.sections.push(show(section));
-        if asked.only.is_empty() { page.write(&asked.out, &machine) } else { Ok(()) }
-    };
+    let mut sections = Vec::new();
     let races = ["ceiling", "kube-scheduler", "berth"].iter().any(|name| wanted(name));
     let mut least = Some(LEAST);
     for nodes in asked.nodes.iter().filter(|_| races) {
@@ -83,18 +76,22 @@ pub fn command(asked: &Asked) -> Result<()> {
                 least: least.take(),
             };
             let load = Load { nodes: *nodes, pods: asked.pods, shape };
-            add(contest.run(&runtime, load)?)?;
+            sections.push(show(contest.run(&runtime, load)?));
         }
     }
     if wanted("scale") {
         let churn = Duration::from_secs(asked.churn);
         let scale = Scale { nodes: asked.large, pods: asked.large * 10, churn };
-        add(scale::section(&runtime, &berth, scale)?)?;
+        sections.push(show(scale::section(&runtime, &berth, scale)?));
     }
     if wanted("siege") {
-        add(siege::section(&berth, asked.rounds))?;
+        sections.push(show(siege::section(&berth, asked.rounds)));
     }
-    Ok(())
+    if !asked.only.is_empty() {
+        return Ok(());
+    }
+    let (name, title) = ("kube", "Kubernetes in figures");
+    Page { name, title, method: METHOD, sections }.write(&asked.out, &Machine::here())
 }
 
 fn show(mut section: Section) -> Section {

@@ -62,6 +62,12 @@ impl Mirror {
             self.let_go(turn, key, None);
         }
         let Some(gang) = self.gangs.get(key) else { return };
+        // Most of the time the gang is not all there, and counting tells.
+        let first = gang.waiting.iter().find_map(|uid| self.pods.get(uid)?.wish());
+        let there = gang.waiting.len() + gang.done.len();
+        if first.is_none_or(|wish| there < wish.members as usize) {
+            return;
+        }
         // Of several that do the same work one is enough.
         let mut work = self.work_done(gang);
         let is_new = |pod: &&PodSight| pod.rank().is_none_or(|rank| work.insert(rank));

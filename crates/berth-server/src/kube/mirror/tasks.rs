@@ -157,7 +157,8 @@ impl Mirror {
         let Some((job, task)) = self.forget_task(uid) else { return };
         self.end_lease(turn, job, task, why);
         self.note_done(uid);
-        let rank = self.pods.get(uid).and_then(|pod| pod.sight.rank());
+        let unfinished = self.pods.get(uid).filter(|pod| !pod.sight.is_done());
+        let rank = unfinished.and_then(|pod| pod.sight.rank());
         if rank.is_some_and(|rank| self.is_work_done(job, &rank)) {
             // Another pod has done its work, so nobody makes one in its place.
             self.ended_well(turn, job, task);
