@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::engine::Handle;
-use berth_core::{Forecast, forecast};
+use berth_core::{Ask, Forecast, forecast_with};
 use berth_model::{Event, Stamped};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,5 +44,5 @@ fn from_now(engine: &Handle) -> Option<Forecast> {
         tracing::error!(%rejected, "a forecast begins at the last event");
     }
     let runs = state.policy().forecast_runs;
-    Some(forecast(&state, runs, seq))
+    Some(forecast_with(state, &Ask { runs, seed: seq, ..Ask::default() }))
 }

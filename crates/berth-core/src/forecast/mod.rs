@@ -75,13 +75,12 @@ pub struct Ask<'a> {
 /// Runs the state forward so many times, with nobody coming. The same state and seed give the same
 /// forecast.
 pub fn forecast(state: &State, runs: u32, seed: u64) -> Forecast {
-    forecast_with(state, &Ask { runs, seed, ..Ask::default() })
+    forecast_with(state.clone(), &Ask { runs, seed, ..Ask::default() })
 }
 
-/// Runs the state forward as asked.
-pub fn forecast_with(state: &State, ask: &Ask<'_>) -> Forecast {
-    let (runs, seed) = (ask.runs, ask.seed);
-    let mut base = state.clone();
+/// Runs a copy of the state forward as asked.
+pub fn forecast_with(mut base: State, ask: &Ask<'_>) -> Forecast {
+    let (runs, seed, at) = (ask.runs, ask.seed, base.now);
     base.refresh();
     let wanted = |job: &JobId| ask.jobs.as_ref().is_none_or(|jobs| jobs.contains(job));
     let mut starts: BTreeMap<JobId, Vec<Time>> = base
@@ -95,14 +94,17 @@ pub fn forecast_with(state: &State, ask: &Ask<'_>) -> Forecast {
     let mut cut_off = 0;
     for number in 0..runs {
         let coming = Coming::new(ask.arrivals, base.now, seed, number);
-        let mut run = Run::new(base.clone(), number, seed, &waiting, coming);
+        // Nobody needs the copy after the last run, and a state is large.
+        let is_last = number + 1 == runs;
+        let state = if is_last { std::mem::take(&mut base) } else { base.clone() };
+        let mut run = Run::new(state, number, seed, &waiting, coming);
         cut_off += u32::from(!run.go(horizon));
         for (job, at) in run.started {
             starts.entry(job).or_default().push(at);
         }
     }
     let jobs = starts.into_iter().map(|(job, times)| (job, eta(times, runs))).collect();
-    Forecast { at: state.now, runs, cut_off, jobs }
+    Forecast { at, runs, cut_off, jobs }
 }
 
 fn eta(mut times: Vec<Time>, runs: u32) -> Eta {

@@ -145,8 +145,8 @@ async fn live_jobs(store: &Store) -> Result<BTreeMap<JobId, LiveJob>, BootError>
     }
 }
 
-fn live(row: JobRow) -> Result<LiveJob, BootError> {
-    let detail: Result<Detail, _> = serde_json::from_str(&row.detail);
+fn live(mut row: JobRow) -> Result<LiveJob, BootError> {
+    let detail: Result<Detail, _> = serde_json::from_str(&std::mem::take(&mut row.detail));
     let detail = detail.map_err(|why| BootError::Job { job: row.id, why })?;
     Ok(LiveJob { row, detail, leases: BTreeMap::new(), kill: false })
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 /// A job that has not ended, or one element of an array.
 #[derive(Debug, Clone)]
 pub struct LiveJob {
+    /// Without its detail, which is made anew for each row that is written.
     pub row: JobRow,
     pub detail: Detail,
     pub leases: BTreeMap<LeaseId, LiveLease>,
@@ -130,8 +131,8 @@ impl LiveJob {
     /// The row with everything that follows from the rest.
     pub fn refreshed(&mut self) -> JobRow {
         self.row.state = self.state();
-        self.row.detail = serde_json::to_string(&self.detail).expect("it is plain data");
-        self.row.clone()
+        let detail = serde_json::to_string(&self.detail).expect("it is plain data");
+        JobRow { detail, ..self.row.clone() }
     }
 
     /// What it costs an hour as it runs now.
