@@ -33,7 +33,9 @@ mod whatif;
 
 pub use apply::Applied;
 pub use check::{Finding, FindingCode, check, vetted};
-pub use forecast::{Arrived, Ask, Eta, Forecast, STEPS as FORECAST_STEPS, forecast, forecast_with};
+pub use forecast::{
+    Arrived, Ask, Copies, Eta, Forecast, STEPS as FORECAST_STEPS, forecast, forecast_with,
+};
 pub use load::LoadError;
 pub use plan::{Blocked, Blockers, Plan, Transaction};
 pub use report::QueueReport;

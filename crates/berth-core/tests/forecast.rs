@@ -202,12 +202,12 @@ fn those_who_come_as_they_came_before_go_ahead_of_a_longer_job() {
     assert_eq!(alone.p90.map(|at| at.to_string()).as_deref(), Some("2026-11-15T09:30:00Z"));
     let arrivals = rush(&state, 48);
     let ask = Ask { runs: 8, seed: 1, arrivals: &arrivals, jobs: None };
-    let told = forecast_with(state.clone(), &ask);
+    let told = forecast_with(&state, &ask);
     assert_eq!(
         told.jobs[&long].p90.map(|at| at.to_string()).as_deref(),
         Some("2026-11-15T10:00:00Z")
     );
-    assert_eq!(told, forecast_with(state.clone(), &ask), "the same seed gives the same");
+    assert_eq!(told, forecast_with(&state, &ask), "the same seed gives the same");
     // Whoever came in the runs is nobody's business.
     assert!(told.jobs.keys().all(|job| jobs.values().any(|known| known == job)));
 }
@@ -218,7 +218,7 @@ fn less_than_a_day_of_arrivals_is_not_lived_through_again() {
     let arrivals = rush(&state, 20);
     let ask = Ask { runs: 8, seed: 1, arrivals: &arrivals, jobs: None };
     assert_eq!(
-        forecast_with(state.clone(), &ask).jobs[&jobs["long"]],
+        forecast_with(&state, &ask).jobs[&jobs["long"]],
         forecast(&state, 8, 1).jobs[&jobs["long"]]
     );
 }
@@ -228,7 +228,7 @@ fn only_those_who_are_asked_for_are_told() {
     let (state, jobs) = world(UNCERTAIN);
     let wanted = BTreeSet::from([jobs["k"]]);
     let ask = Ask { runs: 16, seed: 42, arrivals: &[], jobs: Some(wanted) };
-    let told = forecast_with(state.clone(), &ask);
+    let told = forecast_with(&state, &ask);
     assert_eq!(told.jobs.keys().copied().collect::<Vec<_>>(), [jobs["k"]]);
     assert_eq!(told.jobs[&jobs["k"]], forecast(&state, 16, 42).jobs[&jobs["k"]]);
 }

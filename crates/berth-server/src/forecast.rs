@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::engine::Handle;
-use berth_core::{Ask, Forecast, forecast_with};
+use berth_core::{Ask, Copies, Forecast};
 use berth_model::{Event, Stamped};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,10 +18,14 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 /// Makes one forecast after the other while there is something to foresee.
 pub fn begin(engine: Handle) -> JoinHandle<()> {
     tokio::spawn(async move {
+        let mut copies = Copies::default();
         loop {
             let clock = Instant::now();
             let now = engine.clone();
-            if let Ok(Some(made)) = tokio::task::spawn_blocking(move || from_now(&now)).await {
+            let making = tokio::task::spawn_blocking(move || (from_now(&now, &mut copies), copies));
+            let made;
+            (made, copies) = making.await.unwrap_or_default();
+            if let Some(made) = made {
                 engine.core().forecast = Some(Arc::new(made));
             }
             let took = clock.elapsed();
@@ -31,7 +35,9 @@ pub fn begin(engine: Handle) -> JoinHandle<()> {
 }
 
 /// Nothing where no job waits.
-fn from_now(engine: &Handle) -> Option<Forecast> {
+fn from_now(engine: &Handle, copies: &mut Copies) -> Option<Forecast> {
+    // Before the loop has to wait for the next copy.
+    copies.clear();
     let mut state = {
         let core = engine.core();
         let waits = core.jobs.values().any(|job| job.leases.is_empty());
@@ -44,5 +50,5 @@ fn from_now(engine: &Handle) -> Option<Forecast> {
         tracing::error!(%rejected, "a forecast begins at the last event");
     }
     let runs = state.policy().forecast_runs;
-    Some(forecast_with(state, &Ask { runs, seed: seq, ..Ask::default() }))
+    Some(copies.forecast(state, &Ask { runs, seed: seq, ..Ask::default() }))
 }

@@ -72,39 +72,62 @@ pub struct Ask<'a> {
     pub jobs: Option<BTreeSet<JobId>>,
 }
 
+/// What forecasts are made on: a copy of the state, and one of that for the run under way. Whoever
+/// makes one forecast after the other keeps them in between, so that what has room for the first has
+/// room for all.
+#[derive(Debug, Default)]
+pub struct Copies {
+    base: State,
+    run: State,
+}
+
+impl Copies {
+    /// Lets go of what the last forecast was made on, for a state that is copied next.
+    pub fn clear(&mut self) {
+        *self = Copies::default();
+    }
+
+    /// Runs a copy of the state forward as asked.
+    pub fn forecast(&mut self, state: State, ask: &Ask<'_>) -> Forecast {
+        let (runs, seed, at) = (ask.runs, ask.seed, state.now);
+        self.base = state;
+        let base = &mut self.base;
+        base.refresh();
+        let wanted = |job: &JobId| ask.jobs.as_ref().is_none_or(|jobs| jobs.contains(job));
+        let mut starts: BTreeMap<JobId, Vec<Time>> = base
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.open == 0 && wanted(&job.id))
+            .map(|(_, job)| (job.id, Vec::new()))
+            .collect();
+        let waiting: BTreeSet<JobId> = starts.keys().copied().collect();
+        let horizon = base.now + base.policy.forecast_horizon;
+        let mut cut_off = 0;
+        for number in 0..runs {
+            let coming = Coming::new(ask.arrivals, base.now, seed, number);
+            // The old copy goes before the next one is made.
+            drop(std::mem::take(&mut self.run));
+            let mut run = Run::new(base.clone(), number, seed, &waiting, coming);
+            cut_off += u32::from(!run.go(horizon));
+            for (job, at) in run.started {
+                starts.entry(job).or_default().push(at);
+            }
+            self.run = run.state;
+        }
+        let jobs = starts.into_iter().map(|(job, times)| (job, eta(times, runs))).collect();
+        Forecast { at, runs, cut_off, jobs }
+    }
+}
+
 /// Runs the state forward so many times, with nobody coming. The same state and seed give the same
 /// forecast.
 pub fn forecast(state: &State, runs: u32, seed: u64) -> Forecast {
-    forecast_with(state.clone(), &Ask { runs, seed, ..Ask::default() })
+    forecast_with(state, &Ask { runs, seed, ..Ask::default() })
 }
 
-/// Runs a copy of the state forward as asked.
-pub fn forecast_with(mut base: State, ask: &Ask<'_>) -> Forecast {
-    let (runs, seed, at) = (ask.runs, ask.seed, base.now);
-    base.refresh();
-    let wanted = |job: &JobId| ask.jobs.as_ref().is_none_or(|jobs| jobs.contains(job));
-    let mut starts: BTreeMap<JobId, Vec<Time>> = base
-        .jobs
-        .iter()
-        .filter(|(_, job)| job.open == 0 && wanted(&job.id))
-        .map(|(_, job)| (job.id, Vec::new()))
-        .collect();
-    let waiting: BTreeSet<JobId> = starts.keys().copied().collect();
-    let horizon = base.now + base.policy.forecast_horizon;
-    let mut cut_off = 0;
-    for number in 0..runs {
-        let coming = Coming::new(ask.arrivals, base.now, seed, number);
-        // Nobody needs the copy after the last run, and a state is large.
-        let is_last = number + 1 == runs;
-        let state = if is_last { std::mem::take(&mut base) } else { base.clone() };
-        let mut run = Run::new(state, number, seed, &waiting, coming);
-        cut_off += u32::from(!run.go(horizon));
-        for (job, at) in run.started {
-            starts.entry(job).or_default().push(at);
-        }
-    }
-    let jobs = starts.into_iter().map(|(job, times)| (job, eta(times, runs))).collect();
-    Forecast { at, runs, cut_off, jobs }
+/// Runs the state forward as asked.
+pub fn forecast_with(state: &State, ask: &Ask<'_>) -> Forecast {
+    Copies::default().forecast(state.clone(), ask)
 }
 
 fn eta(mut times: Vec<Time>, runs: u32) -> Eta {

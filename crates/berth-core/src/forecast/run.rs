@@ -25,7 +25,7 @@ enum Due {
 }
 
 pub(super) struct Run<'a> {
-    state: State,
+    pub state: State,
     number: u32,
     seed: u64,
     due: BinaryHeap<Reverse<(Time, Due)>>,

@@ -20,8 +20,10 @@ const MOST_INPUTS: usize = 2_000;
 const LINGER: Duration = Duration::from_millis(8);
 /// How often what is held is billed.
 const BILL_EVERY: Span = Span::mins(1);
-/// Events between two snapshots.
+/// Events between two snapshots, at the least. A snapshot is of everything, so the more jobs there
+/// are the more has to happen before the next one pays.
 const SNAPSHOT_EVERY: u64 = 20_000;
+const PER_JOB: u64 = 4;
 /// Between two tries to write, at the most. Until the next one, everybody who wants something
 /// written is refused, also when the database has long been back.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -151,10 +153,16 @@ impl Loop {
         self.show_tree(&batch);
         let seq = batch.events.last().map(|event| event.seq);
         self.tell(told, answers, seq);
-        if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY {
+        if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY && self.snapshot_pays() {
             self.snapshot().await?;
         }
         self.let_go().await
+    }
+
+    /// Whether enough has happened for the number of jobs that would be written again.
+    fn snapshot_pays(&self) -> bool {
+        let jobs = lock(&self.core).jobs.len() as u64;
+        self.writer.last_seq() >= self.snapshot_at + jobs * PER_JOB
     }
 
     /// Everything that needs the state, in one go.

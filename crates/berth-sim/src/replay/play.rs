@@ -210,7 +210,7 @@ impl<'a> Play<'a> {
         let forecast = (!jobs.is_empty()).then(|| {
             let arrivals = self.recent.make_contiguous();
             let Asks { runs, seed, .. } = asks;
-            forecast_with(self.state.clone(), &Ask { runs, seed, arrivals, jobs: Some(jobs) })
+            forecast_with(&self.state, &Ask { runs, seed, arrivals, jobs: Some(jobs) })
         });
         for job in asking {
             let eta = forecast.as_ref().and_then(|told| told.jobs.get(&id(job)));

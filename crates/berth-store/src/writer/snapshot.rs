@@ -4,7 +4,7 @@ use super::Writer;
 use crate::error::{Error, Result};
 use crate::rows::SNAPSHOTS;
 use crate::table::Existing;
-use crate::value::{Binds, Field};
+use crate::value::{Binds, Field, Value};
 use berth_model::Snapshot;
 use sqlx::query_with;
 
@@ -28,11 +28,12 @@ impl Writer {
         let mut row = Vec::new();
         snapshot.seq.write(&mut row);
         snapshot.now.write(&mut row);
-        body.write(&mut row);
+        // Moved, not copied: that of a large cluster is tens of megabytes.
+        row.push(Value::Text(Some(body)));
         self.patiently(WRITE, 6, async |writer| writer.snapshot_now(row).await).await
     }
 
-    async fn snapshot_now(&mut self, row: Vec<crate::value::Value>) -> Result<()> {
+    async fn snapshot_now(&mut self, row: Vec<Value>) -> Result<()> {
         let next = self.head.next();
         self.begin(WRITE, &next).await?;
         let connection = self.transaction();
@@ -41,7 +42,7 @@ impl Writer {
             let sql = "DELETE FROM snapshots WHERE seq NOT IN \
                        (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT $1)";
             let mut binds = Binds::default();
-            binds.push(crate::value::Value::Int(Some(KEPT)));
+            binds.push(Value::Int(Some(KEPT)));
             query_with(sql, binds.into_arguments()).execute(connection).await
         };
         if let Err(source) = written.await {
