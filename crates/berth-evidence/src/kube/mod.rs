@@ -54,7 +54,9 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     at once as it is fastest with. All run in turns, three times on a load, and the fastest run of \
     each counts; where the first ceiling stays under what an idle machine gives, there are more \
     rounds for all, five at the most. The client of a run is the watcher, and who posts bare \
-    bindings. Pods of gangs are larger, for the marks they bear.";
+    bindings. What the host withheld is CPU time that this machine was ready to use and others on the \
+    same host had instead: on an idle machine there is none. Pods of gangs are larger, for the \
+    marks they bear.";
 
 /// Less than that on an idle machine would mean a slow client, and voids the run.
 const LEAST: f64 = 1_400.0;

@@ -56,6 +56,8 @@ pub struct Figures {
     /// Milliseconds per pod, of each process.
     cpu: BTreeMap<String, f64>,
     resident_mb: Option<f64>,
+    /// Of the CPU time there was, the part that the host gave to others.
+    withheld: f64,
 }
 
 impl Figures {
@@ -81,6 +83,8 @@ impl Figures {
                 Target::None,
             ));
         }
+        let name = format!("{who}: CPU that the host withheld");
+        rows.push(Row::new(name, self.withheld * 100.0, "%", Target::None));
         if let Some(resident) = self.resident_mb {
             rows.push(Row::new(format!("{who}: resident"), resident, "MB", Target::None));
         }
@@ -114,7 +118,7 @@ pub fn run(
     // The list is behind it before anything is timed.
     runtime.block_on(watcher.until(1, Duration::from_millis(500)));
     let before = usages(cluster);
-    let own = client();
+    let (own, ticks) = (client(), Ticks::now());
     let began = Instant::now();
     let mut server = None;
     match &racer {
@@ -142,6 +146,7 @@ pub fn run(
         cpu.insert("berth".to_owned(), each(usage.cpu));
         resident_mb = Some(usage.resident_bytes as f64 / 1e6);
     }
+    let withheld = Ticks::now().withheld_since(ticks);
     let times = watcher.bound.values().map(|bound| bound.at);
     let first = times.clone().min().context("nothing was bound")?;
     let last = times.max().context("nothing was bound")?;
@@ -152,7 +157,33 @@ pub fn run(
         most_nodes_per_gang: most_nodes_per_gang(&watcher, load.shape),
         cpu,
         resident_mb,
+        withheld,
     })
+}
+
+/// CPU time of the whole machine since it started. A guest that shares its cores is told how long it
+/// waited for them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ticks {
+    all: u64,
+    stolen: u64,
+}
+
+impl Ticks {
+    fn now() -> Ticks {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
+        let ticks = line.split_whitespace().skip(1).map(|number| number.parse().unwrap_or(0));
+        // The eighth is what was stolen; the two after it are counted in the first two already.
+        let ticks: Vec<u64> = ticks.take(8).collect();
+        Ticks { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
+    }
+
+    /// The part that was withheld since then.
+    fn withheld_since(self, then: Ticks) -> f64 {
+        let all = self.all.saturating_sub(then.all).max(1);
+        self.stolen.saturating_sub(then.stolen) as f64 / all as f64
+    }
 }
 
 fn usages(cluster: &mut Cluster) -> BTreeMap<Part, Usage> {
