@@ -1,5 +1,6 @@
 //! One scheduler, or none, on one load.
 
+use super::calm::{CALM, Ticks};
 use super::load::{Load, NAMESPACE, Shape};
 use super::watcher::Watcher;
 use crate::report::{Row, Target};
@@ -61,6 +62,17 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Whether the machine was its own meanwhile.
+    pub fn is_calm(&self) -> bool {
+        self.withheld <= CALM
+    }
+
+    /// Whether this rather than the other tells what there is: the faster one, of those that were
+    /// not disturbed if there is one.
+    pub fn is_better_than(&self, other: &Figures) -> bool {
+        (self.is_calm(), self.per_second) > (other.is_calm(), other.per_second)
+    }
+
     pub fn cpu_of(&self, part: Part) -> f64 {
         self.cpu.get(part.program()).copied().unwrap_or(f64::NAN)
     }
@@ -159,31 +171,6 @@ pub fn run(
         resident_mb,
         withheld,
     })
-}
-
-/// CPU time of the whole machine since it started. A guest that shares its cores is told how long it
-/// waited for them.
-#[derive(Debug, Clone, Copy, Default)]
-struct Ticks {
-    all: u64,
-    stolen: u64,
-}
-
-impl Ticks {
-    fn now() -> Ticks {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let line = text.lines().next().unwrap_or_default();
-        let ticks = line.split_whitespace().skip(1).map(|number| number.parse().unwrap_or(0));
-        // The eighth is what was stolen; the two after it are counted in the first two already.
-        let ticks: Vec<u64> = ticks.take(8).collect();
-        Ticks { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
-    }
-
-    /// The part that was withheld since then.
-    fn withheld_since(self, then: Ticks) -> f64 {
-        let all = self.all.saturating_sub(then.all).max(1);
-        self.stolen.saturating_sub(then.stolen) as f64 / all as f64
-    }
 }
 
 fn usages(cluster: &mut Cluster) -> BTreeMap<Part, Usage> {
