@@ -1,76 +1,66 @@
-//! Whether this machine has its cores to itself. What is measured while others on the same host have
-//! them says something about these others.
+//! Whether this machine has its cores to itself. Others on the same host slow it down, by whole
+//! minutes and without any count of it: what shares a core's caches and units takes no CPU time away.
+//! So it is tried out how much gets done.
 
 use std::time::{Duration, Instant};
 
-/// Of the CPU time there is, the most that may go to others while something is measured.
-pub const CALM: f64 = 0.05;
-/// How long it is tried whether the cores are free, and how long is waited where they are not.
-const PROBE: Duration = Duration::from_millis(400);
-const PAUSE: Duration = Duration::from_secs(5);
+/// Of the best pace seen, the least at which something is measured while there is patience.
+const CALM: f64 = 0.85;
+/// How long it is tried what gets done, and how long is waited where that is little.
+const PROBE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_secs(3);
+/// Of one step of a probe, which is over in microseconds.
+const ROUNDS: u64 = 4_096;
 
-/// CPU time of the whole machine since it started. A guest that shares its cores is told how long it
-/// waited for them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Ticks {
-    all: u64,
-    stolen: u64,
-}
-
-impl Ticks {
-    pub fn now() -> Ticks {
-        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let line = text.lines().next().unwrap_or_default();
-        let ticks = line.split_whitespace().skip(1).map(|number| number.parse().unwrap_or(0));
-        // The eighth is what was stolen; the two after it are counted in the first two already.
-        let ticks: Vec<u64> = ticks.take(8).collect();
-        Ticks { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
-    }
-
-    /// The part that was withheld since then.
-    pub fn withheld_since(self, then: Ticks) -> f64 {
-        let all = self.all.saturating_sub(then.all).max(1);
-        self.stolen.saturating_sub(then.stolen) as f64 / all as f64
-    }
-}
-
-/// How long may be waited for others, in all.
+/// Waits for others, for so long in all.
 pub struct Patience {
     left: Duration,
+    /// The most that got done in a second so far.
+    best: f64,
 }
 
 impl Patience {
     pub fn new(left: Duration) -> Patience {
-        Patience { left }
+        Patience { left, best: 0.0 }
     }
 
-    pub fn is_over(&self) -> bool {
-        self.left.is_zero()
+    /// The best pace so far.
+    pub fn best(&self) -> f64 {
+        self.best
     }
 
-    /// Waits until the cores are free, or for as long as there is patience.
-    pub fn wait(&mut self) {
+    /// Waits until the machine is about as fast as it has ever been, or for as long as there is
+    /// patience. Returns how fast it is now.
+    pub fn wait(&mut self) -> f64 {
         let began = Instant::now();
-        while began.elapsed() < self.left && busy() > CALM {
+        loop {
+            let pace = pace();
+            self.best = self.best.max(pace);
+            if pace >= self.best * CALM || began.elapsed() >= self.left {
+                self.left = self.left.saturating_sub(began.elapsed());
+                return pace;
+            }
             std::thread::sleep(PAUSE);
         }
-        self.left = self.left.saturating_sub(began.elapsed());
     }
 }
 
-/// What is withheld from somebody who wants all cores.
-fn busy() -> f64 {
-    let before = Ticks::now();
+/// What gets done in a second with all cores at work.
+fn pace() -> f64 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                let began = Instant::now();
-                while began.elapsed() < PROBE {
-                    std::hint::spin_loop();
-                }
-            });
+    let work = || {
+        let (began, mut steps, mut mixed) = (Instant::now(), 0_u64, 1_u64);
+        while began.elapsed() < PROBE {
+            for round in 0..ROUNDS {
+                mixed = (mixed ^ round).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+            }
+            steps += 1;
         }
-    });
-    Ticks::now().withheld_since(before)
+        std::hint::black_box(mixed);
+        steps as f64 / began.elapsed().as_secs_f64()
+    };
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        all.into_iter().map(|one| one.join().unwrap_or(0.0)).sum()
+    })
 }

@@ -39,7 +39,7 @@ pub struct Asked {
     /// Seconds of pods coming and going there
     #[arg(long, default_value_t = 600)]
     churn: u64,
-    /// Minutes to wait, in all, for others on the same host to leave this machine its cores
+    /// Minutes to wait, in all, for others on the same host to leave this machine its speed
     #[arg(long, default_value_t = 30)]
     patience: u64,
     /// Only these, and nothing is written: ceiling, kube-scheduler, berth, scale, siege
@@ -59,9 +59,9 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     at once as it is fastest with. All run in turns, three times on a load, and the fastest run of \
     each counts; where the first ceiling stays under what an idle machine gives, there are more \
     rounds for all, five at the most. The client of a run is the watcher, and who posts bare \
-    bindings. What the host withheld is CPU time that this machine was ready to use and others on the \
-    same host had instead. A run of which more than a twentieth was withheld is tried again, four \
-    times at the most, and counts only where there is no other. Pods of gangs are larger, for the \
+    bindings. Others on the same host slow this machine down at times, so before each run it is \
+    tried how much its cores get done, and waited, within limits, until that is near the best \
+    seen; the pace is what was found then. Pods of gangs are larger, for the \
     marks they bear.";
 
 /// Less than that on an idle machine would mean a slow client, and voids the run.

@@ -1,6 +1,6 @@
 //! One scheduler, or none, on one load.
 
-use super::calm::{CALM, Ticks};
+use super::calm::Patience;
 use super::load::{Load, NAMESPACE, Shape};
 use super::watcher::Watcher;
 use crate::report::{Row, Target};
@@ -57,27 +57,16 @@ pub struct Figures {
     /// Milliseconds per pod, of each process.
     cpu: BTreeMap<String, f64>,
     resident_mb: Option<f64>,
-    /// Of the CPU time there was, the part that the host gave to others.
-    withheld: f64,
+    /// How much the machine got done just before.
+    pub pace: f64,
 }
 
 impl Figures {
-    /// Whether the machine was its own meanwhile.
-    pub fn is_calm(&self) -> bool {
-        self.withheld <= CALM
-    }
-
-    /// Whether this rather than the other tells what there is: the faster one, of those that were
-    /// not disturbed if there is one.
-    pub fn is_better_than(&self, other: &Figures) -> bool {
-        (self.is_calm(), self.per_second) > (other.is_calm(), other.per_second)
-    }
-
     pub fn cpu_of(&self, part: Part) -> f64 {
         self.cpu.get(part.program()).copied().unwrap_or(f64::NAN)
     }
 
-    pub fn rows(&self, who: &str) -> Vec<Row> {
+    pub fn rows(&self, who: &str, best_pace: f64) -> Vec<Row> {
         let mut rows =
             vec![Row::new(format!("{who}: pods a second"), self.per_second, "1/s", Target::None)];
         let name = format!("{who}: first bind after the start");
@@ -95,8 +84,8 @@ impl Figures {
                 Target::None,
             ));
         }
-        let name = format!("{who}: CPU that the host withheld");
-        rows.push(Row::new(name, self.withheld * 100.0, "%", Target::None));
+        let name = format!("{who}: pace of the machine, beside its best");
+        rows.push(Row::new(name, self.pace / best_pace, "", Target::None));
         if let Some(resident) = self.resident_mb {
             rows.push(Row::new(format!("{who}: resident"), resident, "MB", Target::None));
         }
@@ -122,6 +111,7 @@ pub fn run(
     cluster: &mut Cluster,
     load: Load,
     racer: Racer<'_>,
+    patience: &mut Patience,
 ) -> Result<Figures> {
     let kubeconfig = cluster.kubeconfig(ADMIN);
     let api = runtime.block_on(Api::connect(Some(&kubeconfig), None))?;
@@ -129,8 +119,9 @@ pub fn run(
     let mut watcher = runtime.block_on(async { Watcher::begin(&api) });
     // The list is behind it before anything is timed.
     runtime.block_on(watcher.until(1, Duration::from_millis(500)));
+    let pace = patience.wait();
     let before = usages(cluster);
-    let (own, ticks) = (client(), Ticks::now());
+    let own = client();
     let began = Instant::now();
     let mut server = None;
     match &racer {
@@ -158,7 +149,6 @@ pub fn run(
         cpu.insert("berth".to_owned(), each(usage.cpu));
         resident_mb = Some(usage.resident_bytes as f64 / 1e6);
     }
-    let withheld = Ticks::now().withheld_since(ticks);
     let times = watcher.bound.values().map(|bound| bound.at);
     let first = times.clone().min().context("nothing was bound")?;
     let last = times.max().context("nothing was bound")?;
@@ -169,7 +159,7 @@ pub fn run(
         most_nodes_per_gang: most_nodes_per_gang(&watcher, load.shape),
         cpu,
         resident_mb,
-        withheld,
+        pace,
     })
 }
 
