@@ -118,7 +118,6 @@ const METHOD: &str = "The planner uses one core, and huge pages for its heap whe
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    heap::ask_for_huge_pages();
     match cli.what {
         What::Core(core) => match &core.case {
             Some(case) => one(case, &core),

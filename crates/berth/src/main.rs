@@ -82,7 +82,6 @@ fn report(failure: &Failure, as_json: bool) -> ExitCode {
 }
 
 fn simulate(command: &sim::Sim, format: Format) -> ExitCode {
-    heap::ask_for_huge_pages();
     let ran = sim::Output::try_from(format).and_then(|output| sim::run(command, output));
     match ran {
         Ok(code) => code,
