@@ -4,8 +4,9 @@ use crate::clock;
 use crate::engine::Handle;
 use berth_core::{Ask, Copies, Forecast};
 use berth_model::{Event, Stamped};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A forecast should be younger than a minute when somebody looks. It is shown until the next one
@@ -18,20 +19,47 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 /// Makes one forecast after the other while there is something to foresee.
 pub fn begin(engine: Handle) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let mut copies = Copies::default();
+        let mut maker = Maker::begin(engine.clone());
         loop {
             let clock = Instant::now();
-            let now = engine.clone();
-            let making = tokio::task::spawn_blocking(move || (from_now(&now, &mut copies), copies));
-            let made;
-            (made, copies) = making.await.unwrap_or_default();
-            if let Some(made) = made {
-                engine.core().forecast = Some(Arc::new(made));
+            match maker.make().await {
+                Ok(Some(made)) => engine.core().forecast = Some(Arc::new(made)),
+                Ok(None) => {}
+                // It has said why. Whoever waits for a forecast gets the next one.
+                Err(_) => maker = Maker::begin(engine.clone()),
             }
             let took = clock.elapsed();
             tokio::time::sleep(EVERY.saturating_sub(took).max(took * REST).min(LONGEST_REST)).await;
         }
     })
+}
+
+type Answer = oneshot::Sender<Option<Forecast>>;
+
+/// A thread that makes forecasts, all of them: the memory of one is then at hand for the next. It
+/// ends with this.
+struct Maker(mpsc::Sender<Answer>);
+
+impl Maker {
+    fn begin(engine: Handle) -> Maker {
+        let (ask, asked) = mpsc::channel::<Answer>();
+        std::thread::spawn(move || {
+            let mut copies = Copies::default();
+            for answer in asked {
+                // Nobody may be there for it any more.
+                let _ = answer.send(from_now(&engine, &mut copies));
+            }
+        });
+        Maker(ask)
+    }
+
+    /// An error where the thread has ended.
+    async fn make(&self) -> Result<Option<Forecast>, oneshot::error::RecvError> {
+        let (answer, answered) = oneshot::channel();
+        // Where that fails, the answer is dropped.
+        let _ = self.0.send(answer);
+        answered.await
+    }
 }
 
 /// Nothing where no job waits.

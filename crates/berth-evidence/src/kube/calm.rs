@@ -10,7 +10,10 @@ const CALM: f64 = 0.85;
 const PROBE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_secs(3);
 /// Of one step of a probe, which is over in microseconds.
-const ROUNDS: u64 = 4_096;
+const ROUNDS: u64 = 1_024;
+/// Calculations side by side that do not wait for each other: they need all units of a core, and so
+/// feel whoever shares it.
+const LANES: usize = 16;
 
 /// Waits for others, for so long in all.
 pub struct Patience {
@@ -49,14 +52,16 @@ impl Patience {
 fn pace() -> f64 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let work = || {
-        let (began, mut steps, mut mixed) = (Instant::now(), 0_u64, 1_u64);
+        let (began, mut steps, mut lanes) = (Instant::now(), 0_u64, [1_u64; LANES]);
         while began.elapsed() < PROBE {
             for round in 0..ROUNDS {
-                mixed = (mixed ^ round).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+                for lane in &mut lanes {
+                    *lane = (*lane ^ round).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+                }
             }
             steps += 1;
+            std::hint::black_box(&mut lanes);
         }
-        std::hint::black_box(mixed);
         steps as f64 / began.elapsed().as_secs_f64()
     };
     std::thread::scope(|scope| {

@@ -37,6 +37,7 @@ mod storage;
 mod topology;
 pub mod webhook;
 mod whose;
+mod window;
 
 pub use crd::crds;
 

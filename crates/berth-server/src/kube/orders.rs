@@ -8,20 +8,19 @@ use super::prepare::{Step, Unprepared};
 use super::queued::JobAt;
 use super::reserve::{self, Reserve};
 use super::shares::Spot;
+use super::window::Window;
 use berth_kube::event::{About, Events, Level, Saying};
 use berth_kube::{Api, PodRef, shares};
 use berth_model::{LeaseId, Name};
 use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// Bindings and evictions that are under way at once. More of them only wait for each other at the
-/// server.
-const AT_ONCE: usize = 128;
 /// Reasons that are written at once. They are less urgent, and must not stand in the way.
 const WORDS_AT_ONCE: usize = 8;
 
@@ -85,6 +84,15 @@ pub struct Bind {
     pub gpus: Option<String>,
     /// What has to be written first for the devices that it claims.
     pub devices: Vec<Step>,
+}
+
+impl Bind {
+    fn is_one_request(&self) -> bool {
+        !self.wanted.is_revoked()
+            && self.open.is_none()
+            && self.claims.is_empty()
+            && self.devices.is_empty()
+    }
 }
 
 /// Lifts a gate. Until the pod is bound it may run nowhere else: another scheduler may see it in
@@ -151,7 +159,7 @@ pub async fn work(
     mut orders: mpsc::UnboundedReceiver<Order>,
     tell: Tell,
 ) {
-    let (acts, act) = mpsc::unbounded_channel();
+    let (acts, mut act) = mpsc::unbounded_channel();
     let (words, word) = mpsc::unbounded_channel();
     let events = Events::new(api.clone(), CONTROLLER);
     let hand = Arc::new(Hand { api, reserve, events, again: acts.clone(), tell });
@@ -172,8 +180,25 @@ pub async fn work(
         }
     };
     let to = hand.clone();
-    let acts = UnboundedReceiverStream::new(act)
-        .for_each_concurrent(AT_ONCE, move |act| to.clone().attempt(act));
+    let acts = async move {
+        let mut window = Window::default();
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            let count = under_way.len();
+            tokio::select! {
+                Some(bound) = under_way.next() => {
+                    if let Some(took) = bound {
+                        window.answered(took, count);
+                    }
+                }
+                next = act.recv(), if count < window.size() => {
+                    let Some(next) = next else { break };
+                    under_way.push(to.clone().attempt(next));
+                }
+            }
+        }
+        under_way.for_each(|_| std::future::ready(())).await;
+    };
     let words = UnboundedReceiverStream::new(word)
         .for_each_concurrent(WORDS_AT_ONCE, move |word| hand.clone().say(word));
     tokio::join!(sorts, acts, words);
@@ -206,8 +231,15 @@ struct Hand {
 
 impl Hand {
     /// Tries an order once. One that may succeed later comes again, and is in nobody's way
-    /// meanwhile.
-    async fn attempt(self: Arc<Hand>, act: Try) {
+    /// meanwhile. Returns how long it took where it was a single request.
+    async fn attempt(self: Arc<Hand>, act: Try) -> Option<Duration> {
+        let begun = Instant::now();
+        let is_one = matches!(&act.order, Order::Bind(bind) if bind.is_one_request());
+        self.carry_out(act).await;
+        is_one.then(|| begun.elapsed())
+    }
+
+    async fn carry_out(self: Arc<Hand>, act: Try) {
         let Try { order, pause } = act;
         let tried = match &order {
             Order::Bind(bind) if bind.wanted.is_revoked() => return,

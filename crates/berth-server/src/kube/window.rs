@@ -1,0 +1,99 @@
+//! How many requests the API server is given at once. With too few it is idle between two answers;
+//! beyond what it can work on, they only wait for each other there, and cost it more. How long the
+//! quickest answers take tells the two apart: whatever took longer has waited.
+
+use std::time::Duration;
+
+const FIRST: f64 = 32.0;
+const LEAST: f64 = 16.0;
+const MOST: f64 = 512.0;
+/// Requests that wait at the server: with fewer it gets more of them, with more it gets fewer.
+const FEW: f64 = 12.0;
+const MANY: f64 = 24.0;
+/// The quickest answer is forgotten over a million of them: the way to the server may have become
+/// longer. Sooner, and what waits all the time would be taken for the way.
+const FORGET: f64 = 1e-6;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    size: f64,
+    /// In seconds.
+    quickest: f64,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { size: FIRST, quickest: f64::INFINITY }
+    }
+}
+
+impl Window {
+    /// How many may be under way.
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// An answer came after so long, with so many under way.
+    pub fn answered(&mut self, took: Duration, under_way: usize) {
+        let took = took.as_secs_f64().max(1e-6);
+        self.quickest = (self.quickest * (1.0 + FORGET)).min(took);
+        let waiting = under_way as f64 * (1.0 - self.quickest / took);
+        // By one for as many answers as there are requests under way. One that is not used up says
+        // nothing about a larger one.
+        if waiting > MANY {
+            self.size -= 1.0 / self.size;
+        } else if waiting < FEW && under_way >= self.size() {
+            self.size += 1.0 / self.size;
+        }
+        self.size = self.size.clamp(LEAST, MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers after `way` at the earliest, and so many a second at the most; returns
+    /// what the window comes to, and the answers a second.
+    fn settled(window: &mut Window, way: Duration, rate: f64) -> (usize, f64) {
+        let mut took = way;
+        for _ in 0..100_000 {
+            let under_way = window.size();
+            took = way.max(Duration::from_secs_f64(under_way as f64 / rate));
+            window.answered(took, under_way);
+        }
+        (window.size(), window.size() as f64 / took.as_secs_f64())
+    }
+
+    #[test]
+    fn a_server_that_is_near_gets_few_requests_at_once_and_is_kept_busy() {
+        let (size, rate) = settled(&mut Window::default(), Duration::from_millis(2), 1_400.0);
+        assert!((16..=64).contains(&size), "{size}");
+        assert!(rate > 1_390.0, "{rate}");
+    }
+
+    #[test]
+    fn a_server_that_is_far_away_gets_as_many_as_it_takes_to_keep_it_busy() {
+        let (size, rate) = settled(&mut Window::default(), Duration::from_millis(50), 3_000.0);
+        assert!((150..=300).contains(&size), "{size}");
+        assert!(rate > 2_990.0, "{rate}");
+    }
+
+    #[test]
+    fn a_server_that_becomes_slow_gets_fewer_and_one_that_is_quick_again_gets_more() {
+        let mut window = Window::default();
+        let way = Duration::from_millis(50);
+        let (usual, _) = settled(&mut window, way, 3_000.0);
+        let (slow, _) = settled(&mut window, way, 300.0);
+        let (again, rate) = settled(&mut window, way, 3_000.0);
+        assert!(slow < usual / 2 && slow < again, "{usual}, {slow}, {again}");
+        assert!(rate > 2_900.0, "{rate}");
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_up_does_not_grow() {
+        let mut window = Window::default();
+        (0..10_000).for_each(|_| window.answered(Duration::from_millis(3), 1));
+        assert_eq!(window.size(), 32);
+    }
+}
