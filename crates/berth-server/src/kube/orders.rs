@@ -87,11 +87,9 @@ pub struct Bind {
 }
 
 impl Bind {
+    /// Nothing has to be written before.
     fn is_one_request(&self) -> bool {
-        !self.wanted.is_revoked()
-            && self.open.is_none()
-            && self.claims.is_empty()
-            && self.devices.is_empty()
+        self.open.is_none() && self.claims.is_empty() && self.devices.is_empty()
     }
 }
 
@@ -231,37 +229,47 @@ struct Hand {
 
 impl Hand {
     /// Tries an order once. One that may succeed later comes again, and is in nobody's way
-    /// meanwhile. Returns how long it took where it was a single request.
+    /// meanwhile. Returns how long it took where a single request bound a pod: a refusal, or a
+    /// server that is away, comes quicker than any work is done.
     async fn attempt(self: Arc<Hand>, act: Try) -> Option<Duration> {
         let begun = Instant::now();
         let is_one = matches!(&act.order, Order::Bind(bind) if bind.is_one_request());
-        self.carry_out(act).await;
-        is_one.then(|| begun.elapsed())
+        let bound = self.carry_out(act).await;
+        (is_one && bound).then(|| begun.elapsed())
     }
 
-    async fn carry_out(self: Arc<Hand>, act: Try) {
+    /// Whether a pod was bound by it.
+    async fn carry_out(self: Arc<Hand>, act: Try) -> bool {
         let Try { order, pause } = act;
         let tried = match &order {
-            Order::Bind(bind) if bind.wanted.is_revoked() => return,
+            Order::Bind(bind) if bind.wanted.is_revoked() => return false,
             Order::Bind(bind) if !bind.claims.is_empty() => {
                 // That may take long, and others are not to wait for it.
                 tokio::spawn(self.prepare(order));
-                return;
+                return false;
             }
-            Order::Bind(bind) => self::bind(&self.api, bind).await.map(|done| (self.tell)(done)),
+            Order::Bind(bind) => match self::bind(&self.api, bind).await {
+                Ok(done) => {
+                    let bound = matches!(done, Done::Bound(_));
+                    (self.tell)(done);
+                    return bound;
+                }
+                Err(error) => Err(error),
+            },
             Order::Displace { pod, grace_secs, why } => {
                 self.api.displace(pod, *grace_secs, why).await
             }
             Order::Reserve { spot, .. } => self.reserve.hold(&self.api, spot).await,
             Order::Release { pod } => reserve::release(&self.api, pod).await,
             Order::Hold { job, suspended } => admit::hold(&self.api, job, suspended).await,
-            Order::SayWhy { .. } | Order::Note(_) => return,
+            Order::SayWhy { .. } | Order::Note(_) => return false,
         };
-        let Err(error) = tried else { return };
+        let Err(error) = tried else { return false };
         if let Order::Reserve { spot, .. } = &order
             && !error.is_for_now()
         {
-            return (self.tell)(Done::NotReserved(spot.clone(), error.to_string()));
+            (self.tell)(Done::NotReserved(spot.clone(), error.to_string()));
+            return false;
         }
         if error.is_denied() {
             // Failing the job would not give us the right.
@@ -274,13 +282,14 @@ impl Hand {
                 }
                 _ => tracing::error!(%error, "a pod could not be asked to end"),
             }
-            return;
+            return false;
         }
         let asked = error.wait().unwrap_or_default();
         tokio::spawn(async move {
             tokio::time::sleep(pause.max(asked)).await;
             let _ = self.again.send(Try { order, pause: (pause * 2).min(LONGEST_PAUSE) });
         });
+        false
     }
 
     async fn note(&self, Note { about, reason, note }: Note) {
