@@ -6,13 +6,16 @@ use http::{Method, Request, Response, header};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::task::{JoinError, JoinSet};
 
 /// Objects that a list brings in one answer.
 const PAGE: u32 = 1_000;
+/// Bytes of a page before its objects, at the most.
+const LONGEST_HEAD: usize = 4 << 10;
 /// An answer that takes longer does not come. A watch is not bound by it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -104,26 +107,29 @@ impl Api {
         self.client.default_namespace()
     }
 
-    /// Everything at a path, in pages, as of one moment.
+    /// Everything at a path, in pages, as of one moment. A page is on its way while the one before
+    /// it is read.
     pub async fn list<T: DeserializeOwned>(&self, path: &str, query: &str) -> Result<Listed<T>> {
+        let first = match query {
+            "" => format!("{path}?limit={PAGE}"),
+            query => format!("{path}?limit={PAGE}&{query}"),
+        };
         let mut listed = Listed { items: Vec::new(), version: String::new() };
-        let mut from = String::new();
+        let mut answer = self.call(Method::GET, &first, None).await?;
         loop {
-            let mut page_path = format!("{path}?limit={PAGE}");
-            for (key, value) in [("", query), ("continue=", from.as_str())] {
-                if !value.is_empty() {
-                    page_path.push('&');
-                    page_path.push_str(key);
-                    page_path.push_str(value);
-                }
+            // A set, because what is in it ends with it.
+            let mut next = JoinSet::new();
+            if let Some(from) = next_page(path, &answer)? {
+                let (api, path) = (self.clone(), format!("{first}&continue={}", escape(&from)));
+                next.spawn(async move { api.call(Method::GET, &path, None).await });
             }
-            let page: Page<T> = self.get(&page_path).await?;
+            let page: Page<T> = decode(path, &answer)?;
             listed.items.extend(page.items);
             listed.version = page.metadata.resource_version;
-            if page.metadata.r#continue.is_empty() {
-                return Ok(listed);
-            }
-            from = escape(&page.metadata.r#continue);
+            let Some(next) = next.join_next().await else { return Ok(listed) };
+            let lost =
+                |why: JoinError| Error::Unreachable { what: path.to_owned(), why: why.to_string() };
+            answer = next.map_err(lost)??;
         }
     }
 
@@ -244,6 +250,21 @@ struct PageMeta {
     r#continue: String,
 }
 
+/// Where the next page begins; nothing on the last one. The server writes that before the objects,
+/// so that they need not be read to find it.
+fn next_page(path: &str, page: &[u8]) -> Result<Option<String>> {
+    const ITEMS: &[u8] = b",\"items\":[";
+    let head = &page[..page.len().min(LONGEST_HEAD)];
+    let end = head.windows(ITEMS.len()).position(|window| window == ITEMS);
+    let usual = end.and_then(|end| {
+        let head = [&head[..end], b"}"].concat();
+        serde_json::from_slice::<Page<IgnoredAny>>(&head).ok()
+    });
+    let page = usual.map_or_else(|| decode::<Page<IgnoredAny>>(path, page), Ok)?;
+    let next = page.metadata.r#continue;
+    Ok((!next.is_empty()).then_some(next))
+}
+
 pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(what: &str, body: &'a [u8]) -> Result<T> {
     serde_json::from_slice(body)
         .map_err(|why| Error::Unreadable { what: what.to_owned(), why: why.to_string() })
@@ -271,6 +292,19 @@ pub fn escape(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_page_is_found_whichever_way_a_page_is_written() {
+        let next = |page: &str| next_page("/pods", page.as_bytes()).unwrap();
+        let usual = r#"{"kind":"PodList","metadata":{"resourceVersion":"7","continue":"a,b"}"#;
+        assert_eq!(next(&format!("{usual},\"items\":[{{\"cut")).as_deref(), Some("a,b"));
+        let other = r#"{"items": [], "metadata": {"resourceVersion":"7","continue":"c"}}"#;
+        assert_eq!(next(other).as_deref(), Some("c"));
+        // What an object says of itself is not what the page says.
+        let tricky = r#"{"a":{"b":1,"items":[]},"metadata":{"resourceVersion":"7"},"items":[]}"#;
+        assert_eq!(next(tricky), None);
+        assert!(next_page("/pods", b"{}").is_err());
+    }
 
     #[test]
     fn a_value_in_a_query_keeps_nothing_that_could_end_it() {

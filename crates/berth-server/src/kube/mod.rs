@@ -190,15 +190,21 @@ impl Cluster {
             &options.reservation_namespace,
         ));
         let mut around = Around::new(Names::new(stand_in));
-        let (following, mut told) =
-            Following::begin(api.clone(), |kind| kind.matters(stand_in)).await;
+        let (mut stored, mut claimed) = (Follows::default(), Follows::default());
+        let ((following, mut told), storage, dra) = tokio::join!(
+            Following::begin(api.clone(), |kind| kind.matters(stand_in)),
+            Storage::follow(&api, &mut stored),
+            dra::watch(&api, &mut claimed),
+        );
+        for mut also in [stored, claimed] {
+            follows.0.append(&mut also.0);
+        }
         let mut notes = Vec::new();
         for told in around::listed(&mut told, following.len()).await {
             notes.extend(around.take(&reader, told).notes);
         }
         reader.look_for(around.topologies());
         follows.0.push(tokio::spawn(following.go_on()));
-        let storage = Storage::follow(&api, &mut follows).await;
         let pods_there = Seen::All(listed(&mut pods).await);
         let first = First {
             queues: around.queues(),
@@ -216,7 +222,6 @@ impl Cluster {
             follows.0.push(tokio::spawn(publish::keep(api.clone(), publish)));
         }
         let queue = Name::new(&options.queue);
-        let dra = dra::watch(&api, &mut follows).await;
         let reserve = Reserve {
             namespace: options.reservation_namespace.clone(),
             image: options.reservation_image.clone(),

@@ -5,10 +5,13 @@ use super::{Options, Peer};
 use berth_kube::{Api, Error, Right};
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
+use std::time::Duration;
 
 const TABLE: &str = include_str!("../../../../deploy/helm/berth/files/rights.yaml");
 /// Questions that are asked at once.
 const AT_ONCE: usize = 16;
+/// What the server can begin without is asked for when it has begun.
+const LATER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Deserialize)]
 struct Table {
@@ -44,8 +47,8 @@ struct Asked {
     must: bool,
 }
 
-/// Says which rights are missing. That is an error where nothing can be begun without them;
-/// otherwise what needs them waits until they are given.
+/// Says which rights are missing. That is an error where nothing can be begun without them; what
+/// needs others waits until they are given, and nothing waits for these to be looked at.
 pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
     let served = api.groups().await;
     // Where that is not known, all are asked for.
@@ -54,19 +57,33 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
         Err(_) => true,
     };
     let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
-    let asked = asked.into_iter().filter(is_served);
+    let (must, may): (Vec<Asked>, Vec<Asked>) =
+        asked.into_iter().filter(is_served).partition(|asked| asked.must);
+    let later = api.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(LATER).await;
+        missing(&later, may, 1).await;
+    });
+    match missing(api, must, AT_ONCE).await {
+        Some((user, missing)) => Err(Error::Rights { user, missing }),
+        None => Ok(()),
+    }
+}
+
+/// Those that we do not have, and who we are. Each is told of.
+async fn missing(api: &Api, asked: Vec<Asked>, at_once: usize) -> Option<(String, String)> {
     let missing = stream::iter(asked)
         .map(|asked| async move {
             let allowed = api.may(&asked.right, asked.namespace.as_deref()).await;
             // Whoever does not even answer this is told of by the first request that fails.
             (!allowed.unwrap_or(true)).then_some(asked)
         })
-        .buffered(AT_ONCE)
+        .buffered(at_once)
         .filter_map(std::future::ready)
         .collect::<Vec<Asked>>()
         .await;
     if missing.is_empty() {
-        return Ok(());
+        return None;
     }
     let user = api.user().await.unwrap_or_else(|_| "the account this runs as".to_owned());
     for Asked { right, purpose, .. } in &missing {
@@ -75,13 +92,8 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
              account has the roles of the Helm chart"
         );
     }
-    let missing = missing.iter().filter(|asked| asked.must);
-    let missing: Vec<String> =
-        missing.map(|asked| format!("{} (for {})", asked.right, asked.purpose)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Rights { user, missing: missing.join(", ") })
+    let missing = missing.iter().map(|asked| format!("{} (for {})", asked.right, asked.purpose));
+    Some((user, missing.collect::<Vec<String>>().join(", ")))
 }
 
 /// What is on, by the words that the table has under `when`.

@@ -108,7 +108,9 @@ fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
             step_of(&scene, &right).unwrap_or_else(|| panic!("no step needs {right}: add one"));
         berth.kill();
         berth.start_again();
-        assert!(berth.log().contains(&told), "{right}: {}", berth.log());
+        until("the log says what is missing", || {
+            berth.log().contains(&format!("{told}, which is for"))
+        });
         let name = right.replace([' ', '/', '.'], "-").chars().take(40).collect::<String>();
         (step.act)(&scene, &berth, &name, step.data);
         until("it was asked for", || {
