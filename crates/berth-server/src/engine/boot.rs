@@ -88,6 +88,7 @@ pub async fn begin<S: Site + 'static>(
         later: Vec::new(),
         news,
         tree,
+        is_busy: false,
         snapshot_at: writer.last_seq(),
         writer,
         site,

@@ -16,8 +16,11 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Inputs that are taken together, at the most: a turn should end while people still wait.
 const MOST_INPUTS: usize = 2_000;
-/// How long more of what a cluster tells is waited for, so that it is taken together.
+/// How long more of what a cluster tells is waited for, so that it is taken together: longer when
+/// so much came the last time that more is on its way.
 const LINGER: Duration = Duration::from_millis(8);
+const LINGER_BUSY: Duration = Duration::from_millis(25);
+const BUSY: usize = 8;
 /// How often what is held is billed.
 const BILL_EVERY: Span = Span::mins(1);
 /// Events between two snapshots, at the least. A snapshot is of everything, so the more jobs there
@@ -57,6 +60,8 @@ pub(super) struct Loop {
     pub site: Box<dyn Site>,
     pub next_job: u64,
     pub recent: Recent,
+    /// Much was told the last time.
+    pub is_busy: bool,
     /// When the core wants to be asked.
     pub wake: Option<Time>,
     pub billed: Time,
@@ -85,7 +90,8 @@ impl Loop {
             inputs.extend(self.wait().await);
             if inputs.iter().any(|input| matches!(input, Input::Told(_))) {
                 // Nobody waits for an answer, and each commit costs as much as many of these.
-                tokio::time::sleep(LINGER).await;
+                let linger = if self.is_busy { LINGER_BUSY } else { LINGER };
+                tokio::time::sleep(linger).await;
             }
         }
         while inputs.len() < MOST_INPUTS
@@ -93,6 +99,8 @@ impl Loop {
         {
             inputs.push(more);
         }
+        let told = inputs.iter().filter(|input| matches!(input, Input::Told(_))).count();
+        self.is_busy = told >= BUSY;
         self.later = inputs.split_off(together(&inputs));
         inputs
     }

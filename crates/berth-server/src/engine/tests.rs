@@ -77,6 +77,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop {
         later: Vec::new(),
         news: broadcast::channel(1).0,
         tree,
+        is_busy: false,
         snapshot_at: writer.last_seq(),
         writer,
         site: Box::new(Nowhere::default()),
