@@ -23,8 +23,9 @@ pub struct Patience {
 }
 
 impl Patience {
-    pub fn new(left: Duration) -> Patience {
-        Patience { left, best: 0.0 }
+    /// With the best pace that is known from before.
+    pub fn new(left: Duration, best: f64) -> Patience {
+        Patience { left, best }
     }
 
     /// The best pace so far.

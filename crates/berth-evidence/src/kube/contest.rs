@@ -13,8 +13,10 @@ use tokio::runtime::Runtime;
 const ROUNDS: u32 = 3;
 /// Rounds at the most, where the ceiling stays below what an idle machine gives.
 const ROUNDS_AT_MOST: u32 = 5;
-/// How many bindings the ceiling is tried with at once.
+/// How many bindings the ceiling is tried with at once, and how many of these go on after the first
+/// round.
 const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
+const GO_ON: usize = 2;
 
 /// Who takes part.
 pub struct Contest<'a> {
@@ -33,7 +35,8 @@ impl Contest<'_> {
             if round >= ROUNDS && !self.is_void(&best) {
                 break;
             }
-            for (racer, best) in &mut best {
+            for at in turns(round, &best) {
+                let (racer, best) = &mut best[at];
                 let figures = race(runtime, load, *racer, patience)?;
                 if best.as_ref().is_none_or(|best| figures.per_second > best.per_second) {
                     *best = Some(figures);
@@ -77,6 +80,30 @@ impl Contest<'_> {
     }
 }
 
+/// Who runs in a round, by their places. In the first one everybody does; then of those that only
+/// bind the fastest, and Berth as often as they do.
+fn turns(round: u32, best: &[(Racer<'_>, Option<Figures>)]) -> Vec<usize> {
+    if round == 0 {
+        return (0..best.len()).collect();
+    }
+    let places = |wanted: fn(&Racer<'_>) -> bool| -> Vec<usize> {
+        (0..best.len()).filter(|at| wanted(&best[*at].0)).collect()
+    };
+    let reached = |at: &usize| best[*at].1.as_ref().map_or(0.0, |best| best.per_second);
+    let mut bare = places(|racer| matches!(racer, Racer::Bare { .. }));
+    bare.sort_by(|a, b| reached(b).total_cmp(&reached(a)));
+    bare.truncate(GO_ON);
+    let berth = places(|racer| matches!(racer, Racer::Berth(_)));
+    let others = places(|racer| matches!(racer, Racer::KubeScheduler));
+    let mut turns = Vec::new();
+    for at in 0..bare.len().max(1) {
+        turns.extend(bare.get(at));
+        turns.extend(&berth);
+    }
+    turns.extend(others);
+    turns
+}
+
 /// The fastest of all that only bind.
 fn ceiling<'a>(best: &'a [(Racer<'_>, Option<Figures>)]) -> Option<&'a Figures> {
     let bare = best.iter().filter(|(racer, _)| matches!(racer, Racer::Bare { .. }));
@@ -93,8 +120,8 @@ fn race(
     eprintln!("{}: {}", load.title(), racer.name());
     let mut cluster = super::cluster();
     let figures = race::run(runtime, &mut cluster, load, racer, patience)?;
-    let pace = figures.pace / patience.best();
-    eprintln!("  {:.0} a second, at {pace:.2} of the best pace", figures.per_second);
+    let (pace, best) = (figures.pace / patience.best(), patience.best());
+    eprintln!("  {:.0} a second, at {pace:.2} of the best pace ({best:.0})", figures.per_second);
     Ok(figures)
 }
 
