@@ -8,6 +8,7 @@ use sqlx::error::BoxDynError;
 use sqlx::{AssertSqlSafe, query_with};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A table: its columns, of which the first `keys` are its primary key.
 #[derive(Clone, Copy)]
@@ -70,7 +71,7 @@ macro_rules! table {
 pub(crate) use table;
 
 /// What to do about a row whose key is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Existing {
     Replace,
     Refuse,
@@ -78,10 +79,14 @@ pub(crate) enum Existing {
 
 /// Rows per statement, largest first. Few sizes, so that each statement is prepared once and
 /// used again; several rows, because a round trip costs more than a row.
-const ROWS_PER_STATEMENT: [usize; 3] = [32, 8, 1];
+const ROWS_PER_STATEMENT: [usize; 6] = [32, 16, 8, 4, 2, 1];
+
+/// Statements that insert, by table and rows. Their texts are long, and always the same.
+static INSERTS: Mutex<Inserts> = Mutex::new(Inserts::new());
+type Inserts = BTreeMap<(&'static str, usize, Existing, Marks), Arc<str>>;
 
 /// How the values of a statement are marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Marks {
     /// `$1`, `$2`: the only way of PostgreSQL.
     Numbered,
@@ -121,12 +126,19 @@ impl Table {
             let count = count.expect("one row always fits");
             let mut binds = Binds::default();
             binds.push_all(rows.by_ref().take(count).flatten());
-            let sql = insert_sql(self.name, self.columns, self.keys, count, existing, marks);
+            let sql = self.insert_sql(count, existing, marks);
             query_with(AssertSqlSafe(sql), binds.into_arguments())
                 .execute(&mut *connection)
                 .await?;
         }
         Ok(())
+    }
+
+    fn insert_sql(&self, rows: usize, existing: Existing, marks: Marks) -> Arc<str> {
+        let mut inserts = INSERTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = inserts.entry((self.name, rows, existing, marks));
+        let make = || insert_sql(self.name, self.columns, self.keys, rows, existing, marks).into();
+        known.or_insert_with(make).clone()
     }
 
     /// The last row of each key, as PostgreSQL refuses to replace a row twice in one statement.

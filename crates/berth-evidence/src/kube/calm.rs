@@ -49,6 +49,31 @@ impl Patience {
     }
 }
 
+/// CPU time since the start of the machine, and what of it others on the host took while something
+/// here wanted to run, both in ticks; no time where the system does not tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ticks {
+    all: f64,
+    taken: f64,
+}
+
+impl Ticks {
+    /// Of `cpu`, the line of all cores: in user mode, nice, system, idle, waiting for disks, two kinds
+    /// of interrupts, and taken by others.
+    pub fn now() -> Ticks {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "));
+        let ticks = line.unwrap_or_default().split_whitespace().take(8);
+        let ticks: Vec<f64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
+        Ticks { all: ticks.iter().sum(), taken: ticks.get(7).copied().unwrap_or_default() }
+    }
+
+    /// How much of the machine others took since then.
+    pub fn taken_since(self, then: Ticks) -> f64 {
+        (self.taken - then.taken) / (self.all - then.all).max(1.0)
+    }
+}
+
 /// What gets done in a second with all cores at work.
 fn pace() -> f64 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

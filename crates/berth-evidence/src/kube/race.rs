@@ -1,6 +1,6 @@
 //! One scheduler, or none, on one load.
 
-use super::calm::Patience;
+use super::calm::{Patience, Ticks};
 use super::load::{Load, NAMESPACE, Shape};
 use super::watcher::Watcher;
 use crate::report::{Row, Target};
@@ -18,6 +18,8 @@ use tokio::runtime::Runtime;
 
 /// Without any binding for this long, a run has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Of this process, among the others.
+const CLIENT: &str = "the client";
 
 #[derive(Clone, Copy)]
 pub enum Racer<'a> {
@@ -59,11 +61,18 @@ pub struct Figures {
     resident_mb: Option<f64>,
     /// How much the machine got done just before.
     pub pace: f64,
+    /// What others on the same host took of the machine meanwhile.
+    pub taken: f64,
 }
 
 impl Figures {
     pub fn cpu_of(&self, part: Part) -> f64 {
         self.cpu.get(part.program()).copied().unwrap_or(f64::NAN)
+    }
+
+    /// What the client took of the CPU, beside the API server that it keeps busy.
+    pub fn client_beside_server(&self) -> f64 {
+        self.cpu.get(CLIENT).copied().unwrap_or(f64::NAN) / self.cpu_of(Part::ApiServer)
     }
 
     pub fn rows(&self, who: &str, best_pace: f64) -> Vec<Row> {
@@ -86,6 +95,8 @@ impl Figures {
         }
         let name = format!("{who}: pace of the machine, beside its best");
         rows.push(Row::new(name, self.pace / best_pace, "", Target::None));
+        let name = format!("{who}: of the CPU, taken by others on the host");
+        rows.push(Row::new(name, 100.0 * self.taken, "%", Target::None));
         if let Some(resident) = self.resident_mb {
             rows.push(Row::new(format!("{who}: resident"), resident, "MB", Target::None));
         }
@@ -121,7 +132,7 @@ pub fn run(
     runtime.block_on(watcher.until(1, Duration::from_millis(500)));
     let pace = patience.wait();
     let before = usages(cluster);
-    let own = client();
+    let (own, ticks) = (client(), Ticks::now());
     let began = Instant::now();
     let mut server = None;
     match &racer {
@@ -142,7 +153,8 @@ pub fn run(
         let earlier = before.get(&part).map_or(Duration::ZERO, |usage| usage.cpu);
         cpu.insert(part.program().to_owned(), each(usage.cpu.saturating_sub(earlier)));
     }
-    cpu.insert("the client".to_owned(), each(client().saturating_sub(own)));
+    let taken = Ticks::now().taken_since(ticks);
+    cpu.insert(CLIENT.to_owned(), each(client().saturating_sub(own)));
     let mut resident_mb = None;
     if let Some(server) = &server {
         let usage = Usage::of(server.child.id()).context("berth has ended")?;
@@ -160,6 +172,7 @@ pub fn run(
         cpu,
         resident_mb,
         pace,
+        taken,
     })
 }
 
