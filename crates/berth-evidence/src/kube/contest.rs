@@ -1,4 +1,5 @@
-//! Everybody on one load, in turns: a machine is not as fast at every moment.
+//! Everybody on one load, in turns: a machine is not as fast at every moment. So whoever is held
+//! against somebody else has run right beside them, and what counts is the middle of all rounds.
 
 use super::calm::Patience;
 use super::load::{Load, Shape};
@@ -9,14 +10,14 @@ use berth_testbed::kube::Part;
 use std::path::Path;
 use tokio::runtime::Runtime;
 
-/// Rounds in which everybody runs once; the fastest run of each counts.
-const ROUNDS: u32 = 3;
+/// Rounds in which bare bindings and Berth run side by side.
+const ROUNDS: usize = 5;
 /// Rounds at the most, where the ceiling stays below what an idle machine gives.
-const ROUNDS_AT_MOST: u32 = 5;
-/// How many bindings the ceiling is tried with at once, and how many of these go on after the first
-/// round.
+const ROUNDS_AT_MOST: usize = 7;
+/// A scheduler that is several times slower takes part in every other round.
+const PEER_EVERY: usize = 2;
+/// How many bindings the ceiling is tried with at once. The fastest of these runs in the rounds.
 const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
-const GO_ON: usize = 2;
 /// What a client may take of the CPU beside the API server without being what holds it up.
 const QUICK: f64 = 0.2;
 
@@ -29,91 +30,97 @@ pub struct Contest<'a> {
     pub least: Option<f64>,
 }
 
+/// What ran side by side.
+#[derive(Default)]
+struct Round {
+    bare: Option<Figures>,
+    berth: Option<Figures>,
+    peer: Option<Figures>,
+}
+
 impl Contest<'_> {
     pub fn run(&self, runtime: &Runtime, load: Load, patience: &mut Patience) -> Result<Section> {
-        let mut best: Vec<(Racer<'_>, Option<Figures>)> =
-            self.racers().into_iter().map(|racer| (racer, None)).collect();
-        for round in 0..ROUNDS_AT_MOST {
-            if round >= ROUNDS && !self.is_void(&best) {
-                break;
-            }
-            for at in turns(round, &best) {
-                let (racer, best) = &mut best[at];
-                let figures = race(runtime, load, *racer, patience)?;
-                if best.as_ref().is_none_or(|best| figures.per_second > best.per_second) {
-                    *best = Some(figures);
-                }
-            }
+        let mut race = |racer| race(runtime, load, racer, patience);
+        let mut trials = Vec::new();
+        for at_once in CONCURRENCIES.into_iter().filter(|_| self.ceiling) {
+            let racer = Racer::Bare { at_once };
+            trials.push((racer, race(racer)?));
         }
+        let fastest = trials.iter().max_by(|(_, a), (_, b)| a.per_second.total_cmp(&b.per_second));
+        let bare = fastest.map(|(racer, _)| *racer);
+        let mut rounds: Vec<Round> = Vec::new();
+        while rounds.len() < ROUNDS
+            || rounds.len() < ROUNDS_AT_MOST && self.is_void(ceiling(&trials, &rounds))
+        {
+            let mut round = Round::default();
+            // Neither is always the first.
+            let bare_first = rounds.len().is_multiple_of(2);
+            if let Some(racer) = bare.filter(|_| bare_first) {
+                round.bare = Some(race(racer)?);
+            }
+            round.berth = self.berth.map(|path| race(Racer::Berth(path))).transpose()?;
+            if let Some(racer) = bare.filter(|_| !bare_first) {
+                round.bare = Some(race(racer)?);
+            }
+            if self.kube_scheduler && rounds.len().is_multiple_of(PEER_EVERY) {
+                round.peer = Some(race(Racer::KubeScheduler)?);
+            }
+            rounds.push(round);
+        }
+        let best_pace = patience.best();
         let mut rows = Vec::new();
-        for (racer, figures) in &best {
-            rows.extend(
-                figures.iter().flat_map(|figures| figures.rows(&racer.name(), patience.best())),
-            );
+        for (racer, figures) in &trials {
+            rows.extend(figures.rows(&format!("{}, tried", racer.name()), best_pace));
         }
-        let ceiling = ceiling(&best);
-        if let Some(ceiling) = ceiling {
+        let all: [(Option<Racer<'_>>, Pick); 3] = [
+            (bare, |round| round.bare.as_ref()),
+            (Some(Racer::KubeScheduler), |round| round.peer.as_ref()),
+            (self.berth.map(Racer::Berth), |round| round.berth.as_ref()),
+        ];
+        for (racer, pick) in all {
+            let Some((racer, figures)) = racer.zip(middle_run(&rounds, pick)) else { continue };
+            rows.extend(figures.rows(&racer.name(), best_pace));
+        }
+        if let Some(ceiling) = ceiling(&trials, &rounds) {
             let target = self.least.map_or(Target::None, Target::AtLeast);
-            rows.push(Row::new("ceiling: bindings a second", ceiling.per_second, "1/s", target));
+            let name = "ceiling: bindings a second, at the most";
+            rows.push(Row::new(name, ceiling.per_second, "1/s", target));
             let name = "ceiling: CPU of the client, beside the API server's";
             let (times, target) = (ceiling.client_beside_server(), Target::AtMost(QUICK));
             rows.push(Row::new(name, times, "times", target));
         }
-        let of = |wanted: fn(&Racer<'_>) -> bool| {
-            let found = best.iter().find(|(racer, _)| wanted(racer));
-            found.and_then(|(_, figures)| figures.as_ref())
-        };
-        let peer = of(|racer| matches!(racer, Racer::KubeScheduler));
-        if let Some(berth) = of(|racer| matches!(racer, Racer::Berth(_))) {
-            rows.extend(held_against(berth, ceiling, peer, load.shape));
-        }
+        rows.extend(held_against(&rounds, load.shape));
         Ok(Section { title: load.title().into(), text: String::new(), rows })
     }
 
-    fn racers(&self) -> Vec<Racer<'_>> {
-        let bare = CONCURRENCIES.iter().filter(|_| self.ceiling);
-        let mut racers: Vec<Racer<'_>> =
-            bare.map(|at_once| Racer::Bare { at_once: *at_once }).collect();
-        racers.extend(self.kube_scheduler.then_some(Racer::KubeScheduler));
-        racers.extend(self.berth.map(Racer::Berth));
-        racers
-    }
-
-    fn is_void(&self, best: &[(Racer<'_>, Option<Figures>)]) -> bool {
-        let reached = ceiling(best).map(|ceiling| ceiling.per_second);
+    fn is_void(&self, ceiling: Option<&Figures>) -> bool {
+        let reached = ceiling.map(|ceiling| ceiling.per_second);
         reached.zip(self.least).is_some_and(|(reached, least)| reached < least)
     }
 }
 
-/// Who runs in a round, by their places. In the first one everybody does; then of those that only
-/// bind the fastest, and Berth as often as they do.
-fn turns(round: u32, best: &[(Racer<'_>, Option<Figures>)]) -> Vec<usize> {
-    if round == 0 {
-        return (0..best.len()).collect();
-    }
-    let places = |wanted: fn(&Racer<'_>) -> bool| -> Vec<usize> {
-        (0..best.len()).filter(|at| wanted(&best[*at].0)).collect()
-    };
-    let reached = |at: &usize| best[*at].1.as_ref().map_or(0.0, |best| best.per_second);
-    let mut bare = places(|racer| matches!(racer, Racer::Bare { .. }));
-    bare.sort_by(|a, b| reached(b).total_cmp(&reached(a)));
-    bare.truncate(GO_ON);
-    let berth = places(|racer| matches!(racer, Racer::Berth(_)));
-    let others = places(|racer| matches!(racer, Racer::KubeScheduler));
-    let mut turns = Vec::new();
-    for at in 0..bare.len().max(1) {
-        turns.extend(bare.get(at));
-        turns.extend(&berth);
-    }
-    turns.extend(others);
-    turns
-}
+type Pick = fn(&Round) -> Option<&Figures>;
 
 /// The fastest of all that only bind.
-fn ceiling<'a>(best: &'a [(Racer<'_>, Option<Figures>)]) -> Option<&'a Figures> {
-    let bare = best.iter().filter(|(racer, _)| matches!(racer, Racer::Bare { .. }));
-    let bare = bare.filter_map(|(_, figures)| figures.as_ref());
+fn ceiling<'a>(trials: &'a [(Racer<'_>, Figures)], rounds: &'a [Round]) -> Option<&'a Figures> {
+    let bare = trials.iter().map(|(_, figures)| figures);
+    let bare = bare.chain(rounds.iter().filter_map(|round| round.bare.as_ref()));
     bare.max_by(|a, b| a.per_second.total_cmp(&b.per_second))
+}
+
+/// The run that as many were faster than as slower.
+fn middle_run(rounds: &[Round], pick: Pick) -> Option<&Figures> {
+    let mut runs: Vec<&Figures> = rounds.iter().filter_map(pick).collect();
+    runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+    runs.get(runs.len() / 2).copied()
+}
+
+/// What as many rounds were above as below.
+fn middle(rounds: &[Round], value: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = rounds.iter().filter_map(value).collect();
+    values.sort_by(f64::total_cmp);
+    let (below, above) = (values.len().checked_sub(1)? / 2, values.len() / 2);
+    Some(f64::midpoint(values[below], values[above]))
 }
 
 fn race(
@@ -134,28 +141,32 @@ fn race(
     Ok(figures)
 }
 
-/// What was promised of Berth, beside the ceiling and the peer of the same run.
-fn held_against(
-    berth: &Figures,
-    ceiling: Option<&Figures>,
-    peer: Option<&Figures>,
-    shape: Shape,
-) -> Vec<Row> {
-    let mut rows = Vec::new();
-    if let Some(ceiling) = ceiling {
-        let share = berth.per_second / ceiling.per_second;
-        rows.push(Row::new("berth: share of the ceiling", share, "", Target::AtLeast(0.8)));
-        let times = berth.cpu_of(Part::ApiServer) / ceiling.cpu_of(Part::ApiServer);
-        let name = "berth: CPU of the API server per pod, beside a bare binding's";
-        rows.push(Row::new(name, times, "times", Target::AtMost(1.3)));
-    }
-    if let Some(peer) = peer {
-        let times = berth.per_second / peer.per_second;
-        rows.push(Row::new("berth: times kube-scheduler", times, "times", Target::AtLeast(2.5)));
-    }
-    rows.push(Row::new("berth: first bind", berth.first_bind, "s", Target::Below(1.0)));
-    if let Shape::Gangs(_) = shape {
-        let most = f64::from(berth.most_nodes_per_gang);
+/// What was promised of Berth, beside the ceiling and the peer of the same round.
+fn held_against(rounds: &[Round], shape: Shape) -> Vec<Row> {
+    let share = middle(rounds, |round| {
+        Some(round.berth.as_ref()?.per_second / round.bare.as_ref()?.per_second)
+    });
+    let cpu = middle(rounds, |round| {
+        let (berth, bare) = (round.berth.as_ref()?, round.bare.as_ref()?);
+        Some(berth.cpu_of(Part::ApiServer) / bare.cpu_of(Part::ApiServer))
+    });
+    let times = middle(rounds, |round| {
+        Some(round.berth.as_ref()?.per_second / round.peer.as_ref()?.per_second)
+    });
+    let first = middle(rounds, |round| Some(round.berth.as_ref()?.first_bind));
+    let beside = "berth: CPU of the API server per pod, beside a bare binding's";
+    let mut rows: Vec<Row> = [
+        ("berth: share of the ceiling", share, "", Target::AtLeast(0.8)),
+        (beside, cpu, "times", Target::AtMost(1.3)),
+        ("berth: times kube-scheduler", times, "times", Target::AtLeast(2.5)),
+        ("berth: first bind", first, "s", Target::Below(1.0)),
+    ]
+    .into_iter()
+    .filter_map(|(name, value, unit, target)| Some(Row::new(name, value?, unit, target)))
+    .collect();
+    let gangs = rounds.iter().filter_map(|round| round.berth.as_ref());
+    let most = gangs.map(|berth| f64::from(berth.most_nodes_per_gang)).reduce(f64::max);
+    if let (Shape::Gangs(_), Some(most)) = (shape, most) {
         rows.push(Row::new("berth: nodes per gang, most", most, "nodes", Target::Exactly(1.0)));
     }
     rows

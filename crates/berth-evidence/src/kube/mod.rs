@@ -54,17 +54,18 @@ pub struct Asked {
     out: PathBuf,
 }
 
-const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-apiserver, one watcher \
-    of all pods attached throughout. Nodes are only written down: 8 GPUs, 192 CPUs, 2 TiB. Pods are \
-    made first, each for one GPU, 8 CPUs and 64 GiB; then the scheduler is started, and bindings \
-    are timed where the watcher sees them, first to last. Each figure is of a cluster made anew. \
-    The ceiling of a load is what the API server takes of it: bare bindings of the same pods to the \
-    same nodes from the same client, under the same identity, without any scheduler, with as many \
-    at once as it is fastest with. All run in turns, in three rounds on a load, and the fastest run \
-    of each counts. After the first round only the two numbers at once with the fastest bare \
-    bindings go on, and Berth runs as often as these: whoever has more tries is faster on a machine \
-    that is not as fast at every moment. Where the first ceiling stays under what an idle machine \
-    gives, there are more rounds for all, five at the most. The client of a run is the watcher, and who posts bare \
+const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-apiserver, one \
+    watcher of all pods attached throughout. Nodes are only written down: 8 GPUs, 192 CPUs, 2 TiB. \
+    Pods are made first, each for one GPU, 8 CPUs and 64 GiB; then the scheduler is started, and \
+    bindings are timed where the watcher sees them, first to last. Each figure is of a cluster \
+    made anew. The ceiling of a load is what the API server takes of it: bare bindings of the same \
+    pods to the same nodes from the same client, under the same identity, without any scheduler, \
+    with as many at once as it is fastest with. Four numbers at once are tried, and the fastest \
+    runs in five rounds side by side with Berth, with kube-scheduler in every other one. Berth is \
+    held against whoever ran beside it, and the middle of the rounds counts, because this machine \
+    is not as fast at every moment; other figures are of the middle run. The ceiling at the most \
+    is the fastest of all bare runs; where the first one stays under what an idle machine gives, \
+    there are two more rounds at the most. The client of a run is the watcher, and who posts bare \
     bindings. Others on the same host slow this machine down at times, so before each run it is \
     tried how much its cores get done, and waited, within limits, until that is near the best \
     seen; the pace is what was found then, and what others took of the CPU is counted during the \
