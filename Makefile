@@ -100,10 +100,11 @@ evidence-machine: toolchain postgres ## Reproduce the published figures about on
 	$(CARGO) run --release --locked -p berth-evidence -- machine
 
 # Speeds are of the control plane as a whole, so nothing else should be busy on the machine.
+# ARGS='--pace N' tells the best pace of this machine, as an earlier run has printed it.
 .PHONY: evidence-kube
 evidence-kube: toolchain kube-tools ## Reproduce the published figures about Kubernetes
 	$(CARGO) build --release --locked -p berth -p berth-evidence
-	"$${CARGO_TARGET_DIR:-target}/release/berth-evidence" kube
+	"$${CARGO_TARGET_DIR:-target}/release/berth-evidence" kube $(ARGS)
 
 # TRACES is the folder with the recorded traces; docs/trace-format.md says what is in it.
 .PHONY: evidence-sim

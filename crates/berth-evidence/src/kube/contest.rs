@@ -21,6 +21,9 @@ const CONCURRENCIES: [usize; 4] = [16, 32, 64, 128];
 /// What a client may take of the CPU beside the API server without being what holds it up.
 const QUICK: f64 = 0.2;
 
+/// How near to the ceiling a scheduler should come.
+const SHARE: f64 = 0.8;
+
 /// Who takes part.
 pub struct Contest<'a> {
     pub ceiling: bool,
@@ -88,6 +91,12 @@ impl Contest<'_> {
             let name = "ceiling: CPU of the client, beside the API server's";
             let (times, target) = (ceiling.client_beside_server(), Target::AtMost(QUICK));
             rows.push(Row::new(name, times, "times", target));
+            // The two need not be of the same minute, so this is the harder one to hold.
+            let fastest = rounds.iter().filter_map(|round| Some(round.berth.as_ref()?.per_second));
+            if let Some(fastest) = fastest.reduce(f64::max) {
+                let (name, target) = ("berth: fastest run beside that", Target::AtLeast(SHARE));
+                rows.push(Row::new(name, fastest / ceiling.per_second, "", target));
+            }
         }
         rows.extend(held_against(&rounds, load.shape));
         Ok(Section { title: load.title().into(), text: String::new(), rows })
@@ -156,7 +165,7 @@ fn held_against(rounds: &[Round], shape: Shape) -> Vec<Row> {
     let first = middle(rounds, |round| Some(round.berth.as_ref()?.first_bind));
     let beside = "berth: CPU of the API server per pod, beside a bare binding's";
     let mut rows: Vec<Row> = [
-        ("berth: share of the ceiling", share, "", Target::AtLeast(0.8)),
+        ("berth: share of the ceiling", share, "", Target::AtLeast(SHARE)),
         (beside, cpu, "times", Target::AtMost(1.3)),
         ("berth: times kube-scheduler", times, "times", Target::AtLeast(2.5)),
         ("berth: first bind", first, "s", Target::Below(1.0)),

@@ -65,7 +65,7 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     held against whoever ran beside it, and the middle of the rounds counts, because this machine \
     is not as fast at every moment; other figures are of the middle run. The ceiling at the most \
     is the fastest of all bare runs; where the first one stays under what an idle machine gives, \
-    there are two more rounds at the most. The client of a run is the watcher, and who posts bare \
+    there are two more rounds at the most. Berth's fastest run is held against it, too. The client of a run is the watcher, and who posts bare \
     bindings. Others on the same host slow this machine down at times, so before each run it is \
     tried how much its cores get done, and waited, within limits, until that is near the best \
     seen; the pace is what was found then, and what others took of the CPU is counted during the \
