@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::rows::{AuditEntry, CostRow, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
 use crate::table::{Row, Table};
 use crate::value::{Key, Value};
-use berth_model::Stamped;
+use berth_model::{JobId, LeaseId, Micros, Stamped};
 use std::fmt;
 
 /// All of it is written, or none. Rows of jobs, leases and notices replace those with the same
@@ -16,11 +16,26 @@ pub struct Batch {
     pub jobs: Vec<JobRow>,
     pub leases: Vec<LeaseRow>,
     pub costs: Vec<CostRow>,
+    pub spent: Spent,
     pub audit: Vec<AuditEntry>,
     pub idempotency: Vec<IdempotencyRow>,
     pub notices: Vec<NoticeRow>,
     /// Added by [`Batch::put`] and [`Batch::delete`], made in their order.
     pub changes: Vec<Change>,
+}
+
+/// What jobs and leases have cost by now, where nothing else about them has changed. They are all
+/// billed at once and their rows are long, so this alone is written.
+#[derive(Debug, Clone, Default)]
+pub struct Spent {
+    pub jobs: Vec<(JobId, Micros)>,
+    pub leases: Vec<(LeaseId, Micros)>,
+}
+
+impl Spent {
+    fn len(&self) -> usize {
+        self.jobs.len() + self.leases.len()
+    }
 }
 
 impl Batch {
@@ -38,26 +53,24 @@ impl Batch {
     /// Whether all of it can be kept. A batch that cannot would be refused as a whole, so whoever
     /// puts several wishes into one asks for each of them first.
     pub fn check(&self) -> Result<()> {
-        let Batch { jobs, leases, costs, idempotency, notices, audit: _, events: _, changes } =
-            self;
-        keepable(jobs)?;
-        keepable(leases)?;
-        keepable(costs)?;
-        keepable(idempotency)?;
-        keepable(notices)?;
-        changes.iter().try_for_each(Change::check)
+        keepable(&self.jobs)?;
+        keepable(&self.leases)?;
+        keepable(&self.costs)?;
+        keepable(&self.idempotency)?;
+        keepable(&self.notices)?;
+        self.changes.iter().try_for_each(Change::check)
     }
 
     pub fn is_empty(&self) -> bool {
-        let Batch { events, jobs, leases, costs, audit, idempotency, notices, changes } = self;
-        events.is_empty()
-            && jobs.is_empty()
-            && leases.is_empty()
-            && costs.is_empty()
-            && audit.is_empty()
-            && idempotency.is_empty()
-            && notices.is_empty()
-            && changes.is_empty()
+        self.len() == 0
+    }
+
+    /// How many rows it writes.
+    pub(crate) fn len(&self) -> usize {
+        let Batch { events, jobs, leases, costs, spent, audit, idempotency, notices, changes } =
+            self;
+        let logged = events.len() + audit.len() + idempotency.len() + notices.len();
+        jobs.len() + leases.len() + costs.len() + spent.len() + logged + changes.len()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Whether doing the same again may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

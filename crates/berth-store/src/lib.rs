@@ -22,7 +22,7 @@ mod writer;
 
 pub use address::{Backend, sqlite_url};
 pub use backup::{Summary, restore};
-pub use batch::{Batch, Change, Document};
+pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
     AuditCheck, AuditFilter, Broken, CostKey, CostQuery, CostSum, JobCounts, JobFilter, Loading,

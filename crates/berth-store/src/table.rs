@@ -1,7 +1,8 @@
 //! Tables as values, and the statements that are the same for all of them.
 
 use crate::error::{self, Error};
-use crate::value::{Binds, Key, Reader, Type, Value};
+use crate::value::{Binds, Field, Key, Reader, Type, Value};
+use berth_model::Micros;
 use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
 use sqlx::error::BoxDynError;
@@ -28,6 +29,9 @@ pub trait Row: Sized {
 
     #[doc(hidden)]
     fn values(&self) -> Vec<Value>;
+    /// The first of its values, which no other row has.
+    #[doc(hidden)]
+    fn key(&self) -> Vec<Value>;
     #[doc(hidden)]
     fn read(from: &mut Reader<'_>) -> Result<Self, BoxDynError>;
 }
@@ -60,6 +64,16 @@ macro_rules! table {
                 values
             }
 
+            fn key(&self) -> Vec<$crate::value::Value> {
+                let mut key = Vec::with_capacity(Self::TABLE.keys);
+                $(
+                    if key.len() < Self::TABLE.keys {
+                        $crate::value::Field::write(&self.$field, &mut key);
+                    }
+                )*
+                key
+            }
+
             fn read(
                 from: &mut $crate::value::Reader<'_>,
             ) -> Result<$name, sqlx::error::BoxDynError> {
@@ -81,9 +95,16 @@ pub(crate) enum Existing {
 /// used again; several rows, because a round trip costs more than a row.
 const ROWS_PER_STATEMENT: [usize; 6] = [32, 16, 8, 4, 2, 1];
 
-/// Statements that insert, by table and rows. Their texts are long, and always the same.
-static INSERTS: Mutex<Inserts> = Mutex::new(Inserts::new());
-type Inserts = BTreeMap<(&'static str, usize, Existing, Marks), Arc<str>>;
+/// Statements for many rows, by table. Their texts are long, and always the same.
+static STATEMENTS: Mutex<Statements> = Mutex::new(Statements::new());
+type Statements = BTreeMap<(&'static str, usize, Verb, Marks), Arc<str>>;
+
+/// What a statement does with its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verb {
+    Insert(Existing),
+    Spend,
+}
 
 /// How the values of a statement are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,23 +131,48 @@ impl Table {
         quoted(&self.columns[..self.keys])
     }
 
+    /// Rows are made into values a statement at a time: a batch may hold tens of thousands.
     pub(crate) async fn insert(
         &self,
         connection: &mut AnyConnection,
-        mut rows: Vec<Vec<Value>>,
+        rows: impl ExactSizeIterator<Item = error::Result<Vec<Value>>>,
         existing: Existing,
-    ) -> sqlx::Result<()> {
-        if existing == Existing::Replace {
-            rows = self.newest(rows);
-        }
+    ) -> Result<(), Unwritten> {
+        self.in_statements(connection, rows, Verb::Insert(existing)).await
+    }
+
+    /// Sets what rows have cost, each given as its key and the amount.
+    pub(crate) async fn spend<K: Field>(
+        &self,
+        connection: &mut AnyConnection,
+        spent: &[(K, Micros)],
+    ) -> Result<(), Unwritten> {
+        let rows = spent.iter().map(|(key, amount)| {
+            let mut row = Vec::with_capacity(self.keys + 1);
+            key.write(&mut row);
+            amount.write(&mut row);
+            Ok(row)
+        });
+        self.in_statements(connection, rows, Verb::Spend).await
+    }
+
+    async fn in_statements(
+        &self,
+        connection: &mut AnyConnection,
+        mut rows: impl ExactSizeIterator<Item = error::Result<Vec<Value>>>,
+        verb: Verb,
+    ) -> Result<(), Unwritten> {
         let marks = Marks::of(connection);
-        let mut rows = rows.into_iter();
         while rows.len() > 0 {
             let count = ROWS_PER_STATEMENT.into_iter().find(|count| *count <= rows.len());
             let count = count.expect("one row always fits");
             let mut binds = Binds::default();
-            binds.push_all(rows.by_ref().take(count).flatten());
-            let sql = self.insert_sql(count, existing, marks);
+            for row in rows.by_ref().take(count) {
+                let row = row?;
+                self.keepable(&row)?;
+                binds.push_all(row);
+            }
+            let sql = self.statement(count, verb, marks);
             query_with(AssertSqlSafe(sql), binds.into_arguments())
                 .execute(&mut *connection)
                 .await?;
@@ -134,18 +180,28 @@ impl Table {
         Ok(())
     }
 
-    fn insert_sql(&self, rows: usize, existing: Existing, marks: Marks) -> Arc<str> {
-        let mut inserts = INSERTS.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = inserts.entry((self.name, rows, existing, marks));
-        let make = || insert_sql(self.name, self.columns, self.keys, rows, existing, marks).into();
-        known.or_insert_with(make).clone()
+    fn statement(&self, rows: usize, verb: Verb, marks: Marks) -> Arc<str> {
+        let mut statements = STATEMENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = statements.entry((self.name, rows, verb, marks));
+        let make = || match verb {
+            Verb::Insert(existing) => {
+                insert_sql(self.name, self.columns, self.keys, rows, existing, marks)
+            }
+            Verb::Spend => self.spend_sql(rows, marks),
+        };
+        known.or_insert_with(|| make().into()).clone()
     }
 
-    /// The last row of each key, as PostgreSQL refuses to replace a row twice in one statement.
-    fn newest(&self, rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
-        let by_key: BTreeMap<Vec<Value>, Vec<Value>> =
-            rows.into_iter().map(|row| (row[..self.keys].to_vec(), row)).collect();
-        by_key.into_values().collect()
+    fn spend_sql(&self, rows: usize, marks: Marks) -> String {
+        let Table { name, columns, keys, .. } = self;
+        let mut sql = format!("UPDATE {name} SET cost = spent.column{} FROM (VALUES ", keys + 1);
+        write_marks(&mut sql, rows, keys + 1, marks);
+        sql.push_str(") AS spent WHERE ");
+        for (at, column) in columns[..*keys].iter().enumerate() {
+            let and = if at == 0 { "" } else { " AND " };
+            let _ = write!(sql, "{and}{name}.\"{column}\" = spent.column{}", at + 1);
+        }
+        sql
     }
 
     pub(crate) async fn delete(
@@ -188,17 +244,7 @@ pub(crate) fn insert_sql(
     marks: Marks,
 ) -> String {
     let mut sql = format!("INSERT INTO {table} ({}) VALUES ", quoted(columns));
-    for row in 0..rows {
-        sql.push_str(if row == 0 { "(" } else { ", (" });
-        for column in 0..columns.len() {
-            let comma = if column == 0 { "" } else { ", " };
-            let _ = match marks {
-                Marks::Bare => write!(sql, "{comma}?"),
-                Marks::Numbered => write!(sql, "{comma}${}", row * columns.len() + column + 1),
-            };
-        }
-        sql.push(')');
-    }
+    write_marks(&mut sql, rows, columns.len(), marks);
     if existing == Existing::Replace {
         let set: Vec<String> = columns[keys..]
             .iter()
@@ -208,6 +254,41 @@ pub(crate) fn insert_sql(
         sql.push_str(&format!(" ON CONFLICT ({key}) DO UPDATE SET {}", set.join(", ")));
     }
     sql
+}
+
+/// `(?, ?), (?, ?)`: what stands for so many rows of so many values.
+fn write_marks(sql: &mut String, rows: usize, columns: usize, marks: Marks) {
+    for row in 0..rows {
+        sql.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 0..columns {
+            let comma = if column == 0 { "" } else { ", " };
+            let _ = match marks {
+                Marks::Bare => write!(sql, "{comma}?"),
+                Marks::Numbered => write!(sql, "{comma}${}", row * columns + column + 1),
+            };
+        }
+        sql.push(')');
+    }
+}
+
+/// Why rows were not written.
+#[derive(Debug)]
+pub(crate) enum Unwritten {
+    /// One of them cannot be kept.
+    Row(Error),
+    Database(sqlx::Error),
+}
+
+impl From<Error> for Unwritten {
+    fn from(error: Error) -> Unwritten {
+        Unwritten::Row(error)
+    }
+}
+
+impl From<sqlx::Error> for Unwritten {
+    fn from(error: sqlx::Error) -> Unwritten {
+        Unwritten::Database(error)
+    }
 }
 
 pub(crate) fn read<R: Row>(row: &AnyRow) -> Result<R, BoxDynError> {

@@ -1,7 +1,7 @@
 //! Values on their way between rows and the database. Two types are enough, and both databases
 //! mean the same by them: 64-bit integers and text.
 
-use berth_model::{JobId, LeaseId, Micros, Milli, Time};
+use berth_model::{JobId, LeaseId, Micros, Milli, Name, Time};
 use sqlx::Row as _;
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{Arguments, error::BoxDynError};
@@ -165,6 +165,16 @@ impl Field for String {
     }
     fn read(from: &mut Reader<'_>) -> Result<String, BoxDynError> {
         from.text()?.ok_or_else(|| "a text is missing".into())
+    }
+}
+
+impl Field for Name {
+    const TYPES: &'static [Type] = &[Type::Text];
+    fn write(&self, out: &mut Vec<Value>) {
+        out.push(Value::Text(Some(self.to_string())));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Name, BoxDynError> {
+        String::read(from).map(Name::from)
     }
 }
 

@@ -3,22 +3,20 @@
 use super::Submission;
 use super::live::{Detail, LiveJob};
 use berth_ledger::{CostRow, RowKind};
-use berth_model::{GpuAsk, JobId, JobSpec, Micros, Milli};
+use berth_model::{GpuAsk, JobId, JobSpec, Micros, Milli, Name};
 use berth_store::{self as store, CostKind, JobRow, JobState};
 use std::collections::BTreeMap;
 
 pub(super) fn cost(row: &CostRow) -> store::CostRow {
-    let text = |name: &Option<berth_model::Name>| {
-        name.as_ref().map_or_else(String::new, ToString::to_string)
-    };
+    let name = |name: &Option<Name>| name.clone().unwrap_or_default();
     store::CostRow {
         id: 0,
         lease: row.lease,
-        team: text(&row.queue),
-        project: text(&row.project),
-        experiment: text(&row.experiment),
-        user: text(&row.user),
-        node: row.node.to_string(),
+        team: name(&row.queue),
+        project: name(&row.project),
+        experiment: name(&row.experiment),
+        user: name(&row.user),
+        node: row.node.clone(),
         kind: match row.kind {
             RowKind::Used => CostKind::Used,
             RowKind::Held => CostKind::Held,

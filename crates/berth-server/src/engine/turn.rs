@@ -48,8 +48,11 @@ pub struct Turn<'a> {
     pub at: Time,
     pub(super) batch: Batch,
     pub(super) told: Told,
+    /// Their rows are written.
     touched: BTreeSet<JobId>,
     leases: BTreeMap<LeaseId, LeaseRow>,
+    /// These have cost more, and may have changed otherwise too.
+    billed: BTreeSet<LeaseId>,
 }
 
 impl<'a> Turn<'a> {
@@ -61,8 +64,8 @@ impl<'a> Turn<'a> {
     ) -> Turn<'a> {
         let at = now.max(core.state.now());
         let (batch, told) = (Batch::default(), Told::default());
-        let (touched, leases) = (BTreeSet::new(), BTreeMap::new());
-        Turn { core, recent, next_job, at, batch, told, touched, leases }
+        let (touched, leases, billed) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        Turn { core, recent, next_job, at, batch, told, touched, leases, billed }
     }
 
     /// Applies what somebody wants, or nothing of it.
@@ -499,12 +502,12 @@ impl<'a> Turn<'a> {
     fn book_cost(&mut self, row: &berth_ledger::CostRow) {
         self.batch.costs.push(rows::cost(row));
         let (Some(lease), Some(job)) = (row.lease, row.job) else { return };
-        let amount = row.amount;
-        self.with_lease(lease, |live| live.row.cost += amount);
-        if let Some(live) = self.core.jobs.get_mut(&job) {
-            live.row.cost += amount;
-            self.touched.insert(job);
+        let Some(live) = self.core.jobs.get_mut(&job) else { return };
+        live.row.cost += row.amount;
+        if let Some(live) = live.leases.get_mut(&lease) {
+            live.row.cost += row.amount;
         }
+        self.billed.insert(lease);
     }
 
     fn book_end(&mut self, lease: LeaseId, outcome: LeaseOutcome) {
@@ -553,6 +556,7 @@ impl<'a> Turn<'a> {
 
     /// Everything to be committed, and what to do then.
     pub(super) fn finish_turn(mut self) -> (Batch, Told) {
+        self.spend();
         for id in std::mem::take(&mut self.touched) {
             let Some(job) = self.core.jobs.get_mut(&id) else { continue };
             self.batch.jobs.push(job.refreshed());
@@ -570,6 +574,25 @@ impl<'a> Turn<'a> {
         }
         self.batch.leases.extend(std::mem::take(&mut self.leases).into_values());
         (self.batch, self.told)
+    }
+
+    /// Has it written what jobs and leases have cost, alone where nothing else has changed: time
+    /// bills all that run, and most of them only that.
+    fn spend(&mut self) {
+        let spent = &mut self.batch.spent;
+        for id in std::mem::take(&mut self.billed) {
+            let Some(job) = self.core.jobs.get(&id.job) else { continue };
+            if !self.touched.contains(&id.job)
+                && spent.jobs.last().is_none_or(|(last, _)| *last != id.job)
+            {
+                spent.jobs.push((id.job, job.row.cost));
+            }
+            let Some(lease) = job.leases.get(&id) else { continue };
+            match self.leases.get_mut(&id) {
+                Some(row) => row.cost = lease.row.cost,
+                None => spent.leases.push((id, lease.row.cost)),
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::table::table;
 use crate::value::words;
-use berth_model::{LeaseId, Micros, Milli, Time};
+use berth_model::{LeaseId, Micros, Milli, Name, Time};
 
 words! {
     /// What an amount was spent on, as the ledger tells it.
@@ -23,11 +23,11 @@ table! {
     /// Counts up through the rows. The store numbers them, whatever is said here.
     id: u64 = "id",
     lease: Option<LeaseId> = "job" "element" "task" "attempt",
-    team: String = "team",
-    project: String = "project",
-    experiment: String = "experiment",
-    user: String = "user",
-    node: String = "node",
+    team: Name = "team",
+    project: Name = "project",
+    experiment: Name = "experiment",
+    user: Name = "user",
+    node: Name = "node",
     kind: CostKind = "kind",
     from: Time = "from",
     to: Time = "to",

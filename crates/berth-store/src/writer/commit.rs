@@ -4,13 +4,17 @@ use super::Writer;
 use super::head::Head;
 use crate::batch::{Batch, Change, What};
 use crate::error::{Error, Result};
-use crate::rows::{AuditRow, CostRow, EVENTS, IdempotencyRow, JobRow, LeaseRow, NoticeRow, chain};
-use crate::table::{Existing, Row, Table};
+use crate::rows::{AuditEntry, AuditRow, CostRow, EVENTS, JobRow, LeaseRow, chain};
+use crate::table::{Existing, Row, Unwritten};
 use crate::value::{Field, Value};
 use berth_model::Stamped;
 use sqlx::AnyConnection;
+use std::collections::BTreeMap;
 
 const WRITE: &str = "write a batch";
+
+/// A batch of so many rows more may take that much longer: all running jobs are billed at once.
+const ROWS_IN_TIME: usize = 10_000;
 
 impl Writer {
     /// Writes a batch in one transaction: all of it or nothing. When this returns, it is on disk.
@@ -22,17 +26,23 @@ impl Writer {
         if batch.is_empty() {
             return Ok(());
         }
-        self.patiently(WRITE, 1, async |writer| writer.commit_now(batch).await).await
+        let factor = u32::try_from(1 + batch.len() / ROWS_IN_TIME).unwrap_or(u32::MAX);
+        self.patiently(WRITE, factor, async |writer| writer.commit_now(batch).await).await
     }
 
     async fn commit_now(&mut self, batch: &Batch) -> Result<()> {
         self.check_sequence(&batch.events)?;
-        let (next, writes) = encode(batch, &self.head)?;
+        batch.changes.iter().try_for_each(Change::check)?;
+        let last_cost = self.head.cost_id;
+        let mut next = self.head.next();
+        next.last_seq += batch.events.len() as u64;
+        next.cost_id += batch.costs.len() as u64;
+        let audit = chained(&batch.audit, &mut next);
         self.begin(WRITE, &next).await?;
-        if let Err(source) = write(self.transaction(), writes, &batch.changes).await {
-            return Err(self.failed(WRITE, source).await);
+        match write(self.transaction(), batch, audit, last_cost).await {
+            Ok(()) => self.finish(WRITE, next).await,
+            Err(why) => Err(self.unwritten(WRITE, why).await),
         }
-        self.finish(WRITE, next).await
     }
 
     fn check_sequence(&self, events: &[Stamped]) -> Result<()> {
@@ -46,84 +56,72 @@ impl Writer {
     }
 }
 
-/// Rows for one table.
-struct Write {
-    table: Table,
-    rows: Vec<Vec<Value>>,
-    existing: Existing,
-}
-
-/// Turns a batch into rows, and says where the log stands after them. Rows are looked at before
-/// anything is written, so that one that cannot be kept costs no transaction.
-fn encode(batch: &Batch, head: &Head) -> Result<(Head, Vec<Write>)> {
-    let mut next = head.next();
-    let events = batch.events.iter().map(encode_event).collect::<Result<_>>()?;
-    next.last_seq += batch.events.len() as u64;
-    let costs = batch.costs.iter().map(|cost| {
-        next.cost_id += 1;
-        CostRow { id: next.cost_id, ..cost.clone() }.values()
-    });
-    let costs = costs.collect();
-    let audit = batch.audit.iter().map(|entry| {
+/// The entries as rows, each with the hash of the one before it.
+fn chained(entries: &[AuditEntry], next: &mut Head) -> Vec<AuditRow> {
+    let chained = entries.iter().map(|entry| {
         next.audit_seq += 1;
         let row = chain(next.audit_seq, next.audit_hash.clone(), entry.clone());
         next.audit_hash.clone_from(&row.hash);
-        row.values()
+        row
     });
-    let audit = audit.collect();
-    let writes = vec![
-        Write { table: EVENTS, rows: events, existing: Existing::Refuse },
-        Write { table: JobRow::TABLE, rows: values(&batch.jobs), existing: Existing::Replace },
-        Write { table: LeaseRow::TABLE, rows: values(&batch.leases), existing: Existing::Replace },
-        Write { table: CostRow::TABLE, rows: costs, existing: Existing::Refuse },
-        Write { table: AuditRow::TABLE, rows: audit, existing: Existing::Refuse },
-        Write {
-            table: IdempotencyRow::TABLE,
-            rows: values(&batch.idempotency),
-            existing: Existing::Refuse,
-        },
-        Write {
-            table: NoticeRow::TABLE,
-            rows: values(&batch.notices),
-            existing: Existing::Replace,
-        },
-    ];
-    for write in &writes {
-        write.rows.iter().try_for_each(|row| write.table.keepable(row))?;
-    }
-    batch.changes.iter().try_for_each(Change::check)?;
-    Ok((next, writes))
-}
-
-fn encode_event(stamped: &Stamped) -> Result<Vec<Value>> {
-    let body = serde_json::to_string(&stamped.event)
-        .map_err(|error| Error::Encode { what: "an event", why: error.to_string() })?;
-    let mut row = Vec::with_capacity(EVENTS.columns.len());
-    stamped.seq.write(&mut row);
-    stamped.at.write(&mut row);
-    body.write(&mut row);
-    Ok(row)
-}
-
-fn values<R: Row>(rows: &[R]) -> Vec<Vec<Value>> {
-    rows.iter().map(R::values).collect()
+    chained.collect()
 }
 
 async fn write(
     connection: &mut AnyConnection,
-    writes: Vec<Write>,
-    changes: &[Change],
-) -> sqlx::Result<()> {
-    for Write { table, rows, existing } in writes {
-        table.insert(connection, rows, existing).await?;
-    }
-    for Change { table, what } in changes {
+    batch: &Batch,
+    audit: Vec<AuditRow>,
+    last_cost: u64,
+) -> Result<(), Unwritten> {
+    EVENTS.insert(connection, batch.events.iter().map(event), Existing::Refuse).await?;
+    replace(connection, &batch.jobs).await?;
+    replace(connection, &batch.leases).await?;
+    let costs = batch.costs.iter().enumerate().map(|(before, cost)| {
+        let id = last_cost + 1 + before as u64;
+        Ok(CostRow { id, ..cost.clone() }.values())
+    });
+    CostRow::TABLE.insert(connection, costs, Existing::Refuse).await?;
+    JobRow::TABLE.spend(connection, &batch.spent.jobs).await?;
+    LeaseRow::TABLE.spend(connection, &batch.spent.leases).await?;
+    add(connection, &audit).await?;
+    add(connection, &batch.idempotency).await?;
+    replace(connection, &batch.notices).await?;
+    for Change { table, what } in &batch.changes {
         match what {
             What::Put(row) => {
-                table.insert(connection, vec![row.clone()], Existing::Replace).await?;
+                let row = std::iter::once(Ok(row.clone()));
+                table.insert(connection, row, Existing::Replace).await?;
             }
             What::Delete(key) => table.delete(connection, key.clone()).await?,
         }
     }
     Ok(())
+}
+
+async fn add<R: Row>(connection: &mut AnyConnection, rows: &[R]) -> Result<(), Unwritten> {
+    R::TABLE.insert(connection, rows.iter().map(|row| Ok(row.values())), Existing::Refuse).await
+}
+
+async fn replace<R: Row>(connection: &mut AnyConnection, rows: &[R]) -> Result<(), Unwritten> {
+    let rows = newest(rows).into_iter().map(|row| Ok(row.values()));
+    R::TABLE.insert(connection, rows, Existing::Replace).await
+}
+
+/// The last row of each key, as PostgreSQL refuses to replace a row twice in one statement.
+fn newest<R: Row>(rows: &[R]) -> Vec<&R> {
+    if rows.is_sorted_by(|one, next| one.key() < next.key()) {
+        return rows.iter().collect();
+    }
+    let by_key: BTreeMap<Vec<Value>, &R> = rows.iter().map(|row| (row.key(), row)).collect();
+    by_key.into_values().collect()
+}
+
+fn event(stamped: &Stamped) -> Result<Vec<Value>> {
+    let body = serde_json::to_string(&stamped.event)
+        .map_err(|error| Error::Encode { what: "an event", why: error.to_string() })?;
+    let mut row = Vec::with_capacity(EVENTS.columns.len());
+    stamped.seq.write(&mut row);
+    stamped.at.write(&mut row);
+    row.push(Value::Text(Some(body)));
+    Ok(row)
 }

@@ -14,6 +14,7 @@ use crate::address::Backend;
 use crate::error::{Error, Result};
 use crate::lock::Lock;
 use crate::store::Store;
+use crate::table::Unwritten;
 use crate::value::{Binds, Value};
 use head::Head;
 use sqlx::AnyConnection;
@@ -245,6 +246,17 @@ impl Writer {
     async fn failed(&mut self, action: &'static str, source: sqlx::Error) -> Error {
         self.roll_back().await;
         self.store.error(action, source)
+    }
+
+    /// Undoes a transaction whose rows could not be written.
+    async fn unwritten(&mut self, action: &'static str, why: Unwritten) -> Error {
+        match why {
+            Unwritten::Database(source) => self.failed(action, source).await,
+            Unwritten::Row(error) => {
+                self.roll_back().await;
+                error
+            }
+        }
     }
 
     async fn roll_back(&mut self) {

@@ -38,15 +38,17 @@ impl Writer {
         self.begin(WRITE, &next).await?;
         let connection = self.transaction();
         let written = async {
-            SNAPSHOTS.insert(connection, vec![row], Existing::Replace).await?;
+            let row = std::iter::once(Ok(row));
+            SNAPSHOTS.insert(connection, row, Existing::Replace).await?;
             let sql = "DELETE FROM snapshots WHERE seq NOT IN \
                        (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT $1)";
             let mut binds = Binds::default();
             binds.push(Value::Int(Some(KEPT)));
-            query_with(sql, binds.into_arguments()).execute(connection).await
+            query_with(sql, binds.into_arguments()).execute(connection).await?;
+            Ok(())
         };
-        if let Err(source) = written.await {
-            return Err(self.failed(WRITE, source).await);
+        if let Err(why) = written.await {
+            return Err(self.unwritten(WRITE, why).await);
         }
         self.finish(WRITE, next).await
     }

@@ -1,13 +1,15 @@
 use crate::place::{Place, audit, cost, job, lease, lease_id, on_both, tick, ticks};
-use berth_model::{JobId, Time};
+use berth_model::{JobId, Micros, Time};
 use berth_store::{
-    Batch, CostQuery, Error, IdempotencyRow, JobFilter, JobState, NoticeRow, Retry, SettingRow,
+    Batch, CostQuery, Error, IdempotencyRow, JobFilter, JobState, LeaseRow, NoticeRow, Retry,
+    SettingRow, Spent,
 };
 
 on_both!(
     a_batch_is_written_whole,
     a_batch_that_fails_leaves_nothing_behind,
     of_two_rows_with_one_key_the_last_counts,
+    what_was_spent_is_written_and_nothing_else_of_the_row,
     a_large_batch_is_one_transaction,
     an_empty_batch_is_nothing,
     text_that_one_database_could_not_keep_is_refused_by_both,
@@ -99,6 +101,33 @@ async fn of_two_rows_with_one_key_the_last_counts(place: Place) {
     writer.commit(&batch).await.unwrap();
     assert_eq!(store.job(JobId::new(1)).await.unwrap(), Some(running));
     assert_eq!(store.job(JobId::new(2)).await.unwrap(), Some(job(2)));
+}
+
+async fn what_was_spent_is_written_and_nothing_else_of_the_row(place: Place) {
+    let store = place.open().await;
+    let mut writer = store.writer("a").await.unwrap();
+    let jobs: Vec<_> = (1..=75).map(job).collect();
+    let leases: Vec<_> =
+        jobs.iter().map(|job| LeaseRow { closed: None, ..lease(job.id, 1, Time(0)) }).collect();
+    let batch = Batch { jobs: jobs.clone(), leases: leases.clone(), ..Batch::default() };
+    writer.commit(&batch).await.unwrap();
+
+    let cost = |id: JobId| Micros(id.number as i64 * 1_000);
+    let spent = Spent {
+        jobs: jobs[..71].iter().map(|job| (job.id, cost(job.id))).collect(),
+        leases: leases[..71].iter().map(|lease| (lease.id, cost(lease.id.job))).collect(),
+    };
+    writer.commit(&Batch { spent, ..Batch::default() }).await.unwrap();
+    let found = store.open_leases().await.unwrap();
+    assert_eq!(found.len(), leases.len());
+    for (at, (job, lease)) in jobs.into_iter().zip(leases).enumerate() {
+        let (mut job, mut lease) = (job, lease);
+        if at < 71 {
+            (job.cost, lease.cost) = (cost(job.id), cost(job.id));
+        }
+        assert!(found.contains(&lease), "{lease:?}");
+        assert_eq!(store.job(job.id).await.unwrap(), Some(job));
+    }
 }
 
 async fn a_large_batch_is_one_transaction(place: Place) {

@@ -1,5 +1,5 @@
 use crate::place::{Place, cost, on_both};
-use berth_model::{JobId, Micros, Milli, Time};
+use berth_model::{JobId, Micros, Milli, Name, Time};
 use berth_store::{Batch, CostKey, CostKind, CostQuery, CostRow, Store};
 
 on_both!(sums_are_exact_by_every_key, sums_can_be_narrowed, a_row_counts_where_it_begins);
@@ -16,7 +16,7 @@ fn rows() -> Vec<CostRow> {
     let mut idle = cost(JobId::new(1), (at(0), at(1)), 7);
     idle.lease = None;
     for key in [&mut idle.team, &mut idle.project, &mut idle.experiment, &mut idle.user] {
-        key.clear();
+        *key = Name::default();
     }
     (idle.kind, idle.gpus) = (CostKind::Unallocated, Milli::ZERO);
     vec![
