@@ -3,8 +3,12 @@ use super::retain::Retention;
 use super::run::Loop;
 use super::*;
 use crate::clock;
-use berth_model::{Cause, Event, LeaseId, Rejected, Span, Stamped};
-use berth_store::{Batch, Options, Store};
+use berth_file::job::{self, Abilities, Defaults, LogLimits, Models};
+use berth_model::{
+    Bytes, Cause, Event, GpuSpec, Health, LeaseId, Lifecycle, Micros, Name, NodeSpec, NodeState,
+    QueueSpec, Rejected, Span, Stamped,
+};
+use berth_store::{Batch, JobKind, Options, Store};
 use std::pin::pin;
 use std::task::Poll;
 use tempfile::TempDir;
@@ -193,4 +197,89 @@ async fn who_amends_a_queue_sees_what_was_written_before_in_the_same_turn() {
         turn.write(Write { act, ..nothing() }).unwrap();
     }
     assert_eq!(*seen.lock().unwrap(), 1);
+}
+
+/// A node of one GPU that costs an hour what is said.
+fn node(price: Micros) -> NodeSpec {
+    let memory = Bytes(80_000_000_000);
+    let gpu =
+        GpuSpec { model: "h100".into(), memory, health: Health::Ok, mig: None, division: None };
+    NodeSpec {
+        name: "node-a".into(),
+        gpus: vec![gpu],
+        cpu: None,
+        memory: None,
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        nvlink: Vec::new(),
+        state: NodeState::Ready,
+        price: Some(price),
+        pool: None,
+        lifecycle: Lifecycle::OnDemand,
+        tasks: None,
+        counted: BTreeMap::new(),
+    }
+}
+
+fn submission(state: &State, file: &str) -> Submission {
+    let defaults = Defaults {
+        user: Name::new("ada"),
+        team: Name::new("vision"),
+        project: Name::new("default"),
+        classes: state.classes().clone(),
+        policy: state.policy().clone(),
+        models: Models::new(state.gpu_models()),
+        levels: Vec::new(),
+        abilities: Abilities::default(),
+        logs: LogLimits::default(),
+    };
+    let file = job::read(file).unwrap().file;
+    let lowered = job::lower(&file, &defaults, clock::now()).unwrap();
+    Submission {
+        spec: lowered.spec(JobId::new(0)),
+        run: Arc::new(lowered.run),
+        kind: JobKind::Job,
+        file: String::new(),
+        asks: String::new(),
+        resume_from: None,
+        pods: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let (mut recent, mut next_job, now) = (Recent::default(), 1, clock::now());
+    let core = turning.core.clone();
+    let price = Micros::dollars(16);
+
+    let (batch, _) = {
+        let mut core = core.lock().unwrap();
+        let submission = submission(&core.state, "run: sleep 1\ngpus: 1\n");
+        let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, now);
+        turn.apply_observed(Event::QueueSet { queue: Box::new(QueueSpec::new("vision")) });
+        turn.apply_observed(Event::NodeAdded { node: Box::new(node(price)) });
+        turn.submit(submission).unwrap();
+        turn.plan();
+        turn.finish_turn()
+    };
+    assert_eq!(batch.leases.len(), 1);
+    turning.commit(&batch).await.unwrap();
+
+    let hour = now + Span::hours(1);
+    let (batch, _) = {
+        let mut core = core.lock().unwrap();
+        let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, hour);
+        turn.tick();
+        turn.finish_turn()
+    };
+    assert_eq!((batch.jobs.len(), batch.leases.len(), batch.costs.len()), (0, 0, 1));
+    turning.commit(&batch).await.unwrap();
+
+    let store = turning.writer.store();
+    let job = store.job(JobId::new(1)).await.unwrap().unwrap();
+    assert_eq!((job.state, job.cost), (berth_store::JobState::Running, price));
+    let leases = store.open_leases().await.unwrap();
+    assert_eq!(leases.iter().map(|lease| lease.cost).collect::<Vec<_>>(), [price]);
 }

@@ -15,7 +15,7 @@ use berth_model::{
 };
 use berth_store::JobKind;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Pods that ask for the same are one group of tasks.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -251,7 +251,17 @@ fn asks(count: u32, groups: &[GroupSpec]) -> String {
 /// How pods are run is their own affair. A pod that is lost comes again when its controller makes
 /// another one; one that fails has failed.
 fn run(grace: Span) -> Arc<RunSpec> {
-    Arc::new(RunSpec {
+    // There are as many as pods, and nearly all are alike.
+    static LAST: Mutex<Option<Arc<RunSpec>>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some(run) if run.grace == grace => run.clone(),
+        _ => last.insert(Arc::new(run_with(grace))).clone(),
+    }
+}
+
+fn run_with(grace: Span) -> RunSpec {
+    RunSpec {
         kind: Kind::Job,
         command: Command::Program(Vec::new()),
         env: Env::default(),
@@ -280,7 +290,7 @@ fn run(grace: Span) -> Arc<RunSpec> {
         tags: Vec::new(),
         comment: None,
         container: None,
-    })
+    }
 }
 
 /// The pods of a job by task, as its row keeps them.
