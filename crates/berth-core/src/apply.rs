@@ -8,9 +8,8 @@ use crate::state::{State, Wake};
 use crate::{share, validate};
 use berth_ledger::{Alert, CostRow, Loss};
 use berth_model::{
-    After, Cause, ClaimSpec, Decision, Event, GroupSpec, JobChange, JobId, JobRef, JobSpec,
-    LeaseId, LeaseOutcome, Milli, Name, NodeAsk, NodeSpec, NodeState, Outcome, RecentAsk, Rejected,
-    Span, Stamped, Time,
+    Cause, ClaimSpec, Decision, Event, GroupSpec, JobChange, JobId, JobSpec, LeaseId, LeaseOutcome,
+    Milli, Name, NodeAsk, NodeSpec, NodeState, Outcome, RecentAsk, Rejected, Span, Stamped, Time,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -91,9 +90,9 @@ impl State {
         for (begin, id, ix) in begun {
             if self.is_waiting(ix) {
                 self.step_out(ix);
-                self.jobs.get_mut(ix).standing = Standing::Parked(Parked::Begin(begin));
                 self.free_array_place(ix);
             }
+            self.jobs.get_mut(ix).standing = Standing::Parked(Parked::Begin(begin));
             self.begins.insert((begin, id, ix));
         }
         for (queue, (credits, past_use, budget)) in self.queues.all.iter_mut().zip(before.queues) {
@@ -302,182 +301,6 @@ impl State {
         ix
     }
 
-    /// What keeps a job out of line, if anything does; and what would change that.
-    fn obstacle(&self, ix: JobIx) -> Option<(Parked, Vec<Wake>)> {
-        let job = self.jobs.get(ix);
-        let spec = &job.spec;
-        if job.hold {
-            return Some((Parked::Held, Vec::new()));
-        }
-        if job.set_aside.is_some() {
-            return Some((Parked::SetAside, Vec::new()));
-        }
-        if let Some(begin) = spec.begin.filter(|begin| *begin > self.now) {
-            return Some((Parked::Begin(begin), Vec::new()));
-        }
-        let mut wakes = Vec::new();
-        let mut never = None;
-        for dependency in spec.after.iter().filter(|_| !job.released) {
-            let met = self.met(dependency.after, &dependency.job, job.id);
-            if met == Met::Yes {
-                continue;
-            }
-            // What can never be may still be if somebody submits such a job.
-            wakes.push(match &dependency.job {
-                JobRef::Id(id) => Wake::Job(id.number),
-                JobRef::Name(name) => Wake::Name(name.clone()),
-            });
-            if met == Met::Never {
-                never.get_or_insert_with(|| match &dependency.job {
-                    JobRef::Id(id) => Name::from(format!("job {id}")),
-                    JobRef::Name(name) => name.clone(),
-                });
-            }
-        }
-        if let Some(on) = never {
-            return Some((Parked::Never(on), wakes));
-        }
-        if !wakes.is_empty() {
-            return Some((Parked::Dependency, wakes));
-        }
-        if spec.singleton {
-            let same = self.named.get(&(spec.name.clone(), spec.user.clone()));
-            // Elements of one array are one job to it.
-            let earlier = same.and_then(|ids| ids.first()).filter(|first| **first < job.id);
-            if let Some(first) = earlier.filter(|first| first.number != job.id.number) {
-                let wake = Wake::Same(spec.name.clone(), spec.user.clone());
-                return Some((Parked::Singleton(*first), vec![wake]));
-            }
-        }
-        let at_most = spec.array.as_ref().and_then(|array| array.at_most);
-        if let Some(at_most) = at_most
-            && self.arrays.get(&job.id.number).copied().unwrap_or(0) >= at_most
-        {
-            return Some((Parked::Array, vec![Wake::Array(job.id.number)]));
-        }
-        None
-    }
-
-    pub(crate) fn met(&self, after: After, on: &JobRef, own: JobId) -> Met {
-        let mut alive: Vec<JobIx> = Vec::new();
-        let mut ended: Vec<Outcome> = Vec::new();
-        match on {
-            JobRef::Id(id) => {
-                alive.extend(self.jobs.find(*id));
-                ended.extend(self.outcomes.get(id).map(|(_, outcome)| *outcome));
-                if id.element.is_none() {
-                    let all = JobId::new(id.number).element(0)..=id.element(u32::MAX);
-                    alive.extend(self.jobs.by_id.range(all.clone()).map(|(_, ix)| *ix));
-                    ended.extend(self.outcomes.range(all).map(|(_, (_, outcome))| *outcome));
-                }
-            }
-            JobRef::Name(name) => {
-                let from = (name.clone(), Name::default());
-                let named = self.named.range(from..).take_while(|((n, _), _)| n == name);
-                let ids = named.flat_map(|(_, ids)| ids).filter(|id| **id != own);
-                alive.extend(ids.filter_map(|id| self.jobs.find(*id)));
-                let ended_so = self.outcomes.values().filter(|(ended, _)| ended == name);
-                ended.extend(ended_so.map(|(_, outcome)| *outcome));
-            }
-        }
-        if after == After::Start {
-            let started = alive.iter().all(|ix| self.jobs.get(*ix).first_start.is_some());
-            return if started && (!alive.is_empty() || !ended.is_empty()) {
-                Met::Yes
-            } else if alive.is_empty() {
-                Met::Never
-            } else {
-                Met::NotYet
-            };
-        }
-        let fits = |outcome: &Outcome| match after {
-            After::Ok => *outcome == Outcome::Done,
-            After::NotOk => *outcome != Outcome::Done,
-            After::Any | After::Start => true,
-        };
-        if ended.iter().any(|outcome| !fits(outcome)) {
-            Met::Never
-        } else if !alive.is_empty() {
-            Met::NotYet
-        } else if ended.is_empty() {
-            Met::Never
-        } else {
-            Met::Yes
-        }
-    }
-
-    /// Settles where a job without leases stands: in line, or parked.
-    pub(crate) fn reconsider(&mut self, ix: JobIx) {
-        let job = self.jobs.get(ix);
-        if job.open > 0 || matches!(job.standing, Standing::Running | Standing::Ending) {
-            return;
-        }
-        let was_waiting = job.standing == Standing::Waiting;
-        let id = job.id;
-        let capped = job.spec.array.as_ref().is_some_and(|array| array.at_most.is_some());
-        // It is entered again if its begin is still what it waits for.
-        if let Some(begin) = job.spec.begin {
-            self.begins.remove(&(begin, id, ix));
-        }
-        if was_waiting {
-            self.step_out(ix);
-            if capped {
-                *self.arrays.entry(id.number).or_default() -= 1;
-            }
-        }
-        let obstacle = self.obstacle(ix);
-        // What has happened is not asked about again: little is remembered of jobs that have ended.
-        let job = self.jobs.get_mut(ix);
-        job.released |= obstacle.is_none() && !job.spec.after.is_empty();
-        match obstacle {
-            None => {
-                self.jobs.get_mut(ix).standing = Standing::Waiting;
-                self.line_up(ix);
-                if capped {
-                    *self.arrays.entry(id.number).or_default() += 1;
-                }
-            }
-            Some((parked, wakes)) => {
-                self.unpromise(ix);
-                self.step_out(ix);
-                if let Parked::Begin(at) = parked {
-                    self.begins.insert((at, id, ix));
-                }
-                for wake in wakes {
-                    self.wakes.entry(wake).or_default().insert(ix);
-                }
-                self.jobs.get_mut(ix).standing = Standing::Parked(parked);
-            }
-        }
-    }
-
-    /// Looks again at jobs that waited for something to happen.
-    fn wake(&mut self, wake: &Wake) {
-        let Some(jobs) = self.wakes.remove(wake) else { return };
-        let mut ids: Vec<(JobId, JobIx)> =
-            jobs.into_iter().map(|ix| (self.jobs.get(ix).id, ix)).collect();
-        ids.sort();
-        for (_, ix) in ids {
-            self.reconsider(ix);
-        }
-    }
-
-    fn wake_for(&mut self, id: JobId, spec: &JobSpec) {
-        self.wake(&Wake::Job(id.number));
-        self.wake(&Wake::Name(spec.name.clone()));
-        self.wake(&Wake::Same(spec.name.clone(), spec.user.clone()));
-        self.wake(&Wake::Array(id.number));
-    }
-
-    /// Jobs set aside are tried again when the cluster has changed.
-    fn wake_aside(&mut self) {
-        for id in std::mem::take(&mut self.aside) {
-            let Some(ix) = self.jobs.find(id) else { continue };
-            self.jobs.get_mut(ix).set_aside = None;
-            self.reconsider(ix);
-        }
-    }
-
     fn cancelled(&mut self, job: JobId, applied: &mut Applied) {
         let mut jobs: Vec<JobIx> = self.jobs.find(job).into_iter().collect();
         if job.element.is_none() {
@@ -556,7 +379,6 @@ impl State {
         if waiting {
             self.line_up(ix);
         }
-        self.begins.retain(|(_, _, other)| *other != ix);
         if let Some(promised) = promised {
             self.promise(ix, promised);
             self.retime(ix);
@@ -704,35 +526,6 @@ impl State {
         self.line_up_elements(id);
     }
 
-    /// The lowest elements of an array that may run are the ones in line, whatever happened
-    /// before: so a loaded state and a kept one agree.
-    fn line_up_elements(&mut self, id: JobId) {
-        if !self.arrays.contains_key(&id.number) {
-            return;
-        }
-        let all = self.jobs.by_id.range(id.array().element(0)..=id.array().element(u32::MAX));
-        let all: Vec<JobIx> = all.map(|(_, ix)| *ix).collect();
-        for ix in &all {
-            if self.is_waiting(*ix) && !self.promises.contains_key(ix) {
-                self.step_out(*ix);
-                self.jobs.get_mut(*ix).standing = Standing::Parked(Parked::Array);
-                *self.arrays.entry(id.number).or_default() -= 1;
-            }
-        }
-        for ix in all {
-            self.reconsider(ix);
-        }
-    }
-
-    /// The running element gives up its place; it takes one again when it is back in line.
-    fn free_array_place(&mut self, ix: JobIx) {
-        let job = self.jobs.get(ix);
-        if job.spec.array.as_ref().is_some_and(|array| array.at_most.is_some()) {
-            let places = self.arrays.entry(job.id.number).or_default();
-            *places = places.saturating_sub(1);
-        }
-    }
-
     fn finish(&mut self, ix: JobIx, outcome: Outcome, applied: &mut Applied) {
         self.unpromise(ix);
         if self.is_waiting(ix) {
@@ -745,10 +538,7 @@ impl State {
         self.learn(ix, outcome);
         self.set_started(ix, None);
         let job = self.jobs.remove(ix);
-        for jobs in self.wakes.values_mut() {
-            jobs.remove(&ix);
-        }
-        self.begins.retain(|(_, _, other)| *other != ix);
+        self.rouse(ix, job.id, &job.spec);
         self.stale.remove(&job.id);
         self.unsettled.remove(&job.id);
         self.aside.remove(&job.id);
@@ -1167,13 +957,6 @@ impl Earlier {
             moves: state.moves.clone(),
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Met {
-    Yes,
-    NotYet,
-    Never,
 }
 
 fn remove_from(

@@ -19,6 +19,7 @@ mod jobs;
 mod load;
 mod nodes;
 mod openings;
+mod park;
 mod past;
 mod plan;
 mod queues;

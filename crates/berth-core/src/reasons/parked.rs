@@ -1,8 +1,8 @@
 //! What keeps a job from even being considered.
 
-use crate::apply::Met;
 use crate::ix::JobIx;
 use crate::jobs::{Parked, Standing};
+use crate::park::Met;
 use crate::state::State;
 use berth_model::{Awaited, Dependency, JobRef, Name, Reason};
 
