@@ -1,10 +1,15 @@
-//! The heap. A server allocates on one thread what it frees on another, and copies the whole state
-//! for each forecast; the C library's allocator keeps what such peaks leave behind, until most of
-//! what is resident is in nobody's use.
+//! The heap. A server frees on one thread what another allocated, for as long as it runs: pods and
+//! jobs come and go one by one among a hundred thousand that stay, and each forecast copies the
+//! whole state. A heap per thread then grows although no more is in use than at the start: the
+//! holes are in one thread's pages, and the next pod is read by another. So all threads share one
+//! set of pages (`narenas:1`), and a hole is filled by whoever needs one of its size. A small cache
+//! of each thread spares it the lock.
 //!
 //! And the state of a large cluster is hundreds of megabytes that are walked in no order, so that
 //! with small pages a good part of a plan is spent looking pages up. This allocator asks the system
-//! for huge ones.
+//! for huge ones and keeps them full (`hpa`).
+//!
+//! The settings are in `.cargo/config.toml`.
 
 #[global_allocator]
-static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static HEAP: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -396,3 +396,14 @@ fn forecasts_are_compared_with_what_came_of_them() {
     assert!(told["held_back"]["by_p90"].as_f64() > Some(0.5), "{told}");
     assert!(berth(&asked).out.contains("corrected"));
 }
+
+#[test]
+fn all_threads_share_the_pages_of_one_heap() {
+    let output = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .arg("--version")
+        .env("_RJEM_MALLOC_CONF", "stats_print:true")
+        .output()
+        .expect("the binary runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("opt.narenas: 1\n") && told.contains("opt.hpa: true\n"), "{told}");
+}
