@@ -59,15 +59,17 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
     let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
     let (must, may): (Vec<Asked>, Vec<Asked>) =
         asked.into_iter().filter(is_served).partition(|asked| asked.must);
-    let later = api.clone();
+    if let Some((user, named)) = missing(api, must, AT_ONCE).await {
+        // Whoever gives these gives the others with them, if they are told of too.
+        missing(api, may, AT_ONCE).await;
+        return Err(Error::Rights { user, missing: named });
+    }
+    let api = api.clone();
     tokio::spawn(async move {
         tokio::time::sleep(LATER).await;
-        missing(&later, may, 1).await;
+        missing(&api, may, 1).await;
     });
-    match missing(api, must, AT_ONCE).await {
-        Some((user, missing)) => Err(Error::Rights { user, missing }),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Those that we do not have, and who we are. Each is told of.
