@@ -75,6 +75,9 @@ impl Tries {
             Parked::Singleton(_) | Parked::Array | Parked::SetAside => return,
         };
         let starts = self.outcome(|copy| {
+            // It stands where its spec so far has put it.
+            let before = copy.jobs.get(ix).spec.clone();
+            copy.rouse(ix, job, &before);
             respec(copy, ix, spec);
             copy.reconsider(ix);
             true
