@@ -7,7 +7,8 @@
 //!
 //! And the state of a large cluster is hundreds of megabytes that are walked in no order, so that
 //! with small pages a good part of a plan is spent looking pages up. This allocator asks the system
-//! for huge ones and keeps them full (`hpa`).
+//! for huge ones and keeps them full (`hpa`). What a moment of much work leaves free beyond a
+//! twentieth of what is in use goes back (`hpa_dirty_mult`).
 //!
 //! The settings are in `.cargo/config.toml`.
 
