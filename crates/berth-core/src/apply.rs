@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::{Job, Lease, Parked, Promised, Standing, Stop, Task};
 use crate::queues::InLine;
-use crate::state::{State, Wake};
+use crate::state::State;
 use crate::{share, validate};
 use berth_ledger::{Alert, CostRow, Loss};
 use berth_model::{
@@ -236,8 +236,7 @@ impl State {
         let name = job.spec.name.clone();
         let ix = self.insert(job);
         self.reconsider(ix);
-        self.wake(&Wake::Job(id.number));
-        self.wake(&Wake::Name(name));
+        self.wake_dependents(id, &name);
         ix
     }
 
@@ -841,8 +840,7 @@ impl State {
             self.recent.pop_front();
         }
         if first {
-            self.wake(&Wake::Job(id.number));
-            self.wake(&Wake::Name(spec.name.clone()));
+            self.wake_dependents(id, &spec.name);
         }
     }
 

@@ -201,9 +201,14 @@ impl State {
         }
     }
 
-    pub(crate) fn wake_for(&mut self, id: JobId, spec: &JobSpec) {
+    /// Looks again at jobs that depend on one: by its number, or by its name.
+    pub(crate) fn wake_dependents(&mut self, id: JobId, name: &Name) {
         self.wake(&Wake::Job(id.number));
-        self.wake(&Wake::Name(spec.name.clone()));
+        self.wake(&Wake::Name(name.clone()));
+    }
+
+    pub(crate) fn wake_for(&mut self, id: JobId, spec: &JobSpec) {
+        self.wake_dependents(id, &spec.name);
         self.wake(&Wake::same(spec));
         self.wake(&Wake::Array(id.number));
     }

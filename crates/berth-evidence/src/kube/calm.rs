@@ -33,6 +33,13 @@ impl Patience {
         self.best
     }
 
+    /// Whether the machine is about as fast now as it has ever been.
+    pub fn is_calm(&mut self) -> bool {
+        let pace = pace();
+        self.best = self.best.max(pace);
+        pace >= self.best * CALM
+    }
+
     /// Waits until the machine is about as fast as it has ever been, or for as long as there is
     /// patience. Returns how fast it is now.
     pub fn wait(&mut self) -> f64 {

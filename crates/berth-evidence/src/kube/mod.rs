@@ -16,8 +16,9 @@ use clap::Args;
 use contest::Contest;
 use load::{Load, Shape};
 use scale::Scale;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 #[derive(Args)]
 pub struct Asked {
@@ -65,11 +66,12 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     held against whoever ran beside it, and the middle of the rounds counts, because this machine \
     is not as fast at every moment; other figures are of the middle run. The ceiling at the most \
     is the fastest of all bare runs; where the first one stays under what an idle machine gives, \
-    there are two more rounds at the most. Berth's fastest run is held against it, too. The client of a run is the watcher, and who posts bare \
-    bindings. Others on the same host slow this machine down at times, so before each run it is \
-    tried how much its cores get done, and waited, within limits, until that is near the best \
-    seen; the pace is what was found then, and what others took of the CPU is counted during the \
-    run. A ceiling is only as good as its client, so what that takes of the CPU is held against \
+    there are two more rounds at the most. Berth's fastest run is held against it, too. The \
+    client of a run is the watcher, and who posts bare bindings. Others on the same host slow \
+    this machine down at times, so before each run it is tried how much its cores get done, and \
+    waited, within limits, until that is near the best seen; the pace is what was found then, \
+    and what others took of the CPU is counted during the run. A ceiling is only as good as its \
+    client, so what that takes of the CPU is held against \
     what the API server takes. Pods of gangs are larger, for the marks they bear.";
 
 /// Less than that on an idle machine would mean a slow client, and voids the run.
@@ -79,36 +81,64 @@ pub fn command(asked: &Asked) -> Result<()> {
     let berth = crate::program(asked.berth.as_deref())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let wanted = |name: &str| asked.only.is_empty() || asked.only.iter().any(|only| only == name);
-    let mut sections = Vec::new();
-    let races = ["ceiling", "kube-scheduler", "berth"].iter().any(|name| wanted(name));
-    let mut least = Some(LEAST);
     let mut patience = Patience::new(Duration::from_secs(asked.patience * 60), asked.pace);
-    for nodes in asked.nodes.iter().filter(|_| races) {
-        for shape in [Shape::Single, Shape::Gangs(8)] {
-            let contest = Contest {
-                ceiling: wanted("ceiling"),
-                kube_scheduler: wanted("kube-scheduler"),
-                berth: wanted("berth").then_some(&berth),
-                least: least.take(),
-            };
-            let load = Load { nodes: *nodes, pods: asked.pods, shape };
-            sections.push(show(contest.run(&runtime, load, &mut patience)?));
-        }
+    // Memory and blows are no matter of speed: while others are busy, there is time for these.
+    let races_first = patience.is_calm();
+    let mut races = Vec::new();
+    if races_first {
+        races = self::races(&runtime, asked, &berth, &mut patience)?;
     }
-    if wanted("scale") {
+    let mut others = Vec::new();
+    if asked.wants("scale") {
         let churn = Duration::from_secs(asked.churn);
         let scale = Scale { nodes: asked.large, pods: asked.large * 10, churn };
-        sections.push(show(scale::section(&runtime, &berth, scale)?));
+        others.push(show(scale::section(&runtime, &berth, scale)?));
     }
-    if wanted("siege") {
-        sections.push(show(siege::section(&berth, asked.rounds)));
+    if asked.wants("siege") {
+        others.push(show(siege::section(&berth, asked.rounds)));
+    }
+    if !races_first {
+        races = self::races(&runtime, asked, &berth, &mut patience)?;
     }
     if !asked.only.is_empty() {
         return Ok(());
     }
+    let sections = races.into_iter().chain(others).collect();
     let (name, title) = ("kube", "Kubernetes in figures");
     Page { name, title, method: METHOD, sections }.write(&asked.out, &Machine::here())
+}
+
+impl Asked {
+    fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == part)
+    }
+}
+
+/// Everybody on every load.
+fn races(
+    runtime: &Runtime,
+    asked: &Asked,
+    berth: &Path,
+    patience: &mut Patience,
+) -> Result<Vec<Section>> {
+    let mut sections = Vec::new();
+    if !["ceiling", "kube-scheduler", "berth"].iter().any(|name| asked.wants(name)) {
+        return Ok(sections);
+    }
+    let mut least = Some(LEAST);
+    for nodes in &asked.nodes {
+        for shape in [Shape::Single, Shape::Gangs(8)] {
+            let contest = Contest {
+                ceiling: asked.wants("ceiling"),
+                kube_scheduler: asked.wants("kube-scheduler"),
+                berth: asked.wants("berth").then_some(berth),
+                least: least.take(),
+            };
+            let load = Load { nodes: *nodes, pods: asked.pods, shape };
+            sections.push(show(contest.run(runtime, load, patience)?));
+        }
+    }
+    Ok(sections)
 }
 
 fn show(mut section: Section) -> Section {

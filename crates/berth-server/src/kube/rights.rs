@@ -10,8 +10,9 @@ use std::time::Duration;
 const TABLE: &str = include_str!("../../../../deploy/helm/berth/files/rights.yaml");
 /// Questions that are asked at once.
 const AT_ONCE: usize = 16;
-/// What the server can begin without is asked for when it has begun.
-const LATER: Duration = Duration::from_secs(2);
+/// What the server can begin without is asked for when it has begun, and not among the first
+/// bindings of a full cluster.
+const LATER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Deserialize)]
 struct Table {

@@ -89,6 +89,20 @@ fn figures_are_told(berth: &Server) {
 }
 
 #[test]
+fn a_start_without_a_right_it_must_have_tells_of_the_others_that_are_missing_too() {
+    let scene = Scene::new(&ALL);
+    let (vital, other) = ("watch pods", "create services");
+    for right in [vital, other] {
+        scene.take(right);
+        until("it is taken", || !scene.may(right));
+    }
+    let said = refusal(&scene);
+    for right in [vital, other] {
+        assert!(said.contains(&format!("{ACCOUNT} may not {right}")), "{right}: {said}");
+    }
+}
+
+#[test]
 #[ignore = "some sixty rights one after another take six minutes; make kube-rights runs it"]
 fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
     let scene = Scene::new(&ALL);
