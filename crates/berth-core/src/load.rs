@@ -9,10 +9,11 @@ use crate::state::{Models, State};
 use crate::{apply, validate};
 use berth_ledger::{BudgetMeter, LeaseAccount, NodeAccount};
 use berth_model::{
-    History, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSnapshot, Promise, QueueSnapshot,
+    History, JobId, JobSnapshot, LeaseSnapshot, Micros, Name, NodeSnapshot, Promise, QueueSnapshot,
     Rejected, Snapshot, StopSnapshot,
 };
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Why a snapshot makes no sense, and which part of it.
@@ -330,6 +331,18 @@ impl State {
 
     /// The state as plain values.
     pub fn snapshot(&self) -> Snapshot {
+        Snapshot { jobs: self.job_snapshots(None, usize::MAX), ..self.outline() }
+    }
+
+    /// Some jobs of a snapshot, at the most so many: those after one, by id.
+    pub fn job_snapshots(&self, after: Option<JobId>, most: usize) -> Vec<JobSnapshot> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let jobs = self.jobs.by_id.range((from, Bound::Unbounded)).take(most);
+        jobs.map(|(_, ix)| self.job_snapshot(self.jobs.get(*ix))).collect()
+    }
+
+    /// A snapshot without its jobs, which are most of it.
+    pub fn outline(&self) -> Snapshot {
         let claims = self.claims.values().cloned().collect();
         Snapshot {
             now: self.now,
@@ -355,7 +368,7 @@ impl State {
                     ratio: past.ratio,
                 })
                 .collect(),
-            jobs: self.jobs.iter().map(|(_, job)| self.job_snapshot(job)).collect(),
+            jobs: Vec::new(),
             outcomes: self
                 .outcome_order
                 .iter()

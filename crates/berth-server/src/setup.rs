@@ -14,7 +14,7 @@ pub fn events(
     inventory: &Inventory,
     prices: &BTreeMap<Name, Micros>,
 ) -> Vec<Event> {
-    let snapshot = state.snapshot();
+    let snapshot = state.outline();
     let mut events = rules(&snapshot, prices);
     let name = &inventory.node.name;
     let known = snapshot.nodes.iter().find(|node| node.spec.name == *name);

@@ -27,6 +27,8 @@ const BILL_EVERY: Span = Span::mins(1);
 /// are the more has to happen before the next one pays.
 const SNAPSHOT_EVERY: u64 = 20_000;
 const PER_JOB: u64 = 4;
+/// Jobs of a snapshot that are written together.
+const JOBS_PER_PART: usize = 500;
 /// Between two tries to write, at the most. Until the next one, everybody who wants something
 /// written is refused, also when the database has long been back.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -284,9 +286,12 @@ impl Loop {
     }
 
     pub(super) async fn snapshot(&mut self) -> Result<(), Fatal> {
-        let snapshot = lock(&self.core).state.snapshot();
-        match self.writer.snapshot(&snapshot).await {
-            Ok(()) => self.snapshot_at = snapshot.seq,
+        let outline = lock(&self.core).state.outline();
+        // Nobody else changes the state, so others may look at it between two parts.
+        let core = &self.core;
+        let jobs = |after| lock(core).state.job_snapshots(after, JOBS_PER_PART);
+        match self.writer.snapshot(&outline, jobs).await {
+            Ok(()) => self.snapshot_at = outline.seq,
             Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
             // A snapshot only makes the next start faster.
             Err(error) => tracing::warn!(%error, "no snapshot was written"),

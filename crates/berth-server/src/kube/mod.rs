@@ -415,10 +415,10 @@ impl Site for Kubernetes {
     }
 
     fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected> {
-        let snapshot = turn.core.state.snapshot();
-        turn.all(setup::rules(&snapshot, &self.prices))?;
+        let outline = turn.core.state.outline();
+        turn.all(setup::rules(&outline, &self.prices))?;
         if let Some(first) = &self.first {
-            let known = &snapshot.topologies;
+            let known = &outline.topologies;
             topology::tell(turn, topology::event(known, &first.nodes, &first.topologies));
         }
         if let Some(First { queues, notes, queued, nodes, pods, storage, .. }) = self.first.take() {

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::value::{Binds, Field, Reader, Value};
-use berth_model::{Event, Snapshot, Stamped, Time};
+use berth_model::{Event, JobSnapshot, Snapshot, Stamped, Time};
 use sqlx::any::AnyRow;
 
 /// Events per page: enough that a round trip does not count, few enough to hold in memory.
@@ -21,9 +21,12 @@ pub struct Loading {
 impl Store {
     /// Begins to load the state. To be called by the writer: nobody may write meanwhile.
     pub async fn load(&self) -> Result<Loading> {
-        let sql = "SELECT seq, body FROM snapshots ORDER BY seq DESC LIMIT 1";
+        let sql = "SELECT seq, parts, body FROM snapshots ORDER BY seq DESC LIMIT 1";
         let rows = self.rows("snapshots", sql.to_owned(), Binds::default()).await?;
-        let snapshot = rows.first().map(|row| self.read_snapshot(row)).transpose()?;
+        let snapshot = match rows.first() {
+            Some(row) => Some(self.read_snapshot(row).await?),
+            None => None,
+        };
         let last_seq = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
         Ok(Loading { store: self.clone(), snapshot, last_seq })
     }
@@ -68,12 +71,36 @@ impl Store {
         Ok(Stamped { seq, at, event })
     }
 
-    fn read_snapshot(&self, row: &AnyRow) -> Result<Snapshot> {
-        let from = &mut Reader::new(row);
-        let seq = u64::read(from).map_err(|why| self.unreadable("a snapshot", why))?;
-        let body = String::read(from).map_err(|why| self.unreadable("a snapshot", why))?;
-        serde_json::from_str(&body)
-            .map_err(|why| self.unreadable(format!("the snapshot at {seq}"), why))
+    async fn read_snapshot(&self, row: &AnyRow) -> Result<Snapshot> {
+        let (seq, parts, mut snapshot) = {
+            let from = &mut Reader::new(row);
+            let bad = |why| self.unreadable("a snapshot", why);
+            let seq = u64::read(from).map_err(bad)?;
+            let parts = u64::read(from).map_err(bad)?;
+            let body = String::read(from).map_err(bad)?;
+            let snapshot: Snapshot = serde_json::from_str(&body)
+                .map_err(|why| self.unreadable(format!("the snapshot at {seq}"), why))?;
+            (seq, parts, snapshot)
+        };
+        for part in 0..parts {
+            snapshot.jobs.extend(self.read_part(seq, part).await?);
+        }
+        Ok(snapshot)
+    }
+
+    async fn read_part(&self, seq: u64, part: u64) -> Result<Vec<JobSnapshot>> {
+        let mut key = Vec::new();
+        seq.write(&mut key);
+        part.write(&mut key);
+        let mut binds = Binds::default();
+        binds.push_all(key);
+        let sql = "SELECT body FROM snapshot_parts WHERE seq = $1 AND part = $2";
+        let rows = self.rows("snapshots", sql.to_owned(), binds).await?;
+        let what = || format!("part {part} of the snapshot at {seq}");
+        let row = rows.first().ok_or_else(|| self.unreadable(what(), "it is missing"))?;
+        let body = String::read(&mut Reader::new(row));
+        let body = body.map_err(|why| self.unreadable(what(), why))?;
+        serde_json::from_str(&body).map_err(|why| self.unreadable(what(), why))
     }
 }
 

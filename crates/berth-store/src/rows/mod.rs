@@ -37,8 +37,18 @@ pub(crate) const LOG: Table = Table {
 pub(crate) const EVENTS: Table =
     Table { name: "events", columns: &["seq", "at", "body"], keys: 1, types: log_types };
 
-pub(crate) const SNAPSHOTS: Table =
-    Table { name: "snapshots", columns: &["seq", "at", "body"], keys: 1, types: log_types };
+pub(crate) const SNAPSHOTS: Table = Table {
+    name: "snapshots",
+    columns: &["seq", "at", "body", "parts"],
+    keys: 1,
+    types: || {
+        use crate::value::Type::{Int, Text};
+        vec![Int, Int, Text, Int]
+    },
+};
+
+pub(crate) const SNAPSHOT_PARTS: Table =
+    Table { name: "snapshot_parts", columns: &["seq", "part", "body"], keys: 2, types: log_types };
 
 fn log_types() -> Vec<crate::value::Type> {
     use crate::value::Type::{Int, Text};
@@ -88,4 +98,5 @@ pub(crate) const TABLES: &[Table] = &[
     ScheduleRow::TABLE,
     QueueFileRow::TABLE,
     SettingRow::TABLE,
+    SNAPSHOT_PARTS,
 ];

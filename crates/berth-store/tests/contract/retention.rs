@@ -37,7 +37,7 @@ async fn events_go_only_when_every_snapshot_covers_them(place: Place) {
     writer.commit(&batch).await.unwrap();
     assert_eq!(retain(&mut writer, Time(9 * DAY), 100).await.events, 0, "no snapshot");
     for seq in [4, 8] {
-        writer.snapshot(&Snapshot { seq, ..Snapshot::default() }).await.unwrap();
+        writer.snapshot(&Snapshot { seq, ..Snapshot::default() }, |_| Vec::new()).await.unwrap();
     }
     assert_eq!(retain(&mut writer, Time(3 * DAY), 100).await.events, 2, "older than that");
     assert_eq!(retain(&mut writer, Time(9 * DAY), 100).await.events, 2, "up to the snapshot");

@@ -70,7 +70,7 @@ impl SetUp {
 
 impl Rules {
     fn of(state: &State) -> Rules {
-        let snapshot = state.snapshot();
+        let snapshot = state.outline();
         let queues = snapshot.queues.into_iter().map(|queue| (queue.spec.name.clone(), queue.spec));
         Rules {
             queues: queues.collect(),

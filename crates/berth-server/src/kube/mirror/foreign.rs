@@ -106,7 +106,7 @@ impl Mirror {
         described: &BTreeMap<Name, Vec<Name>>,
     ) {
         self.nodes.read_again(|node| reader.node(node));
-        let known = turn.core.state.snapshot().topologies;
+        let known = turn.core.state.outline().topologies;
         topology::tell(turn, topology::event(&known, self.nodes.sights(), described));
         self.try_again(turn);
     }
