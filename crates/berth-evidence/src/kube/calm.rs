@@ -35,9 +35,14 @@ impl Patience {
 
     /// Whether the machine is about as fast now as it has ever been.
     pub fn is_calm(&mut self) -> bool {
+        self.look().1
+    }
+
+    /// How fast the machine is now, and whether that is calm.
+    fn look(&mut self) -> (f64, bool) {
         let pace = pace();
         self.best = self.best.max(pace);
-        pace >= self.best * CALM
+        (pace, pace >= self.best * CALM)
     }
 
     /// Waits until the machine is about as fast as it has ever been, or for as long as there is
@@ -45,9 +50,8 @@ impl Patience {
     pub fn wait(&mut self) -> f64 {
         let began = Instant::now();
         loop {
-            let pace = pace();
-            self.best = self.best.max(pace);
-            if pace >= self.best * CALM || began.elapsed() >= self.left {
+            let (pace, is_calm) = self.look();
+            if is_calm || began.elapsed() >= self.left {
                 self.left = self.left.saturating_sub(began.elapsed());
                 return pace;
             }

@@ -71,8 +71,8 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
     this machine down at times, so before each run it is tried how much its cores get done, and \
     waited, within limits, until that is near the best seen; the pace is what was found then, \
     and what others took of the CPU is counted during the run. A ceiling is only as good as its \
-    client, so what that takes of the CPU is held against \
-    what the API server takes. Pods of gangs are larger, for the marks they bear.";
+    client, so what that takes of the CPU is held against what the API server takes. Pods of \
+    gangs are larger, for the marks they bear.";
 
 /// Less than that on an idle machine would mean a slow client, and voids the run.
 const LEAST: f64 = 1_400.0;
