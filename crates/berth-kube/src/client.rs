@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result, Status};
 use crate::figures::Figures;
+use crate::wire;
 use http::{Method, Request, Response, header};
 use kube::client::Body;
 use kube::{Client, Config};
@@ -16,6 +17,8 @@ use tokio::task::{JoinError, JoinSet};
 const PAGE: u32 = 1_000;
 /// Bytes of a page before its objects, at the most.
 const LONGEST_HEAD: usize = 4 << 10;
+/// What answers are written in, unless something else is asked for.
+pub(crate) const JSON: &str = "application/json";
 /// An answer that takes longer does not come. A watch is not bound by it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -107,23 +110,35 @@ impl Api {
         self.client.default_namespace()
     }
 
-    /// Everything at a path, in pages, as of one moment. A page is on its way while the one before
-    /// it is read.
+    /// Everything at a path, in pages, as of one moment.
     pub async fn list<T: DeserializeOwned>(&self, path: &str, query: &str) -> Result<Listed<T>> {
+        self.list_as(None, path, query).await
+    }
+
+    /// The same in binary, where the server can write that. A page is on its way while the one
+    /// before it is read.
+    pub(crate) async fn list_as<T: DeserializeOwned>(
+        &self,
+        binary: Option<&'static wire::Kinds>,
+        path: &str,
+        query: &str,
+    ) -> Result<Listed<T>> {
+        let accept = accept(binary);
+        let form = binary.map(|kinds| kinds.list);
         let first = match query {
             "" => format!("{path}?limit={PAGE}"),
             query => format!("{path}?limit={PAGE}&{query}"),
         };
         let mut listed = Listed { items: Vec::new(), version: String::new() };
-        let mut answer = self.call(Method::GET, &first, None).await?;
+        let mut answer = self.call_as(accept, Method::GET, &first, None).await?;
         loop {
             // A set, because what is in it ends with it.
             let mut next = JoinSet::new();
-            if let Some(from) = next_page(path, &answer)? {
+            if let Some(from) = next_page(path, form, &answer)? {
                 let (api, path) = (self.clone(), format!("{first}&continue={}", escape(&from)));
-                next.spawn(async move { api.call(Method::GET, &path, None).await });
+                next.spawn(async move { api.call_as(accept, Method::GET, &path, None).await });
             }
-            let page: Page<T> = decode(path, &answer)?;
+            let page: Page<T> = decode_as(path, form, &answer)?;
             listed.items.extend(page.items);
             listed.version = page.metadata.resource_version;
             let Some(next) = next.join_next().await else { return Ok(listed) };
@@ -140,12 +155,12 @@ impl Api {
 
     pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Vec<u8>> {
         let body = encode(path, body)?;
-        self.call(Method::POST, path, Some(("application/json", body))).await
+        self.call(Method::POST, path, Some((JSON, body))).await
     }
 
     pub async fn put(&self, path: &str, body: &impl Serialize) -> Result<Vec<u8>> {
         let body = encode(path, body)?;
-        self.call(Method::PUT, path, Some(("application/json", body))).await
+        self.call(Method::PUT, path, Some((JSON, body))).await
     }
 
     pub async fn patch(&self, path: &str, how: Patch, body: &impl Serialize) -> Result<Vec<u8>> {
@@ -161,7 +176,7 @@ impl Api {
 
     pub async fn delete(&self, path: &str, options: &impl Serialize) -> Result<Vec<u8>> {
         let body = encode(path, options)?;
-        self.call(Method::DELETE, path, Some(("application/json", body))).await
+        self.call(Method::DELETE, path, Some((JSON, body))).await
     }
 
     /// The answer's body, read whole. An answer that is no success is an error.
@@ -171,8 +186,19 @@ impl Api {
         path: &str,
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<Vec<u8>> {
+        self.call_as(JSON, method, path, body).await
+    }
+
+    async fn call_as(
+        &self,
+        accept: &'static str,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Vec<u8>> {
         let (asked, begun) = (method.clone(), Instant::now());
-        let answered = tokio::time::timeout(PATIENCE, self.answer(method, path, body)).await;
+        let answer = self.answer(accept, method, path, body);
+        let answered = tokio::time::timeout(PATIENCE, answer).await;
         let silent = || format!("no answer within {} seconds", PATIENCE.as_secs());
         let answer = answered
             .unwrap_or_else(|_| Err(Error::Unreachable { what: path.to_owned(), why: silent() }));
@@ -182,11 +208,12 @@ impl Api {
 
     async fn answer(
         &self,
+        accept: &'static str,
         method: Method,
         path: &str,
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<Vec<u8>> {
-        let answer = self.send(method, path, body).await?;
+        let answer = self.send(accept, method, path, body).await?;
         let code = answer.status();
         let body = answer.into_body().collect_bytes().await;
         let body =
@@ -200,12 +227,13 @@ impl Api {
     /// The answer as it comes in.
     pub(crate) async fn send(
         &self,
+        accept: &'static str,
         method: Method,
         path: &str,
         body: Option<(&'static str, Vec<u8>)>,
     ) -> Result<Response<Body>> {
         let mut request = Request::builder().method(method).uri(path);
-        request = request.header(header::ACCEPT, "application/json");
+        request = request.header(header::ACCEPT, accept);
         let bytes = match body {
             Some((kind, bytes)) => {
                 request = request.header(header::CONTENT_TYPE, kind);
@@ -230,6 +258,11 @@ impl Api {
     }
 }
 
+/// What an answer may be written in.
+pub(crate) const fn accept(binary: Option<&wire::Kinds>) -> &'static str {
+    if binary.is_some() { wire::ACCEPT } else { JSON }
+}
+
 fn connections(config: &Config) -> Result<Client> {
     Client::try_from(config.clone()).map_err(|error| Error::Access { why: error.to_string() })
 }
@@ -252,7 +285,7 @@ struct PageMeta {
 
 /// Where the next page begins; nothing on the last one. The server writes that before the objects,
 /// so that they need not be read to find it.
-fn next_page(path: &str, page: &[u8]) -> Result<Option<String>> {
+fn next_page(path: &str, form: Option<&'static wire::Form>, page: &[u8]) -> Result<Option<String>> {
     const ITEMS: &[u8] = b",\"items\":[";
     let head = &page[..page.len().min(LONGEST_HEAD)];
     let end = head.windows(ITEMS.len()).position(|window| window == ITEMS);
@@ -260,7 +293,7 @@ fn next_page(path: &str, page: &[u8]) -> Result<Option<String>> {
         let head = [&head[..end], b"}"].concat();
         serde_json::from_slice::<Page<IgnoredAny>>(&head).ok()
     });
-    let page = usual.map_or_else(|| decode::<Page<IgnoredAny>>(path, page), Ok)?;
+    let page = usual.map_or_else(|| decode_as::<Page<IgnoredAny>>(path, form, page), Ok)?;
     let next = page.metadata.r#continue;
     Ok((!next.is_empty()).then_some(next))
 }
@@ -268,6 +301,19 @@ fn next_page(path: &str, page: &[u8]) -> Result<Option<String>> {
 pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(what: &str, body: &'a [u8]) -> Result<T> {
     serde_json::from_slice(body)
         .map_err(|why| Error::Unreadable { what: what.to_owned(), why: why.to_string() })
+}
+
+/// In that form, where it is written in one.
+pub(crate) fn decode_as<'a, T: serde::Deserialize<'a>>(
+    what: &str,
+    form: Option<&'static wire::Form>,
+    body: &'a [u8],
+) -> Result<T> {
+    match form {
+        Some(form) if wire::is_binary(body) => wire::decode(form, body)
+            .map_err(|why| Error::Binary { what: what.to_owned(), why: why.to_string() }),
+        _ => decode(what, body),
+    }
 }
 
 fn encode(what: &str, body: &impl Serialize) -> Result<Vec<u8>> {
@@ -295,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_next_page_is_found_whichever_way_a_page_is_written() {
-        let next = |page: &str| next_page("/pods", page.as_bytes()).unwrap();
+        let next = |page: &str| next_page("/pods", None, page.as_bytes()).unwrap();
         let usual = r#"{"kind":"PodList","metadata":{"resourceVersion":"7","continue":"a,b"}"#;
         assert_eq!(next(&format!("{usual},\"items\":[{{\"cut")).as_deref(), Some("a,b"));
         let other = r#"{"items": [], "metadata": {"resourceVersion":"7","continue":"c"}}"#;
@@ -303,7 +349,7 @@ mod tests {
         // What an object says of itself is not what the page says.
         let tricky = r#"{"a":{"b":1,"items":[]},"metadata":{"resourceVersion":"7"},"items":[]}"#;
         assert_eq!(next(tricky), None);
-        assert!(next_page("/pods", b"{}").is_err());
+        assert!(next_page("/pods", None, b"{}").is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can go wrong between us and the API server.
 
 use crate::rights::Right;
+use crate::wire;
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub enum Error {
     },
     #[error("{what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
+    /// Its binary form is not the one we know; as JSON it can be read.
+    #[error("{what} cannot be read in binary: {why}")]
+    Binary { what: String, why: String },
     /// Without these rights nothing can be begun.
     #[error(
         "{user} may not {missing}. Give it the roles of the Helm chart in deploy/helm/berth, or \
@@ -53,6 +57,7 @@ impl Error {
             Error::Refused { code, .. } => matches!(*code, 408 | 429 | 500 | 502 | 503 | 504),
             Error::Access { .. }
             | Error::Unreadable { .. }
+            | Error::Binary { .. }
             | Error::Rights { .. }
             | Error::Path { .. } => false,
         }
@@ -122,7 +127,10 @@ struct Details {
 impl Status {
     /// Also of bodies that are something else: a proxy in between has its own words.
     pub fn read(code: u16, body: &[u8]) -> Status {
-        let read: Option<Status> = serde_json::from_slice(body).ok();
+        let read: Option<Status> = match wire::is_binary(body) {
+            true => wire::decode(&wire::STATUS, body).ok(),
+            false => serde_json::from_slice(body).ok(),
+        };
         let mut status = read.filter(|status| !status.message.is_empty()).unwrap_or_else(|| {
             let message = String::from_utf8_lossy(body).trim().chars().take(200).collect();
             Status { message, ..Status::default() }

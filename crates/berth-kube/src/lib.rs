@@ -44,6 +44,7 @@ pub mod queue;
 mod rights;
 pub mod shares;
 mod watch;
+mod wire;
 
 pub use bad::BadMark;
 pub use bind::PodRef;
@@ -55,4 +56,4 @@ pub use figures::{Figures, Outcome, Watched};
 pub use lead::{Election, Kept, Term};
 pub use log::{LogLine, LogStream};
 pub use rights::Right;
-pub use watch::{Change, Seen, follow};
+pub use watch::{Change, Seen, follow, follow_in_binary};

@@ -4,8 +4,9 @@
 //! restarts. It is then taken up where it was; where the server has forgotten that moment,
 //! everything is listed again, and whoever follows compares.
 
-use crate::client::{Api, decode};
-use crate::error::{Result, Status};
+use crate::client::{Api, accept, decode, decode_as};
+use crate::error::{Error, Result, Status};
+use crate::wire::{self, Binary, Kinds};
 use futures_util::StreamExt;
 use http::Method;
 use serde::Deserialize;
@@ -24,7 +25,7 @@ const ANSWER: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Bytes of one change, at the most: an object of etcd is at most a tenth of this.
-const LONGEST_LINE: usize = 16 << 20;
+const LONGEST_CHANGE: usize = 16 << 20;
 
 /// What somebody who follows is told.
 #[derive(Debug)]
@@ -59,7 +60,28 @@ pub async fn follow<T>(api: Api, path: String, query: String, tell: mpsc::Sender
 where
     T: DeserializeOwned + Send + 'static,
 {
-    let mut follower = Follower { api, path, query, tell, version: String::new(), buffer: vec![] };
+    follow_as(None, api, path, query, tell).await;
+}
+
+/// The same in binary, for kinds of which there are many.
+pub async fn follow_in_binary<T>(api: Api, path: String, query: String, tell: mpsc::Sender<Seen<T>>)
+where
+    T: Binary + Send + 'static,
+{
+    follow_as(Some(T::KINDS), api, path, query, tell).await;
+}
+
+async fn follow_as<T>(
+    binary: Option<&'static Kinds>,
+    api: Api,
+    path: String,
+    query: String,
+    tell: mpsc::Sender<Seen<T>>,
+) where
+    T: DeserializeOwned + Send + 'static,
+{
+    let (version, buffer) = (String::new(), Vec::new());
+    let mut follower = Follower { api, path, query, binary, tell, version, buffer };
     let mut pause = FIRST_PAUSE;
     loop {
         match follower.once().await {
@@ -73,6 +95,11 @@ where
                 tracing::info!(path = follower.path, "the watch is too old; listing again");
                 follower.version.clear();
                 pause = FIRST_PAUSE;
+            }
+            Err(error @ Error::Binary { .. }) => {
+                tracing::info!(%error, "asking for JSON from now on");
+                follower.binary = None;
+                follower.version.clear();
             }
             Err(error) => {
                 tracing::warn!(%error, "following; trying again");
@@ -90,6 +117,8 @@ struct Follower<T> {
     api: Api,
     path: String,
     query: String,
+    /// How the kind is written in binary, where it is asked for in that.
+    binary: Option<&'static Kinds>,
     tell: mpsc::Sender<Seen<T>>,
     /// Where the next watch goes on; empty: from a new list.
     version: String,
@@ -100,7 +129,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
     /// Lists if that is needed, and watches until the watch ends.
     async fn once(&mut self) -> Result<Ended> {
         if self.version.is_empty() {
-            let listed = self.api.list(&self.path, &self.query).await?;
+            let listed = self.api.list_as(self.binary, &self.path, &self.query).await?;
             self.api.figures().listed(&self.path);
             if self.tell.send(Seen::All(listed.items)).await.is_err() {
                 return Ok(Ended::Listener);
@@ -122,7 +151,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         if !query.is_empty() {
             path = format!("{path}&{query}");
         }
-        let asked = self.api.send(Method::GET, &path, None);
+        let asked = self.api.send(accept(self.binary), Method::GET, &path, None);
         let Ok(answer) = tokio::time::timeout(ANSWER, asked).await else {
             tracing::warn!(path = self.path, "the API server did not answer; watching again");
             return Ok(Ended::Watch);
@@ -137,6 +166,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         }
         self.api.figures().watches(&self.path);
         self.buffer.clear();
+        let split = if wire::is_told_of(&answer) { frame } else { line };
         let mut body = http_body_util::BodyStream::new(answer.into_body());
         loop {
             let frame = match tokio::time::timeout(SILENCE, body.next()).await {
@@ -147,57 +177,77 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
             let Ok(data) = frame.into_data() else { continue };
             self.buffer.extend_from_slice(&data);
             let mut changes = Vec::new();
-            let read = self.changes(&mut changes);
+            let read = self.changes(split, &mut changes);
             // Also before an error: the watch goes on after what was read.
             if !changes.is_empty() && self.tell.send(Seen::Changes(changes)).await.is_err() {
                 return Ok(Ended::Listener);
             }
             read?;
-            if self.buffer.len() > LONGEST_LINE {
+            if self.buffer.len() > LONGEST_CHANGE {
                 self.version.clear();
                 return Ok(Ended::Watch);
             }
         }
     }
 
-    /// Nothing where it cannot be read: one such object must not stop all others.
-    fn object(&self, object: &[u8]) -> Option<T> {
-        decode(&self.path, object)
-            .inspect_err(|error| tracing::error!(%error, "a change is left out"))
-            .ok()
+    /// Nothing where it cannot be read: one such object must not stop all others. What cannot be
+    /// read in binary is asked for as JSON.
+    fn object(&self, object: &[u8]) -> Result<Option<T>> {
+        match decode_as(&self.path, self.binary.map(|kinds| kinds.one), object) {
+            Ok(object) => Ok(Some(object)),
+            Err(error @ Error::Binary { .. }) => Err(error),
+            Err(error) => {
+                tracing::error!(%error, "a change is left out");
+                Ok(None)
+            }
+        }
     }
 
-    /// Takes the lines out of the buffer that have come whole.
-    fn changes(&mut self, changes: &mut Vec<Change<T>>) -> Result<()> {
-        let Some(end) = self.buffer.iter().rposition(|byte| *byte == b'\n') else {
-            return Ok(());
-        };
-        // Only the last one of a frame says where the next watch goes on.
+    /// Takes the changes out of the buffer that have come whole.
+    fn changes(&mut self, split: Split, changes: &mut Vec<Change<T>>) -> Result<()> {
+        // Only the last one that has come says where the next watch goes on.
         let mut newest: Option<&[u8]> = None;
-        for line in self.buffer[..end].split(|byte| *byte == b'\n') {
-            if line.is_empty() {
-                continue;
-            }
-            let (kind, object) = parts(&self.path, line)?;
-            if kind == "ERROR" {
-                return Err(Status::read(500, object).error(&self.path));
-            }
+        let mut rest = self.buffer.as_slice();
+        while let Some((change, after)) = split(&self.path, rest)? {
+            rest = after;
+            let Some((kind, object)) = change else { continue };
             match kind {
-                "ADDED" | "MODIFIED" => changes.extend(self.object(object).map(Change::Put)),
-                "DELETED" => changes.extend(self.object(object).map(Change::Gone)),
+                "ERROR" => return Err(Status::read(500, object).error(&self.path)),
+                "ADDED" | "MODIFIED" => changes.extend(self.object(object)?.map(Change::Put)),
+                "DELETED" => changes.extend(self.object(object)?.map(Change::Gone)),
                 // A bookmark only says how far the watch has come.
                 _ => {}
             }
             newest = Some(object);
         }
         if let Some(object) = newest {
-            let version: Versioned = decode(&self.path, object)?;
+            let form = self.binary.map(|kinds| kinds.one);
+            let version: Versioned = decode_as(&self.path, form, object)?;
             self.version.clear();
             self.version.push_str(version.metadata.resource_version);
         }
-        self.buffer.drain(..=end);
+        let read = self.buffer.len() - rest.len();
+        self.buffer.drain(..read);
         Ok(())
     }
+}
+
+/// Takes the first change off what has come: its kind and its object, if it has any, and the rest.
+type Split = for<'a> fn(&str, &'a [u8]) -> Result<Option<First<'a>>>;
+type First<'a> = (Option<(&'a str, &'a [u8])>, &'a [u8]);
+
+fn frame<'a>(path: &str, bytes: &'a [u8]) -> Result<Option<First<'a>>> {
+    let Some((event, rest)) = wire::frame(bytes) else { return Ok(None) };
+    let event = wire::event(event)
+        .map_err(|why| Error::Binary { what: path.to_owned(), why: why.to_string() })?;
+    Ok(Some((Some(event), rest)))
+}
+
+fn line<'a>(path: &str, bytes: &'a [u8]) -> Result<Option<First<'a>>> {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
+    let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+    let change = if line.is_empty() { None } else { Some(parts(path, line)?) };
+    Ok(Some((change, rest)))
 }
 
 /// The kind of a change and its object. The server writes the kind first, so that a line need not

@@ -2,6 +2,8 @@
 
 #[path = "cluster/adopt.rs"]
 mod adopt;
+#[path = "cluster/binary.rs"]
+mod binary;
 #[path = "cluster/chart.rs"]
 mod chart;
 #[path = "cluster/claims.rs"]

@@ -49,7 +49,7 @@ use crate::setup;
 use crate::vault::Vault;
 use around::{Around, Eye, Following, Told};
 use berth_kube::object::{Node, Pod};
-use berth_kube::{Api, Change, Seen, follow};
+use berth_kube::{Api, Change, Seen, follow_in_binary};
 use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_node::{Ended, Observed};
 use berth_store::Store;
@@ -179,9 +179,10 @@ impl Cluster {
         let (tell_nodes, mut nodes) = mpsc::channel(AHEAD);
         let (tell_pods, mut pods) = mpsc::channel(AHEAD);
         let nothing = String::new;
-        let following = follow::<Node>(api.clone(), NODES.to_owned(), nothing(), tell_nodes);
+        let following =
+            follow_in_binary::<Node>(api.clone(), NODES.to_owned(), nothing(), tell_nodes);
         follows.0.push(tokio::spawn(following));
-        let following = follow::<Pod>(api.clone(), PODS.to_owned(), nothing(), tell_pods);
+        let following = follow_in_binary::<Pod>(api.clone(), PODS.to_owned(), nothing(), tell_pods);
         follows.0.push(tokio::spawn(following));
         let stand_in = &options.stand_in;
         let reader = Arc::new(read::Reader::new(

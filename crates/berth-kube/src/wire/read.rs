@@ -1,0 +1,341 @@
+//! Bytes and a form, as `serde` reads them.
+
+use super::{Count, Field, Form, Kind};
+use serde::de::value::BorrowedStrDeserializer;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use std::fmt::Display;
+
+pub type Result<T> = std::result::Result<T, Unreadable>;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("it ends in the middle of a field")]
+    Cut,
+    #[error("a field is written in a way that is not known")]
+    Wire,
+    #[error("a field is of another kind than expected")]
+    Kind,
+    #[error("field {0} is not known")]
+    Field(u32),
+    #[error("a text is none")]
+    Text,
+    #[error("it does not begin as objects of the API server do")]
+    Magic,
+    #[error("{0}")]
+    Said(String),
+}
+
+impl Error for Unreadable {
+    fn custom<T: Display>(says: T) -> Unreadable {
+        Unreadable::Said(says.to_string())
+    }
+}
+
+/// What is written for a field.
+#[derive(Debug, Clone, Copy)]
+enum Written<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// Floating-point numbers; nothing we read has any.
+    Fixed,
+}
+
+/// The fields of an object that have not been looked at.
+#[derive(Debug, Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn next(&mut self) -> Result<Option<(u32, Written<'a>)>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.number()?;
+        let number = u32::try_from(tag >> 3).map_err(|_| Unreadable::Wire)?;
+        let written = match tag & 7 {
+            0 => Written::Number(self.number()?),
+            1 => self.take(8).map(|_| Written::Fixed)?,
+            2 => {
+                let length = usize::try_from(self.number()?).map_err(|_| Unreadable::Cut)?;
+                Written::Bytes(self.take(length)?)
+            }
+            5 => self.take(4).map(|_| Written::Fixed)?,
+            _ => return Err(Unreadable::Wire),
+        };
+        Ok(Some((number, written)))
+    }
+
+    /// Seven bits at a time, the lowest first; the eighth says that more follow.
+    fn number(&mut self) -> Result<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first().ok_or(Unreadable::Cut)?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(Unreadable::Wire)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Unreadable::Cut)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+}
+
+/// The bytes of one field; the last, where it is there more than once.
+pub fn field(object: &[u8], wanted: u32) -> Result<Option<&[u8]>> {
+    let (mut fields, mut found) = (Fields(object), None);
+    while let Some((number, written)) = fields.next()? {
+        match written {
+            Written::Bytes(bytes) if number == wanted => found = Some(bytes),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// An object without what is wrapped around it.
+pub fn object<'a, T: Deserialize<'a>>(form: &'static Form, bytes: &'a [u8]) -> Result<T> {
+    T::deserialize(Value { kind: Kind::Object(form), written: Written::Bytes(bytes) })
+}
+
+/// One value, of a kind that is known.
+struct Value<'a> {
+    kind: Kind,
+    written: Written<'a>,
+}
+
+impl<'a> Value<'a> {
+    fn bytes(&self) -> Result<&'a [u8]> {
+        match self.written {
+            Written::Bytes(bytes) => Ok(bytes),
+            Written::Number(_) | Written::Fixed => Err(Unreadable::Kind),
+        }
+    }
+
+    fn number(&self) -> Result<u64> {
+        match self.written {
+            Written::Number(number) => Ok(number),
+            Written::Bytes(_) | Written::Fixed => Err(Unreadable::Kind),
+        }
+    }
+
+    /// A moment that was never set is written as nothing.
+    fn is_null(&self) -> bool {
+        matches!((self.kind, self.written), (Kind::Time, Written::Bytes([])))
+    }
+}
+
+impl<'de> Deserializer<'de> for Value<'de> {
+    type Error = Unreadable;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.kind {
+            _ if self.is_null() => visitor.visit_unit(),
+            Kind::Text => visitor.visit_borrowed_str(text(self.bytes()?)?),
+            // Of all widths, a negative number is written in 64 bits.
+            Kind::Number => visitor.visit_i64(self.number()?.cast_signed()),
+            Kind::Flag => visitor.visit_bool(self.number()? != 0),
+            Kind::Time => visitor.visit_str(&moment(self.bytes()?)?),
+            Kind::Quantity => {
+                let written = field(self.bytes()?, super::forms::QUANTITY)?;
+                visitor.visit_borrowed_str(text(written.unwrap_or_default())?)
+            }
+            Kind::Object(form) | Kind::Inline(form) => visitor.visit_map(Object {
+                fields: Fields(self.bytes()?),
+                form,
+                seen: 0,
+                around: None,
+                next: None,
+            }),
+            Kind::Unread => visitor.visit_unit(),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    str::from_utf8(bytes).map_err(|_| Unreadable::Text)
+}
+
+fn moment(bytes: &[u8]) -> Result<String> {
+    let (mut fields, mut seconds) = (Fields(bytes), 0);
+    while let Some((number, written)) = fields.next()? {
+        // The parts of a second are not in JSON either.
+        if let (super::forms::SECONDS, Written::Number(since)) = (number, written) {
+            seconds = since.cast_signed();
+        }
+    }
+    jiff::Timestamp::from_second(seconds).map(|moment| moment.to_string()).map_err(Error::custom)
+}
+
+/// The fields of an object, by their names in JSON.
+struct Object<'a> {
+    fields: Fields<'a>,
+    form: &'static Form,
+    /// Which fields that come in lists were told, by their place in the form.
+    seen: u64,
+    /// What of the object around it is still to come, while an inline one is read.
+    around: Option<(Fields<'a>, &'static Form, u64)>,
+    /// The value of the name that was told last.
+    next: Option<(&'static Field, Written<'a>)>,
+}
+
+impl<'de> MapAccess<'de> for Object<'de> {
+    type Error = Unreadable;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        loop {
+            let Some((number, written)) = self.fields.next()? else {
+                let Some((fields, form, seen)) = self.around.take() else { return Ok(None) };
+                (self.fields, self.form, self.seen) = (fields, form, seen);
+                continue;
+            };
+            let place = self.form.fields.iter().position(|field| field.number == number);
+            let Some(place) = place else {
+                if self.form.all {
+                    return Err(Unreadable::Field(number));
+                }
+                continue;
+            };
+            let field = &self.form.fields[place];
+            match (field.kind, field.count) {
+                (Kind::Inline(form), Count::One) => {
+                    let inner = Value { kind: field.kind, written }.bytes()?;
+                    self.around = Some((self.fields, self.form, self.seen));
+                    (self.fields, self.form, self.seen) = (Fields(inner), form, 0);
+                    continue;
+                }
+                (_, Count::One) => {}
+                // Told at the first of them, with all that follow.
+                (_, Count::List | Count::Map) => {
+                    if self.seen & (1 << place) != 0 {
+                        continue;
+                    }
+                    self.seen |= 1 << place;
+                }
+            }
+            self.next = Some((field, written));
+            return seed.deserialize(BorrowedStrDeserializer::new(field.name)).map(Some);
+        }
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value> {
+        let (field, written) = self.next.take().ok_or(Unreadable::Kind)?;
+        match field.count {
+            Count::One => seed.deserialize(Value { kind: field.kind, written }),
+            Count::List | Count::Map => {
+                seed.deserialize(Many { field, next: Some(written), rest: self.fields })
+            }
+        }
+    }
+}
+
+/// A field that is written once for each of its values.
+struct Many<'a> {
+    field: &'static Field,
+    next: Option<Written<'a>>,
+    rest: Fields<'a>,
+}
+
+impl<'a> Many<'a> {
+    fn next(&mut self) -> Result<Option<Written<'a>>> {
+        if let Some(written) = self.next.take() {
+            return Ok(Some(written));
+        }
+        while let Some((number, written)) = self.rest.next()? {
+            if number == self.field.number {
+                return Ok(Some(written));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'de> Deserializer<'de> for Many<'de> {
+    type Error = Unreadable;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.field.count {
+            Count::Map => visitor.visit_map(Entries { many: self, value: &[] }),
+            Count::One | Count::List => visitor.visit_seq(self),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier
+    }
+}
+
+impl<'de> SeqAccess<'de> for Many<'de> {
+    type Error = Unreadable;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
+        let Some(written) = self.next()? else { return Ok(None) };
+        seed.deserialize(Value { kind: self.field.kind, written }).map(Some)
+    }
+}
+
+/// Entries of a map: objects of a key and a value.
+struct Entries<'a> {
+    many: Many<'a>,
+    value: &'a [u8],
+}
+
+impl<'de> MapAccess<'de> for Entries<'de> {
+    type Error = Unreadable;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        let Some(written) = self.many.next()? else { return Ok(None) };
+        let entry = Value { kind: self.many.field.kind, written }.bytes()?;
+        self.value = field(entry, super::forms::ENTRY_VALUE)?.unwrap_or_default();
+        let key = text(field(entry, super::forms::ENTRY_KEY)?.unwrap_or_default())?;
+        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value> {
+        let written = Written::Bytes(self.value);
+        seed.deserialize(Value { kind: self.many.field.kind, written })
+    }
+}
