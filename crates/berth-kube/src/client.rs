@@ -42,6 +42,8 @@ pub struct Listed<T> {
     pub items: Vec<T>,
     /// Where a watch goes on.
     pub version: String,
+    /// Whether it was all written in binary.
+    pub(crate) in_binary: bool,
 }
 
 /// How a patch is meant.
@@ -110,13 +112,13 @@ impl Api {
         self.client.default_namespace()
     }
 
-    /// Everything at a path, in pages, as of one moment.
+    /// Everything at a path, as of one moment.
     pub async fn list<T: DeserializeOwned>(&self, path: &str, query: &str) -> Result<Listed<T>> {
         self.list_as(None, path, query).await
     }
 
-    /// The same in binary, where the server can write that. A page is on its way while the one
-    /// before it is read.
+    /// The same, also of a kind that the server may write in binary. It comes in pages: one is on
+    /// its way while the one before it is read.
     pub(crate) async fn list_as<T: DeserializeOwned>(
         &self,
         binary: Option<&'static wire::Kinds>,
@@ -129,7 +131,7 @@ impl Api {
             "" => format!("{path}?limit={PAGE}"),
             query => format!("{path}?limit={PAGE}&{query}"),
         };
-        let mut listed = Listed { items: Vec::new(), version: String::new() };
+        let mut listed = Listed { items: Vec::new(), version: String::new(), in_binary: true };
         let mut answer = self.call_as(accept, Method::GET, &first, None).await?;
         loop {
             // A set, because what is in it ends with it.
@@ -140,6 +142,7 @@ impl Api {
             }
             let page: Page<T> = decode_as(path, form, &answer)?;
             listed.items.extend(page.items);
+            listed.in_binary &= wire::is_binary(&answer);
             listed.version = page.metadata.resource_version;
             let Some(next) = next.join_next().await else { return Ok(listed) };
             let lost =
@@ -284,12 +287,12 @@ struct PageMeta {
 }
 
 /// Where the next page begins; nothing on the last one. The server writes that before the objects,
-/// so that they need not be read to find it.
+/// so that in JSON they need not be read to find it; in binary they are passed over.
 fn next_page(path: &str, form: Option<&'static wire::Form>, page: &[u8]) -> Result<Option<String>> {
     const ITEMS: &[u8] = b",\"items\":[";
     let head = &page[..page.len().min(LONGEST_HEAD)];
     let end = head.windows(ITEMS.len()).position(|window| window == ITEMS);
-    let usual = end.and_then(|end| {
+    let usual = end.filter(|_| !wire::is_binary(page)).and_then(|end| {
         let head = [&head[..end], b"}"].concat();
         serde_json::from_slice::<Page<IgnoredAny>>(&head).ok()
     });
@@ -303,15 +306,16 @@ pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(what: &str, body: &'a [u8]) 
         .map_err(|why| Error::Unreadable { what: what.to_owned(), why: why.to_string() })
 }
 
-/// In that form, where it is written in one.
-pub(crate) fn decode_as<'a, T: serde::Deserialize<'a>>(
+/// In that form, where it is written in binary.
+fn decode_as<'a, T: serde::Deserialize<'a>>(
     what: &str,
     form: Option<&'static wire::Form>,
     body: &'a [u8],
 ) -> Result<T> {
     match form {
-        Some(form) if wire::is_binary(body) => wire::decode(form, body)
-            .map_err(|why| Error::Binary { what: what.to_owned(), why: why.to_string() }),
+        Some(form) if wire::is_binary(body) => {
+            wire::decode(form, body).map_err(|why| Error::binary(what, &why))
+        }
         _ => decode(what, body),
     }
 }

@@ -28,7 +28,7 @@ pub enum Error {
     },
     #[error("{what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
-    /// Its binary form is not the one we know; as JSON it can be read.
+    /// Its binary form is not the one we know; it is asked for as JSON then.
     #[error("{what} cannot be read in binary: {why}")]
     Binary { what: String, why: String },
     /// Without these rights nothing can be begun.
@@ -42,6 +42,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn binary(what: &str, why: &wire::Unreadable) -> Error {
+        Error::Binary { what: what.to_owned(), why: why.to_string() }
+    }
+
     /// The code of the answer, where there was one.
     pub const fn code(&self) -> Option<u16> {
         match self {

@@ -53,6 +53,8 @@ impl Outcome {
 pub struct Watched {
     pub lists: u64,
     pub watches: u64,
+    /// How many of both were answered in binary.
+    pub in_binary: u64,
 }
 
 /// Counts since the start.
@@ -142,12 +144,18 @@ impl Figures {
         }
     }
 
-    pub(crate) fn listed(&self, path: &str) {
-        lock(&self.watched).entry(kind(path)).or_default().lists += 1;
+    pub(crate) fn listed(&self, path: &str, in_binary: bool) {
+        let mut watched = lock(&self.watched);
+        let watched = watched.entry(kind(path)).or_default();
+        watched.lists += 1;
+        watched.in_binary += u64::from(in_binary);
     }
 
-    pub(crate) fn watches(&self, path: &str) {
-        lock(&self.watched).entry(kind(path)).or_default().watches += 1;
+    pub(crate) fn watches(&self, path: &str, in_binary: bool) {
+        let mut watched = lock(&self.watched);
+        let watched = watched.entry(kind(path)).or_default();
+        watched.watches += 1;
+        watched.in_binary += u64::from(in_binary);
     }
 }
 

@@ -4,9 +4,9 @@
 //! restarts. It is then taken up where it was; where the server has forgotten that moment,
 //! everything is listed again, and whoever follows compares.
 
-use crate::client::{Api, accept, decode, decode_as};
+use crate::client::{Api, accept, decode};
 use crate::error::{Error, Result, Status};
-use crate::wire::{self, Binary, Kinds};
+use crate::wire::{self, Binary, Form, Kinds};
 use futures_util::StreamExt;
 use http::Method;
 use serde::Deserialize;
@@ -97,7 +97,7 @@ async fn follow_as<T>(
                 pause = FIRST_PAUSE;
             }
             Err(error @ Error::Binary { .. }) => {
-                tracing::info!(%error, "asking for JSON from now on");
+                tracing::warn!(%error, "asking for JSON from now on, which costs more");
                 follower.binary = None;
                 follower.version.clear();
             }
@@ -130,7 +130,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
     async fn once(&mut self) -> Result<Ended> {
         if self.version.is_empty() {
             let listed = self.api.list_as(self.binary, &self.path, &self.query).await?;
-            self.api.figures().listed(&self.path);
+            self.api.figures().listed(&self.path, listed.in_binary);
             if self.tell.send(Seen::All(listed.items)).await.is_err() {
                 return Ok(Ended::Listener);
             }
@@ -164,9 +164,9 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
             self.api.figures().failed(&error);
             return Err(error);
         }
-        self.api.figures().watches(&self.path);
+        let form = self.binary.filter(|_| wire::is_told_of(&answer)).map(|kinds| kinds.one);
+        self.api.figures().watches(&self.path, form.is_some());
         self.buffer.clear();
-        let split = if wire::is_told_of(&answer) { frame } else { line };
         let mut body = http_body_util::BodyStream::new(answer.into_body());
         loop {
             let frame = match tokio::time::timeout(SILENCE, body.next()).await {
@@ -177,7 +177,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
             let Ok(data) = frame.into_data() else { continue };
             self.buffer.extend_from_slice(&data);
             let mut changes = Vec::new();
-            let read = self.changes(split, &mut changes);
+            let read = self.changes(form, &mut changes);
             // Also before an error: the watch goes on after what was read.
             if !changes.is_empty() && self.tell.send(Seen::Changes(changes)).await.is_err() {
                 return Ok(Ended::Listener);
@@ -190,10 +190,46 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         }
     }
 
+    /// Takes the changes out of the buffer that have come whole.
+    fn changes(&mut self, form: Option<&'static Form>, changes: &mut Vec<Change<T>>) -> Result<()> {
+        let split = if form.is_some() { event } else { line };
+        let mut rest = self.buffer.as_slice();
+        // Only the last one that has come says where the next watch goes on.
+        let mut newest: Option<&[u8]> = None;
+        let mut read = || {
+            while let Some((change, after)) = split(&self.path, rest)? {
+                let Some((kind, object)) = change else {
+                    rest = after;
+                    continue;
+                };
+                match kind {
+                    "ERROR" => return Err(Status::read(500, object).error(&self.path)),
+                    "ADDED" | "MODIFIED" => {
+                        changes.extend(self.object(form, object)?.map(Change::Put));
+                    }
+                    "DELETED" => changes.extend(self.object(form, object)?.map(Change::Gone)),
+                    // A bookmark only says how far the watch has come.
+                    _ => {}
+                }
+                (rest, newest) = (after, Some(object));
+            }
+            Ok(())
+        };
+        let read = read();
+        if let Some(object) = newest {
+            let version: Versioned = decode_in(&self.path, form, object)?;
+            self.version.clear();
+            self.version.push_str(version.metadata.resource_version);
+        }
+        let taken = self.buffer.len() - rest.len();
+        self.buffer.drain(..taken);
+        read
+    }
+
     /// Nothing where it cannot be read: one such object must not stop all others. What cannot be
     /// read in binary is asked for as JSON.
-    fn object(&self, object: &[u8]) -> Result<Option<T>> {
-        match decode_as(&self.path, self.binary.map(|kinds| kinds.one), object) {
+    fn object(&self, form: Option<&'static Form>, object: &[u8]) -> Result<Option<T>> {
+        match decode_in(&self.path, form, object) {
             Ok(object) => Ok(Some(object)),
             Err(error @ Error::Binary { .. }) => Err(error),
             Err(error) => {
@@ -202,47 +238,30 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
             }
         }
     }
+}
 
-    /// Takes the changes out of the buffer that have come whole.
-    fn changes(&mut self, split: Split, changes: &mut Vec<Change<T>>) -> Result<()> {
-        // Only the last one that has come says where the next watch goes on.
-        let mut newest: Option<&[u8]> = None;
-        let mut rest = self.buffer.as_slice();
-        while let Some((change, after)) = split(&self.path, rest)? {
-            rest = after;
-            let Some((kind, object)) = change else { continue };
-            match kind {
-                "ERROR" => return Err(Status::read(500, object).error(&self.path)),
-                "ADDED" | "MODIFIED" => changes.extend(self.object(object)?.map(Change::Put)),
-                "DELETED" => changes.extend(self.object(object)?.map(Change::Gone)),
-                // A bookmark only says how far the watch has come.
-                _ => {}
-            }
-            newest = Some(object);
-        }
-        if let Some(object) = newest {
-            let form = self.binary.map(|kinds| kinds.one);
-            let version: Versioned = decode_as(&self.path, form, object)?;
-            self.version.clear();
-            self.version.push_str(version.metadata.resource_version);
-        }
-        let read = self.buffer.len() - rest.len();
-        self.buffer.drain(..read);
-        Ok(())
+fn decode_in<'a, T: Deserialize<'a>>(
+    path: &str,
+    form: Option<&'static Form>,
+    object: &'a [u8],
+) -> Result<T> {
+    match form {
+        Some(form) => wire::decode(form, object).map_err(|why| Error::binary(path, &why)),
+        None => decode(path, object),
     }
 }
 
-/// Takes the first change off what has come: its kind and its object, if it has any, and the rest.
-type Split = for<'a> fn(&str, &'a [u8]) -> Result<Option<First<'a>>>;
+/// The first change of what has come and the rest; a change may be an empty line.
 type First<'a> = (Option<(&'a str, &'a [u8])>, &'a [u8]);
 
-fn frame<'a>(path: &str, bytes: &'a [u8]) -> Result<Option<First<'a>>> {
+/// In binary.
+fn event<'a>(path: &str, bytes: &'a [u8]) -> Result<Option<First<'a>>> {
     let Some((event, rest)) = wire::frame(bytes) else { return Ok(None) };
-    let event = wire::event(event)
-        .map_err(|why| Error::Binary { what: path.to_owned(), why: why.to_string() })?;
+    let event = wire::event(event).map_err(|why| Error::binary(path, &why))?;
     Ok(Some((Some(event), rest)))
 }
 
+/// In JSON.
 fn line<'a>(path: &str, bytes: &'a [u8]) -> Result<Option<First<'a>>> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
     let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
@@ -287,18 +306,4 @@ struct Version<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_taken_apart_whichever_way_it_is_written() {
-        for line in [
-            r#"{"type":"ADDED","object":{"kind":"Pod","a":{}}}"#,
-            r#"{ "object": {"kind":"Pod","a":{}}, "type": "ADDED" }"#,
-        ] {
-            let (kind, object) = parts("/pods", line.as_bytes()).unwrap();
-            assert_eq!((kind, object), ("ADDED", br#"{"kind":"Pod","a":{}}"#.as_slice()));
-        }
-        assert!(parts("/pods", b"nonsense").is_err());
-    }
-}
+mod tests;

@@ -81,12 +81,13 @@ pub struct WorkloadRef {
 
 /// Keys of a pod's spec that concern the kubelet or were turned into other fields before a
 /// scheduler sees the pod (a runtime class has become overhead, selector and tolerations).
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 23] = [
     "automountServiceAccountToken",
     "dnsConfig",
     "dnsPolicy",
     "enableServiceLinks",
     "ephemeralContainers",
+    "evictionResponders",
     "hostAliases",
     "hostIPC",
     "hostNetwork",

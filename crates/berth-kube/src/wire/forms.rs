@@ -66,7 +66,7 @@ static OWNER: Form = some(&[
     flag(6, "controller"),
 ]);
 
-/// All of them: whatever else a spec says may bear on scheduling.
+/// All of them, up to Kubernetes 1.37: whatever else a spec says may bear on scheduling.
 static POD_SPEC: Form = all(&[
     list(1, "volumes", &VOLUME),
     list(2, "containers", &CONTAINER),
@@ -109,8 +109,10 @@ static POD_SPEC: Form = all(&[
     list(39, "resourceClaims", &RESOURCE_CLAIM),
     object(40, "resources", &RESOURCES),
     unread(41, "hostnameOverride"),
+    // Only in 1.35.
     object(42, "workloadRef", &WORKLOAD_REF),
     object(43, "schedulingGroup", &some(&[text(1, "podGroupName")])),
+    unread(44, "evictionResponders"),
 ]);
 
 static RESOURCE_CLAIM: Form =
@@ -139,12 +141,9 @@ static ENV_SOURCE: Form = some(&[object(1, "fieldRef", &some(&[text(2, "fieldPat
 
 static RESOURCES: Form = some(&[quantities(1, "limits"), quantities(2, "requests")]);
 
-static VOLUME: Form = some(&[
-    text(1, "name"),
-    Field { number: 2, name: "", kind: Kind::Inline(&VOLUME_SOURCE), count: Count::One },
-]);
+static VOLUME: Form = some(&[text(1, "name"), inline(2, &VOLUME_SOURCE)]);
 
-/// All of them: a volume is told by the name of its kind.
+/// All of them, up to Kubernetes 1.37: a volume is told by the name of its kind.
 static VOLUME_SOURCE: Form = all(&[
     unread(1, "hostPath"),
     unread(2, "emptyDir"),
@@ -235,14 +234,15 @@ static SPREAD: Form = some(&[
 
 static POD_STATUS: Form = some(&[
     text(1, "phase"),
-    list(2, "conditions", &POD_CONDITION),
+    list(2, "conditions", &CONDITION),
     text(4, "reason"),
     time(7, "startTime"),
     list(8, "containerStatuses", &CONTAINER_STATUS),
     list(15, "resourceClaimStatuses", &some(&[text(1, "name"), text(2, "resourceClaimName")])),
 ]);
 
-static POD_CONDITION: Form = some(&[text(1, "type"), text(2, "status"), text(5, "reason")]);
+/// Of pods and of nodes.
+static CONDITION: Form = some(&[text(1, "type"), text(2, "status"), text(5, "reason")]);
 
 static CONTAINER_STATUS: Form = some(&[text(1, "name"), object(2, "state", &CONTAINER_STATE)]);
 
@@ -260,10 +260,8 @@ static NODE_SPEC: Form = some(&[
 static NODE_STATUS: Form = some(&[
     quantities(1, "capacity"),
     quantities(2, "allocatable"),
-    list(4, "conditions", &NODE_CONDITION),
+    list(4, "conditions", &CONDITION),
 ]);
-
-static NODE_CONDITION: Form = some(&[text(1, "type"), text(2, "status"), text(5, "reason")]);
 
 const fn all(fields: &'static [Field]) -> Form {
     Form { fields, all: true }
@@ -299,6 +297,10 @@ const fn unread(number: u32, name: &'static str) -> Field {
 
 const fn object(number: u32, name: &'static str, form: &'static Form) -> Field {
     one(number, name, Kind::Object(form))
+}
+
+const fn inline(number: u32, form: &'static Form) -> Field {
+    one(number, "", Kind::Inline(form))
 }
 
 const fn list(number: u32, name: &'static str, form: &'static Form) -> Field {

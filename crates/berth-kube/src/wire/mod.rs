@@ -10,6 +10,8 @@ mod forms;
 mod read;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub mod write;
 
 pub use forms::STATUS;
 pub use read::Unreadable;
@@ -34,6 +36,13 @@ pub struct Form {
     fields: &'static [Field],
     /// Whether those are all: a field of another number then makes the object unreadable.
     all: bool,
+}
+
+impl Form {
+    /// Whether a field has this name in JSON.
+    fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| field.name == name)
+    }
 }
 
 #[derive(Debug)]

@@ -16,8 +16,8 @@ pub enum Unreadable {
     Wire,
     #[error("a field is of another kind than expected")]
     Kind,
-    #[error("field {0} is not known")]
-    Field(u32),
+    #[error("field {number} beside `{beside}` is not known")]
+    Field { number: u32, beside: &'static str },
     #[error("a text is none")]
     Text,
     #[error("it does not begin as objects of the API server do")]
@@ -39,6 +39,22 @@ enum Written<'a> {
     Bytes(&'a [u8]),
     /// Floating-point numbers; nothing we read has any.
     Fixed,
+}
+
+impl<'a> Written<'a> {
+    fn bytes(self) -> Result<&'a [u8]> {
+        match self {
+            Written::Bytes(bytes) => Ok(bytes),
+            Written::Number(_) | Written::Fixed => Err(Unreadable::Kind),
+        }
+    }
+
+    fn number(self) -> Result<u64> {
+        match self {
+            Written::Number(number) => Ok(number),
+            Written::Bytes(_) | Written::Fixed => Err(Unreadable::Kind),
+        }
+    }
 }
 
 /// The fields of an object that have not been looked at.
@@ -109,21 +125,7 @@ struct Value<'a> {
     written: Written<'a>,
 }
 
-impl<'a> Value<'a> {
-    fn bytes(&self) -> Result<&'a [u8]> {
-        match self.written {
-            Written::Bytes(bytes) => Ok(bytes),
-            Written::Number(_) | Written::Fixed => Err(Unreadable::Kind),
-        }
-    }
-
-    fn number(&self) -> Result<u64> {
-        match self.written {
-            Written::Number(number) => Ok(number),
-            Written::Bytes(_) | Written::Fixed => Err(Unreadable::Kind),
-        }
-    }
-
+impl Value<'_> {
     /// A moment that was never set is written as nothing.
     fn is_null(&self) -> bool {
         matches!((self.kind, self.written), (Kind::Time, Written::Bytes([])))
@@ -136,17 +138,17 @@ impl<'de> Deserializer<'de> for Value<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.kind {
             _ if self.is_null() => visitor.visit_unit(),
-            Kind::Text => visitor.visit_borrowed_str(text(self.bytes()?)?),
-            // Of all widths, a negative number is written in 64 bits.
-            Kind::Number => visitor.visit_i64(self.number()?.cast_signed()),
-            Kind::Flag => visitor.visit_bool(self.number()? != 0),
-            Kind::Time => visitor.visit_str(&moment(self.bytes()?)?),
+            Kind::Text => visitor.visit_borrowed_str(text(self.written.bytes()?)?),
+            // A negative number is written in 64 bits, also in a field of 32.
+            Kind::Number => visitor.visit_i64(self.written.number()?.cast_signed()),
+            Kind::Flag => visitor.visit_bool(self.written.number()? != 0),
+            Kind::Time => visitor.visit_str(&moment(self.written.bytes()?)?),
             Kind::Quantity => {
-                let written = field(self.bytes()?, super::forms::QUANTITY)?;
+                let written = field(self.written.bytes()?, super::forms::QUANTITY)?;
                 visitor.visit_borrowed_str(text(written.unwrap_or_default())?)
             }
             Kind::Object(form) | Kind::Inline(form) => visitor.visit_map(Object {
-                fields: Fields(self.bytes()?),
+                fields: Fields(self.written.bytes()?),
                 form,
                 seen: 0,
                 around: None,
@@ -154,6 +156,20 @@ impl<'de> Deserializer<'de> for Value<'de> {
             }),
             Kind::Unread => visitor.visit_unit(),
         }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        // What is not in the form would read as absent, and nobody would notice.
+        debug_assert!(
+            matches!(self.kind, Kind::Object(form) if fields.iter().all(|field| form.has(field))),
+            "{name} has a field without a number"
+        );
+        self.deserialize_any(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -174,7 +190,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map struct enum identifier
+        unit unit_struct seq tuple tuple_struct map enum identifier
     }
 }
 
@@ -197,7 +213,7 @@ fn moment(bytes: &[u8]) -> Result<String> {
 struct Object<'a> {
     fields: Fields<'a>,
     form: &'static Form,
-    /// Which fields that come in lists were told, by their place in the form.
+    /// Which lists and maps were told, by their place in the form.
     seen: u64,
     /// What of the object around it is still to come, while an inline one is read.
     around: Option<(Fields<'a>, &'static Form, u64)>,
@@ -218,14 +234,15 @@ impl<'de> MapAccess<'de> for Object<'de> {
             let place = self.form.fields.iter().position(|field| field.number == number);
             let Some(place) = place else {
                 if self.form.all {
-                    return Err(Unreadable::Field(number));
+                    let beside = self.form.fields.first().map_or("", |field| field.name);
+                    return Err(Unreadable::Field { number, beside });
                 }
                 continue;
             };
             let field = &self.form.fields[place];
             match (field.kind, field.count) {
                 (Kind::Inline(form), Count::One) => {
-                    let inner = Value { kind: field.kind, written }.bytes()?;
+                    let inner = written.bytes()?;
                     self.around = Some((self.fields, self.form, self.seen));
                     (self.fields, self.form, self.seen) = (Fields(inner), form, 0);
                     continue;
@@ -328,7 +345,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         let Some(written) = self.many.next()? else { return Ok(None) };
-        let entry = Value { kind: self.many.field.kind, written }.bytes()?;
+        let entry = written.bytes()?;
         self.value = field(entry, super::forms::ENTRY_VALUE)?.unwrap_or_default();
         let key = text(field(entry, super::forms::ENTRY_KEY)?.unwrap_or_default())?;
         seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)

@@ -44,8 +44,10 @@ impl Page {
     fn watches(&mut self, figures: &Figures) {
         let lists = self.counts("watch_lists", "How often everything of a kind was listed");
         let watches = self.counts("watch_starts", "How often a watch was begun or taken up again");
+        let binary = self.counts("watch_binary", "Lists and watches that were answered in binary");
         for (kind, watched) in figures.watched() {
             let labels = vec![("resource", kind)];
+            binary.get_or_create(&labels).inc_by(watched.in_binary);
             lists.get_or_create(&labels).inc_by(watched.lists);
             watches.get_or_create(&labels).inc_by(watched.watches);
         }

@@ -95,12 +95,18 @@ spec:
       preferredDuringSchedulingIgnoredDuringExecution:
       - weight: 3
         podAffinityTerm:
-          {topologyKey: rack, labelSelector: {matchLabels: {app: a}}, namespaceSelector: {}}
+          topologyKey: rack
+          labelSelector: {matchLabels: {empty: ''}}
+          matchLabelKeys: [app]
+          namespaceSelector: {}
     podAntiAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
       - topologyKey: kubernetes.io/hostname
         labelSelector: {matchLabels: {app: trainer}}
         namespaceSelector: {matchLabels: {team: vision}}
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 9
+        podAffinityTerm: {topologyKey: zone, labelSelector: {matchLabels: {app: trainer}}}
   volumes:
   - {name: claim, persistentVolumeClaim: {claimName: imagenet, readOnly: true}}
   - {name: empty, emptyDir: {}}
@@ -149,10 +155,10 @@ const STATUS: &str = r#"{"status": {"phase": "Failed", "reason": "Evicted", "mes
 async fn both<T: Debug + PartialEq>(
     json: &mut mpsc::Receiver<Seen<T>>,
     binary: &mut mpsc::Receiver<Seen<T>>,
-) -> Vec<T> {
-    let (json, binary) = (changes(json).await, changes(binary).await);
+) -> (bool, T) {
+    let (json, mut binary) = (changes(json).await, changes(binary).await);
     assert_eq!(json, binary);
-    binary
+    binary.pop().expect("a change")
 }
 
 async fn listed<T>(told: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
@@ -162,12 +168,14 @@ async fn listed<T>(told: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
     }
 }
 
-async fn changes<T>(told: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
+/// What has changed, and whether it is still there.
+async fn changes<T>(told: &mut mpsc::Receiver<Seen<T>>) -> Vec<(bool, T)> {
     let Some(Seen::Changes(changes)) = told.recv().await else {
         panic!("a change cannot be read, and everything is listed again")
     };
     let last = |change| match change {
-        Change::Put(object) | Change::Gone(object) => object,
+        Change::Put(object) => (true, object),
+        Change::Gone(object) => (false, object),
     };
     changes.into_iter().map(last).collect()
 }
@@ -196,37 +204,53 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
     let mut nodes = || runtime.block_on(both(&mut json_nodes, &mut nodes_seen));
 
     cluster.apply(EVERYTHING);
-    let made = pods();
-    let spec = &made[0].spec;
+    let (_, made) = pods();
+    let spec = &made.spec;
     assert!(spec.unknown.is_empty(), "{:?}", spec.unknown);
     assert_eq!(spec.volumes.len(), 11);
     assert_eq!(spec.volumes[0].source, Source::Claim("imagenet".into()));
     assert!(spec.scheduling_group.is_some() && spec.resources.is_some());
     assert!(spec.containers[0].learns_gpu && !spec.containers[1].learns_gpu);
     cluster.says(&["patch", "pod", "everything", "--subresource=status", "-p", STATUS]);
-    let ended = pods();
-    assert!(ended[0].status.is_over());
-    assert_eq!(ended[0].status.container_statuses.len(), 2);
+    let (_, ended) = pods();
+    assert!(ended.status.is_over());
+    assert_eq!(ended.status.container_statuses.len(), 2);
     cluster.says(&["delete", "pod", "everything", "--wait=false"]);
-    assert!(pods()[0].metadata.deletion_timestamp.is_some());
+    let (is_there, stopping) = pods();
+    assert!(is_there && stopping.metadata.deletion_timestamp.is_some());
 
     let taints = "[{key: gpu, value: 'yes', effect: NoSchedule}, {key: spot, effect: NoExecute}]";
     cluster.apply(&node("n1", "{zone: a, nvidia.com/gpu.product: H100}", taints));
-    assert_eq!(nodes()[0].spec.taints.len(), 2);
+    assert_eq!(nodes().1.spec.taints.len(), 2);
     cluster.says(&["patch", "node", "n1", "-p", r#"{"spec": {"unschedulable": true}}"#]);
-    let cordoned = nodes();
-    assert!(cordoned[0].spec.unschedulable);
-    assert!(cordoned[0].status.allocatable.contains("nvidia.com/gpu"));
+    let (_, cordoned) = nodes();
+    assert!(cordoned.spec.unschedulable);
+    assert!(cordoned.status.allocatable.contains("nvidia.com/gpu"));
 
-    // A list, after the changes.
-    let again = runtime.block_on(async {
-        let (tell, mut told) = mpsc::channel(1);
-        let following = follow_in_binary::<Pod>(api, PODS.to_owned(), String::new(), tell);
-        let following = tokio::spawn(following);
-        let listed = listed(&mut told).await;
-        following.abort();
-        listed
+    // In lists they are what they became.
+    let lists = runtime.block_on(async {
+        let (tell_pods, mut pods) = mpsc::channel::<Seen<Pod>>(9);
+        let (tell_nodes, mut nodes) = mpsc::channel::<Seen<Node>>(9);
+        let following = [
+            tokio::spawn(follow_in_binary(api.clone(), PODS.to_owned(), String::new(), tell_pods)),
+            tokio::spawn(follow_in_binary(
+                api.clone(),
+                NODES.to_owned(),
+                String::new(),
+                tell_nodes,
+            )),
+        ];
+        let lists = (listed(&mut pods).await, listed(&mut nodes).await);
+        following.iter().for_each(tokio::task::JoinHandle::abort);
+        lists
     });
-    assert_eq!(&*again[0].metadata.name, "everything");
-    assert_eq!(again[0].spec, made[0].spec);
+    assert_eq!(lists, (vec![stopping], vec![cordoned]));
+
+    cluster.says(&["patch", "pod", "everything", "-p", r#"{"metadata": {"finalizers": null}}"#]);
+    let (is_there, gone) = pods();
+    assert!(!is_there && &*gone.metadata.name == "everything");
+
+    // All of it was in binary: two lists and a watch of each kind.
+    let watched = api.figures().watched();
+    assert!(watched["pods"].in_binary >= 3 && watched["nodes"].in_binary >= 3, "{watched:?}");
 }
