@@ -18,7 +18,7 @@ const PAGE: u32 = 1_000;
 /// Bytes of a page before its objects, at the most.
 const LONGEST_HEAD: usize = 4 << 10;
 /// What answers are written in, unless something else is asked for.
-pub(crate) const JSON: &str = "application/json";
+const JSON: &str = "application/json";
 /// An answer that takes longer does not come. A watch is not bound by it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -126,7 +126,6 @@ impl Api {
         query: &str,
     ) -> Result<Listed<T>> {
         let accept = accept(binary);
-        let form = binary.map(|kinds| kinds.list);
         let first = match query {
             "" => format!("{path}?limit={PAGE}"),
             query => format!("{path}?limit={PAGE}&{query}"),
@@ -134,6 +133,7 @@ impl Api {
         let mut listed = Listed { items: Vec::new(), version: String::new(), in_binary: true };
         let mut answer = self.call_as(accept, Method::GET, &first, None).await?;
         loop {
+            let form = binary.filter(|_| wire::is_binary(&answer)).map(|kinds| kinds.list);
             // A set, because what is in it ends with it.
             let mut next = JoinSet::new();
             if let Some(from) = next_page(path, form, &answer)? {
@@ -142,7 +142,7 @@ impl Api {
             }
             let page: Page<T> = decode_as(path, form, &answer)?;
             listed.items.extend(page.items);
-            listed.in_binary &= wire::is_binary(&answer);
+            listed.in_binary &= form.is_some();
             listed.version = page.metadata.resource_version;
             let Some(next) = next.join_next().await else { return Ok(listed) };
             let lost =
@@ -292,7 +292,7 @@ fn next_page(path: &str, form: Option<&'static wire::Form>, page: &[u8]) -> Resu
     const ITEMS: &[u8] = b",\"items\":[";
     let head = &page[..page.len().min(LONGEST_HEAD)];
     let end = head.windows(ITEMS.len()).position(|window| window == ITEMS);
-    let usual = end.filter(|_| !wire::is_binary(page)).and_then(|end| {
+    let usual = end.filter(|_| form.is_none()).and_then(|end| {
         let head = [&head[..end], b"}"].concat();
         serde_json::from_slice::<Page<IgnoredAny>>(&head).ok()
     });
@@ -306,17 +306,15 @@ pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(what: &str, body: &'a [u8]) 
         .map_err(|why| Error::Unreadable { what: what.to_owned(), why: why.to_string() })
 }
 
-/// In that form, where it is written in binary.
-fn decode_as<'a, T: serde::Deserialize<'a>>(
+/// In binary of that form, or else in JSON.
+pub(crate) fn decode_as<'a, T: serde::Deserialize<'a>>(
     what: &str,
     form: Option<&'static wire::Form>,
     body: &'a [u8],
 ) -> Result<T> {
     match form {
-        Some(form) if wire::is_binary(body) => {
-            wire::decode(form, body).map_err(|why| Error::binary(what, &why))
-        }
-        _ => decode(what, body),
+        Some(form) => wire::decode(form, body).map_err(|why| Error::binary(what, &why)),
+        None => decode(what, body),
     }
 }
 

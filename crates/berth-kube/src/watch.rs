@@ -4,7 +4,7 @@
 //! restarts. It is then taken up where it was; where the server has forgotten that moment,
 //! everything is listed again, and whoever follows compares.
 
-use crate::client::{Api, accept, decode};
+use crate::client::{Api, accept, decode, decode_as};
 use crate::error::{Error, Result, Status};
 use crate::wire::{self, Binary, Form, Kinds};
 use futures_util::StreamExt;
@@ -217,7 +217,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         };
         let read = read();
         if let Some(object) = newest {
-            let version: Versioned = decode_in(&self.path, form, object)?;
+            let version: Versioned = decode_as(&self.path, form, object)?;
             self.version.clear();
             self.version.push_str(version.metadata.resource_version);
         }
@@ -229,7 +229,7 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
     /// Nothing where it cannot be read: one such object must not stop all others. What cannot be
     /// read in binary is asked for as JSON.
     fn object(&self, form: Option<&'static Form>, object: &[u8]) -> Result<Option<T>> {
-        match decode_in(&self.path, form, object) {
+        match decode_as(&self.path, form, object) {
             Ok(object) => Ok(Some(object)),
             Err(error @ Error::Binary { .. }) => Err(error),
             Err(error) => {
@@ -237,17 +237,6 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
                 Ok(None)
             }
         }
-    }
-}
-
-fn decode_in<'a, T: Deserialize<'a>>(
-    path: &str,
-    form: Option<&'static Form>,
-    object: &'a [u8],
-) -> Result<T> {
-    match form {
-        Some(form) => wire::decode(form, object).map_err(|why| Error::binary(path, &why)),
-        None => decode(path, object),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The binary form of objects, in which the API server keeps them: it writes a list of pods so in a
-//! fraction of the time that JSON takes it, and we read it in a fraction of ours.
+//! The binary form of objects, in which the API server keeps them: less work than JSON for it to
+//! write, and for us to read.
 //!
 //! The form has numbers where JSON has names. [`forms`] says which is which, and [`read`] makes of
 //! bytes and a form what `serde` reads, so that objects are declared once, by their JSON. A form
