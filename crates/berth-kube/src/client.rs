@@ -8,6 +8,7 @@ use kube::client::Body;
 use kube::{Client, Config};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -140,7 +141,10 @@ impl Api {
                 let (api, path) = (self.clone(), format!("{first}&continue={}", escape(&from)));
                 next.spawn(async move { api.call_as(accept, Method::GET, &path, None).await });
             }
-            let page: Page<T> = decode_as(path, form, &answer)?;
+            let page: Page<T> = match decode_as(path, form, &answer) {
+                Err(Error::Unreadable { .. }) => readable(path, &answer)?,
+                page => page?,
+            };
             listed.items.extend(page.items);
             listed.in_binary &= form.is_some();
             listed.version = page.metadata.resource_version;
@@ -202,9 +206,8 @@ impl Api {
         let (asked, begun) = (method.clone(), Instant::now());
         let answer = self.answer(accept, method, path, body);
         let answered = tokio::time::timeout(PATIENCE, answer).await;
-        let silent = || format!("no answer within {} seconds", PATIENCE.as_secs());
-        let answer = answered
-            .unwrap_or_else(|_| Err(Error::Unreachable { what: path.to_owned(), why: silent() }));
+        let silent = |_| Err(Error::Silent { what: path.to_owned(), after: PATIENCE });
+        let answer = answered.unwrap_or_else(silent);
         self.figures.answered(&asked, path, &answer, begun.elapsed());
         answer
     }
@@ -284,6 +287,16 @@ struct PageMeta {
     resource_version: String,
     #[serde(default)]
     r#continue: String,
+}
+
+/// What can be read of a page, one by one: an odd object must not keep all others from being seen.
+fn readable<T: DeserializeOwned>(path: &str, page: &[u8]) -> Result<Page<T>> {
+    let Page { metadata, items } = decode::<Page<Box<RawValue>>>(path, page)?;
+    let read = items.iter().filter_map(|item| {
+        let item = decode(path, item.get().as_bytes());
+        item.inspect_err(|error| tracing::error!(%error, "an object is left out")).ok()
+    });
+    Ok(Page { metadata, items: read.collect() })
 }
 
 /// Where the next page begins; nothing on the last one. The server writes that before the objects,

@@ -16,6 +16,8 @@ pub enum Error {
     Access { why: String },
     #[error("{what}: the API server cannot be reached: {why}")]
     Unreachable { what: String, why: String },
+    #[error("{what}: the API server cannot be reached: no answer within {} seconds", .after.as_secs())]
+    Silent { what: String, after: Duration },
     /// It answered, and would not.
     #[error("{what}: the API server answered {code} {reason}: {message}")]
     Refused {
@@ -57,7 +59,7 @@ impl Error {
     /// Whether the same request may go through a little later.
     pub const fn is_for_now(&self) -> bool {
         match self {
-            Error::Unreachable { .. } => true,
+            Error::Unreachable { .. } | Error::Silent { .. } => true,
             Error::Refused { code, .. } => matches!(*code, 408 | 429 | 500 | 502 | 503 | 504),
             Error::Access { .. }
             | Error::Unreadable { .. }
@@ -65,6 +67,11 @@ impl Error {
             | Error::Rights { .. }
             | Error::Path { .. } => false,
         }
+    }
+
+    /// The server has more to do than it gets to: it says so, or it did not answer in time.
+    pub const fn is_overload(&self) -> bool {
+        matches!(self, Error::Silent { .. } | Error::Refused { code: 429 | 504, .. })
     }
 
     /// How long the server wants to be left alone.

@@ -7,9 +7,11 @@ use berth_model::{Bytes, Cpu, GpuAsk, Milli, Name};
 use std::collections::BTreeMap;
 
 mod gpu;
+mod in_use;
 
 pub(crate) use gpu::profile_name;
 pub use gpu::{Devices, Gpus, Sharing, Strategy, Unit, Vendor, mig_profile};
+pub use in_use::InUse;
 
 /// Amounts that a node must have free for a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

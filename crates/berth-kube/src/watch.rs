@@ -94,7 +94,9 @@ async fn follow_as<T>(
             Ok(Ended::Forgotten) => {
                 tracing::info!(path = follower.path, "the watch is too old; listing again");
                 follower.version.clear();
-                pause = FIRST_PAUSE;
+                // A list that is too old as soon as it is there is not asked for without end.
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
             Err(error @ Error::Binary { .. }) => {
                 tracing::warn!(%error, "asking for JSON from now on, which costs more");
@@ -159,7 +161,8 @@ impl<T: DeserializeOwned + Send + 'static> Follower<T> {
         let answer = answer?;
         let code = answer.status();
         if !code.is_success() {
-            let body = answer.into_body().collect_bytes().await.unwrap_or_default();
+            let body = tokio::time::timeout(ANSWER, answer.into_body().collect_bytes()).await;
+            let body = body.ok().and_then(|body| body.ok()).unwrap_or_default();
             let error = Status::read(code.as_u16(), &body).error(&self.path);
             self.api.figures().failed(&error);
             return Err(error);

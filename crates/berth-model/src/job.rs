@@ -109,6 +109,24 @@ impl GroupSpec {
         self.groups.is_empty()
     }
 
+    /// The leaf group, among these and below them, that a task belongs to.
+    pub fn of_task(groups: &[GroupSpec], task: u32) -> Option<&GroupSpec> {
+        fn find<'a>(groups: &'a [GroupSpec], left: &mut u32) -> Option<&'a GroupSpec> {
+            for group in groups {
+                match group.is_leaf() {
+                    true if *left < group.count => return Some(group),
+                    true => *left -= group.count,
+                    false => match find(&group.groups, left) {
+                        None => {}
+                        found => return found,
+                    },
+                }
+            }
+            None
+        }
+        find(groups, &mut task.clone())
+    }
+
     /// The leaf groups below this one, in order.
     pub fn leaves(&self) -> Vec<&GroupSpec> {
         if self.is_leaf() {

@@ -45,6 +45,8 @@ impl Blow {
 pub struct Siege {
     pub rounds: u32,
     pub leaders_killed: u32,
+    /// Pods that somebody else bound before Berth did.
+    pub taken_away: u32,
     pub gangs: u32,
     /// Pods that were looked at, over all looks.
     pub looks: u64,
@@ -136,9 +138,12 @@ impl Field {
         let mut all: String = gangs.iter().map(|name| batch_job(name, SIZE, 2, true)).collect();
         all.push_str(&batch_job(&alone, SIZE, 0, false));
         self.cluster.apply(&all);
-        // Not always at the same moment of what Berth is about to do.
-        sleep(Duration::from_millis(u64::from(round * 137 % 700)));
-        self.strike(blow, &alone);
+        // Not always at the same moment of what Berth is about to do. Only who wants to be faster
+        // than Berth does not wait.
+        if blow != Blow::Rogue {
+            sleep(Duration::from_millis(u64::from(round * 137 % 700)));
+        }
+        self.strike(blow, &alone, siege);
         if round % 2 == 1 && blow != Blow::Leader {
             self.kill_leader();
             siege.leaders_killed += 1;
@@ -160,7 +165,7 @@ impl Field {
         self.cluster.kubectl(&[&["delete", "job", "--wait=false"], &names[..]].concat());
     }
 
-    fn strike(&mut self, blow: Blow, alone: &str) {
+    fn strike(&mut self, blow: Blow, alone: &str, siege: &mut Siege) {
         match blow {
             Blow::ApiServer => {
                 self.cluster.kill(Part::ApiServer);
@@ -177,7 +182,14 @@ impl Field {
                     sleep(Duration::from_millis(150));
                 }
             }
-            Blow::Rogue => self.bind_others(alone),
+            Blow::Rogue => {
+                let until = Instant::now() + Duration::from_secs(1);
+                while Instant::now() < until {
+                    // Otherwise Berth is always the faster one.
+                    self.wire.cut();
+                    siege.taken_away += self.bind_others(alone);
+                }
+            }
             Blow::Node => {
                 let lost = self.a_busy_node();
                 let name = format!("n{lost}");
@@ -220,20 +232,24 @@ impl Field {
         format!("{job}\n{}{known:#?}", String::from_utf8_lossy(&pods.stdout))
     }
 
-    /// As a scheduler would that knows nothing of Berth.
-    fn bind_others(&self, job: &str) {
+    /// As a scheduler would that knows nothing of Berth. Returns how many pods it was the first to
+    /// bind.
+    fn bind_others(&self, job: &str) -> u32 {
+        let mut bound = 0;
         let pods =
             self.cluster.kubectl(&["get", "pods", "-l", &format!("job={job}"), "-o", "json"]);
         let pods: Value = serde_json::from_slice(&pods.stdout).unwrap_or_default();
-        for pod in pods["items"].as_array().into_iter().flatten() {
+        let pods = pods["items"].as_array().into_iter().flatten();
+        for pod in pods.filter(|pod| pod["spec"]["nodeName"].is_null()) {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             let binding = json!({
                 "apiVersion": "v1", "kind": "Binding", "metadata": { "name": name },
                 "target": { "apiVersion": "v1", "kind": "Node", "name": "n0" },
             });
             let path = format!("/api/v1/namespaces/default/pods/{name}/binding");
-            self.cluster.post(&path, &binding.to_string());
+            bound += u32::from(self.cluster.post(&path, &binding.to_string()));
         }
+        bound
     }
 
     fn a_busy_node(&self) -> u32 {

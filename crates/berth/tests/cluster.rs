@@ -18,6 +18,8 @@ mod faults;
 mod gpus;
 #[path = "cluster/hook.rs"]
 mod hook;
+#[path = "cluster/in_use.rs"]
+mod in_use;
 #[path = "cluster/jobs.rs"]
 mod jobs;
 #[path = "cluster/marks.rs"]

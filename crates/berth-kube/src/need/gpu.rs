@@ -2,6 +2,7 @@
 
 use super::{BadMark, Bytes, Error, GpuAsk, Milli, Name, Sums};
 use crate::object::{Labels, Text};
+use std::collections::BTreeMap;
 
 /// What a pod asks of GPUs, before a node says how it shares them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -89,13 +90,7 @@ impl Gpus {
     /// Takes the GPU resources out of the sums and reads the marks of shares.
     pub(super) fn of(annotations: &Labels, sums: &mut Sums) -> Result<Gpus, Error> {
         let mut found: Option<(String, Gpus)> = share(annotations)?;
-        let named: Vec<Text> =
-            sums.0.keys().filter(|resource| kind(resource, 1).is_some()).cloned().collect();
-        for resource in named {
-            let amount = sums.0.remove(&resource).unwrap_or_default();
-            if amount.is_zero() {
-                continue;
-            }
+        for (resource, amount) in take(sums) {
             let second = kind(&resource, count_of(&resource, amount)?).unwrap_or_default();
             if let Some((first, _)) = found {
                 return Err(Error::MixedGpus { first, second: resource.to_string() });
@@ -103,6 +98,15 @@ impl Gpus {
             found = Some((resource.to_string(), second));
         }
         Ok(found.map_or(Gpus::None, |(_, gpus)| gpus))
+    }
+
+    /// Takes the GPU resources out of the sums, of however many kinds they are.
+    pub(super) fn all(sums: &mut Sums) -> Vec<Gpus> {
+        let counted = take(sums).into_iter().filter_map(|(resource, amount)| {
+            let count = amount.whole().ok().and_then(|count| u32::try_from(count).ok());
+            kind(&resource, count.unwrap_or(u32::MAX))
+        });
+        counted.collect()
     }
 }
 
@@ -114,6 +118,15 @@ impl Sharing {
             Strategy::Mps => GpuAsk::Mps { percent: (100 / self.replicas.max(1)).max(1), count },
         }
     }
+}
+
+/// Takes out the resources that are GPUs.
+fn take(sums: &mut Sums) -> Vec<(Text, super::Quantity)> {
+    let (gpus, others) = std::mem::take(&mut sums.0)
+        .into_iter()
+        .partition::<BTreeMap<_, _>, _>(|(resource, _)| kind(resource, 1).is_some());
+    sums.0 = others;
+    gpus.into_iter().filter(|(_, amount)| !amount.is_zero()).collect()
 }
 
 /// What that many of a resource are, if it is one of GPUs.

@@ -2,7 +2,9 @@
 
 use super::{List, Map, Text};
 use berth_model::Time;
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::fmt;
 
 pub type Labels = Map<Text>;
 
@@ -64,8 +66,34 @@ pub(super) fn group(api_version: &str) -> &str {
 
 /// A moment as the API server writes it: RFC 3339, or `null`.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
-    let moment = Option::<jiff::Timestamp>::deserialize(deserializer)?;
-    Ok(moment.map(|moment| Time(moment.as_millisecond())))
+    let moment = Option::<Moment>::deserialize(deserializer)?;
+    Ok(moment.map(|Moment(moment)| Time(moment.as_millisecond())))
+}
+
+struct Moment(jiff::Timestamp);
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Moment, D::Error> {
+        struct Written;
+        impl Visitor<'_> for Written {
+            type Value = Moment;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a moment")
+            }
+            fn visit_str<E: de::Error>(self, written: &str) -> Result<Moment, E> {
+                match written.parse() {
+                    Ok(moment) => Ok(Moment(moment)),
+                    // What cannot be counted is later than all that can: a grace period may be
+                    // longer than time, and one such object must not be unreadable for it.
+                    Err(_) if written.starts_with(|c: char| c.is_ascii_digit()) => {
+                        Ok(Moment(jiff::Timestamp::MAX))
+                    }
+                    Err(error) => Err(E::custom(error)),
+                }
+            }
+        }
+        deserializer.deserialize_str(Written)
+    }
 }
 
 #[cfg(test)]
@@ -93,5 +121,14 @@ mod tests {
     #[test]
     fn a_moment_that_is_none_is_refused() {
         assert!(serde_json::from_str::<Meta>(r#"{"creationTimestamp": "soon"}"#).is_err());
+    }
+
+    #[test]
+    fn a_moment_beyond_all_others_is_late_and_no_error() {
+        for late in ["9999-12-31T23:59:59Z", "33658-09-27T01:46:40Z"] {
+            let meta = format!(r#"{{"deletionTimestamp": "{late}"}}"#);
+            let meta: Meta = serde_json::from_str(&meta).unwrap();
+            assert!(meta.deletion_timestamp > Some("9999-01-01T00:00:00Z".parse().unwrap()));
+        }
     }
 }

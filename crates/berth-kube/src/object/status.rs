@@ -1,7 +1,6 @@
 //! What has become of a pod.
 
-use super::{Condition, List, Text, meta};
-use berth_model::Time;
+use super::{Condition, List, Map, Raw, Resources, Text};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -13,9 +12,12 @@ pub struct PodStatus {
     pub reason: Text,
     pub conditions: List<Condition>,
     pub container_statuses: List<ContainerStatus>,
+    pub init_container_statuses: List<ContainerStatus>,
+    /// What its node has set aside for the pod as a whole.
+    pub allocated_resources: Map<Raw>,
+    /// What the pod as a whole runs with, where that is told.
+    pub resources: Option<Box<Resources>>,
     pub resource_claim_statuses: List<ClaimStatus>,
-    #[serde(deserialize_with = "meta::time")]
-    pub start_time: Option<Time>,
 }
 
 impl PodStatus {
@@ -34,10 +36,14 @@ pub struct ClaimStatus {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     pub name: Text,
     pub state: State,
+    /// What its node has set aside for it.
+    pub allocated_resources: Map<Raw>,
+    /// What it runs with, which is not what it asks for while that is changed in place.
+    pub resources: Option<Box<Resources>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -70,7 +76,7 @@ mod tests {
     #[test]
     fn a_status_tells_how_each_container_ended() {
         let status: PodStatus = serde_json::from_str(
-            r#"{"phase": "Failed", "startTime": "2026-11-15T09:00:00Z", "podIP": "10.0.0.1",
+            r#"{"phase": "Failed", "podIP": "10.0.0.1",
                 "conditions": [{"type": "DisruptionTarget", "status": "True",
                                 "reason": "PreemptionByScheduler", "message": "…"}],
                 "containerStatuses": [
@@ -84,6 +90,5 @@ mod tests {
         assert_eq!((ended.exit_code, &*ended.reason), (137, "OOMKilled"));
         assert!(status.container_statuses[1].state.terminated.is_none());
         assert_eq!(&*status.conditions[0].reason, "PreemptionByScheduler");
-        assert_eq!(status.start_time, Some("2026-11-15T09:00:00Z".parse().unwrap()));
     }
 }

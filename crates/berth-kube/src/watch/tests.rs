@@ -82,7 +82,8 @@ async fn in_binary_nothing_is_missed_and_what_cannot_be_read_so_is_asked_for_in_
     let gone = [bytes(3, "too old"), bytes(4, "Expired"), number(6, 410)].concat();
     let odd = [pod("e", "22"), bytes(2, bytes(99, "up"))].concat();
     let list = r#"{"metadata": {"resourceVersion": "30"}, "items": [
-        {"metadata": {"name": "e"}, "spec": {"quantumAffinity": "up"}}]}"#;
+        {"metadata": {"name": "e"}, "spec": {"quantumAffinity": "up"}},
+        {"metadata": {"name": ["left", "out"]}}]}"#;
     let line = r#"{"type":"DELETED","object":{"metadata":{"name":"e","resourceVersion":"31"}}}"#;
     let answers = vec![
         (BINARY, page("7", "more", &[pod("a", "1")])),

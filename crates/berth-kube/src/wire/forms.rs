@@ -236,15 +236,22 @@ static POD_STATUS: Form = some(&[
     text(1, "phase"),
     list(2, "conditions", &CONDITION),
     text(4, "reason"),
-    time(7, "startTime"),
     list(8, "containerStatuses", &CONTAINER_STATUS),
+    list(10, "initContainerStatuses", &CONTAINER_STATUS),
     list(15, "resourceClaimStatuses", &some(&[text(1, "name"), text(2, "resourceClaimName")])),
+    quantities(19, "allocatedResources"),
+    object(20, "resources", &RESOURCES),
 ]);
 
 /// Of pods and of nodes.
 static CONDITION: Form = some(&[text(1, "type"), text(2, "status"), text(5, "reason")]);
 
-static CONTAINER_STATUS: Form = some(&[text(1, "name"), object(2, "state", &CONTAINER_STATE)]);
+static CONTAINER_STATUS: Form = some(&[
+    text(1, "name"),
+    object(2, "state", &CONTAINER_STATE),
+    quantities(10, "allocatedResources"),
+    object(11, "resources", &RESOURCES),
+]);
 
 static CONTAINER_STATE: Form = some(&[
     object(1, "waiting", &some(&[text(1, "reason"), text(2, "message")])),

@@ -2,8 +2,12 @@
 
 use super::{Count, Field, Form, Kind};
 use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess,
+    Visitor,
+};
 use serde::forward_to_deserialize_any;
+use std::borrow::Cow;
 use std::fmt::Display;
 
 pub type Result<T> = std::result::Result<T, Unreadable>;
@@ -138,14 +142,14 @@ impl<'de> Deserializer<'de> for Value<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.kind {
             _ if self.is_null() => visitor.visit_unit(),
-            Kind::Text => visitor.visit_borrowed_str(text(self.written.bytes()?)?),
+            Kind::Text => tell(visitor, self.written.bytes()?),
             // A negative number is written in 64 bits, also in a field of 32.
             Kind::Number => visitor.visit_i64(self.written.number()?.cast_signed()),
             Kind::Flag => visitor.visit_bool(self.written.number()? != 0),
             Kind::Time => visitor.visit_str(&moment(self.written.bytes()?)?),
             Kind::Quantity => {
                 let written = field(self.written.bytes()?, super::forms::QUANTITY)?;
-                visitor.visit_borrowed_str(text(written.unwrap_or_default())?)
+                tell(visitor, written.unwrap_or_default())
             }
             Kind::Object(form) | Kind::Inline(form) => visitor.visit_map(Object {
                 fields: Fields(self.written.bytes()?),
@@ -186,8 +190,13 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 }
 
-fn text(bytes: &[u8]) -> Result<&str> {
-    str::from_utf8(bytes).map_err(|_| Unreadable::Text)
+/// What is no text is replaced, as the server does in JSON: it lets annotations through that are
+/// none.
+fn tell<'de, V: Visitor<'de>>(visitor: V, bytes: &'de [u8]) -> Result<V::Value> {
+    match String::from_utf8_lossy(bytes) {
+        Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
+        Cow::Owned(text) => visitor.visit_string(text),
+    }
 }
 
 fn moment(bytes: &[u8]) -> Result<String> {
@@ -198,7 +207,8 @@ fn moment(bytes: &[u8]) -> Result<String> {
             seconds = since.cast_signed();
         }
     }
-    jiff::Timestamp::from_second(seconds).map(|moment| moment.to_string()).map_err(Error::custom)
+    // One that cannot be counted is later than all that can, as in JSON.
+    Ok(jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX).to_string())
 }
 
 /// The fields of an object, by their names in JSON.
@@ -331,8 +341,11 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let Some(written) = self.many.next()? else { return Ok(None) };
         let entry = written.bytes()?;
         self.value = field(entry, super::forms::ENTRY_VALUE)?.unwrap_or_default();
-        let key = text(field(entry, super::forms::ENTRY_KEY)?.unwrap_or_default())?;
-        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+        let key = field(entry, super::forms::ENTRY_KEY)?.unwrap_or_default();
+        match String::from_utf8_lossy(key) {
+            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some),
+            Cow::Owned(key) => seed.deserialize(key.into_deserializer()).map(Some),
+        }
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value> {

@@ -88,8 +88,18 @@ fn what_is_cut_or_of_another_kind_is_said_to_be_so() {
     assert_eq!(decode::<Pod>(Pod::KINDS.one, &whole[..whole.len() - 8]), Err(Unreadable::Cut));
     assert_eq!(decode::<Pod>(Pod::KINDS.one, b"{}"), Err(Unreadable::Magic));
     assert_eq!(spec(&[number(10, 1)]), Err(Unreadable::Kind));
-    assert_eq!(spec(&[bytes(10, [0xff])]), Err(Unreadable::Text));
     assert_eq!(spec(&[vec![0x53]]), Err(Unreadable::Wire), "groups are of another age");
+}
+
+#[test]
+fn what_is_no_text_or_no_time_is_read_as_it_is_in_json_and_stops_nobody() {
+    let note = bytes(12, [bytes(1, "note"), bytes(2, [b'a', 0xff])].concat());
+    let late = bytes(9, number(1, 999_999_999_999));
+    let pod = wrapped(&bytes(1, [note, late].concat()));
+    let json = r#"{"metadata": {"annotations": {"note": "a\ufffd"},
+                   "deletionTimestamp": "33658-09-27T01:46:39Z"}}"#;
+    let read: Pod = decode(Pod::KINDS.one, &pod).unwrap();
+    assert_eq!(read, serde_json::from_str::<Pod>(json).unwrap());
 }
 
 #[test]

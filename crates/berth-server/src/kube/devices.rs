@@ -124,14 +124,16 @@ pub struct Pieces {
 
 impl Pieces {
     /// Fractions take nothing of their own: a reservation holds their GPU.
-    pub fn of(gpus: &Gpus) -> Pieces {
+    pub fn of(gpus: &[Gpus]) -> Pieces {
         let mut pieces = Pieces::default();
-        match gpus {
-            Gpus::None | Gpus::Fraction { .. } | Gpus::Memory { .. } => {}
-            Gpus::Whole { count, .. } => pieces.gpus = i64::from(*count),
-            Gpus::Shared { count } => pieces.shared = i64::from(*count),
-            Gpus::Mig { profile, count } => {
-                pieces.instances.insert(profile.clone(), i64::from(*count));
+        for gpus in gpus {
+            match gpus {
+                Gpus::None | Gpus::Fraction { .. } | Gpus::Memory { .. } => {}
+                Gpus::Whole { count, .. } => pieces.gpus += i64::from(*count),
+                Gpus::Shared { count } => pieces.shared += i64::from(*count),
+                Gpus::Mig { profile, count } => {
+                    *pieces.instances.entry(profile.clone()).or_default() += i64::from(*count);
+                }
             }
         }
         pieces
@@ -264,8 +266,8 @@ mod tests {
             r#"{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "3"}"#,
             r#"{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "7"}"#,
         );
-        let mut taken = Pieces::of(&Gpus::Mig { profile: "1g.10gb".into(), count: 5 });
-        taken.add(&Pieces::of(&Gpus::Whole { vendor: Vendor::Nvidia, count: 1 }), 1);
+        let mut taken = Pieces::of(&[Gpus::Mig { profile: "1g.10gb".into(), count: 5 }]);
+        taken.add(&Pieces::of(&[Gpus::Whole { vendor: Vendor::Nvidia, count: 1 }]), 1);
         let ours = [
             Slice { gpu: 1, share: Share::Whole },
             Slice {
@@ -288,7 +290,7 @@ mod tests {
             r#"{"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"}"#,
             r#"{"nvidia.com/gpu": "8"}"#,
         );
-        let taken = Pieces::of(&Gpus::Whole { vendor: Vendor::Nvidia, count: 4 });
+        let taken = Pieces::of(&[Gpus::Whole { vendor: Vendor::Nvidia, count: 4 }]);
         let ours = vec![Slice { gpu: 1, share: Share::TimeSlice(berth_model::Milli(250)) }; 3];
         let mut spec = shared.spec.clone();
         taken.leave_out(&shared, &mut spec, &ours);

@@ -27,9 +27,9 @@ use super::orders::{Order, Wanted};
 use super::shares::Shares;
 use super::sight::{GangKey, NodeSight, PodSight, Rule, Wish};
 use super::whose::ForeignQueues;
-use crate::engine::Turn;
+use crate::engine::{Core, Turn};
 use berth_kube::{Change, Seen};
-use berth_model::{JobId, LeaseId, Name};
+use berth_model::{GroupSpec, JobId, LeaseId, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -211,8 +211,14 @@ impl Mirror {
         let is_own = self.pods[&uid].sight.own.is_some();
         let task = if is_own { self.know_own(turn.core, &uid) } else { task };
         match task {
-            Some(_) if is_own => self.of_own(turn, &uid),
-            Some(_) => self.of_task(turn, &uid),
+            Some(_) => {
+                if is_own {
+                    self.of_own(turn, &uid);
+                } else {
+                    self.of_task(turn, &uid);
+                }
+                self.count_beyond(turn.core, &uid);
+            }
             None => {
                 self.count(&uid);
                 self.of_former_task(turn, &uid);
@@ -227,6 +233,18 @@ impl Mirror {
         if let Some(Pod { sight, task, counted, .. }) = self.pods.get_mut(uid) {
             let is_taken = task.is_none() && !self.shares.is_used(sight);
             self.nodes.count(counted, is_taken.then_some(sight));
+        }
+    }
+
+    /// A pod that is a task takes from everybody what it was given in place beyond its lease.
+    fn count_beyond(&mut self, core: &Core, uid: &Uid) {
+        let Some(Pod { sight, task: Some((job, task)), counted, .. }) = self.pods.get_mut(uid)
+        else {
+            return;
+        };
+        let groups = core.state.asks_of(*job).unwrap_or_default();
+        if let Some(group) = GroupSpec::of_task(groups, *task) {
+            self.nodes.count_beyond(counted, sight, (group.cpu, group.memory));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::devices::{Offer, Pieces};
 use super::heed::{Heed, Heeded};
-use super::sight::{NodeSight, PodSight, Rule};
+use super::sight::{Asks, NodeSight, PodSight, Rule, Takes};
 use crate::engine::{Core, Turn};
 use berth_kube::need::{Gpus, Unit};
 use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
@@ -53,14 +53,32 @@ impl Taken {
     /// What a pod takes where it is bound, until it is over.
     fn by(sight: &PodSight) -> Option<(Name, Taken)> {
         let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
-        let asks = &sight.asks;
-        let gpus = Pieces::of(&asks.gpus);
-        let (cpu, memory, counted) = (asks.cpu.0, asks.memory.0, asks.counted.clone());
-        Some((node, Taken { pods: 1, cpu, memory, gpus, counted }))
+        let taken = if let Some(takes) = &sight.takes {
+            let Takes { cpu, memory, gpus, counted } = &**takes;
+            let (gpus, counted) = (Pieces::of(gpus), counted.clone());
+            Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
+        } else {
+            let Asks { cpu, memory, gpus, counted } = &sight.asks;
+            let (gpus, counted) = (Pieces::of(std::slice::from_ref(gpus)), counted.clone());
+            Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
+        };
+        Some((node, taken))
+    }
+
+    /// What a task takes beyond what its lease holds of its node: only CPU and memory can be changed
+    /// while it runs.
+    fn beyond(sight: &PodSight, leased: (Cpu, Bytes)) -> Option<(Name, Taken)> {
+        let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
+        let asked = (sight.asks.cpu, sight.asks.memory);
+        let (cpu, memory) = sight.takes.as_ref().map_or(asked, |takes| (takes.cpu, takes.memory));
+        let more = (cpu.0 - leased.0.0, memory.0 - leased.1.0);
+        let more = (more.0.max(0), more.1.max(0));
+        let taken = Taken { cpu: more.0, memory: more.1, ..Taken::default() };
+        (more != (0, 0)).then_some((node, taken))
     }
 
     fn add(&mut self, other: &Taken, sign: i64) {
-        self.pods += sign;
+        self.pods += other.pods * sign;
         self.cpu += other.cpu * sign;
         self.memory += other.memory * sign;
         self.gpus.add(&other.gpus, sign);
@@ -213,7 +231,20 @@ impl Nodes {
     /// Counts what a pod that is no task takes, or takes it off again. What is counted of it is kept
     /// with the pod, so that counting twice does nothing.
     pub fn count(&mut self, counted: &mut Option<(Name, Taken)>, now: Option<&PodSight>) {
-        let now = now.and_then(Taken::by);
+        self.count_as(counted, now.and_then(Taken::by));
+    }
+
+    /// The same of a task whose lease holds that much for it.
+    pub fn count_beyond(
+        &mut self,
+        counted: &mut Option<(Name, Taken)>,
+        sight: &PodSight,
+        leased: (Cpu, Bytes),
+    ) {
+        self.count_as(counted, Taken::beyond(sight, leased));
+    }
+
+    fn count_as(&mut self, counted: &mut Option<(Name, Taken)>, now: Option<(Name, Taken)>) {
         if *counted == now {
             return;
         }

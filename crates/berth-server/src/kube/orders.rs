@@ -185,8 +185,10 @@ pub async fn work(
             let count = under_way.len();
             tokio::select! {
                 Some(bound) = under_way.next() => {
-                    if let Some(took) = bound {
-                        window.answered(took, count);
+                    match bound {
+                        Tried::Bound(took) => window.answered(took, count),
+                        Tried::TooMany => window.refused(),
+                        Tried::Other => {}
                     }
                 }
                 next = act.recv(), if count < window.size() => {
@@ -218,6 +220,16 @@ struct Try {
     pause: Duration,
 }
 
+/// What an order that was tried says of how many are tried at once.
+enum Tried {
+    /// A single request has bound a pod in that time. A refusal, or a server that is away, comes
+    /// quicker than any work is done.
+    Bound(Duration),
+    /// The server did not get to it.
+    TooMany,
+    Other,
+}
+
 /// What carries out orders.
 struct Hand {
     api: Api,
@@ -229,30 +241,22 @@ struct Hand {
 
 impl Hand {
     /// Tries an order once. One that may succeed later comes again, and is in nobody's way
-    /// meanwhile. Returns how long it took where a single request bound a pod: a refusal, or a
-    /// server that is away, comes quicker than any work is done.
-    async fn attempt(self: Arc<Hand>, act: Try) -> Option<Duration> {
+    /// meanwhile.
+    async fn attempt(self: Arc<Hand>, act: Try) -> Tried {
         let begun = Instant::now();
-        let is_one = matches!(&act.order, Order::Bind(bind) if bind.is_one_request());
-        let bound = self.carry_out(act).await;
-        (is_one && bound).then(|| begun.elapsed())
-    }
-
-    /// Whether a pod was bound by it.
-    async fn carry_out(self: Arc<Hand>, act: Try) -> bool {
         let Try { order, pause } = act;
         let tried = match &order {
-            Order::Bind(bind) if bind.wanted.is_revoked() => return false,
+            Order::Bind(bind) if bind.wanted.is_revoked() => return Tried::Other,
             Order::Bind(bind) if !bind.claims.is_empty() => {
                 // That may take long, and others are not to wait for it.
                 tokio::spawn(self.prepare(order));
-                return false;
+                return Tried::Other;
             }
             Order::Bind(bind) => match self::bind(&self.api, bind).await {
                 Ok(done) => {
-                    let bound = matches!(done, Done::Bound(_));
+                    let is_sample = matches!(done, Done::Bound(_)) && bind.is_one_request();
                     (self.tell)(done);
-                    return bound;
+                    return if is_sample { Tried::Bound(begun.elapsed()) } else { Tried::Other };
                 }
                 Err(error) => Err(error),
             },
@@ -262,14 +266,14 @@ impl Hand {
             Order::Reserve { spot, .. } => self.reserve.hold(&self.api, spot).await,
             Order::Release { pod } => reserve::release(&self.api, pod).await,
             Order::Hold { job, suspended } => admit::hold(&self.api, job, suspended).await,
-            Order::SayWhy { .. } | Order::Note(_) => return false,
+            Order::SayWhy { .. } | Order::Note(_) => return Tried::Other,
         };
-        let Err(error) = tried else { return false };
+        let Err(error) = tried else { return Tried::Other };
         if let Order::Reserve { spot, .. } = &order
             && !error.is_for_now()
         {
             (self.tell)(Done::NotReserved(spot.clone(), error.to_string()));
-            return false;
+            return Tried::Other;
         }
         if error.is_denied() {
             // Failing the job would not give us the right.
@@ -282,14 +286,15 @@ impl Hand {
                 }
                 _ => tracing::error!(%error, "a pod could not be asked to end"),
             }
-            return false;
+            return Tried::Other;
         }
+        let is_bind = matches!(order, Order::Bind(_));
         let asked = error.wait().unwrap_or_default();
         tokio::spawn(async move {
             tokio::time::sleep(pause.max(asked)).await;
             let _ = self.again.send(Try { order, pause: (pause * 2).min(LONGEST_PAUSE) });
         });
-        false
+        if is_bind && error.is_overload() { Tried::TooMany } else { Tried::Other }
     }
 
     async fn note(&self, Note { about, reason, note }: Note) {

@@ -6,13 +6,13 @@ use super::native::{self, Native, Rules};
 use super::nodes;
 use super::own::OwnSight;
 use super::queued::GATE;
-use super::sight::{Asks, ClaimUse, GangKey, Later, NodeSight, Phase, PodSight, Rule, Wish};
+use super::sight::{Asks, ClaimUse, GangKey, Later, NodeSight, Phase, PodSight, Rule, Takes, Wish};
 use super::stand_in::{Peer, StandIn};
 use berth_kube::PodRef;
 use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;
 use berth_kube::mark::{self, Around, GroupKey, Kind, Mark};
-use berth_kube::need::{Devices, Gpus, Need};
+use berth_kube::need::{Devices, Gpus, InUse, Need};
 use berth_kube::node;
 use berth_kube::object::{Condition, Node, Owner, OwnerSpec, Pod, PodSpec};
 use berth_kube::shares::{self, Held};
@@ -99,6 +99,7 @@ impl Reader {
         let asks = need.as_ref().map(|need| asks(need, pod)).unwrap_or_default();
         let node = (!pod.spec.node_name.is_empty()).then(|| Name::new(&pod.spec.node_name));
         let is_bound = node.is_some();
+        let in_use = if is_bound { InUse::by(pod, &need) } else { None };
         let is_open = |not: &&Not| !is_bound && matches!(not, Not::Yet);
         let ours = self.is_ours(pod, view) && view.not.as_ref().filter(is_open).is_none();
         let own = if ours { OwnSight::read(pod).map(Arc::new) } else { None };
@@ -122,6 +123,7 @@ impl Reader {
             is_gated: pod.spec.scheduling_gates.iter().any(|gate| !self.may_open(&gate.name)),
             is_ours_to_open: !pod.spec.scheduling_gates.is_empty(),
             asks,
+            takes: in_use.map(|in_use| Box::new(takes(in_use, pod))),
             claims: claims(pod),
             holds: Held::by(pod).filter(|_| *meta.namespace == *self.reservations),
             shares: meta.annotation(shares::GPUS).map(str::to_owned),
@@ -330,6 +332,11 @@ fn understood(pod: &Pod, need: &Need) -> Result<(), String> {
 fn asks(need: &Need, pod: &Pod) -> Asks {
     let counted = native::asks(&need.other, &pod.spec);
     Asks { cpu: need.cpu, memory: need.memory, gpus: need.gpus.clone(), counted }
+}
+
+fn takes(in_use: InUse, pod: &Pod) -> Takes {
+    let InUse { cpu, memory, gpus, other } = in_use;
+    Takes { cpu, memory, gpus, counted: native::asks(&other, &pod.spec) }
 }
 
 fn claims(pod: &Pod) -> Vec<ClaimUse> {

@@ -33,6 +33,8 @@ pub struct PodSight {
     /// Its Job has not counted yet how it ended.
     pub is_tracked: bool,
     pub asks: Asks,
+    /// What it takes of its node, where that is something else than it asks for.
+    pub takes: Option<Box<Takes>>,
     /// The devices it claims.
     pub claims: Vec<ClaimUse>,
     /// The GPUs it was told that it has a part of.
@@ -95,7 +97,7 @@ impl Phase {
     }
 }
 
-/// What a pod takes of its node.
+/// What a pod asks of its node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Asks {
     pub cpu: Cpu,
@@ -103,6 +105,15 @@ pub struct Asks {
     /// What that is of GPUs depends on the nodes.
     pub gpus: Gpus,
     /// Every other resource, and ports of the node.
+    pub counted: BTreeMap<Name, i64>,
+}
+
+/// What a pod takes of its node, whatever it asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Takes {
+    pub cpu: Cpu,
+    pub memory: Bytes,
+    pub gpus: Vec<Gpus>,
     pub counted: BTreeMap<Name, i64>,
 }
 

@@ -48,6 +48,11 @@ impl Window {
         }
         self.size = self.size.clamp(LEAST, MOST);
     }
+
+    /// One was more than the server gets to. When that is true of all, half of them are left.
+    pub fn refused(&mut self) {
+        self.size = (self.size - 0.5).max(LEAST);
+    }
 }
 
 #[cfg(test)]
@@ -93,6 +98,17 @@ mod tests {
         // On the way are 15 of them.
         assert!((slow as f64) < MANY + 20.0, "{slow}");
         assert!(rate > 2_900.0, "{rate}");
+    }
+
+    #[test]
+    fn a_server_that_answers_nothing_in_time_gets_ever_fewer_until_it_does() {
+        let mut window = Window::default();
+        for _ in 0..1_000 {
+            window.refused();
+        }
+        assert_eq!(window.size(), LEAST as usize);
+        let (size, rate) = settled(&mut window, Duration::from_millis(2), 1_400.0);
+        assert!(size >= FEW as usize && rate > 1_390.0, "{size}, {rate}");
     }
 
     #[test]

@@ -60,15 +60,6 @@ pub(super) fn instance(name: &Name) -> i64 {
     profile(name).map_or(0, |(compute, _)| compute * 1_000 / 7)
 }
 
-/// The group of a task.
-fn group_of(groups: &[GroupSpec], task: u32) -> Option<&GroupSpec> {
-    let mut first = 0;
-    groups.iter().flat_map(GroupSpec::leaves).find(|group| {
-        first += group.count;
-        task < first
-    })
-}
-
 /// Why a task may not be on this node with these slices, whoever else is there.
 pub(super) fn unsuited(
     job: &JobSpec,
@@ -76,7 +67,7 @@ pub(super) fn unsuited(
     node: &NodeSpec,
     slices: &[Slice],
 ) -> Option<String> {
-    let Some(group) = group_of(&job.groups, task) else {
+    let Some(group) = GroupSpec::of_task(&job.groups, task) else {
         return Some("the job has no such task".to_owned());
     };
     if job.lifecycle.is_some_and(|asked| asked != node.lifecycle) {

@@ -142,11 +142,15 @@ spec:
 ";
 
 const STATUS: &str = r#"{"status": {"phase": "Failed", "reason": "Evicted", "message": "long",
-    "startTime": "2026-11-15T09:00:01Z",
+    "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "2"}},
+    "initContainerStatuses": [
+        {"name": "first", "image": "none", "imageID": "", "ready": true, "restartCount": 0,
+         "allocatedResources": {"memory": "1Gi"}}],
     "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}],
     "resourceClaimStatuses": [{"name": "made", "resourceClaimName": "made-1"}, {"name": "mine"}],
     "containerStatuses": [
         {"name": "main", "image": "none", "imageID": "", "ready": false, "restartCount": 2,
+         "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1500m"}},
          "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
         {"name": "second", "image": "none", "imageID": "", "ready": false, "restartCount": 0,
          "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}}"#;

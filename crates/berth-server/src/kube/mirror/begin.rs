@@ -30,6 +30,9 @@ impl Mirror {
                 self.count(uid);
             }
         }
+        let tasks = self.pods.iter().filter(|(_, pod)| pod.task.is_some());
+        let tasks: Vec<Uid> = tasks.map(|(uid, _)| uid.clone()).collect();
+        tasks.iter().for_each(|uid| self.count_beyond(turn.core, uid));
         self.nodes.tell(turn);
         self.adopt_known(turn, unbooked);
         self.adopt_unknown(turn);
