@@ -47,16 +47,48 @@ pub(super) fn is_leader_first(owner: &Owner) -> bool {
     matches!(&owner.spec.startup_policy, Some(Startup::Word(word)) if &**word == "LeaderReady")
 }
 
-/// A training job: every role, unless it says that fewer will do.
-pub(super) fn kubeflow(owner: &Owner, draft: &mut Draft) -> Count {
-    let roles = || owner.spec.replica_specs.iter();
+/// Whether the launcher of a training job is made only when its workers are ready: then they cannot
+/// wait for it. It makes no difference whether the launcher works as well.
+pub(super) fn is_launcher_last(owner: &Owner) -> bool {
+    owner.spec.launcher_creation_policy.as_deref() == Some("WaitForWorkersReady")
+}
+
+/// Which roles of a training job begin together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Roles {
+    All,
+    Launcher,
+    AllButLauncher,
+}
+
+impl Roles {
+    fn have(self, role: &str) -> bool {
+        match self {
+            Roles::All => true,
+            Roles::Launcher => is_launcher(role),
+            Roles::AllButLauncher => !is_launcher(role),
+        }
+    }
+}
+
+/// The job writes its roles with a capital, its pods without.
+pub(super) fn is_launcher(role: &str) -> bool {
+    role.eq_ignore_ascii_case("launcher")
+}
+
+/// A training job: every pod of these roles, unless it says that fewer will do.
+pub(super) fn kubeflow(owner: &Owner, roles: Roles, draft: &mut Draft) -> Count {
+    let meant = || owner.spec.replica_specs.iter().filter(|(role, _)| roles.have(role));
     let replicas = |wanted: fn(&str) -> bool| {
-        let of = roles().filter(|(role, _)| wanted(role));
+        let of = meant().filter(|(role, _)| wanted(role));
         of.fold(0i64, |sum, (_, role)| sum.saturating_add(role.replicas.unwrap_or(1)))
     };
-    let members = draft.number(&format!("{}: replicas", owner.kind), Some(replicas(|_| true)));
+    let all = replicas(|_| true);
+    let members = draft.number(&format!("{}: replicas", owner.kind), Some(all));
     let policy = owner.spec.run_policy.as_ref().and_then(|run| run.scheduling_policy.as_ref());
     let said = policy.and_then(|policy| policy.min_available);
+    // What is said counts every role, also those that come at another time.
+    let said = said.map(|least| if roles == Roles::All { least } else { least.min(all) });
     let elastic = owner.spec.elastic_policy.as_ref().and_then(|elastic| elastic.min_replicas);
     // An elastic job counts its workers; those of the other roles it needs in any case.
     let least = elastic.map(|workers| workers.saturating_add(replicas(|role| role != "Worker")));

@@ -1,6 +1,6 @@
 //! The gang that a pod's owner makes.
 
-use super::count::{self, Count};
+use super::count::{self, Count, Roles};
 use super::draft::{Draft, Gang, first};
 use super::said::Said;
 use super::{GroupKey, Kind, Subgroup};
@@ -10,6 +10,8 @@ pub(super) const JOB_SET: &str = "jobset.sigs.k8s.io/jobset-name";
 pub(super) const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 pub(super) const TRAINING: &str = "training.kubeflow.org/job-name";
 pub(super) const ROLE: &str = "training.kubeflow.org/replica-type";
+/// What the operator of MPI writes in its place.
+const MPI_ROLE: &str = "training.kubeflow.org/job-role";
 const LWS: &str = "leaderworkerset.sh/name";
 const LWS_GROUP: &str = "leaderworkerset.sh/group-key";
 const LWS_INDEX: &str = "leaderworkerset.sh/group-index";
@@ -26,7 +28,7 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
     };
     let part = match gang.key.kind {
         Kind::JobSet => said.pod.metadata.label(REPLICATED_JOB),
-        Kind::Kubeflow => said.pod.metadata.label(ROLE),
+        Kind::Kubeflow => role(said),
         Kind::Ray => said.pod.metadata.label(RAY_GROUP),
         _ => None,
     };
@@ -45,9 +47,7 @@ fn together(said: &Said, draft: &mut Draft) -> Option<Gang> {
         return Some(job_set(said, draft, name));
     }
     if let Some(name) = label(TRAINING) {
-        let owner = said.around.owners.iter().find(|owner| owner.group() == "kubeflow.org");
-        let count = owner.map(|owner| count::kubeflow(owner, draft)).unwrap_or_default();
-        return Some(gang(said.key(Kind::Kubeflow, name), count));
+        return Some(training(said, draft, name));
     }
     if let Some(name) = label(RAY) {
         let owner = said.owner("ray.io", "RayCluster");
@@ -95,6 +95,32 @@ fn job_set(said: &Said, draft: &mut Draft, name: &str) -> Gang {
             let key = said.key(Kind::JobSet, &format!("{name}/{job}"));
             gang(key, count::job_set(owner, Some(job), draft))
         }
+    }
+}
+
+/// The role of a pod in its training job.
+fn role<'a>(said: &Said<'a>) -> Option<&'a str> {
+    let meta = &said.pod.metadata;
+    meta.label(ROLE).or_else(|| meta.label(MPI_ROLE))
+}
+
+/// A training job is one gang, unless its launcher follows its workers: then that is a gang of its
+/// own.
+fn training(said: &Said, draft: &mut Draft, name: &str) -> Gang {
+    let key = |name: &str| said.key(Kind::Kubeflow, name);
+    let Some(owner) = said.around.owners.iter().find(|owner| owner.group() == "kubeflow.org")
+    else {
+        return gang(key(name), Count::default());
+    };
+    if !count::is_launcher_last(owner) {
+        return gang(key(name), count::kubeflow(owner, Roles::All, draft));
+    }
+    match role(said).is_some_and(count::is_launcher) {
+        true => {
+            let count = count::kubeflow(owner, Roles::Launcher, draft);
+            gang(key(&format!("{name}/launcher")), count)
+        }
+        false => gang(key(name), count::kubeflow(owner, Roles::AllButLauncher, draft)),
     }
 }
 

@@ -61,6 +61,8 @@ pub struct OwnerSpec {
     )]
     pub replica_specs: Map<GroupReplicas>,
     pub run_policy: Option<RunPolicy>,
+    /// Of an MPIJob: whether its launcher is made only after its workers are ready.
+    pub launcher_creation_policy: Option<Text>,
     pub elastic_policy: Option<Elastic>,
     /// Of a JobSet or a LeaderWorkerSet: whether some pods are made only after others run.
     pub startup_policy: Option<Startup>,

@@ -147,3 +147,55 @@ fn in_kueue_each_role_has_a_place_of_its_own_unless_they_are_one_group() {
         "Ray ml/r required=rack subgroup=gpu:None",
     );
 }
+
+#[test]
+fn a_launcher_that_is_made_when_the_workers_are_ready_is_none_they_wait_for() {
+    let of = |labels: &'static str| Sketch { labels, ..PLAIN };
+    let worker = r#""training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "worker""#;
+    let launcher = r#""training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "launcher""#;
+    let mpi = |more: &str| {
+        owner(&format!(
+            r#"{{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {{{more}
+                "mpiReplicaSpecs": {{"Launcher": {{}}, "Worker": {{"replicas": 3}}}}}}}}"#
+        ))
+    };
+    let together = "Kubeflow ml/pi members=4 min=4 subgroup=launcher:None";
+    check(of(launcher), &[mpi("")], None, together);
+    check(of(launcher), &[mpi(r#""launcherCreationPolicy": "AtStartup","#)], None, together);
+    // That the launcher works as well changes nothing: it is not there before the workers run. Nor
+    // does a minimum that counts it in.
+    for more in [
+        "",
+        r#""runLauncherAsWorker": true,"#,
+        r#""runPolicy": {"schedulingPolicy": {"minAvailable": 4}},"#,
+    ] {
+        let last =
+            || [mpi(&format!(r#"{more} "launcherCreationPolicy": "WaitForWorkersReady","#))];
+        check(of(worker), &last(), None, "Kubeflow ml/pi members=3 min=3 subgroup=worker:None");
+        check(
+            of(launcher),
+            &last(),
+            None,
+            "Kubeflow ml/pi/launcher members=1 min=1 subgroup=launcher:None",
+        );
+    }
+}
+
+#[test]
+fn a_suspended_mpi_job_with_a_late_launcher_is_read_as_its_pods_will_be() {
+    let mpi = owner(
+        r#"{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi", "namespace": "ml"},
+            "spec": {"launcherCreationPolicy": "WaitForWorkersReady",
+                "mpiReplicaSpecs": {"Launcher": {"template": {}}, "Worker": {"replicas": 2, "template": {}}}}}"#,
+    );
+    let owners = [&mpi];
+    let read = |pod: &Pod| line(&read(pod, Around { owners: &owners, group: None }).unwrap());
+    let marks: Vec<String> = templates(&mpi).iter().map(|(pod, _)| read(pod)).collect();
+    assert_eq!(
+        marks,
+        [
+            "Kubeflow ml/pi/launcher members=1 min=1 subgroup=launcher:None",
+            "Kubeflow ml/pi members=2 min=2 subgroup=worker:None"
+        ]
+    );
+}
