@@ -5,7 +5,7 @@
 
 use berth_kube::mark::{self, Around, Group, Mark};
 use berth_kube::need::Need;
-use berth_kube::object::{Owner, Pod};
+use berth_kube::object::{List, Meta, Owner, OwnerReference, Pod, PodStatus};
 use berth_kube::queue::{self, Reading, kueue};
 use berth_model::{Amount, Quota};
 use serde::Deserialize;
@@ -70,6 +70,12 @@ fn lines(
             let alias = kueue::alias(&parse(document));
             vec![format!("{}/{} is {}", alias.namespace, alias.name, alias.queue)]
         }
+        ("apps/v1", _) => {
+            let owner = parse::<Owner>(document);
+            let count = owner.spec.replicas.unwrap_or(1);
+            let around = Around { owners: &[&owner], group };
+            vec![format!("{count}× {}", pod(&kept(&owner), around))]
+        }
         _ => {
             let owner = parse::<Owner>(document);
             let made = mark::templates(&owner);
@@ -78,6 +84,25 @@ fn lines(
             made.iter().map(|(each, count)| format!("{count}× {}", pod(each, around))).collect()
         }
     }
+}
+
+/// One of the pods that something keeps running.
+fn kept(owner: &Owner) -> Pod {
+    let made = owner.spec.template.clone().expect("it has a template");
+    let controller = OwnerReference {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.metadata.name.clone(),
+        uid: owner.metadata.uid.clone(),
+        controller: true,
+    };
+    let metadata = Meta {
+        name: format!("{}-pod", owner.metadata.name).into(),
+        namespace: owner.metadata.namespace.clone(),
+        owner_references: List::from_iter([controller]),
+        ..made.metadata
+    };
+    Pod { metadata, spec: made.spec, status: PodStatus::default() }
 }
 
 fn pod(pod: &Pod, around: Around) -> String {
@@ -339,7 +364,7 @@ fn replicas_for_volcano_are_a_gang_from_their_minimum_on() {
     check(
         "volcano/replicas.yaml",
         r#"
-ps-7d9f-x2x: Owner ps-7d9f min=3
+4× ps-pod: Owner ps members=4 min=3
   queue=training left_out=volcano.sh/sla-waiting-time
   cpu 0.5 memory 1GiB None
 "#,

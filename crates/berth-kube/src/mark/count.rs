@@ -47,6 +47,13 @@ pub(super) fn is_leader_first(owner: &Owner) -> bool {
     matches!(&owner.spec.startup_policy, Some(Startup::Word(word)) if &**word == "LeaderReady")
 }
 
+/// Whether each pod of a StatefulSet is made only when the one before it is ready.
+pub(super) fn is_one_by_one(owner: &Owner) -> bool {
+    let spec = &owner.spec;
+    let is_parallel = spec.pod_management_policy.as_deref() == Some("Parallel");
+    &*owner.kind == "StatefulSet" && !is_parallel && spec.replicas.is_some_and(|pods| pods > 1)
+}
+
 /// Whether the launcher of a training job is made only when its workers are ready: then they cannot
 /// wait for it. It makes no difference whether the launcher works as well.
 pub(super) fn is_launcher_last(owner: &Owner) -> bool {

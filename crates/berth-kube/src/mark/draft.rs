@@ -24,6 +24,7 @@ pub(super) struct Draft {
     pub by_part: bool,
     pub node_pool: Option<Name>,
     pub subgroup: Option<Subgroup>,
+    pub needed: Vec<(Name, u32)>,
     pub left_out: Vec<BadMark>,
     pub bad: Vec<BadMark>,
 }
@@ -165,6 +166,7 @@ impl Draft {
             topology,
             node_pool: self.node_pool,
             subgroup: self.subgroup,
+            needed: self.needed,
             left_out: self.left_out,
         })
     }

@@ -28,7 +28,6 @@ objects! {
 
     KaiSpec {
         min_member: Option<i64>,
-        /// Of groups of groups, which we do not have.
         min_sub_group: Option<i64>,
         queue: Option<Text>,
         priority_class_name: Option<Text>,
@@ -46,7 +45,10 @@ objects! {
 
     KaiSubGroup {
         name: Text,
+        /// The subgroup that this one is in.
+        parent: Option<Text>,
         min_member: Option<i64>,
+        min_sub_group: Option<i64>,
         topology_constraint: Option<KaiTopology>,
     }
 
@@ -66,6 +68,8 @@ objects! {
         sub_group_size: Option<i64>,
         min_sub_groups: Option<i64>,
         label_selector: Option<LabelSelector>,
+        /// Pods with the same values of these labels are together.
+        match_label_keys: List<Text>,
         network_topology: Option<NetworkTopology>,
     }
 

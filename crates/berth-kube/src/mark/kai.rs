@@ -4,16 +4,19 @@
 //! order of pods within a gang) and `kai.scheduler/staleness-grace-period` (what happens to a gang
 //! that has lost pods). `kai.scheduler/skip-podgrouper` is true of everybody: no group is made here.
 
+mod tree;
+
 use super::draft::{Draft, Gang, first};
 use super::group::{KaiPodGroup, KaiTopology};
 use super::said::Said;
 use super::{Group, GroupKey, Kind, Subgroup, owner};
 use crate::object::Text;
 use berth_model::{Name, Segment, TopologyAsk};
+use tree::Tree;
 
 const POD_GROUP: &str = "pod-group-name";
 const MIN: [&str; 2] = ["kai.scheduler/batch-min-member", "kai.scheduler/min-member"];
-const CLASS: &str = "priorityClassName";
+pub(super) const CLASS: &str = "priorityClassName";
 const PREEMPTIBILITY: &str = "kai.scheduler/preemptibility";
 const DELAY: &str = "kai.scheduler/preemption-delay";
 const SUBGROUP: &str = "kai.scheduler/subgroup-name";
@@ -137,32 +140,25 @@ fn pod_group(said: &Said, object: &KaiPodGroup, draft: &mut Draft) -> Option<u32
     first(&mut draft.preemptible, free);
     let delay = draft.span(&at("preemptionDelay"), spec.preemption_delay.as_deref());
     first(&mut draft.preempt_after, delay);
-    if let Some(count) = spec.min_sub_group {
-        let what = "say minMember of each subgroup: all of them are needed";
-        draft.complain(&at("minSubGroup"), &count.to_string(), what);
-    }
+    let tree = Tree::new(object);
+    tree.check(draft);
     if let Some(name) = said.label(SUBGROUP) {
-        match spec.sub_groups.iter().find(|subgroup| *subgroup.name == *name) {
-            None => {
-                let what = format!("PodGroup {} has no such subgroup", object.metadata.name);
-                draft.complain(SUBGROUP, name, &what);
-            }
-            Some(part) => {
-                let min = part.min_member.filter(|min| *min != 0);
-                let min = draft.number(&at("subGroups.minMember"), min);
-                let topology = part.topology_constraint.as_ref().map(topology);
-                let subgroup = Subgroup { topology, ..Subgroup::new(name, min) };
-                first(&mut draft.subgroup, Some(subgroup));
-            }
-        }
+        let part = tree.part(name, draft);
+        first(&mut draft.subgroup, part);
     }
     let TopologyAsk { within, required, preferred, .. } = topology(&spec.topology_constraint);
     first(&mut draft.topology.within, within);
     draft.required(required.as_deref());
     draft.preferred(preferred.as_deref());
-    let parts = spec.sub_groups.iter().map(|part| part.min_member.unwrap_or(1));
-    let parts = parts.fold(0, i64::saturating_add);
-    let min = spec.min_member.unwrap_or(parts.max(1));
+    let mut parts = 0i64;
+    for (name, least) in tree.needed() {
+        parts = parts.saturating_add(least);
+        let least = draft.number(&at("subGroups.minMember"), Some(least));
+        draft.needed.extend(least.map(|least| (name, least)));
+    }
+    // Zero and absent are one in KAI: no pod waits for another.
+    let min = spec.min_member.unwrap_or(0);
+    let min = if min < 0 { min } else { min.max(parts).max(1) };
     draft.number(&at("minMember"), Some(min))
 }
 

@@ -88,6 +88,8 @@ pub struct Mark {
     /// Only nodes whose label `kai.scheduler/node-pool` has this value.
     pub node_pool: Option<Name>,
     pub subgroup: Option<Subgroup>,
+    /// How many pods of each part have to be there before the gang is begun.
+    pub needed: Vec<(Name, u32)>,
     /// What is understood and cannot be had here, and is no reason to wait.
     pub left_out: Vec<BadMark>,
 }
@@ -99,11 +101,20 @@ pub struct Subgroup {
     pub min: Option<u32>,
     /// Where the pods of this part must or should be together, beside what holds for the gang.
     pub topology: Option<TopologyAsk>,
+    /// The groups of parts it is in that have to be somewhere, the outermost first.
+    pub above: Vec<Above>,
+}
+
+/// Parts of a gang that must or should be together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Above {
+    pub name: Name,
+    pub topology: TopologyAsk,
 }
 
 impl Subgroup {
     fn new(name: &str, min: Option<u32>) -> Subgroup {
-        Subgroup { name: Name::new(name), min, topology: None }
+        Subgroup { name: Name::new(name), min, topology: None, above: Vec::new() }
     }
 }
 
@@ -114,6 +125,18 @@ pub struct Around<'a> {
     pub owners: &'a [&'a Owner],
     /// The object that [`group_of`] names.
     pub group: Option<&'a Group>,
+}
+
+/// Whether a label or an annotation of an owner may be one of those that count for its pods.
+pub fn is_mark(key: &str) -> bool {
+    const OF: [&str; 5] = [
+        "berth.dev/",
+        "kai.scheduler/",
+        "kueue.x-k8s.io/",
+        "scheduling.volcano.sh/",
+        "volcano.sh/",
+    ];
+    key == kai::CLASS || OF.iter().any(|of| key.starts_with(of))
 }
 
 /// Reads everything; with several things wrong, all of them are told.
@@ -133,6 +156,14 @@ pub fn read(pod: &Pod, around: Around) -> Result<Mark, Vec<BadMark>> {
 pub fn group_of(pod: &Pod) -> Option<GroupKey> {
     let said = Said { pod, around: Around::default() };
     kai::group(&said).or_else(|| volcano::group(&said)).or_else(|| upstream::group(&said))
+}
+
+/// The LeaderWorkerSet that a pod says it is of. Its workers are owned by their leader, which is a
+/// pod, so that nothing but the name leads from them to the set.
+pub fn set_of(pod: &Pod) -> Option<GroupKey> {
+    let name = pod.metadata.label(owner::LWS).filter(|name| !name.is_empty())?;
+    let said = Said { pod, around: Around::default() };
+    Some(said.key(Kind::LeaderWorkerSet, name))
 }
 
 #[cfg(test)]

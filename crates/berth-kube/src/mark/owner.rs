@@ -12,7 +12,7 @@ pub(super) const TRAINING: &str = "training.kubeflow.org/job-name";
 pub(super) const ROLE: &str = "training.kubeflow.org/replica-type";
 /// What the operator of MPI writes in its place.
 const MPI_ROLE: &str = "training.kubeflow.org/job-role";
-const LWS: &str = "leaderworkerset.sh/name";
+pub(super) const LWS: &str = "leaderworkerset.sh/name";
 const LWS_GROUP: &str = "leaderworkerset.sh/group-key";
 const LWS_INDEX: &str = "leaderworkerset.sh/group-index";
 const LWS_SIZE: &str = "leaderworkerset.sh/size";
@@ -73,11 +73,25 @@ pub(super) fn any(said: &Said, draft: &mut Draft) -> Option<Gang> {
         Some(job) if is_job => count::job(job, draft),
         Some(other) => {
             let members = draft.number("spec.replicas", other.spec.replicas);
+            if count::is_one_by_one(other) {
+                let policy = other.spec.pod_management_policy.as_deref().unwrap_or("OrderedReady");
+                let what = "its pods cannot begin together, as each is made when the one before it \
+                            is ready; write Parallel";
+                draft.complain("StatefulSet: podManagementPolicy", policy, what);
+            }
             Count { members, min: members }
         }
         None => Count::default(),
     };
     Some(gang(key, count))
+}
+
+/// How many pods run at once in each job of a set, for a pod of one.
+pub(super) fn pods_of_one_job(said: &Said) -> Option<u32> {
+    let set = said.owner("jobset.x-k8s.io", "JobSet")?;
+    let name = said.pod.metadata.label(REPLICATED_JOB)?;
+    let jobs = set.spec.replicated_jobs.iter().find(|jobs| *jobs.name == *name)?;
+    u32::try_from(jobs.template.spec.parallelism.unwrap_or(1)).ok().filter(|pods| *pods > 0)
 }
 
 fn gang(key: GroupKey, count: Count) -> Gang {

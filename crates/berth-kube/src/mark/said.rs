@@ -1,6 +1,6 @@
 //! What is said about a pod, on itself or on what owns it.
 
-use super::{Around, GroupKey, Kind};
+use super::{Around, GroupKey, Kind, is_mark};
 use crate::object::{Meta, Owner, Pod};
 use berth_model::Name;
 
@@ -17,10 +17,12 @@ impl<'a> Said<'a> {
     }
 
     pub fn label(&self, key: &str) -> Option<&'a str> {
+        debug_assert!(is_mark(key), "{key} is not kept of all owners");
         self.metas().find_map(|meta| meta.label(key)).filter(|value| !value.is_empty())
     }
 
     pub fn annotation(&self, key: &str) -> Option<&'a str> {
+        debug_assert!(is_mark(key), "{key} is not kept of all owners");
         self.metas().find_map(|meta| meta.annotation(key)).filter(|value| !value.is_empty())
     }
 

@@ -2,6 +2,7 @@ use super::*;
 use std::fmt::Write;
 
 mod any;
+mod groups;
 mod owners;
 
 /// A pod `p` of namespace `ml` with those labels, annotations and owner, and more of its spec.
@@ -66,9 +67,22 @@ fn line(mark: &Mark) -> String {
     add("subgroup", mark.subgroup.as_ref().map(|s| format!("{}:{:?}", s.name, s.min)));
     let part = mark.subgroup.as_ref().and_then(|s| s.topology.as_ref()?.preferred.as_ref());
     let must = mark.subgroup.as_ref().and_then(|s| s.topology.as_ref()?.required.as_ref());
+    let block = mark.subgroup.as_ref().and_then(|s| s.topology.as_ref()?.segment.as_ref());
+    add("its_segment", block.map(|s| format!("{}@{}", s.size, s.within)));
     add("its_required", must.map(|n| n.to_string()));
     add("node_pool", mark.node_pool.as_ref().map(|n| n.to_string()));
     add("its_preferred", part.map(|n| n.to_string()));
+    let above = mark.subgroup.iter().flat_map(|part| &part.above);
+    let above: Vec<String> = above
+        .map(|above| {
+            let TopologyAsk { required, preferred, .. } = &above.topology;
+            let level = required.as_ref().or(preferred.as_ref());
+            format!("{}@{}", above.name, level.map(Name::as_str).unwrap_or_default())
+        })
+        .collect();
+    add("above", (!above.is_empty()).then(|| above.join("/")));
+    let needed: Vec<String> = mark.needed.iter().map(|(part, n)| format!("{part}:{n}")).collect();
+    add("needed", (!needed.is_empty()).then(|| needed.join(",")));
     let left_out: Vec<&str> = mark.left_out.iter().map(|bad| bad.key.as_str()).collect();
     add("left_out", (!left_out.is_empty()).then(|| left_out.join(",")));
     line
@@ -189,37 +203,6 @@ fn kai_group(spec: &str) -> Option<Group> {
 }
 
 #[test]
-fn a_pod_group_of_kai_says_what_its_pods_do_not() {
-    let in_group = || Sketch {
-        labels: r#""kai.scheduler/subgroup-name": "decode""#,
-        annotations: r#""pod-group-name": "pg""#,
-        ..PLAIN
-    };
-    check(in_group(), &[], None, "KaiPodGroup ml/pg subgroup=decode:None");
-    let spec = r#""minMember": 6, "queue": "q", "priorityClassName": "inference",
-        "topologyConstraint": {"topology": "t", "requiredTopologyLevel": "zone"},
-        "subGroups": [{"name": "prefill", "minMember": 2},
-            {"name": "decode", "minMember": 4,
-             "topologyConstraint": {"topology": "t", "preferredTopologyLevel": "rack"}}]"#;
-    check(
-        in_group(),
-        &[],
-        kai_group(spec),
-        "KaiPodGroup ml/pg min=6 queue=q class=inference priority=125 preemptible=false within=t \
-         required=zone subgroup=decode:Some(4) its_preferred=rack",
-    );
-    check(
-        in_group(),
-        &[],
-        kai_group(r#""minMember": 0, "minSubGroup": 2, "preemptibility": "semi""#),
-        "`PodGroup pg: minMember` is `0`: write a number of pods between 1 and 100000\n\
-         `PodGroup pg: minSubGroup` is `2`: say minMember of each subgroup: all of them are needed\n\
-         `PodGroup pg: preemptibility` is `semi`: write preemptible or non-preemptible\n\
-         `kai.scheduler/subgroup-name` is `decode`: PodGroup pg has no such subgroup",
-    );
-}
-
-#[test]
 fn what_has_no_effect_is_told_and_keeps_nobody_waiting() {
     check(
         Sketch {
@@ -321,39 +304,6 @@ fn plain_pods_in_a_group_of_kueue_are_a_gang() {
 fn volcano_group(spec: &str) -> Option<Group> {
     let object = format!(r#"{{"metadata": {{"name": "pg"}}, "spec": {{{spec}}}}}"#);
     Some(Group::Volcano(serde_json::from_str(&object).unwrap()))
-}
-
-#[test]
-fn volcanos_group_is_read_with_its_tasks_and_its_network() {
-    let in_group = || Sketch {
-        annotations: r#""scheduling.k8s.io/group-name": "pg", "volcano.sh/task-spec": "worker",
-            "volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "600s",
-            "volcano.sh/sla-waiting-time": "1h""#,
-        ..PLAIN
-    };
-    check(
-        in_group(),
-        &[],
-        volcano_group(
-            r#""minMember": 4, "queue": "q", "priorityClassName": "high",
-               "minTaskMember": {"worker": 3, "master": 1},
-               "networkTopology": {"mode": "soft", "highestTierName": "block"},
-               "subGroupPolicy": [{"name": "s", "subGroupSize": 2,
-                   "networkTopology": {"highestTierName": "rack"}}]"#,
-        ),
-        "VolcanoPodGroup ml/pg min=4 queue=q class=high preemptible=true min_runtime=10m \
-         preferred=block segment=2@rack subgroup=worker:Some(3) left_out=volcano.sh/sla-waiting-time",
-    );
-    check(
-        in_group(),
-        &[],
-        volcano_group(
-            r#""minMember": -3, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}"#,
-        ),
-        "`PodGroup pg: minMember` is `-3`: write a number of pods between 1 and 100000\n\
-         `PodGroup pg: networkTopology` is `highestTierAllowed 2`: tiers have no numbers here; \
-         name a level with highestTierName",
-    );
 }
 
 #[test]

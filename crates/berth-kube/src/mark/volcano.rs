@@ -1,10 +1,12 @@
 //! Volcano's marks. Its own Job kind is out, its PodGroups are in.
 
 use super::draft::{Draft, Gang, first};
-use super::group::{NetworkTopology, VolcanoPodGroup};
+use super::group::{NetworkTopology, SubGroupPolicy, VolcanoPodGroup};
 use super::said::Said;
-use super::{Group, GroupKey, Kind, Subgroup, owner};
-use berth_model::{Name, Segment};
+use super::{Above, Group, GroupKey, Kind, Subgroup, owner};
+use crate::dynamic::Selector;
+use crate::object::Text;
+use berth_model::{Name, Segment, TopologyAsk};
 
 const POD_GROUP: [&str; 2] = ["scheduling.volcano.sh/group-name", "scheduling.k8s.io/group-name"];
 const QUEUE: [&str; 2] = ["scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"];
@@ -68,24 +70,91 @@ fn pod_group(said: &Said, object: &VolcanoPodGroup, draft: &mut Draft) -> Option
     {
         if is_hard { draft.required(Some(level)) } else { draft.preferred(Some(level)) }
     }
-    for policy in &spec.sub_group_policy {
-        let at = at(&format!("subGroupPolicy {}", policy.name));
-        if policy.min_sub_groups.is_some_and(|count| count > 0) {
-            draft.complain(&at, "minSubGroups", "say minMember of the group instead");
-        }
-        let size = draft.number(&at, Some(policy.sub_group_size.unwrap_or(1)));
-        let found = policy.network_topology.as_ref().and_then(|written| level(&at, written, draft));
-        if let (Some(size), Some((within, true))) = (size, found) {
-            draft.segment(Some(Segment { size, within: Name::new(within) }));
-        }
-    }
     if let Some(task) = said.annotation(TASK) {
         let min = spec.min_task_member.get(task).copied().filter(|min| *min != 0);
         let min = draft.number(&at("minTaskMember"), min);
         first(&mut draft.subgroup, Some(Subgroup::new(task, min)));
     }
+    for policy in &spec.sub_group_policy {
+        let at = at(&format!("subGroupPolicy {}", policy.name));
+        if policy.min_sub_groups.is_some_and(|count| count > 0) {
+            draft.complain(&at, "minSubGroups", "say minMember of the group instead");
+        }
+    }
+    let mut policies = spec.sub_group_policy.iter();
+    if let Some((policy, values)) = policies.find_map(|policy| {
+        let at = at(&format!("subGroupPolicy {}", policy.name));
+        Some((policy, subgroup(said, &at, policy, draft)?))
+    }) {
+        let at = at(&format!("subGroupPolicy {}", policy.name));
+        divide(&at, policy, &values, draft);
+    }
+    // A minimum of the whole that is less than those of its tasks makes these a wish.
+    let tasks = spec.min_task_member.iter().filter(|(_, min)| **min > 0);
+    let total = tasks.clone().fold(0i64, |sum, (_, min)| sum.saturating_add(*min));
+    if spec.min_member.is_some_and(|min| min >= total) {
+        let needed =
+            tasks.filter_map(|(task, min)| Some((Name::new(task), u32::try_from(*min).ok()?)));
+        draft.needed.extend(needed);
+    }
     // Zero and absent are one in Volcano: no pod waits for another.
     draft.number(&at("minMember"), Some(spec.min_member.filter(|min| *min != 0).unwrap_or(1)))
+}
+
+/// The values by which a pod belongs to one of the subgroups of a policy; nothing where the policy is
+/// not for it.
+fn subgroup<'a>(
+    said: &Said<'a>,
+    at: &str,
+    policy: &SubGroupPolicy,
+    draft: &mut Draft,
+) -> Option<Vec<&'a str>> {
+    let meta = &said.pod.metadata;
+    if let Some(selector) = &policy.label_selector {
+        match Selector::of("labelSelector", Some(selector)) {
+            Ok(selector) if selector.matches(&meta.labels) => {}
+            Ok(_) => return None,
+            Err(error) => {
+                draft.complain(at, "labelSelector", &error.to_string());
+                return None;
+            }
+        }
+    }
+    let value = |key: &Text| meta.label(key).filter(|value| !value.is_empty());
+    policy.match_label_keys.iter().map(value).collect()
+}
+
+/// Pods of the same values are in one place. Where nothing tells them apart they are divided into
+/// blocks.
+fn divide(at: &str, policy: &SubGroupPolicy, values: &[&str], draft: &mut Draft) {
+    let size = draft.number(at, Some(policy.sub_group_size.unwrap_or(1)));
+    let found = policy.network_topology.as_ref().and_then(|written| level(at, written, draft));
+    let (Some(size), Some((within, is_hard))) = (size, found) else { return };
+    let within = Some(Name::new(within));
+    if !values.is_empty() {
+        let (required, preferred) = if is_hard { (within, None) } else { (None, within) };
+        let topology = TopologyAsk { required, preferred, ..TopologyAsk::default() };
+        let name = Name::new(&format!("{}/{}", policy.name, values.join("/")));
+        part(policy, draft).above.push(Above { name, topology });
+    } else if !is_hard {
+        let what = "blocks are kept together or not at all; write hard, or tell the subgroups apart \
+                    by matchLabelKeys";
+        draft.leave_out(at, "soft", what);
+    } else if let Some(within) = within {
+        let segment = Some(Segment { size, within });
+        match policy.label_selector {
+            None => draft.segment(segment),
+            Some(_) => {
+                let topology = TopologyAsk { segment, ..TopologyAsk::default() };
+                part(policy, draft).topology = Some(topology);
+            }
+        }
+    }
+}
+
+/// The part of its gang that a pod is in; where nothing else says, that of the policy.
+fn part<'a>(policy: &SubGroupPolicy, draft: &'a mut Draft) -> &'a mut Subgroup {
+    draft.subgroup.get_or_insert_with(|| Subgroup::new(&policy.name, None))
 }
 
 /// The level by name, and whether it is a must.

@@ -27,7 +27,7 @@ impl<V> Map<V> {
     }
 
     /// In the order of the keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> + Clone {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 

@@ -46,6 +46,8 @@ pub struct OwnerSpec {
     pub template: Option<Box<Template>>,
     /// Of a Deployment, StatefulSet or LeaderWorkerSet.
     pub replicas: Option<i64>,
+    /// Of a StatefulSet: whether it makes its pods at once.
+    pub pod_management_policy: Option<Text>,
     /// Of a JobSet.
     pub replicated_jobs: List<ReplicatedJob>,
     /// Of a LeaderWorkerSet.

@@ -1,5 +1,7 @@
 //! From the pods of a gang to a job of the core.
 
+mod places;
+
 use super::claims::{Claims, Wanted};
 use super::dynamic::Ties;
 use super::nodes::{self, Nodes};
@@ -9,17 +11,24 @@ use berth_file::job::{
     Checkpoint, Command, Env, Kind, Launch, LogLimits, Port, RetryPlan, RunSpec, Times,
 };
 use berth_kube::PodRef;
+use berth_kube::mark::Above;
 use berth_kube::need::Gpus;
 use berth_model::{
     Bytes, Cpu, GpuAsk, GroupSpec, JobId, JobSpec, LabelAsk, Name, Span, TopologyAsk,
 };
 use berth_store::JobKind;
+use places::placed;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Pods that ask for the same are one group of tasks.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
+    /// First, so that those that have to be together follow one another. Of groups that are equally
+    /// large the core places the first one first, and whoever may be anywhere goes around the others.
+    above: Reverse<Vec<Above>>,
+    may_be_anywhere: bool,
     part: Option<(Name, Option<u32>)>,
     cpu: Cpu,
     memory: Bytes,
@@ -69,6 +78,8 @@ pub fn submission(
             }
         };
         let key = Alike {
+            above: Reverse(wish.above.clone()),
+            may_be_anywhere: wish.topology.is_none(),
             part: wish.part.clone(),
             cpu: pod.asks.cpu,
             memory: pod.asks.memory,
@@ -96,7 +107,8 @@ pub fn submission(
         let part = key.part.as_ref().and_then(|(_, min)| *min);
         let min = part.unwrap_or(if several { all } else { wish.min }).min(all);
         refs.extend(members.iter().map(|pod| pod.at.clone()));
-        groups.push(group(&format!("g{at}"), all, min, key));
+        let above = key.above.0.clone();
+        groups.push((above, group(&format!("g{at}"), all, min, key)));
     }
     let spec = spec(wish, queue, placed(groups, wish.together.as_ref()));
     let asks = asks(count, &spec.groups);
@@ -122,67 +134,6 @@ fn claimed(pod: &PodSight, wanted: Wanted, labels: &mut LabelAsk) -> Result<GpuA
         0 => GpuAsk::None,
         count => GpuAsk::Whole { count },
     })
-}
-
-/// Groups where the gang as a whole has to be. Several that have to be together are one group of
-/// groups; a single one is the gang.
-fn placed(mut groups: Vec<GroupSpec>, together: Option<&TopologyAsk>) -> Vec<GroupSpec> {
-    let Some(together) = together else {
-        groups.iter_mut().for_each(in_blocks);
-        return groups;
-    };
-    // Blocks are of like pods, so each kind is divided by itself.
-    let (whole, blocks) = (TopologyAsk { segment: None, ..together.clone() }, &together.segment);
-    for group in &mut groups {
-        if blocks.is_some() && group.topology.is_none() {
-            let within = together.within.clone();
-            let segment = blocks.clone();
-            group.topology = Some(TopologyAsk { within, segment, ..TopologyAsk::default() });
-        }
-    }
-    if let [only] = &mut groups[..] {
-        let own = only.topology.get_or_insert_default();
-        own.within = own.within.take().or(whole.within);
-        own.required = own.required.take().or(whole.required);
-        own.preferred = own.preferred.take().or(whole.preferred);
-        in_blocks(only);
-        return groups;
-    }
-    groups.iter_mut().for_each(in_blocks);
-    if whole.required.is_none() && whole.preferred.is_none() {
-        return groups;
-    }
-    let all = GroupSpec {
-        name: Name::new("all"),
-        count: 0,
-        min: groups.len() as u32,
-        groups,
-        gpus: GpuAsk::None,
-        models: Vec::new(),
-        min_gpu_memory: None,
-        cpu: Cpu::ZERO,
-        memory: Bytes::ZERO,
-        topology: Some(whole),
-        spread: None,
-        labels: LabelAsk::default(),
-        tolerations: Vec::new(),
-        near: Vec::new(),
-        counted: BTreeMap::new(),
-        nodes: None,
-    };
-    vec![all]
-}
-
-/// Fewer pods than a block has are one block, and what has to run is whole blocks.
-fn in_blocks(group: &mut GroupSpec) {
-    let Some(topology) = &mut group.topology else { return };
-    let Some(block) = topology.segment.clone().filter(|block| block.size > 0) else { return };
-    if group.count < block.size {
-        topology.segment = None;
-        topology.required.get_or_insert(block.within);
-    } else {
-        group.min = group.min.next_multiple_of(block.size).min(group.count);
-    }
 }
 
 fn group(name: &str, count: u32, min: u32, key: Alike) -> GroupSpec {
@@ -296,55 +247,4 @@ fn run_with(grace: Span) -> RunSpec {
 /// The pods of a job by task, as its row keeps them.
 pub fn refs(pods: &[PodRef]) -> impl Iterator<Item = (u32, &PodRef)> {
     pods.iter().enumerate().map(|(task, pod)| (task as u32, pod))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use berth_model::Segment;
-
-    fn of(count: u32, min: u32) -> GroupSpec {
-        let like = Alike {
-            part: None,
-            cpu: Cpu::ZERO,
-            memory: Bytes::ZERO,
-            gpus: GpuAsk::None,
-            counted: BTreeMap::new(),
-            labels: LabelAsk::default(),
-            topology: None,
-            ties: None,
-        };
-        group("g", count, min, like)
-    }
-
-    fn in_zone(blocks_of: Option<u32>) -> TopologyAsk {
-        let segment = blocks_of.map(|size| Segment { size, within: Name::new("rack") });
-        let required = Some(Name::new("zone"));
-        TopologyAsk { within: None, required, preferred: None, segment }
-    }
-
-    #[test]
-    fn several_kinds_that_have_to_be_together_are_one_group_of_groups() {
-        let [all] = &placed(vec![of(1, 1), of(2, 2)], Some(&in_zone(None)))[..] else {
-            panic!("they are together")
-        };
-        assert_eq!((all.groups.len(), all.min), (2, 2));
-        assert_eq!(all.topology, Some(in_zone(None)));
-        let [only] = &placed(vec![of(2, 2)], Some(&in_zone(None)))[..] else { panic!("one") };
-        assert!(only.is_leaf());
-        assert_eq!(only.topology, Some(in_zone(None)));
-    }
-
-    #[test]
-    fn blocks_are_whole_and_what_is_less_than_one_stays_in_one_place() {
-        let [all] = &placed(vec![of(4, 3), of(1, 1)], Some(&in_zone(Some(2))))[..] else {
-            panic!("they are together")
-        };
-        assert_eq!(all.topology, Some(in_zone(None)));
-        let [four, one] = &all.groups[..] else { panic!("there are two kinds") };
-        assert_eq!(four.min, 4, "three would be one block and a half");
-        let (four, one) = (four.topology.clone().unwrap(), one.topology.clone().unwrap());
-        assert_eq!(four.segment.map(|block| block.size), Some(2));
-        assert_eq!((one.segment, one.required), (None, Some(Name::new("rack"))));
-    }
 }

@@ -11,7 +11,7 @@ use super::stand_in::{Peer, StandIn};
 use berth_kube::PodRef;
 use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;
-use berth_kube::mark::{self, Around, GroupKey, Kind, Mark};
+use berth_kube::mark::{self, Above, Around, GroupKey, Kind, Mark};
 use berth_kube::need::{Devices, Gpus, InUse, Need};
 use berth_kube::node;
 use berth_kube::object::{Condition, Node, Owner, OwnerSpec, Pod, PodSpec};
@@ -172,6 +172,8 @@ impl Reader {
         let part = mark.subgroup.as_ref();
         let topology = part.and_then(|part| part.topology.clone());
         let topology = topology.map(|ask| view.names.place(ask));
+        let above = part.map(|part| part.above.clone()).unwrap_or_default().into_iter();
+        let above = above.map(|one| Above { topology: view.names.place(one.topology), ..one });
         let together = mark.topology.clone().map(|ask| view.names.place(ask));
         let limit = spec.active_deadline_seconds.map(Span::secs);
         Ok(Wish {
@@ -184,6 +186,7 @@ impl Reader {
             members,
             min: mark.min.unwrap_or(members).min(members),
             part: part.map(|part| (part.name.clone(), part.min)),
+            needed: mark.needed.clone().into(),
             later: later(&mark, view.around.owners),
             queue,
             priority: class.value.saturating_add(mark.boost),
@@ -194,6 +197,7 @@ impl Reader {
             grace: spec.termination_grace_period_seconds.map_or(GRACE, Span::secs),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
             topology,
+            above: above.collect(),
             together,
             labels,
             rules,

@@ -4,6 +4,7 @@ use super::dynamic::Ties;
 use super::own::OwnSight;
 use berth_kube::PodRef;
 use berth_kube::dra::Device;
+use berth_kube::mark::Above;
 use berth_kube::need::{Devices, Gpus};
 use berth_kube::object::{Labels, Text};
 use berth_kube::shares::Held;
@@ -138,6 +139,8 @@ pub struct Wish {
     pub min: u32,
     /// The part of the gang it belongs to, and how many of that have to run.
     pub part: Option<(Name, Option<u32>)>,
+    /// How many pods of each part there have to be before the gang is begun.
+    pub needed: Arc<[(Name, u32)]>,
     /// What becomes of pods that come when the gang has begun.
     pub later: Later,
     pub queue: Option<Name>,
@@ -151,6 +154,9 @@ pub struct Wish {
     pub created: Time,
     /// Where the pods of its part must or should be, beside what holds for the gang.
     pub topology: Option<TopologyAsk>,
+    /// Where the parts of the gang must or should be that its part is together with, the outermost
+    /// of such groups first.
+    pub above: Vec<Above>,
     /// Where all pods of the gang must or should be.
     pub together: Option<TopologyAsk>,
     /// The rules that say on which nodes it may and should run, by their names.
@@ -197,13 +203,16 @@ impl Wish {
         };
         let later = Later::Waits;
         let name = Name::new(&pod.name);
-        Wish { gang, alone: true, members: 1, min: 1, part: None, later, name, ..self.clone() }
+        let (part, needed, above) = (None, Arc::default(), Vec::new());
+        let alone = Wish { gang, alone: true, members: 1, min: 1, later, name, ..self.clone() };
+        Wish { part, needed, above, ..alone }
     }
 
     /// Whether its gang has to be in one place, which a pod that comes later cannot join.
     pub fn has_to_be_together(&self) -> bool {
-        let asks = [&self.topology, &self.together];
-        asks.into_iter().flatten().any(|ask| ask.required.is_some() || ask.segment.is_some())
+        let asks = self.topology.iter().chain(&self.together);
+        let mut asks = asks.chain(self.above.iter().map(|above| &above.topology));
+        asks.any(|ask| ask.required.is_some() || ask.segment.is_some())
     }
 }
 

@@ -2,6 +2,10 @@
 
 #[path = "marks/kinds.rs"]
 pub mod kinds;
+#[path = "marks/owners.rs"]
+mod owners;
+#[path = "marks/parts.rs"]
+mod parts;
 
 use super::support::{add_nodes, berth, cluster, node, node_of, nodes_of, pod, until, why};
 use berth_testbed::kube::{Cluster, Kwok, Part};

@@ -233,32 +233,27 @@ fn manifests_of_volcano_run_as_they_are() {
     let tf = job(&berth, "tf-dist");
     assert_eq!((&tf["team"], &tf["priority"]), (&"training".into(), &900.into()));
 
-    // Pods of a ReplicaSet that are of use only from three on.
-    cluster.apply(
-        "apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: ps, namespace: ml}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: ps}}
-  template:
-    metadata:
-      labels: {app: ps}
-      annotations:
-        scheduling.volcano.sh/queue-name: best-effort
-        scheduling.volcano.sh/group-min-member: '3'
-        volcano.sh/sla-waiting-time: 1h
-    spec:
-      schedulerName: volcano
-      containers: [{name: server, image: ps, resources: {requests: {cpu: 500m}}}]
-",
-    );
-    let ps = || self::placed(&cluster, "ml").keys().filter(|name| name.starts_with("ps-")).count();
-    cluster.apply(&pod("other", 1, "  namespace: ml", "").replace("berth\n", "volcano\n"));
-    until("another pod is bound", || self::placed(&cluster, "ml").contains_key("other"));
-    assert_eq!(ps(), 0, "there are two of them");
-    cluster.says(&["scale", "replicaset", "ps", "--replicas=4", "--namespace=ml"]);
-    until("all are bound", || ps() == 4);
+    // Pods of a ReplicaSet that are of use only from three on, of which there are two at first.
+    let replicas = sample("volcano/replicas.yaml");
+    cluster.apply(&replicas.replace("replicas: 4", "replicas: 2"));
+    let ps = || {
+        let pods = cluster.json(&["get", "pods", "--namespace=ml", "--selector=app=ps"]);
+        let pods = pods["items"].as_array().cloned().unwrap_or_default();
+        let names = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str());
+        names.map(str::to_owned).collect::<Vec<String>>()
+    };
+    until("they say that there are too few", || {
+        let ps = ps();
+        let is_told =
+            |pod: &String| why(&cluster, "ml", pod).contains("the gang has 2 pods in all");
+        ps.len() == 2 && ps.iter().all(is_told)
+    });
+    cluster.apply(&replicas);
+    until("all are bound", || {
+        let (ps, placed) = (ps(), self::placed(&cluster, "ml"));
+        ps.len() == 4 && ps.iter().all(|pod| placed.contains_key(pod))
+    });
+    assert_eq!(job(&berth, "ps")["team"], "training");
     until("a mark without effect is told", || {
         events(&cluster).contains("no effect that `volcano.sh/sla-waiting-time` is `1h`")
     });

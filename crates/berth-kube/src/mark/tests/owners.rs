@@ -151,8 +151,10 @@ fn in_kueue_each_role_has_a_place_of_its_own_unless_they_are_one_group() {
 #[test]
 fn a_launcher_that_is_made_when_the_workers_are_ready_is_none_they_wait_for() {
     let of = |labels: &'static str| Sketch { labels, ..PLAIN };
-    let worker = r#""training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "worker""#;
-    let launcher = r#""training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "launcher""#;
+    let worker =
+        r#""training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "worker""#;
+    let launcher =
+        r#""training.kubeflow.org/job-name": "pi", "training.kubeflow.org/job-role": "launcher""#;
     let mpi = |more: &str| {
         owner(&format!(
             r#"{{"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {{{more}
@@ -169,8 +171,7 @@ fn a_launcher_that_is_made_when_the_workers_are_ready_is_none_they_wait_for() {
         r#""runLauncherAsWorker": true,"#,
         r#""runPolicy": {"schedulingPolicy": {"minAvailable": 4}},"#,
     ] {
-        let last =
-            || [mpi(&format!(r#"{more} "launcherCreationPolicy": "WaitForWorkersReady","#))];
+        let last = || [mpi(&format!(r#"{more} "launcherCreationPolicy": "WaitForWorkersReady","#))];
         check(of(worker), &last(), None, "Kubeflow ml/pi members=3 min=3 subgroup=worker:None");
         check(
             of(launcher),
@@ -197,5 +198,85 @@ fn a_suspended_mpi_job_with_a_late_launcher_is_read_as_its_pods_will_be() {
             "Kubeflow ml/pi/launcher members=1 min=1 subgroup=launcher:None",
             "Kubeflow ml/pi members=2 min=2 subgroup=worker:None"
         ]
+    );
+}
+
+#[test]
+fn a_set_that_a_train_job_makes_is_begun_job_by_job() {
+    let of = |job: &'static str| Sketch { labels: job, owner: OF_JOB, ..PLAIN };
+    let set = owner(
+        r#"{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "tune"},
+            "spec": {"replicatedJobs": [
+                {"name": "dataset-initializer", "template": {"spec": {}}},
+                {"name": "node", "dependsOn": [{"name": "dataset-initializer", "status": "Complete"}],
+                 "template": {"spec": {"parallelism": 4, "completions": 4}}}]}}"#,
+    );
+    let train = owner(
+        r#"{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": "tune", "labels": {"kai.scheduler/queue": "q"}}, "spec": {"trainer": {"numNodes": 4}}}"#,
+    );
+    let owners = [job("", "", r#""parallelism": 4"#), set, train];
+    check(
+        of(
+            r#""jobset.sigs.k8s.io/jobset-name": "tune", "jobset.sigs.k8s.io/replicatedjob-name": "dataset-initializer""#,
+        ),
+        &owners,
+        None,
+        "JobSet ml/tune/dataset-initializer members=1 min=1 queue=q subgroup=dataset-initializer:None",
+    );
+    check(
+        of(
+            r#""jobset.sigs.k8s.io/jobset-name": "tune", "jobset.sigs.k8s.io/replicatedjob-name": "node""#,
+        ),
+        &owners,
+        None,
+        "JobSet ml/tune/node members=4 min=4 queue=q subgroup=node:None",
+    );
+}
+
+#[test]
+fn pods_that_something_keeps_running_are_each_by_themselves_unless_a_mark_says_otherwise() {
+    let with = |policy: &str, kind: &str, name: &str, uid: &str, marks: &str| {
+        owner(&format!(
+            r#"{{"apiVersion": "apps/v1", "kind": "{kind}", "metadata": {{"name": "{name}", "uid": "{uid}",
+                "annotations": {{{marks}}}, "labels": {{"kai.scheduler/queue": "q"}}}}, "spec": {{"replicas": 3, "podManagementPolicy": "{policy}"}}}}"#
+        ))
+    };
+    let by =
+        |kind: &str, name: &str, uid: &str, marks: &str| with("Parallel", kind, name, uid, marks);
+    let of_set = r#"{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u3", "controller": true}"#;
+    let of_replicas = r#"{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9f", "uid": "u2", "controller": true}"#;
+    let least = r#""scheduling.volcano.sh/group-min-member": "2""#;
+    let alone = "Pod ml/p#u0 members=1 min=1 queue=q";
+    let in_set = || Sketch { owner: of_set, ..PLAIN };
+    check(in_set(), &[by("StatefulSet", "db", "u3", "")], None, alone);
+    check(
+        in_set(),
+        &[by("StatefulSet", "db", "u3", least)],
+        None,
+        "Owner ml/db#u3 members=3 min=2 queue=q",
+    );
+    // One that makes a pod when the one before it runs cannot have a gang.
+    let slow = |marks: &str| [with("OrderedReady", "StatefulSet", "db", "u3", marks)];
+    check(in_set(), &slow(""), None, alone);
+    check(
+        in_set(),
+        &slow(least),
+        None,
+        "`StatefulSet: podManagementPolicy` is `OrderedReady`: its pods cannot begin together, as \
+         each is made when the one before it is ready; write Parallel",
+    );
+    let replicas = || {
+        owner(
+            r#"{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-7d9f", "uid": "u2"}, "spec": {"replicas": 3}}"#,
+        )
+    };
+    let in_replicas = || Sketch { owner: of_replicas, ..PLAIN };
+    check(in_replicas(), &[replicas(), by("Deployment", "web", "u1", "")], None, alone);
+    check(
+        in_replicas(),
+        &[replicas(), by("Deployment", "web", "u1", least)],
+        None,
+        "Owner ml/web-7d9f#u2 members=3 min=2 queue=q",
     );
 }

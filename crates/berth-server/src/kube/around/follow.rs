@@ -1,7 +1,9 @@
 //! Following the kinds that an API server serves, also those that are installed later.
 
 use super::kinds::{KINDS, Kind};
+use super::slim::{self, Slim};
 use berth_kube::{Api, Seen, Wanted, follow};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,11 +97,25 @@ impl Following {
 }
 
 async fn pass_on(api: Api, path: Arc<str>, kind: &'static Kind, tell: mpsc::Sender<Told>) {
+    if kind.is_slim() {
+        pass_on_as::<Slim>(api, path, kind, tell, slim::raw).await;
+    } else {
+        pass_on_as::<Box<RawValue>>(api, path, kind, tell, |seen| seen).await;
+    }
+}
+
+async fn pass_on_as<T: DeserializeOwned + Send + 'static>(
+    api: Api,
+    path: Arc<str>,
+    kind: &'static Kind,
+    tell: mpsc::Sender<Told>,
+    raw: fn(Seen<T>) -> Seen<Box<RawValue>>,
+) {
     let (tell_one, mut told) = mpsc::channel(1);
-    let following = follow::<Box<RawValue>>(api, path.to_string(), String::new(), tell_one);
+    let following = follow::<T>(api, path.to_string(), String::new(), tell_one);
     let passing = async {
         while let Some(seen) = told.recv().await {
-            if tell.send(Told { kind, path: path.clone(), seen }).await.is_err() {
+            if tell.send(Told { kind, path: path.clone(), seen: raw(seen) }).await.is_err() {
                 return;
             }
         }

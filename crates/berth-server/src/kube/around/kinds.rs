@@ -48,11 +48,16 @@ const fn foreign(
 }
 
 const KUEUE: &str = "kueue.x-k8s.io";
+const APPS: &str = "apps";
+const SET: &str = "LeaderWorkerSet";
 
-pub static KINDS: [Kind; 26] = [
+pub static KINDS: [Kind; 29] = [
     owner("batch", "jobs", "Job"),
+    owner(APPS, "deployments", "Deployment"),
+    owner(APPS, "replicasets", "ReplicaSet"),
+    owner(APPS, "statefulsets", "StatefulSet"),
     owner("jobset.x-k8s.io", "jobsets", "JobSet"),
-    owner("leaderworkerset.x-k8s.io", "leaderworkersets", "LeaderWorkerSet"),
+    owner("leaderworkerset.x-k8s.io", "leaderworkersets", SET),
     owner("kubeflow.org", "pytorchjobs", "PyTorchJob"),
     owner("kubeflow.org", "tfjobs", "TFJob"),
     owner("kubeflow.org", "mpijobs", "MPIJob"),
@@ -94,6 +99,16 @@ impl Kind {
             (What::Foreign(_), _) => stand_in.is_for(Peer::Kai),
             (What::Owner | What::Group(_), _) => true,
         }
+    }
+
+    /// Whether there are so many of it that only the least of each is kept.
+    pub fn is_slim(&self) -> bool {
+        self.wanted.group == APPS
+    }
+
+    /// Whether pods may have to be led to it by its name.
+    pub fn is_named_by_pods(&self) -> bool {
+        self.name == SET
     }
 
     /// The kind of an owner, if it is one that is followed.

@@ -3,7 +3,9 @@
 
 mod follow;
 mod kinds;
+mod owners;
 mod pump;
+mod slim;
 
 pub use follow::{Following, Told, listed};
 pub use kinds::{Kind, api_version};
@@ -16,7 +18,7 @@ use super::queued::Queued;
 use super::read::{Not, Reader, View};
 use super::sight::PodSight;
 use berth_kube::mark::{self, Group, GroupKey};
-use berth_kube::object::{Meta, Owner, OwnerReference, Pod};
+use berth_kube::object::{Owner, OwnerReference, Pod};
 use berth_kube::{Change, Seen};
 use berth_model::Name;
 use kinds::What;
@@ -37,6 +39,8 @@ pub struct Around {
     names: Names,
     foreign: Table,
     owners: BTreeMap<Uid, Entry>,
+    /// LeaderWorkerSets by their names.
+    sets: BTreeMap<GroupKey, Uid>,
     groups: BTreeMap<GroupKey, Result<Group, String>>,
     /// Pods that may have to be read again: those that have something around them, or that wait
     /// for something to be there, until they are bound.
@@ -173,6 +177,10 @@ impl Around {
                 }
             };
         }
+        let is_set = |on: &On| self.owner(on).is_some_and(|owner| owner.kind.is_named_by_pods());
+        if let Some(set) = mark::set_of(pod).filter(|_| !on.iter().any(is_set)) {
+            on.push(On::Group(set));
+        }
         if let Some(key) = mark::group_of(pod).filter(|key| Kind::of_group(key.kind).is_some()) {
             match self.groups.get(&key) {
                 Some(Ok(_)) => {}
@@ -192,10 +200,7 @@ impl Around {
     }
 
     fn sight(&self, reader: &Reader, pod: &Pod, on: &[On], not: Option<Not>) -> PodSight {
-        let owners = on.iter().filter_map(|on| match on {
-            On::Owner(uid) => self.owners.get(uid)?.read.as_deref().ok(),
-            On::Group(_) => None,
-        });
+        let owners = on.iter().filter_map(|on| self.owner(on)?.read.as_deref().ok());
         let owners: Vec<&Owner> = owners.collect();
         let group = on.iter().find_map(|on| match on {
             On::Group(key) => self.groups.get(key)?.as_ref().ok(),
@@ -241,59 +246,6 @@ impl Around {
     /// All jobs that wait for us to let them begin.
     pub fn all_queued(&self, reader: &Reader) -> Vec<Queued> {
         self.owners.values().filter_map(|entry| self.queued(reader, entry)).collect()
-    }
-
-    fn take_owners(
-        &mut self,
-        kind: &'static Kind,
-        path: &str,
-        seen: Seen<Box<RawValue>>,
-        touched: &mut BTreeSet<On>,
-        news: &mut News,
-    ) {
-        let read = |raw: &RawValue| kinds::read_owner(kind, path, raw);
-        let (put, gone) = match seen {
-            Seen::All(all) => {
-                let put: Vec<_> = all.iter().filter_map(|raw| read(raw)).collect();
-                let there: BTreeSet<&str> = put.iter().map(|object| &*object.meta.uid).collect();
-                let known = self.owners.iter().filter(|(_, entry)| entry.kind == kind);
-                let gone = known.filter(|(uid, _)| !there.contains(uid.as_str()));
-                let gone: Vec<Uid> = gone.map(|(uid, _)| uid.clone()).collect();
-                drop(there);
-                (put, gone)
-            }
-            Seen::Changes(changes) => {
-                let (mut put, mut gone) = (Vec::new(), Vec::new());
-                for change in changes {
-                    match change {
-                        Change::Put(raw) => put.extend(read(&raw)),
-                        Change::Gone(raw) => {
-                            gone.extend(read(&raw).map(|object| object.meta.uid.to_string()));
-                        }
-                    }
-                }
-                // What came and went in one breath is gone.
-                (put, gone)
-            }
-        };
-        for object in put {
-            let uid = object.meta.uid.to_string();
-            let read = object.read.map(Arc::new);
-            if self.owners.get(&uid).is_some_and(|known| known.read == read) {
-                continue;
-            }
-            if read.as_ref().is_ok_and(|owner| owner.is_over()) {
-                // It makes no more pods.
-                news.gone.push(uid.clone());
-            }
-            self.owners.insert(uid.clone(), Entry { kind, read });
-            touched.insert(On::Owner(uid));
-        }
-        for uid in gone {
-            self.owners.remove(&uid);
-            touched.insert(On::Owner(uid.clone()));
-            news.gone.push(uid);
-        }
     }
 
     /// Something of another scheduler's may stand for something else by now.
@@ -372,21 +324,6 @@ impl Around {
         let is_due = |kept: &Kept| kept.misses.is_some_and(|since| since.elapsed() >= PATIENCE);
         let due = self.pods.iter().filter(|(_, kept)| is_due(kept));
         self.again(reader, due.map(|(uid, _)| uid.clone()).collect())
-    }
-
-    /// All owners of another one, the nearest first.
-    fn owners_of(&self, meta: &Meta) -> Vec<&Owner> {
-        let mut found: Vec<&Owner> = Vec::new();
-        let mut next = meta.controller();
-        let owner = |named: &OwnerReference| self.owners.get(&*named.uid)?.read.as_ref().ok();
-        while let Some(owner) = next.and_then(owner) {
-            if found.len() >= DEEPEST {
-                break;
-            }
-            next = owner.metadata.controller();
-            found.push(owner);
-        }
-        found
     }
 }
 

@@ -4,9 +4,9 @@ use super::{Gang, Mirror, Stage, Tasks, Uid};
 use crate::engine::Turn;
 use crate::kube::claims::Wanted;
 use crate::kube::gang;
-use crate::kube::sight::{GangKey, Later, PodSight};
+use crate::kube::sight::{GangKey, Later, PodSight, Wish};
 use berth_kube::PodRef;
-use berth_model::JobId;
+use berth_model::{JobId, Name};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Mirror {
@@ -79,6 +79,13 @@ impl Mirror {
         let missing = (wish.members as usize).saturating_sub(pods.len());
         if missing > 0 && missing > self.done_before(gang, pods[0]) {
             return;
+        }
+        // Nobody makes those again that have done their work.
+        let part = if gang.done.is_empty() { missing_part(&pods, wish) } else { None };
+        if let Some(part) = part {
+            let why = format!("its gang waits for more pods of its part {part}");
+            let pods: Vec<Uid> = pods.iter().map(|pod| pod.at.uid.clone()).collect();
+            return pods.iter().for_each(|uid| self.say(uid, &why));
         }
         let queue = wish.queue.clone().unwrap_or_else(|| self.queue.clone());
         let mut submission = match gang::submission(&pods, &queue, &self.nodes, &self.claims) {
@@ -241,4 +248,13 @@ impl Mirror {
             self.say(&uid, "its gang has all the pods it is made of, and this one is more");
         }
     }
+}
+
+/// A part of a gang of which there are fewer pods than it needs.
+fn missing_part<'a>(pods: &[&PodSight], wish: &'a Wish) -> Option<&'a Name> {
+    let part = |pod: &PodSight| Some(pod.wish.as_ref()?.as_ref().ok()?.part.as_ref()?.0.clone());
+    let is_missing = |(name, least): &&(Name, u32)| {
+        pods.iter().filter(|pod| part(pod).as_ref() == Some(name)).count() < *least as usize
+    };
+    wish.needed.iter().find(is_missing).map(|(name, _)| name)
 }

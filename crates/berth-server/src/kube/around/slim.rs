@@ -1,0 +1,113 @@
+//! Owners of which a cluster has very many, most of them without a pod: a Deployment keeps ten of its
+//! old ReplicaSets. Of each no more is kept than pods may need, and of those that want no pods nothing.
+
+use berth_kube::{Change, Seen, mark};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
+
+/// Who it is, what marks it has, what made it, and how many pods it wants.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Slim {
+    metadata: Head,
+    spec: Wants,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Head {
+    name: String,
+    namespace: String,
+    uid: String,
+    #[serde(deserialize_with = "marks")]
+    labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "marks")]
+    annotations: BTreeMap<String, String>,
+    owner_references: Vec<Box<RawValue>>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wants {
+    replicas: Option<i64>,
+    /// Of a StatefulSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod_management_policy: Option<String>,
+}
+
+/// What somebody applied is in an annotation once more, and others write down what they like.
+fn marks<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    let mut all =
+        Option::<BTreeMap<String, String>>::deserialize(deserializer)?.unwrap_or_default();
+    all.retain(|key, _| mark::is_mark(key));
+    Ok(all)
+}
+
+impl Slim {
+    fn wants_pods(&self) -> bool {
+        self.spec.replicas != Some(0)
+    }
+
+    /// As if that were all the API server said.
+    fn raw(&self) -> Option<Box<RawValue>> {
+        to_raw_value(self).ok()
+    }
+}
+
+/// What is to be known of these: those that want no pods are as good as gone.
+pub fn raw(seen: Seen<Slim>) -> Seen<Box<RawValue>> {
+    match seen {
+        Seen::All(all) => {
+            Seen::All(all.iter().filter(|one| one.wants_pods()).filter_map(Slim::raw).collect())
+        }
+        Seen::Changes(changes) => {
+            let changes = changes.into_iter().filter_map(|change| match change {
+                Change::Put(one) if one.wants_pods() => one.raw().map(Change::Put),
+                Change::Put(one) | Change::Gone(one) => one.raw().map(Change::Gone),
+            });
+            Seen::Changes(changes.collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slim(replicas: &str) -> Slim {
+        let object = format!(
+            r#"{{"metadata": {{"name": "web-7d9f", "namespace": "ml", "uid": "u1", "generation": 3,
+                "labels": {{"kai.scheduler/queue": "q", "app": "web"}},
+                "annotations": {{"kubectl.kubernetes.io/last-applied-configuration": "long",
+                    "scheduling.volcano.sh/group-min-member": "3"}},
+                "ownerReferences": [{{"kind":"Deployment","uid":"u0","controller":true}}]}},
+              "spec": {{{replicas} "template": {{"spec": {{"containers": [{{"name": "a"}}]}}}}}},
+              "status": {{"replicas": 2}}}}"#
+        );
+        serde_json::from_str(&object).unwrap()
+    }
+
+    #[test]
+    fn of_a_replica_set_its_marks_its_owner_and_its_count_are_kept_and_nothing_else() {
+        let Seen::All(all) = raw(Seen::All(vec![slim(r#""replicas": 2,"#)])) else { panic!() };
+        assert_eq!(
+            all[0].get(),
+            r#"{"metadata":{"name":"web-7d9f","namespace":"ml","uid":"u1","labels":{"kai.scheduler/queue":"q"},"annotations":{"scheduling.volcano.sh/group-min-member":"3"},"ownerReferences":[{"kind":"Deployment","uid":"u0","controller":true}]},"spec":{"replicas":2}}"#
+        );
+    }
+
+    #[test]
+    fn one_that_wants_no_pods_is_as_good_as_gone() {
+        let old = || slim(r#""replicas": 0,"#);
+        let Seen::All(all) = raw(Seen::All(vec![old(), slim("")])) else { panic!() };
+        assert_eq!(all.len(), 1, "where nothing is said one pod is wanted");
+        let changes = vec![Change::Put(old()), Change::Put(slim("")), Change::Gone(old())];
+        let Seen::Changes(changes) = raw(Seen::Changes(changes)) else { panic!() };
+        let is_put: Vec<bool> = changes.iter().map(|one| matches!(one, Change::Put(_))).collect();
+        assert_eq!(is_put, [false, true, false]);
+    }
+}
