@@ -151,6 +151,9 @@ impl Draft {
         {
             part.topology = topology.take();
         }
+        // Parts are those of a PodGroup, and say nothing of a gang that another mark makes.
+        let is_in_parts = matches!(gang.key.kind, Kind::KaiPodGroup | Kind::VolcanoPodGroup);
+        let needed = if is_in_parts { self.needed } else { Vec::new() };
         Ok(Mark {
             key: gang.key,
             members: gang.members,
@@ -166,7 +169,7 @@ impl Draft {
             topology,
             node_pool: self.node_pool,
             subgroup: self.subgroup,
-            needed: self.needed,
+            needed,
             left_out: self.left_out,
         })
     }

@@ -121,6 +121,18 @@ fn a_subgroup_that_needs_no_pod_keeps_nobody_waiting() {
 }
 
 #[test]
+fn the_parts_of_a_pod_group_say_nothing_of_a_gang_that_another_mark_makes() {
+    check(
+        in_part(
+            r#""kai.scheduler/subgroup-name": "c", "berth.dev/gang": "g", "berth.dev/gang-size": "2""#,
+        ),
+        &[],
+        kai_group(r#""subGroups": [{"name": "a", "minMember": 2}, {"name": "c", "minMember": 1}]"#),
+        "Berth ml/g members=2 min=2 subgroup=c:Some(1)",
+    );
+}
+
+#[test]
 fn what_cannot_be_in_a_tree_of_subgroups_is_told() {
     const ALL: &str =
         "say the number of the subgroups there are, or nothing: all of them are needed";
