@@ -49,7 +49,7 @@ fn rule(kind: &str, app: &str, key: &str) -> String {
 }
 
 const HOST: &str = "kubernetes.io/hostname";
-const ZONE: &str = "topology.kubernetes.io/zone";
+pub const ZONE: &str = "topology.kubernetes.io/zone";
 
 fn is_bound(cluster: &Cluster, pod: &str) -> bool {
     node_of(cluster, pod).is_some()

@@ -1,5 +1,6 @@
 //! Volumes: pods go where theirs are, or can be.
 
+use super::constraints::ZONE;
 use super::support::{berth, cluster, node_of, pod, until, why};
 use berth_testbed::kube::Cluster;
 
@@ -111,4 +112,84 @@ fn pods_go_where_their_volumes_are_or_can_be() {
     assert_eq!(node_of(&cluster, "fifth"), None, "there is no volume yet");
     cluster.apply(&user("sixth", "new"));
     until("only one pod may use it", || why(&cluster, "sixth").contains("for one alone"));
+}
+
+/// A volume that is in zones by its own labels, or by a rule about nodes.
+fn zoned(name: &str, labels: &str, affinity: &str) -> String {
+    format!(
+        "apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: {name}, labels: {{{labels}}}}}
+spec:
+  capacity: {{storage: 10Gi}}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: {name}
+  csi: {{driver: example.com, volumeHandle: {name}}}
+{affinity}
+---
+"
+    )
+}
+
+#[test]
+fn volumes_of_a_zone_keep_their_pods_there() {
+    let cluster = cluster();
+    for (name, zone) in [("a", "z1"), ("b", "z1"), ("c", "z2")] {
+        let labels = format!("{{kubernetes.io/hostname: {name}, {ZONE}: {zone}}}");
+        cluster.apply(&super::support::node(name, &labels, "[]"));
+    }
+    let _berth = berth(&cluster);
+    // The fullest node is taken where nothing else counts.
+    let first = format!("  nodeSelector: {{{ZONE}: z1, kubernetes.io/hostname: a}}");
+    cluster.apply(&pod("filler", 4, "", &first));
+    until("one node is fuller than the others", || node_of(&cluster, "filler").is_some());
+
+    // By its rule about nodes, by its own label, and by the old name of that label.
+    let rule = format!(
+        "  nodeAffinity:
+    required:
+      nodeSelectorTerms:
+      - matchExpressions: [{{key: {ZONE}, operator: In, values: [z2]}}]"
+    );
+    let none = "kubernetes.io/no-provisioner";
+    let volumes = [
+        zoned("ruled", "", &rule),
+        zoned("labelled", &format!("{ZONE}: z2"), ""),
+        zoned("old", "failure-domain.beta.kubernetes.io/zone: z2", ""),
+        zoned("several", &format!("{ZONE}: z1__z2"), ""),
+        zoned("nowhere", &format!("{ZONE}: z3"), ""),
+    ];
+    cluster.apply(&volumes.concat());
+    for name in ["ruled", "labelled", "old", "several", "nowhere"] {
+        let claimed = claim(name, name, "ReadWriteOnce");
+        cluster.apply(&(class(name, none, "Immediate") + &claimed + &user(name, name)));
+    }
+    let bound = |name: &str| node_of(&cluster, name).is_some();
+    until("those that can be are bound", || {
+        ["ruled", "labelled", "old", "several"].iter().all(|name| bound(name))
+    });
+    for name in ["ruled", "labelled", "old"] {
+        assert_eq!(node_of(&cluster, name).as_deref(), Some("c"), "{name}");
+    }
+    assert_eq!(node_of(&cluster, "several").as_deref(), Some("a"));
+    until("the last one says why", || why(&cluster, "nowhere").contains("volumes"));
+    assert!(!bound("nowhere"));
+    cluster.says(&["label", "pv", "nowhere", "--overwrite", &format!("{ZONE}=z2")]);
+    until("its volume is somewhere now", || bound("nowhere"));
+    assert_eq!(node_of(&cluster, "nowhere").as_deref(), Some("c"));
+
+    // A volume that has to be made is made in a zone that its class allows.
+    let zones = format!(
+        "allowedTopologies: [{{matchLabelExpressions: [{{key: {ZONE}, values: [z2, z9]}}]}}]\n---"
+    );
+    let made = class("made", "example.com/disks", "WaitForFirstConsumer").replace("---", &zones);
+    cluster.apply(&(made + &claim("new", "made", "ReadWriteOnce") + &user("maker", "new")));
+    let chosen = || {
+        let claim = cluster.json(&["get", "pvc", "new"]);
+        let annotations = &claim["metadata"]["annotations"];
+        annotations["volume.kubernetes.io/selected-node"].as_str().map(str::to_owned)
+    };
+    until("a node is chosen", || chosen().is_some());
+    assert_eq!(chosen().as_deref(), Some("c"));
 }

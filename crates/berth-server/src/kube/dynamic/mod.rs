@@ -11,6 +11,7 @@ mod index;
 mod reach;
 mod volumes;
 mod within;
+mod zones;
 
 use index::Index;
 pub use index::{Seen, Watch, Who};

@@ -2,7 +2,8 @@
 
 use super::Ties;
 use super::index::Watch;
-use berth_kube::constraint::{NodeView, Selection};
+use super::zones::reaches;
+use berth_kube::constraint::NodeView;
 use berth_kube::dynamic::Selector;
 use berth_kube::object::{Claim, Labels, Namespace, PersistentVolume, StorageClass, Text};
 use berth_kube::quantity::Quantity;
@@ -45,7 +46,6 @@ pub enum Prepare {
 
 /// Where one claim lets its pod be.
 pub enum Place<'a> {
-    Anywhere,
     /// Where its volume can be used.
     Of(&'a PersistentVolume),
     /// Where a volume is to be had.
@@ -106,8 +106,7 @@ impl Volumes {
         }
         if &*claim.status.phase == "Bound" {
             return match self.volumes.get(&claim.spec.volume_name) {
-                Some(volume) if volume.spec.node_affinity.is_some() => Ok(Place::Of(volume)),
-                Some(_) => Ok(Place::Anywhere),
+                Some(volume) => Ok(Place::Of(volume)),
                 None => Err(format!("the volume of the claim {name} does not exist")),
             };
         }
@@ -147,7 +146,6 @@ impl Volumes {
     /// Whether a claim lets its pod be on a node.
     pub fn allows(&self, place: &Place<'_>, node: &NodeView<'_>) -> bool {
         match place {
-            Place::Anywhere => true,
             Place::Of(volume) => reaches(volume, node),
             Place::Any(claim, class) => {
                 let chosen = claim.metadata.annotation(SELECTED);
@@ -227,15 +225,6 @@ fn is_for_one(claim: &Claim) -> bool {
 
 fn amount(amounts: &berth_kube::object::Map<berth_kube::object::Raw>) -> Option<i64> {
     amounts.get("storage")?.as_str().parse::<Quantity>().ok()?.whole().ok()
-}
-
-/// Whether a volume can be used on a node. What is not understood cannot.
-fn reaches(volume: &PersistentVolume, node: &NodeView<'_>) -> bool {
-    let affinity = volume.spec.node_affinity.as_ref();
-    match affinity.and_then(|affinity| affinity.required.as_ref()) {
-        None => true,
-        Some(selector) => Selection::of_volume(selector).is_ok_and(|there| there.allows(node)),
-    }
 }
 
 /// Whether volumes of a class are made for nodes with these labels.
