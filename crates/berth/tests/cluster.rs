@@ -40,3 +40,5 @@ mod teams;
 mod volumes;
 #[path = "cluster/whose.rs"]
 mod whose;
+#[path = "cluster/wishes.rs"]
+mod wishes;

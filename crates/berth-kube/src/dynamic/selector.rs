@@ -28,6 +28,17 @@ impl Selector {
         })
     }
 
+    /// A label that everything it matches has, with its value, where it asks for one.
+    pub fn label(&self) -> Option<(&Text, &Text)> {
+        self.0.iter().flatten().find_map(|expr| match &expr.test {
+            Test::In(values) => match &values[..] {
+                [value] => Some((&expr.key, value)),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
     /// Only what has the same value as these labels, for each key that is among them.
     pub(super) fn same_as(&mut self, labels: &Labels, keys: &[Text]) {
         self.narrow(labels, keys, Test::In);

@@ -51,6 +51,23 @@ fn a_selector_needs_every_label_and_every_expression() {
 }
 
 #[test]
+fn a_selector_tells_a_label_that_all_it_matches_have() {
+    let told = |json: &str| {
+        let selector = selector(json);
+        selector.label().map(|(key, value)| (key.to_string(), value.to_string()))
+    };
+    let one = r#"{"key": "app", "operator": "In", "values": ["db"]}"#;
+    let several = r#"{"key": "app", "operator": "In", "values": ["db", "web"]}"#;
+    let other = r#"{"key": "app", "operator": "NotIn", "values": ["db"]}"#;
+    let found = Some(("app".to_owned(), "db".to_owned()));
+    assert_eq!(told(r#"{"matchLabels": {"app": "db"}}"#), found);
+    assert_eq!(told(&format!(r#"{{"matchExpressions": [{one}]}}"#)), found);
+    assert_eq!(told(&format!(r#"{{"matchExpressions": [{several}, {other}]}}"#)), None);
+    assert_eq!(told("{}"), None);
+    assert_eq!(told("null"), None);
+}
+
+#[test]
 fn affinity_to_pods_means_their_own_namespace_unless_it_says_otherwise() {
     let dynamic = dynamic(
         r#"{"affinity": {

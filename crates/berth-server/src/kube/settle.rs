@@ -1,6 +1,8 @@
 //! Letting jobs go whose places depend on those of others: see [`dynamic`](super::dynamic).
 
-use super::dynamic::{self, Inside, Locks, News, Pods, Prepare, Scene, Seen, Watch, Who};
+mod likings;
+
+use super::dynamic::{self, Inside, Locks, News, Pods, Prepare, Scene, Seen, Watch};
 use super::mirror::Mirror;
 use super::sight::PodSight;
 use crate::engine::{Core, Submission, Turn};
@@ -158,6 +160,7 @@ impl Mirror {
     /// Time has passed: whoever found no place tries again.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.dynamics.retry();
+        self.heed_leanings(turn);
         self.settle(turn);
     }
 
@@ -166,9 +169,9 @@ impl Mirror {
         self.dynamics.is_tied(job)
     }
 
-    /// Whether somebody waits to be let go.
+    /// Whether somebody waits to be let go, or may have to.
     pub fn has_line(&self) -> bool {
-        !self.dynamics.waiting.is_empty()
+        !self.dynamics.waiting.is_empty() || self.dynamics.has_leant()
     }
 
     /// Lets go whoever can be.
@@ -188,7 +191,8 @@ impl Mirror {
             self.give_turn(turn, job, locks);
         }
         if changed {
-            self.look_again(turn);
+            let jobs = self.dynamics.let_go(turn.at);
+            self.look_again(turn, jobs);
         }
         self.forget_watches();
     }
@@ -232,26 +236,31 @@ impl Mirror {
         locks
     }
 
+    /// Jobs in line that nobody has a say about.
+    fn untied(&self, core: &Core) -> impl Iterator<Item = JobId> {
+        let waits = |job: &&JobId| {
+            let live = core.jobs.get(job);
+            live.is_some_and(|live| live.leases.is_empty() && !live.row.state.is_final())
+        };
+        self.jobs.keys().filter(|job| !self.dynamics.is_tied(**job)).filter(waits).copied()
+    }
+
     /// Jobs in line that somebody has begun to ask about take turns, too.
     fn tie_fresh(&mut self, turn: &mut Turn<'_>) {
         let fresh = std::mem::take(&mut self.fresh);
         if fresh.is_empty() {
             return;
         }
-        let waits = |job: &JobId| {
-            let live = turn.core.jobs.get(job);
-            live.is_some_and(|live| live.leases.is_empty() && !live.row.state.is_final())
-        };
-        let jobs = self.jobs.keys().filter(|job| !self.dynamics.is_tied(**job) && waits(job));
+        let jobs = self.untied(turn.core);
         let index = &self.dynamics.index;
         let meant = |sight: &PodSight| {
             fresh.iter().any(|watch| match watch {
-                Watch::Carrying(rule) => index.matches(&Who::of(rule), sight),
+                Watch::Carrying(rule) => index.is_meant(rule, sight),
                 _ => index.means(watch, sight),
             })
         };
-        let jobs = jobs.filter(|job| self.sights(**job).into_iter().any(meant));
-        let jobs: Vec<JobId> = jobs.copied().collect();
+        let jobs = jobs.filter(|job| self.sights(*job).into_iter().any(meant));
+        let jobs: Vec<JobId> = jobs.collect();
         for job in jobs {
             self.dynamics.tie(job, self.order_of(job));
         }
@@ -308,11 +317,8 @@ impl Mirror {
     }
 
     /// Those that were let go and have found no place may have other nodes by now.
-    fn look_again(&mut self, turn: &mut Turn<'_>) {
-        let gone = self.dynamics.waiting.iter();
-        let gone = gone.filter(|(_, tied)| tied.since.is_some_and(|since| since < turn.at));
-        let gone: Vec<JobId> = gone.map(|(job, _)| *job).collect();
-        for job in gone {
+    fn look_again(&mut self, turn: &mut Turn<'_>, jobs: Vec<JobId>) {
+        for job in jobs {
             match self.reach(turn.core, job) {
                 Ok(asks) => drop(self.tell_nodes(turn, job, asks)),
                 Err(why) => {

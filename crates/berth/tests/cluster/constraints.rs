@@ -28,17 +28,17 @@ status:
     }
 }
 
-fn three(cluster: &Cluster) {
+pub fn three(cluster: &Cluster) {
     let plain = "pods: 110";
     add_machines(cluster, &[("a", "z1", plain), ("b", "z1", plain), ("c", "z2", plain)]);
 }
 
-fn labels(app: &str) -> String {
+pub fn labels(app: &str) -> String {
     format!("  labels: {{app: {app}}}")
 }
 
 /// A rule about pods with a label, by a key.
-fn rule(kind: &str, app: &str, key: &str) -> String {
+pub fn rule(kind: &str, app: &str, key: &str) -> String {
     format!(
         "  affinity:
     {kind}:
@@ -48,10 +48,10 @@ fn rule(kind: &str, app: &str, key: &str) -> String {
     )
 }
 
-const HOST: &str = "kubernetes.io/hostname";
+pub const HOST: &str = "kubernetes.io/hostname";
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
-fn is_bound(cluster: &Cluster, pod: &str) -> bool {
+pub fn is_bound(cluster: &Cluster, pod: &str) -> bool {
     node_of(cluster, pod).is_some()
 }
 
@@ -256,4 +256,28 @@ fn pods_are_spread_over_zones_as_by_kube_scheduler() {
     until("one is in each zone", || by_zone(&cluster, "few").values().eq(&[1, 1]));
     until("the third waits", || (0..3).any(|at| !why(&cluster, &format!("few-{at}")).is_empty()));
     assert_eq!(by_zone(&cluster, "few").values().sum::<usize>(), 2);
+}
+
+#[test]
+fn a_gate_of_somebody_else_keeps_a_pod_waiting_until_it_is_lifted() {
+    let cluster = cluster();
+    three(&cluster);
+    let _berth = berth(&cluster);
+    let gates = "  schedulingGates: [{name: example.com/first}, {name: example.com/second}]";
+    cluster.apply(&pod("gated", 1, "", gates));
+    let lift = || {
+        let patch = r#"[{"op": "remove", "path": "/spec/schedulingGates/0"}]"#;
+        cluster.says(&["patch", "pod", "gated", "--type=json", "-p", patch]);
+    };
+    // Whoever comes later and is bound shows that the one before it was seen and left alone.
+    let passed_by = |later: &str| {
+        cluster.apply(&pod(later, 1, "", ""));
+        until("another one is bound", || is_bound(&cluster, later));
+        assert!(!is_bound(&cluster, "gated"));
+    };
+    passed_by("p0");
+    lift();
+    passed_by("p1");
+    lift();
+    until("it is bound with its last gate gone", || is_bound(&cluster, "gated"));
 }

@@ -1,6 +1,7 @@
 //! Which placed pods somebody looks at, and where they are. Only what some waiting pod asks about is
-//! kept, and the anti-affinity of pods that run: plain pods cost nothing here.
+//! kept, and the rules of pods that run: plain pods cost nothing here.
 
+use super::leanings::{Leanings, Liking};
 use crate::kube::sight::PodSight;
 use berth_kube::dynamic::{Namespaces, Rule, Selector};
 use berth_kube::object::{Labels, Text};
@@ -53,6 +54,8 @@ pub struct Seen<'a> {
 pub struct Index {
     watches: BTreeMap<Watch, Found>,
     namespaces: BTreeMap<Text, Labels>,
+    /// What placed pods would like of others.
+    pub leanings: Leanings,
     /// Counts the changes of what is found.
     pub version: u64,
 }
@@ -116,6 +119,12 @@ impl Index {
 
     /// A pod was seen, is somewhere else, or is nowhere any more.
     pub fn moved(&mut self, seen: Seen<'_>) {
+        let Seen { sight, node } = seen;
+        let is_new = self.leanings.moved(&sight.at.uid, sight.ties.as_ref(), node);
+        // Of a pod that has waited here, all that it asks about know already.
+        if is_new && sight.wish.is_none() {
+            self.leanings.tell_strange();
+        }
         let mut watches = std::mem::take(&mut self.watches);
         for (watch, found) in &mut watches {
             let node = seen.node.filter(|_| self.means(watch, seen.sight));
@@ -132,9 +141,20 @@ impl Index {
     /// The rules of other pods that keep such a pod away from them.
     pub fn barred(&self, sight: &PodSight) -> impl Iterator<Item = &Rule> {
         self.watches.keys().filter_map(move |watch| match watch {
-            Watch::Carrying(rule) if self.matches(&Who::of(rule), sight) => Some(rule),
+            Watch::Carrying(rule) if self.is_meant(rule, sight) => Some(rule),
             _ => None,
         })
+    }
+
+    /// What pods that are placed would like of such a one.
+    pub fn likings<'a>(&'a self, sight: &'a PodSight) -> impl Iterator<Item = Liking<'a>> {
+        let of = self.leanings.of(&sight.labels);
+        of.filter(|liking| self.is_meant(liking.rule, sight))
+    }
+
+    /// Whether any of them would.
+    pub fn is_liked(&self, sight: &PodSight) -> bool {
+        self.likings(sight).next().is_some()
     }
 
     /// Forgets what nobody asks about any more.
@@ -170,9 +190,17 @@ impl Index {
     }
 
     pub fn matches(&self, who: &Who, sight: &PodSight) -> bool {
+        self.selects(&who.pods, &who.namespaces, sight)
+    }
+
+    pub fn is_meant(&self, rule: &Rule, sight: &PodSight) -> bool {
+        self.selects(&rule.pods, &rule.namespaces, sight)
+    }
+
+    fn selects(&self, pods: &Selector, namespaces: &Namespaces, sight: &PodSight) -> bool {
         let none = Labels::default();
         let namespace = sight.at.namespace.as_str();
         let labels = self.namespaces.get(namespace).unwrap_or(&none);
-        who.pods.matches(&sight.labels) && who.namespaces.contains(namespace, labels)
+        pods.matches(&sight.labels) && namespaces.contains(namespace, labels)
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod claims;
 mod index;
+mod leanings;
 mod reach;
 mod volumes;
 mod within;
@@ -22,10 +23,14 @@ pub use within::{Inside, within};
 
 use super::sight::PodSight;
 use berth_kube::constraint::Constraint;
-use berth_kube::dynamic::Dynamic;
+use berth_kube::dynamic::{Dynamic, Rule};
 use berth_kube::object::{Pod, Source, Text};
 use berth_model::{JobId, NodeAsk, Time};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What the affinity that a placed pod requires weighs for those to come: as little as it does by
+/// default for kube-scheduler.
+const MUST_BE_NEAR: i32 = 1;
 
 /// What a pod makes of others, of its volumes, and of nodes as far as that depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +77,12 @@ impl Ties {
     pub fn carries(&self) -> impl Iterator<Item = Watch> {
         self.dynamic.away.iter().cloned().map(Watch::Carrying)
     }
+
+    /// What it would like of those that come when it is placed, by weight.
+    pub fn leanings(&self) -> impl Iterator<Item = (i32, &Rule)> {
+        let near = self.dynamic.near.iter().map(|rule| (MUST_BE_NEAR, rule));
+        near.chain(self.dynamic.preferred.iter().map(|(weight, rule)| (*weight, rule)))
+    }
 }
 
 /// A job that others, or volumes, have a say about.
@@ -111,6 +122,8 @@ pub struct Dynamics {
     placed: BTreeSet<JobId>,
     /// What had changed when everybody was last looked at.
     seen: (u64, u64, u64),
+    /// What placed pods would like had changed so often when it was last looked at.
+    leant: u64,
 }
 
 impl Dynamics {
@@ -128,6 +141,25 @@ impl Dynamics {
             || !self.index.is_empty()
                 && (self.index.barred(sight).next().is_some()
                     || !self.index.touched(sight).is_empty())
+            || self.index.is_liked(sight)
+    }
+
+    /// Whether what placed pods would like has changed since this was last asked.
+    pub fn has_leant(&self) -> bool {
+        self.leant != self.index.leanings.version
+    }
+
+    /// The same, and from now on it is known.
+    pub fn take_leant(&mut self) -> bool {
+        let now = self.index.leanings.version;
+        std::mem::replace(&mut self.leant, now) != now
+    }
+
+    /// Those that were let go before, and have found no place.
+    pub fn let_go(&self, before: Time) -> Vec<JobId> {
+        let gone = self.waiting.iter();
+        let gone = gone.filter(|(_, tied)| tied.since.is_some_and(|since| since < before));
+        gone.map(|(job, _)| *job).collect()
     }
 
     pub fn tie(&mut self, job: JobId, order: (i32, Time)) {

@@ -2,6 +2,7 @@
 
 use super::Ties;
 use super::index::{Index, Watch, Who};
+use super::leanings::Liking;
 use super::volumes::{Place, Volumes};
 use super::within::share;
 use crate::kube::nodes::Nodes;
@@ -58,6 +59,7 @@ impl<'a> Scene<'a> {
             }
             known.push(sight);
             self.bars(sight, &mut tests);
+            wishes.extend(self.likings(sight));
             if let Some(ties) = sight.ties.as_deref() {
                 self.near(ties, sight, &mut tests)?;
                 self.away(ties, &mut tests);
@@ -137,6 +139,22 @@ impl<'a> Scene<'a> {
                 tests.push(Test::NotIn(&rule.topology_key, places.into_keys().collect()));
             }
         }
+    }
+
+    /// What each value of a label is worth to pods that are placed.
+    fn likings(&self, sight: &'a PodSight) -> Vec<(&'a Text, BTreeMap<Text, i64>)> {
+        let worth = |liking: Liking<'a>| {
+            let mut values: BTreeMap<Text, i64> = BTreeMap::new();
+            for (name, worth) in liking.nodes() {
+                let key = &liking.rule.topology_key;
+                let value = self.nodes.sight(name).and_then(|node| label(node, key));
+                if let Some(value) = value {
+                    *values.entry(value.clone()).or_default() += worth;
+                }
+            }
+            (&liking.rule.topology_key, values)
+        };
+        self.index.likings(sight).map(worth).collect()
     }
 
     fn near(
