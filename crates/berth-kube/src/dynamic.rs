@@ -1,10 +1,12 @@
 //! Constraints that depend on what runs elsewhere: affinity to pods, spread, ports, volumes. They
 //! are read here and weighed by whoever knows the other pods.
 
+mod disk;
 mod port;
 mod selector;
 mod spread;
 
+pub use disk::disks;
 pub use port::{HostPort, PORT_WHOLE};
 pub use selector::Selector;
 pub use spread::Spread;
@@ -121,7 +123,7 @@ fn claims(pod: &Pod) -> Vec<Text> {
     let named = pod.spec.volumes.iter().filter_map(|volume| match &volume.source {
         Source::Claim(claim) => Some(claim.clone()),
         Source::Ephemeral => Some(format!("{}-{}", pod.metadata.name, volume.name).into()),
-        Source::Other(_) => None,
+        Source::Disk(_) | Source::Other(_) => None,
     });
     let mut claims: Vec<Text> = named.collect();
     claims.sort();

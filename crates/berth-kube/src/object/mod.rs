@@ -43,4 +43,4 @@ pub use storage::{
     TopologyLabel, TopologyTerm, VolumeAffinity, VolumeSpec,
 };
 pub use text::Text;
-pub use volume::{Source, Volume};
+pub use volume::{Disk, Source, Volume};

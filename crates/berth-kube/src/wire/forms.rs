@@ -147,15 +147,15 @@ static VOLUME: Form = some(&[text(1, "name"), inline(2, &VOLUME_SOURCE)]);
 static VOLUME_SOURCE: Form = all(&[
     unread(1, "hostPath"),
     unread(2, "emptyDir"),
-    unread(3, "gcePersistentDisk"),
-    unread(4, "awsElasticBlockStore"),
+    object(3, "gcePersistentDisk", &some(&[text(1, "pdName"), flag(4, "readOnly")])),
+    object(4, "awsElasticBlockStore", &some(&[text(1, "volumeID")])),
     unread(5, "gitRepo"),
     unread(6, "secret"),
     unread(7, "nfs"),
-    unread(8, "iscsi"),
+    object(8, "iscsi", &some(&[text(2, "iqn"), flag(6, "readOnly")])),
     unread(9, "glusterfs"),
     object(10, "persistentVolumeClaim", &some(&[text(1, "claimName")])),
-    unread(11, "rbd"),
+    object(11, "rbd", &RBD),
     unread(12, "flexVolume"),
     unread(13, "cinder"),
     unread(14, "cephfs"),
@@ -176,6 +176,9 @@ static VOLUME_SOURCE: Form = all(&[
     unread(29, "ephemeral"),
     unread(30, "image"),
 ]);
+
+static RBD: Form =
+    some(&[texts(1, "monitors"), text(2, "image"), text(4, "pool"), flag(8, "readOnly")]);
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";

@@ -20,6 +20,7 @@ fn pod() -> (Vec<u8>, &'static str) {
     let volume =
         |name: &str, source: Vec<u8>| bytes(1, [bytes(1, name), bytes(2, source)].concat());
     let claim = bytes(10, [bytes(1, "imagenet"), number(2, 0)].concat());
+    let rbd = [bytes(1, "m1"), bytes(1, "m2"), bytes(2, "i"), bytes(4, "pool"), number(8, 1)];
     let meta = [
         bytes(1, "trainer"),
         // What JSON leaves out because it is empty.
@@ -38,6 +39,10 @@ fn pod() -> (Vec<u8>, &'static str) {
     let spec = [
         volume("data", claim),
         volume("scratch", bytes(29, "")),
+        volume("gce", bytes(3, [bytes(1, "pd-1"), number(4, 1)].concat())),
+        volume("ebs", bytes(4, [bytes(1, "vol-1"), number(4, 0)].concat())),
+        volume("iscsi", bytes(8, [bytes(1, "portal"), bytes(2, "iqn.x"), number(6, 1)].concat())),
+        volume("rbd", bytes(11, rbd.concat())),
         toleration("gpu", Some(-1)),
         bytes(10, "n1"),
         number(25, -7),
@@ -57,7 +62,13 @@ fn pod() -> (Vec<u8>, &'static str) {
             "tolerations": [{"key": "gpu", "operator": "Exists", "tolerationSeconds": -1},
                 {"key": "spot", "operator": "Exists"}],
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "imagenet"}},
-                {"name": "scratch", "ephemeral": {}}, {"name": "plain"}]},
+                {"name": "scratch", "ephemeral": {}},
+                {"name": "gce", "gcePersistentDisk": {"pdName": "pd-1", "readOnly": true}},
+                {"name": "ebs", "awsElasticBlockStore": {"volumeID": "vol-1"}},
+                {"name": "iscsi", "iscsi": {"iqn": "iqn.x", "readOnly": true}},
+                {"name": "rbd", "rbd": {"monitors": ["m1", "m2"], "image": "i", "pool": "pool",
+                    "readOnly": true}},
+                {"name": "plain"}]},
         "status": {"phase": "Running"}}"#;
     (wrapped(&pod.concat()), json)
 }

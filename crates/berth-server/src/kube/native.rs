@@ -4,7 +4,7 @@
 use super::nodes;
 use super::sight::{NodeSight, Rule};
 use berth_kube::constraint::{Constraint, NodeView};
-use berth_kube::dynamic::{Dynamic, HostPort, PORT_WHOLE};
+use berth_kube::dynamic::{Dynamic, HostPort, PORT_WHOLE, disks};
 use berth_kube::object::{Node, PodSpec};
 use berth_model::{LabelAsk, Name};
 use std::collections::BTreeMap;
@@ -125,17 +125,18 @@ pub fn asks(other: &BTreeMap<Name, i64>, spec: &PodSpec) -> BTreeMap<Name, i64> 
     // Each pod is one, whatever it says.
     asks.remove(PODS);
     let ports = HostPort::of(spec).unwrap_or_default();
-    for (name, amount, _) in ports.iter().flat_map(HostPort::amounts) {
+    for (name, amount, _) in ports.iter().flat_map(HostPort::amounts).chain(disks(spec)) {
         let taken = asks.entry(Name::from(name)).or_default();
-        // On every address and on one of them is no more than on every address.
+        // On every address and on one of them is no more than on every address, and a pod does not
+        // keep itself from a disk.
         *taken = (*taken + amount).min(PORT_WHOLE);
     }
     asks
 }
 
-/// The ports a pod takes, and how much every node has of each.
-pub fn ports(dynamic: &Dynamic) -> BTreeMap<Name, i64> {
-    let amounts = dynamic.ports.iter().flat_map(HostPort::amounts);
+/// The ports and disks a pod takes, and how much every node has of each.
+pub fn ports(dynamic: &Dynamic, spec: &PodSpec) -> BTreeMap<Name, i64> {
+    let amounts = dynamic.ports.iter().flat_map(HostPort::amounts).chain(disks(spec));
     amounts.map(|(name, _, size)| (Name::from(name), size)).collect()
 }
 
@@ -159,5 +160,26 @@ mod tests {
         assert!(readings.known.len() <= READINGS, "{}", readings.known.len());
         let first = &readings.known[&(only_on(0), false)];
         assert!(Arc::ptr_eq(&first.rules[0].allows, &kept.rules[0].allows));
+    }
+
+    fn takes(spec: serde_json::Value) -> BTreeMap<Name, i64> {
+        asks(&BTreeMap::new(), &serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn whoever_writes_on_a_disk_takes_all_of_it_and_readers_share_it() {
+        let disk = |read_only: bool| {
+            let disk = serde_json::json!({ "pdName": "pd-1", "readOnly": read_only });
+            serde_json::json!({ "name": "v", "gcePersistentDisk": disk })
+        };
+        let volumes = |volumes: &[serde_json::Value]| serde_json::json!({ "volumes": volumes });
+        let name = Name::new("disk gcePersistentDisk/pd-1");
+        let (writes, reads) = (volumes(&[disk(false)]), volumes(&[disk(true)]));
+        let size = ports(&Dynamic::default(), &serde_json::from_value(writes.clone()).unwrap());
+        let amount = |spec: &serde_json::Value| takes(spec.clone())[&name];
+        assert!(2 * amount(&reads) <= size[&name]);
+        assert!(amount(&reads) + amount(&writes) > size[&name]);
+        let both = volumes(&[disk(false), disk(true)]);
+        assert!(amount(&both) <= size[&name], "a pod does not keep itself away");
     }
 }

@@ -201,7 +201,7 @@ impl Reader {
             together,
             labels,
             rules,
-            ports: native::ports(&dynamic),
+            ports: native::ports(&dynamic, spec),
             left_out: mark.left_out.iter().map(ToString::to_string).collect(),
         })
     }

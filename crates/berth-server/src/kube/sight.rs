@@ -105,7 +105,7 @@ pub struct Asks {
     pub memory: Bytes,
     /// What that is of GPUs depends on the nodes.
     pub gpus: Gpus,
-    /// Every other resource, and ports of the node.
+    /// Every other resource, and ports and disks of the node.
     pub counted: BTreeMap<Name, i64>,
 }
 
@@ -162,7 +162,7 @@ pub struct Wish {
     /// The rules that say on which nodes it may and should run, by their names.
     pub labels: LabelAsk,
     pub rules: Vec<Rule>,
-    /// Ports of the node it takes: a node has so much of each.
+    /// Ports and disks of the node it takes: a node has so much of each.
     pub ports: BTreeMap<Name, i64>,
     /// What of its marks has no effect, in words.
     pub left_out: Vec<String>,

@@ -281,3 +281,27 @@ fn a_gate_of_somebody_else_keeps_a_pod_waiting_until_it_is_lifted() {
     lift();
     until("it is bound with its last gate gone", || is_bound(&cluster, "gated"));
 }
+
+#[test]
+fn whoever_writes_on_a_disk_has_it_for_itself_on_its_node() {
+    let cluster = cluster();
+    let plain = "pods: 110";
+    add_machines(&cluster, &[("a", "z1", plain), ("b", "z1", plain)]);
+    let disk =
+        |more: &str| format!("  volumes: [{{name: v, gcePersistentDisk: {{pdName: pd-1{more}}}}}]");
+    let on_a = format!("{}\n  nodeName: a", disk(""));
+    cluster.apply(&pod("foreign", 1, "", &on_a).replace("Name: berth", "Name: another"));
+    let _berth = berth(&cluster);
+    cluster.apply(&pod("reads", 1, "", &disk(", readOnly: true")));
+    until("it is bound where nobody writes", || is_bound(&cluster, "reads"));
+    assert_eq!(node_of(&cluster, "reads").as_deref(), Some("b"));
+    cluster.apply(&pod("reads-too", 1, "", &disk(", readOnly: true")));
+    until("readers share a disk", || is_bound(&cluster, "reads-too"));
+    assert_eq!(node_of(&cluster, "reads-too").as_deref(), Some("b"));
+    cluster.apply(&pod("writes", 1, "", &disk("")));
+    until("it says which disk", || why(&cluster, "writes").contains("gcePersistentDisk/pd-1"));
+    assert!(!is_bound(&cluster, "writes"));
+    cluster.says(&["delete", "pod", "foreign", "--force", "--grace-period=0"]);
+    until("it writes where the other one did", || is_bound(&cluster, "writes"));
+    assert_eq!(node_of(&cluster, "writes").as_deref(), Some("a"));
+}

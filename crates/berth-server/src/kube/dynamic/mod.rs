@@ -47,7 +47,8 @@ impl Ties {
         let affinity = spec.affinity.as_deref().is_some_and(|affinity| {
             affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some()
         });
-        let claims = spec.volumes.iter().any(|volume| !matches!(volume.source, Source::Other(_)));
+        let is_claim = |source: &Source| matches!(source, Source::Claim(_) | Source::Ephemeral);
+        let claims = spec.volumes.iter().any(|volume| is_claim(&volume.source));
         if !affinity && !claims && spec.topology_spread_constraints.is_empty() {
             return Ok(None);
         }
