@@ -27,9 +27,9 @@ pub fn reaches(volume: &PersistentVolume, node: &NodeView<'_>) -> bool {
 /// Whether a node is where the labels of a volume say that it is. In a cluster without zones no
 /// node says where it is, and each will do.
 fn is_in_zone(volume: &Labels, node: &Labels) -> bool {
-    let mut asked = PLACES.iter().filter_map(|(key, today)| Some((key, today, volume.get(*key)?)));
+    let mut asked = PLACES.iter().filter_map(|(key, today)| Some((key, today, volume.get(key)?)));
     let Some(first) = asked.next() else { return true };
-    if !PLACES.iter().any(|(key, _)| node.get(*key).is_some()) {
+    if !PLACES.iter().any(|(key, _)| node.contains(key)) {
         return true;
     }
     std::iter::once(first).chain(asked).all(|(key, today, zones)| {
@@ -37,7 +37,7 @@ fn is_in_zone(volume: &Labels, node: &Labels) -> bool {
         if zones.split(BETWEEN).any(|zone| zone.trim().is_empty()) {
             return true;
         }
-        let here = node.get(*key).or_else(|| node.get(*today));
+        let here = node.get(key).or_else(|| node.get(today));
         here.is_some_and(|here| zones.split(BETWEEN).any(|zone| zone.trim() == &**here))
     })
 }
