@@ -137,12 +137,11 @@ impl Field {
         let alone = format!("r{round}-alone");
         let mut all: String = gangs.iter().map(|name| batch_job(name, SIZE, 2, true)).collect();
         all.push_str(&batch_job(&alone, SIZE, 0, false));
+        // What Berth is about to bind somebody else binds first.
+        self.wire.hold(blow == Blow::Rogue);
         self.cluster.apply(&all);
-        // Not always at the same moment of what Berth is about to do. Only who wants to be faster
-        // than Berth does not wait.
-        if blow != Blow::Rogue {
-            sleep(Duration::from_millis(u64::from(round * 137 % 700)));
-        }
+        // Not always at the same moment of what Berth is about to do.
+        sleep(Duration::from_millis(u64::from(round * 137 % 700)));
         self.strike(blow, &alone, siege);
         if round % 2 == 1 && blow != Blow::Leader {
             self.kill_leader();
@@ -183,12 +182,12 @@ impl Field {
                 }
             }
             Blow::Rogue => {
-                let until = Instant::now() + Duration::from_secs(1);
-                while Instant::now() < until {
-                    // Otherwise Berth is always the faster one.
-                    self.wire.cut();
-                    siege.taken_away += self.bind_others(alone);
-                }
+                until("somebody else has bound a pod", || {
+                    let bound = self.bind_others(alone);
+                    siege.taken_away += bound;
+                    bound > 0
+                });
+                self.wire.hold(false);
             }
             Blow::Node => {
                 let lost = self.a_busy_node();

@@ -7,7 +7,7 @@ use std::path::Path;
 const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas of Berth on one \
     PostgreSQL. Each round brings four gangs of four pods and four single pods as batch Jobs, and a \
     blow: the API server killed and started again, etcd paused for three seconds, every connection \
-    of Berth cut five times, pods of Berth bound by somebody else, a node deleted under a gang, or \
+    of Berth cut five times, pods bound by somebody else while Berth's own bindings of them are under way, a node deleted under a gang, or \
     the leader killed; in every second round the leader is killed besides. All pods are looked at \
     four times a second. A gang for which there is never room waits all the time.";
 
@@ -18,6 +18,12 @@ pub fn section(berth: &Path, rounds: u32) -> Section {
     let rows = vec![
         Row::new("siege: rounds", f64::from(siege.rounds), "", Target::AtLeast(50.0)),
         Row::new("siege: leaders killed", f64::from(siege.leaders_killed), "", Target::None),
+        Row::new(
+            "siege: pods that others bound first",
+            f64::from(siege.taken_away),
+            "",
+            Target::None,
+        ),
         Row::new("siege: gangs", f64::from(siege.gangs), "", Target::None),
         Row::new("siege: looks at a pod", siege.looks as f64, "", Target::None),
         Row::new("siege: jobs lost", siege.lost.len() as f64, "", zero),
