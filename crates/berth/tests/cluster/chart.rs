@@ -46,16 +46,27 @@ pub fn upgrade(cluster: &Cluster, sets: &[&str]) {
     says(cluster, &["upgrade", "berth"], sets);
 }
 
-/// A kubeconfig of the account that the chart has made, with a token as its pod would have one.
+/// What the chart makes for pods that hold GPUs, alone.
+pub fn install_reservations(cluster: &Cluster) {
+    let part = ["template", "berth", "--show-only", "templates/reservations.yaml"];
+    cluster.apply(&says(cluster, &part, &[]));
+}
+
+/// A kubeconfig of Berth's own account.
 pub fn kubeconfig(cluster: &Cluster) -> PathBuf {
+    kubeconfig_of(cluster, NAMESPACE, "berth")
+}
+
+/// A kubeconfig of an account that the chart has made, with a token as its pod would have one.
+pub fn kubeconfig_of(cluster: &Cluster, namespace: &str, account: &str) -> PathBuf {
     let token =
-        cluster.says(&["create", "token", "berth", "--namespace", NAMESPACE, "--duration=2h"]);
-    let file = cluster.folder().join("account.yaml");
+        cluster.says(&["create", "token", account, "--namespace", namespace, "--duration=2h"]);
+    let file = cluster.folder().join(format!("{account}.account.yaml"));
     let config = format!(
         "apiVersion: v1
 kind: Config
 current-context: own
-contexts: [{{name: own, context: {{cluster: own, user: own, namespace: {NAMESPACE}}}}}]
+contexts: [{{name: own, context: {{cluster: own, user: own, namespace: {namespace}}}}}]
 clusters: [{{name: own, cluster: {{server: {:?}, certificate-authority: {:?}}}}}]
 users: [{{name: own, user: {{token: {:?}}}}}]
 ",

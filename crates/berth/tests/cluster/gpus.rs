@@ -1,14 +1,16 @@
 //! Parts of GPUs, and GPUs that are claimed.
 
+use super::chart::{install_reservations, kubeconfig_of};
 use super::support::{berth, cluster, node_of, until, why};
-use berth_testbed::kube::{ADMIN, Cluster};
+use berth_testbed::kube::Cluster;
 use serde_json::Value;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-const H100: &str = "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3, nvidia.com/gpu.memory: '81559'";
+pub const H100: &str =
+    "nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3, nvidia.com/gpu.memory: '81559'";
 
 /// A node as the device plugin and GPU feature discovery would describe it.
-fn add_node(cluster: &Cluster, name: &str, labels: &str, devices: &str) {
+pub fn add_node(cluster: &Cluster, name: &str, labels: &str, devices: &str) {
     cluster.apply(&format!(
         "apiVersion: v1
 kind: Node
@@ -120,15 +122,9 @@ fn replicas_of_shared_gpus_are_given_as_often_as_there_are() {
     assert_eq!((on("slice", 2).len(), on("mps", 14).len()), (1, 13));
 }
 
-/// What the chart makes for pods that hold GPUs.
-const RESERVATIONS: &str = "apiVersion: v1
-kind: Namespace
-metadata: {name: berth-reservations}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: berth-reservation, namespace: berth-reservations}
-";
+/// Where pods hold GPUs, and the account they have there.
+pub const RESERVATIONS: &str = "berth-reservations";
+pub const HOLDER: &str = "berth-reservation";
 
 /// A pod with a fraction, whose container learns its GPU by its environment.
 pub fn fraction(name: &str, share: &str) -> String {
@@ -141,24 +137,30 @@ pub fn fraction(name: &str, share: &str) -> String {
 
 /// The pods that hold GPUs.
 pub fn holders(cluster: &Cluster) -> Vec<String> {
-    let pods = cluster.json(&["get", "pods", "-n", "berth-reservations"]);
+    let pods = cluster.json(&["get", "pods", "-n", RESERVATIONS]);
     let names = pods["items"].as_array().into_iter().flatten();
     names.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Plays the container of a pod that holds a GPU, with the program that it runs.
-fn say_which(cluster: &Cluster, holder: &str, uuid: &str) {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_berth"))
+/// The container of a pod that holds a GPU: the program that it runs, with the account it has.
+pub fn container(cluster: &Cluster, holder: &str, uuid: &str) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_berth"))
         .args(["reserve", "--kubeconfig"])
-        .arg(cluster.kubeconfig(ADMIN))
+        .arg(kubeconfig_of(cluster, RESERVATIONS, HOLDER))
         .env("POD_NAME", holder)
-        .env("POD_NAMESPACE", "berth-reservations")
+        .env("POD_NAMESPACE", RESERVATIONS)
         .env("NVIDIA_VISIBLE_DEVICES", uuid)
         .stdout(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
-        .expect("the program starts");
+        .expect("the program starts")
+}
+
+/// Plays the container of a pod that holds a GPU until the pod says which one that is.
+pub fn say_which(cluster: &Cluster, holder: &str, uuid: &str) {
+    let mut program = container(cluster, holder, uuid);
     until("the pod says which GPU it has", || {
-        let pod = cluster.json(&["get", "pod", holder, "-n", "berth-reservations"]);
+        let pod = cluster.json(&["get", "pod", holder, "-n", RESERVATIONS]);
         pod["metadata"]["annotations"]["berth.dev/gpu-uuid"] == uuid
     });
     program.kill().expect("it holds the GPU until it is ended");
@@ -176,7 +178,7 @@ fn fractions_share_a_gpu_that_a_pod_of_ours_holds() {
     let mut berth = berth(&cluster);
     cluster.apply(&fraction("half-0", "0.5").replace("env:", "args: [x], env:"));
     until("nothing holds GPUs yet", || why(&cluster, "half-0").contains("could not be held"));
-    cluster.apply(RESERVATIONS);
+    install_reservations(&cluster);
     until("a pod holds the GPU", || holders(&cluster).len() == 1);
     assert_eq!(node_of(&cluster, "half-0"), None, "its GPU is not known yet");
     let holder = holders(&cluster).remove(0);

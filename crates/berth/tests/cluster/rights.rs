@@ -3,6 +3,8 @@
 //!
 //! For a new right: a line in deploy/helm/berth/files/rights.yaml, and a step that needs it.
 
+#[path = "rights/holder.rs"]
+mod holder;
 #[path = "rights/jobs.rs"]
 mod jobs;
 #[path = "rights/scene.rs"]
@@ -11,6 +13,8 @@ mod scene;
 mod steps;
 #[path = "rights/storage.rs"]
 mod storage;
+#[path = "rights/writes.rs"]
+mod writes;
 
 use super::chart::ACCOUNT;
 use super::support::until;
@@ -75,17 +79,19 @@ fn show(scene: &Scene, berth: &Server) -> BTreeSet<String> {
 
 /// What an operator reads of it.
 fn figures_are_told(berth: &Server) {
+    assert!(figure(berth, "berth_bindings_total{outcome=\"bound\"}") >= 3.0);
+    assert!(figure(berth, "berth_binding_seconds_sum") > 0.0);
+    assert!(figure(berth, "berth_watch_starts_total{resource=\"pods\"}") >= 1.0);
+    assert!(figure(berth, "berth_leader") > 0.0);
+}
+
+/// One of the figures that the server tells.
+fn figure(berth: &Server, name: &str) -> f64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let page = runtime.expect("a runtime").block_on(berth.client().metrics());
     let page = page.expect("the server tells its figures");
-    let value = |name: &str| {
-        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|value| value.parse::<f64>().ok()).unwrap_or_else(|| panic!("{name}: {page}"))
-    };
-    assert!(value("berth_bindings_total{outcome=\"bound\"}") >= 3.0, "{page}");
-    assert!(value("berth_binding_seconds_sum") > 0.0, "{page}");
-    assert!(value("berth_watch_starts_total{resource=\"pods\"}") >= 1.0, "{page}");
-    assert!(value("berth_leader") > 0.0, "{page}");
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {page}"))
 }
 
 #[test]

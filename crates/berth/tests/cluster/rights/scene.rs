@@ -28,7 +28,10 @@ const POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- {level: Metadata, users: ['system:serviceaccount:berth:berth']}
+- level: Metadata
+  users:
+  - system:serviceaccount:berth:berth
+  - system:serviceaccount:berth-reservations:berth-reservation
 - {level: None}
 ";
 
@@ -118,9 +121,12 @@ value: 1000
         define(&cluster, KINDS);
         cluster.apply(QUEUES);
         let peers: Vec<&str> = PEERS.into_iter().filter(|peer| on.contains(peer)).collect();
-        let peers = format!("scheduler.standIn={{{}}}", peers.join(","));
+        let stands_in = format!("scheduler.standIn={{{}}}", peers.join(","));
         let jobs = format!("jobs.enabled={}", on.contains(&"jobs"));
-        install(&cluster, &["database.existingSecret=books", &peers, &jobs]);
+        let mut sets = vec!["database.existingSecret=books", &jobs];
+        // A list without members would be one with an empty name.
+        sets.extend((!peers.is_empty()).then_some(&*stands_in));
+        install(&cluster, &sets);
         let account = kubeconfig(&cluster);
         Scene { cluster, account, on, folder }
     }
@@ -145,8 +151,8 @@ value: 1000
         Server::start_on(program, &self.account, &[&publish[..], &self.flags()].concat())
     }
 
-    /// The roles of Berth's account, as kubectl names them. The chart has others for people.
-    fn roles(&self) -> Vec<Value> {
+    /// The roles of a name, as kubectl names them. The chart has others for people.
+    fn roles(&self, name: &str) -> Vec<Value> {
         let all = self.cluster.json(&[
             "get",
             "clusterroles,roles",
@@ -154,7 +160,7 @@ value: 1000
             "--selector=app.kubernetes.io/name=berth",
         ]);
         let all = all["items"].as_array().cloned().unwrap_or_default();
-        all.into_iter().filter(|role| role["metadata"]["name"] == "berth").collect()
+        all.into_iter().filter(|role| role["metadata"]["name"] == name).collect()
     }
 
     /// What a role grants, as rights and as what they are of: verb, group and resource.
@@ -170,31 +176,52 @@ value: 1000
         all
     }
 
-    /// What the chart grants.
+    /// What the chart grants to Berth.
     pub fn granted(&self) -> BTreeSet<String> {
-        let roles = self.roles();
+        self.granted_by("berth")
+    }
+
+    /// What the chart's roles of a name grant.
+    pub fn granted_by(&self, name: &str) -> BTreeSet<String> {
+        let roles = self.roles(name);
         let rules = roles.iter().flat_map(Scene::rules);
         rules.map(|[verb, group, resource]| right(&verb, &group, &resource)).collect()
     }
 
     /// What Berth has asked for: that which the chart's roles allowed, and that which was forbidden.
     pub fn asked(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        self.asked_by(ACCOUNT, "berth")
+    }
+
+    /// All that an account has asked, as the API server wrote it down.
+    fn requests_of(&self, account: &str) -> Vec<Value> {
         let log = std::fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
-        let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeSet::new());
         // The last line may be on its way.
-        for event in log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let object = &event["objectRef"];
-            let mut resource = text(&object["resource"]);
-            if let Some(part) = object["subresource"].as_str() {
-                resource = format!("{resource}/{part}");
-            }
-            let (verb, group) = (text(&event["verb"]), text(&object["apiGroup"]));
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.filter(|event| event["user"]["username"] == account).collect()
+    }
+
+    /// What Berth has written: each as a right, and the object it was about.
+    pub fn writes(&self) -> Vec<(String, String)> {
+        let written = self.requests_of(ACCOUNT).into_iter().filter_map(|event| {
+            let (verb, group, resource) = what(&event);
+            let is_write = ["create", "update", "patch", "delete"].contains(&&*verb);
+            is_write.then(|| (right(&verb, &group, &resource), text(&event["objectRef"]["name"])))
+        });
+        written.collect()
+    }
+
+    /// What an account has asked for, and its roles of that name have allowed or not.
+    pub fn asked_by(&self, account: &str, role: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+        let role = format!("Role \"{role}\"");
+        let (mut allowed, mut forbidden) = (BTreeSet::new(), BTreeSet::new());
+        for event in self.requests_of(account) {
+            let (verb, group, resource) = what(&event);
             let right = right(&verb, &group, &resource);
             let annotations = &event["annotations"];
             // Everybody may ask who he is and what he may do; those rules are not the chart's.
             let reason = text(&annotations["authorization.k8s.io/reason"]);
-            let is_ours = reason.contains("Role \"berth\"");
+            let is_ours = reason.contains(&role);
             let code = event["responseStatus"]["code"].as_u64();
             // Rights that are looked for only while a request is carried out.
             let within = match (verb.as_str(), resource.as_str()) {
@@ -224,9 +251,14 @@ value: 1000
         (allowed, forbidden)
     }
 
-    /// Takes a right away. Returns what gives it back.
+    /// Takes a right away from Berth. Returns what gives it back.
     pub fn take(&self, taken: &str) -> Value {
-        for role in self.roles() {
+        self.take_from("berth", taken)
+    }
+
+    /// Takes a right away from the roles of a name. Returns what gives it back.
+    pub fn take_from(&self, name: &str, taken: &str) -> Value {
+        for role in self.roles(name) {
             let all = Scene::rules(&role);
             let is_left =
                 |[verb, group, resource]: &&[String; 3]| right(verb, group, resource) != taken;
@@ -305,6 +337,20 @@ fn add_nodes(cluster: &Cluster) {
 fn words(list: &Value) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The verb, the group and the resource of a request.
+fn what(event: &Value) -> (String, String, String) {
+    let object = &event["objectRef"];
+    let mut resource = text(&object["resource"]);
+    if let Some(part) = object["subresource"].as_str() {
+        resource = format!("{resource}/{part}");
+    }
+    (text(&event["verb"]), text(&object["apiGroup"]), resource)
 }
 
 /// As Berth names a right.
