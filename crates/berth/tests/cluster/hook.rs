@@ -27,7 +27,7 @@ spec:
 }
 
 /// Services lead nowhere on this cluster, so the API server is told the address.
-fn lead_to(cluster: &Cluster, url: &str) {
+pub fn lead_to(cluster: &Cluster, url: &str) {
     let patch = format!(
         r#"[{{"op":"remove","path":"/webhooks/0/clientConfig/service"}},
             {{"op":"add","path":"/webhooks/0/clientConfig/url","value":{url:?}}}]"#
@@ -37,7 +37,7 @@ fn lead_to(cluster: &Cluster, url: &str) {
 }
 
 /// Where a server answers the API server, as it says itself.
-fn webhook_of(berth: &Server) -> String {
+pub fn webhook_of(berth: &Server) -> String {
     let url = || {
         let said = berth.said();
         let line = said.lines().find_map(|line| line.trim().strip_prefix("webhook"));
