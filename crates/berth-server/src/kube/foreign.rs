@@ -159,7 +159,7 @@ impl Table {
             Err(error) => {
                 self.things.remove(&key);
                 let note = format!("it cannot be read, so it is left out: {error}");
-                self.notes.push(Note { about, reason: "Unreadable", note });
+                self.notes.push(Note { about, reason: "Unreadable", note, apart: None });
             }
         }
     }
@@ -241,7 +241,7 @@ impl Table {
         for (what, about, Reading { spec, unmapped }) in readings {
             notes.extend(unmapped.iter().map(|left_out| {
                 let note = format!("left out: {left_out}");
-                Note { about: about.clone(), reason: "LeftOut", note }
+                Note { about: about.clone(), reason: "LeftOut", note, apart: None }
             }));
             if !names.mapped.contains_key(spec.name.as_str()) {
                 let described = Described { spec, what, about: Some(about) };

@@ -47,7 +47,7 @@ pub struct Mirror {
     /// Bindings that are under way.
     pub(super) binds: BTreeMap<LeaseId, Wanted>,
     /// Gangs that the core would not have, and why.
-    refused: BTreeMap<GangKey, String>,
+    refused: BTreeMap<GangKey, marks::Refusal>,
     /// Queues that other schedulers have described.
     foreign: ForeignQueues,
     /// Jobs that are held back until they have got their place.

@@ -52,7 +52,7 @@ pub enum Order {
         version: String,
         message: String,
     },
-    /// An event on an object that is no pod.
+    /// An event on an object.
     Note(Note),
     /// Suspends a job of others, or lets it go, as is wanted when it is written.
     Hold {
@@ -68,6 +68,9 @@ pub struct Note {
     /// In one word.
     pub reason: &'static str,
     pub note: String,
+    /// What tells it from another one of the same reason; the note where left out. A note with
+    /// figures changes with them, and says nothing new.
+    pub apart: Option<String>,
 }
 
 #[derive(Debug)]
@@ -297,9 +300,9 @@ impl Hand {
         if is_bind && error.is_overload() { Tried::TooMany } else { Tried::Other }
     }
 
-    async fn note(&self, Note { about, reason, note }: Note) {
+    async fn note(&self, Note { about, reason, note, apart }: Note) {
         let level = Level::Warning;
-        let saying = Saying { level, action: "Read", reason, note: &note, about: None };
+        let saying = Saying { level, action: "Read", reason, note: &note, about: apart.as_deref() };
         if let Err(error) = self.events.say(&about, saying).await {
             tracing::warn!(%error, "{} {}: {note}", about.kind, about.name);
         }

@@ -2,7 +2,8 @@
 
 use super::{Mirror, Uid, lease_of};
 use crate::engine::{Core, Turn};
-use crate::kube::orders::{Bind, Done, Order, Wanted};
+use crate::kube::orders::{Bind, Done, Note, Order, Wanted};
+use berth_kube::event::About;
 use berth_model::{Cause, JobId, LeaseId, Name, Span};
 use berth_node::Observed;
 
@@ -102,13 +103,22 @@ impl Mirror {
         }
     }
 
-    /// Says on the pods of a job why it waits.
-    pub fn explain(&mut self, job: JobId, why: &str) {
+    /// Says on the pods of a job why it waits, and in an event on its first one if that is for ever:
+    /// `lasting` are the codes of what no waiting changes.
+    pub fn explain(&mut self, job: JobId, why: &str, lasting: Option<String>) {
         // Where it is held for others the core knows no more than that.
         let held = self.dynamics.waiting.get(&job).filter(|tied| tied.since.is_none());
         let own = held.map(|tied| tied.why.clone()).filter(|why| !why.is_empty());
+        let lasting = lasting.filter(|_| own.is_none());
         let why = own.as_deref().unwrap_or(why);
-        for uid in self.tasks_of(job) {
+        let pods = self.tasks_of(job);
+        let first = pods.first().and_then(|uid| self.pods.get(uid));
+        if let (Some(codes), Some(pod)) = (lasting, first.filter(|pod| pod.said != why)) {
+            let (about, note) = (About::from(&pod.sight.at), why.to_owned());
+            let note = Note { about, reason: "NeverFits", note, apart: Some(codes) };
+            self.order(Order::Note(note));
+        }
+        for uid in pods {
             self.say(&uid, why);
         }
     }

@@ -66,7 +66,12 @@ impl Mirror {
                      goes before it; give one of them another name, or say with --map which queue \
                      is meant"
                 );
-                self.note_all(about.clone().map(|about| Note { about, reason: "Hidden", note }));
+                self.note_all(about.clone().map(|about| Note {
+                    about,
+                    reason: "Hidden",
+                    note,
+                    apart: None,
+                }));
             }
             return;
         }
@@ -88,7 +93,8 @@ impl Mirror {
         if let Err(refused) = set {
             tracing::warn!(%refused, queue = %name, "a queue of another scheduler is left out");
             let note = format!("it is left out: {refused}");
-            let note = about.clone().map(|about| Note { about, reason: "Refused", note });
+            let note =
+                about.clone().map(|about| Note { about, reason: "Refused", note, apart: None });
             self.note_all(note);
         }
     }

@@ -108,7 +108,7 @@ impl Mirror {
                 self.assign(key, job, &refs);
                 self.tie(turn, job);
             }
-            Err(refused) => self.refuse(key, &refs, refused.to_string()),
+            Err(refused) => self.refuse(key, &refs, &refused),
         }
     }
 

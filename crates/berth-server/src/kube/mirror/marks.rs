@@ -2,12 +2,25 @@
 //! the rest of its gang; and of a gang that the core would not have.
 
 use super::{Mirror, Stage, Uid};
-use crate::engine::Turn;
+use crate::engine::{Refused, Turn};
 use crate::kube::orders::{Note, Order};
 use crate::kube::sight::{GangKey, Later, Wish};
 use berth_kube::PodRef;
 use berth_kube::event::About;
-use berth_model::{Event, JobChange, JobId};
+use berth_model::{Event, JobChange, JobId, Rejected};
+
+/// How often a gang is refused before there is an event: a queue that is made together with its
+/// pods comes a moment after them.
+pub(super) const ROUNDS: u32 = 3;
+
+/// Why the core would not have a gang.
+pub(super) struct Refusal {
+    pub why: String,
+    /// In one word.
+    pub reason: &'static str,
+    /// How often it was tried again.
+    pub rounds: u32,
+}
 
 impl Mirror {
     /// A pod that waits for its gang belongs to another one now, or to none that is known.
@@ -125,7 +138,7 @@ impl Mirror {
     pub(super) fn complain(&mut self, uid: &Uid, why: &str) {
         let Some(pod) = self.pods.get(uid).filter(|pod| pod.said != why) else { return };
         let (about, note) = (About::from(&pod.sight.at), why.to_owned());
-        self.order(Order::Note(Note { about, reason: "NotUnderstood", note }));
+        self.order(Order::Note(Note { about, reason: "NotUnderstood", note, apart: None }));
         self.say(uid, why);
     }
 
@@ -137,13 +150,21 @@ impl Mirror {
             about: About::from(&pod.sight.at),
             reason: "LeftOut",
             note: format!("it has no effect that {left_out}"),
+            apart: None,
         }));
     }
 
     /// The core would not have a gang. It is tried again: a queue may be made later.
-    pub(super) fn refuse(&mut self, key: &GangKey, pods: &[PodRef], why: String) {
+    pub(super) fn refuse(&mut self, key: &GangKey, pods: &[PodRef], refused: &Refused) {
+        let why = refused.to_string();
         pods.iter().for_each(|pod| self.say(&pod.uid, &why));
-        self.refused.insert(key.clone(), why);
+        if self.refused.get(key).is_none_or(|refusal| refusal.why != why) {
+            let reason = match refused {
+                Refused::Rejected(Rejected::UnknownQueue { .. }) => "UnknownQueue",
+                _ => "Refused",
+            };
+            self.refused.insert(key.clone(), Refusal { why, reason, rounds: 0 });
+        }
     }
 
     pub fn has_refused(&self) -> bool {
@@ -157,6 +178,22 @@ impl Mirror {
             self.gather(turn, &key);
         }
         self.enqueue_refused(turn);
+        self.tell_refused();
         self.nodes.tell(turn);
+    }
+
+    /// Says in an event why gangs are still refused, each once and on its first pod.
+    fn tell_refused(&mut self) {
+        let Mirror { refused, gangs, pods, orders, .. } = self;
+        for (key, refusal) in refused.iter_mut().filter(|(_, refusal)| refusal.rounds < ROUNDS) {
+            refusal.rounds += 1;
+            let first = gangs.get(key).and_then(|gang| gang.waiting.first());
+            let Some(pod) = first.and_then(|uid| pods.get(uid)) else { continue };
+            if refusal.rounds == ROUNDS {
+                let (about, note) = (About::from(&pod.sight.at), refusal.why.clone());
+                let note = Note { about, reason: refusal.reason, note, apart: None };
+                let _ = orders.send(Order::Note(note));
+            }
+        }
     }
 }

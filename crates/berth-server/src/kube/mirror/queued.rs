@@ -1,6 +1,7 @@
 //! Jobs that wait without pods: they are jobs of the core from the start, are let go when they have
 //! got their place, and held back again when they lose it.
 
+use super::marks::{ROUNDS, Refusal};
 use super::{Mirror, Stage, Tasks, Uid};
 use crate::engine::Turn;
 use crate::kube::gang;
@@ -137,6 +138,7 @@ impl Mirror {
                     about: (&at).into(),
                     reason: "LeftOut",
                     note: format!("it has no effect that {left_out}"),
+                    apart: None,
                 }));
                 self.refused.remove(key);
                 if let Some(old) = known {
@@ -162,16 +164,18 @@ impl Mirror {
 
     /// A job that waits cannot be submitted for now. It is tried again; why is said once.
     fn leave_suspended(&mut self, key: &GangKey, at: &JobAt, why: String) {
-        if self.refused.get(key) != Some(&why) {
+        if self.refused.get(key).is_none_or(|refusal| refusal.why != why) {
             self.tell_why(at, &why);
-            self.refused.insert(key.clone(), why);
+            // It has just been told.
+            let refusal = Refusal { why, reason: "Waiting", rounds: ROUNDS };
+            self.refused.insert(key.clone(), refusal);
         }
     }
 
     /// Says on a job why it stays suspended: it has no pods that could say so.
     fn tell_why(&self, job: &JobAt, why: &str) {
         let note = format!("it stays suspended: {why}");
-        self.order(Order::Note(Note { about: job.into(), reason: "Waiting", note }));
+        self.order(Order::Note(Note { about: job.into(), reason: "Waiting", note, apart: None }));
     }
 
     /// A job that has no pods is not wanted any more as it is.
