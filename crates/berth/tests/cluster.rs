@@ -2,6 +2,8 @@
 
 #[path = "cluster/adopt.rs"]
 mod adopt;
+#[path = "cluster/apply.rs"]
+mod apply;
 #[path = "cluster/binary.rs"]
 mod binary;
 #[path = "cluster/chart.rs"]
@@ -12,8 +14,12 @@ mod claims;
 mod constraints;
 #[path = "cluster/crds.rs"]
 mod crds;
+#[path = "cluster/events.rs"]
+mod events;
 #[path = "cluster/faults.rs"]
 mod faults;
+#[path = "cluster/fractions.rs"]
+mod fractions;
 #[path = "cluster/gpus.rs"]
 mod gpus;
 #[path = "cluster/hook.rs"]

@@ -34,7 +34,7 @@ fn accepted(cluster: &Cluster, what: &str, name: &str) -> [String; 3] {
 }
 
 /// Waits until an object was refused for that reason, and gives back its words.
-fn refused(cluster: &Cluster, what: &str, name: &str, reason: &str) -> String {
+pub fn refused(cluster: &Cluster, what: &str, name: &str, reason: &str) -> String {
     until(&format!("{what} {name} says {reason}"), || {
         let [status, found, _] = accepted(cluster, what, name);
         status == "False" && found == reason

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-fn sample(name: &str) -> String {
+pub fn sample(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../berth-kube/samples");
     fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -24,7 +24,7 @@ fn berth(cluster: &Cluster, args: &[&str]) -> Server {
     Server::start_on(program, &cluster.kubeconfig(ADMIN), args)
 }
 
-fn add_namespaces(cluster: &Cluster, names: &[&str]) {
+pub fn add_namespaces(cluster: &Cluster, names: &[&str]) {
     for name in names {
         cluster.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
     }
@@ -66,7 +66,7 @@ fn jobs(berth: &Server, name: &str) -> Vec<Value> {
 }
 
 /// The only job of a name.
-fn job(berth: &Server, name: &str) -> Value {
+pub fn job(berth: &Server, name: &str) -> Value {
     let mut found = jobs(berth, name);
     assert_eq!(found.len(), 1, "{name}: {found:?}");
     found.remove(0)
