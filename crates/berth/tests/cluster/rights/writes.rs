@@ -43,5 +43,6 @@ fn a_pod_costs_one_write_which_binds_it() {
     assert_eq!(bindings.len(), count, "{bindings:?}");
     assert!(bindings.values().all(|times| *times == 1), "{bindings:?}");
     assert!(others.len() <= OTHERS, "{others:?}");
-    assert_eq!(figure(&berth, "berth_bindings_total{outcome=\"bound\"}"), count as f64);
+    let bound = figure(&berth, "berth_bindings_total{outcome=\"bound\"}");
+    assert!((bound - count as f64).abs() < 0.5, "{bound} of {count}");
 }
