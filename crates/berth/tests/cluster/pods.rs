@@ -1,6 +1,10 @@
 //! What becomes of pods.
 
+use super::peers::job;
 use super::support::{add_nodes, berth, cluster, gang, node, node_of, nodes_of, pod, until, why};
+use berth_testbed::Server;
+use berth_testbed::kube::Cluster;
+use serde_json::Value;
 
 #[test]
 fn a_plain_job_runs_to_completion_and_is_in_the_books() {
@@ -148,19 +152,119 @@ preemptionPolicy: Never
         serde_json::Value::Null
     );
     cluster.apply(&pod("high", 8, "", "  priorityClassName: urgent"));
-    until("the low one is asked to end", || {
-        let low = cluster.kubectl(&["get", "pod", "low", "-o", "json"]);
-        let low: serde_json::Value = serde_json::from_slice(&low.stdout).unwrap_or_default();
-        let conditions = low["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let told = conditions.iter().any(|one| one["type"] == "DisruptionTarget");
-        told && low["metadata"]["deletionGracePeriodSeconds"] == 20
-    });
+    until("the low one is asked to end", || is_displaced(&cluster, "low", 20));
     assert_eq!(node_of(&cluster, "high"), None, "the low one still has its GPUs");
     until("the high one is bound", || node_of(&cluster, "high").is_some());
     // Nobody makes the low one again.
     until("the low one has ended", || {
         berth.json(&["ps", "--all", "low"])["jobs"][0]["state"] == "cancelled"
     });
+}
+
+/// Whether a pod was told to leave, and has so many seconds for it.
+fn is_displaced(cluster: &Cluster, name: &str, grace: u32) -> bool {
+    let pod = cluster.kubectl(&["get", "pod", name, "-o", "json"]);
+    let pod: Value = serde_json::from_slice(&pod.stdout).unwrap_or_default();
+    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let told = conditions.iter().any(|one| one["type"] == "DisruptionTarget");
+    told && pod["metadata"]["deletionGracePeriodSeconds"] == grace
+}
+
+/// A Job of two pods that fill a node, with marks on its pods.
+fn displaceable(name: &str, marks: &str) -> String {
+    format!(
+        "apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  completions: 2
+  parallelism: 2
+  template:
+    metadata:
+      annotations: {{{marks}testbed.berth.dev/runs: 1h, testbed.berth.dev/stops: 2s}}
+    spec:
+      schedulerName: berth
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 20
+      containers: [{{name: main, image: none, resources: {{limits: {{nvidia.com/gpu: 4}}}}}}]
+"
+    )
+}
+
+/// The names of the pods of a Job that run.
+fn running(cluster: &Cluster, job: &str) -> Vec<String> {
+    let pods = cluster.json(&["get", "pods", &format!("--selector=job-name={job}")]);
+    let pods = pods["items"].as_array().cloned().unwrap_or_default();
+    let runs = |pod: &&Value| {
+        pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
+    };
+    let names = pods.iter().filter(runs).map(|pod| pod["metadata"]["name"].as_str().unwrap());
+    names.map(str::to_owned).collect()
+}
+
+/// Has a Job lose its place to a pod and get it back, and its pods end well then.
+fn displace(cluster: &Cluster, name: &str) {
+    until("the low one runs", || running(cluster, name).len() == 2);
+    let first = running(cluster, name);
+    let runs = "  annotations: {testbed.berth.dev/runs: 1h}";
+    cluster.apply(&pod("high", 8, runs, "  priorityClassName: urgent"));
+    until("the low one is asked to end", || first.iter().all(|pod| is_displaced(cluster, pod, 20)));
+    assert_eq!(node_of(cluster, "high"), None, "the low one still has its GPUs");
+    until("the high one is bound", || node_of(cluster, "high").is_some());
+    cluster.says(&["delete", "pod", "high", "--force", "--grace-period=0"]);
+    until("the low one runs again", || running(cluster, name).len() == 2);
+    let second = running(cluster, name);
+    assert!(second.iter().all(|pod| !first.contains(pod)), "{first:?} {second:?}");
+    for pod in &second {
+        cluster.says(&["annotate", "pod", pod, "testbed.berth.dev/runs=10ms", "--overwrite"]);
+    }
+    let complete = format!("job/{name}");
+    cluster.says(&["wait", "--for=condition=Complete", &complete, "--timeout=120s"]);
+}
+
+#[test]
+fn a_gang_that_its_job_makes_anew_is_the_same_job_again() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth(&cluster);
+    cluster.apply(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, \
+         value: 1000}",
+    );
+    let marks = "berth.dev/gang: low, berth.dev/gang-size: '2', ";
+    cluster.apply(&displaceable("low", marks));
+    until("it is known", || !berth.json(&["ps", "low"])["jobs"][0].is_null());
+    let before = job(&berth, "low")["id"].clone();
+    displace(&cluster, "low");
+    until("it is done in the books", || job(&berth, "low")["state"] == "done");
+    let after = job(&berth, "low");
+    assert_eq!((&after["id"], &after["attempts"]), (&before, &2.into()), "{after}");
+}
+
+#[test]
+fn pods_of_no_gang_that_their_job_makes_anew_are_jobs_of_their_own() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth(&cluster);
+    cluster.apply(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, \
+         value: 1000}",
+    );
+    cluster.apply(&displaceable("low", ""));
+    displace(&cluster, "low");
+    until("all four are in the books", || {
+        states(&berth, "low-") == ["cancelled", "cancelled", "done", "done"]
+    });
+}
+
+/// How the jobs are whose names begin so, in the order of the words.
+fn states(berth: &Server, beginning: &str) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
+    let found = all.iter().filter(|job| text(&job["name"]).starts_with(beginning));
+    let mut states: Vec<String> = found.map(|job| text(&job["state"])).collect();
+    states.sort();
+    states
 }
 
 #[test]
