@@ -10,6 +10,7 @@ mod claims;
 mod foreign;
 mod fractions;
 mod gather;
+mod heirs;
 mod marks;
 mod offers;
 mod own;
@@ -63,6 +64,7 @@ pub struct Mirror {
     pub(super) claims: Claims,
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
+    heirs: heirs::Heirs,
 }
 
 pub(super) struct Pod {
@@ -124,6 +126,7 @@ impl Mirror {
             shares: Shares::default(),
             claims,
             without_claims: BTreeSet::new(),
+            heirs: heirs::Heirs::default(),
         }
     }
 

@@ -176,6 +176,7 @@ impl Mirror {
 
     /// Lets go whoever can be.
     pub fn settle(&mut self, turn: &mut Turn<'_>) {
+        self.give_up_heirs(turn);
         if self.dynamics.waiting.is_empty() && self.fresh.is_empty() {
             return;
         }

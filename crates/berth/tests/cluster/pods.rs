@@ -233,7 +233,7 @@ fn a_gang_that_its_job_makes_anew_is_the_same_job_again() {
     );
     let marks = "berth.dev/gang: low, berth.dev/gang-size: '2', ";
     cluster.apply(&displaceable("low", marks));
-    until("it is known", || !berth.json(&["ps", "low"])["jobs"][0].is_null());
+    until("it is known", || !of_job(&berth, "low").is_empty());
     let before = job(&berth, "low")["id"].clone();
     displace(&cluster, "low");
     until("it is done in the books", || job(&berth, "low")["state"] == "done");
@@ -242,7 +242,7 @@ fn a_gang_that_its_job_makes_anew_is_the_same_job_again() {
 }
 
 #[test]
-fn pods_of_no_gang_that_their_job_makes_anew_are_jobs_of_their_own() {
+fn pods_of_no_gang_that_their_job_makes_anew_are_the_same_jobs_again() {
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
     let berth = berth(&cluster);
@@ -252,19 +252,57 @@ fn pods_of_no_gang_that_their_job_makes_anew_are_jobs_of_their_own() {
     );
     cluster.apply(&displaceable("low", ""));
     displace(&cluster, "low");
-    until("all four are in the books", || {
-        states(&berth, "low-") == ["cancelled", "cancelled", "done", "done"]
+    until("both are done in the books", || {
+        let jobs = of_job(&berth, "low-");
+        jobs.len() == 2 && jobs.iter().all(|job| job["state"] == "done" && job["attempts"] == 2)
     });
 }
 
-/// How the jobs are whose names begin so, in the order of the words.
-fn states(berth: &Server, beginning: &str) -> Vec<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+#[test]
+fn a_pod_that_is_made_before_the_one_in_its_place_has_ended_is_the_same_job_too() {
+    let cluster = cluster();
+    add_nodes(&cluster, &["a"]);
+    let berth = berth(&cluster);
+    cluster.apply(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, \
+         value: 1000}",
+    );
+    cluster.apply(
+        "apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: low}
+spec:
+  replicas: 1
+  selector: {matchLabels: {job-name: low}}
+  template:
+    metadata:
+      labels: {job-name: low}
+      annotations: {testbed.berth.dev/stops: 5s}
+    spec:
+      schedulerName: berth
+      terminationGracePeriodSeconds: 20
+      containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}]
+",
+    );
+    until("it runs", || running(&cluster, "low").len() == 1);
+    let first = running(&cluster, "low");
+    let before = of_job(&berth, "low");
+    let runs = "  annotations: {testbed.berth.dev/runs: 1h}";
+    cluster.apply(&pod("high", 8, runs, "  priorityClassName: urgent"));
+    until("the high one is bound", || node_of(&cluster, "high").is_some());
+    cluster.says(&["delete", "pod", "high", "--force", "--grace-period=0"]);
+    until("it runs again", || running(&cluster, "low").len() == 1);
+    assert_ne!(running(&cluster, "low"), first);
+    let after = of_job(&berth, "low");
+    assert_eq!((after.len(), &after[0]["id"]), (1, &before[0]["id"]), "{after:?}");
+    assert_eq!(after[0]["attempts"], 2, "{after:?}");
+}
+
+/// The jobs in the books whose names begin so.
+fn of_job(berth: &Server, beginning: &str) -> Vec<Value> {
     let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
-    let found = all.iter().filter(|job| text(&job["name"]).starts_with(beginning));
-    let mut states: Vec<String> = found.map(|job| text(&job["state"])).collect();
-    states.sort();
-    states
+    let is_of = |job: &Value| job["name"].as_str().is_some_and(|name| name.starts_with(beginning));
+    all.into_iter().filter(is_of).collect()
 }
 
 #[test]

@@ -88,6 +88,9 @@ impl Mirror {
         let why = crate::engine::said(cause);
         let grace_secs = (grace.0 + 999) / 1_000;
         let pod = pod.sight.at.clone();
+        if cause.requeues() {
+            self.expect_heir(lease.job, &pod.uid);
+        }
         self.order(Order::Displace { pod, grace_secs, why });
         false
     }

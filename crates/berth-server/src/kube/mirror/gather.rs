@@ -100,6 +100,11 @@ impl Mirror {
             refs.iter().for_each(|pod| self.say(&pod.uid, &why));
             return;
         }
+        if let [pod] = &refs[..]
+            && let Some(job) = self.forebear(turn.core, key, &pod.uid, &submission)
+        {
+            return self.succeed(turn, key, job, &pod.uid);
+        }
         match turn.submit(submission) {
             Ok(job) => {
                 self.heed(refs.iter().map(|pod| &pod.uid));

@@ -172,12 +172,15 @@ impl Mirror {
         if self.is_held_by_us(&gang) {
             self.make_room(turn, &gang, job, task);
         } else if Stage::of(turn.core, job) == Stage::Live && !tasks.is_whole() {
-            if alone && !replaced {
+            if alone && !replaced && !self.heirs.is_expected(job) {
                 // Nobody makes another one.
                 turn.apply_observed(Event::JobCancelled { job });
             } else {
                 turn.park(job, true);
             }
+        }
+        if self.heirs.is_expected(job) {
+            return self.pass_on(turn, job);
         }
         self.gather(turn, &gang);
     }
