@@ -10,7 +10,7 @@ mod claims;
 mod foreign;
 mod fractions;
 mod gather;
-mod heirs;
+pub(super) mod heirs;
 mod marks;
 mod offers;
 mod own;
@@ -64,7 +64,7 @@ pub struct Mirror {
     pub(super) claims: Claims,
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
-    heirs: heirs::Heirs,
+    pub(super) heirs: heirs::Heirs,
 }
 
 pub(super) struct Pod {

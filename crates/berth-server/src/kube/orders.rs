@@ -190,6 +190,7 @@ pub async fn work(
                 Some(bound) = under_way.next() => {
                     match bound {
                         Tried::Bound(took) => window.answered(took, count),
+                        Tried::Several => window.got_through(),
                         Tried::TooMany => window.refused(),
                         Tried::Other => {}
                     }
@@ -228,6 +229,8 @@ enum Tried {
     /// A single request has bound a pod in that time. A refusal, or a server that is away, comes
     /// quicker than any work is done.
     Bound(Duration),
+    /// Several have.
+    Several,
     /// The server did not get to it.
     TooMany,
     Other,
@@ -257,9 +260,13 @@ impl Hand {
             }
             Order::Bind(bind) => match self::bind(&self.api, bind).await {
                 Ok(done) => {
-                    let is_sample = matches!(done, Done::Bound(_)) && bind.is_one_request();
+                    let tried = match &done {
+                        Done::Bound(_) if bind.is_one_request() => Tried::Bound(begun.elapsed()),
+                        Done::Bound(_) => Tried::Several,
+                        _ => Tried::Other,
+                    };
                     (self.tell)(done);
-                    return if is_sample { Tried::Bound(begun.elapsed()) } else { Tried::Other };
+                    return tried;
                 }
                 Err(error) => Err(error),
             },

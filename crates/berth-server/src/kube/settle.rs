@@ -171,7 +171,7 @@ impl Mirror {
 
     /// Whether somebody waits to be let go, or may have to.
     pub fn has_line(&self) -> bool {
-        !self.dynamics.waiting.is_empty() || self.dynamics.has_leant()
+        !self.dynamics.waiting.is_empty() || self.dynamics.has_leant() || !self.heirs.is_empty()
     }
 
     /// Lets go whoever can be.

@@ -49,6 +49,14 @@ impl Window {
         self.size = self.size.clamp(LEAST, MOST);
     }
 
+    /// One that says nothing about how many wait did get through: what was taken away for those that
+    /// did not comes back.
+    pub fn got_through(&mut self) {
+        if self.size < FIRST {
+            self.size += 1.0 / self.size;
+        }
+    }
+
     /// One was more than the server gets to. When that is true of all, half of them are left.
     pub fn refused(&mut self) {
         self.size = (self.size - 0.5).max(LEAST);
@@ -107,6 +115,9 @@ mod tests {
             window.refused();
         }
         assert_eq!(window.size(), LEAST as usize);
+        let mut other = window;
+        (0..10_000).for_each(|_| other.got_through());
+        assert_eq!(other.size(), FIRST as usize);
         let (size, rate) = settled(&mut window, Duration::from_millis(2), 1_400.0);
         assert!(size >= FEW as usize && rate > 1_390.0, "{size}, {rate}");
     }

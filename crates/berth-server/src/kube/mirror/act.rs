@@ -88,7 +88,8 @@ impl Mirror {
         let why = crate::engine::said(cause);
         let grace_secs = (grace.0 + 999) / 1_000;
         let pod = pod.sight.at.clone();
-        if cause.requeues() {
+        // What has become too old has lost its node, and may never be seen to end.
+        if cause.requeues() && cause != Cause::Stale {
             self.expect_heir(lease.job, &pod.uid);
         }
         self.order(Order::Displace { pod, grace_secs, why });

@@ -101,7 +101,7 @@ impl Mirror {
             return;
         }
         if let [pod] = &refs[..]
-            && let Some(job) = self.forebear(turn.core, key, &pod.uid, &submission)
+            && let Some(job) = self.forebear(turn.core, key, &pod.uid)
         {
             return self.succeed(turn, key, job, &pod.uid);
         }

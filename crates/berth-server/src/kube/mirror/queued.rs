@@ -195,6 +195,7 @@ impl Mirror {
     }
 
     fn job_is_gone(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
+        self.make_no_heirs(turn, uid);
         let held = self.held_by.remove(uid);
         if let Some(key) = &held {
             if let Some(held) = self.held.remove(key) {

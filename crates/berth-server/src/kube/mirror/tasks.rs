@@ -57,8 +57,13 @@ impl Mirror {
                     _ => ended.code = Some(0),
                 }
                 ended.asked = turn.stop_cause(lease);
-                let is_done = sight.is_done();
+                let (is_done, goes_on) =
+                    (sight.is_done(), ended.asked.is_some_and(Cause::requeues));
                 self.ended(turn, ended);
+                if goes_on {
+                    // Where it may lie is worked out anew.
+                    self.lost(turn.core, lease);
+                }
                 if is_done {
                     self.ended_well(turn, job, task);
                 }
