@@ -5,7 +5,7 @@
 
 use berth_kube::mark::{self, Around, Group, Mark};
 use berth_kube::need::Need;
-use berth_kube::object::{List, Meta, Owner, OwnerReference, Pod, PodStatus};
+use berth_kube::object::{List, Meta, Owner, Pod, PodStatus};
 use berth_kube::queue::{self, Reading, kueue};
 use berth_model::{Amount, Quota};
 use serde::Deserialize;
@@ -89,17 +89,10 @@ fn lines(
 /// One of the pods that something keeps running.
 fn kept(owner: &Owner) -> Pod {
     let made = owner.spec.template.clone().expect("it has a template");
-    let controller = OwnerReference {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.metadata.name.clone(),
-        uid: owner.metadata.uid.clone(),
-        controller: true,
-    };
     let metadata = Meta {
         name: format!("{}-pod", owner.metadata.name).into(),
         namespace: owner.metadata.namespace.clone(),
-        owner_references: List::from_iter([controller]),
+        owner_references: List::from_iter([owner.controller()]),
         ..made.metadata
     };
     Pod { metadata, spec: made.spec, status: PodStatus::default() }

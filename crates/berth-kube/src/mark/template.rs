@@ -3,7 +3,7 @@
 
 use super::count::at_once;
 use super::owner::{JOB_SET, REPLICATED_JOB, ROLE, TRAINING};
-use crate::object::{Labels, List, Meta, Owner, OwnerReference, Pod, PodSpec, PodStatus, Template};
+use crate::object::{Labels, List, Meta, Owner, Pod, PodSpec, PodStatus, Template};
 
 /// One pod of each kind the owner would make, and how many of it. Empty where the owner has no
 /// template that we know.
@@ -83,19 +83,12 @@ fn replicas_field(kind: &str) -> Option<&'static str> {
 /// As the controller would make it, with the labels by which its gang is found.
 fn pod(owner: &Owner, made: &Template, part: &str, marks: &[(&str, &str)]) -> Pod {
     let with = |labels: Labels, (key, value): &(&str, &str)| labels.with(key, (*value).into());
-    let controller = OwnerReference {
-        api_version: owner.api_version.clone(),
-        kind: owner.kind.clone(),
-        name: owner.metadata.name.clone(),
-        uid: owner.metadata.uid.clone(),
-        controller: true,
-    };
     let metadata = Meta {
         name: format!("{}-{part}", owner.metadata.name).into(),
         namespace: owner.metadata.namespace.clone(),
         labels: marks.iter().fold(made.metadata.labels.clone(), with),
         annotations: made.metadata.annotations.clone(),
-        owner_references: List::from_iter([controller]),
+        owner_references: List::from_iter([owner.controller()]),
         creation_timestamp: owner.metadata.creation_timestamp,
         ..Meta::default()
     };

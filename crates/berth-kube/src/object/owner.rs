@@ -1,7 +1,7 @@
 //! What owns pods. One type for all kinds: of each only the counts are read, under the names the
 //! kinds give them, and a kind leaves out what is not its own.
 
-use super::{Condition, List, Map, Meta, PodSpec, Text, meta};
+use super::{Condition, List, Map, Meta, OwnerReference, PodSpec, Text, meta};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -22,6 +22,17 @@ pub struct OwnerStatus {
 }
 
 impl Owner {
+    /// How a pod that it makes names it.
+    pub fn controller(&self) -> OwnerReference {
+        OwnerReference {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            name: self.metadata.name.clone(),
+            uid: self.metadata.uid.clone(),
+            controller: true,
+        }
+    }
+
     /// Whether it has ended, well or not: it makes no pods any more.
     pub fn is_over(&self) -> bool {
         const ENDS: [&str; 5] = ["Complete", "Completed", "Succeeded", "Failed", "Finished"];

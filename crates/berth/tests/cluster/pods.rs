@@ -170,6 +170,10 @@ fn is_displaced(cluster: &Cluster, name: &str, grace: u32) -> bool {
     told && pod["metadata"]["deletionGracePeriodSeconds"] == grace
 }
 
+/// A class that others give way to.
+const URGENT: &str = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, \
+                      metadata: {name: urgent}, value: 1000}";
+
 /// A Job of two pods that fill a node, with marks on its pods.
 fn displaceable(name: &str, marks: &str) -> String {
     format!(
@@ -227,10 +231,7 @@ fn a_gang_that_its_job_makes_anew_is_the_same_job_again() {
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
     let berth = berth(&cluster);
-    cluster.apply(
-        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, \
-         value: 1000}",
-    );
+    cluster.apply(URGENT);
     let marks = "berth.dev/gang: low, berth.dev/gang-size: '2', ";
     cluster.apply(&displaceable("low", marks));
     until("it is known", || !of_job(&berth, "low").is_empty());
@@ -246,10 +247,7 @@ fn pods_of_no_gang_that_their_job_makes_anew_are_the_same_jobs_again() {
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
     let berth = berth(&cluster);
-    cluster.apply(
-        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, \
-         value: 1000}",
-    );
+    cluster.apply(URGENT);
     cluster.apply(&displaceable("low", ""));
     displace(&cluster, "low");
     until("both are done in the books", || {
@@ -263,10 +261,7 @@ fn a_pod_that_is_made_before_the_one_in_its_place_has_ended_is_the_same_job_too(
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
     let berth = berth(&cluster);
-    cluster.apply(
-        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: urgent}, \
-         value: 1000}",
-    );
+    cluster.apply(URGENT);
     cluster.apply(
         "apiVersion: apps/v1
 kind: ReplicaSet
