@@ -40,6 +40,14 @@ kube-rights: toolchain kube-tools ## Take each right of the chart away, one at a
 kube-up: toolchain kube-tools ## Start a Kubernetes control plane with simulated nodes (SCHEDULER=yes)
 	@$(CARGO) run --quiet --locked -p berth-testbed --bin kube-up -- $(if $(SCHEDULER),--scheduler)
 
+# An archive for whatever brings images to your registry. IMAGE names it.
+IMAGE ?= berth:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+.PHONY: image
+image: toolchain ## Make a container image of Berth, without a container engine (IMAGE=NAME:TAG)
+	$(CARGO) build --release --locked -p berth
+	deploy/image/build "$${CARGO_TARGET_DIR:-target}/release/berth" "$(IMAGE)" \
+		"$${CARGO_TARGET_DIR:-target}/image/berth.tar"
+
 # The binary that the tests have just built; FUZZ_EXAMPLES and FUZZ_SEED choose other requests.
 .PHONY: fuzz-api
 fuzz-api: toolchain ## Send a real server whatever its API allows, and what it does not

@@ -17,6 +17,8 @@ const GANGS: u32 = 4;
 const SIZE: u32 = 4;
 /// A gang for which there is never enough, so that none of its pods may ever get a node.
 const TOO_LARGE: &str = "too-large";
+/// How long a replica may be about before the one that leads is killed again.
+const KILL_EVERY: Duration = Duration::from_secs(5);
 
 /// What is done to the cluster or to Berth in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +106,7 @@ struct Field {
     cluster: Cluster,
     wire: Wire,
     replicas: Vec<Server>,
+    killed_at: Instant,
     _postgres: Postgres,
 }
 
@@ -129,7 +132,7 @@ impl Field {
         let args = ["--database", database.as_str(), "--lease-duration", "3s"];
         let replicas = (0..2).map(|_| Server::start_on(program, &through, &args)).collect();
         cluster.apply(&batch_job(TOO_LARGE, NODES + 1, GPUS, true));
-        Field { cluster, wire, replicas, _postgres: postgres }
+        Field { cluster, wire, replicas, killed_at: Instant::now(), _postgres: postgres }
     }
 
     fn round(&mut self, round: u32, blow: Blow, siege: &mut Siege) {
@@ -143,13 +146,11 @@ impl Field {
         // Not always at the same moment of what Berth is about to do.
         sleep(Duration::from_millis(u64::from(round * 137 % 700)));
         self.strike(blow, &alone, siege);
-        if round % 2 == 1 && blow != Blow::Leader {
-            self.kill_leader();
-            siege.leaders_killed += 1;
-        }
-        siege.leaders_killed += u32::from(blow == Blow::Leader);
         for name in gangs.iter().chain([&alone]) {
             let done = || {
+                if self.killed_at.elapsed() >= KILL_EVERY {
+                    siege.leaders_killed += u32::from(self.kill_leader());
+                }
                 let job = self.cluster.kubectl(&["get", "job", name, "-o", "json"]);
                 let job: Value = serde_json::from_slice(&job.stdout).unwrap_or_default();
                 job["status"]["succeeded"] == SIZE
@@ -202,19 +203,24 @@ impl Field {
                         && node["metadata"]["deletionTimestamp"].is_null()
                 });
             }
-            Blow::Leader => self.kill_leader(),
+            Blow::Leader => {
+                until("a replica leads", || self.replicas.iter().any(Server::is_ready));
+                siege.leaders_killed += u32::from(self.kill_leader());
+            }
         }
     }
 
-    fn kill_leader(&mut self) {
-        until("a replica leads", || self.replicas.iter().any(Server::is_ready));
-        let leader = self.replicas.iter_mut().find(|replica| replica.is_ready());
-        if let Some(leader) = leader {
-            leader.kill();
-            // The other one has the time to take over.
-            sleep(Duration::from_millis(700));
-            leader.start_again();
-        }
+    /// Whether one was there to be killed.
+    fn kill_leader(&mut self) -> bool {
+        let Some(leader) = self.replicas.iter_mut().find(|replica| replica.is_ready()) else {
+            return false;
+        };
+        leader.kill();
+        // The other one has the time to take over.
+        sleep(Duration::from_millis(700));
+        leader.start_again();
+        self.killed_at = Instant::now();
+        true
     }
 
     /// What there is of a job that did not end: its pods, and what Berth knows of it.

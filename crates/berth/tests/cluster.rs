@@ -2,6 +2,8 @@
 
 #[path = "cluster/adopt.rs"]
 mod adopt;
+#[path = "cluster/again.rs"]
+mod again;
 #[path = "cluster/apply.rs"]
 mod apply;
 #[path = "cluster/binary.rs"]
@@ -40,6 +42,8 @@ mod rights;
 mod siege;
 #[path = "cluster/support.rs"]
 mod support;
+#[path = "cluster/suspended.rs"]
+mod suspended;
 #[path = "cluster/teams.rs"]
 mod teams;
 #[path = "cluster/volumes.rs"]

@@ -7,9 +7,10 @@ use std::path::Path;
 const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas of Berth on one \
     PostgreSQL. Each round brings four gangs of four pods and four single pods as batch Jobs, and a \
     blow: the API server killed and started again, etcd paused for three seconds, every connection \
-    of Berth cut five times, pods bound by somebody else while Berth's own bindings of them are under way, a node deleted under a gang, or \
-    the leader killed; in every second round the leader is killed besides. All pods are looked at \
-    four times a second. A gang for which there is never room waits all the time.";
+    of Berth cut five times, pods bound by somebody else while Berth's own bindings of them are \
+    under way, a node deleted under a gang, or the leader killed. In all rounds besides, whichever \
+    replica leads is killed when five seconds have passed since the last one was. All pods are \
+    looked at four times a second. A gang for which there is never room waits all the time.";
 
 pub fn section(berth: &Path, rounds: u32) -> Section {
     let siege = besiege(berth, rounds, |round, blow| eprintln!("siege, round {round}: {blow:?}"));

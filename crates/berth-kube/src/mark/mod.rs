@@ -21,7 +21,7 @@ mod upstream;
 mod volcano;
 
 pub use group::Group;
-pub use template::{template_paths, templates};
+pub use template::{is_read_from_pods_alone, template_paths, templates};
 
 use crate::BadMark;
 use crate::object::{Owner, Pod};

@@ -16,8 +16,8 @@ pub(super) const LWS: &str = "leaderworkerset.sh/name";
 const LWS_GROUP: &str = "leaderworkerset.sh/group-key";
 const LWS_INDEX: &str = "leaderworkerset.sh/group-index";
 const LWS_SIZE: &str = "leaderworkerset.sh/size";
-const RAY: &str = "ray.io/cluster";
-const RAY_GROUP: &str = "ray.io/group";
+pub(super) const RAY: &str = "ray.io/cluster";
+pub(super) const RAY_GROUP: &str = "ray.io/group";
 
 pub(super) fn read(said: &Said, draft: &mut Draft) {
     if draft.gang.is_some() {

@@ -2,8 +2,11 @@
 //! until then there are no pods, and the job itself has to be read instead.
 
 use super::count::at_once;
-use super::owner::{JOB_SET, REPLICATED_JOB, ROLE, TRAINING};
-use crate::object::{Labels, List, Meta, Owner, Pod, PodSpec, PodStatus, Template};
+use super::owner::{JOB_SET, RAY, RAY_GROUP, REPLICATED_JOB, ROLE, TRAINING};
+use crate::object::{Labels, List, Meta, Owner, Pod, PodSpec, PodStatus, RayCluster, Template};
+
+/// The group of a head, as its operator calls it.
+const RAY_HEAD: &str = "headgroup";
 
 /// One pod of each kind the owner would make, and how many of it. Empty where the owner has no
 /// template that we know.
@@ -34,7 +37,30 @@ pub fn templates(owner: &Owner) -> Vec<(Pod, i64)> {
             });
             roles.collect()
         }
+        ("ray.io", "RayCluster") if !is_read_from_pods_alone(owner) => {
+            let of = |made: &Template, group: &str| {
+                pod(owner, made, group, &[(RAY, &*owner.metadata.name), (RAY_GROUP, group)])
+            };
+            let head = spec.ray.head.template.iter().map(|made| (of(made, RAY_HEAD), 1));
+            let workers = spec.ray.workers.iter().filter_map(|workers| {
+                let made = of(workers.template.as_ref()?, &workers.group_name);
+                let replicas = workers.replicas.unwrap_or(1);
+                Some((made, replicas.saturating_mul(workers.num_of_hosts.unwrap_or(1))))
+            });
+            head.chain(workers).collect()
+        }
         _ => Vec::new(),
+    }
+}
+
+/// Whether what its pods are can be read from them alone, though it has templates: the cluster of a
+/// RayJob gets its name when it is made, and one that grows by itself has a container of its
+/// operator's.
+pub fn is_read_from_pods_alone(owner: &Owner) -> bool {
+    match (owner.group(), &*owner.kind) {
+        ("ray.io", "RayJob") => true,
+        ("ray.io", "RayCluster") => owner.spec.ray.autoscaling,
+        _ => false,
     }
 }
 
@@ -62,8 +88,23 @@ pub fn template_paths(owner: &Owner) -> Vec<(String, &PodSpec)> {
             });
             roles.collect()
         }
+        ("ray.io", "RayCluster") => ray_paths("/spec", &spec.ray),
+        ("ray.io", "RayJob") => {
+            let cluster = spec.ray_cluster_spec.iter();
+            cluster.flat_map(|cluster| ray_paths("/spec/rayClusterSpec", cluster)).collect()
+        }
         _ => Vec::new(),
     }
+}
+
+fn ray_paths<'a>(at: &str, cluster: &'a RayCluster) -> Vec<(String, &'a PodSpec)> {
+    let head = cluster.head.template.iter();
+    let head = head.map(|made| (format!("{at}/headGroupSpec/template/spec"), &made.spec));
+    let workers = cluster.workers.iter().enumerate().filter_map(|(group, workers)| {
+        let made = workers.template.as_ref()?;
+        Some((format!("{at}/workerGroupSpecs/{group}/template/spec"), &made.spec))
+    });
+    head.chain(workers).collect()
 }
 
 /// Where a training job has its roles.

@@ -31,8 +31,8 @@ pub use meta::{Labels, Meta, OwnerReference};
 pub use node::{Condition, Node, NodeSpec, NodeStatus, Taint};
 pub use owner::{
     DependsOn, Elastic, GroupReplicas, JobSpec, JobTemplate, LeaderWorkerTemplate, Owner,
-    OwnerSpec, OwnerStatus, RayCluster, RayWorkers, ReplicatedJob, RunPolicy, SchedulingPolicy,
-    Startup, Template,
+    OwnerSpec, OwnerStatus, RayCluster, RayHead, RayWorkers, ReplicatedJob, RunPolicy,
+    SchedulingPolicy, Startup, Template,
 };
 pub use pod::{Gate, Pod, PodSpec, ResourceClaim, SchedulingGroup, WorkloadRef};
 pub use priority::PriorityClass;

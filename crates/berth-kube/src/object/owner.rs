@@ -177,8 +177,16 @@ pub struct RayCluster {
     /// Whether the number of workers follows the load.
     #[serde(rename = "enableInTreeAutoscaling")]
     pub autoscaling: bool,
+    #[serde(rename = "headGroupSpec")]
+    pub head: RayHead,
     #[serde(rename = "workerGroupSpecs")]
     pub workers: List<RayWorkers>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct RayHead {
+    pub template: Option<Box<Template>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -189,6 +197,7 @@ pub struct RayWorkers {
     pub min_replicas: Option<i64>,
     /// Pods of one replica.
     pub num_of_hosts: Option<i64>,
+    pub template: Option<Box<Template>>,
 }
 
 #[cfg(test)]

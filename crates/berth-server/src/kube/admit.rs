@@ -10,10 +10,9 @@ pub async fn hold(api: &Api, job: &JobAt, suspended: &AtomicBool) -> Result<()> 
     let mut with_gates = true;
     loop {
         let wanted = suspended.load(Ordering::SeqCst);
-        let change = operations(job, wanted, with_gates);
-        match api.patch(&job.path, Patch::Json, &change).await {
-            Ok(_) if suspended.load(Ordering::SeqCst) == wanted => return Ok(()),
-            Ok(_) => {}
+        match write(api, job, wanted, with_gates && !wanted).await {
+            Ok(()) if suspended.load(Ordering::SeqCst) == wanted => return Ok(()),
+            Ok(()) => {}
             // It is gone, or another one has its name.
             Err(error) if error.is_missing() || error.is_conflict() => return Ok(()),
             // It ran before, so what its pods are made from does not change any more.
@@ -26,17 +25,27 @@ pub async fn hold(api: &Api, job: &JobAt, suspended: &AtomicBool) -> Result<()> 
     }
 }
 
-fn operations(job: &JobAt, suspended: bool, with_gates: bool) -> Value {
-    // Refused where it is another job of that name.
-    let mut operations = vec![
-        json!({ "op": "replace", "path": "/metadata/uid", "value": job.uid }),
-        json!({ "op": "add", "path": job.suspend, "value": suspended }),
-    ];
-    for (spec, gates) in job.gates.iter().filter(|_| with_gates && !suspended) {
-        let gates = gates.iter().map(String::as_str).chain([GATE]);
-        let gates: Vec<Value> = gates.map(|name| json!({ "name": name })).collect();
-        let path = format!("{spec}/schedulingGates");
-        operations.push(json!({ "op": "add", "path": path, "value": gates }));
+async fn write(api: &Api, job: &JobAt, suspended: bool, with_gates: bool) -> Result<()> {
+    let mut change = vec![json!({ "op": "add", "path": job.suspend, "value": suspended })];
+    if with_gates && !job.gates.is_empty() {
+        let gates = job.gates.iter().map(|(spec, gates)| gate(spec, gates));
+        match &job.below {
+            None => change.extend(gates),
+            // As long as it is suspended it may still be changed.
+            Some(below) => patch(api, &below.path, &below.uid, gates.collect()).await?,
+        }
     }
-    Value::Array(operations)
+    patch(api, &job.path, &job.uid, change).await
+}
+
+async fn patch(api: &Api, path: &str, uid: &str, mut change: Vec<Value>) -> Result<()> {
+    // Refused where it is another object of that name.
+    change.insert(0, json!({ "op": "replace", "path": "/metadata/uid", "value": uid }));
+    api.patch(path, Patch::Json, &Value::Array(change)).await.map(drop)
+}
+
+fn gate(spec: &str, gates: &[String]) -> Value {
+    let gates = gates.iter().map(String::as_str).chain([GATE]);
+    let gates: Vec<Value> = gates.map(|name| json!({ "name": name })).collect();
+    json!({ "op": "add", "path": format!("{spec}/schedulingGates"), "value": gates })
 }

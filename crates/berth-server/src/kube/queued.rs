@@ -6,7 +6,7 @@ use super::read::{Reader, View};
 use super::sight::{GangKey, PodSight, Wish};
 use berth_kube::event::About;
 use berth_kube::mark;
-use berth_kube::object::{Owner, Pod};
+use berth_kube::object::{Meta, Owner, Pod};
 use std::sync::Arc;
 
 /// The gate that keeps the pods of a job that was let go from other schedulers, until each has the
@@ -14,6 +14,9 @@ use std::sync::Arc;
 pub const GATE: &str = "berth.dev/placement";
 /// What stands for a pod that was not made yet, before the job's own identity.
 const TO_BE: &str = "to be made by ";
+
+pub const TRAINER: &str = "trainer.kubeflow.org";
+const TRAIN_JOBS: &str = "trainjobs";
 
 const UNKNOWN: &str = "what its pods will be cannot be read from it; let it begin by hand, and its \
                        pods wait for their places as a gang";
@@ -43,6 +46,15 @@ pub struct JobAt {
     pub suspend: &'static str,
     /// The specs of its pods that need a gate, as JSON pointers, and the gates they have.
     pub gates: Vec<(String, Vec<String>)>,
+    /// Where these specs are, if in an object below it.
+    pub below: Option<Below>,
+}
+
+/// What a job makes its pods by, and is suspended together with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    pub uid: String,
+    pub path: String,
 }
 
 impl From<&JobAt> for About {
@@ -67,40 +79,54 @@ impl Queued {
         plural: &str,
     ) -> Option<Queued> {
         let waits_in = |owner: &Owner| names::is_queued(&owner.metadata);
-        if names.local.is_none() || !waits_in(owner) || above.iter().any(|one| waits_in(one)) {
+        names.local.as_ref()?;
+        // What is said of a TrainJob's pods its JobSet says, which it makes first of all.
+        let (set, job) = match above {
+            [job, above @ ..] if is_train_job(job) && !above.iter().any(|one| waits_in(one)) => {
+                (Some(&**owner), *job)
+            }
+            _ if is_train_job(owner) || above.iter().any(|one| waits_in(one)) => return None,
+            _ => (None, &**owner),
+        };
+        if !waits_in(job) {
             return None;
         }
         let templates = mark::templates(owner);
-        let suspend = match owner.group() {
+        let suspend = match job.group() {
             "kubeflow.org" => "/spec/runPolicy/suspend",
             _ => "/spec/suspend",
         };
-        let by_policy = owner.spec.run_policy.as_ref().and_then(|run| run.suspend);
-        let is_suspended = owner.spec.suspend.or(by_policy) == Some(true);
+        let by_policy = job.spec.run_policy.as_ref().and_then(|run| run.suspend);
+        let is_suspended = job.spec.suspend.or(by_policy) == Some(true);
         if templates.is_empty() && !is_suspended {
             return None;
         }
-        let meta = &owner.metadata;
+        let meta = &job.metadata;
+        let of = |owner: &Owner, plural: &str| {
+            let Meta { namespace, name, .. } = &owner.metadata;
+            format!("/apis/{}/namespaces/{namespace}/{plural}/{name}", owner.api_version)
+        };
         let at = JobAt {
-            kind: owner.kind.to_string(),
+            kind: job.kind.to_string(),
             namespace: meta.namespace.to_string(),
             name: meta.name.to_string(),
             uid: meta.uid.to_string(),
-            api_version: owner.api_version.to_string(),
-            path: format!(
-                "/apis/{}/namespaces/{}/{plural}/{}",
-                owner.api_version, meta.namespace, meta.name
-            ),
+            api_version: job.api_version.to_string(),
+            path: of(job, if set.is_some() { TRAIN_JOBS } else { plural }),
             suspend,
             gates: gates(reader, owner),
+            below: set
+                .map(|set| Below { uid: set.metadata.uid.to_string(), path: of(set, plural) }),
         };
         let owners: Vec<&Owner> = [&**owner].into_iter().chain(above.iter().copied()).collect();
         let view = View { around: mark::Around { owners: &owners, group: None }, not: None, names };
         let pods = match templates.is_empty() {
+            // It is let go at once, and its pods wait behind their gates.
+            true if mark::is_read_from_pods_alone(owner) => Ok(Vec::new()),
             true => Err(UNKNOWN.to_owned()),
             false => pods(reader, &view, &meta.uid, &templates),
         };
-        Some(Queued { at, is_suspended, is_over: owner.is_over(), pods })
+        Some(Queued { at, is_suspended, is_over: owner.is_over() || job.is_over(), pods })
     }
 
     /// The gangs its pods are of: one, unless they are made one after the other.
@@ -112,6 +138,11 @@ impl Queued {
         gangs.dedup();
         gangs
     }
+}
+
+/// Whether it makes its pods by a JobSet.
+fn is_train_job(owner: &Owner) -> bool {
+    owner.group() == TRAINER && &*owner.kind == "TrainJob"
 }
 
 fn wish(pod: &PodSight) -> Option<&Arc<Wish>> {

@@ -34,7 +34,7 @@ pub fn add_namespaces(cluster: &Cluster, names: &[&str]) {
     }
 }
 
-fn add_node(cluster: &Cluster, name: &str, labels: &str) {
+pub fn add_node(cluster: &Cluster, name: &str, labels: &str) {
     cluster.apply(&node(name, &format!("{{kubernetes.io/hostname: {name}, {labels}}}"), "[]"));
     until("the node is ready and free of taints", || {
         cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
@@ -60,7 +60,7 @@ fn why(cluster: &Cluster, namespace: &str, pod: &str) -> String {
 }
 
 /// The jobs of a name, also those that have ended.
-fn jobs(berth: &Server, name: &str) -> Vec<Value> {
+pub fn jobs(berth: &Server, name: &str) -> Vec<Value> {
     let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
     all.into_iter().filter(|job| job["name"] == name).collect()
 }
@@ -409,7 +409,7 @@ spec:
     });
 }
 
-fn define_kueue(cluster: &Cluster) {
+pub fn define_kueue(cluster: &Cluster) {
     define(
         cluster,
         &[

@@ -105,23 +105,34 @@ fn templates_of_sets_find_the_same_gang_as_their_pods_will() {
         r#"{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bert", "namespace": "ml"},
             "spec": {"pytorchReplicaSpecs": {"Master": {"template": {}}, "Worker": {"replicas": 3, "template": {}}}}}"#,
     );
-    let owners = [&torch];
-    let marks: Vec<String> = templates(&torch)
-        .iter()
-        .map(|(pod, count)| {
-            format!(
-                "{count}× {}",
-                line(&read(pod, Around { owners: &owners, group: None }).unwrap())
-            )
-        })
-        .collect();
+    let marks = |owner: &Owner| -> Vec<String> {
+        let around = Around { owners: &[owner], group: None };
+        let made = templates(owner);
+        let lines = made.iter().map(|(pod, count)| (count, line(&read(pod, around).unwrap())));
+        lines.map(|(count, line)| format!("{count}× {line}")).collect()
+    };
     assert_eq!(
-        marks,
+        marks(&torch),
         [
             "1× Kubeflow ml/bert members=4 min=4 subgroup=master:None",
             "3× Kubeflow ml/bert members=4 min=4 subgroup=worker:None"
         ]
     );
+    let ray = |autoscaling: bool| {
+        owner(&format!(
+            r#"{{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {{"name": "r", "namespace": "ml"}},
+                "spec": {{"enableInTreeAutoscaling": {autoscaling}, "headGroupSpec": {{"template": {{}}}},
+                "workerGroupSpecs": [{{"groupName": "gpu", "replicas": 2, "numOfHosts": 2, "template": {{}}}}]}}}}"#
+        ))
+    };
+    assert_eq!(
+        marks(&ray(false)),
+        [
+            "1× Ray ml/r members=5 min=5 subgroup=headgroup:None",
+            "4× Ray ml/r members=5 min=5 subgroup=gpu:None"
+        ]
+    );
+    assert_eq!(marks(&ray(true)), [""; 0], "its operator adds containers to its pods");
 }
 
 #[test]

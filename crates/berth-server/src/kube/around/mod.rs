@@ -41,6 +41,8 @@ pub struct Around {
     owners: BTreeMap<Uid, Entry>,
     /// LeaderWorkerSets by their names.
     sets: BTreeMap<GroupKey, Uid>,
+    /// The JobSets by which TrainJobs make their pods, by those.
+    sets_of_jobs: BTreeMap<Uid, Uid>,
     groups: BTreeMap<GroupKey, Result<Group, String>>,
     /// Pods that may have to be read again: those that have something around them, or that wait
     /// for something to be there, until they are bound.
@@ -229,7 +231,7 @@ impl Around {
             touched.iter().filter_map(|on| self.by.get(on)).flatten().cloned().collect();
         news.pods = self.again(reader, again);
         let owners = touched.iter().filter_map(|on| match on {
-            On::Owner(uid) => self.owners.get(uid),
+            On::Owner(uid) => self.owners.get(self.sets_of_jobs.get(uid).unwrap_or(uid)),
             On::Group(_) => None,
         });
         news.queued = owners.filter_map(|entry| self.queued(reader, entry)).collect();

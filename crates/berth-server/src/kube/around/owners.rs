@@ -2,6 +2,7 @@
 
 use super::kinds::{self, Kind};
 use super::{Around, DEEPEST, Entry, News, On, Uid};
+use crate::kube::queued::TRAINER;
 use berth_kube::object::{Meta, Owner, OwnerReference};
 use berth_kube::{Change, Seen, mark};
 use serde_json::value::RawValue;
@@ -65,6 +66,9 @@ impl Around {
                 self.sets.insert(set.clone(), uid.clone());
                 touched.insert(On::Group(set));
             }
+            if let Some(job) = object.meta.controller().filter(|by| by.group() == TRAINER) {
+                self.sets_of_jobs.insert(job.uid.to_string(), uid.clone());
+            }
             self.owners.insert(uid.clone(), Entry { kind, read });
             touched.insert(On::Owner(uid));
         }
@@ -72,6 +76,12 @@ impl Around {
             let Some(entry) = self.owners.remove(&uid) else { continue };
             if entry.kind.is_named_by_pods() {
                 self.sets.retain(|_, set| *set != uid);
+            }
+            let meta = entry.read.as_ref().ok().map(|owner| &owner.metadata);
+            if let Some(job) = meta.and_then(Meta::controller)
+                && self.sets_of_jobs.get(&*job.uid) == Some(&uid)
+            {
+                self.sets_of_jobs.remove(&*job.uid);
             }
             touched.insert(On::Owner(uid.clone()));
             news.gone.push(uid);

@@ -56,9 +56,11 @@ impl Mirror {
                     }
                     _ => ended.code = Some(0),
                 }
-                ended.asked = turn.stop_cause(lease);
-                let (is_done, goes_on) =
-                    (sight.is_done(), ended.asked.is_some_and(Cause::requeues));
+                let is_done = sight.is_done();
+                // One that did its work while it gave way has not been stopped.
+                let counts = |cause: &Cause| !(is_done && cause.requeues());
+                ended.asked = turn.stop_cause(lease).filter(counts);
+                let goes_on = ended.asked.is_some_and(Cause::requeues);
                 self.ended(turn, ended);
                 if goes_on {
                     // Where it may lie is worked out anew.

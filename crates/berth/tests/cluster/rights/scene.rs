@@ -303,7 +303,7 @@ value: 1000
 
     pub fn clear(&self) {
         let training = "pytorchjobs,tfjobs,mpijobs,xgboostjobs,paddlejobs,jaxjobs";
-        let all = format!("jobs,jobsets,{training}");
+        let all = format!("jobs,jobsets,rayclusters,rayjobs,trainjobs,{training}");
         self.cluster.says(&["delete", &all, "--all", "--cascade=background"]);
         self.cluster.says(&["delete", "pods", "--all", "--force", "--grace-period=0"]);
         let own = "jobs.berth.dev,budgets.berth.dev";

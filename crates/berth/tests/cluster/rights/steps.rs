@@ -4,8 +4,10 @@ use super::scene::{SLICE, Scene};
 use super::{jobs, storage};
 use crate::chart::NAMESPACE;
 use crate::gpus::{fraction, holders};
+use crate::marks::kinds::uid_of;
 use crate::support::{node_of, pod, until, why};
 use berth_testbed::Server;
+use berth_testbed::kube::Cluster;
 
 /// Something that Berth does, with the rights it is the first to need. `act` gets a name for what it
 /// makes, another one each time, and the data of the step.
@@ -156,9 +158,57 @@ const STEPS: &[Step] = &[
             );
             scene.cluster.apply(&queued("jobset.x-k8s.io/v1alpha2 JobSet", name, &spec));
         },
-        is_done: |scene, _, name, _| {
-            scene.cluster.json(&["get", "jobset", name])["spec"]["suspend"] == false
+        is_done: |scene, _, name, _| is_let_go(&scene.cluster, "jobset", name),
+        ..STEP
+    },
+    Step {
+        when: "kueue",
+        rights: &["patch rayclusters.ray.io"],
+        act: |scene, _, name, _| {
+            let spec = format!("{{suspend: true, headGroupSpec: {{template: {TEMPLATE}}}}}");
+            scene.cluster.apply(&queued("ray.io/v1 RayCluster", name, &spec));
         },
+        is_done: |scene, _, name, _| is_let_go(&scene.cluster, "raycluster", name),
+        ..STEP
+    },
+    Step {
+        when: "kueue",
+        rights: &["patch rayjobs.ray.io"],
+        act: |scene, _, name, _| {
+            let spec = format!(
+                "{{suspend: true, rayClusterSpec: {{headGroupSpec: {{template: {TEMPLATE}}}}}}}"
+            );
+            scene.cluster.apply(&queued("ray.io/v1 RayJob", name, &spec));
+        },
+        is_done: |scene, _, name, _| is_let_go(&scene.cluster, "rayjob", name),
+        ..STEP
+    },
+    Step {
+        when: "kueue",
+        rights: &["patch trainjobs.trainer.kubeflow.org"],
+        act: |scene, _, name, _| {
+            let cluster = &scene.cluster;
+            cluster.apply(&queued(
+                "trainer.kubeflow.org/v1alpha1 TrainJob",
+                name,
+                "{suspend: true}",
+            ));
+            let uid = uid_of(cluster, "trainer.kubeflow.org/v1alpha1/TrainJob", name);
+            cluster.apply(&format!(
+                "apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata:
+  name: {name}
+  ownerReferences:
+  - {{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, name: {name}, uid: {uid}, \
+     controller: true}}
+spec:
+  suspend: true
+  replicatedJobs: [{{name: a, replicas: 1, template: {{spec: {{template: {TEMPLATE}}}}}}}]
+"
+            ));
+        },
+        is_done: |scene, _, name, _| is_let_go(&scene.cluster, "trainjob", name),
         ..STEP
     },
     training("PyTorchJob pytorch", &["patch pytorchjobs.kubeflow.org"]),
@@ -168,6 +218,10 @@ const STEPS: &[Step] = &[
     training("PaddleJob paddle", &["patch paddlejobs.kubeflow.org"]),
     training("JAXJob jax", &["patch jaxjobs.kubeflow.org"]),
 ];
+
+fn is_let_go(cluster: &Cluster, kind: &str, name: &str) -> bool {
+    cluster.json(&["get", kind, name])["spec"]["suspend"] == false
+}
 
 /// An object of Berth's own.
 pub fn own(kind: &str, name: &str, spec: &str) -> String {
