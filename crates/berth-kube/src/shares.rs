@@ -12,11 +12,11 @@ pub const RESERVATION: &str = "berth.dev/reservation";
 pub const INDEX: &str = "berth.dev/gpu-index";
 /// On such a pod: the GPU it was given, as it says itself.
 pub const UUID: &str = "berth.dev/gpu-uuid";
-/// On a pod with a fraction: the GPUs it has a part of, written when it is bound.
+/// On a pod with a fraction: the GPUs it has a part of, written when it is bound or made.
 pub const GPUS: &str = "berth.dev/gpus";
 
 /// The variable by which the NVIDIA runtime gives a container its GPUs.
-const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
+pub const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 const FIELD: &str = "metadata.annotations['berth.dev/gpus']";
 const FRACTION_MARKS: [&str; 2] = ["gpu-fraction", "gpu-memory"];
 const CONTAINER_MARK: &str = "gpu-fraction-container-name";

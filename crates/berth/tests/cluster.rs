@@ -32,6 +32,8 @@ mod in_use;
 mod jobs;
 #[path = "cluster/marks.rs"]
 mod marks;
+#[path = "cluster/parts.rs"]
+mod parts;
 #[path = "cluster/peers.rs"]
 mod peers;
 #[path = "cluster/pods.rs"]

@@ -1,5 +1,5 @@
-//! The grammar of `gpus`: `1`, `H100:8`, `L4`, `24GB+`, `0.5`, `H100:0.5`, `A100/1g.10gb:2`, or a
-//! list of alternatives.
+//! The grammar of `gpus`: `1`, `H100:8`, `L4`, `24GB+`, `0.5`, `H100:0.5`, `10GB`, `A100/1g.10gb:2`,
+//! `L4/shared`, or a list of alternatives.
 
 use super::parts::{GpuAmount, GpuChoice, Which};
 use berth_model::{Bytes, MigProfile, Milli, Name};
@@ -9,8 +9,14 @@ use std::str::FromStr;
 /// More than any machine has; a larger number is a slip.
 const MOST: u32 = 1_024;
 
+/// Stands for a share where a profile would.
+const SHARED: &str = "shared";
+
+/// Less memory than that is a slip.
+const LEAST: Bytes = Bytes::mib(1);
+
 const EXPECTED: &str =
-    "GPUs such as 1, H100:8, L4, 24GB+, 0.5, A100/1g.10gb, or a list of alternatives";
+    "GPUs such as 1, H100:8, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or a list of alternatives";
 
 /// Why a choice of GPUs could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,23 +40,26 @@ impl FromStr for GpuChoice {
             Some((which, count)) => (which, Some(amount(count).map_err(bad)?)),
             None => (text, None),
         };
-        let (which, profile) = match which.split_once('/') {
-            Some((which, profile)) => (which, Some(profile)),
-            None => (which, None),
+        let (which, piece) = match which.split_once('/') {
+            Some((which, piece)) => (self::which(which).map_err(bad)?, Some(piece)),
+            None if which == SHARED => (Which::Any, Some(SHARED)),
+            None => (self::which(which).map_err(bad)?, None),
         };
-        let which = self::which(which).map_err(bad)?;
-        let Some(profile) = profile else {
+        let Some(piece) = piece else {
             return Ok(GpuChoice { which, amount: count.unwrap_or(GpuAmount::Whole(1)) });
         };
-        if !MigProfile::exists(profile) {
-            return Err(bad("a MIG profile after the slash, such as A100/1g.10gb"));
+        if piece != SHARED && !MigProfile::exists(piece) {
+            return Err(bad("a MIG profile after the slash, such as A100/1g.10gb, or `shared`"));
         }
         let count = match count {
             None => 1,
             Some(GpuAmount::Whole(count)) if count > 0 => count,
-            Some(_) => return Err(bad("a whole number of MIG instances, from 1")),
+            Some(_) => return Err(bad("a whole number of MIG instances or shares, from 1")),
         };
-        let amount = GpuAmount::Mig { profile: Name::new(profile), count };
+        let amount = match piece {
+            SHARED => GpuAmount::Shared(count),
+            profile => GpuAmount::Mig { profile: Name::new(profile), count },
+        };
         Ok(GpuChoice { which, amount })
     }
 }
@@ -73,7 +82,7 @@ fn which(text: &str) -> Result<Which, &'static str> {
 }
 
 fn amount(text: &str) -> Result<GpuAmount, &'static str> {
-    let milli: Milli = text.parse().map_err(|_| EXPECTED)?;
+    let Ok(milli) = text.parse::<Milli>() else { return memory(text) };
     match milli.0 {
         ..0 => Err("no negative number of GPUs"),
         0 if !text.trim_matches(['0', '.']).is_empty() => Err("at least 0.001 of a GPU"),
@@ -84,12 +93,24 @@ fn amount(text: &str) -> Result<GpuAmount, &'static str> {
     }
 }
 
+/// An amount with a unit is one of memory.
+fn memory(text: &str) -> Result<GpuAmount, &'static str> {
+    let bytes: Bytes = text.parse().map_err(|_| EXPECTED)?;
+    match bytes >= LEAST {
+        true => Ok(GpuAmount::Memory(bytes)),
+        false => Err("at least a mebibyte of GPU memory, such as 10GB"),
+    }
+}
+
 impl fmt::Display for GpuChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GpuChoice { which, amount } = self;
         match (which, amount) {
             (Which::Any, GpuAmount::Whole(count)) => return write!(f, "{count}"),
             (Which::Any, GpuAmount::Part(part)) => return write!(f, "{part}"),
+            (Which::Any, GpuAmount::Memory(bytes)) => return write!(f, "{bytes}"),
+            (Which::Any, GpuAmount::Shared(1)) => return write!(f, "{SHARED}"),
+            (Which::Any, GpuAmount::Shared(count)) => return write!(f, "{SHARED}:{count}"),
             // The grammar has no profile without a model; `which` writes nothing then.
             (Which::Any, GpuAmount::Mig { .. }) => {}
             (Which::Model(model), _) => write!(f, "{model}")?,
@@ -99,6 +120,9 @@ impl fmt::Display for GpuChoice {
             GpuAmount::Whole(1) => Ok(()),
             GpuAmount::Whole(count) => write!(f, ":{count}"),
             GpuAmount::Part(part) => write!(f, ":{part}"),
+            GpuAmount::Memory(bytes) => write!(f, ":{bytes}"),
+            GpuAmount::Shared(1) => write!(f, "/{SHARED}"),
+            GpuAmount::Shared(count) => write!(f, "/{SHARED}:{count}"),
             GpuAmount::Mig { profile, count: 1 } => write!(f, "/{profile}"),
             GpuAmount::Mig { profile, count } => write!(f, "/{profile}:{count}"),
         }
@@ -134,6 +158,11 @@ mod tests {
             ("40GiB+:4", Which::AtLeast(Bytes::gib(40)), whole(4)),
             ("A100/1g.10gb", model("A100"), mig("1g.10gb", 1)),
             ("A100/2g.20gb:3", model("A100"), mig("2g.20gb", 3)),
+            ("10GB", Which::Any, GpuAmount::Memory(Bytes::gb(10))),
+            ("H100:10GiB", model("H100"), GpuAmount::Memory(Bytes::gib(10))),
+            ("24GB+:10GB", Which::AtLeast(Bytes::gb(24)), GpuAmount::Memory(Bytes::gb(10))),
+            ("shared", Which::Any, GpuAmount::Shared(1)),
+            ("L4/shared:2", model("L4"), GpuAmount::Shared(2)),
         ] {
             assert_eq!(read(text), GpuChoice { which, amount }, "{text}");
         }
@@ -141,9 +170,9 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        for text in
-            ["0", "8", "0.5", "H100:8", "L4", "L4:0.25", "24GB+", "24GB+:2", "A100/1g.10gb:3"]
-        {
+        let texts = "0 8 0.5 H100:8 L4 L4:0.25 24GB+ 24GB+:2 A100/1g.10gb:3 10GB H100:10GB \
+                     24GB+:10GiB L4:1500MiB shared shared:2 L4/shared L4/shared:2 24GB+/shared";
+        for text in texts.split_whitespace() {
             assert_eq!(read(text).to_string(), text);
         }
     }
@@ -158,6 +187,8 @@ mod tests {
             ("24+", "at least a gigabyte"),
             ("A100/1g.999gb", "a MIG profile after the slash"),
             ("A100/1g.10gb:0.5", "a whole number of MIG instances"),
+            ("shared:0.5", "a whole number of MIG instances or shares"),
+            ("10B", "at least a mebibyte"),
             ("0.0001", "at least 0.001 of a GPU"),
             ("9999", "at most 1024"),
             ("", "expected GPUs such as"),

@@ -141,8 +141,8 @@ pub const KEYS: &[Key] = &[
     one!(nodes -'N' Value: values::from_one => put::raw, "4",
         "how many equal parts it has, each on one machine; all start together (1)"),
     list!(gpus "gpus" -'g': put::read_gpus => put::gpus, "H100:8",
-        "GPUs of each node: 1, H100:8, L4, 24GB+, 0.5, A100/1g.10gb, or alternatives, best first \
-         (none)"),
+        "GPUs of each node: 1, H100:8, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or \
+         alternatives, best first (none)"),
     one!(cpu -'c' Value: put::read_cpu => put::raw, "16",
         "CPU cores of each node (no claim)"),
     one!(memory -'m' Value: values::memory => put::raw, "128GB",

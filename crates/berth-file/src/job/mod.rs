@@ -218,6 +218,11 @@ impl JobFile {
         merged
     }
 
+    /// Whether it asks for GPUs that a cluster hands out several times over.
+    pub fn asks_for_shares(&self) -> bool {
+        self.gpus.iter().any(|choice| matches!(choice.amount, GpuAmount::Shared(_)))
+    }
+
     fn record(&self) -> Record {
         let mut out = Record::default();
         for key in KEYS {

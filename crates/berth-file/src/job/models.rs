@@ -6,7 +6,12 @@ use berth_model::{Bytes, GpuAsk, MigProfile, Milli, ModelAsk, Name, catalog, cat
 
 /// The models that can be asked for: those of the cluster first, then all that are known.
 #[derive(Debug, Clone, Default)]
-pub struct Models(Vec<(Name, Bytes)>);
+pub struct Models {
+    all: Vec<(Name, Bytes)>,
+    /// One share of each model that the cluster hands out several times over, the most frequent
+    /// kind first.
+    shared: Vec<(Name, GpuAsk)>,
+}
 
 /// What the GPUs of one node come to.
 pub(super) struct Asked {
@@ -26,7 +31,13 @@ impl Models {
                 all.push((model, memory));
             }
         }
-        Models(all)
+        Models { all, shared: Vec::new() }
+    }
+
+    /// With those that are handed out several times over.
+    #[must_use]
+    pub fn with_shared(self, shared: Vec<(Name, GpuAsk)>) -> Models {
+        Models { shared, ..self }
     }
 
     /// `Err` says what is wrong in words.
@@ -40,20 +51,43 @@ impl Models {
                  same number of GPUs, so submit two jobs instead"
             ));
         }
-        let gpus = match &first.amount {
-            GpuAmount::Whole(0) => GpuAsk::None,
-            GpuAmount::Whole(count) => GpuAsk::Whole { count: *count },
-            GpuAmount::Part(milli) => GpuAsk::Fraction { milli: *milli, count: 1 },
-            GpuAmount::Mig { profile, count } => {
-                GpuAsk::Mig { profile: profile.clone(), count: *count }
-            }
-        };
         let (models, min_memory) = match choices {
             [GpuChoice { which: Which::Any, .. }] => (Vec::new(), None),
             [GpuChoice { which: Which::AtLeast(memory), .. }] => (Vec::new(), Some(*memory)),
             choices => (self.all_of(choices)?, None),
         };
+        let gpus = match &first.amount {
+            GpuAmount::Whole(0) => GpuAsk::None,
+            GpuAmount::Whole(count) => GpuAsk::Whole { count: *count },
+            GpuAmount::Part(milli) => GpuAsk::Fraction { milli: *milli, count: 1 },
+            GpuAmount::Memory(bytes) => GpuAsk::Memory { bytes: *bytes, count: 1 },
+            GpuAmount::Mig { profile, count } => {
+                GpuAsk::Mig { profile: profile.clone(), count: *count }
+            }
+            GpuAmount::Shared(count) => self.shares(*count, &models, min_memory)?,
+        };
         Ok(Asked { gpus, models: with_speeds(models), min_memory })
+    }
+
+    /// So many shares, of the first of these models that is shared out; of any if there are none.
+    fn shares(&self, count: u32, models: &[Name], least: Option<Bytes>) -> Result<GpuAsk, String> {
+        let memory = |model: &Name| {
+            let known = self.all.iter().find(|(other, _)| other == model);
+            known.map_or(Bytes(0), |(_, memory)| *memory)
+        };
+        let is_large = |model: &Name| least.is_none_or(|least| memory(model) >= least);
+        let shares = || self.shared.iter().filter(|(model, _)| is_large(model));
+        let found = match models {
+            [] => shares().next(),
+            models => models.iter().find_map(|wanted| shares().find(|(model, _)| model == wanted)),
+        };
+        match found.map(|(_, share)| share) {
+            Some(GpuAsk::TimeSlice { of, .. }) => Ok(GpuAsk::TimeSlice { of: *of, count }),
+            Some(GpuAsk::Mps { percent, .. }) => Ok(GpuAsk::Mps { percent: *percent, count }),
+            _ => Err("no node hands out shares of such GPUs, in time slices or by MPS; ask for a \
+                      part such as 0.5 or 10GB instead"
+                .to_owned()),
+        }
     }
 
     fn all_of(&self, choices: &[GpuChoice]) -> Result<Vec<Name>, String> {
@@ -70,9 +104,9 @@ impl Models {
 
     fn of(&self, choice: &GpuChoice) -> Result<Vec<Name>, String> {
         let found: Vec<Name> = match &choice.which {
-            Which::Any => self.0.iter().map(|(model, _)| model.clone()).collect(),
+            Which::Any => self.all.iter().map(|(model, _)| model.clone()).collect(),
             Which::AtLeast(least) => {
-                let large = self.0.iter().filter(|(_, memory)| memory >= least);
+                let large = self.all.iter().filter(|(_, memory)| memory >= least);
                 large.map(|(model, _)| model.clone()).collect()
             }
             Which::Model(name) => self.named(name)?,
@@ -90,7 +124,7 @@ impl Models {
     fn named(&self, name: &str) -> Result<Vec<Name>, String> {
         let same = |model: &&Name| model.eq_ignore_ascii_case(name);
         let begins = |model: &&Name| family(model).eq_ignore_ascii_case(name);
-        let models = || self.0.iter().map(|(model, _)| model);
+        let models = || self.all.iter().map(|(model, _)| model);
         if let Some(model) = models().find(same) {
             return Ok(vec![model.clone()]);
         }

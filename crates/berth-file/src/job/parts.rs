@@ -88,11 +88,15 @@ pub enum GpuAmount {
     Whole(u32),
     /// Less than one GPU.
     Part(Milli),
+    /// A part of a GPU as large as that much of its memory.
+    Memory(Bytes),
     /// Instances of a MIG profile.
     Mig {
         profile: Name,
         count: u32,
     },
+    /// Shares of GPUs that the cluster hands out several times over.
+    Shared(u32),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -2,7 +2,12 @@
 
 use super::{BadMark, Bytes, Error, GpuAsk, Milli, Name, Sums};
 use crate::object::{Labels, Text};
+use berth_model::Share;
 use std::collections::BTreeMap;
+
+const GPU: &str = "nvidia.com/gpu";
+const SHARED: &str = "nvidia.com/gpu.shared";
+const INSTANCE: &str = "nvidia.com/mig-";
 
 /// What a pod asks of GPUs, before a node says how it shares them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -110,8 +115,22 @@ impl Gpus {
     }
 }
 
+impl Devices {
+    /// The resource by which a pod asks for such a piece of a GPU here. Nothing for fractions, which
+    /// no device plugin knows.
+    pub fn resource(&self, share: &Share) -> Option<String> {
+        Some(match (share, &self.gpu) {
+            (Share::Fraction(_), _) => return None,
+            (Share::Mig(slot), Unit::Whole | Unit::Replica(_)) => mig_resource(&slot.profile),
+            (Share::Mps(_) | Share::TimeSlice(_), _) if self.shared.is_some() => SHARED.to_owned(),
+            _ => GPU.to_owned(),
+        })
+    }
+}
+
 impl Sharing {
-    fn ask(self, count: u32) -> GpuAsk {
+    /// So many replicas.
+    pub fn ask(self, count: u32) -> GpuAsk {
         match self.strategy {
             Strategy::TimeSlice => GpuAsk::TimeSlice { of: self.replicas, count },
             // A node hands out no more than there are, however small they have to be called.
@@ -132,9 +151,9 @@ fn take(sums: &mut Sums) -> Vec<(Text, super::Quantity)> {
 /// What that many of a resource are, if it is one of GPUs.
 fn kind(resource: &str, count: u32) -> Option<Gpus> {
     Some(match resource {
-        "nvidia.com/gpu" => Gpus::Whole { vendor: Vendor::Nvidia, count },
+        GPU => Gpus::Whole { vendor: Vendor::Nvidia, count },
         "amd.com/gpu" => Gpus::Whole { vendor: Vendor::Amd, count },
-        "nvidia.com/gpu.shared" => Gpus::Shared { count },
+        SHARED => Gpus::Shared { count },
         _ => Gpus::Mig { profile: mig_profile(resource)?, count },
     })
 }
@@ -142,7 +161,12 @@ fn kind(resource: &str, count: u32) -> Option<Gpus> {
 /// The profile of a resource such as `nvidia.com/mig-1g.10gb.me`. A resource name has no plus
 /// sign, so that the device plugin writes a dot for it.
 pub fn mig_profile(resource: &str) -> Option<Name> {
-    resource.strip_prefix("nvidia.com/mig-").map(profile_name)
+    resource.strip_prefix(INSTANCE).map(profile_name)
+}
+
+/// The resource of a profile.
+fn mig_resource(profile: &str) -> String {
+    format!("{INSTANCE}{}", profile.replace('+', "."))
 }
 
 /// The same without the resource around it, as labels have it.

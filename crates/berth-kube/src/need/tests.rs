@@ -1,4 +1,5 @@
 use super::*;
+use berth_model::{MigSlot, Share};
 
 fn pod(spec: &str) -> Pod {
     serde_json::from_str(&format!(r#"{{"spec": {spec}}}"#)).unwrap()
@@ -157,4 +158,28 @@ fn what_a_gpu_resource_is_depends_on_the_node() {
         whole.ask(&unit(Unit::Instance("1g.5gb".into()))),
         Some(GpuAsk::Mig { profile: "1g.5gb".into(), count: 2 })
     );
+}
+
+#[test]
+fn a_piece_of_a_gpu_is_asked_for_by_the_resource_it_has_on_its_node() {
+    let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 4 };
+    let (plain, slice) = (Devices::default(), Share::TimeSlice(Milli(250)));
+    let instance = |profile: &str| Share::Mig(MigSlot { profile: profile.into(), start: 0 });
+    let renamed = Devices { shared: Some(slices), ..Devices::default() };
+    let replicas = Devices { gpu: Unit::Replica(slices), shared: None };
+    let single = Devices { gpu: Unit::Instance("1g.10gb".into()), shared: None };
+    for (on, share, resource) in [
+        (&plain, Share::Whole, Some("nvidia.com/gpu")),
+        (&plain, Share::Fraction(Milli(500)), None),
+        (&plain, instance("1g.10gb+me"), Some("nvidia.com/mig-1g.10gb.me")),
+        (&single, instance("1g.10gb"), Some("nvidia.com/gpu")),
+        (&renamed, slice.clone(), Some("nvidia.com/gpu.shared")),
+        (&renamed, Share::Whole, Some("nvidia.com/gpu")),
+        (&replicas, slice, Some("nvidia.com/gpu")),
+        (&replicas, Share::Mps(Milli(250)), Some("nvidia.com/gpu")),
+    ] {
+        assert_eq!(on.resource(&share).as_deref(), resource, "{share:?}");
+    }
+    let me = plain.resource(&instance("1g.10gb+me")).and_then(|resource| mig_profile(&resource));
+    assert_eq!(me.as_deref(), Some("1g.10gb+me"));
 }

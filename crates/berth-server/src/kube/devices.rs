@@ -73,6 +73,18 @@ impl Offer {
         }
     }
 
+    /// One of it, as the scheduler knows it. Jobs of our own get nothing of AMD's.
+    pub fn piece(&self) -> Option<GpuAsk> {
+        Some(match self {
+            Offer::Gpu(Unit::Whole) => GpuAsk::Whole { count: 1 },
+            Offer::Gpu(Unit::Instance(profile)) | Offer::Mig(profile) => {
+                GpuAsk::Mig { profile: profile.clone(), count: 1 }
+            }
+            Offer::Gpu(Unit::Replica(sharing)) | Offer::Shared(sharing) => sharing.ask(1),
+            Offer::Amd => return None,
+        })
+    }
+
     /// What a pod asks of the scheduler if it is given this; nothing where it asks for another.
     pub fn ask(&self, gpus: &Gpus) -> Option<GpuAsk> {
         let on = |gpu: Unit, shared| gpus.ask(&berth_kube::need::Devices { gpu, shared });
@@ -105,9 +117,19 @@ impl Offer {
     }
 }
 
-/// The label of nodes that hand out whole GPUs.
-pub fn whole_gpus() -> Name {
-    Offer::Gpu(Unit::Whole).label()
+/// The label of nodes that hand out what this asks for, whatever resource it is there. Nothing
+/// where no GPU is asked for.
+pub fn kind(ask: &GpuAsk) -> Option<Name> {
+    Some(match ask {
+        GpuAsk::None => return None,
+        // Parts that Berth makes itself are made of whole ones.
+        GpuAsk::Whole { .. } | GpuAsk::Fraction { .. } | GpuAsk::Memory { .. } => {
+            Offer::Gpu(Unit::Whole).label()
+        }
+        GpuAsk::Mig { profile, .. } => Name::from(format!("MIG {profile}")),
+        GpuAsk::TimeSlice { of, .. } => Name::from(format!("time slices of {of}")),
+        GpuAsk::Mps { percent, .. } => Name::from(format!("MPS shares of {percent}%")),
+    })
 }
 
 fn profile(slot: &berth_model::MigSlot) -> &Name {
@@ -258,6 +280,27 @@ mod tests {
         assert_eq!(labels(&shared), ["nvidia.com/gpu.shared as MPS shares of 4"]);
         assert_eq!(labels(&sight("{}", r#"{"amd.com/gpu": "8"}"#)), ["amd.com/gpu"]);
         assert_eq!(labels(&sight("{}", r#"{"cpu": "8"}"#)), [""; 0]);
+    }
+
+    #[test]
+    fn jobs_of_our_own_find_a_kind_of_gpu_under_whatever_resource_it_has() {
+        let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 4 };
+        let mps = Sharing { strategy: Strategy::Mps, replicas: 13 };
+        for (offers, says) in [
+            (
+                [Offer::Mig("1g.10gb".into()), Offer::Gpu(Unit::Instance("1g.10gb".into()))],
+                "MIG 1g.10gb",
+            ),
+            ([Offer::Shared(slices), Offer::Gpu(Unit::Replica(slices))], "time slices of 4"),
+            ([Offer::Shared(mps), Offer::Gpu(Unit::Replica(mps))], "MPS shares of 7%"),
+        ] {
+            for offer in offers {
+                assert_eq!(kind(&offer.piece().unwrap()).as_deref(), Some(says), "{offer:?}");
+            }
+        }
+        let half = GpuAsk::Fraction { milli: berth_model::Milli(500), count: 1 };
+        assert_eq!(kind(&half), kind(&GpuAsk::Whole { count: 8 }));
+        assert_eq!((kind(&GpuAsk::None), Offer::Amd.piece()), (None, None));
     }
 
     #[test]

@@ -314,13 +314,21 @@ impl Cluster {
         let eye = Eye { reader, around, inlet: inlet.clone(), mirror: mirror.clone() };
         follows.0.push(tokio::spawn(eye.clone().look(seen)));
         follows.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
+        let seen = mirror.clone();
+        let are_whole = Box::new(move || !lock(&seen).nodes.has_parts_as_gpus());
         let teams = own::Teams::new(
             api.clone(),
             store.clone(),
             running.handle.clone(),
             jobs.clone(),
             &reserve.namespace,
+            are_whole,
         );
+        let (news, to) = (inlet.clone(), mirror.clone());
+        let over = Box::new(move |lease, over| {
+            let to = to.clone();
+            news.tell(move |turn| lock(&to).over_own(turn, lease, over));
+        });
         let tools = Arc::new(own::Tools {
             api: api.clone(),
             store,
@@ -329,7 +337,7 @@ impl Cluster {
             scheduler,
             logs: logs.clone(),
             teams: teams.clone(),
-            inlet: inlet.clone(),
+            over,
             services: own::Services::default(),
         });
         if !jobs.are_off {
@@ -337,9 +345,9 @@ impl Cluster {
             follows.0.push(tokio::spawn(own::tidy(tools.clone(), running.handle.clone())));
         }
         follows.0.push(tokio::spawn(own::work(tools, own_taken)));
-        let (plain, mut with_gpus) = (nodes::need(&plain), nodes::need(&with_gpus));
-        with_gpus.extend([nodes::is_there(devices::whole_gpus())]);
-        let own = own::Jobs { api: api.clone(), settings: jobs, logs, plain, with_gpus };
+        let (plain, with_gpus) = (nodes::need(&plain), nodes::need(&with_gpus));
+        let (settings, seen) = (jobs, mirror.clone());
+        let own = own::Jobs { api: api.clone(), settings, logs, plain, with_gpus, mirror: seen };
         let done = move |done: orders::Done| {
             let to = mirror.clone();
             inlet.tell(move |turn| lock(&to).done(turn, done));

@@ -1,12 +1,13 @@
 //! GPUs that are shared by fractions. Each is held by a pod of ours for as long as anybody has a
-//! part of it; only when that pod has said which GPU it was given are those bound that share it.
+//! part of it; only when that pod has said which GPU it was given do those begin that share it.
 
 use super::orders::{Bind, Order};
+use super::own::Create;
 use super::sight::PodSight;
 use crate::engine::Core;
 use berth_kube::PodRef;
 use berth_kube::shares::Held;
-use berth_model::{LeaseId, Name, Share, Slice};
+use berth_model::{JobId, LeaseId, Name, Share, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One GPU of a node, by the number it has in the books.
@@ -16,12 +17,58 @@ pub struct Spot {
     pub gpu: u32,
 }
 
+/// How a lease begins.
+pub enum Begin {
+    /// A pod of others is given its node.
+    Bind(Bind),
+    /// A pod of a job of our own is made on its node.
+    Create(Box<Create>),
+}
+
+impl Begin {
+    pub fn lease(&self) -> LeaseId {
+        match self {
+            Begin::Bind(bind) => bind.lease,
+            Begin::Create(create) => create.start.lease,
+        }
+    }
+
+    /// The same, with what its containers are told of their GPUs.
+    fn told(mut self, gpus: String) -> Begin {
+        match &mut self {
+            Begin::Bind(bind) => bind.gpus = Some(gpus),
+            Begin::Create(create) => create.gpus = Some(gpus),
+        }
+        self
+    }
+
+    /// Who is told why it does not begin.
+    fn who(&self) -> Waits {
+        match self {
+            Begin::Bind(bind) => Waits::Pod(bind.pod.clone()),
+            Begin::Create(create) => Waits::Job(create.start.lease.job),
+        }
+    }
+}
+
+/// Who waits for a GPU to be held. A job of our own has no pod until then.
+pub enum Waits {
+    Pod(PodRef),
+    Job(JobId),
+}
+
+/// What follows when a pod that holds a GPU was seen.
+pub enum Next {
+    Begin(Begin),
+    Release(PodRef),
+}
+
 #[derive(Default)]
 pub struct Shares {
     spots: BTreeMap<Spot, Shared>,
     leases: BTreeMap<LeaseId, Vec<Spot>>,
-    /// Pods to bind as soon as their GPUs are known.
-    waiting: BTreeMap<LeaseId, Bind>,
+    /// What begins as soon as its GPUs are known.
+    waiting: BTreeMap<LeaseId, Begin>,
     /// Pods that were told of a GPU, whatever the books know of them. It is not given back under
     /// them.
     users: BTreeMap<String, BTreeSet<String>>,
@@ -88,13 +135,13 @@ impl Shares {
         orders
     }
 
-    /// Binds a pod that shares GPUs, now or when they are known.
-    pub fn bind(&mut self, bind: Bind) -> Option<Order> {
-        let Some(gpus) = self.gpus_of(bind.lease) else {
-            self.waiting.insert(bind.lease, bind);
+    /// Returns what shares GPUs if they are known, and otherwise keeps it until they are.
+    pub fn begin(&mut self, begin: Begin) -> Option<Begin> {
+        let Some(gpus) = self.gpus_of(begin.lease()) else {
+            self.waiting.insert(begin.lease(), begin);
             return None;
         };
-        Some(Order::Bind(Bind { gpus: Some(gpus), ..bind }))
+        Some(begin.told(gpus))
     }
 
     fn gpus_of(&self, lease: LeaseId) -> Option<String> {
@@ -131,6 +178,11 @@ impl Shares {
     pub fn holding(&self, spots: &[Spot]) -> Vec<PodRef> {
         let pods = spots.iter().filter_map(|spot| self.spots.get(spot)?.pod.as_ref());
         pods.map(|pod| pod.at.clone()).collect()
+    }
+
+    /// The pods that hold what a lease has parts of.
+    pub fn holding_for(&self, lease: LeaseId) -> Vec<PodRef> {
+        self.leases.get(&lease).map(|spots| self.holding(spots)).unwrap_or_default()
     }
 
     /// A pod was seen that was told of GPUs.
@@ -175,7 +227,7 @@ impl Shares {
     }
 
     /// A pod that holds a GPU was seen.
-    pub fn see(&mut self, pod: &PodSight) -> Vec<Order> {
+    pub fn see(&mut self, pod: &PodSight) -> Vec<Next> {
         let (Some(spot), Some(held)) = (spot_of(pod), &pod.holds) else { return Vec::new() };
         let shared = self.spots.entry(spot.clone()).or_default();
         let was_leaving =
@@ -191,17 +243,17 @@ impl Shares {
         shared.pod = Some(Holder { at: pod.at.clone(), uuid, is_leaving });
         if (is_over || is_idle) && !was_leaving && !pod.is_leaving {
             // Where the kubelet would not have it, another one is made when it is gone.
-            return vec![Order::Release { pod: pod.at.clone() }];
+            return vec![Next::Release(pod.at.clone())];
         }
         self.ready(&spot)
     }
 
-    fn ready(&mut self, spot: &Spot) -> Vec<Order> {
+    fn ready(&mut self, spot: &Spot) -> Vec<Next> {
         let Some(shared) = self.spots.get(spot) else { return Vec::new() };
         let leases: Vec<LeaseId> = shared.holders.iter().copied().collect();
-        let waiting: Vec<Bind> =
+        let waiting: Vec<Begin> =
             leases.into_iter().filter_map(|lease| self.waiting.remove(&lease)).collect();
-        waiting.into_iter().filter_map(|bind| self.bind(bind)).collect()
+        waiting.into_iter().filter_map(|begin| self.begin(begin)).map(Next::Begin).collect()
     }
 
     /// A pod that held a GPU is gone. Another one is made where somebody still has a part of it.
@@ -227,11 +279,11 @@ impl Shares {
         vec![Order::Reserve { spot: spot.clone(), tries: shared.tries }]
     }
 
-    /// The pods that wait for a GPU to be held.
-    pub fn waiting_for(&self, spot: &Spot) -> Vec<PodRef> {
+    /// Who waits for a GPU to be held.
+    pub fn waiting_for(&self, spot: &Spot) -> Vec<Waits> {
         let holders = self.spots.get(spot).map(|shared| &shared.holders);
         let waiting = holders.into_iter().flatten().filter_map(|lease| self.waiting.get(lease));
-        waiting.map(|bind| bind.pod.clone()).collect()
+        waiting.map(Begin::who).collect()
     }
 }
 

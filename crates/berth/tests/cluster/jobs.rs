@@ -8,20 +8,20 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
 
 const NAMESPACE: &str = "berth-default";
-const IMAGE: &[&str] = &["--image", "registry.example/train:1"];
+pub const IMAGE: &[&str] = &["--image", "registry.example/train:1"];
 
 fn cluster() -> Cluster {
     super::support::cluster()
 }
 
 /// Pods that Berth has made for a job.
-fn pods(cluster: &Cluster, job: &str) -> Vec<Value> {
+pub fn pods(cluster: &Cluster, job: &str) -> Vec<Value> {
     let label = format!("berth.dev/job={job}");
     let pods = cluster.json(&["get", "pods", "-n", NAMESPACE, "-l", &label]);
     pods["items"].as_array().cloned().unwrap_or_default()
 }
 
-fn name(pod: &Value) -> &str {
+pub fn name(pod: &Value) -> &str {
     pod["metadata"]["name"].as_str().unwrap()
 }
 
@@ -51,11 +51,11 @@ pub fn until_runs(cluster: &Cluster, job: &str, count: usize) -> Vec<Value> {
 }
 
 /// Lets a simulated pod end well, as if its program had.
-fn finish(cluster: &Cluster, pod: &str) {
+pub fn finish(cluster: &Cluster, pod: &str) {
     cluster.says(&["annotate", "pod", "-n", NAMESPACE, pod, "testbed.berth.dev/runs=10ms"]);
 }
 
-fn variable(pod: &Value, name: &str) -> Value {
+pub fn variable(pod: &Value, name: &str) -> Value {
     let env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
     env.into_iter().find(|one| one["name"] == name).unwrap_or_default()
 }
@@ -157,9 +157,9 @@ fn a_job_that_is_stopped_has_its_grace_and_what_cannot_run_is_refused() {
     let without = berth.berth(&["run", "-d", "-g", "1", "--", "true"]);
     let said = String::from_utf8_lossy(&without.stderr).into_owned();
     assert!(said.contains("name an image"), "{said}");
-    let part = ["run", "-d", "-g", "0.5", "--image", "x", "--", "true"];
-    let said = String::from_utf8_lossy(&berth.berth(&part).stderr).into_owned();
-    assert!(said.contains("whole ones"), "{said}");
+    let shared = ["run", "-d", "-g", "shared", "--image", "x", "--", "true"];
+    let said = String::from_utf8_lossy(&berth.berth(&shared).stderr).into_owned();
+    assert!(said.contains("ask for a part such as 0.5"), "{said}");
 
     let job = run(&berth, &["-g", "8", "--image", "x", "--name", "long", "--", "sleep", "600"]);
     let pod = format!("long-j{job}-0-0");

@@ -6,7 +6,7 @@ use berth_testbed::Server;
 use serde_json::Value;
 
 /// Makes teams, each with what is said of its queue.
-fn set_up(berth: &Server, teams: &[(&str, &str)]) {
+pub fn set_up(berth: &Server, teams: &[(&str, &str)]) {
     let file = berth.home.path().join("teams.yaml");
     let team = |(name, queue): &(&str, &str)| {
         format!("kind: team\nname: {name}\n---\nkind: queue\nname: {name}\n{queue}\n---\n")

@@ -1,6 +1,6 @@
-use super::super::{Abilities, Command, Port, Times, lower};
+use super::super::{Abilities, Command, Models, Port, Times, lower};
 use super::{EXAMPLES, defaults, file, lowered, now, refused};
-use berth_model::{GpuAsk, JobId, Lifecycle, Milli, Name, Span};
+use berth_model::{Bytes, GpuAsk, JobId, Lifecycle, Milli, Name, Span};
 
 fn models(text: &str) -> Vec<String> {
     let spec = lowered(text).spec(JobId::new(1));
@@ -50,6 +50,8 @@ fn gpus_of_each_node_become_what_one_task_asks() {
     assert_eq!(group("nodes: 4\nrun: x").min, 4);
     let half = GpuAsk::Fraction { milli: Milli(500), count: 1 };
     assert_eq!(group("gpus: 0.5\nrun: x").gpus, half);
+    let part = GpuAsk::Memory { bytes: Bytes::gb(10), count: 1 };
+    assert_eq!(group("gpus: H100:10GB\nrun: x").gpus, part);
     let large = group("gpus: 24GB+:2\nrun: x");
     assert_eq!(large.min_gpu_memory.unwrap().to_string(), "24GB");
     assert!(large.models.is_empty());
@@ -132,6 +134,29 @@ fn what_has_no_effect_here_is_told() {
 }
 
 #[test]
+fn a_share_is_one_of_those_that_nodes_hand_out() {
+    let shares = vec![
+        (Name::new("L4-24GB"), GpuAsk::TimeSlice { of: 4, count: 1 }),
+        (Name::new("H100-80GB"), GpuAsk::Mps { percent: 12, count: 1 }),
+    ];
+    let models = Models::new([]).with_shared(shares);
+    let defaults = super::Defaults { models, ..defaults() };
+    let ask = |gpus: &str| {
+        let lowered = lower(&file(&format!("gpus: {gpus}\nrun: x")), &defaults, now());
+        lowered.map(|lowered| lowered.spec(JobId::new(1)).groups.remove(0).gpus)
+    };
+    let slices = |count| Ok(GpuAsk::TimeSlice { of: 4, count });
+    assert_eq!(ask("shared"), slices(1), "the most frequent ones");
+    assert_eq!(ask("L4/shared:2"), slices(2));
+    let mps = Ok(GpuAsk::Mps { percent: 12, count: 1 });
+    assert_eq!(ask("H100/shared"), mps);
+    assert_eq!(ask("40GB+/shared"), mps);
+    assert_eq!(ask("[A100/shared, H100/shared]"), mps, "the first that there are any of");
+    let refused = ask("A100/shared").unwrap_err().to_string();
+    assert!(refused.contains("ask for a part such as 0.5"), "{refused}");
+}
+
+#[test]
 fn what_would_be_wrong_to_ignore_is_refused_with_what_to_do() {
     for (text, says) in [
         ("name: a", "`run`: there is nothing to run"),
@@ -142,6 +167,7 @@ fn what_would_be_wrong_to_ignore_is_refused_with_what_to_do() {
         ("gpus: [H100:8, A100:16]\nrun: x", "differ in more than the model"),
         ("gpus: H100/1g.5gb\nrun: x", "has no MIG profile 1g.5gb; it has 1g.10gb"),
         ("gpus: L4/1g.5gb\nrun: x", "L4-24GB cannot be divided by MIG"),
+        ("gpus: shared\nrun: x", "no node hands out shares of such GPUs"),
         ("place: rak\nrun: x", "expected any, apart, node, nvlink or rack; did you mean `rack`?"),
         ("ranks: 2\nrun: x", "`ranks`: it needs `launch: ranks`"),
         ("ready: /x\nrun: x", "`ready`: there is no port to look at"),

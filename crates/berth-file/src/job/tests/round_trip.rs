@@ -29,6 +29,7 @@ fn other_forms_are_written_as_what_reads_back_the_same() {
     for text in [
         "gpus: [H100:8, 24GB+:8, 8]",
         "gpus: A100/1g.10gb:2",
+        "gpus: [L4:10GB, L4/shared]",
         "deadline: 6h",
         "priority: 70",
         "after: {ok: [a, 7, 7_1], notok: b}",

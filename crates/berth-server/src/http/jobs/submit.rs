@@ -136,7 +136,7 @@ pub async fn prepare(
         return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
     };
     caller.must(permission, Some(&team), Some(caller.user()))?;
-    let defaults = defaults(app, caller, &team);
+    let defaults = defaults(app, caller, &team, &file);
     let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
     let mut lowered = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
     if let Some(pods) = &app.pods {
@@ -186,7 +186,9 @@ impl Prepared {
     }
 }
 
-fn defaults(app: &App, caller: &Caller, team: &str) -> Defaults {
+fn defaults(app: &App, caller: &Caller, team: &str, file: &JobFile) -> Defaults {
+    let pods = app.pods.as_ref().filter(|_| file.asks_for_shares());
+    let shared = pods.map(|pods| pods.shares()).unwrap_or_default();
     let core = app.engine.core();
     let state = &core.state;
     Defaults {
@@ -195,7 +197,7 @@ fn defaults(app: &App, caller: &Caller, team: &str) -> Defaults {
         project: Name::new(DEFAULT_PROJECT),
         classes: state.classes().clone(),
         policy: state.policy().clone(),
-        models: Models::new(state.gpu_models()),
+        models: Models::new(state.gpu_models()).with_shared(shared),
         levels: state.levels().into_iter().collect(),
         abilities: Abilities { images: app.pods.is_some(), ..Abilities::default() },
         logs: job::LogLimits::default(),

@@ -3,6 +3,7 @@
 use super::{Mirror, Uid, lease_of};
 use crate::engine::{Core, Turn};
 use crate::kube::orders::{Bind, Done, Note, Order, Wanted};
+use crate::kube::shares::Begin;
 use berth_kube::event::About;
 use berth_model::{Cause, JobId, LeaseId, Name, Span};
 use berth_node::Observed;
@@ -42,7 +43,7 @@ impl Mirror {
         self.binds.insert(lease, wanted.clone());
         let devices = self.steps(core, lease, &pod.uid);
         let bind = Bind { lease, pod, node, open, claims, wanted, gpus: None, devices };
-        self.bind(core, bind);
+        self.begin_lease(core, Begin::Bind(bind));
     }
 
     /// The end of a lease is in the log: what is not bound yet must not be any more.
@@ -170,12 +171,14 @@ impl Mirror {
                 self.binds.remove(&lease);
                 self.claim_later(turn, &pod.uid, &why);
             }
-            Done::NotReserved(spot, why) => self.not_reserved(&spot, &why),
+            Done::NotReserved(spot, why) => self.not_reserved(turn, &spot, &why),
             Done::Unsaid(pod) => {
                 if let Some(pod) = self.pods.get_mut(&pod.uid) {
                     pod.said.clear();
                 }
             }
         }
+        // A pod that holds a GPU may hold it for nobody now.
+        self.nodes.tell(turn);
     }
 }

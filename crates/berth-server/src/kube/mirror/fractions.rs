@@ -2,21 +2,28 @@
 
 use super::{Mirror, Uid};
 use crate::engine::{Core, Turn};
-use crate::kube::orders::{Bind, Order};
-use crate::kube::shares::{Spot, spots};
+use crate::kube::orders::Order;
+use crate::kube::shares::{Begin, Next, Spot, Waits, spots};
 use berth_model::LeaseId;
 use berth_node::{Ended, Observed};
 
 impl Mirror {
-    /// Gives a pod its node; one that shares a GPU as soon as that is known.
-    pub(super) fn bind(&mut self, core: &Core, bind: Bind) {
-        let spots = spots(core, bind.lease);
+    /// Lets a lease begin; one that shares a GPU as soon as that is known.
+    pub(super) fn begin_lease(&mut self, core: &Core, begin: Begin) {
+        let spots = spots(core, begin.lease());
         if spots.is_empty() {
-            return self.order(Order::Bind(bind));
+            return self.carry_out(begin);
         }
-        self.hold_gpus(bind.lease, spots);
-        if let Some(order) = self.shares.bind(bind) {
-            self.order(order);
+        self.hold_gpus(begin.lease(), spots);
+        if let Some(begin) = self.shares.begin(begin) {
+            self.carry_out(begin);
+        }
+    }
+
+    fn carry_out(&self, begin: Begin) {
+        match begin {
+            Begin::Bind(bind) => self.order(Order::Bind(bind)),
+            Begin::Create(create) => self.make_own(create),
         }
     }
 
@@ -55,8 +62,11 @@ impl Mirror {
     }
 
     pub(super) fn unshare(&mut self, lease: LeaseId) {
-        for pod in self.shares.let_go(lease) {
-            self.count(&pod.uid);
+        let holding = self.shares.holding_for(lease);
+        let free = self.shares.let_go(lease);
+        // Also one that stays for now, because a pod that was told of its GPU has not ended.
+        holding.iter().for_each(|pod| self.count(&pod.uid));
+        for pod in free {
             self.order(Order::Release { pod });
         }
     }
@@ -71,8 +81,11 @@ impl Mirror {
             }
         }
         let Some(pod) = self.pods.get(uid).filter(|pod| pod.sight.holds.is_some()) else { return };
-        for order in self.shares.see(&pod.sight) {
-            self.order(order);
+        for next in self.shares.see(&pod.sight) {
+            match next {
+                Next::Begin(begin) => self.carry_out(begin),
+                Next::Release(pod) => self.order(Order::Release { pod }),
+            }
         }
     }
 
@@ -85,14 +98,17 @@ impl Mirror {
     }
 
     /// A GPU could not be held.
-    pub(super) fn not_reserved(&mut self, spot: &Spot, why: &str) {
-        for pod in self.shares.waiting_for(spot) {
-            let Spot { node, gpu } = spot;
-            let message = format!(
-                "GPU {gpu} of {node} could not be held for it: {why}. See that the namespace and \
-                 the service account of reservations are there, and that Berth may make pods in it"
-            );
-            self.say(&pod.uid, &message);
+    pub(super) fn not_reserved(&mut self, turn: &mut Turn<'_>, spot: &Spot, why: &str) {
+        let Spot { node, gpu } = spot;
+        let message = format!(
+            "GPU {gpu} of {node} could not be held for it: {why}. See that the namespace and the \
+             service account of reservations are there, and that Berth may make pods in it"
+        );
+        for waits in self.shares.waiting_for(spot) {
+            match waits {
+                Waits::Pod(pod) => self.say(&pod.uid, &message),
+                Waits::Job(job) => turn.say(job, message.clone()),
+            }
         }
         for order in self.shares.again(spot) {
             self.order(order);

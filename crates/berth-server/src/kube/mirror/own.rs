@@ -3,7 +3,8 @@
 
 use super::{Mirror, Uid};
 use crate::engine::{Core, LiveJob, Turn};
-use crate::kube::own::{Create, Order, is_pod_of};
+use crate::kube::own::{Create, Order, Over, is_pod_of};
+use crate::kube::shares::Begin;
 use crate::kube::sight::{Phase, PodSight};
 use berth_kube::PodRef;
 use berth_model::{Cause, JobId, LeaseId, Span};
@@ -49,7 +50,7 @@ impl Mirror {
         let lost =
             begun.map(|(lease, _)| *lease).filter(|lease| !self.own.pods.contains_key(lease));
         for lease in lost.collect::<Vec<_>>() {
-            lose(turn, lease, "its pod is gone");
+            self.lose(turn, lease, "its pod is gone");
         }
     }
 
@@ -68,7 +69,7 @@ impl Mirror {
     /// A pod of an open lease was seen.
     pub(super) fn of_own(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
         let sight = &self.pods[uid].sight;
-        let Some(own) = &sight.own else { return };
+        let Some(own) = sight.own.clone() else { return };
         let (lease, at) = (own.lease, turn.at);
         match sight.phase {
             Phase::Succeeded | Phase::Failed { .. } | Phase::Evicted => {
@@ -77,10 +78,14 @@ impl Mirror {
                     _ => own.ended(at),
                 };
                 ended.asked = turn.stop_cause(lease);
-                turn.observe(Observed::Ended(Box::new(ended)));
+                self.ended(turn, ended);
                 self.forget_task(uid);
             }
             Phase::Running => {
+                if is_new(turn.core, lease) {
+                    // What it waited for has come.
+                    turn.say(lease.job, String::new());
+                }
                 turn.observe(Observed::Started { lease, at });
                 let waits = turn.core.jobs.get(&lease.job).is_some_and(|job| {
                     !job.detail.ready && job.detail.port.is_some() && lease.task == 0
@@ -93,6 +98,7 @@ impl Mirror {
                 let Some(why) = own.waits_for() else { return };
                 if own.is_hopeless(at) && turn.stop_cause(lease).is_none() {
                     turn.not_started(lease, why);
+                    self.unshare(lease);
                     self.forget_task(uid);
                 } else {
                     turn.say(lease.job, why);
@@ -133,8 +139,26 @@ impl Mirror {
             return;
         };
         if self.forget_task(uid).is_some() {
-            lose(turn, lease, why);
+            self.lose(turn, lease, why);
         }
+    }
+
+    fn lose(&mut self, turn: &mut Turn<'_>, lease: LeaseId, why: &str) {
+        let mut ended = Ended::lost(lease, turn.at, why.to_owned());
+        ended.asked = turn.stop_cause(lease);
+        self.ended(turn, ended);
+    }
+
+    /// A lease is over of which no pod tells.
+    pub fn over_own(&mut self, turn: &mut Turn<'_>, lease: LeaseId, over: Over) {
+        match over {
+            Over::Ended(ended) => self.ended(turn, *ended),
+            Over::NotStarted(why) => {
+                turn.not_started(lease, why);
+                self.unshare(lease);
+            }
+        }
+        self.nodes.tell(turn);
     }
 
     /// A pod of Berth's own is gone.
@@ -149,15 +173,20 @@ impl Mirror {
 
     /// Whether the lease was one of Berth's own jobs.
     pub(super) fn start_own(&mut self, core: &Core, lease: LeaseId) -> bool {
-        let Some(create) = Create::of(core, lease) else { return false };
+        let Some(create) = Create::of(core, lease, &self.nodes) else { return false };
         self.own.pods.entry(lease).or_default();
-        self.own.order(Order::Create(Box::new(create)));
+        self.begin_lease(core, Begin::Create(Box::new(create)));
         true
     }
 
+    pub(super) fn make_own(&self, create: Box<Create>) {
+        self.own.order(Order::Create(create));
+    }
+
     /// Whether the lease was one of Berth's own jobs.
-    pub(super) fn stop_own(&self, lease: LeaseId, cause: Cause, grace: Span) -> bool {
+    pub(super) fn stop_own(&mut self, lease: LeaseId, cause: Cause, grace: Span) -> bool {
         let Some(uid) = self.own.pods.get(&lease) else { return false };
+        self.shares.forget(lease);
         let pod = uid.as_ref().and_then(|uid| self.made(uid)).map(|(_, pod)| pod);
         self.own.order(Order::Stop { lease, pod, cause, grace });
         true
@@ -192,14 +221,14 @@ fn is_task(core: &Core, sight: &PodSight, lease: LeaseId) -> bool {
     job.is_some_and(|job| job.leases.contains_key(&lease) && is_of(job, sight, lease))
 }
 
+/// Whether a lease has not begun so far, and is not to end.
+fn is_new(core: &Core, lease: LeaseId) -> bool {
+    let live = core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+    live.is_some_and(|live| live.row.started.is_none() && live.stopping.is_none())
+}
+
 /// Whether it is where the pods of the job are, and called as that of the lease is.
 fn is_of(job: &LiveJob, sight: &PodSight, lease: LeaseId) -> bool {
     let container = job.detail.run.container.as_ref();
     container.is_some_and(|at| is_pod_of(&at.namespace, &job.row.name, lease, &sight.at))
-}
-
-fn lose(turn: &mut Turn<'_>, lease: LeaseId, why: &str) {
-    let mut ended = Ended::lost(lease, turn.at, why.to_owned());
-    ended.asked = turn.stop_cause(lease);
-    turn.observe(Observed::Ended(Box::new(ended)));
 }

@@ -2,9 +2,12 @@
 
 use super::{Jobs, namespace};
 use crate::http::answer::Fault;
+use crate::kube::devices;
+use crate::kube::nodes::{self, Nodes};
 use berth_api::Code;
 use berth_file::job::{Container, JobFile, Lowered, Refused, Warning};
-use berth_model::{GpuAsk, JobId};
+use berth_model::{GpuAsk, JobId, Name};
+use std::collections::BTreeSet;
 
 impl Jobs {
     /// Whether jobs are taken at all.
@@ -28,16 +31,15 @@ impl Jobs {
         };
         let spec = lowered.spec(JobId::new(0));
         let asks = spec.groups.first().map(|group| group.gpus.clone()).unwrap_or_default();
-        let labels = match asks {
-            GpuAsk::None => &self.plain,
-            GpuAsk::Whole { .. } => &self.with_gpus,
-            _ => {
-                let message = "parts of GPUs are not given to jobs on Kubernetes yet; ask for \
-                               whole ones";
-                return refuse("gpus", message.to_owned());
+        let mut labels = self.plain.clone();
+        if let Some(kind) = devices::kind(&asks) {
+            if let Some(message) = not_handed_out(&asks, &kind, &self.look(Nodes::kinds)) {
+                return refuse("gpus", message);
             }
-        };
-        lowered.only_on(labels);
+            labels.clone_from(&self.with_gpus);
+            labels.extend([nodes::is_there(kind)]);
+        }
+        lowered.only_on(&labels);
         for (key, all) in [("volumes", &lowered.run.volumes), ("data", &lowered.run.data)] {
             for claim in all.values() {
                 if key == "data" && claim.contains(':') {
@@ -63,7 +65,48 @@ impl Jobs {
     }
 }
 
+/// Why nobody could have such a part of a GPU here. Of whole ones the scheduler says more.
+fn not_handed_out(asks: &GpuAsk, kind: &Name, kinds: &BTreeSet<Name>) -> Option<String> {
+    if asks.is_whole() || kinds.contains(kind) {
+        return None;
+    }
+    let whole = devices::kind(&GpuAsk::Whole { count: 1 });
+    let word = |kind: &Name| match whole.as_ref() == Some(kind) {
+        true => "whole GPUs".to_owned(),
+        false => kind.to_string(),
+    };
+    let all: Vec<String> = kinds.iter().map(word).collect();
+    let there = if all.is_empty() { "no GPUs at all".to_owned() } else { all.join(", ") };
+    Some(format!(
+        "it needs {}, which no node hands out; ask for what nodes do hand out ({there}), or have \
+         an admin set one up for it",
+        word(kind)
+    ))
+}
+
 fn is_claim(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     !name.is_empty() && name.len() <= 253 && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_no_node_has_is_refused_with_what_they_have() {
+        let part = GpuAsk::Fraction { milli: berth_model::Milli(500), count: 1 };
+        let slice = GpuAsk::TimeSlice { of: 4, count: 1 };
+        let kind = |ask: &GpuAsk| devices::kind(ask).unwrap();
+        let check = |ask: &GpuAsk, there: &[&GpuAsk]| {
+            not_handed_out(ask, &kind(ask), &there.iter().map(|ask| kind(ask)).collect())
+        };
+        assert_eq!(check(&slice, &[&slice]), None);
+        assert_eq!(check(&part, &[&slice, &part]), None);
+        assert_eq!(check(&GpuAsk::Whole { count: 1 }, &[]), None, "the scheduler says why");
+        let why = check(&part, &[&slice]).unwrap();
+        assert!(why.starts_with("it needs whole GPUs"), "{why}");
+        assert!(why.contains("(time slices of 4)"), "{why}");
+        assert!(check(&slice, &[]).unwrap().contains("(no GPUs at all)"));
+    }
 }

@@ -6,6 +6,7 @@ use super::{Create, Settings, launch, teams};
 use crate::kube::orders::LEASE;
 use berth_file::job::{Command, Kind, Launch, ReadyCheck, RunSpec};
 use berth_kube::object::Meta;
+use berth_kube::shares;
 use berth_model::{JobId, Name, Span};
 use berth_node::{Gpus, TaskSpec, environment};
 use serde_json::{Value, json};
@@ -40,9 +41,13 @@ pub fn task(create: &Create, settings: &Settings) -> TaskSpec {
         Launch::Ranks => berth_node::Launch::Ranks { count: run.ranks },
         Launch::Torchrun => berth_node::Launch::Torchrun { count: run.ranks },
     };
-    // Which ones they are the node decides; the container counts its own from zero.
     let gpus = u32::try_from(start.slices.len()).unwrap_or(u32::MAX);
-    task.gpus = Gpus::Declared { indices: (0..gpus).collect() };
+    let indices = (0..gpus).collect();
+    task.gpus = match &create.gpus {
+        // Which ones they are the node decides; the container counts its own from zero.
+        None => Gpus::Declared { indices },
+        Some(gpus) => Gpus::Real { indices, uuids: gpus.split(',').map(str::to_owned).collect() },
+    };
     (task.cpu, task.memory) = (start.cpu, start.memory);
     (task.grace, task.ends_at, task.port) = (run.grace, start.ends_at, start.port);
     let service = of_job(&start.name, start.lease.job);
@@ -78,6 +83,10 @@ pub fn pod(create: &Create, settings: &Settings, scheduler: &str) -> Value {
     });
     if let Some(secret) = &create.secret {
         annotations[SECRET] = json!(secret);
+    }
+    if let Some(gpus) = &create.gpus {
+        // By it a later server knows who uses a GPU that is held.
+        annotations[shares::GPUS] = json!(gpus);
     }
     let gpus = task.gpus.indices().len();
     let (volumes, mounts) = volumes(create, settings, gpus > 0);
@@ -131,10 +140,9 @@ fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
     if let Some(memory) = start.memory {
         limits["memory"] = json!(memory.0.to_string());
     }
-    let gpus = task.gpus.indices().len();
-    if gpus > 0 {
-        limits["nvidia.com/gpu"] = json!(gpus.to_string());
-        requests["nvidia.com/gpu"] = json!(gpus.to_string());
+    for (resource, count) in &create.devices {
+        limits[resource] = json!(count.to_string());
+        requests[resource] = json!(count.to_string());
     }
     let ports = start.port.into_iter().chain(run.ports.iter().copied());
     let ports: Vec<Value> = ports.map(|port| json!({ "containerPort": port })).collect();
@@ -143,7 +151,7 @@ fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
         "name": CONTAINER,
         "image": create.container.image,
         "command": command,
-        "env": env(task, create.secret.as_deref()),
+        "env": env(create, task),
         "resources": { "requests": requests, "limits": limits },
         "ports": ports,
         "volumeMounts": mounts,
@@ -169,8 +177,11 @@ fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
     container
 }
 
-fn env(task: &TaskSpec, secret: Option<&str>) -> Vec<Value> {
-    let all = environment(task, Path::new(HOME), 0);
+fn env(create: &Create, task: &TaskSpec) -> Vec<Value> {
+    let secret = create.secret.as_deref();
+    let mut all = environment(task, Path::new(HOME), 0);
+    // A container that asks for no device is given its GPU by this.
+    all.extend(create.gpus.clone().map(|gpus| (shares::VISIBLE.to_owned(), gpus)));
     let one = |(name, value): (String, String)| match value.as_str() {
         SEALED => json!({
             "name": name,

@@ -26,15 +26,18 @@ pub use work::{Tools, work};
 
 use crate::clock;
 use crate::engine::Core;
+use crate::kube::mirror::Mirror;
+use crate::kube::nodes::Nodes;
 use crate::kube::read::Reader;
 use crate::kube::sight::Rule;
 use crate::task::Start;
 use berth_file::job::Container;
 use berth_kube::{Api, PodRef};
-use berth_model::{Cause, LeaseId, Name, Span};
+use berth_model::{Cause, GpuAsk, LeaseId, Name, Span};
+use berth_node::Ended;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How Berth's own jobs run on the cluster.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +64,18 @@ pub struct Jobs {
     /// Labels that nodes have which take plain pods, and pods with GPUs.
     pub plain: BTreeMap<Name, Name>,
     pub with_gpus: BTreeMap<Name, Name>,
+    pub(in crate::kube) mirror: Arc<Mutex<Mirror>>,
+}
+
+impl Jobs {
+    /// One share of each model of GPU that nodes hand out several times over.
+    pub fn shares(&self) -> Vec<(Name, GpuAsk)> {
+        self.look(Nodes::shares)
+    }
+
+    fn look<T>(&self, at: impl FnOnce(&Nodes) -> T) -> T {
+        at(&self.mirror.lock().unwrap_or_else(PoisonError::into_inner).nodes)
+    }
 }
 
 /// A pod to be made.
@@ -70,17 +85,26 @@ pub struct Create {
     pub container: Container,
     /// What the Secret beside it is to be called, if it needs one.
     pub secret: Option<String>,
+    /// What it asks of the device plugins of its node, by resource.
+    pub devices: BTreeMap<String, u32>,
+    /// The GPUs of which it has a part, as soon as they are known.
+    pub gpus: Option<String>,
 }
 
 impl Create {
     /// Nothing for jobs that came as pods, and for leases that are closed by now.
-    pub fn of(core: &Core, lease: LeaseId) -> Option<Create> {
+    pub(in crate::kube) fn of(core: &Core, lease: LeaseId, nodes: &Nodes) -> Option<Create> {
         let job = core.jobs.get(&lease.job)?;
         let container = job.detail.run.container.clone()?;
         let start = Start::of(job, job.leases.get(&lease)?, clock::now());
         let pod = pod_ref(&container.namespace, &start.name, lease);
         let secret = (!start.run.secrets.is_empty()).then(|| names::secret(&pod.name));
-        Some(Create { start, container, secret })
+        let on = nodes.sight(&start.node).map(|node| node.devices.clone()).unwrap_or_default();
+        let mut devices = BTreeMap::new();
+        for resource in start.slices.iter().filter_map(|slice| on.resource(&slice.share)) {
+            *devices.entry(resource).or_default() += 1;
+        }
+        Some(Create { start, container, secret, devices, gpus: None })
     }
 
     /// The pod it becomes.
@@ -92,6 +116,14 @@ impl Create {
 /// Which nodes take plain pods, and pods with GPUs.
 pub fn rules(reader: &Reader) -> (Vec<Rule>, Vec<Rule>) {
     (reader.rules_for(json!([])), reader.rules_for(manifest::tolerations()))
+}
+
+/// How a lease ended of which no pod tells.
+#[derive(Debug)]
+pub enum Over {
+    /// It will never begin.
+    NotStarted(String),
+    Ended(Box<Ended>),
 }
 
 /// What is to be done about the pod of a lease.

@@ -35,6 +35,8 @@ pub struct Teams {
     own: Option<String>,
     /// Where pods hold GPUs that are shared.
     reservations: String,
+    /// Whether one `nvidia.com/gpu` is a whole GPU on every node.
+    are_whole: Box<dyn Fn() -> bool + Send + Sync>,
     /// Each namespace is set up by one at a time.
     kept: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Kept>>>>,
 }
@@ -65,11 +67,12 @@ impl Teams {
         engine: Handle,
         settings: Settings,
         reservations: &str,
+        are_whole: Box<dyn Fn() -> bool + Send + Sync>,
     ) -> Arc<Teams> {
         let own = std::fs::read_to_string(OWN_NAMESPACE).ok();
         let own = own.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
         let (reservations, kept) = (reservations.to_owned(), Mutex::default());
-        Arc::new(Teams { api, store, engine, settings, own, reservations, kept })
+        Arc::new(Teams { api, store, engine, settings, own, reservations, are_whole, kept })
     }
 
     /// Makes the namespace of a team with all that belongs to it, unless it was made before. Says
@@ -213,7 +216,12 @@ impl Teams {
     }
 
     async fn objects(&self, team: &str, namespace: &str, limit: Option<&Quota>) -> Vec<Object> {
-        let mut all = objects::around_pods(team, namespace, limit, self.own.as_deref());
+        let mut limit = limit.cloned();
+        if let Some(limit) = limit.as_mut().filter(|_| !(self.are_whole)()) {
+            // A quota would count a part as one, and the limit counts it as what it is.
+            limit.gpu.total = None;
+        }
+        let mut all = objects::around_pods(team, namespace, limit.as_ref(), self.own.as_deref());
         match self.store.members_of(team).await {
             Ok(members) => {
                 let members: Vec<String> = members.into_iter().map(|one| one.user).collect();

@@ -5,14 +5,14 @@ use super::logs::{Logs, Step};
 use super::make::Failure;
 use super::names::is_pod_of;
 use super::services::Services;
-use super::{Order, Settings, Teams};
+use super::{Order, Over, Settings, Teams};
 use crate::clock;
-use crate::engine::{Detail, Inlet};
+use crate::engine::Detail;
 use crate::kube::patience::patiently;
 use crate::vault::Vault;
 use berth_kube::{Api, PodRef};
 use berth_model::{Cause, JobId, LeaseId, Span};
-use berth_node::{Ended, Observed};
+use berth_node::Ended;
 use berth_store::Store;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -38,7 +38,8 @@ pub struct Tools {
     pub scheduler: String,
     pub logs: Arc<Logs>,
     pub teams: Arc<Teams>,
-    pub inlet: Inlet,
+    /// Hears of leases that are over and have no pod to tell so.
+    pub over: Box<dyn Fn(LeaseId, Over) + Send + Sync>,
     pub services: Services,
 }
 
@@ -149,10 +150,10 @@ impl Lane {
         match made {
             // That it runs its node says.
             Ok(()) => {}
-            Err(Failure::Never(why)) => self.tools.inlet.not_started(lease, why),
+            Err(Failure::Never(why)) => (self.tools.over)(lease, Over::NotStarted(why)),
             Err(Failure::Lost(why)) => {
                 let ended = Ended::lost(lease, clock::now(), why);
-                self.tools.inlet.observed(Observed::Ended(Box::new(ended)));
+                (self.tools.over)(lease, Over::Ended(Box::new(ended)));
             }
         }
     }
@@ -190,7 +191,7 @@ impl Lane {
         if !there {
             let mut ended = Ended::lost(self.lease, clock::now(), "it had no pod".to_owned());
             ended.asked = Some(cause);
-            self.tools.inlet.observed(Observed::Ended(Box::new(ended)));
+            (self.tools.over)(self.lease, Over::Ended(Box::new(ended)));
         }
     }
 

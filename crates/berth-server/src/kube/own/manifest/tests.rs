@@ -36,7 +36,9 @@ fn create(file: &str, tasks: u32, gpus: u32) -> Create {
     };
     let namespace = "berth-nlp".to_owned();
     let secret = (!start.run.secrets.is_empty()).then(|| "sealed".to_owned());
-    Create { start, container: job::Container { image: "i".to_owned(), namespace }, secret }
+    let container = job::Container { image: "i".to_owned(), namespace };
+    let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
+    Create { start, container, secret, devices: devices.into_iter().collect(), gpus: None }
 }
 
 fn variable(pod: &Value, name: &str) -> Value {
@@ -107,4 +109,38 @@ fn what_is_saved_lies_in_the_claim_and_is_found_by_the_next_attempt() {
     assert_eq!(at(RESUME)["subPath"], "berth/9");
     assert_eq!(at("/dev/shm")["name"], "shm");
     assert_eq!(pod["spec"]["volumes"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
+    let file = "run: x\ngpus: 0.5\nenv: {NVIDIA_VISIBLE_DEVICES: all}";
+    let mut create = create(file, 1, 0);
+    create.start.slices = vec![Slice { gpu: 3, share: Share::Fraction(berth_model::Milli(500)) }];
+    create.gpus = Some("GPU-1".to_owned());
+    let pod = pod(&create, &Settings::default(), "berth");
+    let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+    assert_eq!(limits["nvidia.com/gpu"], Value::Null, "another pod holds it");
+    let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
+    let visible = env.iter().filter(|one| one["name"] == "NVIDIA_VISIBLE_DEVICES");
+    let visible: Vec<&Value> = visible.map(|one| &one["value"]).collect();
+    assert_eq!(visible, ["GPU-1"], "which GPU it is is nobody's to set");
+    assert_eq!(variable(&pod, "CUDA_VISIBLE_DEVICES")["value"], "GPU-1", "as on a machine");
+    assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0");
+    assert_eq!(pod["metadata"]["annotations"][shares::GPUS], "GPU-1");
+    assert_eq!(pod["spec"]["tolerations"], tolerations());
+}
+
+#[test]
+fn a_pod_asks_for_pieces_of_gpus_by_the_resource_they_have_on_its_node() {
+    let mut create = create("run: x\ngpus: H100/1g.10gb:2\nlaunch: ranks", 1, 2);
+    create.devices = [("nvidia.com/mig-1g.10gb".to_owned(), 2)].into();
+    let pod = pod(&create, &Settings::default(), "berth");
+    let resources = &pod["spec"]["containers"][0]["resources"];
+    for amounts in [&resources["limits"], &resources["requests"]] {
+        assert_eq!(amounts["nvidia.com/mig-1g.10gb"], "2");
+        assert_eq!(amounts["nvidia.com/gpu"], Value::Null);
+    }
+    assert_eq!(variable(&pod, "NVIDIA_VISIBLE_DEVICES"), Value::Null, "the node gives them");
+    assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0,1");
+    assert_eq!(variable(&pod, "WORLD_SIZE")["value"], "2");
 }
