@@ -1,16 +1,15 @@
 //! Nodes as the core is told of them: what they have, less what pods of others take, with the rules
 //! they satisfy as labels.
 
+mod kinds;
+
 use super::devices::{self, Offer, Pieces};
 use super::heed::{Heed, Heeded};
 use super::sight::{Asks, NodeSight, PodSight, Rule, Takes};
 use crate::engine::{Core, Turn};
 use berth_kube::need::{Gpus, Unit};
-use berth_model::{
-    Bytes, Cpu, Division, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice,
-};
+use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 const YES: &str = "yes";
@@ -200,40 +199,6 @@ impl Nodes {
             }
         };
         Some((offer.ask(gpus)?, Some(offer.label())))
-    }
-
-    /// The kinds of GPUs that jobs of our own can have.
-    pub fn kinds(&self) -> BTreeSet<Name> {
-        let pieces = self.offers.keys().filter_map(Offer::piece);
-        pieces.filter_map(|piece| devices::kind(&piece)).collect()
-    }
-
-    /// One share of each model that is handed out several times over, the most frequent kind first.
-    pub fn shares(&self) -> Vec<(Name, GpuAsk)> {
-        let mut shares: BTreeMap<(GpuAsk, Name), usize> = BTreeMap::new();
-        for (offer, nodes) in &self.offers {
-            let Some(share @ (GpuAsk::TimeSlice { .. } | GpuAsk::Mps { .. })) = offer.piece()
-            else {
-                continue;
-            };
-            let gpus = nodes.iter().filter_map(|name| self.nodes.get(name));
-            for gpu in gpus.flat_map(|node| &node.sight.spec.gpus) {
-                let is_shared =
-                    matches!(gpu.division, Some(Division::TimeSlice { .. } | Division::Mps { .. }));
-                if is_shared {
-                    *shares.entry((share.clone(), gpu.model.clone())).or_default() += 1;
-                }
-            }
-        }
-        let mut shares: Vec<_> = shares.into_iter().collect();
-        shares.sort_by_key(|(_, count)| Reverse(*count));
-        shares.into_iter().map(|((share, model), _)| (model, share)).collect()
-    }
-
-    /// Whether one `nvidia.com/gpu` is less than a GPU somewhere.
-    pub fn has_parts_as_gpus(&self) -> bool {
-        let is_part = |offer: &Offer| matches!(offer, Offer::Gpu(unit) if *unit != Unit::Whole);
-        self.offers.keys().any(is_part)
     }
 
     /// The best of several offers that some node has on which such a pod may run.

@@ -17,11 +17,9 @@ fn job(berth: &Server, gpus: &str) -> String {
 
 /// What the container of a pod asks of device plugins.
 fn devices(pod: &Value) -> Value {
-    let mut limits = pod["spec"]["containers"][0]["resources"]["limits"].clone();
-    if let Some(limits) = limits.as_object_mut() {
-        limits.retain(|resource, _| resource.starts_with("nvidia.com/"));
-    }
-    limits
+    let limits = pod["spec"]["containers"][0]["resources"]["limits"].as_object().cloned();
+    let limits = limits.unwrap_or_default().into_iter();
+    limits.filter(|(resource, _)| resource.starts_with("nvidia.com/")).collect()
 }
 
 /// The GPU that a pod was told of, in each of the ways by which something learns it.
