@@ -208,6 +208,11 @@ impl State {
         leaves.map(|leaf| (leaf.count, leaf.spread.map(|(_, at_most)| at_most))).collect()
     }
 
+    /// How many GPUs of a node nobody has anything of.
+    pub fn free_gpus(&self, node: &str) -> u32 {
+        self.cluster.find(node).map_or(0, |ix| self.cluster.node(ix).free_whole())
+    }
+
     /// Whether places are kept for a job, now or from some time on.
     pub fn is_promised(&self, job: JobId) -> bool {
         self.jobs.find(job).is_some_and(|ix| self.promises.contains_key(&ix))

@@ -6,6 +6,8 @@ mod adopt;
 mod again;
 #[path = "cluster/apply.rs"]
 mod apply;
+#[path = "cluster/attach.rs"]
+mod attach;
 #[path = "cluster/binary.rs"]
 mod binary;
 #[path = "cluster/chart.rs"]

@@ -7,6 +7,7 @@
 
 mod affinity;
 mod container;
+mod csi;
 mod list;
 mod map;
 mod meta;
@@ -25,6 +26,10 @@ pub use affinity::{
     PreferredNodeTerm, PreferredPodTerm, Requirement, SpreadConstraint, Toleration,
 };
 pub use container::{Container, Port, Resources};
+pub use csi::{
+    Allocatable, Attachable, AttachmentSource, AttachmentSpec, CsiCapacity, CsiDriver,
+    CsiDriverSpec, CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, InTree, VolumeAttachment,
+};
 pub use list::List;
 pub use map::Map;
 pub use meta::{Labels, Meta, OwnerReference};

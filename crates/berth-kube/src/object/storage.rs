@@ -1,6 +1,7 @@
 //! Claims on volumes, the volumes, and how they come about; and the labels of namespaces.
 
-use super::{LabelSelector, Labels, List, Map, Meta, NodeSelector, Raw, Text};
+use super::csi::InTree;
+use super::{CsiSource, LabelSelector, Labels, List, Map, Meta, NodeSelector, Raw, Text};
 use serde::Deserialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -62,6 +63,14 @@ pub struct VolumeSpec {
     /// Whose it is.
     pub claim_ref: Option<ClaimRef>,
     pub node_affinity: Option<VolumeAffinity>,
+    /// What it is, where a CSI driver attaches it.
+    pub csi: Option<CsiSource>,
+    /// Kinds that Kubernetes had drivers for itself. CSI drivers attach these today.
+    pub aws_elastic_block_store: Option<InTree>,
+    pub gce_persistent_disk: Option<InTree>,
+    pub azure_disk: Option<InTree>,
+    pub cinder: Option<InTree>,
+    pub portworx_volume: Option<InTree>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]

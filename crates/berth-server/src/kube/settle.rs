@@ -1,13 +1,14 @@
 //! Letting jobs go whose places depend on those of others: see [`dynamic`](super::dynamic).
 
+mod attach;
 mod likings;
 
-use super::dynamic::{self, Inside, Locks, News, Pods, Prepare, Scene, Seen, Watch};
+use super::dynamic::{self, Inside, Locks, News, Pods, Prepare, Reached, Scene, Seen, Watch};
 use super::mirror::Mirror;
 use super::sight::PodSight;
 use crate::engine::{Core, Submission, Turn};
 use berth_kube::constraint::NodeView;
-use berth_model::{Event, JobChange, JobId, LeaseId, Name, NodeAsk, Time};
+use berth_model::{Event, JobChange, JobId, LeaseId, Name, Time};
 use std::collections::BTreeSet;
 
 /// Jobs of a line that are looked at in one go.
@@ -44,11 +45,17 @@ impl Mirror {
             self.watch(watch);
         }
         let pod = &self.pods[uid];
+        if let Some(ties) = pod.sight.ties.as_deref() {
+            self.dynamics.volumes.place_pod(uid, ties, pod.placed.as_ref());
+        }
         self.dynamics.index.moved(Seen { sight: &pod.sight, node: pod.placed.as_ref() });
     }
 
     /// A pod is gone.
     pub(super) fn unplace(&mut self, sight: &PodSight) {
+        if let Some(ties) = sight.ties.as_deref() {
+            self.dynamics.volumes.place_pod(&sight.at.uid, ties, None);
+        }
         self.dynamics.index.moved(Seen { sight, node: None });
     }
 
@@ -161,6 +168,7 @@ impl Mirror {
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.dynamics.retry();
         self.heed_leanings(turn);
+        self.divide_again(turn);
         self.settle(turn);
     }
 
@@ -182,6 +190,7 @@ impl Mirror {
         }
         self.sort_out(turn.core);
         let changed = self.dynamics.changed(self.nodes.version());
+        let touched = self.dynamics.touched();
         let line = self.dynamics.line().into_iter().filter(|job| self.is_whole(*job));
         let line: Vec<JobId> = line.take(AT_ONCE).collect();
         let line: Vec<(JobId, Locks)> =
@@ -191,8 +200,9 @@ impl Mirror {
         for (job, locks) in line {
             self.give_turn(turn, job, locks);
         }
-        if changed {
-            let jobs = self.dynamics.let_go(turn.at);
+        if changed || !touched.is_empty() {
+            let mut jobs = self.dynamics.let_go(turn.at);
+            jobs.retain(|job| changed || touched.contains(job));
             self.look_again(turn, jobs);
         }
         self.forget_watches();
@@ -277,17 +287,18 @@ impl Mirror {
     }
 
     /// Lets a job go, unless somebody it has to do with has been and may find its places now.
-    fn give_turn(&mut self, turn: &mut Turn<'_>, job: JobId, locks: Locks) {
+    fn give_turn(&mut self, turn: &mut Turn<'_>, job: JobId, mut locks: Locks) {
+        self.lock_drivers(job, &mut locks);
         self.take_back(turn, job, &locks);
         if self.dynamics.clashes(job, &locks) {
             self.because(job, "it takes its turn among pods that have rules about each other");
             return;
         }
-        let asks = match self.reach(turn.core, job) {
-            Ok(asks) => asks,
+        let reached = match self.reach(turn.core, job) {
+            Ok(reached) => reached,
             Err(why) => return self.because(job, &why),
         };
-        if !self.tell_nodes(turn, job, asks) {
+        if !self.tell_nodes(turn, job, reached) {
             return;
         }
         let at = turn.at;
@@ -321,7 +332,7 @@ impl Mirror {
     fn look_again(&mut self, turn: &mut Turn<'_>, jobs: Vec<JobId>) {
         for job in jobs {
             match self.reach(turn.core, job) {
-                Ok(asks) => drop(self.tell_nodes(turn, job, asks)),
+                Ok(reached) => drop(self.tell_nodes(turn, job, reached)),
                 Err(why) => {
                     if let Some(tied) = self.dynamics.waiting.get_mut(&job) {
                         tied.since = None;
@@ -333,10 +344,11 @@ impl Mirror {
         }
     }
 
-    fn reach(&self, core: &Core, job: JobId) -> Result<Vec<Option<NodeAsk>>, String> {
+    fn reach(&self, core: &Core, job: JobId) -> Result<Reached, String> {
         let Some(tasks) = self.jobs.get(&job) else { return Err("its pods are gone".to_owned()) };
         let dynamic::Dynamics { index, volumes, .. } = &self.dynamics;
-        let scene = Scene { nodes: &self.nodes, index, volumes };
+        let free = |node: &str| core.state.free_gpus(node);
+        let scene = Scene { nodes: &self.nodes, index, volumes, free: &free };
         let mut uids = tasks.pods.iter();
         let groups = core.state.groups_of(job).into_iter().map(|(count, at_most)| {
             let own = uids.by_ref().take(count as usize).flatten();
@@ -348,10 +360,13 @@ impl Mirror {
     }
 
     /// Tells the core where a job may lie. Returns whether it knows.
-    fn tell_nodes(&mut self, turn: &mut Turn<'_>, job: JobId, asks: Vec<Option<NodeAsk>>) -> bool {
-        let known = self.dynamics.waiting.get(&job).map(|tied| &tied.told);
-        if known.is_some_and(|told| *told == asks) {
-            return true;
+    fn tell_nodes(&mut self, turn: &mut Turn<'_>, job: JobId, reached: Reached) -> bool {
+        let Reached { asks, is_divided } = reached;
+        if let Some(tied) = self.dynamics.waiting.get_mut(&job) {
+            tied.is_divided = is_divided;
+            if tied.told == asks {
+                return true;
+            }
         }
         let change = JobChange::Nodes(asks.clone());
         if !turn.apply_observed(Event::JobChanged { job, change }) {

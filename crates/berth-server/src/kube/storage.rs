@@ -1,8 +1,12 @@
-//! Following what pods depend on beside nodes: claims, volumes, their classes, and namespaces.
+//! Following what pods depend on beside nodes: claims, volumes, their classes, what can be attached
+//! and made where, and namespaces.
 
 use super::dynamic::News;
 use super::{AHEAD, Follows};
-use berth_kube::object::{Claim, Namespace, PersistentVolume, StorageClass};
+use berth_kube::object::{
+    Claim, CsiCapacity, CsiDriver, CsiNode, Namespace, PersistentVolume, StorageClass,
+    VolumeAttachment,
+};
 use berth_kube::{Api, Seen, follow};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -19,12 +23,19 @@ impl Storage {
         let mut storage = Storage { first: Vec::new(), news };
         let claims = "/api/v1/persistentvolumeclaims";
         let volumes = "/api/v1/persistentvolumes";
-        let classes = "/apis/storage.k8s.io/v1/storageclasses";
+        let stored = |kind: &str| format!("/apis/storage.k8s.io/v1/{kind}");
+        let (classes, drivers) = (&stored("storageclasses"), &stored("csidrivers"));
+        let (nodes, capacities) = (&stored("csinodes"), &stored("csistoragecapacities"));
+        let attachments = &stored("volumeattachments");
         let begun = [
             begin::<Namespace>(api, "/api/v1/namespaces", News::Namespaces, &tell, follows),
             begin::<Claim>(api, claims, News::Claims, &tell, follows),
             begin::<PersistentVolume>(api, volumes, News::Volumes, &tell, follows),
             begin::<StorageClass>(api, classes, News::Classes, &tell, follows),
+            begin::<CsiDriver>(api, drivers, News::Drivers, &tell, follows),
+            begin::<CsiNode>(api, nodes, News::Nodes, &tell, follows),
+            begin::<CsiCapacity>(api, capacities, News::Capacities, &tell, follows),
+            begin::<VolumeAttachment>(api, attachments, News::Attachments, &tell, follows),
         ];
         for first in begun {
             // Nobody is left to tell only where the server ends.

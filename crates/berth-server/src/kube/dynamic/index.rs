@@ -21,6 +21,8 @@ pub enum Watch {
     Claiming(Text, Text),
     /// Nobody: pods that want volumes of one class take turns.
     Class(Text),
+    /// Nobody: pods that want volumes of one driver take turns where nodes come to their limit.
+    Driver(Text),
 }
 
 /// Pods by their labels and namespaces.
@@ -185,7 +187,7 @@ impl Index {
             Watch::Claiming(namespace, claim) => ties.is_some_and(|ties| {
                 ties.namespace == *namespace && ties.dynamic.claims.contains(claim)
             }),
-            Watch::Class(_) => false,
+            Watch::Class(_) | Watch::Driver(_) => false,
         }
     }
 

@@ -6,9 +6,14 @@
 //! what was worked out is still true when the core decides. Whoever finds no place goes to the end
 //! of the line, so nobody blocks the others.
 
+mod attach;
+mod attached;
+mod capacity;
+mod choose;
 pub mod claims;
 mod index;
 mod leanings;
+mod news;
 mod reach;
 mod volumes;
 mod within;
@@ -16,9 +21,10 @@ mod zones;
 
 use index::Index;
 pub use index::{Seen, Watch, Who};
-pub use reach::{Pods, Scene, reach};
+pub use news::News;
+pub use reach::{Pods, Reached, Scene, reach};
+pub use volumes::Prepare;
 use volumes::Volumes;
-pub use volumes::{News, Prepare};
 pub use within::{Inside, within};
 
 use super::sight::PodSight;
@@ -97,6 +103,10 @@ pub struct Tied {
     /// What it was let go by.
     pub locks: Locks,
     pub told: Vec<Option<NodeAsk>>,
+    /// How many volumes it has attached, of each driver that some node limits.
+    pub attaches: BTreeMap<Text, i64>,
+    /// Its groups were given nodes by what was free on them.
+    pub is_divided: bool,
     /// Why it is held.
     pub why: String,
 }
@@ -208,6 +218,31 @@ impl Dynamics {
             self.waiting.values_mut().for_each(|tied| tied.tried = false);
         }
         changed
+    }
+
+    /// Jobs that could be told of other nodes because some can attach more volumes than before, or
+    /// fewer. They may try again.
+    pub fn touched(&mut self) -> BTreeSet<JobId> {
+        let changed = self.volumes.attached.take_changed();
+        let wants_more =
+            |(driver, wants): (&Text, &i64)| changed.get(driver).is_some_and(|least| wants > least);
+        let mut touched = BTreeSet::new();
+        if !changed.is_empty() {
+            for (job, tied) in &mut self.waiting {
+                if tied.attaches.iter().any(wants_more) {
+                    tied.tried = false;
+                    touched.insert(*job);
+                }
+            }
+        }
+        touched
+    }
+
+    /// How many volumes of a driver others may have attached that were let go and have no place.
+    pub fn pending(&self, job: JobId, driver: &str) -> i64 {
+        let others = self.waiting.iter().filter(|(other, _)| **other != job);
+        let others = others.filter(|(_, tied)| tied.since.is_some());
+        others.filter_map(|(_, tied)| tied.attaches.get(driver)).sum()
     }
 
     /// Time has passed: everybody may try again.

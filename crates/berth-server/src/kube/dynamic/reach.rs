@@ -1,9 +1,11 @@
 //! On which nodes a group of pods may be, and should be, with everybody else where they are.
 
 use super::Ties;
+use super::attach::{Bar, Bars, bars};
+use super::choose::{Test, choose};
 use super::index::{Index, Watch, Who};
 use super::leanings::Liking;
-use super::volumes::{Place, Volumes};
+use super::volumes::Volumes;
 use super::within::share;
 use crate::kube::nodes::Nodes;
 use crate::kube::sight::{NodeSight, PodSight};
@@ -11,7 +13,7 @@ use berth_kube::constraint::NodeView;
 use berth_kube::dynamic::Spread;
 use berth_kube::object::Text;
 use berth_model::{Name, NodeAsk};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What a pod that is one too many in its place costs, beside weights of up to a hundred.
 const CROWD: i64 = 10;
@@ -21,6 +23,8 @@ pub struct Scene<'a> {
     pub nodes: &'a Nodes,
     pub index: &'a Index,
     pub volumes: &'a Volumes,
+    /// How many GPUs of a node are free.
+    pub free: &'a dyn Fn(&str) -> u32,
 }
 
 /// Pods of one group of a job.
@@ -30,24 +34,31 @@ pub struct Pods<'a> {
     pub at_most: Option<u32>,
 }
 
-/// What is asked of a node.
-enum Test<'a> {
-    /// It has the label, with one of these values.
-    In(&'a Text, BTreeSet<Text>),
-    /// It has none of these values.
-    NotIn(&'a Text, BTreeSet<Text>),
-    Has(&'a Text),
-    Volume(Place<'a>),
+/// Where a job may lie.
+pub struct Reached {
+    /// The nodes of each group.
+    pub asks: Vec<Option<NodeAsk>>,
+    /// Nodes were divided among the groups by what is free there now, and may be otherwise later.
+    pub is_divided: bool,
 }
 
 /// The nodes of each group, or why the job has to wait.
-pub fn reach(scene: &Scene<'_>, groups: &[Pods<'_>]) -> Result<Vec<Option<NodeAsk>>, String> {
-    groups.iter().map(|group| scene.group(group)).collect()
+pub fn reach(scene: &Scene<'_>, groups: &[Pods<'_>]) -> Result<Reached, String> {
+    let Bars { groups: barred, is_divided } = bars(scene, groups);
+    let asks = groups.iter().zip(barred).map(|(group, barred)| scene.group(group, barred));
+    Ok(Reached { asks: asks.collect::<Result<_, _>>()?, is_divided })
 }
 
 impl<'a> Scene<'a> {
-    fn group(&self, group: &Pods<'a>) -> Result<Option<NodeAsk>, String> {
+    fn group(
+        &self,
+        group: &Pods<'a>,
+        barred: BTreeMap<Name, Bar>,
+    ) -> Result<Option<NodeAsk>, String> {
         let mut tests = Vec::new();
+        if !barred.is_empty() {
+            tests.push(Test::Unbarred(barred));
+        }
         let mut wishes = Vec::new();
         let mut known: Vec<&PodSight> = Vec::new();
         for sight in &group.sights {
@@ -68,55 +79,8 @@ impl<'a> Scene<'a> {
                 wishes.extend(self.wishes(ties));
             }
         }
-        self.chosen(&tests, &wishes)
-    }
-
-    /// Nodes that pass, and those of them that are best.
-    fn chosen(
-        &self,
-        tests: &[Test<'_>],
-        wishes: &[(&Text, BTreeMap<Text, i64>)],
-    ) -> Result<Option<NodeAsk>, String> {
-        let mut yes: Vec<(i64, &Name)> = Vec::new();
-        let mut no: BTreeSet<Name> = BTreeSet::new();
-        for node in self.nodes.sights() {
-            let name = &node.spec.name;
-            if !tests.iter().all(|test| self.passes(test, node)) {
-                no.insert(name.clone());
-                continue;
-            }
-            let worth = |(key, values): &(&Text, BTreeMap<Text, i64>)| {
-                let value = label(node, key).and_then(|value| values.get(value));
-                value.copied().unwrap_or(0)
-            };
-            yes.push((wishes.iter().map(worth).sum(), name));
-        }
-        let best = yes.iter().map(|(worth, _)| *worth).max();
-        let better = yes.iter().filter(|(worth, _)| Some(*worth) == best);
-        let better: BTreeSet<Name> = better.map(|(_, name)| (*name).clone()).collect();
-        let prefer = if better.len() < yes.len() { better } else { BTreeSet::new() };
-        if yes.is_empty() && !no.is_empty() {
-            return Err("no node suits its rules about other pods, or its volumes, now".to_owned());
-        }
-        if no.is_empty() && prefer.is_empty() {
-            return Ok(None);
-        }
-        if no.len() <= yes.len() {
-            return Ok(Some(NodeAsk { only: None, never: no, prefer }));
-        }
-        let only = Some(yes.iter().map(|(_, name)| (*name).clone()).collect());
-        Ok(Some(NodeAsk { only, never: BTreeSet::new(), prefer }))
-    }
-
-    fn passes(&self, test: &Test<'_>, node: &NodeSight) -> bool {
-        match test {
-            Test::In(key, values) => label(node, key).is_some_and(|value| values.contains(value)),
-            Test::NotIn(key, values) => {
-                !label(node, key).is_some_and(|value| values.contains(value))
-            }
-            Test::Has(key) => label(node, key).is_some(),
-            Test::Volume(place) => self.volumes.allows(place, &NodeView::from(&*node.object)),
-        }
+        let constraint = known.iter().find_map(|sight| Some(&sight.ties.as_deref()?.constraint));
+        choose(self, constraint, &tests, &wishes)
     }
 
     /// Where such pods are, by the values of a label.
@@ -290,6 +254,6 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn label<'n>(node: &'n NodeSight, key: &str) -> Option<&'n Text> {
+pub fn label<'n>(node: &'n NodeSight, key: &str) -> Option<&'n Text> {
     node.object.metadata.labels.get(key)
 }

@@ -1,11 +1,13 @@
 //! Claims on volumes: where the volume of a pod is, or could be.
 
 use super::Ties;
+use super::attached::Attached;
+use super::capacity::Capacities;
 use super::index::Watch;
 use super::zones::reaches;
 use berth_kube::constraint::NodeView;
 use berth_kube::dynamic::Selector;
-use berth_kube::object::{Claim, Labels, Namespace, PersistentVolume, StorageClass, Text};
+use berth_kube::object::{Claim, Labels, PersistentVolume, StorageClass, Text};
 use berth_kube::quantity::Quantity;
 use std::collections::BTreeMap;
 
@@ -13,24 +15,19 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const ONE_POD: &str = "ReadWriteOncePod";
 
-type Key = (Text, Text);
-
-/// What was seen of storage, all of one kind.
-pub enum News {
-    Namespaces(berth_kube::Seen<Namespace>),
-    Claims(berth_kube::Seen<Claim>),
-    Volumes(berth_kube::Seen<PersistentVolume>),
-    Classes(berth_kube::Seen<StorageClass>),
-}
+/// By namespace and name.
+pub type Key = (Text, Text);
 
 #[derive(Default)]
 pub struct Volumes {
-    claims: BTreeMap<Key, Claim>,
-    volumes: BTreeMap<Text, PersistentVolume>,
-    classes: BTreeMap<Text, StorageClass>,
-    namespaces: BTreeMap<Text, Labels>,
+    pub(super) claims: BTreeMap<Key, Claim>,
+    pub(super) volumes: BTreeMap<Text, PersistentVolume>,
+    pub(super) classes: BTreeMap<Text, StorageClass>,
+    pub(super) namespaces: BTreeMap<Text, Labels>,
+    pub capacities: Capacities,
+    pub attached: Attached,
     /// Volumes that were given to a claim, and do not say so yet.
-    given: BTreeMap<Text, Key>,
+    pub(super) given: BTreeMap<Text, Key>,
     /// Counts the changes.
     pub version: u64,
 }
@@ -52,43 +49,16 @@ pub enum Place<'a> {
     Any(&'a Claim, &'a StorageClass),
 }
 
-impl Volumes {
-    /// Takes in what was seen. Returns the labels of namespaces where these have changed.
-    pub fn see(&mut self, news: News) -> Option<BTreeMap<Text, Labels>> {
-        self.version += 1;
-        match news {
-            News::Claims(seen) => take(&mut self.claims, seen, |claim: &Claim| {
-                (claim.metadata.namespace.clone(), claim.metadata.name.clone())
-            }),
-            News::Volumes(seen) => {
-                take(&mut self.volumes, seen, |volume: &PersistentVolume| {
-                    volume.metadata.name.clone()
-                });
-                let volumes = &self.volumes;
-                let free = |name: &Text| {
-                    volumes.get(name).is_some_and(|volume| volume.spec.claim_ref.is_none())
-                };
-                self.given.retain(|volume, _| free(volume));
-            }
-            News::Classes(seen) => {
-                take(&mut self.classes, seen, |class: &StorageClass| class.metadata.name.clone());
-            }
-            News::Namespaces(seen) => {
-                let mut known: BTreeMap<Text, Namespace> = BTreeMap::new();
-                for (name, labels) in &self.namespaces {
-                    let mut namespace = Namespace::default();
-                    namespace.metadata.labels = labels.clone();
-                    known.insert(name.clone(), namespace);
-                }
-                take(&mut known, seen, |space: &Namespace| space.metadata.name.clone());
-                let labels = known.into_iter().map(|(name, space)| (name, space.metadata.labels));
-                self.namespaces = labels.collect();
-                return Some(self.namespaces.clone());
-            }
-        }
-        None
-    }
+/// Why a claim does not let its pod be on a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal<'a> {
+    /// Its volume is somewhere else, or can only be had there.
+    Elsewhere,
+    /// There is too little storage of its class: the claim and the class.
+    Storage(&'a Text, &'a Text),
+}
 
+impl Volumes {
     /// Where each claim of a pod lets it be, or why it has to wait.
     pub fn places(&self, ties: &Ties) -> Result<Vec<Place<'_>>, String> {
         ties.dynamic.claims.iter().map(|name| self.place(&ties.namespace, name)).collect()
@@ -143,16 +113,25 @@ impl Volumes {
         })
     }
 
-    /// Whether a claim lets its pod be on a node.
-    pub fn allows(&self, place: &Place<'_>, node: &NodeView<'_>) -> bool {
-        match place {
-            Place::Of(volume) => reaches(volume, node),
-            Place::Any(claim, class) => {
-                let chosen = claim.metadata.annotation(SELECTED);
-                chosen.is_none_or(|chosen| chosen == node.name)
-                    && (self.find(claim, node).is_some() || makes(class, node.labels))
-            }
+    /// Why a claim does not let its pod be on a node, if it does not.
+    pub fn refusal<'a>(&self, place: &Place<'a>, node: &NodeView<'_>) -> Option<Refusal<'a>> {
+        let (claim, class) = match place {
+            Place::Of(volume) => return (!reaches(volume, node)).then_some(Refusal::Elsewhere),
+            Place::Any(claim, class) => (*claim, *class),
+        };
+        let chosen = claim.metadata.annotation(SELECTED);
+        if chosen.is_some_and(|chosen| chosen != node.name) {
+            return Some(Refusal::Elsewhere);
         }
+        if self.find(claim, node).is_some() {
+            return None;
+        }
+        if !makes(class, node.labels) {
+            return Some(Refusal::Elsewhere);
+        }
+        let asks = amount(&claim.spec.resources.requests);
+        let is_enough = self.capacities.suffice(class, asks, node.labels);
+        (!is_enough).then_some(Refusal::Storage(&claim.metadata.name, &class.metadata.name))
     }
 
     /// What is to be done about the claims of a pod that is to be on a node. What is given is
@@ -232,20 +211,4 @@ fn makes(class: &StorageClass, labels: &Labels) -> bool {
     let places = &class.allowed_topologies;
     &*class.provisioner != NO_PROVISIONER
         && (places.is_empty() || places.iter().any(|place| place.holds(labels)))
-}
-
-fn take<K: Ord, T>(known: &mut BTreeMap<K, T>, seen: berth_kube::Seen<T>, key: impl Fn(&T) -> K) {
-    match seen {
-        berth_kube::Seen::All(all) => {
-            *known = all.into_iter().map(|object| (key(&object), object)).collect();
-        }
-        berth_kube::Seen::Changes(changes) => {
-            for change in changes {
-                match change {
-                    berth_kube::Change::Put(object) => drop(known.insert(key(&object), object)),
-                    berth_kube::Change::Gone(object) => drop(known.remove(&key(&object))),
-                }
-            }
-        }
-    }
 }
