@@ -139,8 +139,13 @@ mod tests {
 
     #[test]
     fn pods_that_ask_for_any_kind_of_gpu_are_taken() {
-        let resources =
-            ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "amd.com/gpu"];
+        let resources = [
+            "nvidia.com/gpu",
+            "nvidia.com/gpu.shared",
+            "nvidia.com/mig-1g.10gb",
+            "amd.com/gpu",
+            "volcano.sh/vgpu-number",
+        ];
         for resource in resources {
             assert!(is_taken(&[], &spec(resource, DEFAULT_SCHEDULER, ""), "{}"), "{resource}");
         }

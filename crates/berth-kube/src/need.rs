@@ -8,10 +8,13 @@ use std::collections::BTreeMap;
 
 mod gpu;
 mod in_use;
+mod vgpu;
 
 pub(crate) use gpu::profile_name;
 pub use gpu::{Devices, Gpus, Sharing, Strategy, Unit, Vendor, mig_profile};
 pub use in_use::InUse;
+pub(crate) use vgpu::is_vgpu;
+pub use vgpu::{NUMBER as VGPU_NUMBER, vgpus};
 
 /// Amounts that a node must have free for a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +46,7 @@ impl Need {
         let mut sums = Sums::of(&pod.spec)?;
         let cpu = sums.take("cpu", Quantity::milli)?;
         let memory = sums.take("memory", Quantity::whole)?;
-        let gpus = Gpus::of(&pod.metadata.annotations, &mut sums)?;
+        let gpus = Gpus::of(pod, &mut sums)?;
         let mut other = BTreeMap::new();
         for (resource, amount) in &sums.0 {
             let count = amount.whole().map_err(|source| Error::quantity(resource, source))?;

@@ -2,6 +2,7 @@
 //! shared, and says which one it was given. Pods with a fraction ask for no GPU at all; their
 //! containers are told the GPU by their environment.
 
+use crate::need::is_vgpu;
 use crate::object::Pod;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -121,30 +122,39 @@ pub fn reservation(
 
 /// What has to be added to a pod that asks for a fraction, as a JSON patch: the variable by which
 /// its containers learn their GPU. Nothing for pods that ask for none or have it.
+///
+/// By an annotation all containers have the fraction or the one that is named, by resources those
+/// that have these.
 pub fn patch(pod: &Value) -> Vec<Value> {
     let annotations = &pod["metadata"]["annotations"];
-    if !FRACTION_MARKS.iter().any(|mark| annotations[mark].is_string()) {
-        return Vec::new();
-    }
+    let is_marked = FRACTION_MARKS.iter().any(|mark| annotations[mark].is_string());
     let only = annotations[CONTAINER_MARK].as_str();
-    let containers = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let told = containers
-        .iter()
-        .enumerate()
-        .filter(|(_, container)| only.is_none_or(|only| container["name"] == only));
+    let has_by_mark =
+        |container: &Value| is_marked && only.is_none_or(|only| container["name"] == only);
+    let mut patch = tell(pod, "containers", |one| has_by_mark(one) || has_vgpu(one));
+    patch.extend(tell(pod, "initContainers", has_vgpu));
+    patch
+}
+
+fn has_vgpu(container: &Value) -> bool {
+    let amounts = ["limits", "requests"].map(|part| container["resources"][part].as_object());
+    amounts.into_iter().flatten().any(|amounts| amounts.keys().any(|key| is_vgpu(key)))
+}
+
+/// Tells those of a list of containers their GPU that have a part of one.
+fn tell(pod: &Value, list: &str, has_part: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let containers = pod["spec"][list].as_array().map(Vec::as_slice).unwrap_or_default();
+    let told = containers.iter().enumerate().filter(|(_, container)| has_part(container));
     told.filter_map(|(at, container)| {
         let variable =
             json!({ "name": VISIBLE, "valueFrom": { "fieldRef": { "fieldPath": FIELD } } });
         let known = container["env"].as_array();
         let is_set = known.is_some_and(|env| env.iter().any(|one| one["name"] == VISIBLE));
+        let path = format!("/spec/{list}/{at}/env");
         match known {
             _ if is_set => None,
-            Some(_) => Some(json!({
-                "op": "add", "path": format!("/spec/containers/{at}/env/-"), "value": variable,
-            })),
-            None => Some(json!({
-                "op": "add", "path": format!("/spec/containers/{at}/env"), "value": [variable],
-            })),
+            Some(_) => Some(json!({ "op": "add", "path": format!("{path}/-"), "value": variable })),
+            None => Some(json!({ "op": "add", "path": path, "value": [variable] })),
         }
     })
     .collect()
@@ -214,6 +224,18 @@ mod tests {
         let one = patch(&pod(json!({ "gpu-memory": "4096", "gpu-fraction-container-name": "b" })));
         assert_eq!(one.len(), 1);
         assert_eq!(one[0]["path"], "/spec/containers/1/env");
+    }
+
+    #[test]
+    fn containers_with_volcanos_resources_are_told_their_gpu_and_no_others() {
+        let asks = json!({ "limits": { "volcano.sh/vgpu-memory": "3000" } });
+        let pod = json!({ "spec": {
+            "containers": [{ "name": "a" }, { "name": "b", "resources": asks }],
+            "initContainers": [{ "name": "c", "resources": asks }, { "name": "d" }],
+        } });
+        let patch = patch(&pod);
+        let paths: Vec<&str> = patch.iter().filter_map(|op| op["path"].as_str()).collect();
+        assert_eq!(paths, ["/spec/containers/1/env", "/spec/initContainers/0/env"]);
     }
 
     #[test]

@@ -243,7 +243,7 @@ half: Pod half members=1 min=1
   cpu 0 memory 0B Fraction { milli: Milli(500), count: 1 }
 memory: Pod memory members=1 min=1
   queue=vision preempt_after=5m
-  cpu 0 memory 0B Memory { bytes: Bytes(2097152000), count: 2 }
+  cpu 0 memory 0B Memory { bytes: Bytes(2097152000), least: Milli(0), count: 2 }
 "#,
     );
 }
@@ -348,6 +348,23 @@ worker-0: VolcanoPodGroup tf-dist min=3 part=worker part_min=2
   queue=training class=high-priority preemptible=true min_runtime=10m
   required=topology.kubernetes.io/block segment=2 in topology.kubernetes.io/rack
   cpu 4 memory 16GiB Whole { vendor: Nvidia, count: 2 }
+"#,
+    );
+}
+
+#[test]
+fn pods_for_volcano_ask_for_parts_of_gpus_by_resources() {
+    check(
+        "volcano/vgpu.yaml",
+        r#"
+first: Pod first members=1 min=1
+  cpu 0 memory 0B Memory { bytes: Bytes(41943040000), least: Milli(0), count: 1 }
+second: Pod second members=1 min=1
+  cpu 0 memory 0B Memory { bytes: Bytes(41943040000), least: Milli(300), count: 1 }
+pair: Pod pair members=1 min=1
+  cpu 2 memory 0B Fraction { milli: Milli(250), count: 2 }
+alone: Pod alone members=1 min=1
+  cpu 0 memory 0B Fraction { milli: Milli(1000), count: 1 }
 "#,
     );
 }

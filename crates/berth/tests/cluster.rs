@@ -50,6 +50,8 @@ mod support;
 mod suspended;
 #[path = "cluster/teams.rs"]
 mod teams;
+#[path = "cluster/vgpu.rs"]
+mod vgpu;
 #[path = "cluster/volumes.rs"]
 mod volumes;
 #[path = "cluster/whose.rs"]

@@ -1,7 +1,7 @@
 //! The GPUs of a pod.
 
-use super::{BadMark, Bytes, Error, GpuAsk, Milli, Name, Sums};
-use crate::object::{Labels, Text};
+use super::{BadMark, Bytes, Error, GpuAsk, Milli, Name, Sums, vgpu};
+use crate::object::{Labels, Pod, Text};
 use berth_model::Share;
 use std::collections::BTreeMap;
 
@@ -30,8 +30,10 @@ pub enum Gpus {
         milli: Milli,
         count: u32,
     },
+    /// A share as large as this much of a GPU's memory, and no smaller than `least`.
     Memory {
         bytes: Bytes,
+        least: Milli,
         count: u32,
     },
 }
@@ -88,13 +90,21 @@ impl Gpus {
             Gpus::Shared { count } => on.shared?.ask(*count),
             Gpus::Mig { profile, count } => GpuAsk::Mig { profile: profile.clone(), count: *count },
             Gpus::Fraction { milli, count } => GpuAsk::Fraction { milli: *milli, count: *count },
-            Gpus::Memory { bytes, count } => GpuAsk::Memory { bytes: *bytes, count: *count },
+            // Which of its two shares is the larger one depends on the GPUs there are.
+            Gpus::Memory { bytes, count, .. } => GpuAsk::Memory { bytes: *bytes, count: *count },
         })
     }
 
     /// Takes the GPU resources out of the sums and reads the marks of shares.
-    pub(super) fn of(annotations: &Labels, sums: &mut Sums) -> Result<Gpus, Error> {
-        let mut found: Option<(String, Gpus)> = share(annotations)?;
+    pub(super) fn of(pod: &Pod, sums: &mut Sums) -> Result<Gpus, Error> {
+        let mut found: Option<(String, Gpus)> = share(&pod.metadata.annotations)?;
+        if let Some(gpus) = vgpu::vgpus(&pod.spec)? {
+            let second = vgpu::NUMBER.to_owned();
+            if let Some((first, _)) = found {
+                return Err(Error::MixedGpus { first, second });
+            }
+            found = Some((second, gpus));
+        }
         for (resource, amount) in take(sums) {
             let second = kind(&resource, count_of(&resource, amount)?).unwrap_or_default();
             if let Some((first, _)) = found {
@@ -141,6 +151,8 @@ impl Sharing {
 
 /// Takes out the resources that are GPUs.
 fn take(sums: &mut Sums) -> Vec<(Text, super::Quantity)> {
+    // They are read from each container by itself.
+    sums.0.retain(|resource, _| !vgpu::is_vgpu(resource));
     let (gpus, others) = std::mem::take(&mut sums.0)
         .into_iter()
         .partition::<BTreeMap<_, _>, _>(|(resource, _)| kind(resource, 1).is_some());
@@ -177,7 +189,7 @@ pub(crate) fn profile_name(written: &str) -> Name {
     }
 }
 
-fn count_of(resource: &str, amount: super::Quantity) -> Result<u32, Error> {
+pub(super) fn count_of(resource: &str, amount: super::Quantity) -> Result<u32, Error> {
     let milli = amount.milli().map_err(|source| Error::quantity(resource, source))?;
     u32::try_from(milli / 1_000)
         .ok()
@@ -219,7 +231,7 @@ fn share(annotations: &Labels) -> Result<Option<(String, Gpus)>, BadMark> {
             let mib = mib.ok_or_else(|| {
                 BadMark::new(MEMORY, value, "write a whole number of MiB, such as 4096")
             })?;
-            (MEMORY, Gpus::Memory { bytes: Bytes::mib(mib), count: count()? })
+            (MEMORY, Gpus::Memory { bytes: Bytes::mib(mib), least: Milli(0), count: count()? })
         }
     };
     Ok(Some((gpus.0.to_owned(), gpus.1)))

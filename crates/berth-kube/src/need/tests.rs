@@ -96,7 +96,7 @@ fn gpus_of_every_kind_are_told_apart() {
 fn shares_of_a_gpu_are_read_from_annotations() {
     let half = Gpus::Fraction { milli: Milli(500), count: 1 };
     assert_eq!(marked(r#"{"gpu-fraction": "0.5"}"#, "{}"), Ok(half));
-    let memory = Gpus::Memory { bytes: Bytes::mib(4096), count: 2 };
+    let memory = Gpus::Memory { bytes: Bytes::mib(4096), least: Milli(0), count: 2 };
     let two = r#"{"gpu-memory": "4096", "gpu-fraction-num-devices": "2"}"#;
     assert_eq!(marked(two, "{}"), Ok(memory));
 }
@@ -117,6 +117,77 @@ fn nonsense_in_a_share_says_what_to_write() {
         assert_eq!(bad.key, key, "{annotations}");
         assert!(!bad.what_to_do.is_empty());
     }
+}
+
+/// What a pod asks for whose containers have these limits, by words for `volcano.sh/vgpu-…`.
+fn vgpu(containers: &[&str], init: &[&str]) -> Result<Need, Error> {
+    let list = |limits: &[&str]| {
+        let each = limits.iter().map(|limits| {
+            let limits = limits.replace('~', "volcano.sh/vgpu-");
+            format!(r#"{{"resources": {{"limits": {limits}, "requests": {limits}}}}}"#)
+        });
+        each.collect::<Vec<String>>().join(", ")
+    };
+    let (containers, init) = (list(containers), list(init));
+    Need::of(&pod(&format!(r#"{{"containers": [{containers}], "initContainers": [{init}]}}"#)))
+}
+
+#[test]
+fn shares_of_a_gpu_are_read_from_volcanos_resources_which_no_node_has_to_have() {
+    let fraction = |milli, count| Gpus::Fraction { milli: Milli(milli), count };
+    let memory =
+        |mib, least, count| Gpus::Memory { bytes: Bytes::mib(mib), least: Milli(least), count };
+    for (limits, gpus) in [
+        (r#"{"~number": 2}"#, fraction(1_000, 2)),
+        (r#"{"~memory": 3000}"#, memory(3_000, 0, 1)),
+        (r#"{"~memory": 3000, "~number": 2}"#, memory(3_000, 0, 2)),
+        (r#"{"~memory": 3000, "~number": 1, "~cores": 50}"#, memory(3_000, 500, 1)),
+        // Volcano passes over a percentage beside an amount.
+        (r#"{"~memory": 3000, "~memory-percentage": 80}"#, memory(3_000, 0, 1)),
+        (r#"{"~number": 1, "~memory-percentage": 30}"#, fraction(300, 1)),
+        (r#"{"~number": 1, "~memory-percentage": 30, "~cores": 40}"#, fraction(400, 1)),
+        // Whoever says nothing of memory may use all of it.
+        (r#"{"~number": 1, "~cores": 40}"#, fraction(1_000, 1)),
+        (r#"{"~number": 0}"#, Gpus::None),
+    ] {
+        let need = vgpu(&[limits], &[]).unwrap();
+        assert_eq!(need.gpus, gpus, "{limits}");
+        assert_eq!(need.other, BTreeMap::new(), "{limits}");
+    }
+}
+
+#[test]
+fn containers_of_a_pod_have_their_parts_of_the_same_gpus() {
+    let quarter = r#"{"~number": 2, "~memory-percentage": 25}"#;
+    let gpus = |containers: &[&str], init: &[&str]| vgpu(containers, init).map(|need| need.gpus);
+    let both = Gpus::Fraction { milli: Milli(500), count: 2 };
+    assert_eq!(gpus(&[quarter, "{}", quarter], &[quarter]), Ok(both));
+    let before = r#"{"~number": 2, "~memory-percentage": 60}"#;
+    assert_eq!(gpus(&[quarter], &[before]), Ok(Gpus::Fraction { milli: Milli(600), count: 2 }));
+    for other in [r#"{"~number": 1}"#, r#"{"~number": 2, "~memory": 5}"#, r#"{"~number": 2}"#] {
+        assert!(matches!(gpus(&[quarter, other], &[]), Err(Error::Mark(_))), "{other}");
+    }
+}
+
+#[test]
+fn nonsense_in_volcanos_resources_says_what_to_write() {
+    for (limits, key) in [
+        (r#"{"~number": 1, "~memory-percentage": 101}"#, "memory-percentage"),
+        (r#"{"~number": 1, "~memory-percentage": 0}"#, "memory-percentage"),
+        (r#"{"~number": 1, "~cores": 200}"#, "cores"),
+        (r#"{"~number": 1, "~memory": -1}"#, "memory"),
+        (r#"{"~number": 1, "~memory": "8Pi"}"#, "memory"),
+        (r#"{"~cores": 50}"#, "cores"),
+        (r#"{"~memory-percentage": 50}"#, "memory-percentage"),
+    ] {
+        let Err(Error::Mark(bad)) = vgpu(&[limits], &[]) else { panic!("{limits}") };
+        assert_eq!(bad.key, format!("volcano.sh/vgpu-{key}"), "{limits}");
+        assert!(!bad.what_to_do.is_empty());
+    }
+    assert!(matches!(vgpu(&[r#"{"~number": "500m"}"#], &[]), Err(Error::Parts { .. })));
+    assert!(matches!(vgpu(&[r#"{"~number": -1}"#], &[]), Err(Error::Parts { .. })));
+    let mixed = vgpu(&[r#"{"~number": 1, "nvidia.com/gpu": 1}"#], &[]);
+    assert!(matches!(mixed, Err(Error::MixedGpus { .. })), "{mixed:?}");
 }
 
 #[test]

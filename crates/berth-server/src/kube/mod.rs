@@ -35,6 +35,7 @@ mod sight;
 mod stand_in;
 mod storage;
 mod topology;
+mod vgpu;
 pub mod webhook;
 mod whose;
 mod window;

@@ -6,6 +6,7 @@ mod kinds;
 use super::devices::{self, Offer, Pieces};
 use super::heed::{Heed, Heeded};
 use super::sight::{Asks, NodeSight, PodSight, Rule, Takes};
+use super::vgpu::Cards;
 use crate::engine::{Core, Turn};
 use berth_kube::need::{Gpus, Unit};
 use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
@@ -31,6 +32,8 @@ pub struct Nodes {
     /// What was found to be meant by a resource, by the names of the rules of whoever asked. Nodes
     /// are many, and pods with the same rules are, too.
     meant: RefCell<BTreeMap<(Offer, Vec<Name>), Offer>>,
+    /// The sizes of GPUs that are shared out in parts.
+    cards: Cards,
     /// Something is handed out that was not before, or not any more.
     has_other_offers: bool,
 }
@@ -143,6 +146,8 @@ impl Nodes {
             self.has_other_offers |= self.is_mixed();
         }
         self.offer(name, offers);
+        let before = self.nodes.get(name).map(|node| &node.sight);
+        self.has_other_offers |= self.cards.see(before, Some(sight));
     }
 
     fn offer(&mut self, name: &Name, offers: Vec<Offer>) {
@@ -198,7 +203,11 @@ impl Nodes {
                 meant.entry(key).or_insert_with(|| self.best(fits, rules).clone()).clone()
             }
         };
-        Some((offer.ask(gpus)?, Some(offer.label())))
+        let ask = match *gpus {
+            Gpus::Memory { bytes, least, count } => self.cards.ask(bytes, least, count),
+            _ => offer.ask(gpus)?,
+        };
+        Some((ask, Some(offer.label())))
     }
 
     /// The best of several offers that some node has on which such a pod may run.
@@ -291,7 +300,8 @@ impl Nodes {
         self.offer(name, Vec::new());
         self.meant.get_mut().clear();
         self.version += 1;
-        self.nodes.remove(name);
+        let gone = self.nodes.remove(name);
+        self.has_other_offers |= self.cards.see(gone.as_ref().map(|node| &node.sight), None);
         turn.apply_observed(Event::NodeRemoved { node: name.clone() });
     }
 

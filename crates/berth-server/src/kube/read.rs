@@ -8,6 +8,7 @@ use super::own::OwnSight;
 use super::queued::GATE;
 use super::sight::{Asks, ClaimUse, GangKey, Later, NodeSight, Phase, PodSight, Rule, Takes, Wish};
 use super::stand_in::{Peer, StandIn};
+use super::vgpu;
 use berth_kube::PodRef;
 use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;
@@ -164,9 +165,10 @@ impl Reader {
             queue.map(|queue| view.names.queue(pod, view.around.owners, queue)).transpose()?;
         let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
         let Rules { mut rules, mut labels } = self.native.rules(constraint);
-        if let Some(pool) = mark.node_pool.as_ref().map(node_pool) {
-            labels.need.extend(nodes::need(std::slice::from_ref(&pool)));
-            rules.push(pool);
+        let others = mark.node_pool.as_ref().map(node_pool).into_iter().chain(vgpu::rules(spec));
+        for other in others {
+            labels.need.extend(nodes::need(std::slice::from_ref(&other)));
+            rules.push(other);
         }
         let class = class(pod, &mark, view.names)?;
         let part = mark.subgroup.as_ref();

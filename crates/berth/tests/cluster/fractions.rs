@@ -16,13 +16,13 @@ use std::path::Path;
 
 const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Berth in the place of KAI, with the account and the certificate of the chart.
-fn berth(cluster: &Cluster) -> Server {
-    install(cluster, &["webhook.enabled=true", "scheduler.standIn={kai}"]);
+/// Berth in the place of another, with the account and the certificate of the chart.
+pub fn berth_in_place_of(peer: &str, cluster: &Cluster) -> Server {
+    install(cluster, &["webhook.enabled=true", &format!("scheduler.standIn={{{peer}}}")]);
     let [cert, key] =
         ["tls.crt", "tls.key"].map(|key| certificate_file(cluster, key).display().to_string());
     let listen = ["--webhook-listen", "127.0.0.1:0", "--webhook-cert", &cert];
-    let more = ["--webhook-key", &key, "--stand-in", "kai"];
+    let more = ["--webhook-key", &key, "--stand-in", peer];
     let flags = [&listen[..], &more[..]].concat();
     let program = Path::new(env!("CARGO_BIN_EXE_berth"));
     let berth = Server::start_on(program, &kubeconfig(cluster), &flags);
@@ -34,23 +34,23 @@ fn pod(cluster: &Cluster, name: &str) -> Value {
     cluster.json(&["get", "pod", name, "--namespace=vision"])
 }
 
-/// The variable of a pod's only container, as the pod has it.
-fn variable(pod: &Value) -> Value {
+/// The variable of a pod's first container, as the pod has it.
+pub fn variable(pod: &Value) -> Value {
     let env = pod["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
     env.into_iter().find(|one| one["name"] == VARIABLE).unwrap_or_default()
 }
 
 /// What a kubelet would put into that variable.
-fn environment(pod: &Value) -> Option<String> {
+pub fn environment(pod: &Value) -> Option<String> {
     let path = variable(pod)["valueFrom"]["fieldRef"]["fieldPath"].clone();
     let key = path.as_str()?.strip_prefix("metadata.annotations['")?.strip_suffix("']")?;
     pod["metadata"]["annotations"][key].as_str().map(str::to_owned)
 }
 
-/// Waits until the API server asks the webhook about pods of the namespace.
-fn wait_for_webhook(cluster: &Cluster) {
+/// Waits until the API server asks the webhook about pods such as these.
+pub fn wait_for_webhook(cluster: &Cluster, pods: &str) {
     let file = cluster.folder().join("asked.yaml");
-    std::fs::write(&file, sample("kai/pods.yaml")).expect("the folder can be written");
+    std::fs::write(&file, sample(pods)).expect("the folder can be written");
     let file = file.display().to_string();
     let asks = ["create", "--dry-run=server", "--output=json", "--filename", &file];
     until("the webhook is asked", || {
@@ -60,7 +60,7 @@ fn wait_for_webhook(cluster: &Cluster) {
 
 /// Plays the containers of those that hold GPUs and have not said which. Each says what a device
 /// plugin would have given it.
-fn play(cluster: &Cluster, said: &mut BTreeMap<String, String>) {
+pub fn play(cluster: &Cluster, said: &mut BTreeMap<String, String>) {
     for holder in holders(cluster) {
         if !said.contains_key(&holder) {
             let uuid = format!("GPU-{}", said.len());
@@ -84,8 +84,8 @@ fn fractions_of_kai_run_as_they_are_from_the_webhook_to_the_gpu() {
     add_namespaces(&cluster, &["vision"]);
     cluster.says(&["label", "namespace", "vision", "berth.dev/managed=true"]);
     add_node(&cluster, "a", H100, "nvidia.com/gpu: 4");
-    let _berth = berth(&cluster);
-    wait_for_webhook(&cluster);
+    let _berth = berth_in_place_of("kai", &cluster);
+    wait_for_webhook(&cluster, "kai/pods.yaml");
     cluster.apply(&sample("kai/queues.yaml"));
     cluster.apply(&sample("kai/pods.yaml"));
 

@@ -52,7 +52,7 @@ fn placed(cluster: &Cluster, namespace: &str) -> BTreeMap<String, String> {
     pods.iter().filter_map(node).collect()
 }
 
-fn why(cluster: &Cluster, namespace: &str, pod: &str) -> String {
+pub fn why(cluster: &Cluster, namespace: &str, pod: &str) -> String {
     let pod = cluster.json(&["get", "pod", pod, "--namespace", namespace]);
     let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let scheduled = conditions.iter().find(|one| one["type"] == "PodScheduled");
@@ -73,7 +73,7 @@ pub fn job(berth: &Server, name: &str) -> Value {
 }
 
 /// What was said about objects.
-fn events(cluster: &Cluster) -> String {
+pub fn events(cluster: &Cluster) -> String {
     let events = cluster.json(&["get", "events.events.k8s.io", "--all-namespaces"]);
     let events = events["items"].as_array().cloned().unwrap_or_default();
     let notes: Vec<&str> = events.iter().filter_map(|event| event["note"].as_str()).collect();
