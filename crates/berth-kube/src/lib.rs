@@ -14,6 +14,7 @@
 //! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
 //! | [`dra`] | devices that are claimed, and who was given which |
 //! | [`node`] | a node with its GPUs |
+//! | [`hypernode`] | which nodes are close to each other, as Volcano has it |
 //! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
 //! | [`admission`] | pods that are about to be made, and which scheduler they should have |
 //! | [`shares`] | fractions of GPUs, and the pods that hold those |
@@ -33,6 +34,7 @@ mod error;
 pub mod event;
 mod exec;
 mod figures;
+pub mod hypernode;
 mod lead;
 mod log;
 pub mod mark;

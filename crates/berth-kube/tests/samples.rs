@@ -3,13 +3,15 @@
 //! Each file of `samples/` is read object by object, and what Berth makes of it is compared with a
 //! few lines of text.
 
+use berth_kube::hypernode::{HyperNode, Tree};
 use berth_kube::mark::{self, Around, Group, Mark};
 use berth_kube::need::Need;
-use berth_kube::object::{List, Meta, Owner, Pod, PodStatus};
+use berth_kube::object::{Labels, List, Meta, Owner, Pod, PodStatus};
 use berth_kube::queue::{self, Reading, kueue};
-use berth_model::{Amount, Quota};
+use berth_model::{Amount, Name, Quota};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
@@ -65,6 +67,7 @@ fn lines(
             vec![queue(&queue::volcano::read(&parse(document)))]
         }
         (_, "ClusterQueue") => vec![queue(&kueue::cluster_queue(&parse(document), flavors))],
+        ("topology.volcano.sh/v1alpha1", "HyperNode") => vec![hypernode(&parse(document))],
         (_, "Cohort") => vec![queue(&kueue::cohort(&parse(document)))],
         (_, "LocalQueue") => {
             let alias = kueue::alias(&parse(document));
@@ -84,6 +87,23 @@ fn lines(
             made.iter().map(|(each, count)| format!("{count}× {}", pod(each, around))).collect()
         }
     }
+}
+
+#[derive(Deserialize)]
+struct WithSpec {
+    metadata: Meta,
+    spec: HyperNode,
+}
+
+fn hypernode(WithSpec { metadata, spec }: &WithSpec) -> String {
+    let all = BTreeMap::from([(Name::new(&metadata.name), spec)]);
+    // Those that are its members are in other documents.
+    let (tree, _) = Tree::new(&all);
+    let names: Vec<&Name> = tree.names.keys().collect();
+    let nodes = ["n0", "n1", "n2", "n3"];
+    let has = |node: &&&str| !tree.around(node, &Labels::default()).0.is_empty();
+    let nodes: Vec<&&str> = nodes.iter().filter(has).collect();
+    format!("{} tier {} called {names:?} around {nodes:?}", metadata.name, spec.tier)
 }
 
 /// One of the pods that something keeps running.
@@ -365,6 +385,29 @@ pair: Pod pair members=1 min=1
   cpu 2 memory 0B Fraction { milli: Milli(250), count: 2 }
 alone: Pod alone members=1 min=1
   cpu 0 memory 0B Fraction { milli: Milli(1000), count: 1 }
+"#,
+    );
+}
+
+#[test]
+fn hypernodes_of_volcano_have_tiers_and_a_group_names_one() {
+    check(
+        "volcano/hypernodes.yaml",
+        r#"
+leaf-a tier 1 called [Name("leaf")] around ["n0", "n1"]
+leaf-b tier 1 called [Name("leaf")] around ["n2", "n3"]
+spine tier 2 called [Name("spine")] around []
+"#,
+    );
+    check(
+        "volcano/ring.yaml",
+        r#"
+ring-0: VolcanoPodGroup ring min=2
+  required=volcano.sh/tier-1
+  cpu 0 memory 0B Whole { vendor: Nvidia, count: 8 }
+ring-1: VolcanoPodGroup ring min=2
+  required=volcano.sh/tier-1
+  cpu 0 memory 0B Whole { vendor: Nvidia, count: 8 }
 "#,
     );
 }

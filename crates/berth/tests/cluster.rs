@@ -28,6 +28,8 @@ mod fractions;
 mod gpus;
 #[path = "cluster/hook.rs"]
 mod hook;
+#[path = "cluster/hypernodes.rs"]
+mod hypernodes;
 #[path = "cluster/in_use.rs"]
 mod in_use;
 #[path = "cluster/jobs.rs"]

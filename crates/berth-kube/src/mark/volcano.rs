@@ -5,6 +5,7 @@ use super::group::{NetworkTopology, SubGroupPolicy, VolcanoPodGroup};
 use super::said::Said;
 use super::{Above, Group, GroupKey, Kind, Subgroup, owner};
 use crate::dynamic::Selector;
+use crate::hypernode;
 use crate::object::Text;
 use berth_model::{Name, Segment, TopologyAsk};
 
@@ -15,8 +16,9 @@ const PREEMPTABLE: &str = "volcano.sh/preemptable";
 const COOLDOWN: &str = "volcano.sh/cooldown-time";
 const WAITING: &str = "volcano.sh/sla-waiting-time";
 const TASK: &str = "volcano.sh/task-spec";
+const NUMA: &str = "volcano.sh/numa-topology-policy";
 /// Marks that bind a pod to nodes in ways we do not have.
-const BINDING: [&str; 2] = ["volcano.sh/revocable-zone", "volcano.sh/numa-topology-policy"];
+const BINDING: [&str; 2] = ["volcano.sh/revocable-zone", NUMA];
 
 pub(super) fn group(said: &Said) -> Option<GroupKey> {
     let name = POD_GROUP.iter().find_map(|key| said.pod.metadata.annotation(key))?;
@@ -35,7 +37,12 @@ pub(super) fn read(said: &Said, draft: &mut Draft) {
         draft.leave_out(WAITING, value, what);
     }
     for key in BINDING {
-        if let Some(value) = said.either(key).filter(|value| *value != "none") {
+        let value = said.either(key).filter(|value| *value != "none");
+        if key == NUMA && value == Some("best-effort") {
+            let what = "nodes are not chosen by it; kubelets align pods as well as their own \
+                        policies let them";
+            draft.leave_out(NUMA, "best-effort", what);
+        } else if let Some(value) = value {
             draft.complain(key, value, "this is not supported; take the mark away");
         }
     }
@@ -68,7 +75,7 @@ fn pod_group(said: &Said, object: &VolcanoPodGroup, draft: &mut Draft) -> Option
     if let Some(topology) = &spec.network_topology
         && let Some((level, is_hard)) = level(&at("networkTopology"), topology, draft)
     {
-        if is_hard { draft.required(Some(level)) } else { draft.preferred(Some(level)) }
+        if is_hard { draft.required(Some(&level)) } else { draft.preferred(Some(&level)) }
     }
     if let Some(task) = said.annotation(TASK) {
         let min = spec.min_task_member.get(task).copied().filter(|min| *min != 0);
@@ -130,7 +137,7 @@ fn divide(at: &str, policy: &SubGroupPolicy, values: &[&str], draft: &mut Draft)
     let size = draft.number(at, Some(policy.sub_group_size.unwrap_or(1)));
     let found = policy.network_topology.as_ref().and_then(|written| level(at, written, draft));
     let (Some(size), Some((within, is_hard))) = (size, found) else { return };
-    let within = Some(Name::new(within));
+    let within = Some(within);
     if !values.is_empty() {
         let (required, preferred) = if is_hard { (within, None) } else { (None, within) };
         let topology = TopologyAsk { required, preferred, ..TopologyAsk::default() };
@@ -157,8 +164,8 @@ fn part<'a>(policy: &SubGroupPolicy, draft: &'a mut Draft) -> &'a mut Subgroup {
     draft.subgroup.get_or_insert_with(|| Subgroup::new(&policy.name, None))
 }
 
-/// The level by name, and whether it is a must.
-fn level<'a>(at: &str, written: &'a NetworkTopology, draft: &mut Draft) -> Option<(&'a str, bool)> {
+/// The level, and whether it is a must.
+fn level(at: &str, written: &NetworkTopology, draft: &mut Draft) -> Option<(Name, bool)> {
     let is_hard = match written.mode.as_deref() {
         None | Some("hard") => true,
         Some("soft") => false,
@@ -168,11 +175,15 @@ fn level<'a>(at: &str, written: &'a NetworkTopology, draft: &mut Draft) -> Optio
         }
     };
     match (&written.highest_tier_name, written.highest_tier_allowed) {
-        (Some(name), _) => Some((name, is_hard)),
-        (None, Some(tier)) => {
-            let what = "tiers have no numbers here; name a level with highestTierName";
-            draft.complain(at, &format!("highestTierAllowed {tier}"), what);
+        (Some(name), _) => Some((Name::new(name), is_hard)),
+        (None, Some(tier)) if tier < 0 => {
+            draft.complain(at, &format!("highestTierAllowed {tier}"), "write a tier from 0 on");
             None
+        }
+        (None, Some(tier)) => {
+            // All that are too high are the same: any place will do.
+            let tier = u32::try_from(tier).unwrap_or(u32::MAX).min(hypernode::HIGHEST + 1);
+            Some((hypernode::level(tier), is_hard))
         }
         (None, None) => None,
     }

@@ -1,13 +1,18 @@
 //! Objects of other schedulers that say what names mean: queues, priority classes, topologies.
 
+mod places;
+
 use super::around::{Kind, api_version};
+use super::hypernodes::Tiers;
 use super::names::{Class, Names};
 use super::orders::Note;
 use berth_kube::event::About;
-use berth_kube::object::{List, Meta, PriorityClass, Text};
+use berth_kube::hypernode::HyperNode;
+use berth_kube::object::{Meta, PriorityClass};
 use berth_kube::queue::{self, Reading, kueue};
 use berth_kube::{Change, Seen};
 use berth_model::{Name, QueueSpec};
+use places::Topology;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +29,7 @@ pub enum Foreign {
     WorkloadPriorityClass,
     PriorityClass,
     Topology,
+    HyperNode,
 }
 
 impl Foreign {
@@ -55,7 +61,8 @@ impl Foreign {
             Foreign::LocalQueue
             | Foreign::WorkloadPriorityClass
             | Foreign::PriorityClass
-            | Foreign::Topology => false,
+            | Foreign::Topology
+            | Foreign::HyperNode => false,
         }
     }
 }
@@ -69,25 +76,7 @@ enum Thing {
     ResourceFlavor(kueue::ResourceFlavor),
     Class(PriorityClass),
     Topology(Topology),
-}
-
-/// A topology as KAI and Kueue describe it: labels of nodes, the largest place first.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Topology {
-    spec: TopologySpec,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct TopologySpec {
-    levels: List<TopologyLevel>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct TopologyLevel {
-    node_label: Text,
+    HyperNode(HyperNode),
 }
 
 type Key = (Foreign, String, String);
@@ -98,6 +87,10 @@ pub struct Table {
     /// The kinds that were listed: what is not among theirs is not there.
     listed: BTreeSet<Foreign>,
     things: BTreeMap<Key, (About, Thing)>,
+    /// The tiers of HyperNodes.
+    tiers: Tiers,
+    /// They are others than when this was last asked.
+    has_other_hypernodes: bool,
     /// What is to be said about objects that cannot be used as they are.
     notes: Vec<Note>,
 }
@@ -127,6 +120,7 @@ impl Table {
         let changes = match seen {
             Seen::All(all) => {
                 self.things.retain(|key, _| key.0 != what);
+                self.has_other_hypernodes |= what == Foreign::HyperNode;
                 self.listed.insert(what);
                 all.into_iter().map(Change::Put).collect()
             }
@@ -138,6 +132,7 @@ impl Table {
                 Change::Gone(raw) => {
                     if let Some(meta) = meta(&raw) {
                         self.things.remove(&key(what, &meta));
+                        self.has_other_hypernodes |= what == Foreign::HyperNode;
                     }
                 }
             }
@@ -155,9 +150,18 @@ impl Table {
             uid: meta.uid.to_string(),
         };
         match read(what, raw.get()) {
-            Ok(thing) => drop(self.things.insert(key, (about, thing))),
+            Ok(thing) => {
+                let before = self.things.get(&key).map(|(_, thing)| thing);
+                // Their status is written whenever a node changes.
+                self.has_other_hypernodes |= match (before, &thing) {
+                    (Some(Thing::HyperNode(before)), Thing::HyperNode(now)) => before != now,
+                    (_, thing) => matches!(thing, Thing::HyperNode(_)),
+                };
+                self.things.insert(key, (about, thing));
+            }
             Err(error) => {
                 self.things.remove(&key);
+                self.has_other_hypernodes |= what == Foreign::HyperNode;
                 let note = format!("it cannot be read, so it is left out: {error}");
                 self.notes.push(Note { about, reason: "Unreadable", note, apart: None });
             }
@@ -197,23 +201,12 @@ impl Table {
             queues.map(|alias| ((alias.namespace, alias.name), alias.queue)).collect()
         });
         let topologies = self.topologies();
-        let is_new = (&classes, usual, &local, &topologies)
-            != (&names.classes, names.usual, &names.local, &names.topologies);
+        let is_new = (&classes, usual, &local, &topologies, &self.tiers)
+            != (&names.classes, names.usual, &names.local, &names.topologies, &names.tiers);
+        names.tiers = self.tiers.clone();
         (names.classes, names.usual, names.local, names.topologies) =
             (classes, usual, local, topologies);
         is_new
-    }
-
-    /// The levels of each topology.
-    fn topologies(&self) -> BTreeMap<Name, Vec<Name>> {
-        let described = self.of(Foreign::Topology).filter_map(|((_, _, name), thing)| {
-            let Thing::Topology(topology) = thing else { return None };
-            // The node itself is always the last level, under a name of its own.
-            let levels = topology.spec.levels.iter().map(|level| &*level.node_label);
-            let levels = levels.filter(|label| *label != "kubernetes.io/hostname");
-            Some((Name::new(name), levels.map(Name::new).collect()))
-        });
-        described.collect()
     }
 
     /// The queues they describe. Those that are mapped are left out: what they would have is that
@@ -307,6 +300,7 @@ fn read(what: Foreign, text: &str) -> serde_json::Result<Thing> {
             Thing::Class(serde_json::from_str(text)?)
         }
         Foreign::Topology => Thing::Topology(serde_json::from_str(text)?),
+        Foreign::HyperNode => Thing::HyperNode(places::hypernode(text)?),
     };
     Ok(read)
 }

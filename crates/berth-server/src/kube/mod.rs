@@ -15,6 +15,7 @@ mod foreign;
 mod gang;
 mod heed;
 mod holder;
+mod hypernodes;
 mod mirror;
 mod names;
 mod native;
@@ -49,6 +50,7 @@ use crate::serve::Error;
 use crate::setup;
 use crate::vault::Vault;
 use around::{Around, Eye, Following, Told};
+use berth_kube::hypernode::Tree;
 use berth_kube::object::{Node, Pod};
 use berth_kube::{Api, Change, Seen, follow_in_binary};
 use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
@@ -140,6 +142,7 @@ struct First {
     notes: Vec<orders::Note>,
     queued: Vec<Queued>,
     topologies: BTreeMap<Name, Vec<Name>>,
+    hypernodes: Tree,
     nodes: Vec<NodeSight>,
     pods: Vec<PodSight>,
     storage: Vec<News>,
@@ -201,9 +204,11 @@ impl Cluster {
         for mut also in [stored, claimed] {
             follows.0.append(&mut also.0);
         }
-        let mut notes = Vec::new();
+        let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
         for told in around::listed(&mut told, following.len()).await {
-            notes.extend(around.take(&reader, told).notes);
+            let news = around.take(&reader, told);
+            notes.extend(news.notes);
+            hypernodes = news.hypernodes.unwrap_or(hypernodes);
         }
         reader.look_for(around.topologies());
         follows.0.push(tokio::spawn(following.go_on()));
@@ -213,6 +218,7 @@ impl Cluster {
             notes,
             queued: around.all_queued(&reader),
             topologies: around.topologies().clone(),
+            hypernodes,
             storage: storage.first,
             nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
             pods: match around.see(&reader, pods_there) {
@@ -431,8 +437,11 @@ impl Site for Kubernetes {
             let known = &outline.topologies;
             topology::tell(turn, topology::event(known, &first.nodes, &first.topologies));
         }
-        if let Some(First { queues, notes, queued, nodes, pods, storage, .. }) = self.first.take() {
+        if let Some(first) = self.first.take() {
+            let First { queues, notes, queued, nodes, pods, storage, hypernodes, .. } = first;
             let mut mirror = lock(&self.mirror);
+            mirror.see_levels(turn.core);
+            mirror.see_hypernodes(turn, hypernodes);
             mirror.note_all(notes);
             mirror.see_queues(turn, queues);
             mirror.expect(queued);

@@ -1,5 +1,6 @@
 //! What names in manifests of others stand for: queues, priority classes, topologies.
 
+use super::hypernodes::Tiers;
 use super::stand_in::{Peer, StandIn};
 use berth_kube::object::{Meta, Owner, Pod};
 use berth_model::{Name, TopologyAsk};
@@ -20,6 +21,8 @@ pub struct Names {
     pub usual: Class,
     /// The levels of each topology that somebody has described.
     pub topologies: BTreeMap<Name, Vec<Name>>,
+    /// The tiers of HyperNodes, which are one of these.
+    pub tiers: Tiers,
 }
 
 /// What a priority class says.
@@ -63,21 +66,23 @@ impl Names {
         })
     }
 
-    /// A level is looked for in the topology that is named, or in the only one that has it.
-    pub fn place(&self, ask: TopologyAsk) -> TopologyAsk {
+    /// A level is looked for in the topology that is named, or in the only one that has it. Nothing
+    /// where any place will do.
+    pub fn place(&self, ask: TopologyAsk) -> Result<Option<TopologyAsk>, String> {
+        let ask = self.tiers.place(ask)?;
         let has = |topology: &Name, level: &Name| {
             self.topologies.get(topology).is_some_and(|levels| levels.contains(level))
         };
         let segment = ask.segment.as_ref().map(|segment| &segment.within);
         let Some(level) = ask.required.as_ref().or(ask.preferred.as_ref()).or(segment) else {
-            return ask;
+            return Ok(Some(ask).filter(|ask| *ask != TopologyAsk::default()));
         };
         let named = ask.within.clone().filter(|topology| has(topology, level));
         let within = named.or_else(|| {
             let found = self.topologies.keys().find(|topology| has(topology, level));
             found.cloned()
         });
-        TopologyAsk { within, ..ask }
+        Ok(Some(TopologyAsk { within, ..ask }))
     }
 }
 

@@ -5,9 +5,11 @@ mod kinds;
 
 use super::devices::{self, Offer, Pieces};
 use super::heed::{Heed, Heeded};
+use super::hypernodes::Places;
 use super::sight::{Asks, NodeSight, PodSight, Rule, Takes};
 use super::vgpu::Cards;
 use crate::engine::{Core, Turn};
+use berth_kube::hypernode::Tree;
 use berth_kube::need::{Gpus, Unit};
 use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
 use std::cell::RefCell;
@@ -34,12 +36,16 @@ pub struct Nodes {
     meant: RefCell<BTreeMap<(Offer, Vec<Name>), Offer>>,
     /// The sizes of GPUs that are shared out in parts.
     cards: Cards,
+    /// Where nodes are by HyperNodes.
+    places: Places,
     /// Something is handed out that was not before, or not any more.
     has_other_offers: bool,
 }
 
 struct Node {
     sight: NodeSight,
+    /// Its places by HyperNodes, as soon as somebody has looked.
+    places: Option<Vec<(Name, Name)>>,
     /// As the core knows it.
     told: Option<NodeSpec>,
 }
@@ -127,8 +133,8 @@ impl Nodes {
         match self.nodes.get_mut(&name) {
             // What it had it may still have: what runs there goes on.
             Some(node) if sight.is_unreadable => node.sight.spec.state = NodeState::Cordoned,
-            Some(node) => node.sight = sight,
-            None => drop(self.nodes.insert(name, Node { sight, told: None })),
+            Some(node) => (node.sight, node.places) = (sight, None),
+            None => drop(self.nodes.insert(name, Node { sight, places: None, told: None })),
         }
     }
 
@@ -173,6 +179,25 @@ impl Nodes {
         }
         self.claimed.insert(name.clone(), gpus);
         self.stale.insert(name.clone());
+    }
+
+    /// Nodes are where these say.
+    pub fn set_hypernodes(&mut self, tree: Tree) {
+        self.places.set_tree(tree);
+        self.places.tell_overlaps(self.nodes.values().map(|node| &*node.sight.object));
+        self.forget_places();
+    }
+
+    /// These levels are known to the core.
+    pub fn set_levels(&mut self, levels: &[Name]) {
+        if self.places.set_levels(levels) {
+            self.forget_places();
+        }
+    }
+
+    fn forget_places(&mut self) {
+        self.nodes.values_mut().for_each(|node| node.places = None);
+        self.stale.extend(self.nodes.keys().cloned());
     }
 
     /// Whether one `nvidia.com/gpu` is one thing here and another there.
@@ -315,6 +340,9 @@ impl Nodes {
             let taken = self.taken.get(&name).unwrap_or(&nothing);
             let Some(node) = self.nodes.get_mut(&name) else { continue };
             let mut spec = described(turn.core, &node.sight, taken, &self.heed);
+            let object = &node.sight.object;
+            let places = node.places.get_or_insert_with(|| self.places.of(object));
+            spec.labels.extend(places.iter().cloned());
             for at in self.claimed.get(&name).into_iter().flatten() {
                 if let Some(gpu) = spec.gpus.get_mut(*at) {
                     gpu.health = Health::Failed;

@@ -12,12 +12,13 @@ use super::vgpu;
 use berth_kube::PodRef;
 use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;
+use berth_kube::hypernode;
 use berth_kube::mark::{self, Above, Around, GroupKey, Kind, Mark};
 use berth_kube::need::{Devices, Gpus, InUse, Need};
 use berth_kube::node;
 use berth_kube::object::{Condition, Node, Owner, OwnerSpec, Pod, PodSpec};
 use berth_kube::shares::{self, Held};
-use berth_model::{Bytes, Cpu, Lifecycle, Name, NodeSpec, NodeState, Span, Time};
+use berth_model::{Bytes, Cpu, Lifecycle, Name, NodeSpec, NodeState, Span, Time, TopologyAsk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -172,11 +173,14 @@ impl Reader {
         }
         let class = class(pod, &mark, view.names)?;
         let part = mark.subgroup.as_ref();
-        let topology = part.and_then(|part| part.topology.clone());
-        let topology = topology.map(|ask| view.names.place(ask));
-        let above = part.map(|part| part.above.clone()).unwrap_or_default().into_iter();
-        let above = above.map(|one| Above { topology: view.names.place(one.topology), ..one });
-        let together = mark.topology.clone().map(|ask| view.names.place(ask));
+        let place = |ask: Option<TopologyAsk>| view.names.place(ask.unwrap_or_default());
+        let topology = place(part.and_then(|part| part.topology.clone()))?;
+        let mut above = Vec::new();
+        for one in part.iter().flat_map(|part| &part.above) {
+            let found = place(Some(one.topology.clone()))?;
+            above.extend(found.map(|topology| Above { topology, name: one.name.clone() }));
+        }
+        let together = place(mark.topology.clone())?;
         let limit = spec.active_deadline_seconds.map(Span::secs);
         Ok(Wish {
             name: if members > 1 { name.clone() } else { Name::new(&meta.name) },
@@ -199,7 +203,7 @@ impl Reader {
             grace: spec.termination_grace_period_seconds.map_or(GRACE, Span::secs),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
             topology,
-            above: above.collect(),
+            above,
             together,
             labels,
             rules,
@@ -219,7 +223,8 @@ impl Reader {
     /// From now on these labels say where a node is, too.
     pub fn look_for(&self, topologies: &BTreeMap<Name, Vec<Name>>) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.extend(topologies.values().flatten().cloned());
+        let labels = topologies.iter().filter(|(name, _)| name.as_str() != hypernode::TOPOLOGY);
+        levels.extend(labels.flat_map(|(_, levels)| levels).cloned());
     }
 
     /// A node that cannot be read takes nothing new; the others can be used.

@@ -3,7 +3,9 @@
 
 use super::sight::NodeSight;
 use crate::engine::Turn;
+use berth_kube::hypernode;
 use berth_model::{Event, Name};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The one that is meant where none is named.
@@ -19,6 +21,13 @@ pub fn event<'a>(
     described: &Topologies,
 ) -> Option<Event> {
     let mut topologies = described.clone();
+    // A tier that no HyperNode is of any more is still a level: jobs may ask for it.
+    if let Some(tiers) = known.get(hypernode::TOPOLOGY) {
+        let now = topologies.entry(hypernode::TOPOLOGY.into()).or_default();
+        now.extend(tiers.iter().cloned());
+        now.sort_by_key(|level| Reverse(hypernode::tier(level)));
+        now.dedup();
+    }
     let usual = known.get(DEFAULT).filter(|levels| !levels.is_empty()).cloned();
     topologies.insert(DEFAULT.into(), usual.unwrap_or_else(|| levels(nodes)));
     (topologies != *known).then_some(Event::TopologySet { topologies })

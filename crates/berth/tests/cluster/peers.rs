@@ -42,7 +42,7 @@ pub fn add_node(cluster: &Cluster, name: &str, labels: &str) {
 }
 
 /// The pods of a namespace that have a node, by name.
-fn placed(cluster: &Cluster, namespace: &str) -> BTreeMap<String, String> {
+pub fn placed(cluster: &Cluster, namespace: &str) -> BTreeMap<String, String> {
     let pods = cluster.json(&["get", "pods", "--namespace", namespace]);
     let pods = pods["items"].as_array().cloned().unwrap_or_default();
     let node = |pod: &Value| {

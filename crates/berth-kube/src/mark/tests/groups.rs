@@ -60,11 +60,57 @@ fn volcanos_group_is_read_with_its_tasks_and_its_network() {
         in_group(),
         &[],
         volcano_group(
-            r#""minMember": -3, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}"#,
+            r#""minMember": -3, "networkTopology": {"mode": "hard", "highestTierAllowed": -2}"#,
         ),
         "`PodGroup pg: minMember` is `-3`: write a number of pods between 1 and 100000\n\
-         `PodGroup pg: networkTopology` is `highestTierAllowed 2`: tiers have no numbers here; \
-         name a level with highestTierName",
+         `PodGroup pg: networkTopology` is `highestTierAllowed -2`: write a tier from 0 on",
+    );
+}
+
+#[test]
+fn tiers_of_volcano_by_their_numbers_are_levels() {
+    let of = |labels: &'static str| Sketch {
+        labels,
+        annotations: r#""scheduling.k8s.io/group-name": "pg""#,
+        ..PLAIN
+    };
+    let group = |mode: &str, keys: &str| {
+        volcano_group(&format!(
+            r#""minMember": 4, "networkTopology": {{"mode": "{mode}", "highestTierAllowed": 2}},
+               "subGroupPolicy": [{{"name": "s", "subGroupSize": 2, {keys}
+                   "networkTopology": {{"mode": "hard", "highestTierAllowed": 1}}}}]"#
+        ))
+    };
+    check(
+        of(""),
+        &[],
+        group("hard", ""),
+        "VolcanoPodGroup ml/pg min=4 required=volcano.sh/tier-2 segment=2@volcano.sh/tier-1",
+    );
+    check(
+        of(r#""shard": "1""#),
+        &[],
+        group("soft", r#""matchLabelKeys": ["shard"],"#),
+        "VolcanoPodGroup ml/pg min=4 preferred=volcano.sh/tier-2 subgroup=s:None \
+         above=s/1@volcano.sh/tier-1",
+    );
+}
+
+#[test]
+fn kubelets_align_pods_as_well_as_they_can_and_nobody_promises_more() {
+    let of = |annotations: &'static str| Sketch { annotations, ..PLAIN };
+    check(
+        of(r#""volcano.sh/numa-topology-policy": "best-effort""#),
+        &[],
+        None,
+        "Pod ml/p#u0 members=1 min=1 left_out=volcano.sh/numa-topology-policy",
+    );
+    check(
+        of(r#""volcano.sh/numa-topology-policy": "single-numa-node""#),
+        &[],
+        None,
+        "`volcano.sh/numa-topology-policy` is `single-numa-node`: this is not supported; take the \
+         mark away",
     );
 }
 

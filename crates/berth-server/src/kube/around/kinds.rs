@@ -48,10 +48,11 @@ const fn foreign(
 }
 
 const KUEUE: &str = "kueue.x-k8s.io";
+const HYPERNODES: &str = "topology.volcano.sh";
 const APPS: &str = "apps";
 const SET: &str = "LeaderWorkerSet";
 
-pub static KINDS: [Kind; 29] = [
+pub static KINDS: [Kind; 30] = [
     owner("batch", "jobs", "Job"),
     owner(APPS, "deployments", "Deployment"),
     owner(APPS, "replicasets", "ReplicaSet"),
@@ -75,6 +76,7 @@ pub static KINDS: [Kind; 29] = [
     foreign("scheduling.run.ai", "queues", "Queue", Foreign::KaiQueue),
     foreign("kai.scheduler", "topologies", "Topology", Foreign::Topology),
     foreign("scheduling.volcano.sh", "queues", "Queue", Foreign::VolcanoQueue),
+    foreign(HYPERNODES, "hypernodes", "HyperNode", Foreign::HyperNode),
     foreign(KUEUE, "clusterqueues", "ClusterQueue", Foreign::ClusterQueue),
     foreign(KUEUE, "localqueues", "LocalQueue", Foreign::LocalQueue),
     foreign(KUEUE, "cohorts", "Cohort", Foreign::Cohort),
@@ -95,7 +97,9 @@ impl Kind {
         match (self.what, self.wanted.group) {
             (What::Foreign(Foreign::PriorityClass), _) => true,
             (What::Foreign(_), KUEUE) => stand_in.is_for(Peer::Kueue),
-            (What::Foreign(_), "scheduling.volcano.sh") => stand_in.is_for(Peer::Volcano),
+            (What::Foreign(_), "scheduling.volcano.sh" | HYPERNODES) => {
+                stand_in.is_for(Peer::Volcano)
+            }
             (What::Foreign(_), _) => stand_in.is_for(Peer::Kai),
             (What::Owner | What::Group(_), _) => true,
         }

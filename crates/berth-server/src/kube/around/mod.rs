@@ -17,6 +17,7 @@ use super::orders::Note;
 use super::queued::Queued;
 use super::read::{Not, Reader, View};
 use super::sight::PodSight;
+use berth_kube::hypernode::Tree;
 use berth_kube::mark::{self, Group, GroupKey};
 use berth_kube::object::{Owner, OwnerReference, Pod};
 use berth_kube::{Change, Seen};
@@ -84,6 +85,8 @@ pub struct News {
     pub notes: Vec<Note>,
     /// The topologies that others describe, where they are different.
     pub topologies: Option<BTreeMap<Name, Vec<Name>>>,
+    /// HyperNodes, where they are different.
+    pub hypernodes: Option<Tree>,
 }
 
 impl Around {
@@ -255,9 +258,10 @@ impl Around {
         if what.is_queue() {
             news.queues = Some(self.foreign.queues(&self.names));
         }
+        news.hypernodes = self.foreign.hypernodes();
         news.notes = self.foreign.notes();
         if self.foreign.rename(&mut self.names) {
-            if what == Foreign::Topology {
+            if matches!(what, Foreign::Topology | Foreign::HyperNode) {
                 news.topologies = Some(self.names.topologies.clone());
             }
             news.pods = self.again(reader, self.pods.keys().cloned().collect());

@@ -50,9 +50,13 @@ impl Eye {
 
     fn take(&self, told: Told) {
         let mut around = self.around();
-        let News { pods, queues, topologies, queued, gone, notes } =
+        let News { pods, queues, topologies, hypernodes, queued, gone, notes } =
             around.take(&self.reader, told);
         lock(&self.mirror).note_all(notes);
+        if let Some(tree) = hypernodes {
+            let mirror = self.mirror.clone();
+            self.inlet.tell(move |turn| lock(&mirror).see_hypernodes(turn, tree));
+        }
         if let Some(levels) = topologies {
             self.reader.look_for(&levels);
             let (mirror, reader) = (self.mirror.clone(), self.reader.clone());

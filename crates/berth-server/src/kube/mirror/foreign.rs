@@ -1,11 +1,12 @@
 //! What other schedulers have described, as the core is told of it.
 
 use super::Mirror;
-use crate::engine::Turn;
+use crate::engine::{Core, Turn};
 use crate::kube::foreign::{Described, Foreign, Queues};
 use crate::kube::orders::{Note, Order};
 use crate::kube::read::Reader;
 use crate::kube::{topology, whose};
+use berth_kube::hypernode::{self, Tree};
 use berth_model::{Event, Name, QueueSpec};
 use berth_store::Batch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +115,21 @@ impl Mirror {
         self.nodes.read_again(|node| reader.node(node));
         let known = turn.core.state.outline().topologies;
         topology::tell(turn, topology::event(&known, self.nodes.sights(), described));
+        self.see_levels(turn.core);
         self.try_again(turn);
+    }
+
+    /// Nodes have their places by HyperNodes at the levels that the core knows, whatever it has
+    /// taken of what it was told.
+    pub fn see_levels(&mut self, core: &Core) {
+        let known = core.state.outline().topologies;
+        self.nodes.set_levels(known.get(hypernode::TOPOLOGY).map_or(&[], Vec::as_slice));
+    }
+
+    /// Nodes are close to others than before.
+    pub fn see_hypernodes(&mut self, turn: &mut Turn<'_>, tree: Tree) {
+        self.nodes.set_hypernodes(tree);
+        self.nodes.tell(turn);
     }
 }
 

@@ -54,6 +54,7 @@ const KINDS: &[&str] = &[
     "kai.scheduler/v1alpha1 Topology topologies!",
     "scheduling.volcano.sh/v1beta1 PodGroup podgroups",
     "scheduling.volcano.sh/v1beta1 Queue queues!",
+    "topology.volcano.sh/v1alpha1 HyperNode hypernodes!",
     "kueue.x-k8s.io/v1beta2 ClusterQueue clusterqueues!",
     "kueue.x-k8s.io/v1beta2 LocalQueue localqueues",
     "kueue.x-k8s.io/v1beta2 Cohort cohorts!",
