@@ -250,3 +250,6 @@ impl Dynamics {
         self.waiting.values_mut().for_each(|tied| tied.tried = false);
     }
 }
+
+#[cfg(test)]
+mod tests;
