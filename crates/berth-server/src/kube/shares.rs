@@ -20,7 +20,7 @@ pub struct Spot {
 /// How a lease begins.
 pub enum Begin {
     /// A pod of others is given its node.
-    Bind(Bind),
+    Bind(Box<Bind>),
     /// A pod of a job of our own is made on its node.
     Create(Box<Create>),
 }

@@ -43,7 +43,7 @@ impl Mirror {
         self.binds.insert(lease, wanted.clone());
         let devices = self.steps(core, lease, &pod.uid);
         let bind = Bind { lease, pod, node, open, claims, wanted, gpus: None, devices };
-        self.begin_lease(core, Begin::Bind(bind));
+        self.begin_lease(core, Begin::Bind(Box::new(bind)));
     }
 
     /// The end of a lease is in the log: what is not bound yet must not be any more.

@@ -22,7 +22,7 @@ impl Mirror {
 
     fn carry_out(&self, begin: Begin) {
         match begin {
-            Begin::Bind(bind) => self.order(Order::Bind(bind)),
+            Begin::Bind(bind) => self.order(Order::Bind(*bind)),
             Begin::Create(create) => self.make_own(create),
         }
     }
