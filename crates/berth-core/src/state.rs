@@ -208,9 +208,10 @@ impl State {
         leaves.map(|leaf| (leaf.count, leaf.spread.map(|(_, at_most)| at_most))).collect()
     }
 
-    /// How many GPUs of a node nobody has anything of.
+    /// How many GPUs of a node nobody has anything of. None where the node takes nobody.
     pub fn free_gpus(&self, node: &str) -> u32 {
-        self.cluster.find(node).map_or(0, |ix| self.cluster.node(ix).free_whole())
+        let node = self.cluster.find(node).map(|ix| self.cluster.node(ix));
+        node.filter(|node| node.open()).map_or(0, |node| node.free_whole())
     }
 
     /// Whether places are kept for a job, now or from some time on.

@@ -1,7 +1,7 @@
 //! How many pods an owner stands for.
 
 use super::draft::Draft;
-use crate::object::{Owner, RayCluster, Startup};
+use crate::object::{Owner, RayCluster, RayWorkers, Startup};
 
 /// Pods in all, and those without which it does not start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,17 +108,13 @@ pub(super) fn kubeflow(owner: &Owner, roles: Roles, draft: &mut Draft) -> Count 
 
 /// A head and its workers; with autoscaling, the workers it keeps in any case.
 pub(super) fn ray(cluster: &RayCluster, draft: &mut Draft) -> Count {
-    let workers = |least: bool| {
-        cluster.workers.iter().fold(1i64, |sum, group| {
-            let replicas = group.replicas.unwrap_or(1);
-            let least_of = group.min_replicas.unwrap_or(0).min(replicas);
-            let replicas = if least { least_of } else { replicas };
-            sum.saturating_add(replicas.saturating_mul(group.num_of_hosts.unwrap_or(1)))
-        })
-    };
-    let members = draft.number("RayCluster: workerGroupSpecs", Some(workers(false)));
+    let pods = cluster.workers.iter().map(RayWorkers::pods);
+    let (all, least) = pods.fold((1i64, 1i64), |(all, least), (pods, kept)| {
+        (all.saturating_add(pods), least.saturating_add(kept))
+    });
+    let members = draft.number("RayCluster: workerGroupSpecs", Some(all));
     let min = if cluster.autoscaling {
-        draft.number("RayCluster: minReplicas", Some(workers(true)))
+        draft.number("RayCluster: minReplicas", Some(least))
     } else {
         members
     };

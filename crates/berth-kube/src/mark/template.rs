@@ -43,9 +43,7 @@ pub fn templates(owner: &Owner) -> Vec<(Pod, i64)> {
             };
             let head = spec.ray.head.template.iter().map(|made| (of(made, RAY_HEAD), 1));
             let workers = spec.ray.workers.iter().filter_map(|workers| {
-                let made = of(workers.template.as_ref()?, &workers.group_name);
-                let replicas = workers.replicas.unwrap_or(1);
-                Some((made, replicas.saturating_mul(workers.num_of_hosts.unwrap_or(1))))
+                Some((of(workers.template.as_ref()?, &workers.group_name), workers.pods().0))
             });
             head.chain(workers).collect()
         }

@@ -195,9 +195,26 @@ pub struct RayWorkers {
     pub group_name: Text,
     pub replicas: Option<i64>,
     pub min_replicas: Option<i64>,
+    pub max_replicas: Option<i64>,
     /// Pods of one replica.
     pub num_of_hosts: Option<i64>,
+    /// It makes none for now.
+    pub suspend: bool,
     pub template: Option<Box<Template>>,
+}
+
+impl RayWorkers {
+    /// How many pods its operator makes, and how many of them it keeps in any case.
+    pub fn pods(&self) -> (i64, i64) {
+        if self.suspend {
+            return (0, 0);
+        }
+        let least = self.min_replicas.unwrap_or(0);
+        let most = self.max_replicas.unwrap_or(i64::MAX).max(least);
+        let replicas = self.replicas.unwrap_or(least).clamp(least, most);
+        let hosts = self.num_of_hosts.unwrap_or(1);
+        (replicas.saturating_mul(hosts), least.saturating_mul(hosts))
+    }
 }
 
 #[cfg(test)]

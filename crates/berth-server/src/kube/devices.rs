@@ -140,6 +140,8 @@ fn profile(slot: &berth_model::MigSlot) -> &Name {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pieces {
     gpus: i64,
+    /// Those of which it is known which they are, by their number in the books.
+    held: BTreeMap<u32, i64>,
     shared: i64,
     instances: BTreeMap<Name, i64>,
 }
@@ -161,8 +163,17 @@ impl Pieces {
         pieces
     }
 
+    /// A GPU that a pod of ours holds for somebody who is in no book.
+    pub fn held(gpu: u32) -> Pieces {
+        Pieces { held: BTreeMap::from([(gpu, 1)]), ..Pieces::default() }
+    }
+
     pub fn add(&mut self, other: &Pieces, sign: i64) {
         self.gpus += other.gpus * sign;
+        for (gpu, count) in &other.held {
+            *self.held.entry(*gpu).or_default() += count * sign;
+        }
+        self.held.retain(|_, count| *count != 0);
         self.shared += other.shared * sign;
         for (profile, count) in &other.instances {
             *self.instances.entry(profile.clone()).or_default() += count * sign;
@@ -174,7 +185,7 @@ impl Pieces {
     /// own tasks were given.
     pub fn leave_out(&self, node: &NodeSight, spec: &mut NodeSpec, ours: &[Slice]) {
         match &node.devices.gpu {
-            Unit::Whole => fail(spec, self.gpus, ours),
+            Unit::Whole => self.fail(spec, ours),
             Unit::Replica(_) => share_out(spec, self.gpus, ours),
             Unit::Instance(profile) => remove(spec, profile, self.gpus, ours),
         }
@@ -183,16 +194,23 @@ impl Pieces {
             remove(spec, profile, *count, ours);
         }
     }
-}
 
-/// GPUs that others use whole are as good as failed to us.
-fn fail(spec: &mut NodeSpec, count: i64, ours: &[Slice]) {
-    let free = spec.gpus.iter_mut().enumerate().rev().filter(|(at, gpu)| {
-        let is_whole = gpu.mig.is_none() && matches!(gpu.division, None | Some(Division::Whole));
-        is_whole && !ours.iter().any(|slice| slice.gpu as usize == *at)
-    });
-    for (_, gpu) in free.take(usize::try_from(count).unwrap_or(0)) {
-        gpu.health = Health::Failed;
+    /// GPUs that others use whole are as good as failed to us.
+    fn fail(&self, spec: &mut NodeSpec, ours: &[Slice]) {
+        let is_ours = |at: usize| ours.iter().any(|slice| slice.gpu as usize == at);
+        let is_held = |at: usize| u32::try_from(at).is_ok_and(|at| self.held.contains_key(&at));
+        let held = spec.gpus.iter_mut().enumerate().filter(|(at, _)| is_held(*at));
+        for (_, gpu) in held.filter(|(at, _)| !is_ours(*at)) {
+            gpu.health = Health::Failed;
+        }
+        let free = spec.gpus.iter_mut().enumerate().rev().filter(|(at, gpu)| {
+            let is_whole =
+                gpu.mig.is_none() && matches!(gpu.division, None | Some(Division::Whole));
+            is_whole && !is_ours(*at) && !is_held(*at)
+        });
+        for (_, gpu) in free.take(usize::try_from(self.gpus).unwrap_or(0)) {
+            gpu.health = Health::Failed;
+        }
     }
 }
 
@@ -301,6 +319,24 @@ mod tests {
         let half = GpuAsk::Fraction { milli: berth_model::Milli(500), count: 1 };
         assert_eq!(kind(&half), kind(&GpuAsk::Whole { count: 8 }));
         assert_eq!((kind(&GpuAsk::None), Offer::Amd.piece()), (None, None));
+    }
+
+    #[test]
+    fn a_gpu_that_is_held_for_somebody_in_no_book_is_that_one_and_no_other() {
+        let node = sight("{}", r#"{"nvidia.com/gpu": "3"}"#);
+        let failed = |taken: &Pieces, ours: &[Slice]| -> Vec<bool> {
+            let mut spec = node.spec.clone();
+            taken.leave_out(&node, &mut spec, ours);
+            spec.gpus.iter().map(|gpu| gpu.health == Health::Failed).collect()
+        };
+        let mut taken = Pieces::held(0);
+        assert_eq!(failed(&taken, &[]), [true, false, false]);
+        taken.add(&Pieces::of(&[Gpus::Whole { vendor: Vendor::Nvidia, count: 1 }]), 1);
+        assert_eq!(failed(&taken, &[]), [true, false, true]);
+        let ours = [Slice { gpu: 0, share: Share::Whole }];
+        assert_eq!(failed(&taken, &ours), [false, false, true], "it is in the books by now");
+        taken.add(&Pieces::held(0), -1);
+        assert_eq!(failed(&taken, &[]), [false, false, true]);
     }
 
     #[test]

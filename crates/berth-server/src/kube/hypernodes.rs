@@ -47,8 +47,9 @@ impl Tiers {
             (Some(_), Some(highest)) if most > *highest => Ok(None),
             (Some(tier), _) => Ok(Some(hypernode::level(*tier))),
             (None, _) => Err(format!(
-                "it has to lie within a HyperNode of tier {most} at most, and there is none; make \
-                 HyperNodes, or take highestTierAllowed away"
+                "it has to lie within a HyperNode of tier {most} at most, and Berth knows of none; \
+                 make HyperNodes, which are read with --stand-in volcano, or take \
+                 highestTierAllowed away"
             )),
         }
     }

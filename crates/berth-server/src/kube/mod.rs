@@ -435,7 +435,7 @@ impl Site for Kubernetes {
         turn.all(setup::rules(&outline, &self.prices))?;
         if let Some(first) = &self.first {
             let known = &outline.topologies;
-            topology::tell(turn, topology::event(known, &first.nodes, &first.topologies));
+            topology::tell(turn, known, topology::event(known, &first.nodes, &first.topologies));
         }
         if let Some(first) = self.first.take() {
             let First { queues, notes, queued, nodes, pods, storage, hypernodes, .. } = first;

@@ -64,7 +64,7 @@ impl Taken {
     /// What a pod takes where it is bound, until it is over.
     fn by(sight: &PodSight) -> Option<(Name, Taken)> {
         let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
-        let taken = if let Some(takes) = &sight.takes {
+        let mut taken = if let Some(takes) = &sight.takes {
             let Takes { cpu, memory, gpus, counted } = &**takes;
             let (gpus, counted) = (Pieces::of(gpus), counted.clone());
             Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
@@ -73,6 +73,9 @@ impl Taken {
             let (gpus, counted) = (Pieces::of(std::slice::from_ref(gpus)), counted.clone());
             Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
         };
+        if let Some(held) = &sight.holds {
+            taken.gpus = Pieces::held(held.gpu);
+        }
         Some((node, taken))
     }
 

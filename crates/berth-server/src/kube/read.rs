@@ -162,8 +162,8 @@ impl Reader {
             None => return Err(format!("nothing says how many pods make the gang {name} whole")),
         };
         let queue = mark.queue.as_ref();
-        let queue =
-            queue.map(|queue| view.names.queue(pod, view.around.owners, queue)).transpose()?;
+        let queue = queue.map(|queue| view.names.queue(pod, view.around.owners, queue));
+        let queue = named(spec, queue.transpose())?;
         let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
         let Rules { mut rules, mut labels } = self.native.rules(constraint);
         let others = mark.node_pool.as_ref().map(node_pool).into_iter().chain(vgpu::rules(spec));
@@ -171,9 +171,10 @@ impl Reader {
             labels.need.extend(nodes::need(std::slice::from_ref(&other)));
             rules.push(other);
         }
-        let class = class(pod, &mark, view.names)?;
+        let class = named(spec, class(pod, &mark, view.names))?;
         let part = mark.subgroup.as_ref();
-        let place = |ask: Option<TopologyAsk>| view.names.place(ask.unwrap_or_default());
+        let place =
+            |ask: Option<TopologyAsk>| named(spec, view.names.place(ask.unwrap_or_default()));
         let topology = place(part.and_then(|part| part.topology.clone()))?;
         let mut above = Vec::new();
         for one in part.iter().flat_map(|part| &part.above) {
@@ -299,6 +300,14 @@ fn later(mark: &Mark, owners: &[&Owner]) -> Later {
         Kind::KaiPodGroup | Kind::VolcanoPodGroup | Kind::PodGroup | Kind::Owner => Later::Apart,
         Kind::LeaderWorkerSet | Kind::Ray if mark.min < mark.members => Later::Apart,
         _ => Later::Waits,
+    }
+}
+
+/// What a name stands for. Of a pod that has its node the name may be gone by now: that ends nothing.
+fn named<T: Default>(spec: &PodSpec, found: Result<T, String>) -> Result<T, String> {
+    match found {
+        Err(_) if !spec.node_name.is_empty() => Ok(T::default()),
+        found => found,
     }
 }
 

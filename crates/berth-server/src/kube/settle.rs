@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 /// Jobs of a line that are looked at in one go.
 const AT_ONCE: usize = 64;
+const TAKES_TURNS: &str = "it takes its turn among pods that have rules about each other";
 /// What is looked at is gone over for what nobody asks about from here on.
 const MANY: usize = 256;
 
@@ -291,7 +292,7 @@ impl Mirror {
         self.lock_drivers(job, &mut locks);
         self.take_back(turn, job, &locks);
         if self.dynamics.clashes(job, &locks) {
-            self.because(job, "it takes its turn among pods that have rules about each other");
+            self.because(job, TAKES_TURNS);
             return;
         }
         let reached = match self.reach(turn.core, job) {
@@ -331,7 +332,10 @@ impl Mirror {
     /// Those that were let go and have found no place may have other nodes by now.
     fn look_again(&mut self, turn: &mut Turn<'_>, jobs: Vec<JobId>) {
         for job in jobs {
-            match self.reach(turn.core, job) {
+            let must_wait = !turn.core.state.is_promised(job) && self.clashes_by_now(job);
+            let reached =
+                if must_wait { Err(TAKES_TURNS.to_owned()) } else { self.reach(turn.core, job) };
+            match reached {
                 Ok(reached) => drop(self.tell_nodes(turn, job, reached)),
                 Err(why) => {
                     if let Some(tied) = self.dynamics.waiting.get_mut(&job) {

@@ -34,11 +34,15 @@ pub fn event<'a>(
 }
 
 /// Tells the core. A topology that a job relies on does not go away under it, and nobody waits for
-/// that.
-pub fn tell(turn: &mut Turn<'_>, event: Option<Event>) {
-    if let Some(event) = event
-        && let Err(refused) = turn.all(vec![event])
-    {
+/// that: what is new comes beside it.
+pub fn tell(turn: &mut Turn<'_>, known: &Topologies, event: Option<Event>) {
+    let Some(event) = event else { return };
+    let Err(refused) = turn.all(vec![event.clone()]) else { return };
+    tracing::warn!(%refused, "topologies that are gone stay while jobs ask for them");
+    let Event::TopologySet { topologies } = event else { return };
+    let mut all = known.clone();
+    all.extend(topologies);
+    if let Err(refused) = turn.all(vec![Event::TopologySet { topologies: all }]) {
         tracing::warn!(%refused, "topologies stay as they were");
     }
 }

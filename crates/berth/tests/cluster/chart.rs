@@ -88,7 +88,7 @@ pub fn certificate_file(cluster: &Cluster, key: &str) -> PathBuf {
 }
 
 /// Runs Berth with the arguments of the chart's container, and folders here for those of the pod.
-fn runs_as_the_chart_says(cluster: &Cluster) {
+fn runs_as_the_chart_says(cluster: &Cluster, while_it_runs: impl FnOnce()) {
     let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
     let here = cluster.folder().display().to_string();
     certificate_file(cluster, "tls.crt");
@@ -124,6 +124,7 @@ fn runs_as_the_chart_says(cluster: &Cluster) {
         .spawn()
         .expect("berth starts");
     let first = BufReader::new(child.stdout.take().expect("it is piped")).lines().next();
+    while_it_runs();
     child.kill().expect("it runs");
     child.wait().expect("it ended");
     // The next one has another home, and would wait for the Lease to run out.
@@ -155,7 +156,7 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
         pods["items"].as_array().is_some_and(|pods| !pods.is_empty())
     });
 
-    runs_as_the_chart_says(&cluster);
+    runs_as_the_chart_says(&cluster, || {});
 
     // Who may change what is in a namespace submits Jobs there, and changes no quotas.
     cluster.says(&["create", "clusterrolebinding", "kim", "--clusterrole=edit", "--user=kim"]);
@@ -198,9 +199,15 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     let refused = text(&applied.stderr);
     assert!(!applied.status.success() && refused.contains("immutable"), "{refused}");
 
-    runs_as_the_chart_says(&cluster);
-    let slice = get(&cluster, "endpointslice", "berth-leader-ipv4");
-    assert_eq!(slice["endpoints"][0]["addresses"][0], "10.1.2.3");
+    runs_as_the_chart_says(&cluster, || {
+        until("the Service leads to it", || {
+            let slice =
+                ["get", "endpointslice", "berth-leader-ipv4", "-o", "json", "-n", NAMESPACE];
+            let slice: Value =
+                serde_json::from_slice(&cluster.kubectl(&slice).stdout).unwrap_or_default();
+            slice["endpoints"][0]["addresses"][0] == "10.1.2.3"
+        });
+    });
 
     let output = cluster.helm(&["uninstall", "berth", "--namespace", NAMESPACE]);
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -94,7 +94,7 @@ impl Scene<'_> {
         }
         // Where most have room now the pods will be, and among equals by name.
         tight.sort_by_key(|(room, _)| Reverse(room.now));
-        let mut covered = vec![0; groups.len()];
+        let mut covered = vec![Covered::default(); groups.len()];
         for (room, node) in tight {
             let name = &node.spec.name;
             let new = all.iter().enumerate().map(|(at, wanted)| {
@@ -130,6 +130,14 @@ fn smallest(groups: &[Pods<'_>], wanted: &[Vec<Attachable>]) -> Option<usize> {
     gpus.collect::<Option<Vec<usize>>>()?.into_iter().min()
 }
 
+/// On how many nodes a group could be: now, and if others left them. Who could be on fewer is the
+/// first to be let on the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Covered {
+    now: usize,
+    ever: usize,
+}
+
 /// A node that has not room for the volumes of all.
 struct Room {
     /// So many more volumes can be attached.
@@ -142,7 +150,7 @@ struct Room {
 impl Room {
     /// The groups that the node is not for, of which each has these new volumes there. `covered`
     /// counts the nodes that each could be on. Nothing where all may come, as many as have room.
-    fn leave_out(&self, new: &[Volumes<'_>], covered: &mut [usize]) -> Option<Vec<usize>> {
+    fn leave_out(&self, new: &[Volumes<'_>], covered: &mut [Covered]) -> Option<Vec<usize>> {
         if Demand::of(new).worst(self.most) <= self.room {
             return None;
         }
@@ -157,7 +165,8 @@ impl Room {
             }
             taken.extend(&new[at]);
             here += 1;
-            covered[at] += usize::from(here <= self.now);
+            covered[at].now += usize::from(here <= self.now);
+            covered[at].ever += 1;
         }
         barred.sort_unstable();
         Some(barred)
@@ -194,7 +203,7 @@ mod tests {
     use super::*;
 
     /// The groups that a node is not for.
-    fn barred(node: &Room, groups: &[Vec<String>], covered: &mut [usize]) -> Option<Vec<usize>> {
+    fn barred(node: &Room, groups: &[Vec<String>], covered: &mut [Covered]) -> Option<Vec<usize>> {
         let volume = |handle: &String| {
             let (driver, handle) = ("d".into(), handle.as_str().into());
             Attachable { driver, handle }
@@ -203,6 +212,10 @@ mod tests {
             groups.iter().map(|group| group.iter().map(volume).collect()).collect();
         let groups: Vec<Volumes<'_>> = groups.iter().map(|group| group.iter().collect()).collect();
         node.leave_out(&groups, covered)
+    }
+
+    fn none(groups: usize) -> Vec<Covered> {
+        vec![Covered::default(); groups]
     }
 
     fn of(handles: &[&str]) -> Vec<String> {
@@ -216,15 +229,15 @@ mod tests {
     #[test]
     fn a_pod_is_kept_from_a_node_that_cannot_attach_all_of_its_volumes() {
         let node = Room { room: 1, most: 8, now: 8 };
-        assert_eq!(barred(&node, &[of(&["a", "b"])], &mut [0]), Some(vec![0]));
-        assert_eq!(barred(&node, &[of(&["a"])], &mut [0]), None);
+        assert_eq!(barred(&node, &[of(&["a", "b"])], &mut none(1)), Some(vec![0]));
+        assert_eq!(barred(&node, &[of(&["a"])], &mut none(1)), None);
         let full = Room { room: 0, ..node };
-        assert_eq!(barred(&full, &[of(&[])], &mut [0]), None, "all of its own are there");
+        assert_eq!(barred(&full, &[of(&[])], &mut none(1)), None, "all of its own are there");
     }
 
     #[test]
     fn a_gang_is_divided_among_nodes_none_of_which_could_attach_the_volumes_of_all() {
-        let (pods, mut covered) = (own(8), vec![0; 8]);
+        let (pods, mut covered) = (own(8), none(8));
         let node = Room { room: 4, most: 8, now: 8 };
         assert_eq!(barred(&node, &pods, &mut covered), Some(vec![4, 5, 6, 7]));
         assert_eq!(barred(&node, &pods, &mut covered), Some(vec![0, 1, 2, 3]));
@@ -232,26 +245,35 @@ mod tests {
 
     #[test]
     fn who_is_let_on_a_node_without_room_for_it_now_is_let_on_another_as_well() {
-        let (pods, mut covered) = (own(4), vec![0; 4]);
+        let (pods, mut covered) = (own(4), none(4));
         let node = Room { room: 2, most: 8, now: 1 };
         assert_eq!(barred(&node, &pods, &mut covered), Some(vec![2, 3]));
-        assert_eq!(covered, [1, 0, 0, 0]);
-        assert_eq!(barred(&node, &pods, &mut covered), Some(vec![0, 3]));
+        assert_eq!(covered.iter().map(|covered| covered.now).collect::<Vec<_>>(), [1, 0, 0, 0]);
+        assert_eq!(barred(&node, &pods, &mut covered), Some(vec![0, 1]));
+        assert_eq!(barred(&node, &pods, &mut covered), Some(vec![0, 2]), "two have no room yet");
+    }
+
+    #[test]
+    fn every_pod_of_a_gang_is_let_on_some_node_also_while_none_has_room() {
+        let (pods, mut covered) = (own(8), none(8));
+        let full = Room { room: 4, most: 8, now: 0 };
+        assert_eq!(barred(&full, &pods, &mut covered), Some(vec![4, 5, 6, 7]));
+        assert_eq!(barred(&full, &pods, &mut covered), Some(vec![0, 1, 2, 3]));
     }
 
     #[test]
     fn no_more_pods_are_counted_than_a_node_has_room_for() {
         let node = Room { room: 8, most: 8, now: 2 };
-        assert_eq!(barred(&node, &own(64), &mut [0; 64]), None, "eight of them at the most");
+        assert_eq!(barred(&node, &own(64), &mut none(64)), None, "eight of them at the most");
         let one_less = Room { room: 7, ..node };
-        assert_eq!(barred(&one_less, &own(64), &mut [0; 64]).map(|barred| barred.len()), Some(57));
+        assert_eq!(barred(&one_less, &own(64), &mut none(64)).map(|barred| barred.len()), Some(57));
     }
 
     #[test]
     fn a_volume_that_pods_of_a_gang_share_counts_once() {
         let shared: Vec<_> = (0..4).map(|at| of(&["data", &format!("scratch{at}")])).collect();
         let node = |room| Room { room, most: 8, now: 8 };
-        assert_eq!(barred(&node(5), &shared, &mut [0; 4]), None);
-        assert_eq!(barred(&node(4), &shared, &mut [0; 4]), Some(vec![3]));
+        assert_eq!(barred(&node(5), &shared, &mut none(4)), None);
+        assert_eq!(barred(&node(4), &shared, &mut none(4)), Some(vec![3]));
     }
 }

@@ -103,7 +103,7 @@ pub struct Tied {
     /// What it was let go by.
     pub locks: Locks,
     pub told: Vec<Option<NodeAsk>>,
-    /// How many volumes it has attached, of each driver that some node limits.
+    /// How many volumes it has attached, of each driver.
     pub attaches: BTreeMap<Text, i64>,
     /// Its groups were given nodes by what was free on them.
     pub is_divided: bool,
@@ -221,18 +221,26 @@ impl Dynamics {
     }
 
     /// Jobs that could be told of other nodes because some can attach more volumes than before, or
-    /// fewer. They may try again.
+    /// fewer: than one of them wants, or all that were let go. They may try again.
     pub fn touched(&mut self) -> BTreeSet<JobId> {
         let changed = self.volumes.attached.take_changed();
-        let wants_more =
-            |(driver, wants): (&Text, &i64)| changed.get(driver).is_some_and(|least| wants > least);
         let mut touched = BTreeSet::new();
-        if !changed.is_empty() {
-            for (job, tied) in &mut self.waiting {
-                if tied.attaches.iter().any(wants_more) {
-                    tied.tried = false;
-                    touched.insert(*job);
-                }
+        if changed.is_empty() {
+            return touched;
+        }
+        let mut let_go: BTreeMap<Text, i64> = BTreeMap::new();
+        for tied in self.waiting.values().filter(|tied| tied.since.is_some()) {
+            for (driver, wants) in &tied.attaches {
+                *let_go.entry(driver.clone()).or_default() += wants;
+            }
+        }
+        for (job, tied) in &mut self.waiting {
+            let all = if tied.since.is_some() { &let_go } else { &tied.attaches };
+            let is_short =
+                |driver: &Text| changed.get(driver).is_some_and(|least| all[driver] > *least);
+            if tied.attaches.keys().any(is_short) {
+                tied.tried = false;
+                touched.insert(*job);
             }
         }
         touched

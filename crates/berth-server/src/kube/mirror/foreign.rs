@@ -114,7 +114,7 @@ impl Mirror {
     ) {
         self.nodes.read_again(|node| reader.node(node));
         let known = turn.core.state.outline().topologies;
-        topology::tell(turn, topology::event(&known, self.nodes.sights(), described));
+        topology::tell(turn, &known, topology::event(&known, self.nodes.sights(), described));
         self.see_levels(turn.core);
         self.try_again(turn);
     }

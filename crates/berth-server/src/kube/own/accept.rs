@@ -33,7 +33,10 @@ impl Jobs {
         let asks = spec.groups.first().map(|group| group.gpus.clone()).unwrap_or_default();
         let mut labels = self.plain.clone();
         if let Some(kind) = devices::kind(&asks) {
-            if let Some(message) = not_handed_out(&asks, &kind, &self.look(Nodes::kinds)) {
+            // Of whole ones the scheduler says more.
+            if !asks.is_whole()
+                && let Some(message) = not_handed_out(&kind, &self.look(Nodes::kinds))
+            {
                 return refuse("gpus", message);
             }
             labels.clone_from(&self.with_gpus);
@@ -65,9 +68,9 @@ impl Jobs {
     }
 }
 
-/// Why nobody could have such a part of a GPU here. Of whole ones the scheduler says more.
-fn not_handed_out(asks: &GpuAsk, kind: &Name, kinds: &BTreeSet<Name>) -> Option<String> {
-    if asks.is_whole() || kinds.contains(kind) {
+/// Why nobody could have such a part of a GPU here.
+fn not_handed_out(kind: &Name, kinds: &BTreeSet<Name>) -> Option<String> {
+    if kinds.contains(kind) {
         return None;
     }
     let whole = devices::kind(&GpuAsk::Whole { count: 1 });
@@ -99,11 +102,10 @@ mod tests {
         let slice = GpuAsk::TimeSlice { of: 4, count: 1 };
         let kind = |ask: &GpuAsk| devices::kind(ask).unwrap();
         let check = |ask: &GpuAsk, there: &[&GpuAsk]| {
-            not_handed_out(ask, &kind(ask), &there.iter().map(|ask| kind(ask)).collect())
+            not_handed_out(&kind(ask), &there.iter().map(|ask| kind(ask)).collect())
         };
         assert_eq!(check(&slice, &[&slice]), None);
         assert_eq!(check(&part, &[&slice, &part]), None);
-        assert_eq!(check(&GpuAsk::Whole { count: 1 }, &[]), None, "the scheduler says why");
         let why = check(&part, &[&slice]).unwrap();
         assert!(why.starts_with("it needs whole GPUs"), "{why}");
         assert!(why.contains("(time slices of 4)"), "{why}");

@@ -43,3 +43,9 @@ fn a_pod_whose_policy_is_never_waits_whatever_else_is_said() {
     let delay = json!({ "kai.scheduler/preemption-delay": "5m" });
     assert_eq!(urgency(spec, delay), Ok((0, Some(NEVER))));
 }
+
+#[test]
+fn a_pod_that_has_its_node_is_read_though_what_it_names_is_gone() {
+    let gone = json!({ "priorityClassName": "none", "nodeName": "n0" });
+    assert_eq!(urgency(gone, json!({})), Ok((0, None)), "what runs stays in the books");
+}

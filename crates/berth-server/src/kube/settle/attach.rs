@@ -25,14 +25,13 @@ impl Mirror {
         }
     }
 
-    /// How many volumes the pods of a job have attached, of each driver that some node limits.
+    /// How many volumes the pods of a job have attached, of each driver: one that no node limits may
+    /// be limited later.
     fn attaches(&self, job: JobId) -> BTreeMap<Text, i64> {
         let volumes = &self.dynamics.volumes;
         let sights = self.sights(job);
         let ties = sights.iter().filter_map(|sight| sight.ties.as_deref());
-        let all = ties.flat_map(|ties| volumes.attachables(ties));
-        let all = all.filter(|what| volumes.attached.is_limited(&what.driver));
-        let all: BTreeSet<Attachable> = all.collect();
+        let all: BTreeSet<Attachable> = ties.flat_map(|ties| volumes.attachables(ties)).collect();
         let mut counts = BTreeMap::new();
         for what in all {
             *counts.entry(what.driver).or_default() += 1;
@@ -45,6 +44,25 @@ impl Mirror {
     pub(super) fn divide_again(&mut self, turn: &mut Turn<'_>) {
         let mut jobs = self.dynamics.let_go(turn.at);
         jobs.retain(|job| self.dynamics.waiting.get(job).is_some_and(|tied| tied.is_divided));
+        // Places that are kept for a job are not taken from it for others that may be better.
+        jobs.retain(|job| !turn.core.state.is_promised(*job));
         self.look_again(turn, jobs);
+    }
+
+    /// Whether a job that was let go has to wait again, because others that were let go want volumes
+    /// of the same driver and nodes have come to have less room than all of them want.
+    pub(super) fn clashes_by_now(&mut self, job: JobId) -> bool {
+        let Some(tied) = self.dynamics.waiting.get_mut(&job) else { return false };
+        if tied.attaches.is_empty() {
+            return false;
+        }
+        let mut locks = std::mem::take(&mut tied.locks);
+        locks.reads.retain(|read| !matches!(read, Watch::Driver(_)));
+        self.lock_drivers(job, &mut locks);
+        let clashes = self.dynamics.clashes(job, &locks);
+        if let Some(tied) = self.dynamics.waiting.get_mut(&job) {
+            tied.locks = locks;
+        }
+        clashes
     }
 }
