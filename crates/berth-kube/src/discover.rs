@@ -3,6 +3,7 @@
 
 use crate::client::Api;
 use crate::error::Result;
+use futures_util::future::join_all;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,27 +55,34 @@ impl Api {
     /// The paths of those that are served, in the newest version that has them.
     pub async fn served(&self, wanted: &[Wanted]) -> Result<BTreeMap<Wanted, String>> {
         let all: Groups = self.get("/apis").await?;
+        let groups = all.groups.into_iter().map(|group| self.served_of(group, wanted));
         let mut served = BTreeMap::new();
-        for group in all.groups {
-            let mut missing: Vec<Wanted> =
-                wanted.iter().filter(|wanted| wanted.group == group.name).copied().collect();
-            for Version { group_version } in group.versions {
-                if missing.is_empty() {
-                    break;
-                }
-                let found: Resources = match self.get(&format!("/apis/{group_version}")).await {
-                    // It went away between the two questions.
-                    Err(error) if error.is_missing() => continue,
-                    found => found?,
-                };
-                missing.retain(|wanted| {
-                    let is_there = found.resources.iter().any(|one| one.name == wanted.plural);
-                    if is_there {
-                        served.insert(*wanted, format!("/apis/{group_version}/{}", wanted.plural));
-                    }
-                    !is_there
-                });
+        for found in join_all(groups).await {
+            served.append(&mut found?);
+        }
+        Ok(served)
+    }
+
+    async fn served_of(&self, group: Group, wanted: &[Wanted]) -> Result<BTreeMap<Wanted, String>> {
+        let mut served = BTreeMap::new();
+        let mut missing: Vec<Wanted> =
+            wanted.iter().filter(|wanted| wanted.group == group.name).copied().collect();
+        for Version { group_version } in group.versions {
+            if missing.is_empty() {
+                break;
             }
+            let found: Resources = match self.get(&format!("/apis/{group_version}")).await {
+                // It went away between the two questions.
+                Err(error) if error.is_missing() => continue,
+                found => found?,
+            };
+            missing.retain(|wanted| {
+                let is_there = found.resources.iter().any(|one| one.name == wanted.plural);
+                if is_there {
+                    served.insert(*wanted, format!("/apis/{group_version}/{}", wanted.plural));
+                }
+                !is_there
+            });
         }
         Ok(served)
     }

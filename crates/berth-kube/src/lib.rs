@@ -57,5 +57,5 @@ pub use exec::{Exec, Said};
 pub use figures::{Figures, Outcome, Watched};
 pub use lead::{Election, Kept, Term};
 pub use log::{LogLine, LogStream};
-pub use rights::Right;
+pub use rights::{Right, Rules};
 pub use watch::{Change, Seen, follow, follow_in_binary};

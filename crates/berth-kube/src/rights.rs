@@ -54,6 +54,47 @@ struct Reviewed {
 }
 
 #[derive(Deserialize)]
+struct RulesReview {
+    status: Rules,
+}
+
+/// What we may do in one namespace, as the API server lists it. There may be more that it cannot
+/// list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rules {
+    resource_rules: Vec<Rule>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Rule {
+    verbs: Vec<String>,
+    api_groups: Vec<String>,
+    resources: Vec<String>,
+    /// The rule is about these alone.
+    resource_names: Vec<String>,
+}
+
+impl Rules {
+    pub fn allow(&self, right: &Right) -> bool {
+        self.resource_rules.iter().any(|rule| rule.allows(right))
+    }
+}
+
+impl Rule {
+    fn allows(&self, right: &Right) -> bool {
+        let has = |all: &[String], one: &str| all.iter().any(|any| any == one || any == "*");
+        let of_part = right.resource.split_once('/').map(|(_, part)| format!("*/{part}"));
+        self.resource_names.is_empty()
+            && has(&self.verbs, &right.verb)
+            && has(&self.api_groups, &right.group)
+            && (has(&self.resources, &right.resource)
+                || of_part.is_some_and(|part| self.resources.contains(&part)))
+    }
+}
+
+#[derive(Deserialize)]
 struct Who {
     status: WhoStatus,
 }
@@ -89,6 +130,19 @@ impl Api {
         Ok(decode::<Review>(PATH, &answer)?.status.allowed)
     }
 
+    /// What we may do in a namespace, all at once. One that is not there tells what we may do
+    /// everywhere.
+    pub async fn rules(&self, namespace: &str) -> Result<Rules> {
+        const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": { "namespace": namespace },
+        });
+        let answer = self.post(PATH, &review).await?;
+        Ok(decode::<RulesReview>(PATH, &answer)?.status)
+    }
+
     /// Who we are to the API server.
     pub async fn user(&self) -> Result<String> {
         const PATH: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -102,6 +156,28 @@ impl Api {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_allows_what_it_names_or_means_by_a_star_and_not_what_it_says_of_some_objects() {
+        let rules = |rule: serde_json::Value| -> Rules {
+            serde_json::from_value(json!({ "resourceRules": [rule], "incomplete": false })).unwrap()
+        };
+        let bind = Right::new("create", "", "pods/binding");
+        for (verbs, groups, resources, allows) in [
+            ("create", "", "pods/binding", true),
+            ("*", "*", "*", true),
+            ("create", "", "*/binding", true),
+            ("create", "", "pods", false),
+            ("get", "", "pods/binding", false),
+            ("create", "apps", "pods/binding", false),
+        ] {
+            let rule = json!({ "verbs": [verbs], "apiGroups": [groups], "resources": [resources] });
+            assert_eq!(rules(rule.clone()).allow(&bind), allows, "{rule}");
+            let mut some = rule;
+            some["resourceNames"] = json!(["one"]);
+            assert!(!rules(some).allow(&bind));
+        }
+    }
 
     #[test]
     fn a_refusal_names_the_right_it_is_about() {

@@ -2,14 +2,18 @@
 //! is the one that the Helm chart makes its roles of.
 
 use super::{Options, Peer};
-use berth_kube::{Api, Error, Right};
+use berth_kube::{Api, Error, Right, Rules};
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const TABLE: &str = include_str!("../../../../deploy/helm/berth/files/rights.yaml");
 /// Questions that are asked at once.
 const AT_ONCE: usize = 16;
+/// A namespace that is nobody's: what we may do there we may do everywhere.
+const NOWHERE: &str = "berth-asks-what-it-may-do-everywhere";
 /// What the server can begin without is asked for when it has begun, and not among the first
 /// bindings of a full cluster.
 const LATER: Duration = Duration::from_secs(5);
@@ -51,13 +55,13 @@ struct Asked {
 /// Says which rights are missing. That is an error where nothing can be begun without them; what
 /// needs others waits until they are given, and nothing waits for these to be looked at.
 pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
-    let served = api.groups().await;
+    let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
+    let (served, asked) = tokio::join!(api.groups(), not_listed(api, asked));
     // Where that is not known, all are asked for.
     let is_served = |asked: &Asked| match &served {
         Ok(served) => asked.right.group.is_empty() || served.contains(&asked.right.group),
         Err(_) => true,
     };
-    let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
     let (must, may): (Vec<Asked>, Vec<Asked>) =
         asked.into_iter().filter(is_served).partition(|asked| asked.must);
     if let Some((user, named)) = missing(api, must, AT_ONCE).await {
@@ -71,6 +75,21 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
         missing(&api, may, 1).await;
     });
     Ok(())
+}
+
+/// Those that the API server does not list among what we may do. It may not know all of that, so
+/// these are asked for one by one; where all is well there are none, and the start is quick.
+async fn not_listed(api: &Api, mut asked: Vec<Asked>) -> Vec<Asked> {
+    let place = |asked: &Asked| asked.namespace.clone().unwrap_or_else(|| NOWHERE.to_owned());
+    let places: BTreeSet<String> = asked.iter().map(place).collect();
+    let listed = join_all(places.iter().map(|place| api.rules(place))).await;
+    let listed: BTreeMap<String, Rules> = places
+        .into_iter()
+        .zip(listed)
+        .filter_map(|(place, rules)| Some((place, rules.ok()?)))
+        .collect();
+    asked.retain(|asked| !listed.get(&place(asked)).is_some_and(|rules| rules.allow(&asked.right)));
+    asked
 }
 
 /// Those that we do not have, and who we are. Each is told of.
