@@ -123,7 +123,9 @@ fn runs_as_the_chart_says(cluster: &Cluster, while_it_runs: impl FnOnce()) {
         .stdout(Stdio::piped())
         .spawn()
         .expect("berth starts");
-    let first = BufReader::new(child.stdout.take().expect("it is piped")).lines().next();
+    // Kept to its end: who prints to nobody is told so.
+    let mut said = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let first = said.next();
     while_it_runs();
     child.kill().expect("it runs");
     child.wait().expect("it ended");
