@@ -119,8 +119,10 @@ pub enum Event {
         job: Option<JobId>,
         decisions: Vec<Decision>,
     },
-    /// Time has passed.
+    /// Time has passed: all that is held is billed up to now.
     Tick,
+    /// The moment has come that a plan asked for. It bills nothing, so that moments may be many.
+    Woken,
 }
 
 /// An event with its place in the log and its time.

@@ -23,9 +23,10 @@ impl Site for Machine {
         self.driver.last_job()
     }
 
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected> {
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected> {
         let events = setup::events(&mut turn.core.state, &self.inventory, &self.prices);
-        turn.all(events)
+        turn.all(events)?;
+        Ok(false)
     }
 
     /// The processes are the truth about what runs, the log about what should.

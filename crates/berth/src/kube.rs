@@ -144,7 +144,7 @@ pub fn run(asked: Kube) -> Result<()> {
         webhook,
         publish,
     }));
-    up::serve(&asked.serving, place, config, |started| greet(started, &ours))
+    up::serve(&asked.serving, place, config, |started| greeting(started, &ours))
 }
 
 /// Whole seconds, as a Lease has them.
@@ -164,19 +164,25 @@ fn read_map(path: &Path) -> Result<PeerMap> {
     text.parse().map_err(bad)
 }
 
-fn greet(started: &Started, ours: &BTreeSet<String>) {
-    println!("Berth is ready at {}", started.url);
-    println!("  GPUs      {}", started.gpus);
-    println!("  database  {}", started.database);
-    println!("  token     {} (found by the command line)", started.token.display());
-    if let Some(webhook) = started.webhook {
-        println!("  webhook   https://{webhook}/mutate");
-    }
-    println!();
+fn greeting(started: &Started, ours: &BTreeSet<String>) -> String {
+    let webhook = started
+        .webhook
+        .map_or_else(String::new, |webhook| format!("  webhook   https://{webhook}/mutate\n"));
     let names = ours.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
-    println!("It schedules the pods that name it (schedulerName: {names}).");
-    println!("Try, in another terminal:");
-    println!("  berth ps                          see what runs and what waits");
-    println!("  berth why JOB                     see why it waits, and until when");
-    println!("  berth nodes                       see what is free");
+    let (url, gpus, database) = (&started.url, &started.gpus, &started.database);
+    let token = started.token.display();
+    format!(
+        "\
+Berth is ready at {url}
+  GPUs      {gpus}
+  database  {database}
+  token     {token} (found by the command line)
+{webhook}
+It schedules the pods that name it (schedulerName: {names}).
+Try, in another terminal:
+  berth ps                          see what runs and what waits
+  berth why JOB                     see why it waits, and until when
+  berth nodes                       see what is free
+"
+    )
 }

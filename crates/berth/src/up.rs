@@ -7,6 +7,7 @@ use berth_node::{Declared, Launcher};
 use berth_server::{Options, Place, Stage, Started, Tls};
 use clap::Args;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -81,7 +82,7 @@ pub fn run(up: &Up) -> Result<()> {
         cgroups: !up.no_cgroups,
     };
     let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
-    serve(&up.serving, place, vec![entry("gpus", shown, up.gpus.is_none())], greet)
+    serve(&up.serving, place, vec![entry("gpus", shown, up.gpus.is_none())], greeting)
 }
 
 /// Runs a server wherever its jobs run.
@@ -89,7 +90,7 @@ pub fn serve(
     serving: &Serving,
     place: Place,
     config: Vec<ConfigEntry>,
-    greet: impl Fn(&Started),
+    greeting: impl Fn(&Started) -> String,
 ) -> Result<()> {
     start_logging(serving.log_format);
     let options = options(serving, place, config)?;
@@ -104,8 +105,10 @@ pub fn serve(
         let _ = stop.send(true);
     });
     let tell = |stage: Stage<'_>| match stage {
-        Stage::Ready(started) => greet(started),
-        Stage::StandsBy { url, leader } => println!("Berth stands by at {url}: {leader} leads"),
+        Stage::Ready(started) => say(&greeting(started)),
+        Stage::StandsBy { url, leader } => {
+            say(&format!("Berth stands by at {url}: {leader} leads\n"));
+        }
     };
     let served = runtime.block_on(berth_server::serve(options, stopped, tell));
     runtime.shutdown_timeout(Duration::from_secs(2));
@@ -253,31 +256,43 @@ fn start_logging(format: LogFormat) {
     }
 }
 
+/// Says something to whoever began this. They may have gone since, and a server goes on without
+/// them.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
 /// What the first minute needs.
-fn greet(started: &Started) {
+fn greeting(started: &Started) -> String {
     let declared = if started.declared {
         " (declared: jobs run for real, the GPUs are bookkeeping)"
     } else {
         ""
     };
-    println!("Berth is ready at {}", started.url);
-    println!("  GPUs      {}{declared}", started.gpus);
-    println!("  database  {}", started.database);
-    println!("  token     {} (found by the command line)", started.token.display());
-    if let Some(why) = &started.unlimited {
-        println!("  limits    CPU and memory of jobs are not enforced: {why}");
-    }
-    println!();
-    println!("Try, in another terminal:");
-    if started.has_gpus {
-        println!("  berth run -g 1 -- hostname        run something on one GPU");
+    let limits = started.unlimited.as_ref().map_or_else(String::new, |why| {
+        format!("  limits    CPU and memory of jobs are not enforced: {why}\n")
+    });
+    let run = if started.has_gpus {
+        "  berth run -g 1 -- hostname        run something on one GPU"
     } else {
-        println!(
-            "  berth run -- hostname             run something (no GPU; --gpus declares some)"
-        );
-    }
-    println!("  berth ps                          see what runs and what waits");
-    println!("  berth gpus                        see what is free");
-    println!();
-    println!("Stop with Ctrl-C; running jobs go on, and the next `berth up` finds them again.");
+        "  berth run -- hostname             run something (no GPU; --gpus declares some)"
+    };
+    let (url, gpus, database) = (&started.url, &started.gpus, &started.database);
+    let token = started.token.display();
+    format!(
+        "\
+Berth is ready at {url}
+  GPUs      {gpus}{declared}
+  database  {database}
+  token     {token} (found by the command line)
+{limits}
+Try, in another terminal:
+{run}
+  berth ps                          see what runs and what waits
+  berth gpus                        see what is free
+
+Stop with Ctrl-C; running jobs go on, and the next `berth up` finds them again.
+"
+    )
 }

@@ -44,6 +44,7 @@ pub enum Fatal {
 }
 
 /// Why the loop could not begin.
+#[derive(Debug)]
 pub(super) enum Greeting {
     Rejected(Rejected),
     Fatal(Fatal),
@@ -132,7 +133,12 @@ impl Loop {
         let (batch, told) = {
             let mut core = lock(&self.core);
             let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, clock::now());
-            self.site.greet(&mut turn).map_err(Greeting::Rejected)?;
+            let is_all = self.site.greet(&mut turn).map_err(Greeting::Rejected)?;
+            // Without an event the core does not know what time it is, and the first tick tells it.
+            if is_all && !turn.batch.events.is_empty() {
+                turn.try_again();
+                self.wake = turn.plan();
+            }
             turn.finish_turn()
         };
         self.commit(&batch).await.map_err(Greeting::Fatal)?;
@@ -157,7 +163,7 @@ impl Loop {
         lock(&self.core).retries.first().map(|(at, _)| *at)
     }
 
-    async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
+    pub(super) async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
         let (batch, told, answers) = self.apply(inputs);
         self.commit(&batch).await?;
         self.show_tree(&batch);
@@ -192,13 +198,13 @@ impl Loop {
             }
         }
         turn.try_again();
-        if self.billed + BILL_EVERY <= turn.at {
+        let is_woken = turn.batch.events.is_empty() && self.wake.is_some_and(|at| at <= turn.at);
+        if self.billed + BILL_EVERY <= turn.at || is_woken && is_minute_over(self.billed, turn.at) {
             turn.tick();
             turn.over_budget();
             self.billed = turn.at;
-        } else if turn.batch.events.is_empty() && self.wake.is_some_and(|wake| wake <= turn.at) {
-            // The core asked for this moment: it has to know that it has come.
-            turn.tick();
+        } else if is_woken {
+            turn.woken();
         }
         if !turn.batch.events.is_empty() {
             self.wake = turn.plan();
@@ -311,6 +317,12 @@ fn together(inputs: &[Input]) -> usize {
         waits
     });
     waits.unwrap_or(inputs.len())
+}
+
+/// The core asks for the end of a minute where a budget may be used up by then.
+fn is_minute_over(billed: Time, now: Time) -> bool {
+    let minute = |at: Time| at.0.div_euclid(Span::mins(1).0);
+    minute(billed) < minute(now)
 }
 
 fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {

@@ -12,8 +12,9 @@ pub trait Site: Send {
     /// than the site does, and a number is not used again.
     fn last_job(&self) -> u64;
 
-    /// Says what there is, before anything is planned.
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected>;
+    /// Says what there is, before anything is planned. Returns whether that is all of it, so that
+    /// what it comes to can be decided and written with it; otherwise it takes taking over, too.
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected>;
 
     /// Compares what the log says should run with what does. What it finds comes by the inlet.
     fn take_over(&mut self, core: &Core, inlet: &Inlet) -> Result<(), BootError>;

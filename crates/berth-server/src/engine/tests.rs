@@ -53,8 +53,8 @@ impl Site for Nowhere {
     fn last_job(&self) -> u64 {
         0
     }
-    fn greet(&mut self, _: &mut Turn<'_>) -> Result<(), Rejected> {
-        Ok(())
+    fn greet(&mut self, _: &mut Turn<'_>) -> Result<bool, Rejected> {
+        Ok(false)
     }
     fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
         Ok(())
@@ -65,6 +65,25 @@ impl Site for Nowhere {
     fn let_go(&self, before: Time) {
         *self.0.lock().unwrap() = Some(before);
     }
+}
+
+/// A site that says all there is in its greeting: a machine, and a job for it.
+struct Known;
+
+impl Site for Known {
+    fn last_job(&self) -> u64 {
+        0
+    }
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected> {
+        submit_one(turn, Micros::dollars(16));
+        Ok(true)
+    }
+    fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
+        Ok(())
+    }
+    fn start(&self, _: &Core, _: LeaseId) {}
+    fn stop(&self, _: LeaseId, _: Cause, _: Span) {}
+    fn acknowledge(&self, _: LeaseId) {}
 }
 
 /// A loop on a real database, with nobody to carry anything out.
@@ -246,6 +265,14 @@ fn submission(state: &State, file: &str) -> Submission {
     }
 }
 
+/// A machine at that price, and a job for it.
+fn submit_one(turn: &mut Turn<'_>, price: Micros) {
+    let submission = submission(&turn.core.state, "run: sleep 1\ngpus: 1\n");
+    turn.apply_observed(Event::QueueSet { queue: Box::new(QueueSpec::new("vision")) });
+    turn.apply_observed(Event::NodeAdded { node: Box::new(node(price)) });
+    turn.submit(submission).unwrap();
+}
+
 #[tokio::test]
 async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it() {
     let folder = TempDir::new().unwrap();
@@ -256,11 +283,8 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
 
     let (batch, _) = {
         let mut core = core.lock().unwrap();
-        let submission = submission(&core.state, "run: sleep 1\ngpus: 1\n");
         let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, now);
-        turn.apply_observed(Event::QueueSet { queue: Box::new(QueueSpec::new("vision")) });
-        turn.apply_observed(Event::NodeAdded { node: Box::new(node(price)) });
-        turn.submit(submission).unwrap();
+        submit_one(&mut turn, price);
         turn.plan();
         turn.finish_turn()
     };
@@ -282,4 +306,46 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
     assert_eq!((job.state, job.cost), (berth_store::JobState::Running, price));
     let leases = store.open_leases().await.unwrap();
     assert_eq!(leases.iter().map(|lease| lease.cost).collect::<Vec<_>>(), [price]);
+}
+
+#[tokio::test]
+async fn what_a_site_says_in_its_greeting_is_decided_and_written_with_it_and_billed_later() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let began = clock::now();
+    turning.wake = Some(began);
+    turning.site = Box::new(Known);
+    turning.greet().await.unwrap();
+    let store = turning.writer.store();
+    assert_eq!(store.open_leases().await.unwrap().len(), 1);
+    // What is left is the end of the job's time, and no tick that bills everybody at once.
+    assert!(turning.wake.is_none_or(|wake| wake > began + Span::mins(1)), "{:?}", turning.wake);
+}
+
+#[tokio::test]
+async fn a_moment_that_the_core_asked_for_bills_nobody_unless_a_minute_is_over() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    turning.site = Box::new(Known);
+    turning.greet().await.unwrap();
+    let spent = async |turning: &Loop| {
+        turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap().cost
+    };
+    // Time enough to cost something.
+    while clock::now() < turning.core.lock().unwrap().state.now() + Span::ms(50) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+
+    let now = clock::now();
+    (turning.wake, turning.billed) = (Some(now), now + Span::mins(1));
+    turning.turn(Vec::new()).await.unwrap();
+    assert!(turning.core.lock().unwrap().state.now() >= now, "the core knows what time it is");
+    assert_eq!(spent(&turning).await, Micros::ZERO);
+
+    // The last moment of the minute before this one, which may be less than a minute ago.
+    let minute = Span::mins(1).0;
+    let before = Time(now.0.div_euclid(minute) * minute - 1);
+    (turning.wake, turning.billed) = (Some(now), before);
+    turning.turn(Vec::new()).await.unwrap();
+    assert!(spent(&turning).await > Micros::ZERO);
 }

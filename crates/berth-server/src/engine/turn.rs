@@ -333,6 +333,11 @@ impl<'a> Turn<'a> {
         self.apply_observed(Event::Tick);
     }
 
+    /// The core asked for this moment: it has to know that it has come.
+    pub fn woken(&mut self) {
+        self.apply_observed(Event::Woken);
+    }
+
     /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core
     /// disagree about what there is.
     pub fn apply_observed(&mut self, event: Event) -> bool {

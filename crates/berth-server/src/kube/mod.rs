@@ -430,7 +430,7 @@ impl Site for Kubernetes {
         numbers.filter(|number| *number <= LARGEST).max().unwrap_or(0)
     }
 
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Rejected> {
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected> {
         let outline = turn.core.state.outline();
         turn.all(setup::rules(&outline, &self.prices))?;
         if let Some(first) = &self.first {
@@ -447,12 +447,8 @@ impl Site for Kubernetes {
             mirror.expect(queued);
             storage.into_iter().for_each(|news| mirror.see_storage(turn, news));
             mirror.begin(turn, nodes, pods);
-            // All that is there has been seen, so what it comes to is written with it. What only
-            // waited for its next try may go on.
-            turn.try_again();
-            turn.plan();
         }
-        Ok(())
+        Ok(true)
     }
 
     fn take_over(&mut self, core: &Core, _: &Inlet) -> Result<(), BootError> {

@@ -101,6 +101,28 @@ fn a_port_in_use_is_told_with_what_to_do_and_changes_nothing() {
 }
 
 #[test]
+fn a_server_whose_greeting_nobody_reads_serves_all_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let mut server = Command::new(BERTH)
+        .args(["up", "--home", &home.path().display().to_string(), "--listen", "127.0.0.1:0"])
+        .args(["--gpus", "1xL4"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("berth up starts");
+    drop(server.stdout.take());
+    until("the server says where it is", || home.path().join("server.json").exists());
+    let ps = || {
+        let mut ps = Command::new(BERTH);
+        ps.arg("ps").env("BERTH_HOME", home.path()).output().expect("berth runs")
+    };
+    until("the server answers", || ps().status.success());
+    let ended = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(ended.success());
+    assert!(server.wait().unwrap().success(), "it ended when it was asked to, and not before");
+}
+
+#[test]
 fn a_damaged_database_is_told_at_the_start_with_how_to_restore_it() {
     let mut server = Server::start(&["--gpus", "1xL4"]);
     for number in 0..20 {
