@@ -34,6 +34,8 @@ mod hypernodes;
 mod in_use;
 #[path = "cluster/jobs.rs"]
 mod jobs;
+#[path = "cluster/machine.rs"]
+mod machine;
 #[path = "cluster/marks.rs"]
 mod marks;
 #[path = "cluster/parts.rs"]
@@ -46,6 +48,8 @@ mod pods;
 mod rights;
 #[path = "cluster/siege.rs"]
 mod siege;
+#[path = "cluster/signals.rs"]
+mod signals;
 #[path = "cluster/support.rs"]
 mod support;
 #[path = "cluster/suspended.rs"]

@@ -24,7 +24,7 @@ pub struct Why {
     pub blockers: Vec<Blocker>,
     /// What has to happen, in words.
     pub clears: Option<String>,
-    /// What else is good to know: share, budget, credit.
+    /// What else is good to know: share, budget, credit; of one that has ended, how it did.
     pub also: Vec<String>,
     /// Single changes that would each start it sooner.
     pub sooner: Vec<Sooner>,

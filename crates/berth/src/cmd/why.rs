@@ -37,7 +37,9 @@ fn text(why: &Answer, look: &Look) -> String {
         let label = look.paint(Tone::Quiet, &format!("{label:<7}"));
         let _ = write!(out, "\n {label} {}", plain(text));
     };
-    line("needs", &why.needs);
+    if !why.needs.is_empty() {
+        line("needs", &why.needs);
+    }
     let width = why.blockers.iter().map(|blocker| blocker.text.chars().count()).max().unwrap_or(0);
     for Blocker { code, text, binding } in &why.blockers {
         let code = if look.wide { format!(" [{code}]") } else { String::new() };
@@ -50,7 +52,7 @@ fn text(why: &Answer, look: &Look) -> String {
         line("clears", clears);
     }
     if !why.also.is_empty() {
-        line("also", &why.also.join("; "));
+        line(if why.state.is_end() { "reason" } else { "also" }, &why.also.join("; "));
     }
     if !why.sooner.is_empty() {
         let changes: Vec<String> = why.sooner.iter().map(|sooner| change(sooner, look)).collect();

@@ -16,7 +16,7 @@ pub fn is_displaced(cluster: &Cluster, name: &str, grace: u32) -> bool {
 }
 
 /// A class that others give way to.
-const URGENT: &str = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, \
+pub const URGENT: &str = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, \
                       metadata: {name: urgent}, value: 1000}";
 
 /// A node of eight GPUs, and Berth.
@@ -244,7 +244,7 @@ fn a_pod_with_a_rule_about_others_gives_way_and_is_the_same_job_again() {
 }
 
 /// The jobs in the books whose names begin so.
-fn of_job(berth: &Server, beginning: &str) -> Vec<Value> {
+pub fn of_job(berth: &Server, beginning: &str) -> Vec<Value> {
     let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
     let is_of = |job: &Value| job["name"].as_str().is_some_and(|name| name.starts_with(beginning));
     all.into_iter().filter(is_of).collect()

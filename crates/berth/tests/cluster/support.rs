@@ -88,6 +88,32 @@ pub fn nodes_of(cluster: &Cluster, name: &str, size: u32) -> Vec<Option<String>>
     (0..size).map(|at| node_of(cluster, &format!("{name}-{at}"))).collect()
 }
 
+/// A claim that has its volume, which every node reaches.
+pub fn bound_claim(cluster: &Cluster, namespace: &str, name: &str) {
+    cluster.apply(&format!(
+        "apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: {name}}}
+spec:
+  capacity: {{storage: 10Gi}}
+  accessModes: [ReadWriteOnce]
+  hostPath: {{path: /data}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{namespace: {namespace}, name: {name}}}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: ''
+  volumeName: {name}
+  resources: {{requests: {{storage: 5Gi}}}}
+"
+    ));
+    until("the claim is bound", || {
+        cluster.json(&["get", "pvc", name, "--namespace", namespace])["status"]["phase"] == "Bound"
+    });
+}
+
 /// Why a pod waits, as it says itself.
 pub fn why(cluster: &Cluster, pod: &str) -> String {
     let pod = cluster.json(&["get", "pod", pod]);

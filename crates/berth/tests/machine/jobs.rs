@@ -25,6 +25,8 @@ fn a_job_that_fails_is_told_by_the_exit_code_of_run() {
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     let job = server.json(&["ps", "--all", "bad"]);
     assert_eq!(job["jobs"][0]["exit"]["code"], 7, "{job}");
+    let why = server.says(&["why", "bad"]);
+    assert!(why.contains("FAILED") && why.contains("reason  failed with exit code 7"), "{why}");
 }
 
 #[test]

@@ -73,7 +73,13 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
         eta: show::eta(core, id),
         needs,
         clears: None,
-        also: also(core, row),
+        // Of one that has ended, how: nothing is in its way any more.
+        also: match state.is_end() {
+            true => {
+                Some(&row.reason).filter(|reason| !reason.is_empty()).cloned().into_iter().collect()
+            }
+            false => also(core, row),
+        },
         blockers,
         sooner: Vec::new(),
     }

@@ -2,6 +2,7 @@
 
 use super::scene::Scene;
 use super::steps::{STEP, Step, own};
+use crate::support::bound_claim;
 use berth_testbed::Server;
 use serde_json::Value;
 use std::io::Write;
@@ -106,16 +107,7 @@ pub const STEPS: &[Step] = &[
         rights: &["get persistentvolumes"],
         // A claim that has its volume: whether that can be used everywhere the volume says.
         act: |scene, berth, name, _| {
-            scene.cluster.apply(&volume(name));
-            let claim = crate::volumes::claim(name, "''", "ReadWriteOnce");
-            let within = format!("metadata: {{namespace: berth-default, name: {name}}}");
-            let claim = claim.replace(&format!("metadata: {{name: {name}}}"), &within);
-            let bound = format!("spec:\n  volumeName: {name}");
-            scene.cluster.apply(&claim.replace("spec:", &bound));
-            berth_testbed::until("the claim is bound", || {
-                let of = ["get", "pvc", name, "--namespace", "berth-default"];
-                scene.cluster.json(&of)["status"]["phase"] == "Bound"
-            });
+            bound_claim(&scene.cluster, "berth-default", name);
             let text =
                 format!("name: {name}\ngpus: 1\nvolumes: {{/data: {name}}}\nrun: sleep 600\n");
             submit(scene, berth, &text);
@@ -134,20 +126,6 @@ fn submit(scene: &Scene, berth: &Server, text: &str) {
 /// Ends a job that would go on for ever.
 fn ended(berth: &Server, name: &str) -> bool {
     berth.berth(&["stop", "--now", name]).status.success()
-}
-
-/// A volume that can be used on every node.
-fn volume(name: &str) -> String {
-    format!(
-        "apiVersion: v1
-kind: PersistentVolume
-metadata: {{name: {name}}}
-spec:
-  capacity: {{storage: 10Gi}}
-  accessModes: [ReadWriteOnce]
-  hostPath: {{path: /data}}
-"
-    )
 }
 
 /// A team of its own for each try.
