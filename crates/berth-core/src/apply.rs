@@ -187,7 +187,6 @@ impl State {
                 self.lay_blocks(&gone.nodes);
             }
             Event::Tick => self.tick(applied),
-            Event::Woken => {}
             Event::Decided { .. } => unreachable!("handled by apply"),
         }
     }

@@ -195,7 +195,7 @@ pub(crate) fn event(state: &State, event: &Event, at: Time) -> Result<(), Reject
             true => Ok(()),
             false => Err(Rejected::UnknownReservation { name: name.clone() }),
         },
-        Event::Decided { .. } | Event::Tick | Event::Woken => Ok(()),
+        Event::Decided { .. } | Event::Tick => Ok(()),
     }
 }
 

@@ -121,8 +121,6 @@ pub enum Event {
     },
     /// Time has passed: all that is held is billed up to now.
     Tick,
-    /// The moment has come that a plan asked for. It bills nothing, so that moments may be many.
-    Woken,
 }
 
 /// An event with its place in the log and its time.

@@ -1,7 +1,7 @@
 //! This machine as a site: its GPUs, and the processes that run on it.
 
 use crate::clock;
-use crate::engine::{BootError, Core, Inlet, LiveLease, Site, Turn};
+use crate::engine::{BootError, Core, Inlet, LiveLease, Said, Site, Turn};
 use crate::hands::Hands;
 use crate::setup;
 use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
@@ -23,10 +23,11 @@ impl Site for Machine {
         self.driver.last_job()
     }
 
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected> {
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<Said, Rejected> {
         let events = setup::events(&mut turn.core.state, &self.inventory, &self.prices);
         turn.all(events)?;
-        Ok(false)
+        // What has ended meanwhile comes later.
+        Ok(Said::Part)
     }
 
     /// The processes are the truth about what runs, the log about what should.

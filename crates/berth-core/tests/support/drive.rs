@@ -203,7 +203,6 @@ impl Run {
             26..=30 => self.about_a_node(&mut d, bytes),
             31..=34 => self.about_rules(&mut d, bytes),
             35..=36 => self.about_machines(&mut d, bytes),
-            37..=38 => self.may(Event::Woken),
             _ => self.may(Event::Tick),
         }
         Did::Events

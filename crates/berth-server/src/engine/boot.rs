@@ -73,7 +73,8 @@ pub async fn begin<S: Site + 'static>(
     let site: Box<dyn Site> = Box::new(site(inlet.clone()));
     let used = last_number(&state).max(site.last_job());
     let next_job = store.last_job().await?.max(used) + 1;
-    let now = clock::now().max(state.now());
+    let last = state.now();
+    let now = clock::now().max(last);
     let (tree, shown) = watch::channel(Arc::new(Tree::of(&state)));
     let plans = Plans::default();
     let retries =
@@ -95,7 +96,8 @@ pub async fn begin<S: Site + 'static>(
         next_job,
         recent: Recent::default(),
         wake: Some(now),
-        billed: now,
+        // What went on while nobody was there is billed before anything is decided.
+        billed: last,
         retention: Retention::new(keep, now),
     };
     turning.greet().await.map_err(|why| match why {

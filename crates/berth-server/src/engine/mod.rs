@@ -26,7 +26,7 @@ pub use input::{Act, Idempotent, Refused, Submission, Write, Written};
 pub use live::{Detail, LiveJob, LiveLease};
 pub use outcome::said;
 pub use run::Fatal;
-pub use site::Site;
+pub use site::{Said, Site};
 pub use tree::Tree;
 pub use turn::Turn;
 

@@ -3,7 +3,7 @@
 use super::input::{Input, Refused, Written};
 use super::recent::Recent;
 use super::retain::Retention;
-use super::site::Site;
+use super::site::{Said, Site};
 use super::turn::{Order, Told, Turn};
 use super::{Core, Handle, Stalled, Tree};
 use crate::clock;
@@ -133,10 +133,14 @@ impl Loop {
         let (batch, told) = {
             let mut core = lock(&self.core);
             let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, clock::now());
-            let is_all = self.site.greet(&mut turn).map_err(Greeting::Rejected)?;
-            // Without an event the core does not know what time it is, and the first tick tells it.
-            if is_all && !turn.batch.events.is_empty() {
+            let said = self.site.greet(&mut turn).map_err(Greeting::Rejected)?;
+            // Without an event the core does not know what time it is. The first turn, which is due
+            // at once, tells it, and plans.
+            if said == Said::All && !turn.batch.events.is_empty() {
                 turn.try_again();
+                if self.billed + BILL_EVERY <= turn.at {
+                    self.billed = turn.bill();
+                }
                 self.wake = turn.plan();
             }
             turn.finish_turn()
@@ -198,12 +202,11 @@ impl Loop {
             }
         }
         turn.try_again();
-        let is_woken = turn.batch.events.is_empty() && self.wake.is_some_and(|at| at <= turn.at);
-        if self.billed + BILL_EVERY <= turn.at || is_woken && is_minute_over(self.billed, turn.at) {
-            turn.tick();
-            turn.over_budget();
-            self.billed = turn.at;
-        } else if is_woken {
+        let is_asked_for = self.wake.is_some_and(|wake| wake <= turn.at);
+        let ends_minute = is_asked_for && is_minute_over(self.billed, turn.at);
+        if ends_minute || self.billed + BILL_EVERY <= turn.at {
+            self.billed = turn.bill();
+        } else if is_asked_for && turn.batch.events.is_empty() {
             turn.woken();
         }
         if !turn.batch.events.is_empty() {
@@ -320,7 +323,7 @@ fn together(inputs: &[Input]) -> usize {
 }
 
 /// The core asks for the end of a minute where a budget may be used up by then.
-fn is_minute_over(billed: Time, now: Time) -> bool {
+pub(super) fn is_minute_over(billed: Time, now: Time) -> bool {
     let minute = |at: Time| at.0.div_euclid(Span::mins(1).0);
     minute(billed) < minute(now)
 }

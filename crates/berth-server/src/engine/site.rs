@@ -5,6 +5,15 @@ use super::turn::Turn;
 use super::{BootError, Core, Inlet};
 use berth_model::{Cause, JobId, LeaseId, Rejected, Span, Time};
 
+/// How much of what there is a greeting has told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// What it comes to can be decided and written with it.
+    All,
+    /// The rest is found when the site takes over.
+    Part,
+}
+
 /// Carries out what was decided. Orders for one lease are carried out in their order, and doing
 /// one again does nothing.
 pub trait Site: Send {
@@ -12,9 +21,8 @@ pub trait Site: Send {
     /// than the site does, and a number is not used again.
     fn last_job(&self) -> u64;
 
-    /// Says what there is, before anything is planned. Returns whether that is all of it, so that
-    /// what it comes to can be decided and written with it; otherwise it takes taking over, too.
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected>;
+    /// Says what there is, before anything is planned.
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<Said, Rejected>;
 
     /// Compares what the log says should run with what does. What it finds comes by the inlet.
     fn take_over(&mut self, core: &Core, inlet: &Inlet) -> Result<(), BootError>;

@@ -5,8 +5,8 @@ use super::*;
 use crate::clock;
 use berth_file::job::{self, Abilities, Defaults, LogLimits, Models};
 use berth_model::{
-    Bytes, Cause, Event, GpuSpec, Health, LeaseId, Lifecycle, Micros, Name, NodeSpec, NodeState,
-    QueueSpec, Rejected, Span, Stamped,
+    Budget, BudgetAction, BudgetPeriod, Bytes, Cause, Event, GpuSpec, Health, LeaseId, Lifecycle,
+    Micros, Name, NodeSpec, NodeState, QueueSpec, Rejected, Span, Stamped,
 };
 use berth_store::{Batch, JobKind, Options, Store};
 use std::pin::pin;
@@ -53,8 +53,8 @@ impl Site for Nowhere {
     fn last_job(&self) -> u64 {
         0
     }
-    fn greet(&mut self, _: &mut Turn<'_>) -> Result<bool, Rejected> {
-        Ok(false)
+    fn greet(&mut self, _: &mut Turn<'_>) -> Result<Said, Rejected> {
+        Ok(Said::Part)
     }
     fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
         Ok(())
@@ -67,16 +67,16 @@ impl Site for Nowhere {
     }
 }
 
-/// A site that says all there is in its greeting: a machine, and a job for it.
-struct Known;
+/// A site that says all there is in its greeting: a machine of that name, and a job for it.
+struct Known(&'static str);
 
 impl Site for Known {
     fn last_job(&self) -> u64 {
         0
     }
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected> {
-        submit_one(turn, Micros::dollars(16));
-        Ok(true)
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<Said, Rejected> {
+        submit_one(turn, self.0, Micros::dollars(16));
+        Ok(Said::All)
     }
     fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
         Ok(())
@@ -219,12 +219,12 @@ async fn who_amends_a_queue_sees_what_was_written_before_in_the_same_turn() {
 }
 
 /// A node of one GPU that costs an hour what is said.
-fn node(price: Micros) -> NodeSpec {
+fn node(name: &str, price: Micros) -> NodeSpec {
     let memory = Bytes(80_000_000_000);
     let gpu =
         GpuSpec { model: "h100".into(), memory, health: Health::Ok, mig: None, division: None };
     NodeSpec {
-        name: "node-a".into(),
+        name: name.into(),
         gpus: vec![gpu],
         cpu: None,
         memory: None,
@@ -266,10 +266,9 @@ fn submission(state: &State, file: &str) -> Submission {
 }
 
 /// A machine at that price, and a job for it.
-fn submit_one(turn: &mut Turn<'_>, price: Micros) {
+fn submit_one(turn: &mut Turn<'_>, name: &str, price: Micros) {
     let submission = submission(&turn.core.state, "run: sleep 1\ngpus: 1\n");
-    turn.apply_observed(Event::QueueSet { queue: Box::new(QueueSpec::new("vision")) });
-    turn.apply_observed(Event::NodeAdded { node: Box::new(node(price)) });
+    turn.apply_observed(Event::NodeAdded { node: Box::new(node(name, price)) });
     turn.submit(submission).unwrap();
 }
 
@@ -284,7 +283,8 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
     let (batch, _) = {
         let mut core = core.lock().unwrap();
         let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, now);
-        submit_one(&mut turn, price);
+        turn.apply_observed(Event::QueueSet { queue: Box::new(QueueSpec::new("vision")) });
+        submit_one(&mut turn, "node-a", price);
         turn.plan();
         turn.finish_turn()
     };
@@ -295,7 +295,7 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
     let (batch, _) = {
         let mut core = core.lock().unwrap();
         let mut turn = turn::Turn::new(&mut core, &mut recent, &mut next_job, hour);
-        turn.tick();
+        turn.bill();
         turn.finish_turn()
     };
     assert_eq!((batch.jobs.len(), batch.leases.len(), batch.costs.len()), (0, 0, 1));
@@ -308,33 +308,90 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
     assert_eq!(leases.iter().map(|lease| lease.cost).collect::<Vec<_>>(), [price]);
 }
 
+/// Applies and commits what is told at a time, and what it comes to.
+async fn at(turning: &mut Loop, time: Time, tell: impl FnOnce(&mut Turn<'_>)) -> Batch {
+    let (batch, _) = {
+        let mut core = turning.core.lock().unwrap();
+        let mut turn = Turn::new(&mut core, &mut turning.recent, &mut turning.next_job, time);
+        tell(&mut turn);
+        turn.finish_turn()
+    };
+    turning.commit(&batch).await.unwrap();
+    batch
+}
+
+/// A loop with a team, and with a site that has all to say.
+async fn with_a_team(folder: &TempDir, time: Time, budget: Option<Budget>) -> Loop {
+    let mut turning = turning(folder, None).await;
+    turning.site = Box::new(Known("node-b"));
+    let queue = Box::new(QueueSpec { budget, ..QueueSpec::new("vision") });
+    at(&mut turning, time, |turn| {
+        turn.apply_observed(Event::QueueSet { queue });
+    })
+    .await;
+    turning
+}
+
 #[tokio::test]
 async fn what_a_site_says_in_its_greeting_is_decided_and_written_with_it_and_billed_later() {
     let folder = TempDir::new().unwrap();
-    let mut turning = turning(&folder, None).await;
     let began = clock::now();
-    turning.wake = Some(began);
-    turning.site = Box::new(Known);
+    let mut turning = with_a_team(&folder, began, None).await;
+    (turning.wake, turning.billed) = (Some(began), began);
     turning.greet().await.unwrap();
     let store = turning.writer.store();
     assert_eq!(store.open_leases().await.unwrap().len(), 1);
-    // What is left is the end of the job's time, and no tick that bills everybody at once.
+    let told = store.events(0, 100).await.unwrap();
+    assert!(told.iter().all(|stamped| stamped.event != Event::Tick), "{told:?}");
+    // What is left is the end of the job's time, and no moment that is due at once.
     assert!(turning.wake.is_none_or(|wake| wake > began + Span::mins(1)), "{:?}", turning.wake);
+}
+
+#[tokio::test]
+async fn what_ran_while_nobody_was_there_is_billed_before_anything_is_decided() {
+    let folder = TempDir::new().unwrap();
+    let before = clock::now() - Span::hours(3);
+    let budget = Budget {
+        limit: Micros::dollars(20),
+        per: BudgetPeriod::Once,
+        action: BudgetAction::Block,
+        thresholds: Vec::new(),
+    };
+    let mut turning = with_a_team(&folder, before, Some(budget)).await;
+    let batch = at(&mut turning, before, |turn| {
+        submit_one(turn, "node-a", Micros::dollars(16));
+        turn.plan();
+    })
+    .await;
+    assert_eq!(batch.leases.len(), 1, "there is money for it");
+    turning.billed = before;
+    // Three hours of it have cost more than there was.
+    turning.greet().await.unwrap();
+    let store = turning.writer.store();
+    assert!(store.job(JobId::new(1)).await.unwrap().unwrap().cost > Micros::dollars(20));
+    assert_eq!(store.open_leases().await.unwrap().len(), 1, "the other one waits");
+}
+
+#[test]
+fn a_minute_is_over_when_the_next_one_has_begun() {
+    use super::run::is_minute_over;
+    assert!(is_minute_over(Time(59_999), Time(60_000)));
+    assert!(!is_minute_over(Time(60_000), Time(119_999)));
 }
 
 #[tokio::test]
 async fn a_moment_that_the_core_asked_for_bills_nobody_unless_a_minute_is_over() {
     let folder = TempDir::new().unwrap();
-    let mut turning = turning(&folder, None).await;
-    turning.site = Box::new(Known);
-    turning.greet().await.unwrap();
+    let before = clock::now() - Span::hours(1);
+    let mut turning = with_a_team(&folder, before, None).await;
+    at(&mut turning, before, |turn| {
+        submit_one(turn, "node-a", Micros::dollars(16));
+        turn.plan();
+    })
+    .await;
     let spent = async |turning: &Loop| {
         turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap().cost
     };
-    // Time enough to cost something.
-    while clock::now() < turning.core.lock().unwrap().state.now() + Span::ms(50) {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
 
     let now = clock::now();
     (turning.wake, turning.billed) = (Some(now), now + Span::mins(1));
@@ -344,8 +401,24 @@ async fn a_moment_that_the_core_asked_for_bills_nobody_unless_a_minute_is_over()
 
     // The last moment of the minute before this one, which may be less than a minute ago.
     let minute = Span::mins(1).0;
-    let before = Time(now.0.div_euclid(minute) * minute - 1);
-    (turning.wake, turning.billed) = (Some(now), before);
+    let last = Time(now.0.div_euclid(minute) * minute - 1);
+    (turning.wake, turning.billed) = (Some(now), last);
     turning.turn(Vec::new()).await.unwrap();
-    assert!(spent(&turning).await > Micros::ZERO);
+    assert!(spent(&turning).await >= Micros::dollars(16));
+}
+
+#[tokio::test]
+async fn a_job_that_is_stopped_while_it_waits_does_not_say_what_it_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = with_a_team(&folder, clock::now(), None).await;
+    at(&mut turning, clock::now(), |turn| {
+        let submission = submission(&turn.core.state, "run: sleep 1\ngpus: 1\n");
+        let job = turn.submit(submission).unwrap();
+        turn.say(job, "made room for a job of a higher class".to_owned());
+        let act = Act::Cancel { job, now: false };
+        turn.write(Write { act, ..nothing() }).unwrap();
+    })
+    .await;
+    let job = turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap();
+    assert_eq!((job.state, &*job.reason), (berth_store::JobState::Cancelled, "was stopped"));
 }

@@ -110,8 +110,13 @@ impl<'a> Turn<'a> {
             Act::Submit(submission) => return self.submit(*submission).map(Some),
             Act::Cancel { job, now } => {
                 self.apply(Event::JobCancelled { job }).map_err(Refused::Rejected)?;
-                for live in self.matching(job) {
-                    self.core.jobs.get_mut(&live).expect("just found").kill |= now;
+                for id in self.matching(job) {
+                    let live = self.core.jobs.get_mut(&id).expect("just found");
+                    live.kill |= now;
+                    // What it waited for last is not how it has ended.
+                    if live.leases.is_empty() {
+                        live.row.reason = said(Cause::Cancelled).to_owned();
+                    }
                 }
             }
             Act::Change { job, changes } => {
@@ -312,7 +317,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Pauses jobs that have cost what their owner said they may.
-    pub fn over_budget(&mut self) {
+    fn over_budget(&mut self) {
         let spent = |job: &&LiveJob| {
             let budget = job.detail.run.budget;
             !job.detail.held && budget.is_some_and(|budget| job.row.cost >= budget)
@@ -328,14 +333,17 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Time has passed: what is held is billed up to now.
-    pub fn tick(&mut self) {
+    /// Bills what is held up to now, before anything is planned: budgets act on it. Returns the time.
+    pub fn bill(&mut self) -> Time {
         self.apply_observed(Event::Tick);
+        self.over_budget();
+        self.at
     }
 
-    /// The core asked for this moment: it has to know that it has come.
+    /// The core asked for this moment and has to know that it has come. Only the clock goes on: a
+    /// tick would bill all that is held, and moments may be many.
     pub fn woken(&mut self) {
-        self.apply_observed(Event::Woken);
+        self.apply_observed(Event::Decided { job: None, decisions: Vec::new() });
     }
 
     /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core

@@ -44,7 +44,7 @@ mod window;
 pub use crd::crds;
 
 use crate::app::App;
-use crate::engine::{self, BootError, Core, Inlet, Running, Setup, Site, Turn};
+use crate::engine::{self, BootError, Core, Inlet, Running, Said, Setup, Site, Turn};
 use crate::home::Home;
 use crate::serve::Error;
 use crate::setup;
@@ -430,7 +430,7 @@ impl Site for Kubernetes {
         numbers.filter(|number| *number <= LARGEST).max().unwrap_or(0)
     }
 
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<bool, Rejected> {
+    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<Said, Rejected> {
         let outline = turn.core.state.outline();
         turn.all(setup::rules(&outline, &self.prices))?;
         if let Some(first) = &self.first {
@@ -448,7 +448,8 @@ impl Site for Kubernetes {
             storage.into_iter().for_each(|news| mirror.see_storage(turn, news));
             mirror.begin(turn, nodes, pods);
         }
-        Ok(true)
+        // The lists hold all there is.
+        Ok(Said::All)
     }
 
     fn take_over(&mut self, core: &Core, _: &Inlet) -> Result<(), BootError> {

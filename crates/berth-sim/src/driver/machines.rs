@@ -380,8 +380,7 @@ impl<O: Observer> Driver<O> {
             | Event::TopologySet { .. }
             | Event::ReservationSet { .. }
             | Event::ReservationRemoved { .. }
-            | Event::Tick
-            | Event::Woken => {}
+            | Event::Tick => {}
         }
         for (job, _) in &applied.ended {
             self.machines.runs.remove(job);

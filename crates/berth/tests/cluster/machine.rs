@@ -5,7 +5,7 @@ use super::support::until;
 use berth_testbed::kube::Cluster;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -49,7 +49,11 @@ impl<'a> Machine<'a> {
         let pods = self.cluster.json(&["get", "pods", "--all-namespaces", &on]);
         for pod in pods["items"].as_array().into_iter().flatten() {
             match self.runs.get_mut(uid(pod)) {
-                Some(run) if run.is_over => {}
+                Some(run) if run.is_over => {
+                    if leaves(pod) {
+                        self.remove(pod);
+                    }
+                }
                 Some(run) => {
                     if let Some(status) = run.go_on(pod) {
                         run.is_over = true;
@@ -99,18 +103,16 @@ impl<'a> Machine<'a> {
         folders
     }
 
-    /// Says how a pod has ended, and that it is gone if it was to go.
+    /// Says how a pod has ended.
     fn over(&self, pod: &Value, status: ExitStatus) {
-        let ended = json!({ "terminated": { "exitCode": status.code().unwrap_or(137) } });
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        let ended = json!({ "terminated": { "exitCode": code } });
         let container = json!({
             "name": pod["spec"]["containers"][0]["name"], "image": "none", "imageID": "",
             "ready": false, "restartCount": 0, "state": ended,
         });
         let phase = if status.success() { "Succeeded" } else { "Failed" };
         self.say(pod, &json!({ "phase": phase, "containerStatuses": [container] }));
-        if leaves(pod) {
-            self.remove(pod);
-        }
     }
 
     fn say(&self, pod: &Value, status: &Value) {
@@ -138,18 +140,26 @@ impl Run {
                     self.until = Some(Instant::now() + Duration::from_secs(grace));
                     signal("-TERM", &self.process.id().to_string());
                 }
-                Some(until) if until <= Instant::now() => self.process.kill().unwrap(),
+                Some(until) if until <= Instant::now() => self.kill_all(),
                 Some(_) => {}
             }
         }
+        if ended.is_some() {
+            // A container ends with its first process.
+            self.kill_all();
+        }
         ended
+    }
+
+    fn kill_all(&self) {
+        signal("-KILL", &format!("-{}", self.process.id()));
     }
 }
 
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
         for run in self.runs.values_mut().filter(|run| !run.is_over) {
-            signal("-KILL", &format!("-{}", run.process.id()));
+            run.kill_all();
             let _ = run.process.wait();
         }
     }

@@ -55,7 +55,7 @@ fn a_program_that_gives_way_has_its_signal_and_its_grace_and_goes_on_from_what_i
         if [ -e "$WORK/saved" ]; then cp "$WORK/saved" "$WORK/resumed"; exit 0; fi
         trap 'sleep 1; echo 7 >"$WORK/saved"; exit 143' TERM
         : >"$WORK/runs"
-        while :; do sleep 0.1; done"#;
+        for _ in $(seq 6000); do sleep 0.1; done"#;
     let low = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -96,7 +96,7 @@ fn a_job_of_berths_own_that_gives_way_goes_on_from_its_checkpoint() {
         fi
         trap '[ -e "$BERTH_PREEMPT_FILE" ] && echo 7 >"$BERTH_CHECKPOINT_DIR/step"; exit 143' TERM
         : >"$BERTH_CHECKPOINT_DIR/runs"
-        while :; do sleep 0.1; done"#;
+        for _ in $(seq 6000); do sleep 0.1; done"#;
     let job = run(&berth, &["-g", "8", "--name", "own", "--", "sh", "-c", script]);
     let saved = machine.claim("saved").join("berth").join(&job);
     machine.until("it runs", || saved.join("runs").exists());

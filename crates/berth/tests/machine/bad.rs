@@ -5,7 +5,7 @@ use super::server::{BERTH, Server, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn submit(server: &Server, file: &str) -> Answer {
     let token = server.token();
@@ -100,26 +100,37 @@ fn a_port_in_use_is_told_with_what_to_do_and_changes_nothing() {
     assert!(!home.path().join("berth.db").exists());
 }
 
+/// A server that was started by hand, which ends with its test.
+struct Unread(Child);
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_server_whose_greeting_nobody_reads_serves_all_the_same() {
     let home = tempfile::tempdir().unwrap();
-    let mut server = Command::new(BERTH)
+    let server = Command::new(BERTH)
         .args(["up", "--home", &home.path().display().to_string(), "--listen", "127.0.0.1:0"])
         .args(["--gpus", "1xL4"])
+        .env("USER", "ada")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .spawn()
-        .expect("berth up starts");
-    drop(server.stdout.take());
+        .spawn();
+    let mut server = Unread(server.expect("berth up starts"));
+    drop(server.0.stdout.take());
     until("the server says where it is", || home.path().join("server.json").exists());
     let ps = || {
         let mut ps = Command::new(BERTH);
         ps.arg("ps").env("BERTH_HOME", home.path()).output().expect("berth runs")
     };
     until("the server answers", || ps().status.success());
-    let ended = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    let ended = Command::new("kill").arg(server.0.id().to_string()).status().unwrap();
     assert!(ended.success());
-    assert!(server.wait().unwrap().success(), "it ended when it was asked to, and not before");
+    assert!(server.0.wait().unwrap().success(), "it ended when it was asked to, and not before");
 }
 
 #[test]
