@@ -47,35 +47,19 @@ async fn while_the_log_cannot_be_written_nothing_new_is_taken() {
 
 /// A site where nothing is ever carried out; it notes what is not kept any more.
 #[derive(Default)]
-struct Nowhere(Arc<Mutex<Option<Time>>>);
+struct Nowhere {
+    let_go: Arc<Mutex<Option<Time>>>,
+    /// All there is: a machine of that name, and a job for it.
+    knows: Option<&'static str>,
+}
 
 impl Site for Nowhere {
     fn last_job(&self) -> u64 {
         0
     }
-    fn greet(&mut self, _: &mut Turn<'_>) -> Result<Said, Rejected> {
-        Ok(Said::Part)
-    }
-    fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
-        Ok(())
-    }
-    fn start(&self, _: &Core, _: LeaseId) {}
-    fn stop(&self, _: LeaseId, _: Cause, _: Span) {}
-    fn acknowledge(&self, _: LeaseId) {}
-    fn let_go(&self, before: Time) {
-        *self.0.lock().unwrap() = Some(before);
-    }
-}
-
-/// A site that says all there is in its greeting: a machine of that name, and a job for it.
-struct Known(&'static str);
-
-impl Site for Known {
-    fn last_job(&self) -> u64 {
-        0
-    }
     fn greet(&mut self, turn: &mut Turn<'_>) -> Result<Said, Rejected> {
-        submit_one(turn, self.0, Micros::dollars(16));
+        let Some(name) = self.knows else { return Ok(Said::Part) };
+        submit_one(turn, name, Micros::dollars(16));
         Ok(Said::All)
     }
     fn take_over(&mut self, _: &Core, _: &Inlet) -> Result<(), BootError> {
@@ -84,6 +68,9 @@ impl Site for Known {
     fn start(&self, _: &Core, _: LeaseId) {}
     fn stop(&self, _: LeaseId, _: Cause, _: Span) {}
     fn acknowledge(&self, _: LeaseId) {}
+    fn let_go(&self, before: Time) {
+        *self.let_go.lock().unwrap() = Some(before);
+    }
 }
 
 /// A loop on a real database, with nobody to carry anything out.
@@ -134,7 +121,7 @@ async fn what_is_older_than_is_kept_is_let_go_while_the_server_runs() {
     let days = [90, 60, 31, 29, 1];
     ticks(&mut turning, days.map(|days| now - Span::days(days))).await;
     let site = Nowhere::default();
-    let told = site.0.clone();
+    let told = site.let_go.clone();
     turning.site = Box::new(site);
     turning.let_go().await.unwrap();
     let told = told.lock().unwrap().expect("whoever has more of it lets that go, too");
@@ -323,7 +310,7 @@ async fn at(turning: &mut Loop, time: Time, tell: impl FnOnce(&mut Turn<'_>)) ->
 /// A loop with a team, and with a site that has all to say.
 async fn with_a_team(folder: &TempDir, time: Time, budget: Option<Budget>) -> Loop {
     let mut turning = turning(folder, None).await;
-    turning.site = Box::new(Known("node-b"));
+    turning.site = Box::new(Nowhere { knows: Some("node-b"), ..Nowhere::default() });
     let queue = Box::new(QueueSpec { budget, ..QueueSpec::new("vision") });
     at(&mut turning, time, |turn| {
         turn.apply_observed(Event::QueueSet { queue });

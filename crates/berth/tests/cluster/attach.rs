@@ -1,7 +1,7 @@
 //! Volumes that nodes attach, of which each attaches so many and no more, and volumes that have to
 //! be made where there is storage for them.
 
-use super::support::{berth, cluster, node, node_of, pod, until, why};
+use super::support::{berth, cluster, node, node_of, pod, until, volume, why};
 use super::volumes::{claim, class, user};
 use berth_testbed::kube::Cluster;
 use std::collections::BTreeMap;
@@ -29,21 +29,13 @@ fn two_nodes(cluster: &Cluster) {
 
 /// A volume of the driver, and a claim that it is kept for.
 fn disk(name: &str) -> String {
-    let volume = format!(
-        "apiVersion: v1
-kind: PersistentVolume
-metadata: {{name: {name}}}
-spec:
-  capacity: {{storage: 10Gi}}
-  accessModes: [ReadWriteOnce]
-  persistentVolumeReclaimPolicy: Retain
+    let spec = format!(
+        "  persistentVolumeReclaimPolicy: Retain
   storageClassName: disks
   claimRef: {{namespace: default, name: {name}}}
-  csi: {{driver: {DRIVER}, volumeHandle: {name}}}
----
-"
+  csi: {{driver: {DRIVER}, volumeHandle: {name}}}"
     );
-    volume + &claim(name, "disks", "ReadWriteOnce")
+    volume(name, &spec) + &claim(name, "disks", "ReadWriteOnce")
 }
 
 /// The pods of a gang, each with a disk of its own, and the disks.

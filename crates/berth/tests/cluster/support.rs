@@ -88,18 +88,26 @@ pub fn nodes_of(cluster: &Cluster, name: &str, size: u32) -> Vec<Option<String>>
     (0..size).map(|at| node_of(cluster, &format!("{name}-{at}"))).collect()
 }
 
-/// A claim that has its volume, which every node reaches.
-pub fn bound_claim(cluster: &Cluster, namespace: &str, name: &str) {
-    cluster.apply(&format!(
+/// A volume with more lines of spec: where it is, and whose.
+pub fn volume(name: &str, spec: &str) -> String {
+    format!(
         "apiVersion: v1
 kind: PersistentVolume
 metadata: {{name: {name}}}
 spec:
   capacity: {{storage: 10Gi}}
   accessModes: [ReadWriteOnce]
-  hostPath: {{path: /data}}
+{spec}
 ---
-apiVersion: v1
+"
+    )
+}
+
+/// A claim that has its volume, which every node reaches.
+pub fn bound_claim(cluster: &Cluster, namespace: &str, name: &str) {
+    cluster.apply(&volume(name, "  hostPath: {path: /data}"));
+    cluster.apply(&format!(
+        "apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {{namespace: {namespace}, name: {name}}}
 spec:

@@ -1,27 +1,21 @@
 //! Volumes: pods go where theirs are, or can be.
 
 use super::constraints::ZONE;
-use super::support::{berth, cluster, node_of, pod, until, why};
+use super::support::{self, berth, cluster, node_of, pod, until, why};
 use berth_testbed::kube::Cluster;
 
+/// A volume on one node.
 fn volume(name: &str, class: &str, node: &str) -> String {
-    format!(
-        "apiVersion: v1
-kind: PersistentVolume
-metadata: {{name: {name}}}
-spec:
-  capacity: {{storage: 10Gi}}
-  accessModes: [ReadWriteOnce]
-  persistentVolumeReclaimPolicy: Retain
+    let spec = format!(
+        "  persistentVolumeReclaimPolicy: Retain
   storageClassName: {class}
   local: {{path: /data}}
   nodeAffinity:
     required:
       nodeSelectorTerms:
-      - matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: [{node}]}}]
----
-"
-    )
+      - matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: [{node}]}}]"
+    );
+    support::volume(name, &spec)
 }
 
 pub fn claim(name: &str, class: &str, mode: &str) -> String {

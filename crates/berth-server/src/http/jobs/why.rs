@@ -75,9 +75,8 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
         clears: None,
         // Of one that has ended, how: nothing is in its way any more.
         also: match state.is_end() {
-            true => {
-                Some(&row.reason).filter(|reason| !reason.is_empty()).cloned().into_iter().collect()
-            }
+            true if row.reason.is_empty() => Vec::new(),
+            true => vec![row.reason.clone()],
             false => also(core, row),
         },
         blockers,

@@ -2,7 +2,7 @@
 
 use super::steps::{STEP, Step};
 use crate::claims;
-use crate::support::node_of;
+use crate::support::{node_of, volume};
 use crate::volumes::{claim, user};
 
 pub const STEPS: &[Step] = &[
@@ -10,17 +10,8 @@ pub const STEPS: &[Step] = &[
         rights: &["patch persistentvolumes", "get persistentvolumeclaims"],
         // A volume is there, and is given when the pod has its place.
         act: |scene, _, name, _| {
-            scene.cluster.apply(&format!(
-                "apiVersion: v1
-kind: PersistentVolume
-metadata: {{name: {name}}}
-spec:
-  capacity: {{storage: 10Gi}}
-  accessModes: [ReadWriteOnce]
-  storageClassName: late
-  hostPath: {{path: /data}}
-"
-            ));
+            let place = "  storageClassName: late\n  hostPath: {path: /data}";
+            scene.cluster.apply(&volume(name, place));
             scene.cluster.apply(&(claim(name, "late", "ReadWriteOnce") + &user(name, name)));
         },
         is_done: |scene, _, name, _| node_of(&scene.cluster, name).is_some(),
