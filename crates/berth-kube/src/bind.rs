@@ -2,17 +2,10 @@
 
 use crate::client::{Api, Patch, decode, escape};
 use crate::error::Result;
+use berth_model::PodRef;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
-
-/// One pod, and no later one of its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct PodRef {
-    pub namespace: String,
-    pub name: String,
-    pub uid: String,
-}
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -26,10 +19,9 @@ struct PhasedStatus {
     phase: String,
 }
 
-impl PodRef {
-    pub(crate) fn path(&self) -> String {
-        format!("/api/v1/namespaces/{}/pods/{}", self.namespace, self.name)
-    }
+/// Where the API server has a pod.
+pub(crate) fn pod_path(pod: &PodRef) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name)
 }
 
 #[derive(Serialize)]
@@ -93,7 +85,7 @@ impl Api {
             metadata: BindingMeta { name, namespace, uid, annotations },
             target: Target { api_version: "v1", kind: "Node", name: node },
         };
-        self.post(&format!("{}/binding", pod.path()), &binding).await.map(drop)
+        self.post(&format!("{}/binding", pod_path(pod)), &binding).await.map(drop)
     }
 
     /// Lifts all gates of a pod. With a host name it may run nowhere else from then on, whoever
@@ -105,7 +97,7 @@ impl Api {
             spec["nodeSelector"] = only;
         }
         let change = json!({ "metadata": { "uid": pod.uid }, "spec": spec });
-        match self.patch(&pod.path(), Patch::Merge, &change).await {
+        match self.patch(&pod_path(pod), Patch::Merge, &change).await {
             // It is open already: only what is behind a gate can be told where to run.
             Err(error) if error.code() == Some(422) && hostname.is_some() => {
                 Box::pin(self.open(pod, None)).await
@@ -135,7 +127,7 @@ impl Api {
             "reason": "PreemptionByScheduler",
             "message": why,
         }] }, "metadata": { "uid": pod.uid } });
-        let path = format!("{}/status", pod.path());
+        let path = format!("{}/status", pod_path(pod));
         match self.patch(&path, Patch::Strategic, &condition).await {
             Err(error) if error.is_missing() => return Ok(()),
             // Somebody else wrote at the same moment, or it is another pod: deleting tells which.
@@ -152,7 +144,7 @@ impl Api {
             "gracePeriodSeconds": grace_secs,
             "preconditions": { "uid": pod.uid },
         });
-        match self.delete(&pod.path(), &options).await {
+        match self.delete(&pod_path(pod), &options).await {
             // It is gone, or another pod has its name by now.
             Err(error) if error.is_missing() || error.is_conflict() => Ok(()),
             deleted => deleted.map(drop),
@@ -168,7 +160,7 @@ impl Api {
             "reason": "Unschedulable",
             "message": message,
         }] }, "metadata": { "uid": pod.uid, "resourceVersion": version } });
-        let path = format!("{}/status", pod.path());
+        let path = format!("{}/status", pod_path(pod));
         match self.patch(&path, Patch::Strategic, &condition).await {
             Err(error) if error.is_missing() => Ok(true),
             Err(error) if error.is_conflict() => Ok(false),

@@ -3,9 +3,9 @@
 //! An event's name follows from its object and its words. Whoever says the same again, also after a
 //! restart or as another replica, finds that it was said; nobody has to remember it.
 
-use crate::bind::PodRef;
 use crate::client::Api;
 use crate::error::Result;
+use berth_model::PodRef;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

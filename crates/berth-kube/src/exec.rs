@@ -1,10 +1,11 @@
 //! A program started in a container that runs, with a terminal: a WebSocket whose messages begin
 //! with the number of a channel.
 
-use crate::bind::PodRef;
+use crate::bind::pod_path;
 use crate::client::{Api, escape};
 use crate::error::{Error, Result, Status};
 use crate::rights::Right;
+use berth_model::PodRef;
 use futures_util::{SinkExt, StreamExt};
 use http::{Request, StatusCode, header};
 use hyper::upgrade::Upgraded;
@@ -46,7 +47,7 @@ impl Api {
     pub async fn exec(&self, pod: &PodRef, container: &str, command: &[String]) -> Result<Exec> {
         let mut path = format!(
             "{}/exec?container={container}&stdin=true&stdout=true&stderr=false&tty=true",
-            pod.path()
+            pod_path(pod)
         );
         for word in command {
             path.push_str(&format!("&command={}", escape(word)));
@@ -61,7 +62,7 @@ impl Api {
         let code = answer.status();
         if code != StatusCode::SWITCHING_PROTOCOLS {
             let body = answer.into_body().collect_bytes().await.unwrap_or_default();
-            let error = Status::read(code.as_u16(), &body).error(&pod.path());
+            let error = Status::read(code.as_u16(), &body).error(&pod_path(pod));
             // A terminal is opened by a GET, and whoever opens one makes something.
             self.figures().failed_within(&error, Right::new("create", "", "pods/exec"));
             return Err(error);
@@ -69,11 +70,11 @@ impl Api {
         let spoken = answer.headers().get(header::SEC_WEBSOCKET_PROTOCOL);
         if spoken.is_none_or(|spoken| spoken != PROTOCOL) {
             let why = format!("the API server does not speak {PROTOCOL}");
-            return Err(Error::Unreadable { what: pod.path(), why });
+            return Err(Error::Unreadable { what: pod_path(pod), why });
         }
         let upgraded = hyper::upgrade::on(answer).await;
         let upgraded = upgraded
-            .map_err(|why| Error::Unreachable { what: pod.path(), why: why.to_string() })?;
+            .map_err(|why| Error::Unreachable { what: pod_path(pod), why: why.to_string() })?;
         let socket =
             WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, None).await;
         Ok(Exec { socket })

@@ -49,7 +49,6 @@ mod watch;
 mod wire;
 
 pub use bad::BadMark;
-pub use bind::PodRef;
 pub use client::{Api, Listed, Patch, escape};
 pub use discover::Wanted;
 pub use error::{Error, Result};

@@ -1,8 +1,9 @@
 //! What a container has printed, line by line with its time.
 
-use crate::bind::PodRef;
+use crate::bind::pod_path;
 use crate::client::{Api, escape};
 use crate::error::{Error, Result, Status};
+use berth_model::PodRef;
 use futures_util::StreamExt;
 use http::{Request, header};
 use http_body_util::BodyStream;
@@ -45,7 +46,7 @@ impl Api {
         since: Option<Timestamp>,
         follow: bool,
     ) -> Result<LogStream> {
-        let mut path = format!("{}/log?container={container}&timestamps=true", pod.path());
+        let mut path = format!("{}/log?container={container}&timestamps=true", pod_path(pod));
         if let Some(since) = since {
             path.push_str(&format!("&sinceTime={}", escape(&since.to_string())));
         }

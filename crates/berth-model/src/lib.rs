@@ -10,6 +10,7 @@ mod id;
 mod job;
 mod mig;
 mod node;
+mod pod;
 mod policy;
 mod pool;
 mod queue;
@@ -28,6 +29,7 @@ pub use job::{
 };
 pub use mig::{MigLayout, MigProfile, MigSlot};
 pub use node::{Effect, GpuSpec, Health, Lifecycle, NodeSpec, NodeState, Taint};
+pub use pod::PodRef;
 pub use policy::{BackfillEnds, Pass, Policy, PriorityClass, QueueOrder, Strategy};
 pub use pool::{ClaimSpec, Offering, PoolSpec};
 pub use queue::{

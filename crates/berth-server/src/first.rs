@@ -1,13 +1,9 @@
 //! The first start: an admin, a team, and a token that the command line finds by itself.
 
-use crate::app::App;
-use crate::clock;
-use crate::http::auth;
 use crate::listen::Tls;
-use crate::serve::{audit, put};
-use crate::setup::DEFAULT_TEAM;
-use crate::token;
 use berth_api::access::{Role, Scope};
+use berth_engine::{DEFAULT_TEAM, Refused, clock};
+use berth_service::{Home, Service, caller, put_as_server, server_audit, token};
 use berth_store::{Batch, MemberRow, ProjectRow, TeamRow, TokenRow, UserRow};
 use serde_json::json;
 use std::fs::{self, OpenOptions};
@@ -15,20 +11,31 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+/// Why the first admin could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum FirstError {
+    #[error(transparent)]
+    Store(berth_store::Error),
+    #[error(transparent)]
+    Refused(Refused),
+    #[error("{}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
 /// Sees that there is an admin with a token on this machine; where it lies.
-pub async fn admin(app: &App, name: &str) -> Result<PathBuf, String> {
-    let path = app.home.token();
-    let said = |error: berth_store::Error| error.to_string();
-    let users = app.store.page::<UserRow>(None, 1).await.map_err(said)?;
+pub async fn admin(service: &Service, name: &str) -> Result<PathBuf, FirstError> {
+    let path = service.home.token();
+    let users = service.store.page::<UserRow>(None, 1).await.map_err(FirstError::Store)?;
     if users.is_empty() {
-        put(app, people(name), audit("berth", "create_user", format!("user {name}"))).await?;
+        let audit = server_audit("berth", "create_user", format!("user {name}"));
+        put_as_server(service, people(name), audit).await.map_err(FirstError::Refused)?;
     }
     if let Ok(kept) = fs::read_to_string(&path)
-        && auth::valid(&app.store, kept.trim()).await.is_ok()
+        && caller::valid(&service.store, kept.trim()).await.is_ok()
     {
         return Ok(path);
     }
-    let owner = admin_of(app, name).await.map_err(said)?;
+    let owner = admin_of(service, name).await.map_err(FirstError::Store)?;
     let minted = token::mint();
     let row = TokenRow {
         id: minted.id.clone(),
@@ -43,18 +50,19 @@ pub async fn admin(app: &App, name: &str) -> Result<PathBuf, String> {
     };
     let mut documents = Batch::default();
     documents.put(&row);
-    put(app, documents, audit("berth", "create_token", format!("token {}", minted.id))).await?;
-    keep(&path, &minted.token).map_err(|error| format!("{}: {error}", path.display()))?;
+    let audit = server_audit("berth", "create_token", format!("token {}", minted.id));
+    put_as_server(service, documents, audit).await.map_err(FirstError::Refused)?;
+    write_private(&path, &minted.token)?;
     Ok(path)
 }
 
 /// The admin of that name, or any other.
-async fn admin_of(app: &App, name: &str) -> berth_store::Result<String> {
+async fn admin_of(service: &Service, name: &str) -> berth_store::Result<String> {
     let admin = Role::Admin.word();
     let mut after: Option<String> = None;
     let mut any = None;
     loop {
-        let page = app.store.page::<UserRow>(after.as_deref(), 1_000).await?;
+        let page = service.store.page::<UserRow>(after.as_deref(), 1_000).await?;
         let Some(last) = page.last() else { return Ok(any.unwrap_or_else(|| name.to_owned())) };
         after = Some(last.name.clone());
         for user in page {
@@ -99,7 +107,12 @@ fn people(name: &str) -> Batch {
 }
 
 /// Writes a file that only its owner reads, in one piece.
-fn keep(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_private(path: &Path, text: &str) -> Result<(), FirstError> {
+    let written = replace(path, text);
+    written.map_err(|source| FirstError::Write { path: path.to_owned(), source })
+}
+
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let draft = path.with_extension("new");
     let _ = fs::remove_file(&draft);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
@@ -110,14 +123,13 @@ fn keep(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Says where the server is, for the command line.
-pub fn announce(app: &App, url: &str, tls: Option<&Tls>) -> Result<(), String> {
-    let path = app.home.address();
+pub fn announce(home: &Home, url: &str, tls: Option<&Tls>) -> Result<(), FirstError> {
     let ca = tls.map(|tls| tls.certificate.display().to_string());
     let text = json!({ "url": url, "pid": std::process::id(), "ca": ca }).to_string();
-    keep(&path, &text).map_err(|error| format!("{}: {error}", path.display()))
+    write_private(&home.address(), &text)
 }
 
 /// It is not there any more.
-pub fn forget(app: &App) {
-    let _ = fs::remove_file(app.home.address());
+pub fn forget(home: &Home) {
+    let _ = fs::remove_file(home.address());
 }

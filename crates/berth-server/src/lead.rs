@@ -1,8 +1,8 @@
 //! Replicas of one server: one leads, the others stand by and answer nothing but that.
 
-use crate::http::answer::Fault;
-use crate::kube;
-use crate::serve::{Error, Stage};
+use crate::error::Error;
+use crate::http::answer::{Failure, Json};
+use crate::serve::Stage;
 use axum::Router;
 use axum::routing::get;
 use berth_api::{Code, wire};
@@ -25,8 +25,12 @@ pub struct Replica {
 
 impl Replica {
     /// Finds the API server, and who this is there.
-    pub async fn open(cluster: &kube::Options, node: &str, file: &Path) -> Result<Replica, Error> {
-        let api = kube::connect(cluster).await.map_err(Error::Kube)?;
+    pub async fn open(
+        cluster: &berth_cluster::Options,
+        node: &str,
+        file: &Path,
+    ) -> Result<Replica, Error> {
+        let api = berth_cluster::connect(cluster).await.map_err(Error::Kube)?;
         let (identity, held) =
             identity(file).map_err(|source| Error::Home { path: file.to_owned(), source })?;
         let namespace = cluster.lease.namespace.as_deref().unwrap_or_else(|| api.namespace());
@@ -83,9 +87,9 @@ pub fn router(leader: watch::Receiver<String>) -> Router {
     let alive = leader.clone();
     let health = get(async move || {
         let parts = [("lead".to_owned(), stands_by(&alive))].into();
-        crate::http::answer::Json(wire::Health { ok: true, parts })
+        Json(wire::Health { ok: true, parts })
     });
-    let elsewhere = async move || Fault::new(Code::NotReady, stands_by(&leader));
+    let elsewhere = async move || Failure::new(Code::NotReady, stands_by(&leader));
     Router::new().route("/healthz", health).fallback(elsewhere)
 }
 

@@ -1,38 +1,23 @@
-//! The control loop and everything people and programs talk to. Wiring, no policy: what is started
-//! or stopped is what the core decided, and who may ask for what is one table in `berth-api`.
+//! The server: HTTP routes, listening, and wiring. No policy and no business logic: what is started or
+//! stopped is what the core decided, and what a route does is a function of `berth-service`.
 
 mod app;
-mod clock;
-mod engine;
+mod error;
 mod first;
-mod forecast;
-mod gpus;
-mod hands;
-mod home;
 mod http;
-mod kube;
 mod lead;
 mod listen;
-mod machine;
-mod mail;
-mod notices;
-mod ports;
+mod notifier;
 mod restore;
-mod schedule;
 mod serve;
-mod setup;
-mod task;
-mod token;
-mod vault;
-mod views;
+mod webhook;
 
-pub use kube::own::Settings as PodSettings;
-pub use kube::publish::Publish;
-pub use kube::webhook::{Adoption, Webhook};
-pub use kube::{
-    HoldError, LeaseOptions, Map as PeerMap, Options as ClusterOptions, Peer, StandIn, crds,
-    hold_gpu,
+pub use berth_cluster::{
+    Adoption, HoldError, LeaseOptions, Options as ClusterOptions, Peer, PeerMap, PodSettings,
+    Publish, StandIn, crds, hold_gpu,
 };
+pub use error::Error;
 pub use listen::{EncryptError, Tls, TlsError};
 pub use restore::{Restored, restore};
-pub use serve::{Error, Options, Place, Stage, Started, serve};
+pub use serve::{Options, Place, Stage, Started, serve};
+pub use webhook::Webhook;

@@ -1,6 +1,6 @@
 //! Where requests come in: plain on loopback, encrypted everywhere else.
 
-use crate::serve::Error;
+use crate::error::Error;
 use axum::Router;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};

@@ -1,7 +1,8 @@
 //! A backup into an empty database, while no server runs on it.
 
-use crate::home::Home;
-use crate::serve::{self, Error, database_url};
+use crate::error::Error;
+use crate::serve::database_url;
+use berth_service::{Home, server_audit};
 use berth_store::{Batch, Store};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ pub async fn restore(
 /// the backup and now is in no log any more.
 async fn note(store: &Store, who: &str, backup: &Path, sum: &str) -> berth_store::Result<()> {
     let file = backup.file_name().unwrap_or(backup.as_os_str()).to_string_lossy();
-    let mut audit = serve::audit(who, "restore", format!("backup {file}"));
+    let mut audit = server_audit(who, "restore", format!("backup {file}"));
     audit.from = "command line".to_owned();
     audit.detail = serde_json::json!({ "sha256": sum }).to_string();
     let mut writer = store.writer(&format!("berth restore by {who}")).await?;

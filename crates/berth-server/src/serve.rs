@@ -1,20 +1,19 @@
 //! One server from start to end.
 
-use crate::app::{App, Here, Parts};
-use crate::engine::{self, BootError, Fatal, Running, Setup, Write};
-use crate::hands::{self, Tools};
-use crate::home::Home;
-use crate::http;
-use crate::kube;
+use crate::app::{App, Parts};
+use crate::error::Error;
 use crate::lead::{self, Replica};
-use crate::listen::{Door, EncryptError, Tls};
-use crate::machine::Machine;
-use crate::vault::Vault;
-use crate::{clock, first, forecast, gpus, mail, schedule};
+use crate::listen::{Door, Tls};
+use crate::webhook::{self, Webhook};
+use crate::{first, http, notifier};
 use berth_api::wire;
+use berth_cluster::{BeginError, Cluster};
+use berth_engine::{Running, Setup, forecasts};
 use berth_kube::{Api, Kept, Term};
+use berth_machine::Host;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
+use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
 use berth_store::Store;
 use std::collections::BTreeMap;
 use std::io;
@@ -54,7 +53,11 @@ pub enum Place {
         launcher: Launcher,
         cgroups: bool,
     },
-    Cluster(Box<kube::Options>),
+    Cluster {
+        options: Box<berth_cluster::Options>,
+        /// Nothing where pods name their scheduler themselves.
+        webhook: Option<Webhook>,
+    },
 }
 
 /// What people have to know of a server that runs.
@@ -71,40 +74,6 @@ pub struct Started {
     pub declared: bool,
     /// Why jobs are not held to their CPU and memory, where they are not.
     pub unlimited: Option<String>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot use the folder {path}: {source}. Name another one with --home")]
-    Home { path: PathBuf, source: io::Error },
-    #[error(
-        "{address} can be reached from other machines, so it needs TLS: give --tls-cert and \
-         --tls-key, or listen on 127.0.0.1"
-    )]
-    NeedsTls { address: SocketAddr },
-    #[error(
-        "{address} is in use. Another server may run there already; stop it, or choose another \
-         port with --listen"
-    )]
-    PortInUse { address: SocketAddr },
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
-    #[error(transparent)]
-    Encrypt(EncryptError),
-    #[error(transparent)]
-    Store(berth_store::Error),
-    #[error(transparent)]
-    Node(berth_node::Error),
-    #[error(transparent)]
-    Kube(berth_kube::Error),
-    #[error(transparent)]
-    Boot(BootError),
-    #[error("the first admin could not be set up: {0}")]
-    First(String),
-    #[error(transparent)]
-    Fatal(Fatal),
-    #[error("the server failed: {0}")]
-    Serve(io::Error),
 }
 
 /// How far a server has got.
@@ -138,11 +107,11 @@ pub async fn serve(
     }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
-    let answering = kube::webhook::begin(&options.place).await?;
+    let answering = webhook::begin(&options.place).await?;
     let webhook = answering.as_ref().map(|answering| answering.address);
     // Before anything is changed: a second server should find out at once.
     let door = Door::open(options.listen, options.tls.clone()).await?;
-    let Place::Cluster(cluster) = &options.place else {
+    let Place::Cluster { options: cluster, .. } = &options.place else {
         return lead(&options, &home, &door, None, webhook, stop, &tell).await.map(drop);
     };
     let replica = Replica::open(cluster, &options.node, &home.replica()).await?;
@@ -194,7 +163,7 @@ async fn lead(
     let mut term = term.map(Term::keep);
     let start = async {
         let begun = start(options, home.clone(), api).await?;
-        let token = first::admin(&begun.app, &options.admin).await.map_err(Error::First)?;
+        let token = first::admin(&begun.app.service, &options.admin).await.map_err(Error::First)?;
         Ok::<_, Error>((begun, token))
     };
     let (begun, token) = tokio::select! {
@@ -205,16 +174,16 @@ async fn lead(
     let Begun { app, running, watch } = begun;
     let Running { handle, mut ends } = running;
     let tasks = [
-        forecast::begin(handle.clone()),
-        schedule::begin(app.clone()),
-        mail::begin(handle.clone(), app.store.clone()),
+        forecasts::begin(handle.clone()),
+        schedules::begin(app.service.clone()),
+        notifier::begin(handle.clone(), app.service.store.clone()),
     ];
-    let _gpus = app
-        .here
-        .as_ref()
-        .and_then(|here| gpus::watch(handle.clone(), here.driver.clone(), here.inventory.clone()));
+    let _gpus = app.machine.as_ref().and_then(|machine| {
+        let (driver, inventory) = (machine.driver.clone(), machine.inventory.clone());
+        berth_machine::watch_gpus(handle.clone(), driver, inventory)
+    });
     let started = Started { webhook, ..started(&app, door.url()?, token) };
-    first::announce(&app, &started.url, options.tls.as_ref()).map_err(Error::First)?;
+    first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     tell(Stage::Ready(&started));
     let (over, closes) = watch::channel(false);
     let mut served = tokio::spawn(door.accept(http::router(app.clone()), closes)?);
@@ -233,16 +202,16 @@ async fn lead(
     };
     over.send_replace(true);
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    first::forget(&app);
+    first::forget(&app.service.home);
     if matches!(left, Left::Deposed) {
         // Whatever is under way must not reach the cluster any more.
         drop(watch);
         served.abort();
-        handle.stop();
+        handle.stop().await;
         let _ = ends.await;
         return Ok(left);
     }
-    handle.stop();
+    handle.stop().await;
     let ended = match ended {
         Some(ended) => ended,
         None => ends.await,
@@ -290,50 +259,62 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
     let vault =
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
     let figures = api.as_ref().map(|api| api.figures().clone());
-    let mut follows = None;
-    let (running, here, pods, watch): (_, _, _, Box<dyn Send>) = match &options.place {
+    let setup = setup(options, &store).await?;
+    let (mut machine, mut pods, mut follows) = (None, None, None);
+    let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) = match &options
+        .place
+    {
         Place::Machine { gpus, launcher, cgroups } => {
-            let node_options = berth_node::Options { cgroups: *cgroups };
-            let driver = Driver::open(&home.node(), launcher.clone(), node_options);
-            let driver = Arc::new(driver.map_err(Error::Node)?);
-            let probe = Probe::load();
-            let limits = driver.limits().clone();
-            let inventory = Inventory::read(&options.node, gpus.as_ref(), &probe, limits);
-            let here = Here { driver, inventory: Arc::new(inventory), probe };
-            let setup = setup(options, &store).await?;
-            let (running, watch) = on_this_machine(options, setup, &home, &vault, &here).await?;
-            (running, Some(here), None, Box::new(watch))
+            let found = find_machine(options, gpus.as_ref(), launcher, *cgroups, &home)?;
+            let begun = berth_machine::begin(setup, &found, &options.prices, &home, &vault).await;
+            let begun = begun.map_err(Error::Boot)?;
+            machine = Some(found.clone());
+            (begun.running, found, Box::new(begun.watch))
         }
-        Place::Cluster(cluster) => {
+        Place::Cluster { options: cluster, .. } => {
             let api = api.expect("a replica leads only with a way to the API server");
-            // Only whoever may write lists: what is seen then is at least as new as the log.
-            let setup = setup(options, &store).await?;
-            let cluster = kube::Cluster::list(api, cluster).await;
-            let (running, jobs, followed) =
-                cluster.begin(setup, &options.prices, &home, &vault).await?;
-            follows = Some(followed);
-            (running, None, Some(jobs), Box::new(()))
+            // Only the replica that may write lists: what it sees is at least as new as the log.
+            let cluster = Cluster::list(api, cluster).await;
+            let begun = cluster.begin(setup, &options.prices, &home, &vault).await;
+            let (running, jobs, followed) = begun.map_err(|why| match why {
+                BeginError::Store(why) => Error::Store(why),
+                BeginError::Boot(why) => Error::Boot(why),
+            })?;
+            let jobs = Arc::new(jobs);
+            (pods, follows) = (Some(jobs.clone()), Some(followed));
+            (running, jobs, Box::new(()))
         }
     };
-    let app = App::new(Parts {
+    let service = Service::new(service::Parts {
         engine: running.handle.clone(),
         store,
         vault,
-        here,
-        pods,
-        figures,
+        host,
         home,
         config: options.config.clone(),
-        uses: http::uses::Uses::default(),
+        token_use: TokenUse::default(),
     });
-    let watch = match follows {
-        None => watch,
-        Some(mut follows) => {
-            follows.attend(&app);
-            Box::new(follows)
-        }
-    };
+    if let Some(mut follows) = follows {
+        follows.attend(&service);
+        watch = Box::new(follows);
+    }
+    let app = App::new(Parts { service, machine, pods, figures });
     Ok(Begun { app, running, watch })
+}
+
+/// What this machine has, and the driver of its processes.
+fn find_machine(
+    options: &Options,
+    gpus: Option<&Declared>,
+    launcher: &Launcher,
+    cgroups: bool,
+    home: &Home,
+) -> Result<Arc<Host>, Error> {
+    let driver = Driver::open(&home.node(), launcher.clone(), berth_node::Options { cgroups });
+    let driver = Arc::new(driver.map_err(Error::Node)?);
+    let probe = Probe::load();
+    let inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
+    Ok(Arc::new(Host { driver, inventory: Arc::new(inventory), probe }))
 }
 
 /// Becomes the one that writes.
@@ -352,76 +333,27 @@ async fn setup(options: &Options, store: &Store) -> Result<Setup, Error> {
 }
 
 fn store_is_shared(options: &Options) -> bool {
-    matches!(options.place, Place::Cluster(_)) && options.database.is_some()
-}
-
-async fn on_this_machine(
-    options: &Options,
-    setup: Setup,
-    home: &Home,
-    vault: &Vault,
-    here: &Here,
-) -> Result<(Running, Option<hands::Watch>), Error> {
-    let tools = Tools {
-        home: home.clone(),
-        driver: here.driver.clone(),
-        inventory: here.inventory.clone(),
-        vault: vault.clone(),
-    };
-    let (driver, inventory) = (here.driver.clone(), here.inventory.clone());
-    let prices = options.prices.clone();
-    let mut watch = None;
-    let running = engine::begin(setup, |inlet| {
-        let (hands, watching) = hands::begin(tools, inlet);
-        watch = Some(watching);
-        Machine { hands, driver, inventory, prices }
-    });
-    Ok((running.await.map_err(Error::Boot)?, watch))
+    matches!(options.place, Place::Cluster { .. }) && options.database.is_some()
 }
 
 fn started(app: &App, url: String, token: PathBuf) -> Started {
     let mut models: BTreeMap<Name, usize> = BTreeMap::new();
-    for node in app.engine.core().state.node_snapshots() {
+    for node in app.service.engine.core().state.node_snapshots() {
         for gpu in node.spec.gpus {
             *models.entry(gpu.model).or_default() += 1;
         }
     }
     let gpus: Vec<String> = models.iter().map(|(model, n)| format!("{n} x {model}")).collect();
-    let limits = app.here.as_ref().map(|here| &here.inventory.limits);
+    let limits = app.machine.as_ref().map(|machine| &machine.inventory.limits);
     Started {
         url,
         webhook: None,
-        home: app.home.root().to_owned(),
+        home: app.service.home.root().to_owned(),
         token,
-        database: app.store.database().to_owned(),
+        database: app.service.store.database().to_owned(),
         has_gpus: !gpus.is_empty(),
         gpus: if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") },
-        declared: app.declared(),
+        declared: app.service.host.has_declared_gpus(),
         unlimited: limits.and_then(|limits| limits.missing.clone()),
     }
-}
-
-/// What the audit log says of something that the server did by itself.
-pub(crate) fn audit(who: &str, what: &str, target: String) -> berth_store::AuditEntry {
-    berth_store::AuditEntry {
-        at: clock::now(),
-        who: who.to_owned(),
-        token: String::new(),
-        from: "server".to_owned(),
-        method: String::new(),
-        what: what.to_owned(),
-        target,
-        outcome: "ok".to_owned(),
-        detail: "{}".to_owned(),
-    }
-}
-
-/// Writes documents in the server's own name.
-pub(crate) async fn put(
-    app: &App,
-    documents: berth_store::Batch,
-    audit: berth_store::AuditEntry,
-) -> Result<(), String> {
-    let write = Write::documents(documents, audit);
-    app.engine.write(write).await.map(drop).map_err(|refused| refused.to_string())
 }

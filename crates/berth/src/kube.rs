@@ -119,7 +119,7 @@ pub fn run(asked: Kube) -> Result<()> {
     let scheduler = asked.scheduler_name.first().map_or("berth", String::as_str);
     let webhook = asked.reach.webhook(&asked.serving, scheduler, ours.clone())?;
     let publish = asked.reach.publish(&asked.serving)?;
-    let place = Place::Cluster(Box::new(ClusterOptions {
+    let options = Box::new(ClusterOptions {
         kubeconfig: asked.kubeconfig,
         context: asked.context,
         scheduler_names: asked.scheduler_name,
@@ -141,9 +141,9 @@ pub fn run(asked: Kube) -> Result<()> {
             namespaces: asked.namespace.into_iter().collect(),
             teams: asked.teams,
         },
-        webhook,
         publish,
-    }));
+    });
+    let place = Place::Cluster { options, webhook };
     up::serve(&asked.serving, place, config, |started| greeting(started, &ours))
 }
 

@@ -27,7 +27,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-kube", &["berth-model"]),
     ("berth-node", &["berth-model"]),
     (
-        "berth-server",
+        "berth-engine",
         &[
             "berth-model",
             "berth-ledger",
@@ -35,8 +35,53 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-file",
             "berth-api",
             "berth-store",
+            "berth-node",
+        ],
+    ),
+    (
+        "berth-service",
+        &[
+            "berth-model",
+            "berth-ledger",
+            "berth-core",
+            "berth-file",
+            "berth-api",
+            "berth-store",
+            "berth-engine",
+        ],
+    ),
+    // The two sites: a machine and a cluster. Neither sees the other.
+    (
+        "berth-machine",
+        &["berth-model", "berth-core", "berth-file", "berth-node", "berth-engine", "berth-service"],
+    ),
+    (
+        "berth-cluster",
+        &[
+            "berth-model",
+            "berth-core",
+            "berth-file",
+            "berth-api",
+            "berth-store",
             "berth-kube",
             "berth-node",
+            "berth-engine",
+            "berth-service",
+        ],
+    ),
+    (
+        "berth-server",
+        &[
+            "berth-model",
+            "berth-core",
+            "berth-api",
+            "berth-store",
+            "berth-kube",
+            "berth-node",
+            "berth-engine",
+            "berth-service",
+            "berth-machine",
+            "berth-cluster",
         ],
     ),
     (

@@ -2,10 +2,10 @@
 
 use super::device::Id;
 use super::{CLAIMS, GROUP};
-use crate::bind::PodRef;
 use crate::client::Api;
 use crate::error::{Error, Result};
 use crate::object::Text;
+use berth_model::PodRef;
 use serde_json::{Value, json};
 
 /// Keeps a claim from being deleted while its devices are in use.

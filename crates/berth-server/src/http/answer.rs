@@ -1,17 +1,15 @@
 //! Answers: JSON, or a problem with its code.
 
-use crate::engine::{Refused, Stalled};
 use axum::body::Body;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use berth_api::Code;
 use berth_api::problem::MEDIA_TYPE;
-use berth_api::{Code, Problem};
-use berth_model::Rejected;
+use berth_service::Fault;
 use serde::Serialize;
 
 /// What a handler gives back.
-pub type Answer<T> = Result<Json<T>, Fault>;
+pub type Answer<T> = Result<Json<T>, Failure>;
 
 pub struct Json<T>(pub T);
 
@@ -47,103 +45,27 @@ fn json(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Respo
     response
 }
 
-/// A request that was not carried out, and why.
+/// A request that was not carried out, as a problem on the wire.
 #[derive(Debug)]
-pub struct Fault(pub Box<Problem>);
+pub struct Failure(pub Fault);
 
-impl Fault {
-    pub fn new(code: Code, detail: impl Into<String>) -> Fault {
-        Fault(Box::new(Problem::new(code, detail)))
-    }
-
-    pub fn next(self, next: impl Into<String>) -> Fault {
-        Fault(Box::new(self.0.next(next)))
-    }
-
-    /// Whether it is the database that is away, and not the request that is wrong.
-    pub fn is_for_now(&self) -> bool {
-        matches!(self.0.known_code(), Some(Code::StoreDown | Code::StoreFull))
-    }
-
-    /// Nothing was found under that name. What one may not see is not there either.
-    pub fn not_found(what: &str, name: &str) -> Fault {
-        Fault::new(Code::NotFound, format!("there is no {what} `{name}`"))
-    }
-
-    pub fn no_job(name: &str) -> Fault {
-        Fault::new(Code::NoSuchJob, format!("there is no job `{name}`"))
+impl Failure {
+    pub fn new(code: Code, detail: impl Into<String>) -> Failure {
+        Failure(Fault::new(code, detail))
     }
 }
 
-impl IntoResponse for Fault {
+impl<F: Into<Fault>> From<F> for Failure {
+    fn from(fault: F) -> Failure {
+        Failure(fault.into())
+    }
+}
+
+impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        let problem = &self.0.0;
         let status =
-            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, MEDIA_TYPE, &self.0)
-    }
-}
-
-impl From<Problem> for Fault {
-    fn from(problem: Problem) -> Fault {
-        Fault(Box::new(problem))
-    }
-}
-
-impl From<berth_store::Error> for Fault {
-    fn from(error: berth_store::Error) -> Fault {
-        let code = match &error {
-            berth_store::Error::Full { .. } => Code::StoreFull,
-            error if error.retry() == berth_store::Retry::Never => Code::Internal,
-            _ => Code::StoreDown,
-        };
-        tracing::error!(%error, "the database did not do as asked");
-        Fault::new(code, error.to_string())
-    }
-}
-
-impl From<Refused> for Fault {
-    fn from(refused: Refused) -> Fault {
-        match refused {
-            Refused::Rejected(rejected) => {
-                let code = match &rejected {
-                    Rejected::UnknownJob { .. } => Code::NoSuchJob,
-                    Rejected::UnknownQueue { .. } | Rejected::UnknownNode { .. } => Code::NotFound,
-                    Rejected::QueueInUse { .. } => Code::InUse,
-                    _ => Code::Rejected,
-                };
-                Fault::new(code, rejected.to_string())
-            }
-            Refused::Unmet(problem) => Fault(problem),
-            Refused::Unkeepable(why) => Fault::new(Code::BadRequest, why),
-            Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
-            Refused::Stalled(Stalled { full, .. }) | Refused::Unanswered { full } => {
-                let code = if full { Code::StoreFull } else { Code::StoreDown };
-                Fault::new(code, refused.to_string())
-            }
-            Refused::Stopping => Fault::new(Code::NotReady, refused.to_string()),
-        }
-    }
-}
-
-impl From<JsonRejection> for Fault {
-    fn from(rejection: JsonRejection) -> Fault {
-        let code = match &rejection {
-            JsonRejection::MissingJsonContentType(_) => Code::WrongMediaType,
-            rejection if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
-            _ => Code::BadRequest,
-        };
-        Fault::new(code, rejection.body_text())
-    }
-}
-
-impl From<QueryRejection> for Fault {
-    fn from(rejection: QueryRejection) -> Fault {
-        Fault::new(Code::BadRequest, rejection.body_text())
-    }
-}
-
-impl From<PathRejection> for Fault {
-    fn from(rejection: PathRejection) -> Fault {
-        Fault::new(Code::BadRequest, rejection.body_text())
+            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        json(status, MEDIA_TYPE, problem)
     }
 }

@@ -1,7 +1,7 @@
 //! What happens, as it happens: server-sent events.
 
-use super::answer::Fault;
-use super::auth::{self, Caller};
+use super::answer::Failure;
+use super::asking::{Asking, bearer};
 use super::extract::Query;
 use crate::app::App;
 use axum::extract::State;
@@ -10,6 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::access::Permission;
 use berth_api::wire::{self, EventKind};
+use berth_service::caller::{self, Caller};
 use futures_util::Stream;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,15 +26,15 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
 
 async fn stream(
     State(app): State<App>,
-    caller: Caller,
+    Asking(caller): Asking,
     headers: HeaderMap,
     Query(query): Query<wire::EventQuery>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Fault> {
-    let token = auth::bearer(&headers).unwrap_or_default().to_owned();
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
+    let token = bearer(&headers).unwrap_or_default().to_owned();
     let (told, events) = mpsc::channel(256);
     // Whoever comes back may have missed something.
     let returns = query.after.is_some() || headers.contains_key("last-event-id");
-    let news = app.engine.news();
+    let news = app.service.engine.subscribe();
     tokio::spawn(tell(app, caller, token, query, news, told, returns));
     Ok(Sse::new(ReceiverStream::new(events)).keep_alive(KeepAlive::default()))
 }
@@ -62,7 +63,7 @@ async fn tell(
                 Err(broadcast::error::RecvError::Closed) => return,
             },
             // A token may end while it listens.
-            _ = check.tick() => match auth::valid(&app.store, &token).await {
+            _ = check.tick() => match caller::valid(&app.service.store, &token).await {
                 Ok(_) => continue,
                 Err(_) => return,
             },
@@ -102,6 +103,6 @@ fn written(event: &wire::Event) -> Event {
 }
 
 fn gap() -> Event {
-    let at = wire::At(crate::clock::now());
+    let at = wire::At(berth_engine::clock::now());
     written(&wire::Event { seq: 0, at, kind: EventKind::Gap })
 }

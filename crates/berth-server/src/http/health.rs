@@ -1,6 +1,6 @@
 //! Whether the server runs, whether it takes requests, and which one it is.
 
-use super::answer::{Answer, Fault, Json};
+use super::answer::{Answer, Failure, Json};
 use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -25,12 +25,12 @@ async fn ready(State(app): State<App>) -> Answer<wire::Health> {
     if health.ok {
         return Ok(Json(health));
     }
-    Err(Fault::new(Code::StoreDown, health.parts["log"].clone()))
+    Err(Failure::new(Code::StoreDown, health.parts["log"].clone()))
 }
 
 /// It answers anybody, so it says that something is wrong, and the server's log says what.
 fn parts(app: &App) -> wire::Health {
-    let stalled = app.engine.core().stalled.as_ref().map(|stalled| stalled.since);
+    let stalled = app.service.engine.core().stalled.as_ref().map(|stalled| stalled.since);
     let log = stalled.map(|since| format!("nothing could be written since {since}"));
     wire::Health { ok: log.is_none(), parts: [("log".to_owned(), log.unwrap_or_default())].into() }
 }

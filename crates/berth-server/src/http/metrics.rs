@@ -1,18 +1,18 @@
 //! Figures for Prometheus, made when somebody asks for them.
 
-use super::answer::Fault;
-use super::{cluster, live, money};
+use super::answer::Failure;
 use crate::app::App;
-use crate::clock;
-use crate::engine::{LiveJob, Plans};
-use crate::views;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::Code;
 use berth_core::QueueReport;
+use berth_engine::clock;
+use berth_engine::shown_state;
+use berth_engine::{LiveJob, Plans};
 use berth_model::{Health, Milli, NodeSnapshot, Span};
+use berth_service::{cluster, live, money};
 use berth_store::{CostKey, CostQuery, JobFilter};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -31,17 +31,17 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
     (id == "metrics").then(|| on(filter, metrics))
 }
 
-async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Fault> {
+async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
     let mut page = Page(Registry::with_prefix("berth"));
     page.server(&app);
     page.jobs(&app).await?;
-    page.waits(&cluster::waits(&app, None).await?);
+    page.waits(&cluster::waits(&app.service, None).await?);
     page.gpus(&app).await;
     page.cluster(&app);
     page.costs(&app).await?;
     let mut text = String::new();
     let encoded = encode(&mut text, &page.0);
-    encoded.map_err(|_| Fault::new(Code::Internal, "the figures could not be written"))?;
+    encoded.map_err(|_| Failure::new(Code::Internal, "the figures could not be written"))?;
     Ok(([(CONTENT_TYPE, MEDIA_TYPE)], text))
 }
 
@@ -79,11 +79,11 @@ impl Page {
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         info.get_or_create(&version).set(1.0);
         let (plans, stalled) = {
-            let core = app.engine.core();
+            let core = app.service.engine.core();
             (core.plans, core.stalled.is_some())
         };
         self.figure("stalled", "1 while nothing can be written to the database", flag(stalled));
-        let declared = flag(app.declared());
+        let declared = flag(app.service.host.has_declared_gpus());
         self.figure("gpus_declared", "1 where GPUs are declared and not real", declared);
         self.plans(plans);
     }
@@ -98,9 +98,9 @@ impl Page {
         self.figure("plan_last_seconds", "Time of the last plan", seconds(plans.last_us));
     }
 
-    async fn jobs(&mut self, app: &App) -> Result<(), Fault> {
+    async fn jobs(&mut self, app: &App) -> Result<(), Failure> {
         let (live, rates, reports) = {
-            let mut core = app.engine.core();
+            let mut core = app.service.engine.core();
             (by_state(core.jobs.values()), rates(core.jobs.values()), core.state.queue_reports())
         };
         let family = self.family("jobs", "Jobs that have not ended");
@@ -109,7 +109,7 @@ impl Page {
             family.get_or_create(&labels).set(count as f64);
         }
         let ended = self.family("jobs_ended", "Ended jobs that are remembered");
-        for (state, count) in app.store.count_jobs(&JobFilter::default()).await? {
+        for (state, count) in app.service.store.count_jobs(&JobFilter::default()).await? {
             if state.is_final() {
                 let labels = vec![("state", state.as_str().to_owned())];
                 ended.get_or_create(&labels).set(count as f64);
@@ -155,7 +155,7 @@ impl Page {
 
     async fn gpus(&mut self, app: &App) {
         let (nodes, held) = {
-            let core = app.engine.core();
+            let core = app.service.engine.core();
             (core.state.node_snapshots(), held(core.jobs.values()))
         };
         let all = self.family("gpus", "GPUs by model");
@@ -168,22 +168,22 @@ impl Page {
             free.get_or_create(&labels).set(gpus(Milli(counts.free)));
         }
         let busy = self.family("gpu_utilization_ratio", "How busy a GPU is, where it says");
-        for (index, sample) in cluster::gpus::samples(app).await {
-            if let Some(percent) = sample.utilization_percent {
-                let Some(here) = &app.here else { continue };
-                let node = here.inventory.node.name.to_string();
+        for (index, reading) in cluster::gpus::readings(&app.service).await {
+            if let Some(percent) = reading.utilization_percent {
+                let Some(machine) = &app.machine else { continue };
+                let node = machine.inventory.node.name.to_string();
                 let labels = vec![("node", node), ("gpu", index.to_string())];
                 busy.get_or_create(&labels).set(f64::from(percent) / 100.0);
             }
         }
     }
 
-    async fn costs(&mut self, app: &App) -> Result<(), Fault> {
+    async fn costs(&mut self, app: &App) -> Result<(), Failure> {
         let since = Some(money::month_start(clock::now()));
         let query = CostQuery { by: vec![CostKey::Team], since, ..CostQuery::default() };
         let help = "Spent since the first of the month; what nobody held has no team";
         let family = self.family("cost_dollars", help);
-        for sum in app.store.costs(&query).await? {
+        for sum in app.service.store.costs(&query).await? {
             let team = sum.keys.into_iter().next().unwrap_or_default();
             family.get_or_create(&vec![("team", team)]).set(sum.amount.0 as f64 / 1e6);
         }
@@ -202,7 +202,7 @@ fn gpus(amount: Milli) -> f64 {
 fn by_state<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> BTreeMap<(&'static str, String), u64> {
     let mut counts = BTreeMap::new();
     for job in jobs {
-        *counts.entry((views::job_state(job).word(), job.row.team.clone())).or_default() += 1;
+        *counts.entry((shown_state(job).word(), job.row.team.clone())).or_default() += 1;
     }
     counts
 }

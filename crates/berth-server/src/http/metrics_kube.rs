@@ -2,7 +2,7 @@
 
 use super::metrics::Page;
 use crate::app::App;
-use crate::engine::Core;
+use berth_engine::Core;
 use berth_kube::Figures;
 use berth_model::JobId;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ impl Page {
         self.watches(figures);
         let help = "Pods of Berth's that wait, by what stands in the way of their gang";
         let waiting = self.family("pods_waiting", help);
-        for (reason, pods) in waiting_pods(&mut app.engine.core()) {
+        for (reason, pods) in waiting_pods(&mut app.service.engine.core()) {
             waiting.get_or_create(&vec![("reason", reason.to_owned())]).set(pods as f64);
         }
     }

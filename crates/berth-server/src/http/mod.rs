@@ -1,28 +1,23 @@
-//! The HTTP API: one handler for every row of `berth_api::ROUTES`.
+//! The HTTP API: one thin handler for every row of `berth_api::ROUTES`. What a route does is a
+//! function of `berth-service`.
 
 mod admin;
 pub mod answer;
 mod apply;
-pub mod auth;
-pub mod checks;
+mod asking;
 mod cluster;
 mod events;
 mod extract;
 mod health;
 mod identity;
 mod jobs;
-mod live;
 mod metrics;
 mod metrics_kube;
 mod money;
-mod names;
-pub(crate) mod objects;
-pub(crate) mod on_behalf;
 mod openapi;
-pub mod uses;
 
 use crate::app::App;
-use answer::Fault;
+use answer::Failure;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
@@ -40,9 +35,9 @@ pub fn router(app: App) -> Router {
         router = router.route(route.path, handler(route));
     }
     router
-        .route_layer(from_fn_with_state(app.clone(), auth::guard))
+        .route_layer(from_fn_with_state(app.clone(), asking::guard))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .fallback(async || Fault::new(Code::NoSuchRoute, "there is nothing at this address"))
+        .fallback(async || Failure::new(Code::NoSuchRoute, "there is nothing at this address"))
         .with_state(app)
 }
 

@@ -1,10 +1,9 @@
 //! What a job printed, as one JSON value on each line.
 
-use super::find;
 use super::output::Source;
 use crate::app::App;
-use crate::http::answer::Fault;
-use crate::http::auth::{self, Caller};
+use crate::http::answer::Failure;
+use crate::http::asking::{Asking, bearer};
 use crate::http::extract::{Path, Query};
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -15,6 +14,8 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_model::LeaseId;
 use berth_node::{LogFollower, LogReader};
+use berth_service::jobs::find;
+use berth_service::{Fault, caller};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -29,20 +30,20 @@ const CHECK: Duration = Duration::from_secs(2);
 
 pub async fn logs(
     State(app): State<App>,
-    caller: Caller,
+    Asking(caller): Asking,
     headers: HeaderMap,
     Path(wanted): Path<String>,
     Query(query): Query<wire::LogQuery>,
-) -> Result<Response, Fault> {
-    let found = find::job(&app, &caller, &wanted, Permission::LogsRead).await?;
+) -> Result<Response, Failure> {
+    let found = find::job(&app.service, &caller, &wanted, Permission::LogsRead).await?;
     if found.is_array() {
         let next = format!("name one, such as `berth logs {}`", found.first().id);
         let detail = format!("job {} is an array; each element has a log of its own", found.id);
-        return Err(Fault::new(Code::WrongState, detail).next(next));
+        return Err(Fault::new(Code::WrongState, detail).next(next).into());
     }
     let source = Source::of(&app, found.first())?;
     let id = found.id;
-    let token = auth::bearer(&headers).unwrap_or_default().to_owned();
+    let token = bearer(&headers).unwrap_or_default().to_owned();
     let (lines, stream) = mpsc::channel(16);
     let teller = Teller { app, source, query, lines, token, job: id };
     tokio::spawn(teller.tell());
@@ -84,7 +85,7 @@ impl Teller {
     /// The lease to tell next: the attempt that was asked for, the last one, or one that came
     /// after the one told.
     async fn lease(&self, told: Option<LeaseId>) -> Option<LeaseId> {
-        let leases = self.app.store.leases_of(self.job).await.ok()?;
+        let leases = self.app.service.store.leases_of(self.job).await.ok()?;
         let task = self.query.task.unwrap_or(0);
         let mut of_task = leases.iter().map(|row| row.id).filter(|id| id.task == task);
         match (self.query.attempt, told) {
@@ -95,12 +96,12 @@ impl Teller {
     }
 
     async fn has_ended(&self) -> bool {
-        let row = self.app.store.job(self.job).await;
+        let row = self.app.service.store.job(self.job).await;
         row.is_ok_and(|row| row.is_none_or(|row| row.state.is_final()))
     }
 
     async fn may_go_on(&self) -> bool {
-        auth::valid(&self.app.store, &self.token).await.is_ok()
+        caller::valid(&self.app.service.store, &self.token).await.is_ok()
     }
 
     /// Nothing: whoever listened has gone, or may not listen any more.
@@ -143,7 +144,7 @@ impl Teller {
     }
 
     fn is_live(&self, lease: LeaseId) -> bool {
-        let core = self.app.engine.core();
+        let core = self.app.service.engine.core();
         core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease))
     }
 

@@ -1,13 +1,13 @@
 //! Where the output of a job is: with the driver of this machine, or with its pods.
 
 use crate::app::App;
-use crate::engine::Detail;
-use crate::http::answer::Fault;
-use crate::kube::own::{Logs, Step, pod_ref};
 use berth_api::Code;
-use berth_kube::PodRef;
+use berth_cluster::{Logs, Step, pod_ref};
+use berth_engine::Detail;
 use berth_model::LeaseId;
+use berth_model::PodRef;
 use berth_node::LogReader;
+use berth_service::Fault;
 use berth_store::JobRow;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub enum Source {
 
 impl Source {
     pub fn of(app: &App, job: &JobRow) -> Result<Source, Fault> {
-        if app.here.is_some() {
+        if app.machine.is_some() {
             return Ok(Source::Here);
         }
         let detail: Option<Detail> = serde_json::from_str(&job.detail).ok();
@@ -76,7 +76,7 @@ impl Source {
 
     pub fn read(&self, app: &App, lease: LeaseId, rank: u32) -> Option<LogReader> {
         match self {
-            Source::Here => app.driver()?.log(lease, rank).ok(),
+            Source::Here => app.machine.as_ref()?.driver.log(lease, rank).ok(),
             // All ranks of a task print into one log.
             Source::Pods { .. } => app.pods.as_ref()?.logs.read(lease),
         }

@@ -1,10 +1,11 @@
 //! A terminal in a pod: what is typed and printed passes through the API server.
 
-use crate::kube::own::{CONTAINER, Jobs};
 use axum::extract::ws::{Message, WebSocket};
 use berth_api::wire::ShellAsk;
 use berth_api::{Code, Problem};
-use berth_kube::{Exec, PodRef, Said};
+use berth_cluster::{CONTAINER, Jobs};
+use berth_kube::{Exec, Said};
+use berth_model::PodRef;
 use berth_node::Size;
 use std::time::Duration;
 

@@ -1,11 +1,10 @@
 //! A terminal in a running job, over a WebSocket; `berth_api::wire::ShellAsk` says how.
 
-use super::find;
 use super::output::Source;
 use super::pod_shell;
 use crate::app::App;
-use crate::http::answer::Fault;
-use crate::http::auth::Caller;
+use crate::http::answer::Failure;
+use crate::http::asking::Asking;
 use crate::http::extract::Path;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -17,6 +16,7 @@ use berth_api::{Code, Problem};
 use berth_kube::Exec;
 use berth_model::JobId;
 use berth_node::{Shell, Size};
+use berth_service::jobs::find;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -29,21 +29,22 @@ const OPENING: Duration = Duration::from_secs(30);
 
 pub async fn shell(
     State(app): State<App>,
-    caller: Caller,
+    Asking(caller): Asking,
     Path(wanted): Path<String>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Fault> {
-    let found = find::job(&app, &caller, &wanted, Permission::JobsShell).await?;
-    let upgrade = upgrade.map_err(|why| Fault::new(Code::BadRequest, why.body_text()))?;
-    let runs = app.engine.core().jobs.get(&found.id).is_some_and(|job| !job.leases.is_empty());
+) -> Result<Response, Failure> {
+    let found = find::job(&app.service, &caller, &wanted, Permission::JobsShell).await?;
+    let upgrade = upgrade.map_err(|why| Failure::new(Code::BadRequest, why.body_text()))?;
+    let runs =
+        app.service.engine.core().jobs.get(&found.id).is_some_and(|job| !job.leases.is_empty());
     if !runs {
         let detail = format!("job {} does not run, so there is nothing to look into", found.id);
-        return Err(Fault::new(Code::WrongState, detail));
+        return Err(Failure::new(Code::WrongState, detail));
     }
     let source = Source::of(&app, found.first())?;
     // Opening one is a change in the world like any other: it is on record.
     let audit = caller.audit(format!("job {}", found.id), serde_json::json!({}));
-    app.engine.write(crate::engine::Write::act(crate::engine::Act::Nothing, audit)).await?;
+    app.service.engine.write(berth_engine::Write::act(berth_engine::Act::Nothing, audit)).await?;
     Ok(upgrade.on_upgrade(move |socket| talk(app, source, found.id, socket)))
 }
 
@@ -85,7 +86,7 @@ async fn begin(
         return bad(Code::BadRequest, "the first message has to open a terminal".to_owned());
     };
     let lease = {
-        let core = app.engine.core();
+        let core = app.service.engine.core();
         let mut leases = core.jobs.get(&job)?.leases.keys().copied();
         leases.find(|lease| lease.task == task.unwrap_or(0))
     };
@@ -100,7 +101,7 @@ async fn begin(
             Err(why) => bad(Code::WrongState, why.to_string()),
         };
     }
-    let Some(driver) = app.driver() else {
+    let Some(driver) = app.machine.as_ref().map(|machine| machine.driver.clone()) else {
         return bad(Code::Internal, "the job runs nowhere that is known".to_owned());
     };
     let opened = tokio::task::spawn_blocking(move || driver.shell(lease, &command, &term, size));

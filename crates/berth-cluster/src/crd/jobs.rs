@@ -1,0 +1,123 @@
+//! Jobs of objects: one for each, and its end when the object goes.
+
+use super::Controller;
+use super::object::{Key, Known, Verdict};
+use super::write;
+use berth_engine::{Act, Refused, Write};
+use berth_file::object::Kind;
+use berth_kube::Api;
+use berth_kube::object::Meta;
+use berth_model::{JobId, Rejected};
+use berth_service::objects::{self, Owner};
+use berth_service::server_audit;
+use futures_util::StreamExt;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Submissions that are under way at once; the loop takes them together.
+const AT_ONCE: usize = 64;
+
+impl Controller {
+    pub(super) async fn settle_jobs(&mut self) {
+        self.cancel().await;
+        let all = self.objects.get(&Kind::Job).into_iter().flatten();
+        let new = all.filter(|(_, known)| known.job.is_none()).map(|(key, known)| {
+            let (uid, text) = (known.object.metadata.uid.clone(), known.object.text(Kind::Job));
+            (key.clone(), uid, text)
+        });
+        let new: Vec<(Key, String, String)> = new.collect();
+        let namespaces: BTreeSet<&String> = new.iter().map(|(key, ..)| &key.0).collect();
+        let mut teams = BTreeMap::new();
+        // Where no jobs are taken, none of a namespace is needed to say so.
+        let are_off = self.service.host.must_take_jobs().is_err();
+        for namespace in namespaces.into_iter().filter(|_| !are_off) {
+            teams.insert(namespace.clone(), labelled(&self.around.api, namespace).await);
+        }
+        let (service, shared) = (&self.service, &self.around.queue);
+        let submitting = futures_util::stream::iter(new).map(|(key, uid, text)| {
+            let own = teams.get(&key.0).and_then(Option::as_deref);
+            async move {
+                let owner = Owner { namespace: &key.0, uid: &uid, own, shared };
+                let made = objects::submit(service, &owner, &text).await;
+                (key, uid, made)
+            }
+        });
+        let submitted: Vec<_> = submitting.buffer_unordered(AT_ONCE).collect().await;
+        for (key, uid, made) in submitted {
+            match made {
+                Ok(job) => self.made(&key, &uid, job),
+                Err(fault) => {
+                    if let Some(verdict) = write::of_fault(&fault) {
+                        self.judge(Kind::Job, &key, verdict);
+                    }
+                }
+            }
+        }
+        for known in self.objects.get_mut(&Kind::Job).into_iter().flat_map(|all| all.values_mut()) {
+            judge_made(known);
+        }
+    }
+
+    fn made(&mut self, key: &Key, uid: &str, job: JobId) {
+        self.jobs.insert(uid.to_owned(), job);
+        let known = self.objects.get_mut(&Kind::Job).and_then(|all| all.get_mut(key));
+        if let Some(known) = known.filter(|known| known.object.metadata.uid == uid) {
+            known.job = Some(job);
+            known.made_of = known.object.metadata.generation;
+        }
+    }
+
+    /// Ends the jobs of objects that are gone.
+    async fn cancel(&mut self) {
+        for (job, uid) in self.cancelled.clone() {
+            let ended = match objects::is_live(&self.service, job, &uid) {
+                false => Ok(()),
+                true => {
+                    let mut audit = server_audit("berth", "stop_job", format!("job {job}"));
+                    audit.from = "kubernetes".to_owned();
+                    let act = Act::Cancel { job, now: false };
+                    self.service.engine.write(Write::act(act, audit)).await.map(drop)
+                }
+            };
+            match ended {
+                Ok(()) | Err(Refused::Rejected(Rejected::UnknownJob { .. })) => {
+                    self.jobs.remove(&uid);
+                    self.cancelled.remove(&(job, uid));
+                }
+                Err(refused) => tracing::warn!(%refused, %job, "a job could not be ended yet"),
+            }
+        }
+    }
+}
+
+/// The team that a namespace's label says it is of. Nothing else makes it a team's: anybody who may
+/// name a namespace could call it like a team.
+async fn labelled(api: &Api, namespace: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Namespace {
+        metadata: Meta,
+    }
+    let found: berth_kube::Result<Namespace> =
+        api.get(&format!("/api/v1/namespaces/{namespace}")).await;
+    match found {
+        Ok(found) => found.metadata.label(objects::TEAM).map(str::to_owned),
+        Err(error) => {
+            tracing::debug!(%error, namespace, "whose namespace it is cannot be read");
+            None
+        }
+    }
+}
+
+/// What is said of an object whose job was made.
+fn judge_made(known: &mut Known) {
+    let Some(job) = known.job else { return };
+    known.verdict = Some(match known.made_of == known.object.metadata.generation {
+        true => Verdict::yes(format!("it is job {job}; `berth why {job}` tells more")),
+        false => Verdict::no(
+            "SpecChanged",
+            format!(
+                "job {job} goes on as it was submitted, and what was changed since has no effect: \
+                 delete the object and make a new one, or change the job with `berth set {job}`"
+            ),
+        ),
+    });
+}

@@ -1,0 +1,106 @@
+//! What is left when an object is deleted. A queue goes when nothing is in it any more.
+
+use super::Controller;
+use super::money::{unlike, with_budget};
+use super::write::Whose;
+use berth_core::State;
+use berth_engine::Refused;
+use berth_file::documents::Want;
+use berth_file::object::{GROUP, Kind, VERSION};
+use berth_kube::event::{About, Level, Saying};
+use berth_model::{Event, Name, Policy, Rejected};
+use berth_store::TeamRow;
+
+impl Controller {
+    pub(super) async fn settle_gone(&mut self) {
+        // The lower ones of several queues first: as long as one goes, others may.
+        loop {
+            let before = self.gone.len();
+            for (kind, name) in self.gone.clone() {
+                self.undo(kind, &name).await;
+            }
+            if self.gone.len() == before || self.gone.is_empty() {
+                return;
+            }
+        }
+    }
+
+    async fn undo(&mut self, kind: Kind, name: &str) {
+        let queue = self.owned.get(&(kind, name.to_owned())).cloned().unwrap_or_default();
+        let whose = Whose { kind, name, queue: &queue };
+        let done = match kind {
+            Kind::Queue => return self.remove_queue(&whose).await,
+            Kind::Budget => {
+                let others = self.of(Kind::Budget).any(|known| match &known.want {
+                    Some(Ok(Want::Budget { queue: of, .. })) => **of == *queue,
+                    _ => false,
+                });
+                let name = Name::new(&queue);
+                let events = move |state: &State| match others {
+                    true => Ok(Vec::new()),
+                    // Its queue may be gone as well.
+                    false => Ok(with_budget(state, &name, None).unwrap_or_default()),
+                };
+                self.take_down(&whose, events).await
+            }
+            Kind::Policy => {
+                let events = |state: &State| {
+                    let policy = unlike(state.policy(), &Policy::default()).map(Box::new);
+                    Ok(policy.map(|policy| Event::PolicySet { policy }).into_iter().collect())
+                };
+                self.take_down(&whose, events).await
+            }
+            Kind::Pool | Kind::Job => self.take_down(&whose, |_| Ok(Vec::new())).await,
+        };
+        if let Err(refused) = done {
+            tracing::debug!(%refused, name, "what an object set up is still there");
+        }
+    }
+
+    /// Queues that somebody else needs stay and are nobody's object any more.
+    async fn remove_queue(&mut self, whose: &Whose<'_>) {
+        let team = self.service.store.get::<TeamRow>(whose.name).await;
+        let is_needed = *whose.name == *self.around.queue || !matches!(team, Ok(None));
+        if team.is_err() {
+            return;
+        }
+        let queue = Name::new(whose.queue);
+        let removed = self.take_down(whose, move |state| {
+            let there = state.queue_parents().any(|(name, _)| *name == queue);
+            let event = (there && !is_needed).then_some(Event::QueueRemoved { queue });
+            Ok(event.into_iter().collect())
+        });
+        match removed.await {
+            Ok(()) if is_needed => {
+                let note = format!(
+                    "the queue {} stays as it is: it is that of a team, or of pods that name none",
+                    whose.name
+                );
+                self.say_of_gone(whose, "QueueStays", &note).await;
+            }
+            Err(Refused::Rejected(Rejected::QueueInUse { .. })) => {
+                let note = format!(
+                    "the queue {} still has jobs or queues and is removed when they are gone; \
+                     `berth ps --team {}` lists the jobs",
+                    whose.name, whose.name
+                );
+                self.say_of_gone(whose, "QueueInUse", &note).await;
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    async fn say_of_gone(&self, whose: &Whose<'_>, reason: &str, note: &str) {
+        let about = About {
+            api_version: format!("{GROUP}/{VERSION}"),
+            kind: whose.kind.word().to_owned(),
+            namespace: String::new(),
+            name: whose.name.to_owned(),
+            uid: String::new(),
+        };
+        let saying = Saying { level: Level::Normal, action: "Remove", reason, note, about: None };
+        if let Err(error) = self.events.say(&about, saying).await {
+            tracing::debug!(%error, "an event could not be written");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Objects of our own: queues, policies, budgets, pools and jobs that somebody gave to the API
+//! server. What they say is written as anybody's wishes are, in one place with the rest of the log;
+//! what has become of them stands in their status.
+//!
+//! An object holds while it is there: what is changed elsewhere is changed back, and what it set up
+//! goes when it goes. One that makes no sense says so and changes nothing.
+
+mod jobs;
+mod leave;
+mod money;
+mod object;
+mod queues;
+mod schema;
+mod status;
+mod watch;
+mod write;
+
+pub use schema::crds;
+pub use write::owner;
+
+use crate::whose::OwnQueues;
+use berth_file::object::Kind;
+use berth_kube::event::{Events, Level, Saying};
+use berth_kube::{Api, Change, Seen};
+use berth_model::{JobId, Name};
+use berth_service::Service;
+use berth_service::objects;
+use berth_store::SettingRow;
+use object::{Key, Known, Object, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+use watch::News;
+
+/// How often statuses are looked at, and how often what objects say is compared with what is.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const COMPARE_EVERY: Duration = Duration::from_secs(10);
+/// What comes together is taken together.
+const GATHER: Duration = Duration::from_millis(50);
+const AHEAD: usize = 64;
+/// Rows that are read of what objects have set up: one for each object.
+const ALL: u32 = 1_000_000;
+
+/// What is needed of the cluster beside its objects.
+pub struct Surroundings {
+    pub api: Api,
+    /// Looks again at queues that others describe, and lets pods try again whose queue was not there.
+    pub again: Box<dyn Fn() + Send + Sync>,
+    /// The queue of pods that name none. It is never removed.
+    pub queue: Name,
+    /// Where others learn which queues are set up by objects of our own.
+    pub own_queues: OwnQueues,
+}
+
+pub struct Controller {
+    service: Service,
+    around: Surroundings,
+    events: Events,
+    objects: BTreeMap<Kind, BTreeMap<Key, Known>>,
+    /// What objects have set up, by kind and name of the object; the value is the queue it is about.
+    owned: BTreeMap<(Kind, String), String>,
+    /// Objects that are gone and have left something.
+    gone: BTreeSet<(Kind, String)>,
+    /// Jobs that came as objects, by the uid of the object.
+    jobs: BTreeMap<String, JobId>,
+    /// Jobs whose object is gone, with its uid.
+    cancelled: BTreeSet<(JobId, String)>,
+    /// The queues there were when pods were last told to try again.
+    queues: BTreeSet<Name>,
+}
+
+/// Looks after objects until it is stopped.
+pub async fn run(service: Service, around: Surroundings) {
+    let (tell, mut news) = mpsc::channel(AHEAD);
+    let watching = watch::watch(around.api.clone(), tell);
+    let mut controller = loop {
+        match before(&service).await {
+            Ok((owned, jobs)) => break Controller::new(service, around, owned, jobs),
+            Err(error) => {
+                tracing::warn!(%error, "what objects have set up cannot be read; trying again");
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+    };
+    let attending = async {
+        let mut tick = tokio::time::interval(LOOK_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut compared = Instant::now();
+        loop {
+            let mut is_due = compared.elapsed() >= COMPARE_EVERY;
+            tokio::select! {
+                some = news.recv() => {
+                    let Some(some) = some else { return };
+                    is_due |= controller.take(some);
+                    tokio::time::sleep(GATHER).await;
+                    while let Ok(more) = news.try_recv() {
+                        is_due |= controller.take(more);
+                    }
+                    if !is_due {
+                        continue;
+                    }
+                }
+                _ = tick.tick() => {}
+            }
+            if is_due {
+                controller.settle().await;
+                compared = Instant::now();
+            }
+            controller.tell().await;
+        }
+    };
+    tokio::join!(watching, attending);
+}
+
+type Owned = BTreeMap<(Kind, String), String>;
+
+type Jobs = BTreeMap<String, JobId>;
+
+/// What objects have set up before, and the jobs they have made.
+async fn before(service: &Service) -> berth_store::Result<(Owned, Jobs)> {
+    let rows = service.store.page::<SettingRow>(None, ALL).await?;
+    let owned = rows.into_iter().filter_map(|row| Some((write::owner(&row.name)?, row.value)));
+    Ok((owned.collect(), objects::live(service)))
+}
+
+impl Controller {
+    fn new(service: Service, around: Surroundings, owned: Owned, jobs: Jobs) -> Controller {
+        let events = Events::new(around.api.clone(), &format!("process {}", std::process::id()));
+        Controller {
+            service,
+            around,
+            events,
+            objects: BTreeMap::new(),
+            owned,
+            gone: BTreeSet::new(),
+            jobs,
+            cancelled: BTreeSet::new(),
+            queues: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in what was seen. Returns whether anybody wants something else now.
+    fn take(&mut self, (kind, seen): News) -> bool {
+        match seen {
+            Seen::All(all) => {
+                self.all(kind, all);
+                true
+            }
+            Seen::Changes(changes) => {
+                let mut wanted = false;
+                for change in changes {
+                    match change {
+                        Change::Put(object) => wanted |= self.put(kind, object),
+                        Change::Gone(object) => {
+                            self.remove(kind, &object.key());
+                            wanted = true;
+                        }
+                    }
+                }
+                wanted
+            }
+        }
+    }
+
+    fn all(&mut self, kind: Kind, all: Vec<Object>) {
+        let there: BTreeSet<Key> = all.iter().map(Object::key).collect();
+        let uids: BTreeSet<&str> = all.iter().map(|one| one.metadata.uid.as_str()).collect();
+        if kind == Kind::Job {
+            // Objects that went while nobody looked.
+            let lost = self.jobs.iter().filter(|(uid, _)| !uids.contains(uid.as_str()));
+            self.cancelled.extend(lost.map(|(uid, job)| (*job, uid.clone())));
+        }
+        drop(uids);
+        let known = self.objects.get(&kind).into_iter().flat_map(BTreeMap::keys);
+        let missing: Vec<Key> = known.filter(|key| !there.contains(*key)).cloned().collect();
+        for key in missing {
+            self.remove(kind, &key);
+        }
+        let left = self
+            .owned
+            .keys()
+            .filter(|(of, name)| *of == kind && !there.contains(&(String::new(), name.clone())));
+        self.gone.extend(left.cloned());
+        for object in all {
+            self.put(kind, object);
+        }
+    }
+
+    fn put(&mut self, kind: Kind, object: Object) -> bool {
+        let (key, uid) = (object.key(), object.metadata.uid.clone());
+        let known = self.objects.entry(kind).or_default();
+        if known.get(&key).is_some_and(|known| known.object.metadata.uid != uid) {
+            // Another one took its name, and its end was not seen.
+            self.remove(kind, &key);
+        }
+        self.gone.remove(&(kind, key.1.clone()));
+        let known = self.objects.entry(kind).or_default();
+        match known.get_mut(&key) {
+            Some(known) => known.see(kind, object),
+            None => {
+                let mut new = Known::new(kind, object);
+                new.job = new.job.or_else(|| self.jobs.get(&uid).copied());
+                known.insert(key, new);
+                true
+            }
+        }
+    }
+
+    fn remove(&mut self, kind: Kind, key: &Key) {
+        let known = self.objects.get_mut(&kind).and_then(|known| known.remove(key));
+        let owner = (kind, key.1.clone());
+        if self.owned.contains_key(&owner) {
+            self.gone.insert(owner);
+        }
+        if let Some(known) = known {
+            self.jobs.remove(&known.object.metadata.uid);
+            let job = known.job.filter(|_| !known.is_over);
+            self.cancelled.extend(job.map(|job| (job, known.object.metadata.uid)));
+        }
+    }
+
+    fn of(&self, kind: Kind) -> impl Iterator<Item = &Known> {
+        self.objects.get(&kind).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Makes true what objects say, as far as it makes sense.
+    async fn settle(&mut self) {
+        // Before they are set up, so that nobody comes in between.
+        let is_other = self.around.own_queues.set(self.own_queues());
+        self.settle_queues().await;
+        self.settle_policy().await;
+        self.settle_budgets().await;
+        self.settle_pools();
+        self.settle_gone().await;
+        self.settle_jobs().await;
+        let queues: BTreeSet<Name> = {
+            let core = self.service.engine.core();
+            core.state.queue_parents().map(|(name, _)| name.clone()).collect()
+        };
+        if queues != self.queues || is_other {
+            self.queues = queues;
+            (self.around.again)();
+        }
+        self.warn().await;
+    }
+
+    fn judge(&mut self, kind: Kind, key: &Key, verdict: Verdict) {
+        if let Some(known) = self.objects.get_mut(&kind).and_then(|known| known.get_mut(key)) {
+            known.verdict = Some(verdict);
+        }
+    }
+
+    /// Says on objects what is wrong with them. What was said is not said again.
+    async fn warn(&self) {
+        for (kind, objects) in &self.objects {
+            for known in objects.values() {
+                let Some(verdict) = &known.verdict else { continue };
+                let (reason, note) = match (&verdict.doubt, verdict.accepted) {
+                    (_, false) => (verdict.reason.as_str(), verdict.message.as_str()),
+                    (Some((reason, note)), true) => (*reason, note.as_str()),
+                    (None, true) => continue,
+                };
+                let generation = known.object.metadata.generation.to_string();
+                let (level, about) = (Level::Warning, Some(generation.as_str()));
+                let saying = Saying { level, action: "Accept", reason, note, about };
+                if let Err(error) = self.events.say(&known.object.about(*kind), saying).await {
+                    tracing::debug!(%error, "an event could not be written");
+                }
+            }
+        }
+    }
+}

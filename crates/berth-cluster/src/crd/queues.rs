@@ -1,0 +1,226 @@
+//! Queues as objects say, the upper ones first.
+
+use super::Controller;
+use super::object::{Key, Verdict};
+use super::write::{self, Whose};
+use berth_core::State;
+use berth_file::documents::Want;
+use berth_file::error::{did_you_mean, or_list};
+use berth_file::object::Kind;
+use berth_model::{Event, Name, QueueSpec};
+use berth_service::objects;
+use std::collections::{BTreeMap, BTreeSet};
+
+type Queues = BTreeMap<Name, QueueSpec>;
+
+impl Controller {
+    pub(super) async fn settle_queues(&mut self) {
+        let mut there = queues(&self.service.engine.core().state);
+        let wishes = self.wished_queues();
+        let parents = parents(&there, &wishes);
+        let mut left: Vec<(Key, QueueSpec)> = Vec::new();
+        for (key, wish) in wishes {
+            match circle(&wish.name, &parents) {
+                Some(circle) => self.judge(Kind::Queue, &key, in_circle(&circle)),
+                None => left.push((key, wish)),
+            }
+        }
+        // One is set up when the one above it is.
+        loop {
+            let is_ready = |(_, wish): &(Key, QueueSpec)| {
+                wish.parent.as_ref().is_none_or(|parent| there.contains_key(parent))
+            };
+            let (ready, later): (Vec<_>, Vec<_>) = left.into_iter().partition(is_ready);
+            left = later;
+            if ready.is_empty() {
+                break;
+            }
+            for (key, wish) in ready {
+                self.set_queue(&mut there, &key, wish).await;
+            }
+        }
+        for (key, wish) in left {
+            let verdict = self.without_parent(&wish, &there);
+            self.judge(Kind::Queue, &key, verdict);
+        }
+        self.doubt_models();
+    }
+
+    /// The queues that are those of objects, or were when nobody had looked yet.
+    pub(super) fn own_queues(&self) -> BTreeSet<Name> {
+        let wished = self.of(Kind::Queue).filter_map(|known| match &known.want {
+            Some(Ok(Want::Queue(queue))) => Some(queue.name.clone()),
+            _ => None,
+        });
+        let owned = self.owned.keys().filter(|owner| !self.gone.contains(*owner));
+        let owned = owned.filter(|(kind, _)| *kind == Kind::Queue);
+        wished.chain(owned.map(|(_, name)| Name::new(name))).collect()
+    }
+
+    /// What can be read; the rest is judged.
+    fn wished_queues(&mut self) -> Vec<(Key, QueueSpec)> {
+        let mut wishes = Vec::new();
+        for (key, known) in self.objects.get_mut(&Kind::Queue).into_iter().flatten() {
+            let wish = match &known.want {
+                Some(Ok(Want::Queue(queue))) => match objects::check_name("queue", &queue.name) {
+                    Ok(()) => Ok(QueueSpec::clone(queue)),
+                    Err(fault) => Err(objects::words(&fault)),
+                },
+                Some(Err(why)) => Err(why.clone()),
+                Some(Ok(_)) | None => continue,
+            };
+            match wish {
+                Ok(wish) => wishes.push((key.clone(), wish)),
+                Err(why) => known.verdict = Some(Verdict::no("BadSpec", why)),
+            }
+        }
+        wishes
+    }
+
+    async fn set_queue(&mut self, there: &mut Queues, key: &Key, wish: QueueSpec) {
+        let name = wish.name.clone();
+        let whose = Whose { kind: Kind::Queue, name: &name, queue: &name };
+        if there.get(&name) != Some(&merged(&wish, there.get(&name))) || !self.owns(&whose) {
+            let wanted = wish.clone();
+            let written = self.set_up(&whose, move |state| {
+                let now = state.queue_snapshots().into_iter().map(|queue| queue.spec);
+                let now = now.into_iter().find(|queue| queue.name == wanted.name);
+                let queue = merged(&wanted, now.as_ref());
+                let events = (now.as_ref() != Some(&queue))
+                    .then(|| Event::QueueSet { queue: Box::new(queue) });
+                Ok(events.into_iter().collect())
+            });
+            if let Err(refused) = written.await {
+                if let Some(verdict) = write::verdict(refused) {
+                    self.judge(Kind::Queue, key, verdict);
+                }
+                return;
+            }
+            there.insert(name.clone(), merged(&wish, there.get(&name)));
+        }
+        self.judge(Kind::Queue, key, Verdict::yes(format!("the queue {name} is as this says")));
+    }
+
+    fn without_parent(&self, wish: &QueueSpec, there: &Queues) -> Verdict {
+        let parent = wish.parent.as_deref().unwrap_or_default();
+        let is_object = self.of(Kind::Queue).any(|known| known.object.metadata.name == parent);
+        if is_object {
+            let message = format!(
+                "its parent `{parent}` was refused: see `kubectl describe queues.berth.dev {parent}`"
+            );
+            return Verdict::no("ParentRefused", message);
+        }
+        let hint = did_you_mean(parent, there.keys().map(Name::as_str));
+        let detail = format!("there is no queue `{parent}` for it to lie below{hint}");
+        let known = or_list(there.keys().map(Name::as_str));
+        let next = format!("make that queue, name one of {known}, or leave `parent` out");
+        Verdict::no("UnknownParent", objects::sentences(&detail, &next))
+    }
+
+    /// A quota of GPUs that nobody has is taken, as nodes may come; more likely it is a slip.
+    fn doubt_models(&mut self) {
+        let named = |queue: &QueueSpec| -> BTreeSet<Name> {
+            let QueueSpec { quota, limit, borrow, lend, user_limit, .. } = queue;
+            let all = [quota, limit, borrow, lend, user_limit];
+            all.into_iter().flat_map(|one| one.gpu.models.keys().cloned()).collect()
+        };
+        let objects = self.objects.get_mut(&Kind::Queue).into_iter().flat_map(BTreeMap::values_mut);
+        let mut known_models: Option<Vec<Name>> = None;
+        for known in objects {
+            let Some(Ok(Want::Queue(queue))) = &known.want else { continue };
+            let named = named(queue);
+            let Some(verdict) = known.verdict.as_mut().filter(|one| one.accepted) else { continue };
+            if named.is_empty() {
+                continue;
+            }
+            let models = known_models.get_or_insert_with(|| {
+                self.service.engine.core().state.gpu_models().into_keys().collect()
+            });
+            let odd = named.iter().find(|name| !models.is_empty() && !models.contains(name));
+            verdict.doubt = odd.map(|odd| {
+                let names = || models.iter().map(Name::as_str);
+                let hint = did_you_mean(odd, names());
+                let detail = format!("no node has GPUs of the model `{odd}`{hint}");
+                let next = format!("name one of {}, or add nodes that have them", or_list(names()));
+                ("UnknownGpuModel", objects::sentences(&detail, &next))
+            });
+        }
+    }
+}
+
+pub(super) fn queues(state: &State) -> Queues {
+    let all = state.queue_snapshots().into_iter().map(|queue| queue.spec);
+    all.map(|queue| (queue.name.clone(), queue)).collect()
+}
+
+/// The wish with the budget that the queue has: that is an object of its own.
+fn merged(wish: &QueueSpec, now: Option<&QueueSpec>) -> QueueSpec {
+    QueueSpec { budget: now.and_then(|now| now.budget.clone()), ..wish.clone() }
+}
+
+/// Which queue lies below which, once everybody has what they want.
+fn parents(there: &Queues, wishes: &[(Key, QueueSpec)]) -> BTreeMap<Name, Name> {
+    let now = there.values().map(|queue| (queue.name.clone(), queue.parent.clone()));
+    let then = wishes.iter().map(|(_, wish)| (wish.name.clone(), wish.parent.clone()));
+    let all: BTreeMap<Name, Option<Name>> = now.chain(then).collect();
+    all.into_iter().filter_map(|(name, parent)| Some((name, parent?))).collect()
+}
+
+/// The way from a queue up to itself, if there is one.
+fn circle(name: &Name, parents: &BTreeMap<Name, Name>) -> Option<Vec<Name>> {
+    let mut way = vec![name.clone()];
+    while let Some(above) = parents.get(way.last()?) {
+        if above == name {
+            return Some(way);
+        }
+        if way.contains(above) {
+            // A circle further up, of which this one is no part.
+            return None;
+        }
+        way.push(above.clone());
+    }
+    None
+}
+
+fn in_circle(circle: &[Name]) -> Verdict {
+    let mut way: Vec<&str> = circle.iter().map(Name::as_str).collect();
+    way.push(&circle[0]);
+    let message = format!(
+        "queues lie below each other in a circle: {}; give one of them another `parent`, or none",
+        way.join(" below ")
+    );
+    Verdict::no("QueueCycle", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parents(pairs: &[(&str, &str)]) -> BTreeMap<Name, Name> {
+        pairs.iter().map(|(name, parent)| (Name::new(name), Name::new(parent))).collect()
+    }
+
+    #[test]
+    fn only_what_lies_in_a_circle_is_told_so() {
+        let parents = parents(&[("a", "b"), ("b", "c"), ("c", "a"), ("below", "a"), ("x", "y")]);
+        let of = |name: &str| circle(&Name::new(name), &parents).map(|way| way.len());
+        assert_eq!((of("a"), of("c")), (Some(3), Some(3)));
+        assert_eq!((of("below"), of("x"), of("y")), (None, None, None));
+        let verdict = in_circle(&[Name::new("a"), Name::new("b")]);
+        assert!(verdict.message.contains("a below b below a"), "{}", verdict.message);
+    }
+
+    #[test]
+    fn a_queue_keeps_the_budget_that_is_an_object_of_its_own() {
+        let budget = berth_model::Budget {
+            limit: berth_model::Micros::dollars(5),
+            per: Default::default(),
+            action: Default::default(),
+            thresholds: Vec::new(),
+        };
+        let now = QueueSpec { budget: Some(budget), ..QueueSpec::new("a") };
+        let wish = QueueSpec { priority: 3, ..QueueSpec::new("a") };
+        let both = merged(&wish, Some(&now));
+        assert_eq!((both.priority, &both.budget), (3, &now.budget));
+    }
+}

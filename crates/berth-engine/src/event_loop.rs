@@ -1,0 +1,380 @@
+//! The loop itself: gather what has arrived, apply and plan, commit, then act.
+
+use crate::boot::BootError;
+use crate::clock;
+use crate::input::{Refused, Report, Request, Written};
+use crate::memory::{Core, Stalled};
+use crate::recent_requests::RecentRequests;
+use crate::retention::Retention;
+use crate::site::{FollowUps, InitialSync, Site};
+use crate::team_tree::TeamTree;
+use crate::turn::{Effects, LeaseOrder, Turn};
+use berth_api::wire;
+use berth_model::{Outcome, Rejected, Span, Time};
+use berth_store::{Batch, Retry, Writer};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// Requests, and reports, that one turn takes at the most: it should end while callers still wait.
+const MAX_INPUTS: usize = 2_000;
+/// How long more of what a cluster tells is waited for, so that it is taken together: longer when
+/// so much came the last time that more is on its way.
+const LINGER: Duration = Duration::from_millis(8);
+const LINGER_BUSY: Duration = Duration::from_millis(25);
+const BUSY: usize = 8;
+/// How often what is held is billed.
+const BILL_EVERY: Span = Span::mins(1);
+/// Events between two snapshots, at the least. A snapshot is of everything, so the more jobs there
+/// are the more has to happen before the next one pays.
+const SNAPSHOT_EVERY: u64 = 20_000;
+const PER_JOB: u64 = 4;
+/// Jobs of a snapshot that are written together.
+const JOBS_PER_PART: usize = 500;
+/// Between two tries to write, at the most. Until the next one, everybody who wants something
+/// written is refused, also when the database has long been back.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How long requests with a key are remembered in memory.
+const REMEMBER: Span = Span::mins(10);
+
+/// Why the loop had to end. Jobs go on; another server takes them over.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    #[error("the log cannot be written any more: {0}")]
+    Store(#[source] berth_store::Error),
+}
+
+/// Why the initial sync failed.
+#[derive(Debug)]
+pub(crate) enum SyncError {
+    Rejected(Rejected),
+    Fatal(Fatal),
+}
+
+type Answer = (oneshot::Sender<Result<Written, Refused>>, Result<Written, Refused>);
+
+pub(crate) struct Loop<S: Site> {
+    pub core: Arc<Mutex<Core>>,
+    pub requests: mpsc::Receiver<Request>,
+    pub reports: mpsc::UnboundedReceiver<Report<S::Observation>>,
+    /// Requests that wait until the turn before them is committed.
+    pub deferred: Vec<Request>,
+    /// Reports that the site made while it carried out orders.
+    pub follow_ups: Vec<Report<S::Observation>>,
+    pub events: broadcast::Sender<Arc<wire::Event>>,
+    pub teams: watch::Sender<Arc<TeamTree>>,
+    pub writer: Writer,
+    pub site: S,
+    pub next_job: u64,
+    pub recent: RecentRequests,
+    /// The site had much to report the last time.
+    pub is_busy: bool,
+    /// When the core wants to be asked.
+    pub wake: Option<Time>,
+    pub billed: Time,
+    pub snapshot_at: u64,
+    pub retention: Retention,
+}
+
+impl<S: Site> Loop<S> {
+    /// Turns until it is asked to stop, or the log cannot be written.
+    pub async fn run(mut self) -> Result<(), Fatal> {
+        loop {
+            let (requests, reports) = self.gather().await;
+            let requests = self.check(requests).await;
+            let stops = requests.iter().any(|request| matches!(request, Request::Stop));
+            self.turn(requests, reports).await?;
+            if stops {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What has arrived, as far as it can be applied together.
+    async fn gather(&mut self) -> (Vec<Request>, Vec<Report<S::Observation>>) {
+        let mut requests = std::mem::take(&mut self.deferred);
+        let mut reports = std::mem::take(&mut self.follow_ups);
+        let is_observation = |report: &Report<S::Observation>| matches!(report, Report::Site(_));
+        if requests.is_empty() && reports.is_empty() {
+            match self.wait().await {
+                Some(Arrived::Request(request)) => requests.push(request),
+                Some(Arrived::Report(report)) => reports.push(report),
+                None => {}
+            }
+            if reports.iter().any(is_observation) {
+                // No caller waits for an answer, and a commit costs as much as many of these.
+                let linger = if self.is_busy { LINGER_BUSY } else { LINGER };
+                tokio::time::sleep(linger).await;
+            }
+        }
+        while requests.len() < MAX_INPUTS
+            && let Ok(more) = self.requests.try_recv()
+        {
+            requests.push(more);
+        }
+        while reports.len() < MAX_INPUTS
+            && let Ok(more) = self.reports.try_recv()
+        {
+            reports.push(more);
+        }
+        self.is_busy = reports.iter().filter(|report| is_observation(report)).count() >= BUSY;
+        self.deferred = requests.split_off(applied_together(&requests));
+        (requests, reports)
+    }
+
+    /// Refuses requests whose precondition does not hold.
+    async fn check(&mut self, requests: Vec<Request>) -> Vec<Request> {
+        let mut valid = Vec::with_capacity(requests.len());
+        for request in requests {
+            let Request::Write(mut write, answer) = request else {
+                valid.push(request);
+                continue;
+            };
+            match write.check.take() {
+                None => valid.push(Request::Write(write, answer)),
+                Some(check) => match check(self.writer.store().clone()).await {
+                    Ok(()) => valid.push(Request::Write(write, answer)),
+                    Err(problem) => drop(answer.send(Err(Refused::Unmet(problem)))),
+                },
+            }
+        }
+        valid
+    }
+
+    /// Applies what the site says exists when the server starts, before any request.
+    pub async fn sync(&mut self) -> Result<(), SyncError> {
+        let (batch, effects) = {
+            let mut core = lock(&self.core);
+            let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, clock::now());
+            let synced = self.site.sync(&mut turn).map_err(SyncError::Rejected)?;
+            // Without an event the core does not know what time it is. The first turn, which is due
+            // at once, tells it, and plans.
+            if synced == InitialSync::Complete && !turn.batch.events.is_empty() {
+                turn.release_retries();
+                if self.billed + BILL_EVERY <= turn.at {
+                    self.billed = turn.bill();
+                }
+                self.wake = turn.plan();
+            }
+            turn.finish_turn()
+        };
+        self.commit(&batch).await.map_err(SyncError::Fatal)?;
+        self.publish_teams(&batch);
+        self.act(effects, Vec::new(), None);
+        Ok(())
+    }
+
+    /// Compares what runs at the site with what should, once, before the loop turns.
+    pub fn reconcile(&mut self) -> Result<(), BootError> {
+        let mut follow_ups = FollowUps::default();
+        self.site.reconcile(&lock(&self.core), &mut follow_ups)?;
+        self.follow_ups.extend(follow_ups.into_reports());
+        Ok(())
+    }
+
+    /// Waits for an input, or until the next moment that the loop has to act by itself.
+    async fn wait(&mut self) -> Option<Arrived<S::Observation>> {
+        let billing = Some(self.billed + BILL_EVERY);
+        let until = [self.wake, billing, self.next_retry(), self.retention.due()];
+        let until = until.into_iter().flatten().min().expect("billing is always due some time");
+        let left = (until - clock::now()).0.max(0).unsigned_abs();
+        tokio::select! {
+            request = self.requests.recv() => {
+                Some(Arrived::Request(request.unwrap_or(Request::Stop)))
+            }
+            Some(report) = self.reports.recv() => Some(Arrived::Report(report)),
+            () = tokio::time::sleep(Duration::from_millis(left)) => None,
+        }
+    }
+
+    fn next_retry(&self) -> Option<Time> {
+        lock(&self.core).retries.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) async fn turn(
+        &mut self,
+        requests: Vec<Request>,
+        reports: Vec<Report<S::Observation>>,
+    ) -> Result<(), Fatal> {
+        let (batch, effects, answers) = self.apply(requests, reports);
+        self.commit(&batch).await?;
+        self.publish_teams(&batch);
+        let seq = batch.events.last().map(|event| event.seq);
+        self.act(effects, answers, seq);
+        if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY && self.snapshot_pays() {
+            self.snapshot().await?;
+        }
+        self.purge().await
+    }
+
+    /// Whether enough has happened for the number of jobs that would be written again.
+    fn snapshot_pays(&self) -> bool {
+        let jobs = lock(&self.core).jobs.len() as u64;
+        self.writer.last_seq() >= self.snapshot_at + jobs * PER_JOB
+    }
+
+    /// Everything that needs the state, in one go.
+    fn apply(
+        &mut self,
+        requests: Vec<Request>,
+        reports: Vec<Report<S::Observation>>,
+    ) -> (Batch, Effects, Vec<Answer>) {
+        let now = clock::now();
+        let mut core = lock(&self.core);
+        self.recent.forget(now - REMEMBER);
+        let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, now);
+        let mut answers = Vec::new();
+        for report in reports {
+            match report {
+                Report::Task(observed) => turn.observe(observed),
+                Report::NotStarted { lease, why } => turn.not_started(lease, why),
+                Report::Site(observation) => self.site.observe(&mut turn, observation),
+            }
+        }
+        for request in requests {
+            if let Request::Write(write, answer) = request {
+                answers.push((answer, turn.write(*write)));
+            }
+        }
+        turn.release_retries();
+        let is_asked_for = self.wake.is_some_and(|wake| wake <= turn.at);
+        let ends_minute = is_asked_for && is_minute_over(self.billed, turn.at);
+        if ends_minute || self.billed + BILL_EVERY <= turn.at {
+            self.billed = turn.bill();
+        } else if is_asked_for && turn.batch.events.is_empty() {
+            turn.advance_clock();
+        }
+        if !turn.batch.events.is_empty() {
+            self.wake = turn.plan();
+        }
+        let (batch, effects) = turn.finish_turn();
+        (batch, effects, answers)
+    }
+
+    /// Commits, however long the database is away: the state is ahead of the log until then, so
+    /// nothing else may happen.
+    pub(crate) async fn commit(&mut self, batch: &Batch) -> Result<(), Fatal> {
+        let mut pause = FIRST_PAUSE;
+        // What became of a snapshot says nothing about this batch, so it is found out before.
+        while self.writer.is_in_doubt() {
+            let Err(error) = self.writer.recover().await else { break };
+            if error.retry() == Retry::Never {
+                return Err(Fatal::Store(error));
+            }
+            self.stall(&error);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        loop {
+            let Err(error) = self.writer.commit(batch).await else { break };
+            if error.retry() == Retry::Never {
+                return Err(Fatal::Store(error));
+            }
+            self.stall(&error);
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            match self.writer.recover().await {
+                Ok(found) if found.applied => break,
+                Ok(_) => {}
+                Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
+                Err(_) => {}
+            }
+        }
+        lock(&self.core).stalled = None;
+        Ok(())
+    }
+
+    /// Notes since when nothing can be written, and says so once: tries are many.
+    fn stall(&self, error: &berth_store::Error) {
+        let mut core = lock(&self.core);
+        if core.stalled.is_none() {
+            tracing::warn!(%error, "the log cannot be written; trying again until it can");
+        }
+        let since = core.stalled.as_ref().map_or_else(clock::now, |stalled| stalled.since);
+        // What is wrong may change: a disk fills up while a database is away.
+        let full = matches!(error, berth_store::Error::Full { .. });
+        core.stalled = Some(Stalled { since, why: error.to_string(), full });
+    }
+
+    /// Before callers are answered, so that who made a team finds it.
+    fn publish_teams(&self, batch: &Batch) {
+        if batch.events.iter().any(|stamped| TeamTree::may_change(&stamped.event)) {
+            self.teams.send_replace(Arc::new(TeamTree::of(&lock(&self.core).state)));
+        }
+    }
+
+    /// After the commit: answers callers, hands orders to the site, and publishes events.
+    fn act(&mut self, effects: Effects, answers: Vec<Answer>, seq: Option<u64>) {
+        for (answer, result) in answers {
+            // The caller may have gone.
+            let _ = answer.send(result);
+        }
+        let mut follow_ups = FollowUps::default();
+        let core = lock(&self.core);
+        for order in effects.orders {
+            match order {
+                LeaseOrder::Start(lease) => self.site.start(&core, lease, &mut follow_ups),
+                LeaseOrder::Stop { lease, cause, grace } => {
+                    self.site.stop(lease, cause, grace, &mut follow_ups);
+                }
+                LeaseOrder::Acknowledge(lease) => self.site.acknowledge(lease),
+            }
+        }
+        for (job, outcome) in effects.ended {
+            if outcome == Outcome::Cancelled {
+                self.site.cancelled(job);
+            }
+        }
+        drop(core);
+        self.follow_ups.extend(follow_ups.into_reports());
+        let seq = seq.unwrap_or_else(|| self.writer.last_seq());
+        let at = wire::At(clock::now());
+        for kind in effects.events {
+            let _ = self.events.send(Arc::new(wire::Event { seq, at, kind }));
+        }
+    }
+
+    pub(crate) async fn snapshot(&mut self) -> Result<(), Fatal> {
+        let outline = lock(&self.core).state.outline();
+        // Nobody else changes the state, so others may look at it between two parts.
+        let core = &self.core;
+        let jobs = |after| lock(core).state.job_snapshots(after, JOBS_PER_PART);
+        match self.writer.snapshot(&outline, jobs).await {
+            Ok(()) => self.snapshot_at = outline.seq,
+            Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
+            // A snapshot only makes the next start faster.
+            Err(error) => tracing::warn!(%error, "no snapshot was written"),
+        }
+        Ok(())
+    }
+}
+
+/// What ends a wait.
+enum Arrived<O> {
+    Request(Request),
+    Report(Report<O>),
+}
+
+/// How many requests can be applied together. One that depends on what is in the store waits until
+/// the changes before it are there.
+fn applied_together(requests: &[Request]) -> usize {
+    let mut changes = false;
+    let waits = requests.iter().position(|request| {
+        let Request::Write(write, _) = request else { return false };
+        let waits = changes && write.check.is_some();
+        changes |= !write.documents.changes.is_empty();
+        waits
+    });
+    waits.unwrap_or(requests.len())
+}
+
+/// The core asks for the end of a minute where a budget may be used up by then.
+pub(crate) fn is_minute_over(billed: Time, now: Time) -> bool {
+    let minute = |at: Time| at.0.div_euclid(Span::mins(1).0);
+    minute(billed) < minute(now)
+}
+
+fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,59 @@
+//! What a site needs to start one lease.
+
+use crate::live::{LiveJob, LiveLease};
+use berth_file::job::RunSpec;
+use berth_model::{JobId, LeaseId, Slice, Time};
+use std::sync::Arc;
+
+/// What is needed to start one lease, but for the values of secrets.
+#[derive(Debug, Clone)]
+pub struct LeaseStart {
+    pub lease: LeaseId,
+    pub team: String,
+    pub name: String,
+    pub run: Arc<RunSpec>,
+    pub slices: Vec<Slice>,
+    pub node: String,
+    pub tasks: u32,
+    pub port: Option<u16>,
+    pub cpu: Option<berth_model::Cpu>,
+    pub memory: Option<berth_model::Bytes>,
+    pub ends_at: Option<Time>,
+    pub resume_from: Option<JobId>,
+}
+
+impl LeaseStart {
+    /// An error where the row of the lease cannot be read; the lease fails then, and no other.
+    pub fn of(job: &LiveJob, lease: &LiveLease, now: Time) -> Result<LeaseStart, UnreadableLease> {
+        let detail = &job.detail;
+        let slices = serde_json::from_str(&lease.row.slices)
+            .map_err(|why| UnreadableLease { lease: lease.row.id, why })?;
+        Ok(LeaseStart {
+            lease: lease.row.id,
+            team: job.row.team.clone(),
+            name: job.row.name.clone(),
+            run: detail.run.clone(),
+            slices,
+            node: lease.row.node.clone(),
+            tasks: detail.nodes,
+            port: detail.port,
+            cpu: detail.cpu,
+            memory: detail.memory,
+            ends_at: detail.time_limit.map(|limit| now + limit),
+            resume_from: detail.resume_from,
+        })
+    }
+
+    /// Names of the secrets its environment holds.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.run.secrets.values().map(String::as_str)
+    }
+}
+
+/// The database has a lease that Berth cannot read.
+#[derive(Debug, thiserror::Error)]
+#[error("the GPUs of lease {lease} cannot be read from the database: {why}")]
+pub struct UnreadableLease {
+    lease: LeaseId,
+    why: serde_json::Error,
+}

@@ -1,0 +1,46 @@
+//! The control loop: inputs are applied, a plan is made and checked, everything is committed in one
+//! transaction, and only then are orders carried out and callers answered.
+//!
+//! One task owns the log. What arrives while it commits is taken together in the next turn, so a
+//! thousand submissions cost a few disk writes and a few plans.
+//!
+//! Deliberately absent: policy (what is started or stopped is what the core decided), HTTP, and any
+//! knowledge of where jobs run beyond the [`Site`] trait.
+
+mod boot;
+pub mod clock;
+mod event_loop;
+mod first_events;
+pub mod forecasts;
+mod handle;
+mod input;
+mod job_state;
+mod lease_start;
+mod live;
+mod memory;
+pub mod notices;
+mod outcome;
+mod ports;
+mod recent_requests;
+mod retention;
+mod rows;
+mod site;
+mod team_tree;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+pub use boot::{BootError, Running, Setup, begin};
+pub use event_loop::Fatal;
+pub use first_events::{DEFAULT_TEAM, first_events};
+pub use handle::{Handle, Inlet};
+pub use input::{Act, Amend, Idempotent, Refused, Report, Submission, Write, Written};
+pub use job_state::{shown_state, stored_state};
+pub use lease_start::{LeaseStart, UnreadableLease};
+pub use live::{Detail, LiveJob, LiveLease};
+pub use memory::{Core, Plans, Stalled};
+pub use outcome::stop_message;
+pub use site::{FollowUps, InitialSync, Site};
+pub use team_tree::TeamTree;
+pub use turn::Turn;

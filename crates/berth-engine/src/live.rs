@@ -1,0 +1,147 @@
+//! What the server knows of a job beyond the core's view: how it is run, and what people are shown.
+
+use berth_api::wire;
+use berth_file::job::{RunSpec, Times};
+use berth_model::PodRef;
+use berth_model::{Bytes, Cause, Cpu, GroupSpec, JobId, JobSpec, LeaseId, Micros, Span, Time};
+use berth_store::{JobRow, JobState, LeaseRow};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A job that has not ended, or one element of an array.
+#[derive(Debug, Clone)]
+pub struct LiveJob {
+    /// Without its detail, which is made anew for each row that is written.
+    pub row: JobRow,
+    pub detail: Detail,
+    pub leases: BTreeMap<LeaseId, LiveLease>,
+    /// It is to be killed without its grace.
+    pub kill: bool,
+}
+
+/// A lease that has not been closed.
+#[derive(Debug, Clone)]
+pub struct LiveLease {
+    pub row: LeaseRow,
+    pub stopping: Option<Cause>,
+}
+
+/// What a job's row keeps as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detail {
+    /// Shared by all elements of an array.
+    pub run: Arc<RunSpec>,
+    /// What it asks for, in the words of its file.
+    pub asks: String,
+    pub nodes: u32,
+    /// Of each task.
+    #[serde(default)]
+    pub cpu: Option<Cpu>,
+    #[serde(default)]
+    pub memory: Option<Bytes>,
+    #[serde(default)]
+    pub time_limit: Option<Span>,
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub tries: Tries,
+    /// Somebody put it on hold, or its own budget did.
+    #[serde(default)]
+    pub held: bool,
+    /// It misses pods it is made of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parked: bool,
+    /// It failed and is tried again then.
+    #[serde(default)]
+    pub again_at: Option<Time>,
+    #[serde(default)]
+    pub exit: Option<wire::Exit>,
+    #[serde(default)]
+    pub port: Option<u16>,
+    #[serde(default)]
+    pub ready: bool,
+    /// It goes on from what another job saved.
+    #[serde(default)]
+    pub resume_from: Option<JobId>,
+    /// The pods it is made of, by task, where it came as pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodRef>,
+    /// Tasks of these that ended well, which nobody makes pods for again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<u32>,
+}
+
+/// How often a job was run again, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tries {
+    pub infra: u32,
+    pub error: u32,
+    pub oom: u32,
+}
+
+impl Detail {
+    pub fn new(spec: &JobSpec, run: Arc<RunSpec>, asks: String) -> Detail {
+        let text = |map: &BTreeMap<berth_model::Name, berth_model::Name>| {
+            map.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+        };
+        let groups: Vec<&GroupSpec> = spec.groups.iter().flat_map(GroupSpec::leaves).collect();
+        Detail {
+            run,
+            asks,
+            nodes: groups.iter().map(|group| group.count).sum(),
+            cpu: groups.first().map(|group| group.cpu).filter(|cpu| *cpu > Cpu::ZERO),
+            memory: groups.first().map(|group| group.memory).filter(|m| *m > Bytes::ZERO),
+            time_limit: spec.time_limit,
+            labels: text(&spec.labels),
+            tries: Tries::default(),
+            held: spec.hold,
+            parked: false,
+            again_at: None,
+            exit: None,
+            port: None,
+            ready: false,
+            resume_from: None,
+            pods: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+}
+
+/// Whether one more try is allowed after so many.
+pub fn allows(times: Times, tried: u32) -> bool {
+    match times {
+        Times::Forever => true,
+        Times::At(most) => tried < most,
+    }
+}
+
+impl LiveJob {
+    /// The state as people see it. What has ended keeps the state it ended with.
+    pub fn state(&self) -> JobState {
+        if self.row.state.is_final() {
+            return self.row.state;
+        }
+        if self.leases.is_empty() {
+            return if self.detail.held { JobState::Paused } else { JobState::Pending };
+        }
+        let stopping = self.leases.values().all(|lease| lease.stopping.is_some());
+        if stopping { JobState::Stopping } else { JobState::Running }
+    }
+
+    /// The row with everything that follows from the rest.
+    pub fn refreshed(&mut self) -> JobRow {
+        self.row.state = self.state();
+        let detail = serde_json::to_string(&self.detail).expect("it is plain data");
+        JobRow { detail, ..self.row.clone() }
+    }
+
+    /// What it costs an hour as it runs now.
+    pub fn price(&self) -> Micros {
+        Micros(self.leases.values().map(|lease| lease.row.price.0).sum())
+    }
+
+    /// Whether all its tasks run.
+    pub fn is_started(&self) -> bool {
+        !self.leases.is_empty() && self.leases.values().all(|lease| lease.row.started.is_some())
+    }
+}

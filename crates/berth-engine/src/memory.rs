@@ -1,0 +1,40 @@
+//! What the loop keeps in memory: the scheduling state and the jobs that have not ended.
+
+use crate::live::LiveJob;
+use berth_core::{Forecast, State};
+use berth_model::{JobId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the loop keeps in memory, for anybody to look at. It may be a commit ahead of the store.
+pub struct Core {
+    pub state: State,
+    /// Jobs that have not ended.
+    pub jobs: BTreeMap<JobId, LiveJob>,
+    /// Jobs that failed and are tried again, the next one first.
+    pub retries: BTreeSet<(Time, JobId)>,
+    /// When waiting jobs are likely to start, as of the last time somebody looked.
+    pub forecast: Option<Arc<Forecast>>,
+    /// How long the last plans took, and how often one was made.
+    pub plans: Plans,
+    /// Since when nothing could be committed, and why.
+    pub stalled: Option<Stalled>,
+}
+
+/// The log cannot be written for the time being.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stalled {
+    pub since: Time,
+    pub why: String,
+    /// It is the disk that has no room.
+    pub full: bool,
+}
+
+/// How planning went.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plans {
+    pub count: u64,
+    pub last_us: u64,
+    pub sum_us: u64,
+    pub put_aside: u64,
+}

@@ -1,0 +1,617 @@
+//! One turn of the loop: what is applied together, and committed together.
+
+use crate::input::{Act, Refused, Submission, Write, Written};
+use crate::live::{Detail, LiveJob, LiveLease};
+use crate::memory::Core;
+use crate::outcome::{self, stop_message};
+use crate::recent_requests::RecentRequests;
+use crate::{job_state, notices, ports, rows};
+use berth_api::wire;
+use berth_core::{Applied, Transaction};
+use berth_model::{
+    Cause, Decision, Event, JobChange, JobId, LeaseId, LeaseOutcome, Micros, Outcome, Rejected,
+    Span, Stamped, Time,
+};
+use berth_node::{Ended, Observed};
+use berth_store::{Batch, IdempotencyRow, JobState, LeaseRow};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Plans at one moment. Each either changes something or is the last one; a sound core needs a
+/// handful.
+const PLANS_AT_ONCE: u32 = 64;
+
+/// What a driver has to do once the turn is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LeaseOrder {
+    Start(LeaseId),
+    Stop {
+        lease: LeaseId,
+        cause: Cause,
+        grace: Span,
+    },
+    /// Its end is in the log.
+    Acknowledge(LeaseId),
+}
+
+/// What is told once the turn is committed.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub orders: Vec<LeaseOrder>,
+    pub events: Vec<wire::EventKind>,
+    pub ended: Vec<(JobId, Outcome)>,
+}
+
+pub struct Turn<'a> {
+    pub core: &'a mut Core,
+    recent: &'a mut RecentRequests,
+    next_job: &'a mut u64,
+    pub at: Time,
+    pub(crate) batch: Batch,
+    pub(crate) effects: Effects,
+    /// Their rows are written.
+    touched: BTreeSet<JobId>,
+    leases: BTreeMap<LeaseId, LeaseRow>,
+    /// These have cost more, and may have changed otherwise too.
+    billed: BTreeSet<LeaseId>,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(
+        core: &'a mut Core,
+        recent: &'a mut RecentRequests,
+        next_job: &'a mut u64,
+        now: Time,
+    ) -> Turn<'a> {
+        let at = now.max(core.state.now());
+        let (batch, effects) = (Batch::default(), Effects::default());
+        let (touched, leases, billed) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        Turn { core, recent, next_job, at, batch, effects, touched, leases, billed }
+    }
+
+    /// Applies what somebody wants, or nothing of it.
+    pub fn write(&mut self, write: Write) -> Result<Written, Refused> {
+        let key = write.once.as_ref().map(|once| (once.user.clone(), once.key.clone()));
+        if let (Some(once), Some(key)) = (&write.once, &key)
+            && let Some((fingerprint, written)) = self.recent.get(key)
+        {
+            let same = *fingerprint == once.fingerprint;
+            let again = Written { repeated: true, ..written.clone() };
+            return if same { Ok(again) } else { Err(Refused::KeyReused) };
+        }
+        write.documents.check().map_err(|why| Refused::Unkeepable(why.to_string()))?;
+        let job = self.act(write.act)?;
+        self.batch.changes.extend(write.documents.changes);
+        self.batch.notices.extend(write.documents.notices);
+        if let Some(mut audit) = write.audit {
+            audit.at = self.at;
+            if let Some(job) = job {
+                audit.target = format!("job {job}");
+            }
+            self.batch.audit.push(audit);
+        }
+        let written = Written { job, at: self.at, seq: self.core.state.seq(), repeated: false };
+        if let (Some(once), Some(key)) = (write.once, key) {
+            self.batch.idempotency.push(IdempotencyRow {
+                user: once.user,
+                key: once.key,
+                at: self.at,
+                fingerprint: once.fingerprint.clone(),
+                status: once.status,
+                body: (once.answer)(job),
+            });
+            self.recent.insert(key, once.fingerprint, written.clone());
+        }
+        Ok(written)
+    }
+
+    fn act(&mut self, act: Act) -> Result<Option<JobId>, Refused> {
+        match act {
+            Act::Nothing => {}
+            Act::Submit(submission) => return self.submit(*submission).map(Some),
+            Act::Cancel { job, now } => {
+                self.apply(Event::JobCancelled { job }).map_err(Refused::Rejected)?;
+                for id in self.matching(job) {
+                    let live = self.core.jobs.get_mut(&id).expect("just found");
+                    live.kill |= now;
+                    // What it waited for last is not how it has ended.
+                    if live.leases.is_empty() {
+                        live.row.reason = stop_message(Cause::Cancelled).to_owned();
+                    }
+                }
+            }
+            Act::Change { job, changes } => {
+                let events = changes.into_iter().map(|change| Event::JobChanged { job, change });
+                self.all(events.collect()).map_err(Refused::Rejected)?;
+                self.park_again(job);
+            }
+            Act::Events(events) => self.all(events).map_err(Refused::Rejected)?,
+            Act::Amend(amend) => {
+                let events = amend(&self.core.state).map_err(Refused::Unmet)?;
+                self.all(events).map_err(Refused::Rejected)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a job in and gives it its number.
+    pub fn submit(&mut self, submission: Submission) -> Result<JobId, Refused> {
+        let id = JobId::new(*self.next_job);
+        let mut spec = submission.spec.clone();
+        spec.id = id;
+        spec.submitted = self.at;
+        let live = rows::submitted(&spec, &submission);
+        keepable(&live)?;
+        self.apply(Event::JobSubmitted { spec: Box::new(spec) }).map_err(Refused::Rejected)?;
+        *self.next_job += 1;
+        for job in live {
+            self.touched.insert(job.row.id);
+            self.core.jobs.insert(job.row.id, job);
+        }
+        Ok(id)
+    }
+
+    /// Applies all of them, or none: what depends on each other is tried on a copy first.
+    pub fn all(&mut self, events: Vec<Event>) -> Result<(), Rejected> {
+        if events.len() > 1 {
+            let mut copy = self.core.state.clone();
+            for event in &events {
+                let seq = copy.seq() + 1;
+                let _ = copy.apply(&Stamped { seq, at: self.at, event: event.clone() })?;
+            }
+        }
+        events.into_iter().try_for_each(|event| self.apply(event))
+    }
+
+    /// The job, or all elements of an array.
+    fn matching(&self, job: JobId) -> Vec<JobId> {
+        let of_array = |id: &&JobId| id.number == job.number && job.element.is_none();
+        let from = JobId { number: job.number, element: None };
+        let after = JobId { number: job.number + 1, element: None };
+        let all = self.core.jobs.range(from..after).map(|(id, _)| id);
+        all.filter(|id| **id == job || of_array(id)).copied().collect()
+    }
+
+    /// Takes in what a driver has seen.
+    pub fn observe(&mut self, observed: Observed) {
+        let lease = observed.lease();
+        if !self.core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(&lease)) {
+            // Its end is in the log already.
+            if matches!(observed, Observed::Ended(_)) {
+                self.effects.orders.push(LeaseOrder::Acknowledge(lease));
+            }
+            return;
+        }
+        match observed {
+            Observed::Started { lease, .. } => self.started(lease),
+            Observed::Ready { lease, .. } => {
+                let job = self.core.jobs.get_mut(&lease.job).expect("just found");
+                job.detail.ready = true;
+                self.touched.insert(lease.job);
+            }
+            Observed::Ended(ended) => self.ended(&ended),
+        }
+    }
+
+    fn started(&mut self, lease: LeaseId) {
+        let known = self.core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+        if known.is_some_and(|lease| lease.row.started.is_none()) {
+            self.apply_observed(Event::LeaseStarted { lease });
+        }
+    }
+
+    /// A task has ended: told to the core as what it means for the job.
+    fn ended(&mut self, ended: &Ended) {
+        let lease = ended.lease;
+        let exit = outcome::exit(ended);
+        if ended.started_at.is_some() {
+            self.started(lease);
+        }
+        let at = self.at;
+        let job = self.core.jobs.get_mut(&lease.job).expect("it was found before");
+        let verdict = outcome::judge(ended, &mut job.detail, at);
+        // Those that had to end with it do not hide the one that failed.
+        if ended.asked != Some(Cause::PeerFailed) {
+            job.detail.exit = Some(exit.clone());
+            job.row.reason = exit.text.clone();
+        }
+        if let Some(live) = job.leases.get_mut(&lease) {
+            live.row.exit = serde_json::to_string(&exit).ok();
+        }
+        if let Some(again_at) = verdict.again_at {
+            self.wait_until(lease.job, again_at);
+        }
+        self.apply_observed(Event::LeaseEnded { lease, outcome: verdict.outcome });
+        self.effects.orders.push(LeaseOrder::Acknowledge(lease));
+    }
+
+    /// The job waits for its next try. That is nobody's hold: whoever pauses it meanwhile does so
+    /// for longer.
+    fn wait_until(&mut self, id: JobId, again_at: Time) {
+        let held = self.core.jobs.get(&id).is_some_and(|job| job.detail.held);
+        let change = JobChange::Hold(true);
+        self.apply_observed(Event::JobChanged { job: id, change });
+        let Some(job) = self.core.jobs.get_mut(&id) else { return };
+        job.detail.held = held;
+        if let Some(earlier) = job.detail.again_at.replace(again_at) {
+            self.core.retries.remove(&(earlier, id));
+        }
+        self.core.retries.insert((again_at, id));
+    }
+
+    /// A driver could not begin with a lease.
+    pub fn not_started(&mut self, lease: LeaseId, why: String) {
+        let mut ended = Ended::not_started(lease, self.at, why);
+        ended.asked = self.stop_cause(lease);
+        self.observe(Observed::Ended(Box::new(ended)));
+    }
+
+    /// Changes what is kept of a job beside what the core knows.
+    pub fn amend_detail(&mut self, job: JobId, change: impl FnOnce(&mut Detail)) {
+        if let Some(live) = self.core.jobs.get_mut(&job) {
+            change(&mut live.detail);
+            self.touched.insert(job);
+        }
+    }
+
+    /// Keeps a job from being begun while something it is made of is missing, or lets it go on. That
+    /// is nobody's hold, and whoever pauses it meanwhile does so for longer.
+    pub fn park(&mut self, id: JobId, park: bool) {
+        let Some(job) = self.core.jobs.get(&id) else { return };
+        let (held, waits) = (job.detail.held, job.detail.again_at.is_some());
+        if job.detail.parked == park || (park && !job.leases.is_empty()) {
+            return;
+        }
+        if !held && !waits {
+            let change = JobChange::Hold(park);
+            self.apply_observed(Event::JobChanged { job: id, change });
+        }
+        self.amend_detail(id, |detail| {
+            detail.held = held;
+            detail.parked = park;
+        });
+    }
+
+    /// Whoever let a job go on could not know that it misses something.
+    fn park_again(&mut self, job: JobId) {
+        for id in self.matching(job) {
+            let detail = &self.core.jobs[&id].detail;
+            if detail.parked && !detail.held {
+                let change = JobChange::Hold(true);
+                self.apply_observed(Event::JobChanged { job: id, change });
+                self.amend_detail(id, |detail| detail.held = false);
+            }
+        }
+    }
+
+    /// Orders a start again, once the turn is committed.
+    pub fn start_again(&mut self, lease: LeaseId) {
+        self.effects.orders.push(LeaseOrder::Start(lease));
+    }
+
+    /// Says what a job waits for while it has its places.
+    pub fn set_reason(&mut self, job: JobId, why: String) {
+        if let Some(live) = self.core.jobs.get_mut(&job).filter(|live| live.row.reason != why) {
+            live.row.reason = why;
+            self.touched.insert(job);
+        }
+    }
+
+    /// Why a lease was asked to stop, if it was.
+    pub fn stop_cause(&self, lease: LeaseId) -> Option<Cause> {
+        self.core.jobs.get(&lease.job)?.leases.get(&lease)?.stopping
+    }
+
+    /// Lets jobs that waited for their next try go on.
+    pub fn release_retries(&mut self) {
+        while let Some((at, id)) = self.core.retries.first().copied().filter(|due| due.0 <= self.at)
+        {
+            self.core.retries.remove(&(at, id));
+            let Some(job) = self.core.jobs.get_mut(&id) else { continue };
+            job.detail.again_at = None;
+            self.touched.insert(id);
+            if !job.detail.held && !job.detail.parked {
+                let change = JobChange::Hold(false);
+                self.apply_observed(Event::JobChanged { job: id, change });
+            }
+        }
+    }
+
+    /// Pauses jobs that have cost what their owner said they may.
+    fn over_budget(&mut self) {
+        let spent = |job: &&LiveJob| {
+            let budget = job.detail.run.budget;
+            !job.detail.held && budget.is_some_and(|budget| job.row.cost >= budget)
+        };
+        let jobs: Vec<JobId> =
+            self.core.jobs.values().filter(spent).map(|job| job.row.id).collect();
+        for id in jobs {
+            let change = JobChange::Hold(true);
+            self.apply_observed(Event::JobChanged { job: id, change });
+            let job = self.core.jobs.get_mut(&id).expect("just found");
+            job.row.reason = "paused: it has cost what its budget allows".to_owned();
+            self.batch.notices.extend(notices::of_budget_of_job(job, self.at));
+        }
+    }
+
+    /// Bills what is held up to now, before anything is planned: budgets act on it. Returns the time.
+    pub fn bill(&mut self) -> Time {
+        self.apply_observed(Event::Tick);
+        self.over_budget();
+        self.at
+    }
+
+    /// The core asked for this moment and has to know that it has come. Only the clock goes on: a
+    /// tick would bill all that is held, and moments may be many.
+    pub fn advance_clock(&mut self) {
+        self.apply_observed(Event::Decided { job: None, decisions: Vec::new() });
+    }
+
+    /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core
+    /// disagree about what there is.
+    pub fn apply_observed(&mut self, event: Event) -> bool {
+        let applied = self.apply(event.clone());
+        if let Err(rejected) = &applied {
+            tracing::error!(%rejected, ?event, "an observation was refused");
+        }
+        applied.is_ok()
+    }
+
+    fn apply(&mut self, event: Event) -> Result<(), Rejected> {
+        let stamped = Stamped { seq: self.core.state.seq() + 1, at: self.at, event };
+        let applied = self.core.state.apply(&stamped)?;
+        self.book(&stamped.event, applied);
+        self.batch.events.push(stamped);
+        Ok(())
+    }
+
+    /// Plans, checks and applies what was decided, until there is nothing more to decide. Returns
+    /// when the core wants to be asked again.
+    pub fn plan(&mut self) -> Option<Time> {
+        for _ in 0..PLANS_AT_ONCE {
+            let clock = std::time::Instant::now();
+            let plan = self.core.state.plan();
+            let (transactions, findings) = berth_core::vetted(&self.core.state, &plan);
+            let took = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.core.plans.count += 1;
+            self.core.plans.last_us = took;
+            self.core.plans.sum_us += took;
+            for finding in findings {
+                self.core.plans.put_aside += 1;
+                let transaction = &plan.transactions[finding.transaction];
+                tracing::error!(%finding, ?transaction, "decisions failed the check");
+            }
+            let taken = transactions.into_iter().map(|t| self.decide(t)).filter(|taken| *taken);
+            if taken.count() == 0 {
+                return plan.next;
+            }
+        }
+        tracing::error!("plans of one moment did not come to an end");
+        Some(self.at + Span::secs(1))
+    }
+
+    /// Whether anything was taken.
+    fn decide(&mut self, transaction: Transaction) -> bool {
+        let Transaction { job, decisions } = transaction;
+        let Err(rejected) = self.apply(Event::Decided { job, decisions }) else { return true };
+        // It depended on one that was put aside.
+        let Some(job) = job else { return false };
+        let finding = rejected.to_string();
+        let decisions = vec![Decision::SetAside { job, finding }];
+        self.apply(Event::Decided { job: Some(job), decisions }).is_ok()
+    }
+
+    /// Writes down what an event brought about.
+    fn book(&mut self, event: &Event, applied: Applied) {
+        match event {
+            Event::Decided { decisions, .. } => {
+                decisions.iter().for_each(|decision| self.book_decision(decision));
+            }
+            Event::LeaseStarted { lease } => {
+                let at = self.at;
+                self.with_lease(*lease, |live| live.row.started = Some(at));
+                let job = self.core.jobs.get_mut(&lease.job).expect("its lease is known");
+                // The others of a gang change nothing about the job, and its row is long.
+                if job.row.started.is_none() || job.is_started() {
+                    job.row.started.get_or_insert(at);
+                    self.touched.insert(lease.job);
+                }
+            }
+            Event::JobChanged { job, change } => self.book_change(*job, change),
+            Event::NodeChanged { node, state } => {
+                let (node, state) = (node.to_string(), format!("{state:?}").to_lowercase());
+                let text = format!("{node} is {state}");
+                self.effects.events.push(wire::EventKind::Node { node, state, text });
+            }
+            Event::QueueSet { queue } => {
+                self.effects.events.push(wire::EventKind::Queue { queue: queue.name.to_string() });
+            }
+            _ => {}
+        }
+        for row in &applied.rows {
+            self.book_cost(row);
+        }
+        if let Event::LeaseEnded { lease, outcome } = event {
+            self.book_end(*lease, *outcome);
+        }
+        for (job, outcome) in applied.ended {
+            self.finish(job, outcome);
+        }
+        for alert in &applied.alerts {
+            self.effects.events.push(notices::budget_alert(alert));
+            self.batch.notices.push(notices::of_budget(alert, self.at));
+        }
+    }
+
+    fn book_decision(&mut self, decision: &Decision) {
+        match decision {
+            Decision::Start { lease, node, slices, price, .. } => {
+                let row = LeaseRow {
+                    id: *lease,
+                    node: node.to_string(),
+                    slices: serde_json::to_string(slices).expect("they are plain data"),
+                    price: *price,
+                    opened: self.at,
+                    started: None,
+                    closed: None,
+                    outcome: None,
+                    exit: None,
+                    cost: Micros::ZERO,
+                };
+                let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
+                job.row.attempt = job.row.attempt.max(lease.attempt + 1);
+                job.row.reason.clear();
+                job.detail.ready = false;
+                if lease.task == 0 {
+                    job.detail.port = ports::of(&job.detail.run);
+                }
+                job.leases.insert(*lease, LiveLease { row, stopping: None });
+                self.note_lease(*lease);
+                self.touched.insert(lease.job);
+                self.effects.orders.push(LeaseOrder::Start(*lease));
+            }
+            Decision::Stop { lease, cause, grace, .. } => {
+                let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
+                let grace = if job.kill { Span::ZERO } else { *grace };
+                if *cause != Cause::PeerFailed {
+                    job.row.reason = stop_message(*cause).to_owned();
+                }
+                self.with_lease(*lease, |live| live.stopping = Some(*cause));
+                self.touched.insert(lease.job);
+                self.effects.orders.push(LeaseOrder::Stop { lease: *lease, cause: *cause, grace });
+            }
+            Decision::SetAside { job, finding } => {
+                if let Some(live) = self.core.jobs.get_mut(job) {
+                    live.row.reason = format!("put aside: {finding}");
+                    self.touched.insert(*job);
+                }
+            }
+            Decision::Reserve { .. }
+            | Decision::Unreserve { .. }
+            | Decision::Claim { .. }
+            | Decision::Return { .. } => {}
+        }
+    }
+
+    fn book_change(&mut self, job: JobId, change: &JobChange) {
+        for id in self.matching(job) {
+            let live = self.core.jobs.get_mut(&id).expect("just found");
+            match change {
+                JobChange::Priority(priority) => live.row.priority = *priority,
+                JobChange::Queue(queue) => live.row.team = queue.to_string(),
+                JobChange::Hold(held) => {
+                    live.detail.held = *held;
+                    // Whoever lets it go on does not wait for its next try.
+                    if let Some(at) = live.detail.again_at.take_if(|_| !*held) {
+                        self.core.retries.remove(&(at, id));
+                    }
+                }
+                JobChange::TimeLimit(limit) => live.detail.time_limit = Some(*limit),
+                JobChange::Deadline(_) | JobChange::Nodes(_) => {}
+            }
+            self.touched.insert(id);
+        }
+    }
+
+    fn book_cost(&mut self, row: &berth_ledger::CostRow) {
+        self.batch.costs.push(rows::cost(row));
+        let (Some(lease), Some(job)) = (row.lease, row.job) else { return };
+        let Some(live) = self.core.jobs.get_mut(&job) else { return };
+        live.row.cost += row.amount;
+        if let Some(live) = live.leases.get_mut(&lease) {
+            live.row.cost += row.amount;
+        }
+        self.billed.insert(lease);
+    }
+
+    fn book_end(&mut self, lease: LeaseId, outcome: LeaseOutcome) {
+        let at = self.at;
+        self.with_lease(lease, |live| {
+            live.row.closed = Some(at);
+            live.row.outcome = Some(outcome);
+        });
+        if let Some(job) = self.core.jobs.get_mut(&lease.job) {
+            job.leases.remove(&lease);
+            job.kill &= !job.leases.is_empty();
+            self.touched.insert(lease.job);
+        }
+    }
+
+    fn finish(&mut self, id: JobId, outcome: Outcome) {
+        let Some(job) = self.core.jobs.get_mut(&id) else { return };
+        job.row.state = match outcome {
+            Outcome::Done => JobState::Done,
+            Outcome::Failed => JobState::Failed,
+            Outcome::Cancelled => JobState::Cancelled,
+        };
+        job.row.ended = Some(self.at);
+        if let Some(at) = job.detail.again_at.take() {
+            self.core.retries.remove(&(at, id));
+        }
+        self.batch.notices.extend(notices::of_job(job, self.at));
+        self.touched.insert(id);
+        self.effects.ended.push((id, outcome));
+    }
+
+    fn with_lease(&mut self, lease: LeaseId, change: impl FnOnce(&mut LiveLease)) {
+        let job = self.core.jobs.get_mut(&lease.job);
+        if let Some(live) = job.and_then(|job| job.leases.get_mut(&lease)) {
+            change(live);
+            self.note_lease(lease);
+        }
+    }
+
+    fn note_lease(&mut self, lease: LeaseId) {
+        let known = self.core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+        if let Some(live) = known {
+            self.leases.insert(lease, live.row.clone());
+        }
+    }
+
+    /// Everything to be committed, and what to do then.
+    pub(crate) fn finish_turn(mut self) -> (Batch, Effects) {
+        self.spend();
+        for id in std::mem::take(&mut self.touched) {
+            let Some(job) = self.core.jobs.get_mut(&id) else { continue };
+            self.batch.jobs.push(job.refreshed());
+            let state = job_state::shown_state(job);
+            self.effects.events.push(wire::EventKind::Job {
+                id: id.into(),
+                name: job.row.name.clone(),
+                team: job.row.team.clone(),
+                state,
+                text: job.row.reason.clone(),
+            });
+            if job.row.state.is_final() {
+                self.core.jobs.remove(&id);
+            }
+        }
+        self.batch.leases.extend(std::mem::take(&mut self.leases).into_values());
+        (self.batch, self.effects)
+    }
+
+    /// Has it written what jobs and leases have cost, alone where nothing else has changed: time
+    /// bills all that run, and most of them only that.
+    fn spend(&mut self) {
+        let spent = &mut self.batch.spent;
+        for id in std::mem::take(&mut self.billed) {
+            let Some(job) = self.core.jobs.get(&id.job) else { continue };
+            if !self.touched.contains(&id.job)
+                && spent.jobs.last().is_none_or(|(last, _)| *last != id.job)
+            {
+                spent.jobs.push((id.job, job.row.cost));
+            }
+            let Some(lease) = job.leases.get(&id) else { continue };
+            match self.leases.get_mut(&id) {
+                Some(row) => row.cost = lease.row.cost,
+                None => spent.leases.push((id, lease.row.cost)),
+            }
+        }
+    }
+}
+
+/// Whether rows of new jobs could be written. Elements of an array differ in their number only.
+fn keepable(jobs: &[LiveJob]) -> Result<(), Refused> {
+    let jobs = jobs.iter().take(1).map(|job| job.row.clone()).collect();
+    let batch = Batch { jobs, ..Batch::default() };
+    batch.check().map_err(|why| Refused::Unkeepable(why.to_string()))
+}

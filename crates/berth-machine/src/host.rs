@@ -1,0 +1,58 @@
+//! What this machine adds to requests about its jobs.
+
+use berth_node::{Device, Driver, Inventory, Probe};
+use berth_service::host::{GpuFacts, GpuReading, JobHost, NodeFacts};
+use std::sync::Arc;
+
+/// The machine that the server runs on.
+pub struct Host {
+    pub driver: Arc<Driver>,
+    pub inventory: Arc<Inventory>,
+    pub probe: Probe,
+}
+
+impl Host {
+    fn is_this(&self, node: &str) -> bool {
+        self.inventory.node.name.as_str() == node
+    }
+}
+
+impl JobHost for Host {
+    fn runs_containers(&self) -> bool {
+        false
+    }
+
+    fn keeps_checkpoints(&self) -> bool {
+        true
+    }
+
+    fn has_declared_gpus(&self) -> bool {
+        self.inventory.declared
+    }
+
+    fn node(&self, name: &str) -> Option<NodeFacts> {
+        let limits = &self.inventory.limits;
+        self.is_this(name).then_some(NodeFacts {
+            declared: self.inventory.declared,
+            limits_jobs: limits.cpu && limits.memory,
+        })
+    }
+
+    fn gpu(&self, node: &str, index: u32) -> Option<GpuFacts> {
+        let mut devices = self.inventory.devices.iter().filter(|_| self.is_this(node));
+        let device: &Device = devices.find(|device| device.index == index)?;
+        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared() })
+    }
+
+    fn read_gpus(&self) -> Vec<GpuReading> {
+        let samples = self.probe.sample().into_iter();
+        let reading = samples.map(|sample| GpuReading {
+            index: sample.index,
+            utilization_percent: sample.utilization_percent,
+            memory_used: sample.memory_used,
+            power_milliwatts: sample.power_milliwatts,
+            temperature_celsius: sample.temperature_celsius,
+        });
+        reading.collect()
+    }
+}

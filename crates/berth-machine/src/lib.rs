@@ -1,0 +1,15 @@
+//! One machine as a site: its GPUs, and the processes that run on it.
+//!
+//! Deliberately absent: any scheduling choice. A lease names its GPUs.
+
+mod executor;
+mod gpu_faults;
+mod host;
+mod setup;
+mod site;
+mod task;
+
+pub use executor::Watch;
+pub use gpu_faults::watch as watch_gpus;
+pub use host::Host;
+pub use site::{Begun, begin};

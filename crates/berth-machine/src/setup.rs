@@ -1,0 +1,41 @@
+//! What the server tells its core of this machine when it starts.
+
+use berth_core::State;
+use berth_engine::first_events;
+use berth_model::{Event, Micros, Name, NodeState};
+use berth_node::Inventory;
+use std::collections::BTreeMap;
+
+/// The events that make the state say what is true of this machine.
+pub fn events(
+    state: &mut State,
+    inventory: &Inventory,
+    prices: &BTreeMap<Name, Micros>,
+) -> Vec<Event> {
+    let snapshot = state.outline();
+    let mut events = first_events(&snapshot, prices);
+    let name = &inventory.node.name;
+    let known = snapshot.nodes.iter().find(|node| node.spec.name == *name);
+    let mut node = inventory.node.clone();
+    if let Some(known) = known {
+        // What an operator said about it stays.
+        node.state = match known.spec.state {
+            NodeState::Failed => NodeState::Ready,
+            state => state,
+        };
+        node.labels = known.spec.labels.clone();
+        node.taints = known.spec.taints.clone();
+        node.price = known.spec.price;
+    }
+    if known.is_none_or(|known| known.spec != node) {
+        events.push(Event::NodeAdded { node: Box::new(node) });
+    }
+    for other in snapshot.nodes.iter().filter(|other| other.spec.name != *name) {
+        // A machine that was renamed: what ran on it is looked for under the new name.
+        if other.spec.state != NodeState::Failed {
+            let state = NodeState::Failed;
+            events.push(Event::NodeChanged { node: other.spec.name.clone(), state });
+        }
+    }
+    events
+}

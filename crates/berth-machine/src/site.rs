@@ -1,0 +1,151 @@
+//! This machine as a site: its GPUs, and the processes that run on it.
+
+use crate::executor::{self, Executor, Tools, Watch};
+use crate::host::Host;
+use crate::setup;
+use berth_engine::{
+    self as engine, BootError, Core, FollowUps, InitialSync, LiveLease, Running, Setup, Site, Turn,
+    clock,
+};
+use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
+use berth_node::{Driver, Ended, Inventory, Observed};
+use berth_service::{Home, Vault};
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// A loop on this machine.
+pub struct Begun {
+    pub running: Running,
+    /// Reports what happens to tasks; dropped when the server ends.
+    pub watch: Watch,
+}
+
+/// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
+/// defaults.
+pub async fn begin(
+    setup: Setup,
+    host: &Host,
+    prices: &BTreeMap<Name, Micros>,
+    home: &Home,
+    vault: &Vault,
+) -> Result<Begun, BootError> {
+    let (driver, inventory) = (host.driver.clone(), host.inventory.clone());
+    let tools = Tools {
+        home: home.clone(),
+        driver: driver.clone(),
+        inventory: inventory.clone(),
+        vault: vault.clone(),
+    };
+    let mut watch = None;
+    let running = engine::begin(setup, |inlet| {
+        let (executor, watching) = executor::begin(tools, inlet);
+        watch = Some(watching);
+        Machine { executor, driver, inventory, prices: prices.clone() }
+    });
+    let running = running.await?;
+    Ok(Begun { running, watch: watch.expect("the loop has made its site") })
+}
+
+struct Machine {
+    executor: Executor,
+    driver: Arc<Driver>,
+    inventory: Arc<Inventory>,
+    prices: BTreeMap<Name, Micros>,
+}
+
+impl Site for Machine {
+    /// The tasks of leases are all there is to see on one machine.
+    type Observation = Infallible;
+
+    fn last_job(&self) -> u64 {
+        // A number that was used here has a folder and a log.
+        self.driver.last_job()
+    }
+
+    fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
+        let events = setup::events(&mut turn.core.state, &self.inventory, &self.prices);
+        turn.all(events)?;
+        // `reconcile` finds what has ended meanwhile.
+        Ok(InitialSync::Partial)
+    }
+
+    /// The processes are the truth about what runs, the log about what should.
+    fn reconcile(
+        &mut self,
+        core: &Core,
+        follow_ups: &mut FollowUps<Infallible>,
+    ) -> Result<(), BootError> {
+        let found: BTreeSet<LeaseId> =
+            self.driver.adopt()?.into_iter().map(|adopted| adopted.lease).collect();
+        let mut known = BTreeSet::new();
+        for (lease, live) in core.jobs.values().flat_map(|job| &job.leases) {
+            known.insert(*lease);
+            if live.row.node != self.inventory.node.name.as_str() {
+                follow_ups.task(lost(*lease, clock::now(), "its machine is not there any more"));
+            } else if found.contains(lease) {
+                self.order_again(core, *lease, live, follow_ups);
+            } else if let Some(ended) = self.end_of(*lease)? {
+                follow_ups.task(Observed::Ended(Box::new(ended)));
+            } else if live.row.started.is_some() {
+                follow_ups.task(lost(*lease, clock::now(), "nothing is left of it"));
+            } else {
+                // It was decided and never begun: the server died in between.
+                self.order_again(core, *lease, live, follow_ups);
+            }
+        }
+        // The log has closed these; nothing of them may go on.
+        for lease in found.difference(&known) {
+            self.executor.stop(*lease, Cause::Cancelled, Span::ZERO);
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, _: &mut Turn<'_>, never: Infallible) {
+        match never {}
+    }
+
+    fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Infallible>) {
+        if let Err(unreadable) = self.executor.start(core, lease) {
+            follow_ups.not_started(lease, unreadable.to_string());
+        }
+    }
+
+    fn stop(&mut self, lease: LeaseId, cause: Cause, grace: Span, _: &mut FollowUps<Infallible>) {
+        self.executor.stop(lease, cause, grace);
+    }
+
+    fn acknowledge(&mut self, lease: LeaseId) {
+        self.executor.acknowledge(lease);
+    }
+}
+
+impl Machine {
+    /// Starting a lease again does nothing where it has been begun; neither does stopping it.
+    fn order_again(
+        &mut self,
+        core: &Core,
+        lease: LeaseId,
+        live: &LiveLease,
+        follow_ups: &mut FollowUps<Infallible>,
+    ) {
+        self.start(core, lease, follow_ups);
+        if let Some(cause) = live.stopping {
+            let job = &core.jobs[&lease.job];
+            let grace = if job.kill { Span::ZERO } else { job.detail.run.grace };
+            self.executor.stop(lease, cause, grace);
+        }
+    }
+
+    /// How a task ended, if the driver has ever heard of it.
+    fn end_of(&self, lease: LeaseId) -> Result<Option<Ended>, BootError> {
+        match self.driver.ended(lease) {
+            Err(berth_node::Error::Unknown { .. }) => Ok(None),
+            ended => ended.map_err(BootError::Node),
+        }
+    }
+}
+
+fn lost(lease: LeaseId, at: Time, why: &str) -> Observed {
+    Observed::Ended(Box::new(Ended::lost(lease, at, why.to_owned())))
+}

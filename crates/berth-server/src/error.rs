@@ -1,0 +1,42 @@
+//! Why a server could not start, or had to end.
+
+use crate::first::FirstError;
+use crate::listen::EncryptError;
+use berth_engine::{BootError, Fatal};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot use the folder {path}: {source}. Name another one with --home")]
+    Home { path: PathBuf, source: io::Error },
+    #[error(
+        "{address} can be reached from other machines, so it needs TLS: give --tls-cert and \
+         --tls-key, or listen on 127.0.0.1"
+    )]
+    NeedsTls { address: SocketAddr },
+    #[error(
+        "{address} is in use. Another server may run there already; stop it, or choose another \
+         port with --listen"
+    )]
+    PortInUse { address: SocketAddr },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Encrypt(EncryptError),
+    #[error(transparent)]
+    Store(berth_store::Error),
+    #[error(transparent)]
+    Node(berth_node::Error),
+    #[error(transparent)]
+    Kube(berth_kube::Error),
+    #[error(transparent)]
+    Boot(BootError),
+    #[error("the first admin could not be set up: {0}")]
+    First(FirstError),
+    #[error(transparent)]
+    Fatal(Fatal),
+    #[error("the server failed: {0}")]
+    Serve(io::Error),
+}

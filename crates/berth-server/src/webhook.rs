@@ -1,0 +1,69 @@
+//! The webhook that gives pods with GPUs their scheduler. Every replica answers it, also one that
+//! stands by: it needs to know nothing but the pod.
+
+use crate::error::Error;
+use crate::listen::{Encrypted, Tls};
+use crate::serve::Place;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use berth_cluster::Adoption;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// An object of the API server is smaller, with the question around it.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Where the webhook listens, and whose pods it takes.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    pub listen: SocketAddr,
+    pub tls: Tls,
+    pub adoption: Adoption,
+}
+
+/// The task that answers; it ends with this.
+pub struct Answering {
+    task: JoinHandle<()>,
+    /// Where it does: the port may have been left to the machine.
+    pub address: SocketAddr,
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Answers for as long as the result is kept; nothing where nobody asked for it.
+pub async fn begin(place: &Place) -> Result<Option<Answering>, Error> {
+    let Place::Cluster { webhook: Some(webhook), .. } = place else { return Ok(None) };
+    let address = webhook.listen;
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let listener = Encrypted::new(listener, &webhook.tls).map_err(Error::Encrypt)?;
+    let router = Router::new()
+        .route("/mutate", post(mutate))
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .with_state(Arc::new(webhook.adoption.clone()));
+    let serving = async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!(%error, "the webhook has ended; pods keep the scheduler they name");
+        }
+    };
+    Ok(Some(Answering { task: tokio::spawn(serving), address }))
+}
+
+async fn mutate(State(adoption): State<Arc<Adoption>>, question: Bytes) -> Response {
+    match adoption.answer(&question) {
+        Ok(answer) => ([(CONTENT_TYPE, "application/json")], answer.to_string()).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    }
+}

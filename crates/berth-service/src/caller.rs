@@ -1,0 +1,242 @@
+//! Who asks. Every route but the public ones needs a token. The table in `berth_api::access` decides
+//! what it allows: here for what concerns no team, in each use case for what does.
+
+use crate::fault::Fault;
+use crate::service::Service;
+use crate::token;
+use crate::token_use;
+use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
+use berth_api::routes::Route;
+use berth_api::{Code, wire};
+use berth_engine::{DEFAULT_TEAM, TeamTree, clock};
+use berth_model::Time;
+use berth_store::{AuditEntry, MemberRow, Store, TokenRow, UserRow};
+use std::sync::Arc;
+
+/// Whoever is asking, and what they are where.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    inner: Arc<Inner>,
+    pub route: &'static Route,
+}
+
+#[derive(Debug)]
+struct Inner {
+    user: String,
+    token: TokenRow,
+    scope: Scope,
+    cluster: Option<Role>,
+    teams: Vec<wire::Membership>,
+    /// Roles count in the teams below, too.
+    tree: Arc<TeamTree>,
+    from: String,
+}
+
+impl Caller {
+    pub fn user(&self) -> &str {
+        &self.inner.user
+    }
+
+    pub fn cluster_role(&self) -> Option<Role> {
+        self.inner.cluster
+    }
+
+    pub fn teams(&self) -> &[wire::Membership] {
+        &self.inner.teams
+    }
+
+    pub fn token(&self) -> &TokenRow {
+        &self.inner.token
+    }
+
+    pub fn scope(&self) -> Scope {
+        self.inner.scope
+    }
+
+    /// Whoever a schedule belongs to, as they are now.
+    pub async fn of_owner(service: &Service, user: &str) -> Result<Caller, Fault> {
+        let row = service.store.get::<UserRow>(user).await?;
+        let Some(row) = row.filter(|row| row.disabled.is_none()) else {
+            return Err(Fault::new(Code::Forbidden, format!("{user} is gone")));
+        };
+        let teams = service.store.memberships_of(user).await?;
+        let teams = teams.into_iter().filter_map(membership).collect();
+        let cluster = row.role.as_deref().and_then(role);
+        Ok(Caller::without_token(service, user, "schedule", cluster, teams))
+    }
+
+    /// Whoever writes into a namespace of a cluster. Who may, the API server has decided; that it is
+    /// a namespace of the team, the caller has.
+    pub fn of_namespace(service: &Service, namespace: &str, team: &str) -> Caller {
+        let team = wire::Membership { team: team.to_owned(), role: Role::Researcher };
+        Caller::without_token(service, &format!("kube:{namespace}"), "kubernetes", None, vec![team])
+    }
+
+    /// Somebody who submits jobs and does not ask at this moment.
+    fn without_token(
+        service: &Service,
+        user: &str,
+        from: &str,
+        cluster: Option<Role>,
+        teams: Vec<wire::Membership>,
+    ) -> Caller {
+        let route = berth_api::routes::named("submit_job").expect("it is in the table");
+        let token = TokenRow {
+            id: String::new(),
+            user: user.to_owned(),
+            name: from.to_owned(),
+            hash: String::new(),
+            scopes: token::scope_word(Scope::Jobs).to_owned(),
+            created: Time(0),
+            expires: None,
+            revoked: None,
+            last_used: None,
+        };
+        let (user, from, tree) = (user.to_owned(), from.to_owned(), service.engine.teams());
+        let inner = Inner { user, token, scope: Scope::Jobs, cluster, teams, tree, from };
+        Caller { inner: Arc::new(inner), route }
+    }
+
+    fn standing(&self, team: Option<&str>) -> Standing {
+        let here = team.and_then(|team| highest(&self.inner.teams, &self.inner.tree, team));
+        Standing { here, cluster: self.inner.cluster }
+    }
+
+    /// Whether the thing, of that team and made by that user, may be dealt with so.
+    pub fn may(&self, permission: Permission, team: Option<&str>, by: Option<&str>) -> bool {
+        let owner = if by == Some(self.user()) { Owner::Oneself } else { Owner::Another };
+        self.inner.scope.allows(permission)
+            && access::allows(self.standing(team), permission, owner)
+    }
+
+    /// The same, as a refusal that says what is missing.
+    pub fn must(
+        &self,
+        permission: Permission,
+        team: Option<&str>,
+        by: Option<&str>,
+    ) -> Result<(), Fault> {
+        if self.may(permission, team, by) {
+            return Ok(());
+        }
+        if !self.inner.scope.allows(permission) {
+            let detail = format!("the token `{}` is not good for this", self.token().name);
+            return Err(Fault::new(Code::ScopeTooSmall, detail));
+        }
+        let whom = team.map_or_else(|| "the cluster".to_owned(), |team| format!("team {team}"));
+        let detail = format!("{} may not do this for {whom} ({})", self.user(), permission.name());
+        Err(Fault::new(Code::Forbidden, detail))
+    }
+
+    /// Teams whose things may be read with this permission; nothing: those of all teams.
+    pub fn reads(&self, permission: Permission) -> Option<Vec<String>> {
+        if self.may(permission, None, None) {
+            return None;
+        }
+        let teams = self.inner.tree.names();
+        let seen = teams.filter(|team| self.may(permission, Some(team), None));
+        Some(seen.map(ToOwned::to_owned).collect())
+    }
+
+    /// Whether a role may be given to others, or taken from them, in a team.
+    pub fn may_grant(&self, team: Option<&str>, role: Role) -> bool {
+        access::may_grant(self.standing(team), role)
+    }
+
+    /// The team of what names none: one's own, where there is only one, or the default one.
+    pub fn default_team(&self) -> Option<String> {
+        let teams = &self.inner.teams;
+        let default = teams.iter().find(|of| of.team == DEFAULT_TEAM);
+        default.or(teams.first()).map(|of| of.team.clone())
+    }
+
+    /// What the audit log says of a change that this request makes.
+    pub fn audit(&self, target: impl Into<String>, detail: serde_json::Value) -> AuditEntry {
+        AuditEntry {
+            at: Time(0),
+            who: self.user().to_owned(),
+            token: self.token().id.clone(),
+            from: self.inner.from.clone(),
+            method: self.route.method.to_string(),
+            what: self.route.id.to_owned(),
+            target: target.into(),
+            outcome: "ok".to_owned(),
+            detail: detail.to_string(),
+        }
+    }
+}
+
+/// Identifies the caller of a route by a token, and refuses what the token or the caller's role for
+/// the cluster does not allow. What belongs to a team is decided by each use case.
+pub async fn identify(
+    service: &Service,
+    given: Option<String>,
+    from: String,
+    route: &'static Route,
+) -> Result<Caller, Fault> {
+    let Some(given) = given else {
+        return Err(Fault::new(Code::NoToken, "the request has no token"));
+    };
+    let token = valid(&service.store, &given).await?;
+    token_use::note(service, &token);
+    let user = service.store.get::<UserRow>(token.user.as_str()).await?;
+    let Some(user) = user.filter(|user| user.disabled.is_none()) else {
+        return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
+    };
+    let teams = service.store.memberships_of(&user.name).await?;
+    let caller = Caller {
+        route,
+        inner: Arc::new(Inner {
+            user: user.name,
+            scope: token::scope(&token.scopes),
+            token,
+            cluster: user.role.as_deref().and_then(role),
+            teams: teams.into_iter().filter_map(membership).collect(),
+            tree: service.engine.teams(),
+            from,
+        }),
+    };
+    if !caller.inner.scope.allows(route.permission) {
+        caller.must(route.permission, None, None)?;
+    }
+    if !by_team(route.permission) {
+        caller.must(route.permission, None, Some(caller.user()))?;
+    }
+    Ok(caller)
+}
+
+/// Whether a role in some team, or being the owner, could be enough.
+fn by_team(permission: Permission) -> bool {
+    let needs = permission.needs();
+    needs.team != access::Least::NoRole || needs.own != access::Least::NoRole
+}
+
+/// The token, if it is one of ours and still good.
+pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
+    let unknown = || Fault::new(Code::NoToken, "the token is not one of ours");
+    let (id, secret) = token::parse(given).ok_or_else(unknown)?;
+    let row = store.get::<TokenRow>(id).await?.ok_or_else(unknown)?;
+    if !token::matches(secret, &row.hash) {
+        return Err(unknown());
+    }
+    let ended = |at: Option<Time>| at.is_some_and(|at| at <= clock::now());
+    if ended(row.revoked) || ended(row.expires) {
+        let detail = format!("the token `{}` has expired or was revoked", row.name);
+        return Err(Fault::new(Code::TokenEnded, detail));
+    }
+    Ok(row)
+}
+
+/// The highest role that somebody has in a team, or in one above it.
+fn highest(roles: &[wire::Membership], tree: &TeamTree, team: &str) -> Option<Role> {
+    let of = |team: &str| roles.iter().find(|of| of.team == team).map(|of| of.role);
+    tree.path(team).filter_map(of).max()
+}
+
+pub fn role(word: &str) -> Option<Role> {
+    Role::ALL.into_iter().find(|role| role.word() == word)
+}
+
+fn membership(row: MemberRow) -> Option<wire::Membership> {
+    Some(wire::Membership { role: role(&row.role)?, team: row.team })
+}

@@ -1,0 +1,106 @@
+//! Every GPU, who holds it, and what it does.
+
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::host::GpuReading;
+use crate::live;
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::wire;
+use berth_engine::LiveJob;
+use berth_model::{Health, Micros, NodeSpec};
+use std::collections::BTreeMap;
+
+/// Who holds what of the GPUs of each node.
+type Holders = BTreeMap<(String, u32), Vec<wire::GpuHolder>>;
+
+pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::Gpu>, Fault> {
+    let readings = readings(service).await;
+    let (nodes, prices, mut holders) = {
+        let core = service.engine.core();
+        let (nodes, prices) = (core.state.node_snapshots(), core.state.prices().clone());
+        (nodes, prices, holders(core.jobs.values(), caller))
+    };
+    let mut items = Vec::new();
+    for node in &nodes {
+        for index in 0..node.spec.gpus.len() {
+            let number = index as u32;
+            let price = live::price(&node.spec, index, &prices);
+            let held = holders.remove(&(node.spec.name.to_string(), number)).unwrap_or_default();
+            let mut gpu = shown(&node.spec, index, price, held);
+            if let Some(facts) = service.host.gpu(&node.spec.name, number) {
+                gpu.uuid = facts.uuid;
+                gpu.declared = facts.declared;
+            }
+            if service.host.node(&node.spec.name).is_some()
+                && let Some(reading) = readings.get(&number)
+            {
+                measure(&mut gpu, reading);
+            }
+            items.push(gpu);
+        }
+    }
+    Ok(wire::Items { items })
+}
+
+/// What the GPUs of this machine do right now; declared ones do nothing.
+pub async fn readings(service: &Service) -> BTreeMap<u32, GpuReading> {
+    if service.host.has_declared_gpus() {
+        return BTreeMap::new();
+    }
+    let host = service.host.clone();
+    let readings = tokio::task::spawn_blocking(move || host.read_gpus()).await;
+    readings.unwrap_or_default().into_iter().map(|reading| (reading.index, reading)).collect()
+}
+
+/// Everybody sees that a GPU is held, and by which team. The names of jobs are for those who may
+/// read them.
+fn holders<'a>(jobs: impl Iterator<Item = &'a LiveJob>, caller: &Caller) -> Holders {
+    let mut holders = Holders::new();
+    for job in jobs {
+        let row = &job.row;
+        let named = caller.may(Permission::JobsRead, Some(&row.team), Some(&row.user));
+        for lease in job.leases.values() {
+            for slice in live::slices(&lease.row.slices) {
+                let (milli, share) = live::share(&slice.share);
+                let holder = wire::GpuHolder {
+                    job: row.id.into(),
+                    name: if named { row.name.clone() } else { String::new() },
+                    team: row.team.clone(),
+                    milli,
+                    share,
+                };
+                holders.entry((lease.row.node.clone(), slice.gpu)).or_default().push(holder);
+            }
+        }
+    }
+    holders
+}
+
+fn shown(node: &NodeSpec, index: usize, price: Micros, held: Vec<wire::GpuHolder>) -> wire::Gpu {
+    let spec = &node.gpus[index];
+    let used: i64 = held.iter().map(|holder| holder.milli).sum();
+    wire::Gpu {
+        node: node.name.to_string(),
+        index: index as u32,
+        model: spec.model.to_string(),
+        memory_bytes: spec.memory.0,
+        uuid: None,
+        declared: false,
+        healthy: spec.health == Health::Ok,
+        free_milli: (1_000 - used).max(0),
+        holders: held,
+        price_micros_per_hour: price.0,
+        utilization: None,
+        used_bytes: None,
+        watts: None,
+        celsius: None,
+    }
+}
+
+fn measure(gpu: &mut wire::Gpu, reading: &GpuReading) {
+    gpu.utilization = reading.utilization_percent;
+    gpu.used_bytes = reading.memory_used.map(|bytes| bytes.0);
+    gpu.watts = reading.power_milliwatts.map(|power| power / 1_000);
+    gpu.celsius = reading.temperature_celsius;
+}

@@ -1,0 +1,77 @@
+//! Why a request was not carried out: a problem with its stable code.
+
+use berth_api::{Code, Problem};
+use berth_engine::{Refused, Stalled};
+use berth_model::Rejected;
+
+/// A request that was not carried out, and why.
+#[derive(Debug)]
+pub struct Fault(pub Box<Problem>);
+
+impl Fault {
+    pub fn new(code: Code, detail: impl Into<String>) -> Fault {
+        Fault(Box::new(Problem::new(code, detail)))
+    }
+
+    pub fn next(self, next: impl Into<String>) -> Fault {
+        Fault(Box::new(self.0.next(next)))
+    }
+
+    /// Whether it is the database that is away, and not the request that is wrong.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self.0.known_code(), Some(Code::StoreDown | Code::StoreFull))
+    }
+
+    /// Nothing was found under that name. What one may not see is not there either.
+    pub fn not_found(what: &str, name: &str) -> Fault {
+        Fault::new(Code::NotFound, format!("there is no {what} `{name}`"))
+    }
+
+    pub fn no_job(name: &str) -> Fault {
+        Fault::new(Code::NoSuchJob, format!("there is no job `{name}`"))
+    }
+}
+
+impl From<Problem> for Fault {
+    fn from(problem: Problem) -> Fault {
+        Fault(Box::new(problem))
+    }
+}
+
+impl From<berth_store::Error> for Fault {
+    fn from(error: berth_store::Error) -> Fault {
+        let code = match &error {
+            berth_store::Error::Full { .. } => Code::StoreFull,
+            error if error.retry() == berth_store::Retry::Never => Code::Internal,
+            _ => Code::StoreDown,
+        };
+        tracing::error!(%error, "the database did not do as asked");
+        Fault::new(code, error.to_string())
+    }
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Fault {
+        match refused {
+            Refused::Rejected(rejected) => {
+                let code = match &rejected {
+                    Rejected::UnknownJob { .. } => Code::NoSuchJob,
+                    Rejected::UnknownQueue { .. } | Rejected::UnknownNode { .. } => Code::NotFound,
+                    Rejected::QueueInUse { .. } => Code::InUse,
+                    _ => Code::Rejected,
+                };
+                Fault::new(code, rejected.to_string())
+            }
+            Refused::Unmet(problem) => Fault(problem),
+            Refused::Unkeepable(why) => Fault::new(Code::BadRequest, why),
+            Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
+            Refused::Stalled(Stalled { full, .. }) | Refused::Unanswered { full } => {
+                let code = if full { Code::StoreFull } else { Code::StoreDown };
+                Fault::new(code, refused.to_string())
+            }
+            Refused::Overloaded | Refused::Stopping => {
+                Fault::new(Code::NotReady, refused.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The folder of a server: everything it keeps that is not in the database.
+
+use berth_model::JobId;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Where things are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// The folder, made private to its owner where it is not there yet.
+    pub fn open(root: &Path) -> io::Result<Home> {
+        private(root)?;
+        let home = Home { root: root.canonicalize()? };
+        for folder in [home.jobs(), home.volumes(), home.backups()] {
+            private(&folder)?;
+        }
+        Ok(home)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.root.join("berth.db")
+    }
+
+    /// The token of the admin that the first start made.
+    pub fn token(&self) -> PathBuf {
+        self.root.join("admin.token")
+    }
+
+    /// What secrets are sealed with.
+    pub fn key(&self) -> PathBuf {
+        self.root.join("secrets.key")
+    }
+
+    /// Which replica of a server this is.
+    pub fn replica(&self) -> PathBuf {
+        self.root.join("replica")
+    }
+
+    /// Where the server listens, for the command line.
+    pub fn address(&self) -> PathBuf {
+        self.root.join("server.json")
+    }
+
+    /// What the node's driver keeps.
+    pub fn node(&self) -> PathBuf {
+        self.root.join("node")
+    }
+
+    fn jobs(&self) -> PathBuf {
+        self.root.join("jobs")
+    }
+
+    /// The working directory of a job that names none; the same for all attempts.
+    pub fn job(&self, id: JobId) -> PathBuf {
+        self.jobs().join(id.to_string())
+    }
+
+    pub fn volumes(&self) -> PathBuf {
+        self.root.join("volumes")
+    }
+
+    /// What pods have printed.
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    pub fn backups(&self) -> PathBuf {
+        self.root.join("backups")
+    }
+}
+
+/// Makes a folder that only its owner can read.
+pub fn private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

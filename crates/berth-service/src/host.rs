@@ -1,0 +1,73 @@
+//! What the place where jobs run adds to requests about them. A machine and a cluster differ in
+//! what a job file may ask for, and in what they know of their nodes.
+
+use crate::fault::Fault;
+use berth_file::job::{JobFile, Lowered, Refused};
+use berth_model::{Bytes, GpuAsk, Name};
+
+/// What a host knows of one of its nodes beyond what the core knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeFacts {
+    /// Its GPUs are bookkeeping.
+    pub declared: bool,
+    /// Its jobs are held to their CPU and memory.
+    pub limits_jobs: bool,
+}
+
+/// What a host knows of one GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GpuFacts {
+    pub uuid: Option<String>,
+    pub declared: bool,
+}
+
+/// What a GPU of this host does right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GpuReading {
+    pub index: u32,
+    pub utilization_percent: Option<u32>,
+    pub memory_used: Option<Bytes>,
+    pub power_milliwatts: Option<u32>,
+    pub temperature_celsius: Option<u32>,
+}
+
+pub trait JobHost: Send + Sync {
+    /// A server of a cluster may take no jobs of Berth's own.
+    fn must_take_jobs(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Adapts a job to this host, or refuses it with the key of the file that is wrong.
+    fn accept(&self, _: &JobFile, _team: &str, _: &mut Lowered) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    /// One share of each GPU model that nodes hand out several times over.
+    fn shared_gpus(&self) -> Vec<(Name, GpuAsk)> {
+        Vec::new()
+    }
+
+    /// Whether jobs run in containers. A job that does not starts in the folder of its user.
+    fn runs_containers(&self) -> bool;
+
+    /// Whether checkpoints outlive an attempt.
+    fn keeps_checkpoints(&self) -> bool;
+
+    /// Whether all GPUs are bookkeeping.
+    fn has_declared_gpus(&self) -> bool {
+        false
+    }
+
+    fn node(&self, _name: &str) -> Option<NodeFacts> {
+        None
+    }
+
+    fn gpu(&self, _node: &str, _index: u32) -> Option<GpuFacts> {
+        None
+    }
+
+    /// Asks the GPUs of this machine. This blocks: the driver waits for the device.
+    fn read_gpus(&self) -> Vec<GpuReading> {
+        Vec::new()
+    }
+}

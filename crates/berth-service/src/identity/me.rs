@@ -1,0 +1,17 @@
+//! Who is asking.
+
+use super::tokens::shown;
+use crate::caller::Caller;
+use crate::jobs::submit::DEFAULT_PROJECT;
+use berth_api::wire;
+
+pub fn me(caller: &Caller) -> wire::Me {
+    wire::Me {
+        user: caller.user().to_owned(),
+        cluster_role: caller.cluster_role(),
+        teams: caller.teams().to_vec(),
+        default_team: caller.default_team(),
+        default_project: Some(DEFAULT_PROJECT.to_owned()),
+        token: shown(caller.token()),
+    }
+}

@@ -1,0 +1,146 @@
+//! Tokens.
+
+use super::{every, write};
+use crate::caller::Caller;
+use crate::checks;
+use crate::fault::Fault;
+use crate::names;
+use crate::service::Service;
+use crate::token::{self, scope_word};
+use berth_api::access::Permission;
+use berth_api::{Code, wire};
+use berth_engine::clock;
+use berth_model::{Span, Time};
+use berth_store::TokenRow;
+use serde_json::json;
+
+/// The longest a token with an end may live.
+const LONGEST: Span = Span::days(3_650);
+
+/// A token as it is listed: never with its hash.
+pub fn shown(row: &TokenRow) -> wire::Token {
+    wire::Token {
+        id: row.id.clone(),
+        user: row.user.clone(),
+        name: row.name.clone(),
+        scope: token::scope(&row.scopes),
+        created: row.created.into(),
+        expires: row.expires.map(wire::At),
+        revoked: row.revoked.map(wire::At),
+        last_used: row.last_used.map(wire::At),
+    }
+}
+
+pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::Token>, Fault> {
+    let rows = match caller.may(Permission::TokensRead, None, None) {
+        true => every::<TokenRow>(&service.store).await?,
+        false => service.store.tokens_of(caller.user()).await?,
+    };
+    Ok(wire::Items { items: rows.iter().map(shown).collect() })
+}
+
+pub async fn create(
+    service: &Service,
+    caller: &Caller,
+    wish: wire::TokenCreate,
+) -> Result<wire::TokenCreated, Fault> {
+    names::check("token", &wish.name)?;
+    let user = wish.user.as_deref().unwrap_or(caller.user());
+    caller.must(Permission::TokensManage, None, Some(user))?;
+    if wish.scope > caller.scope() {
+        let detail = "a token makes no token that is good for more than itself";
+        return Err(Fault::new(Code::ScopeTooSmall, detail));
+    }
+    checks::user(&service.store, user).await?;
+    let now = clock::now();
+    let expires = wish.expires_in.as_deref().map(|text| end(text, now)).transpose()?;
+    let minted = token::mint();
+    let row = TokenRow {
+        id: minted.id,
+        user: user.to_owned(),
+        name: wish.name.clone(),
+        hash: minted.hash,
+        scopes: scope_word(wish.scope).to_owned(),
+        created: now,
+        expires,
+        revoked: None,
+        last_used: None,
+    };
+    let token = shown(&row);
+    let detail = json!({
+        "name": token.name, "user": token.user, "scope": token.scope, "expires": token.expires,
+    });
+    let audit = caller.audit(format!("token {}", row.id), detail);
+    let owner = row.user.clone();
+    write(
+        service,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| checks::user(&store, &owner).await.map(drop),
+    )
+    .await?;
+    Ok(wire::TokenCreated { token, secret: minted.token })
+}
+
+/// When a token ends that lives so long.
+fn end(text: &str, now: Time) -> Result<Time, Fault> {
+    let bad = |detail: String| {
+        Fault::new(Code::BadRequest, format!("expires_in: {detail}"))
+            .next("write a time such as 12h or 30d, or leave it out for a token without an end")
+    };
+    let span: Span = text.parse().map_err(|why| bad(format!("{why}")))?;
+    if span <= Span::ZERO || span > LONGEST {
+        return Err(bad(format!("`{text}` is not between 1ms and {LONGEST}")));
+    }
+    Ok(now + span)
+}
+
+pub async fn revoke(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
+    let row = find(service, caller, &wanted).await?;
+    if row.revoked.is_some() {
+        return Ok(());
+    }
+    let row = TokenRow { revoked: Some(clock::now()), ..row };
+    let detail = json!({ "name": row.name, "user": row.user });
+    let audit = caller.audit(format!("token {}", row.id), detail);
+    let id = row.id.clone();
+    write(
+        service,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| {
+            // Its user may have gone, and the token with them.
+            let there = store.get::<TokenRow>(&id).await?;
+            there.map(drop).ok_or_else(|| Fault::not_found("token", &id))
+        },
+    )
+    .await?;
+    Ok(())
+}
+
+/// By id, or by the name of one's own. Tokens of others are not there, unless one manages them.
+async fn find(service: &Service, caller: &Caller, wanted: &str) -> Result<TokenRow, Fault> {
+    if let Some(row) = service.store.get::<TokenRow>(wanted).await?
+        && caller.may(Permission::TokensManage, None, Some(&row.user))
+    {
+        return Ok(row);
+    }
+    let own = service.store.tokens_of(caller.user()).await?;
+    let live = own.into_iter().find(|row| row.name == wanted && row.revoked.is_none());
+    live.ok_or_else(|| Fault::not_found("token", wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_ends_after_the_time_it_was_given_and_odd_times_are_refused() {
+        assert_eq!(end("30d", Time(5)).unwrap(), Time(5) + Span::days(30));
+        for text in ["", "0s", "-1d", "soon", "999999d"] {
+            let fault = end(text, Time(5)).unwrap_err();
+            assert!(fault.0.detail.starts_with("expires_in: "), "{text}");
+            assert!(fault.0.next.contains("30d"));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! People.
+
+use super::{every, write};
+use crate::caller::{Caller, role};
+use crate::checks;
+use crate::fault::Fault;
+use crate::names;
+use crate::service::Service;
+use berth_api::access::{Permission, Role};
+use berth_api::{Code, wire};
+use berth_engine::clock;
+use berth_store::{Batch, MemberRow, ScheduleRow, Store, UserRow};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::User>, Fault> {
+    let everybody = caller.may(Permission::UsersRead, None, None);
+    let mut teams: BTreeMap<String, Vec<wire::Membership>> = BTreeMap::new();
+    for MemberRow { team, user, role: word, .. } in every(&service.store).await? {
+        if let Some(role) = role(&word) {
+            teams.entry(user).or_default().push(wire::Membership { team, role });
+        }
+    }
+    let rows = every::<UserRow>(&service.store).await?.into_iter();
+    let seen = rows
+        .filter(|row| row.disabled.is_none())
+        .filter(|row| everybody || row.name == caller.user());
+    let items = seen.map(|row| {
+        let teams = teams.remove(&row.name).unwrap_or_default();
+        shown(row, teams)
+    });
+    Ok(wire::Items { items: items.collect() })
+}
+
+fn shown(row: UserRow, teams: Vec<wire::Membership>) -> wire::User {
+    wire::User {
+        created: row.created.into(),
+        cluster_role: row.role.as_deref().and_then(role),
+        name: row.name,
+        teams,
+    }
+}
+
+pub async fn create(
+    service: &Service,
+    caller: &Caller,
+    wish: wire::UserCreate,
+) -> Result<wire::User, Fault> {
+    names::check("user", &wish.name)?;
+    let row = UserRow {
+        name: wish.name,
+        full_name: String::new(),
+        role: wish.cluster_role.map(|role| role.word().to_owned()),
+        created: clock::now(),
+        disabled: None,
+    };
+    let detail = json!({ "cluster_role": row.role });
+    let target = format!("user {}", row.name);
+    let (audit, name) = (caller.audit(&target, detail), row.name.clone());
+    write(
+        service,
+        audit,
+        |batch| batch.put(&row),
+        async move |store| checks::free::<UserRow>(&store, &name, &target).await,
+    )
+    .await?;
+    Ok(shown(row, Vec::new()))
+}
+
+/// Tokens and memberships go with the user. So do schedules, which would submit in the name of
+/// somebody who is gone; jobs go on, and keep the name.
+pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
+    removable(&service.store, &name).await?;
+    let schedules = every::<ScheduleRow>(&service.store).await?;
+    let audit = caller.audit(format!("user {name}"), json!({}));
+    let delete = |batch: &mut Batch| {
+        batch.delete::<UserRow>(&name);
+        for schedule in schedules.iter().filter(|schedule| schedule.user == name) {
+            batch.delete::<ScheduleRow>(&schedule.id);
+        }
+    };
+    let again = name.to_owned();
+    write(service, audit, delete, async move |store| removable(&store, &again).await).await?;
+    Ok(())
+}
+
+async fn removable(store: &Store, name: &str) -> Result<(), Fault> {
+    let users = every::<UserRow>(store).await?;
+    if !users.iter().any(|user| user.name == name) {
+        return Err(Fault::not_found("user", name));
+    }
+    if !leaves_an_admin(&users, name) {
+        let fault = Fault::new(Code::InUse, format!("`{name}` is the only admin"));
+        return Err(fault.next("make somebody else an admin first"));
+    }
+    Ok(())
+}
+
+/// Without an admin nobody could ever make one.
+fn leaves_an_admin(users: &[UserRow], without: &str) -> bool {
+    let admin = |user: &&UserRow| {
+        user.disabled.is_none() && user.role.as_deref() == Some(Role::Admin.word())
+    };
+    users.iter().filter(admin).any(|user| user.name != without)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Time;
+
+    fn user(name: &str, role: Option<&str>, disabled: Option<Time>) -> UserRow {
+        let (full_name, created) = (String::new(), Time(0));
+        UserRow { name: name.into(), full_name, role: role.map(Into::into), created, disabled }
+    }
+
+    #[test]
+    fn the_last_admin_stays() {
+        let users = [
+            user("ada", Some("admin"), None),
+            user("old", Some("admin"), Some(Time(1))),
+            user("kim", Some("operator"), None),
+        ];
+        assert!(!leaves_an_admin(&users, "ada"));
+        assert!(leaves_an_admin(&users, "kim"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Acting on jobs that have been submitted.
+
+use super::find::{self, Found};
+use super::list::shown;
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::{Code, wire};
+use berth_engine::{Act, Write};
+use berth_model::{JobChange, Name, Span, Time};
+use serde_json::json;
+
+pub async fn stop(
+    service: &Service,
+    caller: &Caller,
+    wanted: &str,
+    how: wire::JobStop,
+) -> Result<wire::Job, Fault> {
+    let found = controlled(service, caller, &wanted).await?;
+    must_live(&found)?;
+    let act = Act::Cancel { job: found.id, now: how.now };
+    change(service, caller, found, act, json!({ "now": how.now })).await
+}
+
+pub async fn pause(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Job, Fault> {
+    hold(service, caller, wanted, true).await
+}
+
+pub async fn resume(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Job, Fault> {
+    hold(service, caller, wanted, false).await
+}
+
+async fn hold(
+    service: &Service,
+    caller: &Caller,
+    wanted: &str,
+    held: bool,
+) -> Result<wire::Job, Fault> {
+    let found = controlled(service, caller, &wanted).await?;
+    must_live(&found)?;
+    let act = Act::Change { job: found.id, changes: vec![JobChange::Hold(held)] };
+    change(service, caller, found, act, json!({})).await
+}
+
+pub async fn set(
+    service: &Service,
+    caller: &Caller,
+    wanted: &str,
+    wish: wire::JobChange,
+) -> Result<wire::Job, Fault> {
+    let found = controlled(service, caller, &wanted).await?;
+    must_live(&found)?;
+    if let Some(team) = &wish.team {
+        caller.must(Permission::JobsSubmit, Some(team), Some(caller.user()))?;
+    }
+    let changes = changes(service, &wish)?;
+    if changes.is_empty() {
+        return Ok(shown(service, &found));
+    }
+    let detail = serde_json::to_value(&wish).unwrap_or_default();
+    let act = Act::Change { job: found.id, changes };
+    change(service, caller, found, act, detail).await
+}
+
+async fn controlled(service: &Service, caller: &Caller, wanted: &str) -> Result<Found, Fault> {
+    find::job(service, caller, wanted, Permission::JobsControl).await
+}
+
+fn must_live(found: &Found) -> Result<(), Fault> {
+    if found.rows.iter().any(|row| !row.state.is_final()) {
+        return Ok(());
+    }
+    let (id, state) = (found.id, found.first().state.as_str());
+    let next = format!("run it again with `berth clone {id}`");
+    Err(Fault::new(Code::WrongState, format!("job {id} is {state} already")).next(next))
+}
+
+async fn change(
+    service: &Service,
+    caller: &Caller,
+    found: Found,
+    act: Act,
+    detail: serde_json::Value,
+) -> Result<wire::Job, Fault> {
+    let audit = caller.audit(format!("job {}", found.id), detail);
+    service.engine.write(Write::act(act, audit)).await?;
+    // Its row has changed with it.
+    let again = find::job(service, caller, &found.id.to_string(), Permission::JobsRead).await?;
+    Ok(shown(service, &again))
+}
+
+fn changes(service: &Service, wish: &wire::JobChange) -> Result<Vec<JobChange>, Fault> {
+    let bad = |detail: String| Fault::new(Code::BadRequest, detail);
+    let mut changes = Vec::new();
+    if let Some(priority) = &wish.priority {
+        changes.push(JobChange::Priority(priority_of(service, priority)?));
+    }
+    if let Some(time) = &wish.time {
+        let limit: Span = time.parse().map_err(|why| bad(format!("time: {why}")))?;
+        changes.push(JobChange::TimeLimit(limit));
+    }
+    if let Some(deadline) = &wish.deadline {
+        changes.push(JobChange::Deadline(deadline.as_deref().map(moment).transpose()?));
+    }
+    if let Some(team) = &wish.team {
+        changes.push(JobChange::Queue(Name::new(team)));
+    }
+    if let Some(held) = wish.hold {
+        changes.push(JobChange::Hold(held));
+    }
+    Ok(changes)
+}
+
+/// A moment, or a time from now on.
+fn moment(text: &str) -> Result<Time, Fault> {
+    if let Ok(at) = text.parse::<Time>() {
+        return Ok(at);
+    }
+    let span: Result<Span, _> = text.parse();
+    let wrong = "expected a moment such as 2026-12-01T09:00:00Z, or a time from now such as 6h";
+    span.map(|span| berth_engine::clock::now() + span)
+        .map_err(|_| Fault::new(Code::BadRequest, format!("deadline: found `{text}`, {wrong}")))
+}
+
+fn priority_of(service: &Service, text: &str) -> Result<i32, Fault> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let core = service.engine.core();
+    let classes = core.state.classes();
+    classes.get(text).map(|class| class.value).ok_or_else(|| {
+        let names: Vec<&str> = classes.keys().map(Name::as_str).collect();
+        let detail = format!("`{text}` is no class; there is {}", names.join(", "));
+        Fault::new(Code::BadRequest, detail)
+    })
+}

@@ -1,0 +1,136 @@
+//! Looking at jobs.
+
+use super::find::{self, Found};
+use super::show::{self, Waiting};
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::{Code, wire};
+use berth_engine::stored_state;
+use berth_model::JobId;
+use berth_store::{JobCounts, JobFilter, JobState};
+use std::collections::BTreeMap;
+
+const LIMIT: u32 = 100;
+const MOST: u32 = 1_000;
+/// Jobs of a page for which the reason is worked out. The others have it in `why`.
+const WITH_REASON: usize = 20;
+
+pub async fn list(
+    service: &Service,
+    caller: &Caller,
+    query: wire::JobQuery,
+) -> Result<wire::JobList, Fault> {
+    let Some(filter) = filter(caller, &query)? else {
+        return Ok(wire::JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() });
+    };
+    let after = query.cursor.as_deref().map(cursor).transpose()?;
+    let limit = query.limit.unwrap_or(LIMIT).clamp(1, MOST);
+    let rows = service.store.jobs(&filter, after, limit).await?;
+    let counts = service.store.count_jobs(&filter).await?;
+    let full = rows.len() == limit as usize;
+    let next = rows.last().filter(|_| full).map(|row| row.id.to_string());
+    let mut core = service.engine.core();
+    let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
+    let jobs = rows.iter().map(|row| show::job(service, &core, row, &waiting)).collect();
+    Ok(wire::JobList { jobs, next, counts: by_state(counts) })
+}
+
+fn by_state(counts: JobCounts) -> BTreeMap<wire::JobState, u64> {
+    counts.into_iter().map(|(state, n)| (stored_state(state), n)).collect()
+}
+
+fn cursor(text: &str) -> Result<JobId, Fault> {
+    text.parse().map_err(|_| Fault::new(Code::BadCursor, format!("`{text}` is no cursor")))
+}
+
+/// What to read; nothing where there is nothing one may see.
+fn filter(caller: &Caller, query: &wire::JobQuery) -> Result<Option<JobFilter>, Fault> {
+    let teams = match (caller.reads(Permission::JobsRead), &query.team) {
+        (None, None) => Vec::new(),
+        (None, Some(team)) => vec![team.clone()],
+        (Some(mine), None) => mine,
+        (Some(mine), Some(team)) => mine.into_iter().filter(|of| of == team).collect(),
+    };
+    if teams.is_empty() && (query.team.is_some() || caller.reads(Permission::JobsRead).is_some()) {
+        return Ok(None);
+    }
+    Ok(Some(JobFilter {
+        states: states(query.state.as_deref().unwrap_or_default())?,
+        kind: None,
+        user: query.user.clone(),
+        teams,
+        project: query.project.clone(),
+        experiment: query.experiment.clone(),
+        name: query.name.clone(),
+        number: None,
+        text: query.text.clone(),
+        since: query.since.map(|at| at.0),
+        until: None,
+    }))
+}
+
+fn states(text: &str) -> Result<Vec<JobState>, Fault> {
+    const ALL: [JobState; 7] = [
+        JobState::Pending,
+        JobState::Running,
+        JobState::Stopping,
+        JobState::Paused,
+        JobState::Done,
+        JobState::Failed,
+        JobState::Cancelled,
+    ];
+    let mut wanted = Vec::new();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        match word {
+            "active" => wanted.extend(ALL.into_iter().filter(|state| !state.is_final())),
+            // One that starts is running as far as the store knows.
+            "starting" => wanted.push(JobState::Running),
+            word => {
+                let known = ALL.into_iter().find(|state| state.as_str() == word);
+                let detail = format!("`{word}` is no state of a job");
+                wanted.push(known.ok_or_else(|| {
+                    Fault::new(Code::BadRequest, detail).next(
+                        "use active, pending, starting, running, stopping, paused, done, failed \
+                         or cancelled",
+                    )
+                })?);
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+pub async fn get(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Job, Fault> {
+    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    Ok(shown(service, &found))
+}
+
+/// The job as it is now.
+pub fn shown(service: &Service, found: &Found) -> wire::Job {
+    let mut core = service.engine.core();
+    match found.is_array() {
+        true => show::array(service, &core, found),
+        false => {
+            let waiting = Waiting::of(&mut core, std::iter::once(found.first()), 1);
+            show::job(service, &core, found.first(), &waiting)
+        }
+    }
+}
+
+/// The file as it was submitted.
+pub async fn file(service: &Service, caller: &Caller, wanted: &str) -> Result<String, Fault> {
+    let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
+    Ok(found.first().file.clone())
+}
+
+pub async fn attempts(
+    service: &Service,
+    caller: &Caller,
+    wanted: &str,
+) -> Result<wire::Items<wire::Attempt>, Fault> {
+    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    let rows = service.store.leases_of(found.id).await?;
+    Ok(wire::Items { items: show::attempts(&rows) })
+}

@@ -1,0 +1,112 @@
+//! What would become of a job file.
+
+use super::submit::{self, Prepared};
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::{Code, wire};
+use berth_core::{Forecast, State as Core, forecast};
+use berth_engine::clock;
+use berth_model::{Decision, Event, JobId, JobSpec, Micros, Stamped};
+
+/// Runs of the forecast: somebody waits for the answer.
+const RUNS: u32 = 8;
+/// A number that no job has.
+pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
+
+pub async fn plan(
+    service: &Service,
+    caller: &Caller,
+    query: wire::SubmitQuery,
+    text: &str,
+) -> Result<wire::Plan, Fault> {
+    let mut parsed = submit::read(&text)?;
+    let template = submit::template(service, caller, query.template.as_deref()).await?;
+    submit::start_here(service, &mut parsed, template.as_ref(), &query);
+    let prepared =
+        submit::prepare(service, caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
+    let state = service.engine.core().state.clone();
+    let declared = service.host.has_declared_gpus();
+    let tried = tokio::task::spawn_blocking(move || try_out(state, prepared, declared)).await;
+    tried.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the plan could not be made")))
+}
+
+/// Submits it to a copy of the state, and looks what happens there.
+fn try_out(mut state: Core, prepared: Prepared, declared: bool) -> Result<wire::Plan, Fault> {
+    let mut spec = prepared.lowered.spec(TRIED);
+    spec.submitted = clock::now().max(state.now());
+    let event = Event::JobSubmitted { spec: Box::new(spec.clone()) };
+    let stamped = Stamped { seq: state.seq() + 1, at: spec.submitted, event };
+    state
+        .apply(&stamped)
+        .map(drop)
+        .map_err(|why| Fault::from(berth_engine::Refused::Rejected(why)))?;
+    let plan = state.plan();
+    let mut places = Vec::new();
+    let mut price = Micros::ZERO;
+    for decision in plan.decisions() {
+        let Decision::Start { lease, node, slices, price: each, .. } = decision else { continue };
+        if lease.job.number == TRIED.number {
+            price += *each;
+            places.push(wire::Placement {
+                task: lease.task,
+                node: node.to_string(),
+                model: None,
+                gpus: slices.iter().map(|slice| slice.gpu).collect(),
+            });
+        }
+    }
+    let one = first(&spec);
+    let starts_now = !places.is_empty();
+    let blockers = if starts_now { Vec::new() } else { super::why::blockers(&mut state, one) };
+    let eta = (!starts_now).then(|| eta(&state, one));
+    let price = starts_now.then_some(price).or_else(|| asking_price(&state, &spec));
+    let elements = spec.array.as_ref().map_or(1, |array| array.elements.len() as i64);
+    let limit = spec.time_limit.unwrap_or(state.policy().default_time_limit);
+    let estimate = state.estimate(one).unwrap_or(limit);
+    let total = |hours: berth_model::Span| {
+        price.map(|price| berth_ledger::cost::cumulative(price, hours).0 * elements)
+    };
+    Ok(wire::Plan {
+        name: spec.name.to_string(),
+        team: prepared.team,
+        asks: prepared.asks,
+        elements: elements as u32,
+        starts_now,
+        places,
+        eta,
+        blockers,
+        price_micros_per_hour: price.map(|price| price.0),
+        total_micros: total(estimate),
+        estimate_ms: Some(estimate.0),
+        most_micros: total(limit),
+        warnings: prepared.warnings,
+        declared,
+    })
+}
+
+fn first(spec: &JobSpec) -> JobId {
+    let element = spec.array.as_ref().and_then(|array| array.elements.first());
+    element.map_or(spec.id, |element| spec.id.element(*element))
+}
+
+fn eta(state: &Core, id: JobId) -> wire::Eta {
+    let Forecast { jobs, .. } = forecast(state, RUNS, id.number);
+    let eta = jobs.get(&id).copied().unwrap_or_default();
+    wire::Eta { p50: eta.p50.map(wire::At), p90: eta.p90.map(wire::At), age_ms: 0 }
+}
+
+/// The cheapest GPUs it takes, where they have a price.
+fn asking_price(state: &Core, spec: &JobSpec) -> Option<Micros> {
+    let mut sum = 0;
+    for group in &spec.groups {
+        let named: Vec<_> = group.models.iter().map(|ask| ask.model.clone()).collect();
+        let models = state.gpu_models();
+        let takes = |model: &&berth_model::Name| named.is_empty() || named.contains(model);
+        let prices = models.keys().filter(takes).filter_map(|model| state.prices().get(model));
+        let cheapest = prices.min()?;
+        sum += cheapest.0 * i64::from(group.gpus.count()) * i64::from(group.count);
+    }
+    Some(Micros(sum))
+}

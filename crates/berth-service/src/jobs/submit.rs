@@ -1,0 +1,325 @@
+//! Submitting a job file.
+
+use super::find;
+use crate::admin;
+use crate::caller::Caller;
+use crate::checks;
+use crate::fault::Fault;
+use crate::service::Service;
+use crate::token;
+use berth_api::access::Permission;
+use berth_api::{Code, Problem, wire};
+use berth_engine::clock;
+use berth_engine::{Act, Idempotent, Submission, Write};
+use berth_file::job::{self, Abilities, Defaults, JobFile, Kind, Lowered, Models, Parsed};
+use berth_model::{JobId, Name};
+use berth_store::{Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow, Store};
+use ring::digest::{SHA256, digest};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The project of jobs that name none.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// A file that could be submitted as it is.
+pub struct Prepared {
+    pub lowered: Lowered,
+    /// The file with the template it was laid over, as YAML.
+    pub text: String,
+    pub asks: String,
+    pub team: String,
+    pub warnings: Vec<wire::Warning>,
+}
+
+pub async fn submit(
+    service: &Service,
+    caller: &Caller,
+    key: Option<String>,
+    query: wire::SubmitQuery,
+    text: &str,
+) -> Result<wire::JobSubmitted, Fault> {
+    let mut parsed = read(text)?;
+    let template = template(service, caller, query.template.as_deref()).await?;
+    start_here(service, &mut parsed, template.as_ref(), &query);
+    let permission = Permission::JobsSubmit;
+    let mut prepared = prepare(service, caller, &parsed, template.as_ref(), permission).await?;
+    prepared.hold(query.hold);
+    if query.dry_run {
+        return Ok(answer(&prepared, None, None));
+    }
+    let said = format!("{query:?}\n{text}");
+    make(service, caller, key, prepared, said, None).await
+}
+
+pub async fn clone(
+    service: &Service,
+    caller: &Caller,
+    key: Option<String>,
+    wanted: &str,
+    how: wire::JobClone,
+) -> Result<wire::JobSubmitted, Fault> {
+    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    let old = read(&found.first().file)?;
+    let over = read(how.file.as_deref().unwrap_or("{}"))?;
+    let permission = Permission::JobsSubmit;
+    let prepared = prepare(service, caller, &over, Some(&old.file), permission).await?;
+    let resume_from = how.resume.then_some(found.first().id);
+    if how.resume && !service.host.keeps_checkpoints() {
+        let detail = "nothing keeps what jobs save: the server was started without --checkpoints";
+        let next = "start it with --checkpoints CLAIM, or clone the job without --resume";
+        return Err(Fault::new(Code::JobRefused, detail).next(next));
+    }
+    let said = format!("clone {} {how:?}", found.id);
+    make(service, caller, key, prepared, said, resume_from).await
+}
+
+/// A command starts in the folder its user is in, where that folder is there.
+pub fn start_here(
+    service: &Service,
+    parsed: &mut Parsed,
+    below: Option<&JobFile>,
+    query: &wire::SubmitQuery,
+) {
+    let said = parsed.file.workdir.is_some() || below.is_some_and(|file| file.workdir.is_some());
+    if !said && !service.host.runs_containers() {
+        parsed.file.workdir.clone_from(&query.here);
+    }
+}
+
+pub fn read(text: &str) -> Result<Parsed, Fault> {
+    job::read(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
+}
+
+/// The template of that name, of any team whose templates one may see.
+pub async fn template(
+    service: &Service,
+    caller: &Caller,
+    name: Option<&str>,
+) -> Result<Option<JobFile>, Fault> {
+    let Some(name) = name.map(|name| name.trim_start_matches('@')) else { return Ok(None) };
+    let row = admin::template(service, caller, name).await?;
+    Ok(Some(read(&row.file)?.file))
+}
+
+/// Fills in what the file leaves open, and sees that everything it names is there. Trying a file
+/// out takes less than submitting it.
+pub async fn prepare(
+    service: &Service,
+    caller: &Caller,
+    parsed: &Parsed,
+    below: Option<&JobFile>,
+    permission: Permission,
+) -> Result<Prepared, Fault> {
+    service.host.must_take_jobs()?;
+    let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
+    let team = file.team.clone().or_else(|| caller.default_team());
+    let Some(team) = team else {
+        let detail = format!("{} is in no team, so the job belongs to none", caller.user());
+        return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
+    };
+    caller.must(permission, Some(&team), Some(caller.user()))?;
+    let defaults = defaults(service, caller, &team, &file);
+    let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
+    let mut lowered = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
+    service.host.accept(&file, &team, &mut lowered).map_err(refuse)?;
+    let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
+    must_have_project(service, &team, project).await?;
+    for secret in lowered.run.secrets.values() {
+        if service.store.get::<SecretRow>((team.as_str(), secret.as_str())).await?.is_none() {
+            let detail = format!("team {team} has no secret `{secret}`");
+            let next = format!("add it with `berth secret set {secret}`");
+            return Err(Fault::new(Code::NoSuchSecret, detail).next(next));
+        }
+    }
+    let line = |key: &str| parsed.at(key).map(|at| at.line);
+    let warnings = lowered.warnings.iter().map(|warning| wire::Warning {
+        key: warning.key.to_owned(),
+        message: warning.message.clone(),
+        line: line(warning.key),
+    });
+    let warnings = warnings.collect();
+    Ok(Prepared { asks: asks(&file), text: job::write(&file), lowered, team, warnings })
+}
+
+impl Prepared {
+    fn hold(&mut self, hold: bool) {
+        if hold {
+            self.lowered.hold();
+        }
+    }
+
+    pub fn submission(self, resume_from: Option<JobId>) -> Submission {
+        let Prepared { lowered, text, asks, .. } = self;
+        Submission {
+            spec: lowered.spec(JobId::new(0)),
+            kind: match lowered.run.kind {
+                Kind::Job => JobKind::Job,
+                Kind::Notebook => JobKind::Notebook,
+                Kind::Service => JobKind::Service,
+            },
+            run: Arc::new(lowered.run),
+            file: text,
+            asks,
+            resume_from,
+            pods: Vec::new(),
+        }
+    }
+}
+
+fn defaults(service: &Service, caller: &Caller, team: &str, file: &JobFile) -> Defaults {
+    let shared = if file.asks_for_shares() { service.host.shared_gpus() } else { Vec::new() };
+    let core = service.engine.core();
+    let state = &core.state;
+    Defaults {
+        user: Name::new(caller.user()),
+        team: Name::new(team),
+        project: Name::new(DEFAULT_PROJECT),
+        classes: state.classes().clone(),
+        policy: state.policy().clone(),
+        models: Models::new(state.gpu_models()).with_shared(shared),
+        levels: state.levels().into_iter().collect(),
+        abilities: Abilities { images: service.host.runs_containers(), ..Abilities::default() },
+        logs: job::LogLimits::default(),
+    }
+}
+
+async fn must_have_project(service: &Service, team: &str, project: &str) -> Result<(), Fault> {
+    let known = project == DEFAULT_PROJECT
+        || service.store.get::<ProjectRow>((team, project)).await?.is_some();
+    if known {
+        return Ok(());
+    }
+    let detail = format!("team {team} has no project `{project}`");
+    let next = format!("make it with `berth project create {project} --team {team}`");
+    Err(Fault::new(Code::JobRefused, detail).next(next))
+}
+
+/// What the file asks for, in its own words.
+fn asks(file: &JobFile) -> String {
+    let gpus: Vec<String> = file.gpus.iter().map(ToString::to_string).collect();
+    let each = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(" or ") };
+    match file.nodes.unwrap_or(1) {
+        1 => each,
+        nodes => format!("{nodes} x {each}"),
+    }
+}
+
+/// Submits it. The same key stands for the same request, which is done once.
+pub async fn make(
+    service: &Service,
+    caller: &Caller,
+    key: Option<String>,
+    prepared: Prepared,
+    said: String,
+    resume_from: Option<JobId>,
+) -> Result<wire::JobSubmitted, Fault> {
+    let fingerprint = fingerprint(&said);
+    if let Some(key) = &key
+        && let Some(before) = before(service, caller, key, &fingerprint).await?
+    {
+        return Ok(before);
+    }
+    must_fit(service, &prepared)?;
+    let schedule = prepared.lowered.schedule.is_some().then(|| token::mint().id);
+    let shown = answer(&prepared, None, schedule.clone());
+    let again = shown.clone();
+    let once = key.clone().map(|key| Idempotent {
+        user: caller.user().to_owned(),
+        key,
+        fingerprint: fingerprint.clone(),
+        status: 201,
+        answer: Box::new(move |id| {
+            let mut kept = again.clone();
+            kept.id = id.map(wire::Id);
+            serde_json::to_string(&kept).expect("answers are plain data")
+        }),
+    });
+    if let Some(id) = schedule {
+        let write = Write { once, ..schedule_write(caller, &prepared, id) };
+        let written = service.engine.write(write).await?;
+        // Sent twice at the same moment: the answer is that of the one that was first.
+        let first = match key.filter(|_| written.repeated) {
+            Some(key) => before(service, caller, &key, &fingerprint).await?,
+            None => None,
+        };
+        return Ok(first.unwrap_or(shown));
+    }
+    let detail = json!({ "name": shown.name, "team": prepared.team, "asks": prepared.asks });
+    let audit = caller.audit("job", detail);
+    let act = Act::Submit(Box::new(prepared.submission(resume_from)));
+    let write = Write { once, ..Write::act(act, audit) };
+    let written = service.engine.write(write).await?;
+    Ok(wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown })
+}
+
+/// A job that would wait for ever is better refused while somebody looks.
+fn must_fit(service: &Service, prepared: &Prepared) -> Result<(), Fault> {
+    let mut spec = prepared.lowered.spec(super::plan::TRIED);
+    spec.submitted = clock::now();
+    let never = service.engine.core().state.never(&spec);
+    if never.is_empty() {
+        return Ok(());
+    }
+    let why: Vec<String> = never.iter().map(ToString::to_string).collect();
+    Err(Fault::new(Code::NeverFits, why.join("; ")))
+}
+
+fn answer(prepared: &Prepared, id: Option<JobId>, schedule: Option<String>) -> wire::JobSubmitted {
+    let spec = prepared.lowered.spec(JobId::new(0));
+    wire::JobSubmitted {
+        id: id.map(wire::Id),
+        name: spec.name.to_string(),
+        schedule,
+        elements: spec.array.as_ref().map_or(1, |array| array.elements.len() as u32),
+        warnings: prepared.warnings.clone(),
+        repeated: false,
+    }
+}
+
+fn fingerprint(said: &str) -> String {
+    digest(&SHA256, said.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The answer that the same request got before.
+async fn before(
+    service: &Service,
+    caller: &Caller,
+    key: &str,
+    fingerprint: &str,
+) -> Result<Option<wire::JobSubmitted>, Fault> {
+    let row = service.store.get::<IdempotencyRow>((caller.user(), key)).await?;
+    let Some(row) = row else { return Ok(None) };
+    if row.fingerprint != fingerprint {
+        return Err(Fault::new(Code::KeyReused, "this key was used for another request"));
+    }
+    let kept: Option<wire::JobSubmitted> = serde_json::from_str(&row.body).ok();
+    Ok(kept.map(|kept| wire::JobSubmitted { repeated: true, ..kept }))
+}
+
+/// Keeps the file, to make jobs from it by the calendar.
+fn schedule_write(caller: &Caller, prepared: &Prepared, id: String) -> Write {
+    let schedule = prepared.lowered.schedule.as_ref().expect("whoever calls has looked");
+    let name = prepared.lowered.spec(JobId::new(0)).name.to_string();
+    let row = ScheduleRow {
+        id: id.clone(),
+        name: name.clone(),
+        user: caller.user().to_owned(),
+        team: prepared.team.clone(),
+        cron: schedule.cron.to_string(),
+        file: prepared.text.clone(),
+        next_at: Some(schedule.cron.next(clock::now(), schedule.offset)),
+        last_job: None,
+        paused: false,
+    };
+    let mut documents = Batch::default();
+    documents.put(&row);
+    let audit = caller.audit(format!("schedule {id}"), json!({ "name": name, "cron": row.cron }));
+    let there = async move |store: Store| {
+        let both = async {
+            checks::team(&store, &row.team).await?;
+            checks::user(&store, &row.user).await.map(drop)
+        };
+        checks::all(both).await
+    };
+    Write::documents(documents, audit).only_if(there)
+}

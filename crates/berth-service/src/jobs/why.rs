@@ -1,0 +1,139 @@
+//! Why a job waits, until when, and what would start it sooner.
+
+use super::find;
+use super::show;
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::wire;
+use berth_core::{Change, Starts, State as Sched, What, what_would_start};
+use berth_engine::Core;
+use berth_engine::clock;
+use berth_engine::{shown_state, stored_state};
+use berth_model::{JobId, Time};
+use berth_store::JobRow;
+
+pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
+    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    // Of an array, the element that waits, if one does.
+    let waits = |row: &&JobRow| row.state == berth_store::JobState::Pending;
+    let row = found.rows.iter().find(waits).unwrap_or_else(|| found.first()).clone();
+    let (mut why, state) = {
+        let mut core = service.engine.core();
+        let why = told(&mut core, &row);
+        let pending = why.state == wire::JobState::Pending || why.state == wire::JobState::Paused;
+        (why, pending.then(|| core.state.clone()))
+    };
+    if let Some(state) = state {
+        let id = row.id;
+        let changes = tokio::task::spawn_blocking(move || what_would_start(&state, id)).await;
+        why.sooner = changes.unwrap_or_default().iter().map(|change| sooner(id, change)).collect();
+    }
+    Ok(why)
+}
+
+fn told(core: &mut Core, row: &JobRow) -> wire::Why {
+    let id = row.id;
+    let now = clock::now();
+    let live = core.jobs.get(&id);
+    let state = live.map_or_else(|| stored_state(row.state), shown_state);
+    let needs = live.map_or_else(String::new, |live| live.detail.asks.clone());
+    let again_at = live.and_then(|live| live.detail.again_at.filter(|_| !live.detail.held));
+    let since = match state {
+        wire::JobState::Running | wire::JobState::Starting => row.started.unwrap_or(row.submitted),
+        _ if state.is_end() => row.ended.unwrap_or(row.submitted),
+        _ => row.submitted,
+    };
+    let (position, waiting) = match core.state.position(id) {
+        Some((ahead, all)) => (Some(ahead as u32 + 1), all as u32),
+        None => (None, 0),
+    };
+    let mut blockers = match state {
+        wire::JobState::Pending | wire::JobState::Paused => blockers(&mut core.state, id),
+        _ => Vec::new(),
+    };
+    if let Some(at) = again_at {
+        blockers = vec![retry(&row.reason, at)];
+    }
+    wire::Why {
+        id: id.into(),
+        name: row.name.clone(),
+        state,
+        since_ms: (now - since).0.max(0),
+        queue: row.team.clone(),
+        position,
+        waiting,
+        eta: show::eta(core, id),
+        needs,
+        clears: None,
+        // Of one that has ended, how: nothing is in its way any more.
+        also: match state.is_end() {
+            true if row.reason.is_empty() => Vec::new(),
+            true => vec![row.reason.clone()],
+            false => also(core, row),
+        },
+        blockers,
+        sooner: Vec::new(),
+    }
+}
+
+fn retry(reason: &str, at: Time) -> wire::Blocker {
+    let text = format!("{reason}; it is tried again at {at}");
+    wire::Blocker { code: "retry".to_owned(), text, binding: true }
+}
+
+/// Everything in its way. The first is the most fundamental, and so the binding one.
+pub fn blockers(state: &mut Sched, id: JobId) -> Vec<wire::Blocker> {
+    let reasons = state.reasons(id);
+    let blocker = |(n, reason): (usize, &berth_model::Reason)| wire::Blocker {
+        code: reason.code().to_owned(),
+        text: reason.to_string(),
+        binding: n == 0,
+    };
+    reasons.iter().enumerate().map(blocker).collect()
+}
+
+/// Where its queue stands.
+fn also(core: &mut Core, row: &JobRow) -> Vec<String> {
+    let reports = core.state.queue_reports();
+    let Some(queue) = reports.iter().find(|queue| queue.name.as_str() == row.team) else {
+        return Vec::new();
+    };
+    let (used, quota) = (queue.used, queue.quota);
+    let mut lines = vec![if quota.0 > 0 {
+        format!("{} uses {used} of its quota of {quota} GPUs", queue.name)
+    } else {
+        format!("{} uses {used} GPUs; it has no quota", queue.name)
+    }];
+    if let Some(spent) = queue.spent {
+        lines.push(format!("{} has spent {spent} of its budget", queue.name));
+    }
+    lines
+}
+
+fn sooner(id: JobId, change: &Change) -> wire::Sooner {
+    let (starts, stops) = match change.starts {
+        Starts::Now => (None, 0),
+        Starts::By { at, stops } => (Some(wire::At(at)), stops),
+    };
+    wire::Sooner {
+        change: change.what.to_string(),
+        starts,
+        stops,
+        command: command(id, &change.what),
+    }
+}
+
+/// What to type for it.
+fn command(id: JobId, what: &What) -> Option<String> {
+    Some(match what {
+        What::Release => format!("berth resume {id}"),
+        What::Class { class } => format!("berth set {id} priority={class}"),
+        What::Queue { queue } => format!("berth set {id} team={queue}"),
+        What::TimeLimit { limit, .. } => format!("berth set {id} time={limit}"),
+        What::Model { model } => format!("berth clone {id} --gpus {model}"),
+        What::FewerTasks { tasks, .. } => format!("berth clone {id} --nodes {tasks}"),
+        _ => return None,
+    })
+}

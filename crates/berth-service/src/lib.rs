@@ -1,0 +1,35 @@
+//! What people may ask for, as functions with the caller's rights: submit, find, plan, stop, apply,
+//! budgets, identity, audit. HTTP handlers, Kubernetes objects and schedules call these.
+//!
+//! Deliberately absent: HTTP, Kubernetes, and any write that does not go through the engine.
+
+pub mod admin;
+pub mod apply;
+mod audit;
+pub mod caller;
+pub mod checks;
+pub mod cluster;
+pub mod fault;
+pub mod home;
+pub mod host;
+pub mod identity;
+pub mod jobs;
+pub mod live;
+pub mod money;
+mod names;
+pub mod objects;
+mod on_behalf;
+pub mod schedules;
+mod service;
+pub mod token;
+mod token_use;
+pub mod vault;
+
+pub use audit::{put_as_server, server_audit};
+pub use caller::Caller;
+pub use fault::Fault;
+pub use home::Home;
+pub use host::JobHost;
+pub use service::{Parts, Service};
+pub use token_use::TokenUse;
+pub use vault::Vault;

@@ -1,0 +1,57 @@
+//! What handlers read of the live state. The state is locked for no longer than a copy takes.
+
+use crate::service::Service;
+use berth_model::{Micros, Name, NodeSpec, QueueSnapshot, Share, Slice};
+use std::collections::BTreeMap;
+
+pub fn queues(service: &Service) -> Vec<QueueSnapshot> {
+    service.engine.core().state.queue_snapshots()
+}
+
+/// Jobs of a queue that wait or run.
+pub fn jobs_of(service: &Service, queue: &str) -> usize {
+    service.engine.core().jobs.values().filter(|job| job.row.team == queue).count()
+}
+
+/// What an hour of one GPU costs.
+pub fn price(node: &NodeSpec, gpu: usize, prices: &BTreeMap<Name, Micros>) -> Micros {
+    match (node.price, node.gpus.get(gpu)) {
+        (Some(whole), _) => Micros(whole.0 / (node.gpus.len().max(1) as i64)),
+        (None, Some(gpu)) => prices.get(&gpu.model).copied().unwrap_or(Micros::ZERO),
+        (None, None) => Micros::ZERO,
+    }
+}
+
+/// The slices of a lease, from its row.
+pub fn slices(text: &str) -> Vec<Slice> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// How much of a GPU a share is, in thousandths, and what it is called.
+pub fn share(share: &Share) -> (i64, String) {
+    match share {
+        Share::Whole => (1_000, "whole".to_owned()),
+        Share::Fraction(milli) => (milli.0, "fraction".to_owned()),
+        Share::Mps(milli) => (milli.0, "mps".to_owned()),
+        Share::TimeSlice(milli) => (milli.0, "time-slice".to_owned()),
+        // Of seven compute slices, as many as the profile begins with.
+        Share::Mig(slot) => {
+            let count = slot.profile.split_once('g').and_then(|(n, _)| n.parse::<i64>().ok());
+            (count.unwrap_or(7).min(7) * 1_000 / 7, slot.profile.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::{MigSlot, Milli};
+
+    #[test]
+    fn a_share_is_told_in_thousandths_and_in_a_word() {
+        assert_eq!(share(&Share::Whole), (1_000, "whole".into()));
+        assert_eq!(share(&Share::Fraction(Milli(250))), (250, "fraction".into()));
+        let slot = MigSlot { profile: "3g.40gb".into(), start: 0 };
+        assert_eq!(share(&Share::Mig(slot)), (428, "3g.40gb".into()));
+    }
+}

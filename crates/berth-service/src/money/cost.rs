@@ -1,0 +1,210 @@
+//! Sums of what was spent, exact to the millionth of a dollar.
+
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::wire::{CostKey, CostReport, CostRow};
+use berth_api::{Code, wire};
+use berth_engine::clock;
+use berth_file::error::{did_you_mean, or_list};
+use berth_model::{JobId, Span, Time};
+use berth_store::{self as store, CostKind, CostSum};
+use std::collections::BTreeMap;
+
+pub async fn list(
+    service: &Service,
+    caller: &Caller,
+    query: wire::CostQuery,
+) -> Result<CostReport, Fault> {
+    let now = clock::now();
+    let by = keys(query.by.as_deref().unwrap_or("team"))?;
+    let from = query.from.map_or_else(|| month_start(now), |at| at.0);
+    let to = query.to.map_or(now, |at| at.0);
+    if from > to {
+        let detail = format!("from {from} to {to} is no time at all");
+        return Err(Fault::new(Code::BadRequest, detail).next("put the earlier moment in `from`"));
+    }
+    let empty = CostReport {
+        by: by.clone(),
+        from: from.into(),
+        to: to.into(),
+        rows: Vec::new(),
+        total_micros: 0,
+        idle_micros: 0,
+    };
+    let Some(teams) = teams(caller, query.team.as_deref()) else { return Ok(empty) };
+    let asked = store::CostQuery {
+        by: stored(&by),
+        since: Some(from),
+        until: Some(to),
+        teams,
+        project: query.project,
+        experiment: query.experiment,
+        user: query.user,
+        job: query.job.as_deref().map(job).transpose()?,
+    };
+    let sums = service.store.costs(&asked).await?;
+    let (rows, idle_micros) = add_up(&by, &sums);
+    let total_micros = rows.iter().map(|row| row.amount_micros).sum();
+    Ok(CostReport { rows, total_micros, idle_micros, ..empty })
+}
+
+/// Teams to filter by; none means all of them, and nothing that there is nothing to see.
+fn teams(caller: &Caller, wanted: Option<&str>) -> Option<Vec<String>> {
+    let mine = caller.reads(Permission::CostRead);
+    let teams = match (mine, wanted) {
+        (None, None) => return Some(Vec::new()),
+        (None, Some(team)) => vec![team.to_owned()],
+        (Some(mine), None) => mine,
+        (Some(mine), Some(team)) => mine.into_iter().filter(|of| of == team).collect(),
+    };
+    Some(teams).filter(|teams| !teams.is_empty())
+}
+
+fn keys(text: &str) -> Result<Vec<CostKey>, Fault> {
+    let mut keys = Vec::new();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let words = || CostKey::ALL.map(CostKey::word);
+        let key = CostKey::ALL.into_iter().find(|key| key.word() == word).ok_or_else(|| {
+            let detail = format!("by: there is no key `{word}`{}", did_you_mean(word, words()));
+            Fault::new(Code::BadRequest, detail).next(format!("use {}", or_list(words())))
+        })?;
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}
+
+fn job(text: &str) -> Result<JobId, Fault> {
+    text.parse().map_err(|_| {
+        let detail = format!("job: found `{text}`, expected a number such as 17 or 17_3");
+        Fault::new(Code::BadRequest, detail)
+    })
+}
+
+/// The keys of the report, and what is needed to count jobs and to tell idle GPUs apart.
+fn stored(by: &[CostKey]) -> Vec<store::CostKey> {
+    let keys = by.iter().map(|key| match key {
+        CostKey::Team => store::CostKey::Team,
+        CostKey::Project => store::CostKey::Project,
+        CostKey::Experiment => store::CostKey::Experiment,
+        CostKey::User => store::CostKey::User,
+        CostKey::Job => store::CostKey::Job,
+    });
+    keys.chain([store::CostKey::Job, store::CostKey::Kind]).collect()
+}
+
+#[derive(Default)]
+struct Sum {
+    amount: i64,
+    gpu_us: i64,
+    jobs: u64,
+    last: Option<String>,
+}
+
+/// Rows of the report, and what belongs to nobody.
+fn add_up(by: &[CostKey], sums: &[CostSum]) -> (Vec<CostRow>, i64) {
+    let mut idle = 0;
+    let mut rows: BTreeMap<&[String], Sum> = BTreeMap::new();
+    for sum in sums {
+        let (keys, rest) = sum.keys.split_at(by.len());
+        let [job, kind] = rest else { continue };
+        if !is_somebodys(kind) {
+            idle += sum.amount.0;
+            continue;
+        }
+        let row = rows.entry(keys).or_default();
+        row.amount += sum.amount.0;
+        row.gpu_us += sum.gpu_us;
+        // Sums come in the order of their keys: those of a job are next to one another.
+        if row.last.as_ref() != Some(job) {
+            row.jobs += 1;
+            row.last = Some(job.clone());
+        }
+    }
+    (rows.into_iter().map(|(keys, sum)| row(by, keys, &sum)).collect(), idle)
+}
+
+fn is_somebodys(kind: &str) -> bool {
+    kind == CostKind::Used.as_str() || kind == CostKind::Held.as_str()
+}
+
+fn row(by: &[CostKey], keys: &[String], sum: &Sum) -> CostRow {
+    let value = |key: CostKey| {
+        let at = by.iter().position(|of| *of == key)?;
+        Some(keys[at].clone())
+    };
+    CostRow {
+        team: value(CostKey::Team),
+        project: value(CostKey::Project),
+        experiment: value(CostKey::Experiment),
+        user: value(CostKey::User),
+        job: value(CostKey::Job),
+        amount_micros: sum.amount,
+        gpu_ms: sum.gpu_us / 1_000,
+        jobs: sum.jobs,
+    }
+}
+
+/// When the month of this moment began, in UTC.
+pub fn month_start(at: Time) -> Time {
+    let (_, _, day) = at.date();
+    let midnight = at.0 - at.0.rem_euclid(Span::days(1).0);
+    Time(midnight) - Span::days(day - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Micros;
+
+    fn sum(keys: &[&str], amount: i64, gpu_us: i64) -> CostSum {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        CostSum { keys, amount: Micros(amount), gpu_us }
+    }
+
+    #[test]
+    fn a_month_begins_at_midnight_of_its_first_day() {
+        for (at, start) in [
+            ("2026-11-15T09:30:00Z", "2026-11-01T00:00:00Z"),
+            ("2024-02-29T23:59:59Z", "2024-02-01T00:00:00Z"),
+            ("2026-12-01T00:00:00Z", "2026-12-01T00:00:00Z"),
+        ] {
+            assert_eq!(month_start(at.parse().unwrap()), start.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn rows_have_what_was_used_and_held_and_the_rest_is_idle() {
+        let sums = [
+            sum(&["", "", "unallocated"], 7, 70),
+            sum(&["nlp", "17", "held"], 1, 1_000),
+            sum(&["nlp", "17", "used"], 2, 2_000),
+            sum(&["nlp", "18_0", "used"], 3, 3_000),
+            sum(&["vision", "4", "used"], 5, 500),
+        ];
+        let (rows, idle) = add_up(&[CostKey::Team], &sums);
+        let shown: Vec<(&str, i64, i64, u64)> = rows
+            .iter()
+            .map(|row| (row.team.as_deref().unwrap(), row.amount_micros, row.gpu_ms, row.jobs))
+            .collect();
+        assert_eq!(shown, [("nlp", 6, 6, 2), ("vision", 5, 0, 1)]);
+        assert_eq!(idle, 7);
+    }
+
+    #[test]
+    fn without_a_key_there_is_one_row_with_all() {
+        let sums = [sum(&["17", "used"], 2, 0), sum(&["18", "used"], 3, 0)];
+        let (rows, _) = add_up(&[], &sums);
+        assert_eq!((rows.len(), rows[0].amount_micros, rows[0].jobs), (1, 5, 2));
+    }
+
+    #[test]
+    fn keys_are_read_once_each_and_a_slip_gets_a_suggestion() {
+        assert_eq!(keys("user, team,user").unwrap(), [CostKey::User, CostKey::Team]);
+        let fault = keys("team,projcet").unwrap_err();
+        assert!(fault.0.detail.contains("did you mean `project`?"), "{}", fault.0.detail);
+    }
+}

@@ -1,0 +1,90 @@
+//! Jobs by the calendar.
+
+use crate::checks::{self, Checked};
+use crate::on_behalf;
+use crate::service::Service;
+use berth_engine::clock;
+use berth_engine::{Act, Refused, Write};
+use berth_store::{AuditEntry, Batch, ScheduleRow, Store};
+use futures_util::future::BoxFuture;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const LOOK: Duration = Duration::from_secs(1);
+const AT_ONCE: u32 = 100;
+
+/// Submits what is due, again and again.
+pub fn begin(service: Service) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            match service.store.due_schedules(clock::now(), AT_ONCE).await {
+                Ok(due) => {
+                    for row in due {
+                        run(&service, row).await;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "schedules cannot be read"),
+            }
+        }
+    })
+}
+
+/// Makes the job and says when the next one is due, in one transaction: none is made twice. What
+/// was missed while the server was away is made once.
+async fn run(service: &Service, mut row: ScheduleRow) {
+    let now = clock::now();
+    let (id, before) = (row.id.clone(), row.clone());
+    let (act, next_at, outcome) = match on_behalf::prepare(service, &row).await {
+        Ok((submission, next_at)) => (Act::Submit(Box::new(submission)), next_at, "ok".to_owned()),
+        // It stays due, and is looked at again in a moment.
+        Err(fault) if fault.is_for_now() => return,
+        Err(fault) => {
+            // It is tried again at its next time; its owner finds why in the audit log.
+            let next_at = on_behalf::next_time(&row, now);
+            (Act::Nothing, next_at, fault.0.detail.clone())
+        }
+    };
+    row.next_at = next_at;
+    row.paused |= next_at.is_none();
+    let mut documents = Batch::default();
+    documents.put(&row);
+    let audit = AuditEntry {
+        at: now,
+        who: row.user.clone(),
+        token: String::new(),
+        from: "schedule".to_owned(),
+        method: String::new(),
+        what: "submit_job".to_owned(),
+        target: format!("schedule {id}"),
+        outcome,
+        detail: "{}".to_owned(),
+    };
+    let write = Write { documents, ..Write::act(act, audit) };
+    match service.engine.write_eventually(write.only_if(unchanged(before.clone()))).await {
+        // Somebody paused or deleted it just now.
+        Ok(_) | Err(Refused::Unmet(_)) => {}
+        Err(refused) => {
+            tracing::warn!(%refused, schedule = id, "a scheduled job was refused");
+            skip(service, row, before).await;
+        }
+    }
+}
+
+/// The core refused it: the next one may fare better.
+async fn skip(service: &Service, row: ScheduleRow, before: ScheduleRow) {
+    let mut documents = Batch::default();
+    documents.put(&row);
+    let write = Write::unnoted(documents).only_if(unchanged(before));
+    if let Err(refused) = service.engine.write_eventually(write).await {
+        tracing::warn!(%refused, "a schedule could not be moved on");
+    }
+}
+
+fn unchanged(row: ScheduleRow) -> impl FnOnce(Store) -> BoxFuture<'static, Checked> + Send {
+    move |store| {
+        Box::pin(checks::all(
+            async move { checks::same(&store, row.id.as_str(), Some(&row)).await },
+        ))
+    }
+}

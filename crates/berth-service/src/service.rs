@@ -1,0 +1,40 @@
+//! What every use case works with.
+
+use crate::home::Home;
+use crate::host::JobHost;
+use crate::token_use::TokenUse;
+use crate::vault::Vault;
+use berth_api::wire;
+use berth_engine::Handle;
+use berth_store::Store;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Cheap to clone: everybody shares one set of parts.
+#[derive(Clone)]
+pub struct Service(Arc<Parts>);
+
+pub struct Parts {
+    pub engine: Handle,
+    pub store: Store,
+    pub vault: Vault,
+    /// Where jobs run.
+    pub host: Arc<dyn JobHost>,
+    pub home: Home,
+    /// The settings of the server, and where each comes from.
+    pub config: Vec<wire::ConfigEntry>,
+    pub token_use: TokenUse,
+}
+
+impl Service {
+    pub fn new(parts: Parts) -> Service {
+        Service(Arc::new(parts))
+    }
+}
+
+impl Deref for Service {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

@@ -1,0 +1,86 @@
+//! When tokens were last used, to the minute: enough to find those that nobody needs, and no write
+//! for every request.
+
+use crate::checks;
+use crate::service::Service;
+use berth_engine::Write;
+use berth_engine::clock;
+use berth_model::{Span, Time};
+use berth_store::{Batch, TokenRow};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+const COARSE: Span = Span::mins(1);
+/// Tokens that are remembered; beyond that the oldest uses are forgotten, and noted once more.
+const MOST: usize = 10_000;
+
+/// When each token was noted last.
+#[derive(Default)]
+pub struct TokenUse(Mutex<BTreeMap<String, Time>>);
+
+impl TokenUse {
+    /// Whether this use is to be written down.
+    fn is_news(&self, token: &TokenRow, now: Time) -> bool {
+        let old = |at: Time| at + COARSE <= now;
+        if !token.last_used.is_none_or(old) {
+            return false;
+        }
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(&token.id).is_some_and(|at| !old(*at)) {
+            return false;
+        }
+        if noted.len() >= MOST {
+            noted.retain(|_, at| !old(*at));
+        }
+        noted.insert(token.id.clone(), now);
+        true
+    }
+}
+
+/// Notes that a token was used. Nobody waits for that, and it undoes nothing that was done to the
+/// token meanwhile.
+pub fn note(service: &Service, token: &TokenRow) {
+    let now = clock::now();
+    if !service.token_use.is_news(token, now) {
+        return;
+    }
+    let mut documents = Batch::default();
+    documents.put(&TokenRow { last_used: Some(now), ..token.clone() });
+    let (engine, token) = (service.engine.clone(), token.clone());
+    tokio::spawn(async move {
+        let write = Write::unnoted(documents).only_if(async move |store| {
+            checks::all(checks::same(&store, token.id.as_str(), Some(&token))).await
+        });
+        // A use that could not be noted is noted the next time.
+        let _ = engine.write(write).await;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(last_used: Option<Time>) -> TokenRow {
+        TokenRow {
+            id: "t1".into(),
+            user: "ada".into(),
+            name: "laptop".into(),
+            hash: String::new(),
+            scopes: "all".into(),
+            created: Time(0),
+            expires: None,
+            revoked: None,
+            last_used,
+        }
+    }
+
+    #[test]
+    fn a_token_in_use_is_noted_once_a_minute() {
+        let (uses, start) = (TokenUse::default(), Time(1_000_000));
+        assert!(uses.is_news(&token(None), start));
+        assert!(!uses.is_news(&token(None), start + Span::secs(59)));
+        assert!(uses.is_news(&token(None), start + Span::mins(1)));
+        let noted_elsewhere = token(Some(start + Span::mins(2)));
+        assert!(!uses.is_news(&noted_elsewhere, start + Span::mins(2)));
+    }
+}
