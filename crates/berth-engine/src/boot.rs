@@ -2,7 +2,8 @@
 //! driver.
 
 use crate::clock;
-use crate::event_loop::{Fatal, Loop, SyncError};
+use crate::error::{BootError, Fatal};
+use crate::event_loop::{Loop, SyncError};
 use crate::handle::{Handle, Inlet, MAX_REQUESTS};
 use crate::live::{Detail, LiveJob, LiveLease};
 use crate::memory::{Core, Plans};
@@ -29,25 +30,6 @@ pub struct Setup {
     pub writer: Writer,
     /// How long what has ended is kept in detail; for ever where left out.
     pub keep: Option<Span>,
-}
-
-/// Why a server could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum BootError {
-    #[error(transparent)]
-    Store(#[from] berth_store::Error),
-    #[error(transparent)]
-    Node(#[from] berth_node::Error),
-    #[error("the snapshot in the database cannot be loaded: {0}. Restore a backup")]
-    Snapshot(berth_core::LoadError),
-    #[error("event {seq} of the log was refused: {why}. Run the version of Berth that wrote it")]
-    Event { seq: u64, why: berth_model::Rejected },
-    #[error("job {job} in the database cannot be read: {why}. Restore a backup")]
-    Job { job: JobId, why: serde_json::Error },
-    #[error("this machine was refused: {0}")]
-    Machine(berth_model::Rejected),
-    #[error(transparent)]
-    Log(Fatal),
 }
 
 /// A loop that turns.

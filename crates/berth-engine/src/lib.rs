@@ -9,6 +9,7 @@
 
 mod boot;
 pub mod clock;
+mod error;
 mod event_loop;
 mod first_events;
 pub mod forecasts;
@@ -31,8 +32,8 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use boot::{BootError, Running, Setup, begin};
-pub use event_loop::Fatal;
+pub use boot::{Running, Setup, begin};
+pub use error::{BootError, Fatal};
 pub use first_events::{DEFAULT_TEAM, first_events};
 pub use handle::{Handle, Inlet};
 pub use input::{Act, Amend, Idempotent, Refused, Report, Submission, Write, Written};

@@ -1,6 +1,6 @@
 //! Where jobs run: this machine, or a cluster. The loop knows nothing of processes or pods.
 
-use crate::boot::BootError;
+use crate::error::BootError;
 use crate::input::Report;
 use crate::memory::Core;
 use crate::turn::Turn;

@@ -1,9 +1,12 @@
 //! The loop itself: gather what has arrived, apply and plan, commit, then act.
 
-use crate::boot::BootError;
+mod commit;
+mod purge;
+
 use crate::clock;
+use crate::error::{BootError, Fatal};
 use crate::input::{Refused, Report, Request, Written};
-use crate::memory::{Core, Stalled};
+use crate::memory::Core;
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
 use crate::site::{FollowUps, InitialSync, Site};
@@ -11,7 +14,8 @@ use crate::team_tree::TeamTree;
 use crate::turn::{Effects, LeaseOrder, Turn};
 use berth_api::wire;
 use berth_model::{Outcome, Rejected, Span, Time};
-use berth_store::{Batch, Retry, Writer};
+use berth_store::{Batch, Writer};
+use commit::SNAPSHOT_EVERY;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -25,25 +29,8 @@ const LINGER_BUSY: Duration = Duration::from_millis(25);
 const BUSY: usize = 8;
 /// How often what is held is billed.
 const BILL_EVERY: Span = Span::mins(1);
-/// Events between two snapshots, at the least. A snapshot is of everything, so the more jobs there
-/// are the more has to happen before the next one pays.
-const SNAPSHOT_EVERY: u64 = 20_000;
-const PER_JOB: u64 = 4;
-/// Jobs of a snapshot that are written together.
-const JOBS_PER_PART: usize = 500;
-/// Between two tries to write, at the most. Until the next one, everybody who wants something
-/// written is refused, also when the database has long been back.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long requests with a key are remembered in memory.
 const REMEMBER: Span = Span::mins(10);
-
-/// Why the loop had to end. Jobs go on; another server takes them over.
-#[derive(Debug, thiserror::Error)]
-pub enum Fatal {
-    #[error("the log cannot be written any more: {0}")]
-    Store(#[source] berth_store::Error),
-}
 
 /// Why the initial sync failed.
 #[derive(Debug)]
@@ -208,12 +195,6 @@ impl<S: Site> Loop<S> {
         self.purge().await
     }
 
-    /// Whether enough has happened for the number of jobs that would be written again.
-    fn snapshot_pays(&self) -> bool {
-        let jobs = lock(&self.core).jobs.len() as u64;
-        self.writer.last_seq() >= self.snapshot_at + jobs * PER_JOB
-    }
-
     /// Everything that needs the state, in one go.
     fn apply(
         &mut self,
@@ -250,51 +231,6 @@ impl<S: Site> Loop<S> {
         }
         let (batch, effects) = turn.finish_turn();
         (batch, effects, answers)
-    }
-
-    /// Commits, however long the database is away: the state is ahead of the log until then, so
-    /// nothing else may happen.
-    pub(crate) async fn commit(&mut self, batch: &Batch) -> Result<(), Fatal> {
-        let mut pause = FIRST_PAUSE;
-        // What became of a snapshot says nothing about this batch, so it is found out before.
-        while self.writer.is_in_doubt() {
-            let Err(error) = self.writer.recover().await else { break };
-            if error.retry() == Retry::Never {
-                return Err(Fatal::Store(error));
-            }
-            self.stall(&error);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        loop {
-            let Err(error) = self.writer.commit(batch).await else { break };
-            if error.retry() == Retry::Never {
-                return Err(Fatal::Store(error));
-            }
-            self.stall(&error);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            match self.writer.recover().await {
-                Ok(found) if found.applied => break,
-                Ok(_) => {}
-                Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
-                Err(_) => {}
-            }
-        }
-        lock(&self.core).stalled = None;
-        Ok(())
-    }
-
-    /// Notes since when nothing can be written, and says so once: tries are many.
-    fn stall(&self, error: &berth_store::Error) {
-        let mut core = lock(&self.core);
-        if core.stalled.is_none() {
-            tracing::warn!(%error, "the log cannot be written; trying again until it can");
-        }
-        let since = core.stalled.as_ref().map_or_else(clock::now, |stalled| stalled.since);
-        // What is wrong may change: a disk fills up while a database is away.
-        let full = matches!(error, berth_store::Error::Full { .. });
-        core.stalled = Some(Stalled { since, why: error.to_string(), full });
     }
 
     /// Before callers are answered, so that who made a team finds it.
@@ -334,20 +270,6 @@ impl<S: Site> Loop<S> {
             let _ = self.events.send(Arc::new(wire::Event { seq, at, kind }));
         }
     }
-
-    pub(crate) async fn snapshot(&mut self) -> Result<(), Fatal> {
-        let outline = lock(&self.core).state.outline();
-        // Nobody else changes the state, so others may look at it between two parts.
-        let core = &self.core;
-        let jobs = |after| lock(core).state.job_snapshots(after, JOBS_PER_PART);
-        match self.writer.snapshot(&outline, jobs).await {
-            Ok(()) => self.snapshot_at = outline.seq,
-            Err(error) if error.retry() == Retry::Never => return Err(Fatal::Store(error)),
-            // A snapshot only makes the next start faster.
-            Err(error) => tracing::warn!(%error, "no snapshot was written"),
-        }
-        Ok(())
-    }
 }
 
 /// What ends a wait.
@@ -375,6 +297,6 @@ pub(crate) fn is_minute_over(billed: Time, now: Time) -> bool {
     minute(billed) < minute(now)
 }
 
-fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
     core.lock().unwrap_or_else(PoisonError::into_inner)
 }
