@@ -1,11 +1,11 @@
 //! Trying things: changes to the state with an undo log. A pass marks, tries, and rolls back to
 //! the mark or goes on; nothing is copied.
 
+use crate::cluster::gpu::{Gpu, Mode};
+use crate::index::held_gpus::Tops;
 use crate::ix::{JobIx, TaskIx};
 use crate::jobs::{Lease, Promised, Standing, Stop};
-use crate::nodes::{Gpu, Mode};
 use crate::state::State;
-use crate::tops::Tops;
 use berth_model::{Share, Time};
 use std::sync::Arc;
 

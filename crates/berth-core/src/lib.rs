@@ -4,31 +4,24 @@
 //! Nothing here reads a clock, a random number or the outside: the same events give the same plan,
 //! byte for byte.
 
-mod adopt;
 mod amounts;
 mod apply;
 mod check;
 mod cluster;
 mod draft;
+mod fair_share;
 mod forecast;
-mod frag;
-mod held;
+mod fragmentation;
+mod index;
 mod ix;
-mod job_set;
 mod jobs;
 mod load;
-mod nodes;
-mod openings;
-mod park;
-mod past;
 mod plan;
 mod queues;
 mod reasons;
 mod report;
 mod shape;
-mod share;
 mod state;
-mod tops;
 mod validate;
 mod whatif;
 

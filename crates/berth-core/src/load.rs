@@ -1,11 +1,12 @@
 //! Snapshots: the whole state as plain values, and back. A loaded state plans like the one it was
 //! taken of.
 
+use crate::cluster::gpu::Mode;
 use crate::ix::{NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Lease, Standing, Stop};
-use crate::nodes::Mode;
-use crate::past::Past;
-use crate::state::{Models, State};
+use crate::state::State;
+use crate::state::history::Past;
+use crate::state::models::Models;
 use crate::{apply, validate};
 use berth_ledger::{BudgetMeter, LeaseAccount, NodeAccount};
 use berth_model::{
@@ -415,7 +416,7 @@ impl State {
         all
     }
 
-    fn node_snapshot(&self, node: &crate::nodes::Node) -> NodeSnapshot {
+    fn node_snapshot(&self, node: &crate::cluster::node::Node) -> NodeSnapshot {
         let mut spec = node.spec.clone();
         for (at, gpu) in node.gpus.iter().enumerate() {
             // Idle instances are part of what is there; held ones are told by their leases.

@@ -2,8 +2,8 @@
 
 use crate::amounts::{Amounts, Bounds, Resource, UNBOUNDED};
 use crate::cluster::Cluster;
+use crate::index::held_gpus::Tops;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
-use crate::tops::Tops;
 use berth_ledger::{BudgetMeter, Standing};
 use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Span, Time};
 use std::cmp::Reverse;

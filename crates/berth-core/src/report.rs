@@ -1,6 +1,6 @@
 //! What people ask about queues: who is entitled to what, and uses how much of it.
 
-use crate::share::Shares;
+use crate::fair_share::Shares;
 use crate::state::State;
 use berth_model::{Micros, Milli, Name};
 

@@ -1,6 +1,7 @@
 //! Whether an event makes sense, before anything changes.
 
-use crate::nodes::{Gpu, Mode, Node};
+use crate::cluster::gpu::{Gpu, Mode};
+use crate::cluster::node::Node;
 use crate::state::State;
 use berth_model::{
     Amount, Division, Event, GpuAsk, GpuSpec, GroupSpec, JobChange, JobId, JobSpec, LeaseId,

@@ -1,8 +1,8 @@
 //! Fair shares, worked out from the specs alone: the quota as far as there is demand, then credit,
 //! then the rest by priority and weight. Only made when a stop claims by it.
 
-use super::usage::Tree;
 use crate::amounts::{Amounts, Resource, UNBOUNDED};
+use crate::check::usage::Tree;
 use crate::ix::QueueIx;
 use crate::queues::Queue;
 use crate::state::State;

@@ -1,8 +1,8 @@
 //! Whether a job may start at all: nothing it waits for is still to come.
 
-use super::FindingCode;
-use super::overlay::{Overlay, Stand};
-use super::place::Fault;
+use crate::check::FindingCode;
+use crate::check::overlay::{Overlay, Stand};
+use crate::check::place::Fault;
 use crate::ix::JobIx;
 use berth_model::{After, JobId, JobRef, Name, Outcome};
 use std::collections::BTreeMap;

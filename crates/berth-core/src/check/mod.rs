@@ -23,17 +23,17 @@ mod window;
 
 pub use finding::{Finding, FindingCode};
 
+use crate::check::fair::Fair;
+use crate::check::gang::Spot;
+use crate::check::line::Arrays;
+use crate::check::overlay::{JobNow, Kept, Overlay};
+use crate::check::place::Fault;
+use crate::check::pools::{Pools, Trade};
+use crate::check::rights::Claim;
 use crate::ix::{JobIx, TaskIx};
 use crate::plan::{Plan, Transaction};
 use crate::state::State;
 use berth_model::{Cause, Decision, JobId};
-use fair::Fair;
-use gang::Spot;
-use line::Arrays;
-use overlay::{JobNow, Kept, Overlay};
-use place::Fault;
-use pools::{Pools, Trade};
-use rights::Claim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

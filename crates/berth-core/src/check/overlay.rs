@@ -1,8 +1,8 @@
 //! The state as it would be after the transactions that passed so far, kept as differences: only
 //! what decisions touch is ever looked at or stored. A transaction that fails is taken back.
 
-use super::usage::Usage;
 use crate::amounts::Amounts;
+use crate::check::usage::Usage;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::{Job, Promised, Standing};
 use crate::state::State;

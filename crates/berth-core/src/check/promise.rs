@@ -1,12 +1,12 @@
 //! Reservations: places that suit the job, are free at their time, and are promised to nobody
 //! else; and none that is given up for a later one.
 
-use super::gang::{Spot, below_minimum, topology_faults};
-use super::overlay::{Kept, Stand};
-use super::place::{self, Fault};
-use super::window::Window;
-use super::{FindingCode, Run, Work};
 use crate::amounts::Amounts;
+use crate::check::gang::{Spot, below_minimum, topology_faults};
+use crate::check::overlay::{Kept, Stand};
+use crate::check::place::{self, Fault};
+use crate::check::window::Window;
+use crate::check::{FindingCode, Run, Work};
 use crate::ix::{JobIx, NodeIx};
 use crate::plan::Transaction;
 use berth_model::{Health, JobId, NodeState, Place, Time};

@@ -1,9 +1,9 @@
 //! Rights: whoever gives way does so to somebody who may take it.
 
-use super::fair::Fair;
-use super::place::Fault;
-use super::{FindingCode, Run, Work};
 use crate::amounts::{Amounts, Resource};
+use crate::check::fair::Fair;
+use crate::check::place::Fault;
+use crate::check::{FindingCode, Run, Work};
 use crate::ix::{JobIx, QueueIx};
 use berth_model::{Cause, Span};
 

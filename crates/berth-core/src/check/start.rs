@@ -1,12 +1,11 @@
 //! Starts: one task at a time, then the gang.
 
-use super::gang::{self, Spot, below_minimum, counting};
-use super::line;
-use super::overlay::{Hold, JobNow, Stand};
-use super::place::{self, Fault, crowded};
-use super::window::Window;
-use super::{FindingCode, Run, Work};
 use crate::amounts::Amounts;
+use crate::check::gang::{self, Spot, below_minimum, counting};
+use crate::check::overlay::{Hold, JobNow, Stand};
+use crate::check::place::{self, Fault, crowded};
+use crate::check::window::Window;
+use crate::check::{FindingCode, Run, Work, line};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::plan::Transaction;
 use berth_model::{Decision, GroupSpec, LeaseId, Micros, Share, Slice, Span, Time};

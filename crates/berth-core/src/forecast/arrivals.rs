@@ -4,7 +4,7 @@
 //! comes with less work overtakes them. A run takes one of the recent days and goes on from the same
 //! hour of it, so that rush hours, bursts and the mix of requests are those of these users.
 
-use super::draw::Rng;
+use crate::forecast::draw::Rng;
 use berth_model::{JobId, JobSpec, Span, Time};
 use std::sync::Arc;
 

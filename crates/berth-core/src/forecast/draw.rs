@@ -1,6 +1,6 @@
 //! How long jobs run, drawn from history.
 
-use crate::past::Past;
+use crate::state::history::Past;
 use berth_model::{JobId, Span};
 
 /// SplitMix64: small, fast, and good enough to shuffle durations.

@@ -12,10 +12,10 @@ mod run;
 
 pub use arrivals::Arrived;
 
+use crate::forecast::arrivals::Coming;
+use crate::forecast::run::Run;
 use crate::state::State;
-use arrivals::Coming;
 use berth_model::{JobId, Time};
-use run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

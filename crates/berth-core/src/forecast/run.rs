@@ -1,8 +1,8 @@
 //! One run of a forecast.
 
-use super::STEPS;
-use super::arrivals::Coming;
-use super::draw::{Rng, duration};
+use crate::forecast::STEPS;
+use crate::forecast::arrivals::Coming;
+use crate::forecast::draw::{Rng, duration};
 use crate::ix::JobIx;
 use crate::jobs::Standing;
 use crate::state::State;

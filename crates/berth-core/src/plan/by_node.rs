@@ -1,14 +1,14 @@
 //! Victims for tasks of several GPUs, node by node: freeing in the order of the victims would free
 //! GPUs in the wrong places.
 
-use super::Planner;
-use super::displace::Right;
-use super::fit::Spot;
-use super::victims::Unit;
-use crate::cluster::{Level, WHOLE};
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::node::Who;
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
-use crate::nodes::Who;
-use crate::shape::Leaf;
+use crate::plan::Planner;
+use crate::plan::displace::Right;
+use crate::plan::fit::Spot;
+use crate::plan::victims::Unit;
+use crate::shape::leaf::Leaf;
 use crate::state::State;
 use berth_model::JobId;
 use std::collections::BTreeMap;
@@ -75,13 +75,13 @@ pub(crate) struct Seats {
 impl Seats {
     /// Forgets those of nodes where something has happened since.
     fn refresh(&mut self, state: &mut State) {
-        let stirred = state.cluster.take_stirred();
+        let dirty = state.cluster.take_dirty();
         // What a gang has to spare depends on its members on other nodes.
         if !state.elastic.is_empty() {
             self.by_node.clear();
         }
         self.by_node.resize(state.cluster.nodes.len(), None);
-        stirred.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
+        dirty.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
     }
 
     fn on(&mut self, ix: NodeIx, make: impl FnOnce() -> Vec<Seat>) -> &[Seat] {

@@ -1,14 +1,16 @@
 //! Claims: which waiting jobs may take GPUs from others, and in which order they do. Most claims
 //! are in vain, and most of those are told by a few numbers before anything is tried.
 
-use super::Planner;
-use super::displace::{Right, displaces_from};
+use crate::cluster::node::Who;
+use crate::fair_share;
+use crate::index::held_gpus::Tops;
+use crate::index::max_free::{Free, FreeBy};
+use crate::index::may_hold::Ways;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
-use crate::nodes::Who;
+use crate::plan::Planner;
+use crate::plan::displace::{Right, displaces_from};
 use crate::queues::Vain;
-use crate::share;
 use crate::state::State;
-use crate::tops::{Free, FreeBy, Tops, Ways};
 use berth_model::{Span, Time};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +78,7 @@ impl Planner<'_> {
             Taking::Back => state
                 .queues
                 .path(leaf)
-                .any(|ix| !self.shares.over(state, ix) || !share::over_quota(state, ix)),
+                .any(|ix| !self.shares.over(state, ix) || !fair_share::over_quota(state, ix)),
             // Only where something of a lower class runs, or a gang has grown.
             Taking::Down => {
                 let Some(top) = queue.line.top() else { return false };
@@ -95,7 +97,8 @@ impl Planner<'_> {
             Taking::Back => {
                 let state = self.state();
                 let more = &state.shape_of(job).amounts;
-                let owns = state.queues.path(queue).any(|ix| share::within_quota(state, ix, more));
+                let owns =
+                    state.queues.path(queue).any(|ix| fair_share::within_quota(state, ix, more));
                 if owns { vec![Right::Quota] } else { Vec::new() }
             }
             Taking::Down if !self.may_wait_no_longer(job) => Vec::new(),
@@ -366,7 +369,7 @@ impl Planner<'_> {
         let asks = &state.shapes[shape.at()];
         lowest.is_some_and(|lowest| *lowest < priority)
             && asks.single().is_none_or(super::victims::in_blocks)
-            && share::within_quota(state, leaf, &asks.amounts)
+            && fair_share::within_quota(state, leaf, &asks.amounts)
             && self.is_given_by(rivals, shape)
     }
 
@@ -444,7 +447,7 @@ impl Planner<'_> {
         let none = state.queues.all.len();
         let mut overs = Overs { own: vec![(false, false); none], children: vec![(0, 0); none + 1] };
         for (ix, queue) in state.queues.live() {
-            let own = (share::over_quota(state, ix), self.shares.over(state, ix));
+            let own = (fair_share::over_quota(state, ix), self.shares.over(state, ix));
             let beside = &mut overs.children[queue.parent.map_or(0, |parent| parent.at() + 1)];
             beside.0 += u32::from(own.0);
             beside.1 += u32::from(own.1);
@@ -460,7 +463,7 @@ impl Planner<'_> {
         }
         let more = &state.shapes[shape.at()].amounts;
         rivals.iter().any(|(mine, quota, share)| {
-            (*quota && share::within_quota(state, *mine, more))
+            (*quota && fair_share::within_quota(state, *mine, more))
                 || (*share && self.shares.within(state, *mine, more))
         })
     }

@@ -1,11 +1,11 @@
 //! Defragmentation: running jobs with a checkpoint are moved when that lets a waiting gang start
 //! and the work they lose is worth less than the wait the gang is spared.
 
-use super::displace::known_places;
-use super::fit::{Misfit, Spot, fit};
-use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::Standing;
+use crate::plan::displace::known_places;
+use crate::plan::fit::{Misfit, Spot, fit};
+use crate::plan::{Planner, Transaction, bound};
 use berth_model::{Cause, Decision, JobId, Span, Time};
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Planner<'_> {
         let state = self.state();
         let Some(leaf) = state.shape_of(job).single() else { return false };
         let Some(g) = leaf.whole() else { return false };
-        let elsewhere = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1);
+        let elsewhere = state.cluster.slots(crate::cluster::domain::WHOLE, &leaf.classes, 1);
         // Most have too little however often their nodes are counted.
         let places = state.promises.get(&job).into_iter().flat_map(|promised| &promised.places);
         let most: u32 = places.filter_map(|(node, _)| state.cluster.counted[node.at()]).sum();

@@ -2,15 +2,15 @@
 //! reach across. Victims are freed on the draft in their order until the claimant fits; then only
 //! those it really needs are stopped, and it is promised their places.
 
-use super::fit::{Spot, fit};
-use super::victims::Unit;
-use super::{Planner, Transaction, bound};
 use crate::amounts::{Amounts, Resource};
-use crate::cluster::WHOLE;
+use crate::cluster::domain::WHOLE;
+use crate::cluster::node::Who;
+use crate::fair_share;
 use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Job, Standing};
-use crate::nodes::Who;
-use crate::share;
+use crate::plan::fit::{Spot, fit};
+use crate::plan::victims::Unit;
+use crate::plan::{Planner, Transaction, bound};
 use crate::state::State;
 use berth_model::{Cause, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,17 +188,17 @@ impl Planner<'_> {
         }
         let mut leaves = Vec::new();
         for mine in state.queues.path(own) {
-            let by_quota = share::within_quota(state, mine, more);
+            let by_quota = fair_share::within_quota(state, mine, more);
             let by_share = right != Right::Quota && self.shares.within(state, mine, more);
             if !by_quota && !by_share {
                 continue;
             }
             for theirs in state.queues.beside(mine) {
-                let gives = by_quota && share::over_quota(state, theirs)
+                let gives = by_quota && fair_share::over_quota(state, theirs)
                     || by_share && self.shares.over(state, theirs);
                 let yields = |other: &JobIx| {
                     let asks = &state.shape_of(*other).amounts;
-                    gives || all || !share::quota_holds(state, theirs, asks)
+                    gives || all || !fair_share::quota_holds(state, theirs, asks)
                 };
                 if gives || owner && by_quota {
                     leaves.clear();
@@ -304,13 +304,13 @@ impl Planner<'_> {
             Right::Share | Right::Quota | Right::Both => {
                 let more = &state.shape_of(job).amounts;
                 for mine in state.queues.path(known.queue) {
-                    let by_quota = share::within_quota(state, mine, more);
+                    let by_quota = fair_share::within_quota(state, mine, more);
                     let by_share = right != Right::Quota && self.shares.within(state, mine, more);
                     if !by_quota && !by_share {
                         continue;
                     }
                     for theirs in state.queues.beside(mine) {
-                        let over = (by_quota && share::over_quota(state, theirs))
+                        let over = (by_quota && fair_share::over_quota(state, theirs))
                             || (by_share && self.shares.over(state, theirs));
                         if over {
                             state.queues.leaves_below(theirs, &mut found);
@@ -332,7 +332,8 @@ impl Planner<'_> {
             return false;
         }
         let more = &state.shape_of(job).amounts;
-        let by_quota = share::over_quota(state, theirs) && share::within_quota(state, mine, more);
+        let by_quota =
+            fair_share::over_quota(state, theirs) && fair_share::within_quota(state, mine, more);
         let by_share = right != Right::Quota
             && self.shares.over(state, theirs)
             && self.shares.within(state, mine, more);
@@ -396,7 +397,7 @@ impl Planner<'_> {
                 wanted && bound(*r).is_some_and(|bound| queue.usage.get(*r) > bound)
             })
         };
-        let in_quota = share::surely_within_quota(state, mine, more);
+        let in_quota = fair_share::surely_within_quota(state, mine, more);
         if in_quota && has_beyond(&|r| queue.quota.get(r)) {
             return true;
         }
@@ -438,13 +439,13 @@ impl Planner<'_> {
                 let model = node.gpus[slice.gpu as usize].model.at();
                 more.models.resize(more.models.len().max(model + 1), 0);
                 let gpu = &node.spec.gpus[slice.gpu as usize];
-                more.models[model] += crate::nodes::share_milli(&slice.share, &gpu.model);
+                more.models[model] += crate::cluster::gpu::share_milli(&slice.share, &gpu.model);
             }
         }
         units.iter().map(|unit| state.jobs.get(unit.job).queue).all(|from| {
             let mine = state.queues.rivals(known.queue, from).0;
             from == known.queue
-                || share::surely_within_quota(state, mine, &more)
+                || fair_share::surely_within_quota(state, mine, &more)
                 || right != Right::Quota && self.shares.surely_within(state, mine, &more)
         })
     }

@@ -1,13 +1,14 @@
 //! Growing elastic gangs on GPUs that no waiting minimum could use now. It is the last pass, and
 //! what it gives is taken back first.
 
-use super::fit::Spot;
-use super::{Planner, Transaction};
 use crate::amounts::Amounts;
-use crate::cluster::Level;
+use crate::cluster::domain::Level;
 use crate::ix::{DomainIx, JobIx};
 use crate::jobs::Standing;
-use crate::shape::{Shape, Tree};
+use crate::plan::fit::Spot;
+use crate::plan::{Planner, Transaction};
+use crate::shape::Shape;
+use crate::shape::tree::Tree;
 use berth_model::{Decision, JobId};
 use std::cmp::Reverse;
 
@@ -34,7 +35,7 @@ impl Planner<'_> {
         for (_, _, id, ix) in elastic {
             let mut spots = Vec::new();
             let shape = self.state().shapes[self.state().jobs.get(ix).shape.at()].clone();
-            self.grow_in(ix, &shape, &shape.tree, crate::cluster::WHOLE, &mut spots);
+            self.grow_in(ix, &shape, &shape.tree, crate::cluster::domain::WHOLE, &mut spots);
             if spots.is_empty() {
                 continue;
             }
@@ -135,7 +136,7 @@ impl Planner<'_> {
         let mut exceeded = Vec::new();
         super::bounds::exceeded(state, job.queue, &job.spec.user, more, &mut exceeded);
         exceeded.is_empty()
-            && (job.preemptible() || crate::share::within_quota(state, job.queue, more))
+            && (job.preemptible() || crate::fair_share::within_quota(state, job.queue, more))
     }
 
     /// The domain a group lies in by what of it runs.
@@ -158,7 +159,7 @@ impl Planner<'_> {
     }
 
     /// The job is in the middle of its run.
-    fn rest_of(&self, ix: JobIx) -> crate::nodes::Who {
+    fn rest_of(&self, ix: JobIx) -> crate::cluster::node::Who {
         let mut who = self.who(ix);
         if let Some(started) = self.state().jobs.get(ix).started {
             who.until = who.until - (self.now() - started);

@@ -11,6 +11,7 @@ mod defragment;
 pub(crate) mod displace;
 pub(crate) mod fit;
 mod grow;
+mod job_set;
 pub(crate) mod order;
 mod place;
 pub(crate) mod pools;
@@ -20,18 +21,18 @@ mod settle;
 mod time_sharing;
 pub(crate) mod victims;
 
+use crate::cluster::node::Who;
 use crate::draft::Draft;
-use crate::frag::Mix;
+use crate::fair_share::Shares;
+use crate::fragmentation::Mix;
 use crate::ix::{JobIx, QueueIx, ShapeIx, TaskIx};
-use crate::job_set::JobSet;
 use crate::jobs::{Promised, Standing, Stop};
-use crate::nodes::Who;
-use crate::shape::Leaf;
-use crate::share::Shares;
+use crate::plan::fit::Spot;
+use crate::plan::job_set::JobSet;
+use crate::shape::leaf::Leaf;
 use crate::state::State;
 use berth_ledger::Standing as BudgetStanding;
 use berth_model::{Cause, Decision, GpuAsk, JobId, Name, Pass, Place, Reason, Span, Time};
-use fit::Spot;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use bounds::bound;
@@ -153,7 +154,7 @@ impl State {
 impl<'a> Planner<'a> {
     pub fn new(state: &'a mut State) -> Planner<'a> {
         state.refresh();
-        state.cluster.take_stirred();
+        state.cluster.take_dirty();
         let shares = Shares::of(state, true);
         let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };
         let claims = state.claims_made;
@@ -376,7 +377,7 @@ impl Planner<'_> {
             times.push(reservation.to);
         }
         times.extend(state.due.range(later..).next().map(|(at, _, _)| *at));
-        times.extend(crate::share::credit_ends(state));
+        times.extend(crate::fair_share::credit_ends(state));
         for (_, queue) in state.queues.live() {
             if let Some(meter) = &queue.budget {
                 times.extend(meter.next_period(now));

@@ -1,10 +1,11 @@
 //! Which job of a queue goes next.
 
-use super::Planner;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
 use crate::jobs::Job;
+use crate::plan::Planner;
 use crate::queues::InLine;
-use crate::state::{State, work_of};
+use crate::state::State;
+use crate::state::pending::work_of;
 use berth_model::{QueueOrder, Span, Time};
 use std::cmp::{Ordering, Reverse};
 
@@ -164,7 +165,7 @@ impl Planner<'_> {
                 continue;
             }
             let amounts = &state.shape_of(*ix).amounts;
-            if crate::share::quota_holds(state, queue, amounts) {
+            if crate::fair_share::quota_holds(state, queue, amounts) {
                 return Some(*ix);
             }
         }

@@ -1,12 +1,12 @@
 //! Placing: the queue furthest under its share goes next, with its next job. A job that does not
 //! fit may hold a reservation, which later jobs must not move: that is backfill.
 
-use super::order::Among;
-use super::{Planner, Transaction, bound};
+use crate::cluster::node::Who;
+use crate::fair_share::Ratio;
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Lease;
-use crate::nodes::Who;
-use crate::share::Ratio;
+use crate::plan::order::Among;
+use crate::plan::{Planner, Transaction, bound};
 use berth_model::{Bound, JobId, Pass, QueueOrder, Reason, Span, Time};
 use std::cmp::Ordering;
 

@@ -1,11 +1,13 @@
 //! Pools: machines are claimed for jobs that cannot fit what is there, from the offering that
 //! costs the least in expectation, and given back when they have been idle.
 
-use super::order::Among;
-use super::{Planner, Transaction, bound};
-use crate::cluster::Level;
+use crate::cluster::domain::Level;
 use crate::ix::{JobIx, NodeIx};
-use crate::shape::{Leaf, Shape, Tree};
+use crate::plan::order::Among;
+use crate::plan::{Planner, Transaction, bound};
+use crate::shape::Shape;
+use crate::shape::leaf::Leaf;
+use crate::shape::tree::Tree;
 use crate::state::State;
 use berth_model::{
     Decision, GpuAsk, JobId, Lifecycle, MigProfile, Name, NodeState, Offering, Span, Time,
@@ -146,11 +148,11 @@ impl Planner<'_> {
     fn free_now(&self, job: JobIx, leaf: &Leaf, supply: &mut Supply) -> u32 {
         let state = self.state();
         let Some(g) = leaf.whole().filter(|_| leaf.countable(&state.cluster)) else { return 0 };
-        if leaf.together != crate::shape::Together::default() || leaf.spread.is_some() {
+        if leaf.together != crate::shape::leaf::Together::default() || leaf.spread.is_some() {
             return 0;
         }
         let own = self.own_free(job, leaf, g);
-        let free = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, g) + own;
+        let free = state.cluster.slots(crate::cluster::domain::WHOLE, &leaf.classes, g) + own;
         let taken = supply.free_taken.div_ceil(g);
         let tasks = free.saturating_sub(taken).min(leaf.min);
         supply.free_taken += tasks * g;

@@ -1,9 +1,9 @@
 //! Placing anew what this plan has placed: nothing of it has started yet, so jobs are moved about for
 //! one more that would otherwise not fit. Each was placed without knowing of those behind it.
 
-use super::Planner;
-use super::fit::{Spot, fit};
 use crate::ix::{JobIx, TaskIx};
+use crate::plan::Planner;
+use crate::plan::fit::{Spot, fit};
 use berth_model::JobId;
 use std::cmp::Reverse;
 

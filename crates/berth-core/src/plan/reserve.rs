@@ -1,11 +1,12 @@
 //! Reservations: the earliest time at which a blocked job is sure to fit, and where.
 
-use super::Planner;
-use super::fit::{Spot, fit};
-use crate::cluster::{Level, WHOLE};
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::gpu::Mode;
+use crate::cluster::node::{Node, Who};
 use crate::ix::{DomainIx, JobIx, NodeIx, TaskIx};
-use crate::nodes::{Mode, Node, Who};
-use crate::shape::Leaf;
+use crate::plan::Planner;
+use crate::plan::fit::{Spot, fit};
+use crate::shape::leaf::Leaf;
 use berth_model::{NodeState, Share, Slice, Span, Time};
 use std::collections::BinaryHeap;
 
@@ -29,9 +30,10 @@ impl Planner<'_> {
         let who = self.who(job);
         let span = who.until - who.now;
         let n = leaf.min as usize;
-        self.draft.state.refresh_openings();
+        self.draft.state.refresh_release_times();
         // Its own promise does not stand in its way.
-        let known = self.state().openings_serve(leaf) && !self.state().promises.contains_key(&job);
+        let known =
+            self.state().release_times_apply(leaf) && !self.state().promises.contains_key(&job);
         let domains: Vec<DomainIx> = match leaf.together.required {
             Some(Level::Label { topology, depth }) => {
                 self.state().cluster.domains_in_order(topology, depth)
@@ -107,7 +109,7 @@ impl Planner<'_> {
                 Some((at, _, _)) if heap.len() == n => Some(*at),
                 _ => bar,
             };
-            if known && cluster.openings[ix.at()].later_than(g, worst) {
+            if known && cluster.release_times[ix.at()].later_than(g, worst) {
                 continue;
             }
             let node = cluster.node(*ix);

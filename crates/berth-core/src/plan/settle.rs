@@ -1,9 +1,9 @@
 //! Settling what has to be: jobs past their limit, cancelled or broken ones, closing nodes, spent
 //! budgets; then the promises whose time has come.
 
-use super::{Planner, Transaction};
 use crate::ix::{JobIx, ShapeIx};
 use crate::jobs::Standing;
+use crate::plan::{Planner, Transaction};
 use crate::queues::InLine;
 use berth_ledger::Standing as BudgetStanding;
 use berth_model::{BudgetAction, Cause, JobId, NodeState, Span, Time};

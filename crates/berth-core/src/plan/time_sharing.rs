@@ -1,11 +1,11 @@
 //! Time sharing: a long job that has had its quantum is paused for short ones of its queue.
 
-use super::displace::known_places;
-use super::fit::Spot;
-use super::order::{Candidate, before};
-use super::{Planner, Transaction};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
+use crate::plan::displace::known_places;
+use crate::plan::fit::Spot;
+use crate::plan::order::{Candidate, before};
+use crate::plan::{Planner, Transaction};
 use berth_model::{Cause, Span};
 use std::cmp::Reverse;
 

@@ -1,15 +1,17 @@
 //! Victims: what a queue may have to give up, in the order it is taken, and which of it makes a job
 //! start.
 
-use super::Planner;
-use super::displace::Right;
-use super::fit::Spot;
-use crate::cluster::{Level, WHOLE};
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::node::Who;
+use crate::fair_share::Ratio;
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::jobs::Standing;
-use crate::nodes::Who;
-use crate::shape::{Leaf, Shape, Tree};
-use crate::share::Ratio;
+use crate::plan::Planner;
+use crate::plan::displace::Right;
+use crate::plan::fit::Spot;
+use crate::shape::Shape;
+use crate::shape::leaf::Leaf;
+use crate::shape::tree::Tree;
 use crate::state::State;
 use berth_model::{JobId, NodeState, Time};
 use std::cmp::Reverse;

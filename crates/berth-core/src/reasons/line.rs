@@ -1,9 +1,10 @@
 //! Where jobs stand in the line of their queue.
 
+use crate::fair_share;
 use crate::ix::{JobIx, QueueIx};
 use crate::plan::order::{Candidate, before, risky};
-use crate::share;
-use crate::state::{State, work_class};
+use crate::state::State;
+use crate::state::pending::work_class;
 use berth_model::{JobId, QueueOrder};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -98,7 +99,7 @@ impl State {
             let latest = deadline - job.estimate_left();
             latest >= self.now
                 && risky(self, job, latest)
-                && share::within_quota(self, job.queue, &self.shape_of(ix).amounts)
+                && fair_share::within_quota(self, job.queue, &self.shape_of(ix).amounts)
         })
     }
 }

@@ -1,13 +1,15 @@
 //! Why a job that would fit the empty cluster does not fit what is free now.
 
-use super::rooms::{Rooms, bare, on_node, suits, timeless};
-use crate::cluster::{Level, WHOLE};
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::node::Who;
 use crate::ix::{DomainIx, JobIx, NodeIx, TaskIx};
 use crate::jobs::Lease;
-use crate::nodes::Who;
 use crate::plan::Planner;
 use crate::plan::fit::{Misfit, Nearby, Spot, fit};
-use crate::shape::{Leaf, Shape, Tree};
+use crate::reasons::rooms::{Rooms, bare, on_node, suits, timeless};
+use crate::shape::Shape;
+use crate::shape::leaf::Leaf;
+use crate::shape::tree::Tree;
 use crate::state::State;
 use berth_model::{
     Bytes, Cpu, GpuAsk, JobTarget, Micros, Milli, Name, NodeState, Reason, Reservation, Shortage,

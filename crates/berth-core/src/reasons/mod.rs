@@ -15,9 +15,9 @@ use crate::ix::JobIx;
 use crate::jobs::Standing;
 use crate::plan::fit::fit;
 use crate::plan::{Blocked, Blockers, Planner, bound, bounds};
+use crate::reasons::rooms::Rooms;
 use crate::state::State;
 use berth_model::{JobId, Milli, Name, QueueOrder, Reason};
-use rooms::Rooms;
 use std::collections::BTreeSet;
 
 impl State {

@@ -1,9 +1,12 @@
 //! Why a job would not even fit the empty cluster.
 
-use crate::cluster::{Cluster, Level, WHOLE};
+use crate::cluster::Cluster;
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::node::{Node, Who};
 use crate::ix::{ClassIx, DomainIx, JobIx, QueueIx};
-use crate::nodes::{Node, Who};
-use crate::shape::{Leaf, Shape, ShapeKey, Unsuitable, unsuitable};
+use crate::shape::leaf::Leaf;
+use crate::shape::suitable::{Unsuitable, unsuitable};
+use crate::shape::{Shape, ShapeKey};
 use crate::state::State;
 use berth_model::{
     Bytes, Cpu, Event, GpuAsk, Health, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState,

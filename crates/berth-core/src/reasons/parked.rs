@@ -2,8 +2,8 @@
 
 use crate::ix::JobIx;
 use crate::jobs::{Parked, Standing};
-use crate::park::Met;
 use crate::state::State;
+use crate::state::parking::Met;
 use berth_model::{Awaited, Dependency, JobRef, Name, Reason};
 
 pub(super) fn reasons(state: &State, ix: JobIx) -> Vec<Reason> {

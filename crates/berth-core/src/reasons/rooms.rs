@@ -1,11 +1,12 @@
 //! How much room there is for a group right now, whatever is promised to whom: the figures in
 //! reasons. Counted where counting is exact, and added up node by node where it is not.
 
-use crate::cluster::WHOLE;
+use crate::cluster::domain::WHOLE;
+use crate::cluster::gpu::{Gpu, Mode};
+use crate::cluster::node::{Node, Who};
 use crate::ix::{ClassIx, DomainIx, NodeIx};
-use crate::nodes::{Gpu, Mode, Node, Who};
 use crate::plan::fit::Nearby;
-use crate::shape::Leaf;
+use crate::shape::leaf::Leaf;
 use crate::state::State;
 use berth_model::{GpuAsk, Milli, Time};
 use std::collections::BTreeMap;

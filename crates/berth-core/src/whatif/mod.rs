@@ -7,8 +7,8 @@ mod tries;
 
 use crate::jobs::Standing;
 use crate::state::State;
+use crate::whatif::tries::Tries;
 use berth_model::{Bound, JobId, Lifecycle, Milli, Name, Span, Time};
-use tries::Tries;
 
 /// One change, and what it would bring about.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! Making changes and looking what comes of them.
 
-use super::spec::{each, leaves, levels, respec};
-use super::{Change, Starts, What};
 use crate::amounts::{Amounts, Resource, UNBOUNDED};
 use crate::ix::JobIx;
 use crate::jobs::Parked;
@@ -9,6 +7,8 @@ use crate::plan::bounds::{bound, resource_name};
 use crate::plan::fit::fit;
 use crate::plan::{Plan, Planner};
 use crate::state::State;
+use crate::whatif::spec::{each, leaves, levels, respec};
+use crate::whatif::{Change, Starts, What};
 use berth_model::{
     Amount, Bound, Decision, Event, GpuAsk, GroupSpec, JobChange, JobId, JobSpec, Lifecycle, Milli,
     ModelAsk, Name, QueueSpec, Quota, Span, Stamped,

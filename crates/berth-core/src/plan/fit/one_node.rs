@@ -1,9 +1,10 @@
 //! Groups of groups that must lie on one node, or in one NVLink island of one.
 
-use super::{Nearby, Search};
-use crate::cluster::Level;
+use crate::cluster::domain::Level;
 use crate::ix::{DomainIx, NodeIx};
-use crate::shape::{Leaf, Tree};
+use crate::plan::fit::{Nearby, Search};
+use crate::shape::leaf::Leaf;
+use crate::shape::tree::Tree;
 use std::collections::BTreeSet;
 
 impl Search<'_, '_> {

@@ -3,7 +3,8 @@
 //! The measure is that of fragmentation gradient descent: for each request of the mix, the free
 //! GPUs of a node that it could not use, weighted by how common it is. Integers throughout.
 
-use crate::nodes::{Mode, Node};
+use crate::cluster::gpu::Mode;
+use crate::cluster::node::Node;
 use crate::state::State;
 use berth_model::{Micros, Name};
 use std::collections::BTreeMap;

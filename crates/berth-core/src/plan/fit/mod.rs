@@ -5,13 +5,16 @@
 
 mod one_node;
 
-use crate::cluster::{Level, WHOLE};
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::gpu::{Gpu, Mode, share_milli, share_on};
+use crate::cluster::node::{Need, Node, Who};
 use crate::draft::Draft;
-use crate::frag::{Free, Mix, free_gpus};
+use crate::fragmentation::{Free, Mix, free_gpus};
 use crate::ix::{ClassIx, DomainIx, JobIx, NodeIx, TaskIx};
 use crate::jobs::Lease;
-use crate::nodes::{Gpu, Mode, Need, Node, Who, share_milli, share_on};
-use crate::shape::{Leaf, Shape, Together, Tree};
+use crate::shape::Shape;
+use crate::shape::leaf::{Leaf, Together};
+use crate::shape::tree::Tree;
 use crate::state::State;
 use berth_model::{GpuAsk, JobId, JobTarget, Name, NodeAsk, Slice, Strategy};
 use std::collections::{BTreeMap, BTreeSet};

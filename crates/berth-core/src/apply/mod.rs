@@ -1,11 +1,13 @@
 //! Folding an event into the state. It never plans; an event that is refused changes nothing.
 
+mod history;
+
 use crate::draft::Draft;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::{Job, Lease, Parked, Promised, Standing, Stop, Task};
 use crate::queues::InLine;
 use crate::state::State;
-use crate::{share, validate};
+use crate::{fair_share, validate};
 use berth_ledger::{Alert, CostRow, Loss};
 use berth_model::{
     Cause, ClaimSpec, Decision, Event, GroupSpec, JobChange, JobId, JobSpec, LeaseId, LeaseOutcome,
@@ -62,7 +64,7 @@ impl State {
     pub(crate) fn advance(&mut self, at: Time) -> Vec<InLine> {
         let mut begun = Vec::new();
         if at > self.now {
-            share::accrue(self, at);
+            fair_share::accrue(self, at);
             self.now = at;
         }
         while let Some((begin, _, ix)) = self.begins.first().copied() {
@@ -134,7 +136,7 @@ impl State {
                 });
                 self.policy = berth_model::Policy { version, ..(**policy).clone() };
                 lined.into_iter().for_each(|ix| self.line_up(ix));
-                self.cluster.outdate_all();
+                self.cluster.mark_all_dirty();
                 self.cluster.version += 1;
                 self.cluster.kinds += 1;
                 let promised: Vec<JobIx> = self.promises.keys().copied().collect();
@@ -192,7 +194,7 @@ impl State {
     }
 
     fn tick(&mut self, applied: &mut Applied) {
-        let fragmented = crate::frag::unusable(self);
+        let fragmented = crate::fragmentation::unusable(self);
         let rows = self.ledger.tick(self.now, &|node| {
             fragmented.get(node).copied().unwrap_or(berth_model::Micros::ZERO)
         });
@@ -343,7 +345,7 @@ impl State {
                 let before = std::mem::replace(&mut job_mut.priority, *priority);
                 if job_mut.open > 0 {
                     let running = &mut self.queues.get_mut(job_mut.queue).running_priorities;
-                    crate::state::less(running, before);
+                    crate::state::pending::less(running, before);
                     *running.entry(*priority).or_default() += 1;
                 }
             }
@@ -374,7 +376,7 @@ impl State {
         if let Some(ends) = self.jobs.get(ix).ends() {
             self.ends.insert((ends, job, ix));
         }
-        self.outdate_under(ix);
+        self.mark_nodes_dirty(ix);
         if waiting {
             self.line_up(ix);
         }
@@ -693,7 +695,7 @@ impl State {
                 .reservations
                 .values()
                 .filter(|reservation| reservation.nodes.contains(name))
-                .map(|reservation| crate::nodes::Block {
+                .map(|reservation| crate::cluster::node::Block {
                     from: reservation.from,
                     to: reservation.to,
                     owner: self.queues.find(&reservation.owner),

@@ -1,7 +1,7 @@
 //! Taking over what runs already and no log knows: its tasks hold what they stand on from now on.
 
+use crate::cluster::node::{Node, Takes, Who};
 use crate::ix::{NodeIx, TaskIx};
-use crate::nodes::{Node, Takes, Who};
 use crate::state::State;
 use berth_model::{Decision, JobId, Name};
 use std::collections::BTreeMap;

@@ -1,0 +1,78 @@
+//! The max-free index: the most free GPUs on one node and in one domain of each level. A few numbers
+//! tell that most claims are in vain before any is tried.
+
+use crate::cluster::Cluster;
+use crate::cluster::domain::WHOLE;
+use crate::ix::DomainIx;
+use berth_model::Time;
+use std::collections::BTreeMap;
+
+/// The most free GPUs on one node, and in one domain of each level.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Free {
+    pub(super) node: u32,
+    pub(super) levels: Vec<u32>,
+    /// What there is in a domain beyond what is promised to nobody.
+    pub(super) more: BTreeMap<DomainIx, u32>,
+}
+
+/// The same by when it would be held until: from one time at which a promise of a free GPU begins
+/// to the next there is no difference.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FreeBy {
+    times: Vec<Time>,
+    /// What is promised to nobody at any time.
+    sure: Free,
+    steps: BTreeMap<usize, Free>,
+}
+
+impl FreeBy {
+    pub fn of(cluster: &Cluster) -> FreeBy {
+        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).kept);
+        let mut times: Vec<Time> = kept.map(|kept| kept.from).collect();
+        times.sort_unstable();
+        times.dedup();
+        FreeBy { times, sure: cluster.sure_tops(), steps: BTreeMap::new() }
+    }
+
+    pub fn until(&mut self, cluster: &Cluster, until: Time) -> &Free {
+        let step = self.times.partition_point(|from| *from < until);
+        let sure = &self.sure;
+        self.steps.entry(step).or_insert_with(|| cluster.free_tops(sure, until))
+    }
+}
+
+impl Cluster {
+    /// The most GPUs that are free and promised to nobody.
+    fn sure_tops(&self) -> Free {
+        let mut levels = vec![0; self.levels()];
+        for domain in self.domains.iter().skip(1) {
+            let most = &mut levels[self.level_at(domain.topology, domain.depth)];
+            *most = (*most).max(domain.sure);
+        }
+        let node = self.sure.iter().copied().max().unwrap_or(0);
+        Free { node, levels, more: BTreeMap::new() }
+    }
+
+    /// The most GPUs that are free for somebody who would hold them until then: where promises
+    /// begin later than that, there is more than what is promised to nobody.
+    fn free_tops(&self, sure: &Free, until: Time) -> Free {
+        let mut found = sure.clone();
+        for ix in &self.contested {
+            let free = self.node(*ix).free_before(until);
+            let extra = free.saturating_sub(self.sure[ix.at()]);
+            if extra > 0 {
+                found.node = found.node.max(free);
+                for domain in &self.node(*ix).domains {
+                    *found.more.entry(*domain).or_default() += extra;
+                }
+            }
+        }
+        for (ix, extra) in found.more.iter().filter(|(ix, _)| **ix != WHOLE) {
+            let domain = &self.domains[ix.at()];
+            let most = &mut found.levels[self.level_at(domain.topology, domain.depth)];
+            *most = (*most).max(domain.sure + extra);
+        }
+        found
+    }
+}

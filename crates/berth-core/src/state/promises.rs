@@ -1,0 +1,110 @@
+//! Places promised to jobs.
+
+use crate::cluster::node::Kept;
+use crate::ix::JobIx;
+use crate::jobs::Promised;
+use crate::state::State;
+
+impl State {
+    /// Keeps places for a job. What is firmly promised counts as used.
+    pub(crate) fn promise(&mut self, ix: JobIx, promised: Promised) {
+        for (node, place) in &promised.places {
+            let leaf = self.leaf_of(ix, place.task);
+            let kept = Kept {
+                job: ix,
+                from: promised.at,
+                to: promised.to,
+                slices: place.slices.clone(),
+                gpus: place
+                    .slices
+                    .iter()
+                    .filter(|slice| slice.gpu < 64)
+                    .fold(0, |gpus, slice| gpus | 1 << slice.gpu),
+                cpu: leaf.need.cpu,
+                memory: leaf.need.memory,
+                counted: leaf.need.counted.clone(),
+                ready: false,
+            };
+            self.cluster.keep(*node, kept);
+            self.look_for_loose(*node);
+        }
+        if promised.firm {
+            self.charge_promise(ix, &promised, 1);
+        }
+        self.list_promise(ix, &promised, true);
+        let firm = promised.firm;
+        let before = self.promises.insert(ix, promised);
+        assert!(before.is_none(), "a job was promised two sets of places");
+        if firm {
+            self.step_out(ix);
+        }
+    }
+
+    pub(crate) fn unpromise(&mut self, ix: JobIx) -> Option<Promised> {
+        let promised = self.promises.remove(&ix)?;
+        for (node, _) in &promised.places {
+            self.cluster.unkeep(*node, ix);
+            self.look_for_loose(*node);
+        }
+        self.cluster.forget(ix);
+        if promised.firm {
+            self.charge_promise(ix, &promised, -1);
+        }
+        self.list_promise(ix, &promised, false);
+        if promised.firm && self.is_waiting(ix) {
+            self.line_up(ix);
+        }
+        Some(promised)
+    }
+
+    /// Enters a promise in the lists of promises, or strikes it out.
+    fn list_promise(&mut self, ix: JobIx, promised: &Promised, enter: bool) {
+        let job = self.jobs.get(ix);
+        let place = (promised.at, job.id, ix);
+        let of_shape = self.promised.entry(job.shape).or_default();
+        let queue = self.queues.get_mut(job.queue);
+        if enter {
+            of_shape.insert(place);
+            self.due.insert(place);
+        } else {
+            of_shape.remove(&place);
+            self.due.remove(&place);
+        }
+        if of_shape.is_empty() {
+            self.promised.remove(&job.shape);
+        }
+        // The same whether it was never entered or struck out again.
+        if !promised.firm {
+            queue.ways ^= promised.looks(ix);
+        }
+        match (promised.firm, enter) {
+            (true, true) => queue.claims += 1,
+            (true, false) => queue.claims -= 1,
+            (false, true) => {
+                queue.distant.insert(ix);
+            }
+            (false, false) => {
+                queue.distant.remove(&ix);
+            }
+        }
+    }
+
+    /// Works out anew until when what is promised to the job would be held by it.
+    pub(crate) fn retime(&mut self, ix: JobIx) {
+        if let Some(mut promised) = self.unpromise(ix) {
+            promised.to = promised.at + self.hold(self.jobs.get(ix));
+            self.promise(ix, promised);
+        }
+    }
+
+    fn charge_promise(&mut self, ix: JobIx, promised: &Promised, times: i64) {
+        let (queue, user) = {
+            let job = self.jobs.get(ix);
+            (job.queue, job.spec.user.clone())
+        };
+        for (node, place) in &promised.places {
+            let charge = self.charge_of(self.leaf_of(ix, place.task), *node, &place.slices);
+            self.queues.charge(queue, &user, &charge, times);
+        }
+    }
+}
