@@ -15,23 +15,23 @@ mod fragmentation;
 mod index;
 mod ix;
 mod jobs;
-mod load;
 mod plan;
 mod queues;
 mod reasons;
 mod report;
 mod shape;
+mod snapshot;
 mod state;
-mod validate;
+mod transaction;
 mod whatif;
 
-pub use apply::Applied;
+pub use apply::applied::Applied;
 pub use check::{Finding, FindingCode, check, vetted};
 pub use forecast::{
     Arrived, Ask, Copies, Eta, Forecast, STEPS as FORECAST_STEPS, forecast, forecast_with,
 };
-pub use load::LoadError;
-pub use plan::{Blocked, Blockers, Plan, Transaction};
 pub use report::QueueReport;
+pub use snapshot::load::LoadError;
 pub use state::State;
+pub use transaction::{Blocked, Blockers, Plan, Transaction};
 pub use whatif::{Change, Starts, What, what_would_start};

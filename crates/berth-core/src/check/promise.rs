@@ -8,7 +8,7 @@ use crate::check::place::{self, Fault};
 use crate::check::window::Window;
 use crate::check::{FindingCode, Run, Work};
 use crate::ix::{JobIx, NodeIx};
-use crate::plan::Transaction;
+use crate::transaction::Transaction;
 use berth_model::{Health, JobId, NodeState, Place, Time};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,7 @@ use crate::check::place::{self, Fault, crowded};
 use crate::check::window::Window;
 use crate::check::{FindingCode, Run, Work, line};
 use crate::ix::{JobIx, NodeIx, TaskIx};
-use crate::plan::Transaction;
+use crate::transaction::Transaction;
 use berth_model::{Decision, GroupSpec, LeaseId, Micros, Share, Slice, Span, Time};
 
 impl Run<'_> {

@@ -3,9 +3,11 @@
 
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::Standing;
+use crate::plan::Planner;
+use crate::plan::bounds::bound;
 use crate::plan::displace::known_places;
 use crate::plan::fit::{Misfit, Spot, fit};
-use crate::plan::{Planner, Transaction, bound};
+use crate::transaction::Transaction;
 use berth_model::{Cause, Decision, JobId, Span, Time};
 use std::collections::BTreeSet;
 

@@ -8,10 +8,12 @@ use crate::cluster::node::Who;
 use crate::fair_share;
 use crate::ix::{JobIx, NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Job, Standing};
+use crate::plan::Planner;
+use crate::plan::bounds::bound;
 use crate::plan::fit::{Spot, fit};
 use crate::plan::victims::Unit;
-use crate::plan::{Planner, Transaction, bound};
 use crate::state::State;
+use crate::transaction::Transaction;
 use berth_model::{Cause, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,10 +5,11 @@ use crate::amounts::Amounts;
 use crate::cluster::domain::Level;
 use crate::ix::{DomainIx, JobIx};
 use crate::jobs::Standing;
+use crate::plan::Planner;
 use crate::plan::fit::Spot;
-use crate::plan::{Planner, Transaction};
 use crate::shape::Shape;
 use crate::shape::tree::Tree;
+use crate::transaction::Transaction;
 use berth_model::{Decision, JobId};
 use std::cmp::Reverse;
 

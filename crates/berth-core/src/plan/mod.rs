@@ -11,7 +11,7 @@ mod defragment;
 pub(crate) mod displace;
 pub(crate) mod fit;
 mod grow;
-mod job_set;
+pub(crate) mod job_set;
 pub(crate) mod order;
 mod place;
 pub(crate) mod pools;
@@ -31,56 +31,10 @@ use crate::plan::fit::Spot;
 use crate::plan::job_set::JobSet;
 use crate::shape::leaf::Leaf;
 use crate::state::State;
+use crate::transaction::{Blockers, Plan, Transaction};
 use berth_ledger::Standing as BudgetStanding;
-use berth_model::{Cause, Decision, GpuAsk, JobId, Name, Pass, Place, Reason, Span, Time};
+use berth_model::{Cause, Decision, GpuAsk, JobId, Pass, Place, Reason, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
-
-pub(crate) use bounds::bound;
-
-/// Decisions that belong together: all of them are carried out, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transaction {
-    /// The job they are for.
-    pub job: Option<JobId>,
-    pub decisions: Vec<Decision>,
-}
-
-/// What to do now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    pub at: Time,
-    pub transactions: Vec<Transaction>,
-    /// When to ask again if nothing happens before.
-    pub next: Option<Time>,
-    pub blocked: Blockers,
-}
-
-/// What stands in the way of jobs that go on waiting, by shape of request and by queue; what one
-/// job waits for is both, and [`State::reasons`] tells it in full.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Blockers {
-    /// Shapes that were tried in vain, with one job of each.
-    pub shapes: Vec<Blocked>,
-    /// Queues that a bound or their share holds back, with the job that met it.
-    pub queues: Vec<(Name, Blocked)>,
-}
-
-/// Why a job, and those like it, cannot start now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
-    pub example: JobId,
-    pub reasons: Vec<Reason>,
-}
-
-impl Plan {
-    pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
-        self.transactions.iter().flat_map(|transaction| &transaction.decisions)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.transactions.is_empty()
-    }
-}
 
 /// A plan in the making.
 pub(crate) struct Planner<'a> {
@@ -392,18 +346,4 @@ impl Planner<'_> {
             self.wake(at);
         }
     }
-}
-
-/// The relative speed of the GPUs a job holds: that of the slowest model among its tasks.
-pub(crate) fn job_speed(state: &State, job: JobIx) -> i64 {
-    let shape = state.shape_of(job);
-    let mut slowest = i64::MAX;
-    for (task, lease) in state.jobs.get(job).leases() {
-        let leaf = &shape.leaves[shape.leaf_of(task)];
-        let Some(model) = lease.charge.model else { continue };
-        let name = state.model_name(model);
-        let asked = leaf.spec.models.iter().find(|ask| ask.model == *name);
-        slowest = slowest.min(asked.map_or(1_000, |ask| ask.speed.0));
-    }
-    if slowest == i64::MAX { 1_000 } else { slowest.max(1) }
 }

@@ -5,8 +5,10 @@ use crate::cluster::node::Who;
 use crate::fair_share::Ratio;
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Lease;
+use crate::plan::Planner;
+use crate::plan::bounds::bound;
 use crate::plan::order::Among;
-use crate::plan::{Planner, Transaction, bound};
+use crate::transaction::Transaction;
 use berth_model::{Bound, JobId, Pass, QueueOrder, Reason, Span, Time};
 use std::cmp::Ordering;
 

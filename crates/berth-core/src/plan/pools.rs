@@ -3,12 +3,14 @@
 
 use crate::cluster::domain::Level;
 use crate::ix::{JobIx, NodeIx};
+use crate::plan::Planner;
+use crate::plan::bounds::bound;
 use crate::plan::order::Among;
-use crate::plan::{Planner, Transaction, bound};
 use crate::shape::Shape;
 use crate::shape::leaf::Leaf;
 use crate::shape::tree::Tree;
 use crate::state::State;
+use crate::transaction::Transaction;
 use berth_model::{
     Decision, GpuAsk, JobId, Lifecycle, MigProfile, Name, NodeState, Offering, Span, Time,
 };

@@ -3,8 +3,9 @@
 
 use crate::ix::{JobIx, ShapeIx};
 use crate::jobs::Standing;
-use crate::plan::{Planner, Transaction};
+use crate::plan::Planner;
 use crate::queues::InLine;
+use crate::transaction::Transaction;
 use berth_ledger::Standing as BudgetStanding;
 use berth_model::{BudgetAction, Cause, JobId, NodeState, Span, Time};
 use std::collections::BTreeSet;
@@ -205,7 +206,7 @@ impl Planner<'_> {
                 continue;
             }
             let firm = self.state().promises[&ix].firm;
-            if !super::bound(self.state(), ix, firm).is_empty() {
+            if !crate::plan::bounds::bound(self.state(), ix, firm).is_empty() {
                 // Places that a bound keeps it from taking are kept for nothing.
                 if at <= self.now() {
                     self.draft.unpromise(ix);

@@ -13,10 +13,12 @@ mod taking;
 
 use crate::ix::JobIx;
 use crate::jobs::Standing;
+use crate::plan::bounds::bound;
 use crate::plan::fit::fit;
-use crate::plan::{Blocked, Blockers, Planner, bound, bounds};
+use crate::plan::{Planner, bounds};
 use crate::reasons::rooms::Rooms;
 use crate::state::State;
+use crate::transaction::{Blocked, Blockers};
 use berth_model::{JobId, Milli, Name, QueueOrder, Reason};
 use std::collections::BTreeSet;
 

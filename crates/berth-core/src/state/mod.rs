@@ -9,9 +9,10 @@ mod leases;
 pub(crate) mod models;
 pub(crate) mod parking;
 pub(crate) mod pending;
-mod promises;
+pub(crate) mod promises;
 mod release_times;
 mod shapes;
+pub(crate) mod speed;
 mod times;
 
 use crate::cluster::Cluster;

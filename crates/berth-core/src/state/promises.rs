@@ -4,6 +4,7 @@ use crate::cluster::node::Kept;
 use crate::ix::JobIx;
 use crate::jobs::Promised;
 use crate::state::State;
+use berth_model::Time;
 
 impl State {
     /// Keeps places for a job. What is firmly promised counts as used.
@@ -107,4 +108,29 @@ impl State {
             self.queues.charge(queue, &user, &charge, times);
         }
     }
+}
+
+/// Places by ordinal, with the time the job would be off them again.
+pub(crate) fn resolve_promise(
+    state: &State,
+    ix: JobIx,
+    at: Time,
+    places: &[berth_model::Place],
+    firm: bool,
+) -> Result<Promised, String> {
+    let job = state.jobs.get(ix);
+    let mut found = Vec::with_capacity(places.len());
+    for place in places {
+        let node = state.cluster.find(&place.node).ok_or("there is no such node")?;
+        let gpus = state.cluster.node(node).gpus.len();
+        if place.slices.iter().any(|slice| slice.gpu as usize >= gpus) {
+            return Err(format!("{} has no such GPU", place.node));
+        }
+        if place.task as usize >= job.tasks.len() {
+            return Err(format!("job {} has no task {}", job.id, place.task));
+        }
+        found.push((node, place.clone()));
+    }
+    let to = at + state.hold(job);
+    Ok(Promised { at, to, places: found, firm })
 }
