@@ -3,10 +3,11 @@
 
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::Standing;
-use crate::plan::Planner;
 use crate::plan::bounds::bound;
-use crate::plan::displace::known_places;
-use crate::plan::fit::{Misfit, Spot, fit};
+use crate::plan::displace::seize::known_places;
+use crate::plan::fit::fit;
+use crate::plan::fit::spot::{Misfit, Spot};
+use crate::plan::planner::Planner;
 use crate::transaction::Transaction;
 use berth_model::{Cause, Decision, JobId, Span, Time};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use crate::ix::{JobIx, QueueIx, ShapeIx};
 use crate::jobs::Job;
-use crate::plan::Planner;
+use crate::plan::planner::Planner;
 use crate::queues::InLine;
 use crate::state::State;
 use crate::state::pending::work_of;

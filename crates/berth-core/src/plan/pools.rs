@@ -3,9 +3,9 @@
 
 use crate::cluster::domain::Level;
 use crate::ix::{JobIx, NodeIx};
-use crate::plan::Planner;
 use crate::plan::bounds::bound;
 use crate::plan::order::Among;
+use crate::plan::planner::Planner;
 use crate::shape::Shape;
 use crate::shape::leaf::Leaf;
 use crate::shape::tree::Tree;

@@ -2,8 +2,9 @@
 //! one more that would otherwise not fit. Each was placed without knowing of those behind it.
 
 use crate::ix::{JobIx, TaskIx};
-use crate::plan::Planner;
-use crate::plan::fit::{Spot, fit};
+use crate::plan::fit::fit;
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
 use berth_model::JobId;
 use std::cmp::Reverse;
 

@@ -3,7 +3,7 @@
 
 use crate::ix::{JobIx, ShapeIx};
 use crate::jobs::Standing;
-use crate::plan::Planner;
+use crate::plan::planner::Planner;
 use crate::queues::InLine;
 use crate::transaction::Transaction;
 use berth_ledger::Standing as BudgetStanding;
@@ -264,7 +264,7 @@ impl Planner<'_> {
     }
 
     /// Takes the promised places if all of them are free.
-    fn take_promised(&mut self, ix: JobIx) -> Option<Vec<super::fit::Spot>> {
+    fn take_promised(&mut self, ix: JobIx) -> Option<Vec<crate::plan::fit::spot::Spot>> {
         let promise = self.state().promises[&ix].clone();
         let who = self.who(ix);
         let mut spots = Vec::new();
@@ -278,7 +278,7 @@ impl Planner<'_> {
                 .flat_map(|kept| &kept.slices)
                 .any(|kept| place.slices.iter().any(|slice| slice.gpu == kept.gpu));
             let (cpu, memory) = target.spare(&who);
-            let near = super::fit::Nearby::of(state, leaf, ix);
+            let near = crate::plan::fit::nearby::Nearby::of(state, leaf, ix);
             if contested || !target.admits(&who) || !near.admits(state, *node) {
                 return None;
             }
@@ -294,8 +294,11 @@ impl Planner<'_> {
             {
                 return None;
             }
-            let spot =
-                super::fit::Spot { task: place.task, node: *node, slices: place.slices.clone() };
+            let spot = crate::plan::fit::spot::Spot {
+                task: place.task,
+                node: *node,
+                slices: place.slices.clone(),
+            };
             self.open_spot(ix, &spot);
             spots.push(spot);
         }

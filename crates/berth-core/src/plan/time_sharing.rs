@@ -2,10 +2,10 @@
 
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
-use crate::plan::Planner;
-use crate::plan::displace::known_places;
-use crate::plan::fit::Spot;
+use crate::plan::displace::seize::known_places;
+use crate::plan::fit::spot::Spot;
 use crate::plan::order::{Candidate, before};
+use crate::plan::planner::Planner;
 use crate::transaction::Transaction;
 use berth_model::{Cause, Span};
 use std::cmp::Reverse;

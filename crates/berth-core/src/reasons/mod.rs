@@ -13,9 +13,10 @@ mod taking;
 
 use crate::ix::JobIx;
 use crate::jobs::Standing;
+use crate::plan::bounds;
 use crate::plan::bounds::bound;
 use crate::plan::fit::fit;
-use crate::plan::{Planner, bounds};
+use crate::plan::planner::Planner;
 use crate::reasons::rooms::Rooms;
 use crate::state::State;
 use crate::transaction::{Blocked, Blockers};

@@ -5,7 +5,7 @@ use crate::cluster::domain::WHOLE;
 use crate::cluster::gpu::{Gpu, Mode};
 use crate::cluster::node::{Node, Who};
 use crate::ix::{ClassIx, DomainIx, NodeIx};
-use crate::plan::fit::Nearby;
+use crate::plan::fit::nearby::Nearby;
 use crate::shape::leaf::Leaf;
 use crate::state::State;
 use berth_model::{GpuAsk, Milli, Time};

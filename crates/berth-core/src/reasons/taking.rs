@@ -2,9 +2,9 @@
 
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
-use crate::plan::Planner;
-use crate::plan::displace::Right;
+use crate::plan::displace::right::Right;
 use crate::plan::fit::fit;
+use crate::plan::planner::Planner;
 use berth_model::{JobId, Pass, Reason, Time};
 
 /// Running jobs that are looked at, at the most.

@@ -3,9 +3,9 @@
 use crate::amounts::{Amounts, Resource, UNBOUNDED};
 use crate::ix::JobIx;
 use crate::jobs::Parked;
-use crate::plan::Planner;
 use crate::plan::bounds::{bound, resource_name};
 use crate::plan::fit::fit;
+use crate::plan::planner::Planner;
 use crate::state::State;
 use crate::transaction::Plan;
 use crate::whatif::spec::{each, leaves, levels, respec};

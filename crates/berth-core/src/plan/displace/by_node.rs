@@ -4,19 +4,17 @@
 use crate::cluster::domain::{Level, WHOLE};
 use crate::cluster::node::Who;
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
-use crate::plan::Planner;
-use crate::plan::displace::Right;
-use crate::plan::fit::Spot;
-use crate::plan::victims::Unit;
+use crate::plan::displace::right::Right;
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
+use crate::plan::units::{Seat, Unit};
 use crate::shape::leaf::Leaf;
-use crate::state::State;
-use berth_model::JobId;
 use std::collections::BTreeMap;
 
 /// For whom room is made.
-struct Claim<'a> {
-    job: JobIx,
-    right: Right,
+pub(crate) struct Claim<'a> {
+    pub(super) job: JobIx,
+    pub(super) right: Right,
     who: Who,
     leaf: &'a Leaf,
 }
@@ -51,43 +49,8 @@ enum Cleared {
 /// the most. A cluster where more than that is out of reach node after node is better off waiting
 /// than looking on.
 const CLOSELY: u32 = 16;
+
 const MOST_TO_CHOOSE: usize = 8;
-
-/// A victim on one node.
-#[derive(Debug, Clone)]
-struct Seat {
-    unit: Unit,
-    loss: i128,
-    /// What it holds on the node, in thousandths of GPUs.
-    here: i64,
-    queue: QueueIx,
-    priority: i32,
-    /// It runs, may be stopped, and has had its minimum run time.
-    open: bool,
-}
-
-/// Victims by node, made when first asked for. A plan asks again and again, and little has changed.
-#[derive(Debug, Default)]
-pub(crate) struct Seats {
-    by_node: Vec<Option<Vec<Seat>>>,
-}
-
-impl Seats {
-    /// Forgets those of nodes where something has happened since.
-    fn refresh(&mut self, state: &mut State) {
-        let dirty = state.cluster.take_dirty();
-        // What a gang has to spare depends on its members on other nodes.
-        if !state.elastic.is_empty() {
-            self.by_node.clear();
-        }
-        self.by_node.resize(state.cluster.nodes.len(), None);
-        dirty.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
-    }
-
-    fn on(&mut self, ix: NodeIx, make: impl FnOnce() -> Vec<Seat>) -> &[Seat] {
-        self.by_node[ix.at()].get_or_insert_with(make)
-    }
-}
 
 /// Nodes with what room on them would cost.
 type Priced = Vec<(i128, NodeIx)>;
@@ -316,7 +279,7 @@ impl Planner<'_> {
         costs
     }
 
-    fn may_be_taken(
+    pub(super) fn may_be_taken(
         &self,
         claim: &Claim<'_>,
         seat: &Seat,
@@ -326,58 +289,5 @@ impl Planner<'_> {
         let claimant = state.jobs.get(claim.job);
         let victim = (seat.queue, seat.priority, seat.unit.surplus);
         seat.open && claim.right.reaches(state, claimant, victim, gives)
-    }
-
-    /// The victims on one node, in the order they are taken.
-    fn units_on(&mut self, claim: &Claim<'_>, queues: &[QueueIx], node: NodeIx) -> Vec<Unit> {
-        let mut seats = std::mem::take(&mut self.seats);
-        let here = seats.on(node, || self.seats_on(node));
-        let gives = |queue: QueueIx| self.gives(claim.job, queue, claim.right);
-        let these = here.iter().filter(|seat| queues.contains(&seat.queue));
-        let units = these.filter(|seat| self.may_be_taken(claim, seat, gives));
-        let units = units.map(|seat| seat.unit.clone()).collect();
-        self.seats = seats;
-        units
-    }
-
-    /// What could be taken on a node by some right or other, the least loss first.
-    fn seats_on(&self, ix: NodeIx) -> Vec<Seat> {
-        let state = self.state();
-        let mut found: Vec<(JobId, Seat)> = Vec::new();
-        for task in &state.cluster.node(ix).tasks {
-            let victim = state.jobs.get(task.job);
-            if !self.is_live(task.job, task.task) {
-                continue;
-            }
-            let spare = self.surplus_of(task.job);
-            let spare = spare.into_iter().find(|tasks| tasks.contains(&task.task));
-            let surplus = spare.is_some();
-            let unit = Unit { job: task.job, tasks: spare.unwrap_or_default(), surplus };
-            if found.iter().any(|(_, seat)| seat.unit == unit) {
-                continue;
-            }
-            let seat = Seat {
-                loss: if surplus { 0 } else { state.loss(task.job) },
-                here: self.held_on(&unit, ix),
-                queue: victim.queue,
-                priority: victim.priority,
-                open: self.is_open(&unit),
-                unit,
-            };
-            found.push((victim.id, seat));
-        }
-        found.sort_by(|(a, one), (b, other)| {
-            (one.loss, a, &one.unit.tasks).cmp(&(other.loss, b, &other.unit.tasks))
-        });
-        found.into_iter().map(|(_, seat)| seat).collect()
-    }
-
-    fn held_on(&self, unit: &Unit, node: NodeIx) -> i64 {
-        let known = self.state().jobs.get(unit.job);
-        known
-            .leases()
-            .filter(|(task, lease)| lease.node == node && unit.takes(*task))
-            .map(|(_, lease)| lease.charge.gpu)
-            .sum()
     }
 }

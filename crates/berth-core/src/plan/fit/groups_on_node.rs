@@ -2,7 +2,8 @@
 
 use crate::cluster::domain::Level;
 use crate::ix::{DomainIx, NodeIx};
-use crate::plan::fit::{Nearby, Search};
+use crate::plan::fit::nearby::Nearby;
+use crate::plan::fit::search::Search;
 use crate::shape::leaf::Leaf;
 use crate::shape::tree::Tree;
 use std::collections::BTreeSet;

@@ -1,50 +1,22 @@
 //! Victims: what a queue may have to give up, in the order it is taken, and which of it makes a job
 //! start.
 
-use crate::cluster::domain::{Level, WHOLE};
 use crate::cluster::node::Who;
 use crate::fair_share::Ratio;
-use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
+use crate::ix::{JobIx, NodeIx, QueueIx};
 use crate::jobs::Standing;
-use crate::plan::Planner;
-use crate::plan::displace::Right;
-use crate::plan::fit::Spot;
-use crate::shape::Shape;
+use crate::plan::displace::gains::{Gains, in_blocks};
+use crate::plan::displace::right::Right;
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
+use crate::plan::units::{Unit, Victims};
 use crate::shape::leaf::Leaf;
-use crate::shape::tree::Tree;
-use crate::state::State;
-use berth_model::{JobId, NodeState, Time};
+use berth_model::{JobId, Time};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What may be taken from one queue, in the order it is taken.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Victims {
-    /// Members of elastic gangs beyond their minimum, newest first.
-    surplus: Vec<Unit>,
-    /// Whole jobs: lowest class, least lost work, newest, by id.
-    whole: Vec<Unit>,
-    /// How many of those in front have been taken in this plan.
-    gone: usize,
-}
-
 /// Victims of which every set is looked at before a gang is left waiting.
 const FEW_TO_CHOOSE: usize = 8;
-
-/// Tasks that go together.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Unit {
-    pub job: JobIx,
-    pub tasks: Vec<u32>,
-    pub surplus: bool,
-}
-
-impl Unit {
-    /// Whether a task of its job goes with it.
-    pub fn takes(&self, task: u32) -> bool {
-        !self.surplus || self.tasks.contains(&task)
-    }
-}
 
 impl Planner<'_> {
     /// Like tasks of several GPUs are made room for node by node, everything else in the order of
@@ -224,64 +196,6 @@ impl Planner<'_> {
         self.victims.insert(queue, victims);
     }
 
-    /// What a gang can give up and still hold its minimum, newest first: single tasks beyond the
-    /// minimum of their group, and whole groups beyond the number it needs.
-    pub(super) fn surplus_of(&self, job: JobIx) -> Vec<Vec<u32>> {
-        let state = self.state();
-        // One that misses a member elsewhere has none to spare.
-        if !state.elastic.contains(&state.jobs.get(job).id) || !state.whole(job) {
-            return Vec::new();
-        }
-        let shape = self.state().shape_of(job);
-        let mut found = Vec::new();
-        self.surplus_in(job, shape, &shape.tree, &mut found);
-        found.reverse();
-        found
-    }
-
-    fn surplus_in(&self, job: JobIx, shape: &Shape, tree: &Tree, found: &mut Vec<Vec<u32>>) {
-        let known = self.state().jobs.get(job);
-        // What lies on a failed node is as good as lost, though nobody has said so yet.
-        let lost = |task: u32| {
-            let lease = known.tasks[task as usize].lease.as_deref();
-            let node = lease.map(|lease| self.state().cluster.node(lease.node));
-            node.is_some_and(|node| node.spec.state == NodeState::Failed)
-        };
-        let live = |leaf: &Leaf| -> Vec<u32> {
-            let all = leaf.first..leaf.first + leaf.count;
-            all.filter(|task| self.is_live(job, *task) && !lost(*task)).collect()
-        };
-        match tree {
-            Tree::Leaf(at) => {
-                let leaf = &shape.leaves[*at];
-                let beyond = live(leaf).into_iter().skip(leaf.min as usize);
-                found.extend(beyond.map(|task| vec![task]));
-            }
-            Tree::Group { children, min, .. } => {
-                let whole = children
-                    .iter()
-                    .filter(|child| self.state().missing_in(known, shape, child) == 0);
-                for (n, child) in whole.enumerate() {
-                    if n < *min as usize {
-                        self.surplus_in(job, shape, child, found);
-                    } else {
-                        let leaves = child.leaves();
-                        let tasks: Vec<u32> =
-                            leaves.iter().flat_map(|at| live(&shape.leaves[*at])).collect();
-                        // One of which tasks have ended well would be left in part, or holds
-                        // nothing any more.
-                        let ended = leaves.iter().any(|at| {
-                            let leaf = &shape.leaves[*at];
-                            let own = leaf.first as usize..(leaf.first + leaf.count) as usize;
-                            known.tasks[own].iter().any(|task| task.done)
-                        });
-                        found.extend((!tasks.is_empty() && !ended).then_some(tasks));
-                    }
-                }
-            }
-        }
-    }
-
     /// Frees victims in their order until the job fits.
     fn greedy(
         &mut self,
@@ -390,58 +304,5 @@ impl Planner<'_> {
                 && (node.kept.is_empty()
                     || lease.slices.iter().any(|slice| !node.is_kept(slice.gpu, who)))
         })
-    }
-
-    pub(super) fn is_live(&self, job: JobIx, task: u32) -> bool {
-        let lease = self.state().jobs.get(job).tasks[task as usize].lease.as_ref();
-        lease.is_some_and(|lease| lease.stopping.is_none())
-    }
-}
-
-/// Like tasks that need several GPUs in the right places.
-pub(super) fn in_blocks(leaf: &Leaf) -> bool {
-    leaf.whole().is_some_and(|g| g > 1 || leaf.min > 1) && leaf.near.is_empty()
-}
-
-/// Tasks of a group for which there would be room if GPUs were given up, by the domain it must lie
-/// in.
-struct Gains<'a> {
-    state: &'a State,
-    leaf: &'a Leaf,
-    g: u32,
-    by_domain: BTreeMap<DomainIx, u32>,
-}
-
-impl Gains<'_> {
-    /// Whether what is free would do, but for promises.
-    fn suffice_without(&self) -> bool {
-        let cluster = &self.state.cluster;
-        match self.leaf.together.required {
-            Some(Level::Node | Level::Nvlink) => {
-                let mut free = cluster.counted.iter().flatten();
-                free.any(|free| free / self.g >= self.leaf.min)
-            }
-            Some(Level::Label { .. }) | None => self.leaf.has_room(cluster, self.leaf.min),
-        }
-    }
-
-    /// Adds what would be given up on a node; whether that is enough now.
-    fn add(&mut self, ix: NodeIx, gpu: i64) -> bool {
-        let cluster = &self.state.cluster;
-        let Some(free) = cluster.counted[ix.at()] else { return false };
-        let slots = (i64::from(free) * 1_000 + gpu) / (i64::from(self.g) * 1_000);
-        let more = (slots as u32).saturating_sub(free / self.g);
-        if more == 0 || !self.leaf.classes.contains(&cluster.node(ix).class) {
-            return false;
-        }
-        let domain = match self.leaf.together.required {
-            Some(Level::Node | Level::Nvlink) => return slots >= i64::from(self.leaf.min),
-            Some(Level::Label { topology, depth }) => cluster.domain_of(ix, topology, depth),
-            None => Some(WHOLE),
-        };
-        let Some(domain) = domain else { return false };
-        let gained = self.by_domain.entry(domain).or_default();
-        *gained += more;
-        cluster.room(domain, &self.leaf.classes, self.g) + *gained >= self.leaf.min
     }
 }

@@ -1,0 +1,204 @@
+//! A plan in the making: the draft it is tried on, and what its passes know so far.
+
+use crate::cluster::node::Who;
+use crate::draft::Draft;
+use crate::fair_share::Shares;
+use crate::fragmentation::Mix;
+use crate::ix::{JobIx, QueueIx, ShapeIx};
+use crate::plan::job_set::JobSet;
+use crate::plan::units::{Seats, Victims};
+use crate::shape::leaf::Leaf;
+use crate::state::State;
+use crate::transaction::Transaction;
+use berth_ledger::Standing as BudgetStanding;
+use berth_model::{GpuAsk, JobId, Pass, Reason, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A plan in the making.
+pub(crate) struct Planner<'a> {
+    pub draft: Draft<'a>,
+    pub shares: Shares,
+    pub mix: Mix,
+    pub transactions: Vec<Transaction>,
+    pub next: Option<Time>,
+    /// The shortest holding for which each shape was found not to fit; it fits for none longer.
+    pub failed: BTreeMap<ShapeIx, Span>,
+    /// Jobs that wait for a reason of their own; they are not tried again in this plan.
+    pub skipped: JobSet,
+    /// Shapes that a bound of the queue keeps from starting.
+    pub barred: BTreeSet<(QueueIx, ShapeIx)>,
+    /// What may still be claimed for in this pass.
+    pub hopes: BTreeSet<(QueueIx, ShapeIx, i32)>,
+    /// Shapes too large for the share of the queue to hold a reservation.
+    pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
+    /// Shapes that may fit, or not, with what is being stopped and promised to nobody.
+    pub loose_helped: BTreeMap<ShapeIx, bool>,
+    /// The job of each shape that was last tried in vain.
+    pub tried: BTreeMap<ShapeIx, JobIx>,
+    /// The first job of each queue that met a bound, and which.
+    pub bounded: BTreeMap<QueueIx, (JobIx, Vec<Reason>)>,
+    /// Jobs whose promise from before this plan was made anew.
+    pub renewed: BTreeSet<JobIx>,
+    /// Jobs that start or are given GPUs in this plan.
+    pub served: JobSet,
+    /// Jobs that were placed in this plan, in their order.
+    pub placed: Vec<JobIx>,
+    /// Blocked jobs are looked at for what they may take: also those with a distant promise.
+    pub claiming: bool,
+    /// Victims of each queue, in the order they are taken, made when first needed.
+    pub victims: BTreeMap<QueueIx, Victims>,
+    /// Victims of each node, made when first needed.
+    pub seats: Seats,
+    /// Claims numbered in this plan so far.
+    pub claims: u64,
+}
+
+impl State {
+    /// Whether any waiting job asks for a share of a GPU, whose place depends on the mix.
+    fn wants_mix(&self) -> bool {
+        self.policy.fragmentation
+            && self.shapes.iter().any(|shape| {
+                let is_share =
+                    |leaf: &Leaf| leaf.whole().is_none() && leaf.need.ask != GpuAsk::None;
+                shape.uses > 0 && shape.leaves.iter().any(is_share)
+            })
+    }
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(state: &'a mut State) -> Planner<'a> {
+        state.refresh();
+        state.cluster.take_dirty();
+        let shares = Shares::of(state, true);
+        let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };
+        let claims = state.claims_made;
+        Planner {
+            draft: Draft::new(state),
+            shares,
+            mix,
+            transactions: Vec::new(),
+            next: None,
+            failed: BTreeMap::new(),
+            skipped: JobSet::default(),
+            barred: BTreeSet::new(),
+            hopes: BTreeSet::new(),
+            unpromised: BTreeSet::new(),
+            loose_helped: BTreeMap::new(),
+            tried: BTreeMap::new(),
+            bounded: BTreeMap::new(),
+            renewed: BTreeSet::new(),
+            served: JobSet::default(),
+            placed: Vec::new(),
+            claiming: false,
+            victims: BTreeMap::new(),
+            seats: Seats::default(),
+            claims,
+        }
+    }
+}
+
+impl Planner<'_> {
+    pub(super) fn run(&mut self) {
+        let runs = |planner: &Planner<'_>, pass| planner.draft.state.policy.runs(pass);
+        self.settle();
+        if runs(self, Pass::Place) {
+            self.keep_promises();
+            self.place();
+        }
+        if runs(self, Pass::Defragment) {
+            self.defragment();
+        }
+        if runs(self, Pass::Reclaim) {
+            self.reclaim();
+        }
+        if runs(self, Pass::Pools) {
+            self.pools();
+        }
+        if runs(self, Pass::Preempt) {
+            self.preempt();
+        }
+        if runs(self, Pass::Grow) {
+            self.grow();
+        }
+        if runs(self, Pass::Pools) {
+            self.give_back();
+        }
+        self.when_next();
+    }
+
+    pub fn state(&self) -> &State {
+        self.draft.state
+    }
+
+    pub fn now(&self) -> Time {
+        self.draft.state.now
+    }
+
+    /// Asks to be asked again at that time at the latest.
+    pub fn wake(&mut self, at: Time) {
+        if at > self.now() {
+            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        }
+    }
+
+    pub fn who(&self, job: JobIx) -> Who {
+        let state = self.state();
+        let known = state.jobs.get(job);
+        // The efficient model may take several times as long as the fastest one.
+        let rush = known.deadline.is_some_and(|deadline| {
+            let speeds = || state.cluster.models.iter().map(|model| state.models.speed(model));
+            let (slow, fast) = (speeds().min().unwrap_or(1), speeds().max().unwrap_or(1));
+            let slowed = i128::from(known.estimate_left().0) * i128::from(fast) / i128::from(slow);
+            state.now + Span(slowed as i64) > deadline
+        });
+        Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known), rush }
+    }
+
+    /// Live tasks of a job.
+    pub fn live_tasks(&self, job: JobIx) -> Vec<u32> {
+        let known = self.state().jobs.get(job);
+        known.leases().filter(|(_, lease)| lease.stopping.is_none()).map(|(task, _)| task).collect()
+    }
+
+    /// When something will be due although nothing happens.
+    fn when_next(&mut self) {
+        let mut times: Vec<Time> = Vec::new();
+        let state = self.state();
+        let now = state.now;
+        // Those that are over already are being stopped.
+        let later = (now + Span::ms(1), JobId::new(0), JobIx(0));
+        times.extend(state.ends.range(later..).next().map(|(ends, _, _)| *ends));
+        times.extend(state.begins.first().map(|(begins, _, _)| *begins));
+        for id in &state.stale {
+            if let Some(ix) = state.jobs.find(*id) {
+                times
+                    .extend(state.jobs.get(ix).stale_since.map(|since| since + state.policy.stale));
+            }
+        }
+        for ix in &state.closing {
+            if let berth_model::NodeState::Leaving { at } = state.cluster.node(*ix).spec.state {
+                times.push(at - state.policy.grace);
+                times.push(at);
+            }
+        }
+        for reservation in state.reservations.values() {
+            times.push(reservation.from - state.policy.grace);
+            times.push(reservation.to);
+        }
+        times.extend(state.due.range(later..).next().map(|(at, _, _)| *at));
+        times.extend(crate::fair_share::credit_ends(state));
+        for (_, queue) in state.queues.live() {
+            if let Some(meter) = &queue.budget {
+                times.extend(meter.next_period(now));
+                // What is running is billed by the minute where that may use a budget up.
+                if queue.usage.gpu > 0 && meter.standing() == BudgetStanding::Within {
+                    let minute = Span::mins(1).0;
+                    times.push(Time((now.0.div_euclid(minute) + 1) * minute));
+                }
+            }
+        }
+        for at in times {
+            self.wake(at);
+        }
+    }
+}
