@@ -2,7 +2,7 @@
 //! that does not add to it.
 
 use crate::amounts::{Bounds, Resource};
-use crate::check::FindingCode;
+use crate::check::finding::FindingCode;
 use crate::check::overlay::Overlay;
 use crate::check::place::Fault;
 use crate::ix::{JobIx, QueueIx};

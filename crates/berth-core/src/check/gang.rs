@@ -1,7 +1,7 @@
 //! A job as a whole after a transaction: its minimum, and where its tasks lie to one another and
 //! to other jobs.
 
-use crate::check::FindingCode;
+use crate::check::finding::FindingCode;
 use crate::check::overlay::Overlay;
 use crate::check::place::{Fault, group_of, island};
 use crate::ix::{JobIx, NodeIx, TaskIx};

@@ -2,7 +2,7 @@
 //! the GPUs have room for them.
 
 use crate::amounts::Amounts;
-use crate::check::FindingCode;
+use crate::check::finding::FindingCode;
 use crate::ix::{JobIx, NodeIx};
 use crate::state::State;
 use berth_model::{

@@ -1,6 +1,6 @@
 //! Buying machines and giving them back.
 
-use crate::check::FindingCode;
+use crate::check::finding::FindingCode;
 use crate::check::overlay::Overlay;
 use crate::check::place::Fault;
 use crate::state::State;

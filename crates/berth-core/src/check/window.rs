@@ -1,6 +1,6 @@
 //! Time: what is promised to waiting jobs and kept by operators stays free when its time comes.
 
-use crate::check::FindingCode;
+use crate::check::finding::FindingCode;
 use crate::check::overlay::{Hold, Overlay};
 use crate::check::place::{Fault, counted, crowded, group_of};
 use crate::ix::{JobIx, NodeIx, TaskIx};

@@ -12,7 +12,9 @@ pub(crate) mod displace;
 pub(crate) mod fit;
 mod grow;
 pub(crate) mod job_set;
+mod keep_promises;
 pub(crate) mod order;
+mod passes;
 mod place;
 pub(crate) mod planner;
 pub(crate) mod pools;
@@ -27,21 +29,24 @@ use crate::state::State;
 use crate::transaction::{Blockers, Plan};
 
 impl State {
-    /// Computes the next decisions. It never fails, and leaves the state as it found it: the
-    /// borrow is mutable because things are tried on the state itself and rolled back.
-    pub fn plan(&mut self) -> Plan {
-        self.plan_and_say(true)
-    }
-
-    /// The same; where nobody asks why jobs wait, that is not worked out.
-    pub(crate) fn plan_and_say(&mut self, why: bool) -> Plan {
+    /// Computes the next decisions, and leaves the state as it found it. `blockers` says what keeps
+    /// jobs pending, from what the passes have tried.
+    pub(crate) fn plan_with(
+        &mut self,
+        blockers: impl FnOnce(&mut Planner<'_>) -> Blockers,
+    ) -> Plan {
         let at = self.now;
         let mut planner = Planner::new(self);
         let mark = planner.draft.mark();
         planner.run();
-        let blocked = if why { planner.blocked() } else { Blockers::default() };
+        let blocked = blockers(&mut planner);
         let Planner { mut draft, transactions, next, .. } = planner;
         draft.roll_back(mark);
         Plan { at, transactions, next, blocked }
+    }
+
+    /// The same where nobody asks what keeps jobs pending.
+    pub(crate) fn plan_without_blockers(&mut self) -> Plan {
+        self.plan_with(|_| Blockers::default())
     }
 }

@@ -295,7 +295,7 @@ impl Planner<'_> {
     }
 
     /// Takes one place on the draft.
-    pub(super) fn open_spot(&mut self, job: JobIx, spot: &super::fit::Spot) {
+    pub(super) fn open_spot(&mut self, job: JobIx, spot: &crate::plan::fit::spot::Spot) {
         let state = &self.draft.state;
         let leaf = state.leaf_of(job, spot.task);
         let lease = Lease {

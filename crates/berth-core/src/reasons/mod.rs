@@ -3,13 +3,15 @@
 //! What the plan remembers is by shape and by queue ([`crate::Blockers`]); what is asked about one
 //! job is worked out for that job, by trying it on the state and taking everything back.
 
-mod line;
+mod blocked;
+mod group;
 mod misfit;
 mod never;
 mod parked;
 mod pools;
+mod position;
+mod preemption;
 mod rooms;
-mod taking;
 
 use crate::ix::JobIx;
 use crate::jobs::Standing;
@@ -19,8 +21,7 @@ use crate::plan::fit::fit;
 use crate::plan::planner::Planner;
 use crate::reasons::rooms::Rooms;
 use crate::state::State;
-use crate::transaction::{Blocked, Blockers};
-use berth_model::{JobId, Milli, Name, QueueOrder, Reason};
+use berth_model::{JobId, Milli, QueueOrder, Reason};
 use std::collections::BTreeSet;
 
 impl State {
@@ -145,61 +146,6 @@ impl Planner<'_> {
             at: promised.at.max(state.now),
             gpus: Milli(gpus.sum()),
             tasks: promised.places.len() as u32,
-        })
-    }
-
-    /// What stands in the way of the shapes and queues that were tried in vain. The figures of a
-    /// shape, and the bounds of a queue, are worked out once for all its jobs.
-    pub(crate) fn blocked(&mut self) -> Blockers {
-        let mut blockers = Blockers::default();
-        if self.tried.is_empty() && self.bounded.is_empty() {
-            return blockers;
-        }
-        let rooms = Rooms::new(self.state(), false);
-        for job in std::mem::take(&mut self.tried).into_values() {
-            if !self.state().is_waiting(job) {
-                continue;
-            }
-            let reasons = match self.state().shape_of(job).possible {
-                true => self.misfit(job, &rooms),
-                false => never::reasons(self.state(), job),
-            };
-            blockers.shapes.push(Blocked { example: self.state().jobs.get(job).id, reasons });
-        }
-        blockers.shapes.sort_by_key(|blocked| blocked.example);
-        let mut bounded = std::mem::take(&mut self.bounded);
-        let state = self.state();
-        for leaf in state.queues.leaves() {
-            let queue = state.queues.get(leaf);
-            let Some((_, _, oldest)) = queue.line.oldest.first().copied() else { continue };
-            let (job, mut reasons) = bounded.remove(&leaf).unwrap_or((oldest, Vec::new()));
-            reasons.extend(self.over_share(job));
-            if !reasons.is_empty() {
-                let example = state.jobs.get(job).id;
-                blockers.queues.push((queue.spec.name.clone(), Blocked { example, reasons }));
-            }
-        }
-        blockers.queues.sort_by(|a, b| a.0.cmp(&b.0));
-        blockers
-    }
-
-    /// The queue above whose fair share the job would be, where others could be taken from.
-    fn over_share(&self, job: JobIx) -> Option<Reason> {
-        let state = self.state();
-        let amounts = &state.shape_of(job).amounts;
-        let leaf = state.jobs.get(job).queue;
-        let over = state.queues.path(leaf).find(|ix| !self.shares.within(state, *ix, amounts))?;
-        let own = state.queues.get(over);
-        let others = state.queues.roots.iter().map(|root| state.queues.get(*root).usage.gpu);
-        if others.sum::<i64>() == own.usage.gpu {
-            return None;
-        }
-        let name: &Name = &own.spec.name;
-        Some(Reason::OverShare {
-            queue: name.clone(),
-            used: Milli(own.usage.gpu),
-            share: Milli(self.shares.fair[over.at()].gpu),
-            asks: Milli(amounts.gpu),
         })
     }
 }

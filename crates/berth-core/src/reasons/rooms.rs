@@ -8,7 +8,8 @@ use crate::ix::{ClassIx, DomainIx, NodeIx};
 use crate::plan::fit::nearby::Nearby;
 use crate::shape::leaf::Leaf;
 use crate::state::State;
-use berth_model::{GpuAsk, Milli, Time};
+use berth_model::{GpuAsk, Milli, Name, Time};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(super) struct Rooms {
@@ -144,4 +145,21 @@ fn free_of(gpu: &Gpu, leaf: &Leaf) -> i64 {
         GpuAsk::TimeSlice { .. } => Mode::TimeSlice,
     };
     if suits && (gpu.mode == Mode::Free || gpu.mode == shared) { 1_000 - gpu.used } else { 0 }
+}
+
+/// The domain of a level with the most room, the first of equals.
+pub(crate) fn best_domain(
+    state: &State,
+    topology: u32,
+    depth: u32,
+    fits: impl Fn(DomainIx) -> u32,
+) -> Option<(u32, Name)> {
+    let cluster = &state.cluster;
+    let best = cluster.domains_of(topology, depth).map(|domain| (fits(domain), domain)).max_by(
+        |(fit, domain), (other_fit, other)| {
+            let first = |domain: &DomainIx| Reverse(cluster.first_of(*domain));
+            fit.cmp(other_fit).then_with(|| first(domain).cmp(&first(other)))
+        },
+    );
+    best.map(|(fit, domain)| (fit, cluster.domains[domain.at()].name.clone()))
 }

@@ -49,7 +49,7 @@ pub(crate) fn displaces_from(state: &State, job: JobIx) -> Time {
         if state.policy.preempt_after > Span::ZERO {
             return state.policy.preempt_after;
         }
-        crate::plan::pools::boot_for(state, job).unwrap_or(Span::ZERO)
+        crate::plan::pools::offering::boot_for(state, job).unwrap_or(Span::ZERO)
     });
     known.spec.submitted + delay
 }

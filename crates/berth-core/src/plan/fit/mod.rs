@@ -21,7 +21,7 @@ use crate::draft::Draft;
 use crate::fragmentation::Mix;
 use crate::ix::{DomainIx, JobIx};
 use crate::plan::fit::search::Search;
-pub(crate) use crate::plan::fit::spot::{Misfit, Spot};
+use crate::plan::fit::spot::{Misfit, Spot};
 use crate::shape::tree::Tree;
 
 /// Finds places for the job's minimum and takes them on the draft.

@@ -2,11 +2,12 @@
 //! else; and none that is given up for a later one.
 
 use crate::amounts::Amounts;
+use crate::check::finding::FindingCode;
 use crate::check::gang::{Spot, below_minimum, topology_faults};
 use crate::check::overlay::{Kept, Stand};
 use crate::check::place::{self, Fault};
+use crate::check::run::{Run, Work};
 use crate::check::window::Window;
-use crate::check::{FindingCode, Run, Work};
 use crate::ix::{JobIx, NodeIx};
 use crate::transaction::Transaction;
 use berth_model::{Health, JobId, NodeState, Place, Time};

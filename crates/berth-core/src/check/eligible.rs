@@ -1,6 +1,6 @@
 //! Whether a job may start at all: nothing it waits for is still to come.
 
-use crate::check::FindingCode;
+use crate::check::finding::FindingCode;
 use crate::check::overlay::{Overlay, Stand};
 use crate::check::place::Fault;
 use crate::ix::JobIx;

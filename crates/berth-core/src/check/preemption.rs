@@ -1,23 +1,12 @@
-//! Rights: whoever gives way does so to somebody who may take it.
+//! Whether a stop that takes GPUs from a running job is owed to the job it is for.
 
 use crate::amounts::{Amounts, Resource};
-use crate::check::fair::Fair;
+use crate::check::fair_share::Fair;
+use crate::check::finding::FindingCode;
 use crate::check::place::Fault;
-use crate::check::{FindingCode, Run, Work};
+use crate::check::run::{Claim, Run, Work};
 use crate::ix::{JobIx, QueueIx};
 use berth_model::{Cause, Span};
-
-/// A claim to what a victim holds; judged when the whole transaction is known, because it depends
-/// on where the claimant's queue ends.
-#[derive(Debug, Clone)]
-pub(super) struct Claim {
-    pub victim: JobIx,
-    pub claimant: JobIx,
-    pub cause: Cause,
-    /// What the victim's side used before it gave way; by the ancestors just below the common
-    /// parent: the claimant's, then the victim's.
-    pub rivals: Option<(QueueIx, QueueIx, Amounts)>,
-}
 
 impl Run<'_> {
     /// Notes by which right the claimant takes from the victim, where that can be told already.
