@@ -2,7 +2,7 @@
 //! the mark or goes on; nothing is copied.
 
 use crate::cluster::gpu::{Gpu, Mode};
-use crate::index::held_gpus::Tops;
+use crate::index::held_gpus::HeldByPriority;
 use crate::ix::{JobIx, TaskIx};
 use crate::jobs::{Lease, Promised, Standing, Stop};
 use crate::state::State;
@@ -21,7 +21,7 @@ enum Undo {
 }
 
 /// What was known of what the job's queue holds: true again once a change is taken back.
-type Known = Option<Arc<Tops>>;
+type Known = Option<Arc<HeldByPriority>>;
 
 /// A place in the log to return to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,12 +69,12 @@ impl<'a> Draft<'a> {
 
     fn known(&self, task: TaskIx) -> Known {
         let queue = self.state.jobs.get(task.job).queue;
-        self.state.queues.get(queue).tops.clone()
+        self.state.queues.get(queue).held_by_priority.clone()
     }
 
     fn know(&mut self, task: TaskIx, known: Known) {
         let queue = self.state.jobs.get(task.job).queue;
-        self.state.queues.get_mut(queue).tops = known;
+        self.state.queues.get_mut(queue).held_by_priority = known;
     }
 
     pub fn open(&mut self, task: TaskIx, lease: Lease) {

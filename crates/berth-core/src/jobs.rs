@@ -166,17 +166,19 @@ pub(crate) struct Promised {
 
 impl Promised {
     /// Which promise it is, told apart by a number.
-    pub fn looks(&self, job: JobIx) -> u64 {
-        let seed = mix(u64::from(job.0) + 1, self.at.0 as u64);
+    pub fn fingerprint(&self, job: JobIx) -> u64 {
+        let seed = hash_with(u64::from(job.0) + 1, self.at.0 as u64);
         self.places.iter().fold(seed, |seed, (node, place)| {
             let slices = place.slices.iter();
-            slices.fold(mix(seed, u64::from(node.0)), |seed, slice| mix(seed, u64::from(slice.gpu)))
+            slices.fold(hash_with(seed, u64::from(node.0)), |seed, slice| {
+                hash_with(seed, u64::from(slice.gpu))
+            })
         })
     }
 }
 
 /// Stirs a number into another, to tell apart what they were made of.
-pub(crate) fn mix(seed: u64, with: u64) -> u64 {
+pub(crate) fn hash_with(seed: u64, with: u64) -> u64 {
     (seed ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
 }
 

@@ -134,7 +134,7 @@ impl State {
             Decision::SetAside { job, finding } => {
                 let ix = self.jobs.find(*job).expect("checked");
                 self.jobs.get_mut(ix).set_aside = Some(finding.clone());
-                self.aside.insert(*job);
+                self.set_aside.insert(*job);
                 self.reconsider(ix);
                 // Its place among the elements of an array is another's.
                 self.line_up_elements(*job);
@@ -186,6 +186,6 @@ impl State {
         }
         let id = job.id;
         self.stale.remove(&id);
-        self.unsettled.remove(&id);
+        self.must_stop.remove(&id);
     }
 }

@@ -105,7 +105,7 @@ impl State {
             if job.open == 0 {
                 self.finish(ix, Outcome::Cancelled, applied);
             } else {
-                self.unsettled.insert(id);
+                self.must_stop.insert(id);
             }
         }
     }
@@ -159,10 +159,10 @@ impl State {
         }
         let job_mut = self.jobs.get_mut(ix);
         if job_mut.hold && job_mut.open > 0 {
-            self.unsettled.insert(job);
+            self.must_stop.insert(job);
         }
         self.hold_all(ix, 1);
-        self.aside.remove(&job);
+        self.set_aside.remove(&job);
         if let Some(ends) = self.jobs.get(ix).ends() {
             self.ends.insert((ends, job, ix));
         }

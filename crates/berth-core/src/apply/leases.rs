@@ -78,7 +78,7 @@ impl State {
         let (id, open, failed, cancelled) = (job.id, job.open, job.failed, job.cancelled);
         if open > 0 {
             if failed || cancelled {
-                self.unsettled.insert(id);
+                self.must_stop.insert(id);
             } else {
                 self.look_for_gaps(ix);
             }
@@ -128,7 +128,7 @@ impl State {
             self.set_started(ix, None);
         }
         self.stale.remove(&id);
-        self.unsettled.remove(&id);
+        self.must_stop.remove(&id);
         let job = self.jobs.get_mut(ix);
         job.stale_since = None;
         job.last_checkpoint = None;
@@ -157,8 +157,8 @@ impl State {
         let job = self.jobs.remove(ix);
         self.rouse(ix, job.id, &job.spec);
         self.stale.remove(&job.id);
-        self.unsettled.remove(&job.id);
-        self.aside.remove(&job.id);
+        self.must_stop.remove(&job.id);
+        self.set_aside.remove(&job.id);
         self.elastic.remove(&job.id);
         let key = (job.spec.name.clone(), job.spec.user.clone());
         remove_from(&mut self.named, key, job.id);

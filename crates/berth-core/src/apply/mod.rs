@@ -67,7 +67,7 @@ impl State {
 
             Event::ClassesSet { classes } => {
                 self.classes = classes.clone();
-                self.cluster.kinds += 1;
+                self.cluster.class_version += 1;
             }
             Event::ModelsSet { prices, speeds, watts } => {
                 self.models_set(prices, speeds, watts, applied)

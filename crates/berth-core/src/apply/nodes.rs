@@ -15,7 +15,7 @@ impl State {
                 self.cluster.describe(ix, spec);
                 self.price_node(ix, applied);
                 self.node_state_changed(ix);
-                self.wake_aside();
+                self.wake_set_aside();
                 return;
             }
             self.take_out(ix, applied);
@@ -27,14 +27,14 @@ impl State {
         self.book(rows, applied);
         self.lay_blocks(std::slice::from_ref(&spec.name));
         self.node_state_changed(ix);
-        self.wake_aside();
+        self.wake_set_aside();
     }
 
     pub(super) fn node_changed(&mut self, name: &Name, state: NodeState) {
         let ix = self.cluster.find(name).expect("validated");
         self.cluster.state(ix, state);
         self.node_state_changed(ix);
-        self.wake_aside();
+        self.wake_set_aside();
     }
 
     pub(super) fn node_state_changed(&mut self, ix: NodeIx) {
@@ -123,6 +123,6 @@ impl State {
         let ix = self.cluster.find(node).expect("validated");
         self.cluster.set_health(ix, gpu as usize, health);
         self.drop_promises_on(ix);
-        self.wake_aside();
+        self.wake_set_aside();
     }
 }

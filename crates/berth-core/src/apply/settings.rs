@@ -19,7 +19,7 @@ impl State {
         lined.into_iter().for_each(|ix| self.line_up(ix));
         self.cluster.mark_all_dirty();
         self.cluster.version += 1;
-        self.cluster.kinds += 1;
+        self.cluster.class_version += 1;
         let promised: Vec<JobIx> = self.promises.keys().copied().collect();
         promised.into_iter().for_each(|ix| self.retime(ix));
     }

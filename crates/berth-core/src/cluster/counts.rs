@@ -23,26 +23,26 @@ impl Cluster {
             false => self.contested.remove(&ix),
         };
         let sure = if contested { node.free_before(Time::MAX) } else { open.unwrap_or(0) };
-        let was = std::mem::replace(&mut self.sure[ix.at()], sure);
+        let was = std::mem::replace(&mut self.uncommitted[ix.at()], sure);
         let more = sure.wrapping_sub(was);
-        let looks = node.looks();
-        if looks != self.looks[ix.at()] {
-            let looked = std::mem::replace(&mut self.looks[ix.at()], looks);
+        let fingerprint = node.fingerprint();
+        if fingerprint != self.fingerprints[ix.at()] {
+            let looked = std::mem::replace(&mut self.fingerprints[ix.at()], fingerprint);
             self.touched.entry(ix).or_insert(looked);
         }
         if changed || more != 0 {
             let sign = if changed { if contested { 1 } else { -1 } } else { 0 };
             for domain in &node.domains {
                 let domain = &mut self.domains[domain.at()];
-                domain.sure = domain.sure.wrapping_add(more);
+                domain.uncommitted = domain.uncommitted.wrapping_add(more);
                 domain.contested = domain.contested.wrapping_add_signed(sign);
             }
         }
-        let (was_open, was_clean) = (self.counted[ix.at()], node.indexed);
+        let (was_open, was_clean) = (self.free_by_node[ix.at()], node.indexed);
         if open == was_open && clean == was_clean {
             return;
         }
-        self.counted[ix.at()] = open;
+        self.free_by_node[ix.at()] = open;
         node.indexed = clean;
         let class = node.class;
         let buckets = &mut self.classes[class.at()].buckets;
@@ -99,12 +99,13 @@ impl Cluster {
 
     /// Nodes that look different from when claims were last looked at.
     pub fn changed(&self) -> Vec<NodeIx> {
-        let changed = self.touched.iter().filter(|(ix, looked)| self.looks[ix.at()] != **looked);
+        let changed =
+            self.touched.iter().filter(|(ix, looked)| self.fingerprints[ix.at()] != **looked);
         changed.map(|(ix, _)| *ix).collect()
     }
 
     /// Claims are looked at now.
-    pub fn settle_looks(&mut self) {
+    pub fn clear_touched(&mut self) {
         self.touched.clear();
     }
 
@@ -140,7 +141,7 @@ impl Cluster {
 
     /// Whether the node is open and has so many free GPUs, whatever is promised there.
     pub fn has_free(&self, ix: NodeIx, gpus: u32) -> bool {
-        self.counted[ix.at()].is_some_and(|free| free >= gpus)
+        self.free_by_node[ix.at()].is_some_and(|free| free >= gpus)
     }
 
     /// How many tasks of `g` whole GPUs fit the uncontested nodes of these classes in the domain,

@@ -13,7 +13,7 @@ pub(crate) struct Domain {
     pub nodes: BTreeSet<NodeIx>,
     pub counts: Vec<ClassCount>,
     /// Free GPUs that are promised to nobody.
-    pub sure: u32,
+    pub uncommitted: u32,
     /// How many of its nodes are contested.
     pub contested: u32,
 }

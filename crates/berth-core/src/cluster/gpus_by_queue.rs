@@ -10,7 +10,7 @@ const NOBODY: QueueIx = QueueIx(u32::MAX);
 /// Thousandths of GPUs by queue.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-pub(crate) struct Held {
+pub(crate) struct GpusByQueue {
     few: [(QueueIx, u32); FEW],
     /// Those for which there was no place, or that hold more than a place can say.
     more: Option<Box<More>>,
@@ -22,13 +22,13 @@ struct More {
     list: Vec<(QueueIx, i64)>,
 }
 
-impl Default for Held {
-    fn default() -> Held {
-        Held { few: [(NOBODY, 0); FEW], more: None }
+impl Default for GpusByQueue {
+    fn default() -> GpusByQueue {
+        GpusByQueue { few: [(NOBODY, 0); FEW], more: None }
     }
 }
 
-impl Held {
+impl GpusByQueue {
     /// Adds to what a queue holds, or takes from it.
     pub fn add(&mut self, queue: QueueIx, gpu: i64) {
         let now = self.remove(queue) + gpu;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn it_counts_as_a_map_does_for_any_number_of_queues_and_any_amount() {
-        let mut held = Held::default();
+        let mut held = GpusByQueue::default();
         let mut plain: BTreeMap<u32, i64> = BTreeMap::new();
         let mut seed = 1_u64;
         for _ in 0..5_000 {
@@ -96,6 +96,6 @@ mod tests {
 
     #[test]
     fn a_node_with_few_queues_takes_one_line_of_the_cache() {
-        assert_eq!(std::mem::size_of::<Held>(), 64);
+        assert_eq!(std::mem::size_of::<GpusByQueue>(), 64);
     }
 }

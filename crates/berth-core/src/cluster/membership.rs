@@ -5,7 +5,7 @@ use crate::cluster::Cluster;
 use crate::cluster::class::{Class, ClassKey};
 use crate::cluster::domain::count_of;
 use crate::cluster::gpu::{Gpu, Mode};
-use crate::cluster::gpus_by_queue::Held;
+use crate::cluster::gpus_by_queue::GpusByQueue;
 use crate::cluster::node::{Counted, Node};
 use crate::ix::{ClassIx, ModelIx, NodeIx};
 use berth_model::{Health, Name, NodeSpec, NodeState, Time};
@@ -87,11 +87,11 @@ impl Cluster {
             spec,
         });
         self.classes[class.at()].nodes += 1;
-        self.kinds += u64::from(self.classes[class.at()].nodes == 1);
-        self.counted.push(None);
-        self.held.push(Held::default());
-        self.sure.push(0);
-        self.looks.push(0);
+        self.class_version += u64::from(self.classes[class.at()].nodes == 1);
+        self.free_by_node.push(None);
+        self.held_by_queue.push(GpusByQueue::default());
+        self.uncommitted.push(0);
+        self.fingerprints.push(0);
         self.add_release_times(ix);
         self.count_empty(ix, true);
         self.reindex(ix);
@@ -104,7 +104,7 @@ impl Cluster {
         self.reindex(ix);
         let node = &self.nodes[ix.at()];
         self.classes[node.class.at()].nodes -= 1;
-        self.kinds += u64::from(self.classes[node.class.at()].nodes == 0);
+        self.class_version += u64::from(self.classes[node.class.at()].nodes == 0);
         self.by_name.remove(&node.spec.name);
         for domain in node.domains.clone() {
             self.domains[domain.at()].nodes.remove(&ix);
@@ -131,7 +131,7 @@ impl Cluster {
             self.domains[domain.at()].nodes.insert(ix);
         }
         // Shapes know the classes that suit them; these may be others now.
-        self.kinds += u64::from(class != old);
+        self.class_version += u64::from(class != old);
         let node = &mut self.nodes[ix.at()];
         let more = |new: i64, old: i64| new.saturating_sub(old);
         if let (Some(new), Some(old)) = (spec.cpu, node.spec.cpu) {

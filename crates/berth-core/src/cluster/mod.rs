@@ -18,7 +18,7 @@ mod topology;
 use crate::amounts::Amounts;
 use crate::cluster::class::{Class, ClassKey};
 use crate::cluster::domain::Domain;
-use crate::cluster::gpus_by_queue::Held;
+use crate::cluster::gpus_by_queue::GpusByQueue;
 use crate::cluster::node::Node;
 use crate::cluster::release_times::GpuReleaseTimes;
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, NodeIx};
@@ -41,10 +41,10 @@ pub(crate) struct Cluster {
     /// looked at one by one.
     pub contested: BTreeSet<NodeIx>,
     /// Free GPUs of each node by ordinal that are promised to nobody.
-    pub sure: Vec<u32>,
+    pub uncommitted: Vec<u32>,
     /// How each node looks by ordinal, as far as claims are concerned, and how those looked that
     /// were touched since claims were last looked at.
-    looks: Vec<u64>,
+    fingerprints: Vec<u64>,
     touched: BTreeMap<NodeIx, u64>,
     /// Places each job is promised that are not free for it yet, and the jobs without any.
     awaited: BTreeMap<JobIx, u32>,
@@ -53,9 +53,9 @@ pub(crate) struct Cluster {
     pub capacity: Amounts,
     pub removed: u32,
     /// The free GPUs of each open node by ordinal, whatever is promised there.
-    pub counted: Vec<Option<u32>>,
+    pub free_by_node: Vec<Option<u32>>,
     /// GPUs that live leases of preemptible jobs hold on each node, by ordinal.
-    pub held: Vec<Held>,
+    pub held_by_queue: Vec<GpusByQueue>,
     /// When the GPUs of each node come free, by ordinal, but for those of `outdated`.
     pub release_times: Vec<GpuReleaseTimes>,
     pub outdated: Vec<NodeIx>,
@@ -64,7 +64,7 @@ pub(crate) struct Cluster {
     /// Changes whenever a class, or what the empty cluster could hold, does.
     pub version: u64,
     /// Changes with the classes there are nodes of.
-    pub kinds: u64,
+    pub class_version: u64,
 }
 
 impl Cluster {
@@ -76,7 +76,7 @@ impl Cluster {
             name: Name::new("cluster"),
             nodes: BTreeSet::new(),
             counts: Vec::new(),
-            sure: 0,
+            uncommitted: 0,
             contested: 0,
         });
         cluster

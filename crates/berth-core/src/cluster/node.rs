@@ -2,7 +2,7 @@
 
 use crate::cluster::gpu::Gpu;
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, QueueIx, TaskIx};
-use crate::jobs::mix;
+use crate::jobs::hash_with;
 use berth_model::{GpuAsk, Name, NodeSpec, NodeState, Slice, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,14 +127,17 @@ impl Node {
     }
 
     /// What a claim may find here, told apart by a number: which GPUs are free, and for whom.
-    pub fn looks(&self) -> u64 {
+    pub fn fingerprint(&self) -> u64 {
         if !self.open() {
             return 1;
         }
         let free = self.gpus.iter().fold(0, |bits, gpu| bits << 1 ^ u64::from(gpu.is_free()));
-        let mut seed = mix(free, self.blocks.len() as u64 + 2);
+        let mut seed = hash_with(free, self.blocks.len() as u64 + 2);
         for kept in &self.kept {
-            seed = mix(mix(mix(seed, kept.gpus), kept.from.0 as u64), u64::from(kept.job.0));
+            seed = hash_with(
+                hash_with(hash_with(seed, kept.gpus), kept.from.0 as u64),
+                u64::from(kept.job.0),
+            );
         }
         seed
     }

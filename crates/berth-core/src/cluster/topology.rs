@@ -88,7 +88,7 @@ impl Cluster {
             name: path.last().cloned().unwrap_or_default(),
             nodes: BTreeSet::new(),
             counts: Vec::new(),
-            sure: 0,
+            uncommitted: 0,
             contested: 0,
         });
         self.domain_by_path.insert((topology, path), ix);

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 /// GPUs that jobs hold, by place.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldGpus {
     /// Which GPUs of each node, by node, and the nodes with the most first.
     pub(super) nodes: Vec<(NodeIx, Gpus)>,
     pub(super) most: Vec<(Reverse<u32>, NodeIx)>,
@@ -16,7 +16,7 @@ pub(crate) struct Held {
     domains: Vec<u32>,
 }
 
-impl Held {
+impl HeldGpus {
     pub(super) fn within(&self, domain: DomainIx) -> u32 {
         self.domains.get(domain.at()).copied().unwrap_or(0)
     }
@@ -45,22 +45,22 @@ impl Gpus {
 /// What jobs of one queue that may have to give way hold, by priority: each entry counts those of
 /// lower priorities too.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tops {
+pub(crate) struct HeldByPriority {
     /// Only lower priorities than this are counted: nobody of a higher one waits.
     pub(crate) top: i32,
-    pub(crate) steps: Vec<(i32, Held)>,
+    pub(crate) steps: Vec<(i32, HeldGpus)>,
 }
 
-impl Tops {
+impl HeldByPriority {
     /// What jobs below that priority hold.
-    pub fn below(&self, priority: i32) -> Option<&Held> {
+    pub fn below(&self, priority: i32) -> Option<&HeldGpus> {
         let at = self.steps.partition_point(|(of, _)| *of < priority);
         at.checked_sub(1).map(|at| &self.steps[at].1)
     }
 }
 
 impl Cluster {
-    pub(crate) fn held(&self, nodes: &[(NodeIx, Gpus)]) -> Held {
+    pub(crate) fn held_gpus(&self, nodes: &[(NodeIx, Gpus)]) -> HeldGpus {
         let mut most: Vec<(Reverse<u32>, NodeIx)> =
             nodes.iter().map(|(ix, gpus)| (Reverse(gpus.count()), *ix)).collect();
         most.sort_unstable();
@@ -79,6 +79,6 @@ impl Cluster {
         for level in &mut levels {
             level.sort_unstable();
         }
-        Held { nodes: nodes.to_vec(), most, levels, domains: in_domains }
+        HeldGpus { nodes: nodes.to_vec(), most, levels, domains: in_domains }
     }
 }

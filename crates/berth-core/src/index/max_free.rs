@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The most free GPUs on one node, and in one domain of each level.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Free {
+pub(crate) struct MaxFree {
     pub(super) node: u32,
     pub(super) levels: Vec<u32>,
     /// What there is in a domain beyond what is promised to nobody.
@@ -19,48 +19,48 @@ pub(crate) struct Free {
 /// The same by when it would be held until: from one time at which a promise of a free GPU begins
 /// to the next there is no difference.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FreeBy {
+pub(crate) struct MaxFreeUntil {
     times: Vec<Time>,
     /// What is promised to nobody at any time.
-    sure: Free,
-    steps: BTreeMap<usize, Free>,
+    uncommitted: MaxFree,
+    steps: BTreeMap<usize, MaxFree>,
 }
 
-impl FreeBy {
-    pub fn of(cluster: &Cluster) -> FreeBy {
+impl MaxFreeUntil {
+    pub fn of(cluster: &Cluster) -> MaxFreeUntil {
         let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).kept);
         let mut times: Vec<Time> = kept.map(|kept| kept.from).collect();
         times.sort_unstable();
         times.dedup();
-        FreeBy { times, sure: cluster.sure_tops(), steps: BTreeMap::new() }
+        MaxFreeUntil { times, uncommitted: cluster.max_free_uncommitted(), steps: BTreeMap::new() }
     }
 
-    pub fn until(&mut self, cluster: &Cluster, until: Time) -> &Free {
+    pub fn until(&mut self, cluster: &Cluster, until: Time) -> &MaxFree {
         let step = self.times.partition_point(|from| *from < until);
-        let sure = &self.sure;
-        self.steps.entry(step).or_insert_with(|| cluster.free_tops(sure, until))
+        let sure = &self.uncommitted;
+        self.steps.entry(step).or_insert_with(|| cluster.max_free_until(sure, until))
     }
 }
 
 impl Cluster {
     /// The most GPUs that are free and promised to nobody.
-    fn sure_tops(&self) -> Free {
+    fn max_free_uncommitted(&self) -> MaxFree {
         let mut levels = vec![0; self.levels()];
         for domain in self.domains.iter().skip(1) {
             let most = &mut levels[self.level_at(domain.topology, domain.depth)];
-            *most = (*most).max(domain.sure);
+            *most = (*most).max(domain.uncommitted);
         }
-        let node = self.sure.iter().copied().max().unwrap_or(0);
-        Free { node, levels, more: BTreeMap::new() }
+        let node = self.uncommitted.iter().copied().max().unwrap_or(0);
+        MaxFree { node, levels, more: BTreeMap::new() }
     }
 
     /// The most GPUs that are free for somebody who would hold them until then: where promises
     /// begin later than that, there is more than what is promised to nobody.
-    fn free_tops(&self, sure: &Free, until: Time) -> Free {
-        let mut found = sure.clone();
+    fn max_free_until(&self, uncommitted: &MaxFree, until: Time) -> MaxFree {
+        let mut found = uncommitted.clone();
         for ix in &self.contested {
             let free = self.node(*ix).free_before(until);
-            let extra = free.saturating_sub(self.sure[ix.at()]);
+            let extra = free.saturating_sub(self.uncommitted[ix.at()]);
             if extra > 0 {
                 found.node = found.node.max(free);
                 for domain in &self.node(*ix).domains {
@@ -71,7 +71,7 @@ impl Cluster {
         for (ix, extra) in found.more.iter().filter(|(ix, _)| **ix != WHOLE) {
             let domain = &self.domains[ix.at()];
             let most = &mut found.levels[self.level_at(domain.topology, domain.depth)];
-            *most = (*most).max(domain.sure + extra);
+            *most = (*most).max(domain.uncommitted + extra);
         }
         found
     }

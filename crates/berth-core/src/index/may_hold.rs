@@ -2,8 +2,8 @@
 
 use crate::cluster::Cluster;
 use crate::cluster::domain::Level;
-use crate::index::held_gpus::{Gpus, Held};
-use crate::index::max_free::Free;
+use crate::index::held_gpus::{Gpus, HeldGpus};
+use crate::index::max_free::MaxFree;
 use crate::ix::{DomainIx, JobIx, NodeIx};
 use crate::jobs::Promised;
 use crate::shape::leaf::Leaf;
@@ -17,18 +17,19 @@ impl Cluster {
     pub fn may_hold(
         &self,
         leaf: &Leaf,
-        (free, until): (&Free, Time),
-        held: Option<&Held>,
-        ways: &Ways<'_>,
+        (free, until): (&MaxFree, Time),
+        held: Option<&HeldGpus>,
+        yielding: &YieldingPromises<'_>,
     ) -> bool {
         let Some(g) = leaf.whole() else { return true };
         let all = g.saturating_mul(leaf.min);
-        let none = Held::default();
+        let none = HeldGpus::default();
         let held = held.unwrap_or(&none);
-        let gives_way = |job: JobIx| ways.jobs.contains(&job);
+        let gives_way = |job: JobIx| yielding.jobs.contains(&job);
         let on_one = |gpus: u32| {
             let far = |(most, _): &&(Reverse<u32>, NodeIx)| most.0 + free.node >= gpus;
-            let mut nodes = held.most.iter().take_while(far).map(|(_, ix)| *ix).chain(ways.nodes());
+            let mut nodes =
+                held.most.iter().take_while(far).map(|(_, ix)| *ix).chain(yielding.nodes());
             free.node >= gpus || nodes.any(|ix| self.gpus_on(ix, until, held, &gives_way) >= gpus)
         };
         match leaf.together.required {
@@ -36,7 +37,7 @@ impl Cluster {
             None if leaf.min == 1 || free.node >= g => on_one(g),
             None => {
                 let far = |(most, _): &&(Reverse<u32>, NodeIx)| most.0 + free.node >= g;
-                let mut nodes: Vec<NodeIx> = ways.nodes().collect();
+                let mut nodes: Vec<NodeIx> = yielding.nodes().collect();
                 nodes.extend(held.most.iter().take_while(far).map(|(_, ix)| *ix));
                 nodes.sort_unstable();
                 nodes.dedup();
@@ -53,14 +54,14 @@ impl Cluster {
                 let held_in = held.levels.get(at).into_iter().flatten().take_while(far);
                 let held_in = held_in.map(|(_, ix)| (*ix, 0));
                 let mut given_in: BTreeMap<DomainIx, u32> = BTreeMap::new();
-                for (node, place) in ways.places() {
+                for (node, place) in yielding.places() {
                     if let Some(domain) = self.domain_of(*node, topology, depth) {
                         *given_in.entry(domain).or_default() += place.slices.len() as u32;
                     }
                 }
                 let near = |(ix, given): &(DomainIx, u32)| {
                     let more = free.more.get(ix).copied().unwrap_or(0);
-                    self.domains[ix.at()].sure + more + held.within(*ix) + given >= all
+                    self.domains[ix.at()].uncommitted + more + held.within(*ix) + given >= all
                 };
                 let mut domains = held_in.chain(given_in).filter(near).map(|(ix, _)| ix);
                 let tasks = |domain: DomainIx| -> u32 {
@@ -77,10 +78,10 @@ impl Cluster {
         &self,
         nodes: &[NodeIx],
         until: Time,
-        held: Option<&Held>,
+        held: Option<&HeldGpus>,
         gives_way: &impl Fn(JobIx) -> bool,
     ) -> u32 {
-        let none = Held::default();
+        let none = HeldGpus::default();
         let held = held.unwrap_or(&none);
         let gpus = nodes.iter().map(|ix| self.gpus_on(*ix, until, held, gives_way));
         gpus.max().unwrap_or(0)
@@ -91,7 +92,7 @@ impl Cluster {
         &self,
         ix: NodeIx,
         until: Time,
-        held: &Held,
+        held: &HeldGpus,
         gives_way: &impl Fn(JobIx) -> bool,
     ) -> u32 {
         let node = self.node(ix);
@@ -112,12 +113,12 @@ impl Cluster {
 }
 
 /// Jobs whose promises give way.
-pub(crate) struct Ways<'a> {
+pub(crate) struct YieldingPromises<'a> {
     pub jobs: &'a [JobIx],
     pub promises: &'a BTreeMap<JobIx, Promised>,
 }
 
-impl Ways<'_> {
+impl YieldingPromises<'_> {
     fn places(&self) -> impl Iterator<Item = &(NodeIx, Place)> {
         self.jobs.iter().filter_map(|job| self.promises.get(job)).flat_map(|p| &p.places)
     }

@@ -28,8 +28,9 @@ impl Planner<'_> {
             }
             return;
         }
-        let distant = state.queues.leaves().flat_map(|leaf| &state.queues.get(leaf).distant);
-        let mut waiting: Vec<(Time, JobId, JobIx)> = distant
+        let soft_promised =
+            state.queues.leaves().flat_map(|leaf| &state.queues.get(leaf).soft_promised);
+        let mut waiting: Vec<(Time, JobId, JobIx)> = soft_promised
             .filter(|ix| {
                 state.promises[ix].at > state.now + state.policy.grace
                     && state.is_waiting(**ix)
@@ -59,7 +60,7 @@ impl Planner<'_> {
         let elsewhere = state.cluster.slots(crate::cluster::domain::WHOLE, &leaf.classes, 1);
         // Most have too little however often their nodes are counted.
         let places = state.promises.get(&job).into_iter().flat_map(|promised| &promised.places);
-        let most: u32 = places.filter_map(|(node, _)| state.cluster.counted[node.at()]).sum();
+        let most: u32 = places.filter_map(|(node, _)| state.cluster.free_by_node[node.at()]).sum();
         elsewhere + most >= g * leaf.min && elsewhere + self.own_free(job, leaf, 1) >= g * leaf.min
     }
 

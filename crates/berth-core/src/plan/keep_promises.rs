@@ -16,8 +16,8 @@ impl Planner<'_> {
         // Those whose time has come, those whose places are free, and of each shape the first: the
         // next one is looked at where that one fits.
         let mut promised: BTreeSet<InLine> =
-            state.due.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
-        promised.extend(state.promised.values().filter_map(|of_shape| of_shape.first()));
+            state.promises_by_time.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
+        promised.extend(state.promises_by_shape.values().filter_map(|of_shape| of_shape.first()));
         promised.extend(state.cluster.ready.iter().map(|ix| {
             let job = state.jobs.get(*ix);
             (state.promises[ix].at, job.id, *ix)
@@ -28,7 +28,7 @@ impl Planner<'_> {
             let (at, _, ix) = place;
             let shape = self.state().jobs.get(ix).shape;
             if !nowhere.contains(&shape) {
-                let of_shape = self.state().promised.get(&shape).into_iter();
+                let of_shape = self.state().promises_by_shape.get(&shape).into_iter();
                 let after = (Bound::Excluded(place), Bound::Unbounded);
                 promised.extend(of_shape.flat_map(|places| places.range(after)).next());
             }
@@ -77,7 +77,7 @@ impl Planner<'_> {
     /// all others are kept from places that are still promised.
     fn renew_expired(&mut self) {
         let state = self.state();
-        let due = state.due.iter().take_while(|(at, _, _)| *at <= state.now);
+        let due = state.promises_by_time.iter().take_while(|(at, _, _)| *at <= state.now);
         let expired = due.filter(|(_, _, ix)| {
             state.promises[ix].to <= state.now && state.is_waiting(*ix) && !self.still_coming(*ix)
         });

@@ -59,7 +59,7 @@ impl Planner<'_> {
             times.push(reservation.from - state.policy.grace);
             times.push(reservation.to);
         }
-        times.extend(state.due.range(later..).next().map(|(at, _, _)| *at));
+        times.extend(state.promises_by_time.range(later..).next().map(|(at, _, _)| *at));
         times.extend(crate::fair_share::credit_ends(state));
         for (_, queue) in state.queues.live() {
             if let Some(meter) = &queue.budget {

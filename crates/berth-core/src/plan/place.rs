@@ -33,7 +33,7 @@ impl Planner<'_> {
         let mut open = vec![0; state.queues.all.len()];
         for leaf in state.queues.leaves() {
             let queue = state.queues.get(leaf);
-            turns[leaf.at()].promises = queue.distant.len() as u32;
+            turns[leaf.at()].promises = queue.soft_promised.len() as u32;
             if !queue.line.oldest.is_empty() {
                 state.queues.path(leaf).for_each(|ix| open[ix.at()] += 1);
             }
@@ -113,7 +113,7 @@ impl Planner<'_> {
             return;
         };
         let queue = self.state().queues.get(leaf);
-        if strict && (queue.claims > 0 || !queue.distant.is_empty()) {
+        if strict && (queue.firm_promised > 0 || !queue.soft_promised.is_empty()) {
             // The head has a promise: nothing of this queue goes before it.
             turn.over = true;
             return;

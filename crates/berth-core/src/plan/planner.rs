@@ -31,7 +31,7 @@ pub(crate) struct Planner<'a> {
     /// Shapes too large for the share of the queue to hold a reservation.
     pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
     /// Shapes that may fit, or not, with what is being stopped and promised to nobody.
-    pub loose_helped: BTreeMap<ShapeIx, bool>,
+    pub helped_by_releasing: BTreeMap<ShapeIx, bool>,
     /// The job of each shape that was last tried in vain.
     pub tried: BTreeMap<ShapeIx, JobIx>,
     /// The first job of each queue that met a bound, and which.
@@ -82,7 +82,7 @@ impl<'a> Planner<'a> {
             barred: BTreeSet::new(),
             hopes: BTreeSet::new(),
             unpromised: BTreeSet::new(),
-            loose_helped: BTreeMap::new(),
+            helped_by_releasing: BTreeMap::new(),
             tried: BTreeMap::new(),
             bounded: BTreeMap::new(),
             renewed: BTreeSet::new(),

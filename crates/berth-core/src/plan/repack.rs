@@ -21,7 +21,7 @@ impl Planner<'_> {
         let (state, queue) = (self.state(), self.state().jobs.get(job).queue);
         let more = &state.shape_of(job).amounts;
         let within = |ix| self.shares.within(state, ix, more);
-        let reserved = !state.queues.get(queue).distant.is_empty();
+        let reserved = !state.queues.get(queue).soft_promised.is_empty();
         if self.placed.is_empty() || reserved || !state.queues.path(queue).all(within) {
             return false;
         }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 impl Planner<'_> {
     pub(super) fn settle(&mut self) {
         self.end_overdue();
-        self.end_unsettled();
+        self.stop_cancelled_and_held();
         self.end_stale();
         self.clear_closing();
         self.clear_reserved();
@@ -44,8 +44,8 @@ impl Planner<'_> {
         }
     }
 
-    fn end_unsettled(&mut self) {
-        let ids: Vec<JobId> = self.state().unsettled.iter().copied().collect();
+    fn stop_cancelled_and_held(&mut self) {
+        let ids: Vec<JobId> = self.state().must_stop.iter().copied().collect();
         for id in ids {
             let Some(ix) = self.state().jobs.find(id) else { continue };
             let job = self.state().jobs.get(ix);

@@ -65,8 +65,8 @@ impl State {
 
     /// The job that goes first in a queue: one for which places are being cleared, if there is one.
     pub(super) fn head(&self, queue: QueueIx) -> Option<JobIx> {
-        if self.queues.get(queue).claims > 0 {
-            let all = self.due.iter().map(|(_, _, ix)| *ix);
+        if self.queues.get(queue).firm_promised > 0 {
+            let all = self.promises_by_time.iter().map(|(_, _, ix)| *ix);
             let mut of_queue = all.filter(|ix| self.jobs.get(*ix).queue == queue);
             return of_queue.find(|ix| self.promises[ix].firm);
         }

@@ -49,7 +49,7 @@ impl State {
                 }
             }
             if job.set_aside.is_some() {
-                self.aside.insert(job.id());
+                self.set_aside.insert(job.id());
             }
             loaded.push(ix);
         }
@@ -172,7 +172,7 @@ impl State {
         known.standing = if ending && !whole { Standing::Ending } else { Standing::Running };
         if known.standing == Standing::Running {
             if known.failed || known.cancelled || known.hold {
-                self.unsettled.insert(id);
+                self.must_stop.insert(id);
             }
             if known.stale_since.is_some() {
                 self.stale.insert(id);

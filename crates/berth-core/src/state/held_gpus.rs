@@ -1,29 +1,35 @@
 //! What the preemptible jobs of a queue hold, kept until it changes.
 
-use crate::index::held_gpus::{Gpus, Held, Tops};
+use crate::index::held_gpus::{Gpus, HeldByPriority, HeldGpus};
 use crate::ix::{NodeIx, QueueIx};
 use crate::state::State;
 use std::sync::Arc;
 
 impl State {
     /// What the queue's jobs below that priority hold and may have to give up, kept until it changes.
-    fn tops(&mut self, queue: QueueIx, top: i32) -> Arc<Tops> {
-        if let Some(known) = self.queues.get(queue).tops.as_ref().filter(|tops| tops.top >= top) {
+    fn held_by_priority(&mut self, queue: QueueIx, top: i32) -> Arc<HeldByPriority> {
+        if let Some(known) = self
+            .queues
+            .get(queue)
+            .held_by_priority
+            .as_ref()
+            .filter(|held_by_priority| held_by_priority.top >= top)
+        {
             return known.clone();
         }
-        let tops = Arc::new(self.tops_of(queue, top));
-        self.queues.get_mut(queue).tops = Some(tops.clone());
-        tops
+        let held_by_priority = Arc::new(self.sum_held_by_priority(queue, top));
+        self.queues.get_mut(queue).held_by_priority = Some(held_by_priority.clone());
+        held_by_priority
     }
 
     /// The same for what waits there.
-    pub(crate) fn tops_for(&mut self, queue: QueueIx) -> Arc<Tops> {
+    pub(crate) fn held_by_priority_for_pending(&mut self, queue: QueueIx) -> Arc<HeldByPriority> {
         let top = self.queues.get(queue).line.top().unwrap_or(i32::MIN);
-        self.tops(queue, top)
+        self.held_by_priority(queue, top)
     }
 
-    fn tops_of(&self, queue: QueueIx, top: i32) -> Tops {
-        let mut steps: Vec<(i32, Held)> = Vec::new();
+    fn sum_held_by_priority(&self, queue: QueueIx, top: i32) -> HeldByPriority {
+        let mut steps: Vec<(i32, HeldGpus)> = Vec::new();
         let mut nodes: Vec<(NodeIx, Gpus)> = Vec::new();
         let held = &self.queues.get(queue).held;
         let held = held.range(..(top, NodeIx(0), 0)).map(|(key, _)| *key);
@@ -43,8 +49,8 @@ impl State {
                 }
                 same
             });
-            steps.push((of_class[0].0, self.cluster.held(&nodes)));
+            steps.push((of_class[0].0, self.cluster.held_gpus(&nodes)));
         }
-        Tops { top, steps }
+        HeldByPriority { top, steps }
     }
 }

@@ -68,7 +68,7 @@ impl State {
             *queue.running_priorities.entry(priority).or_default() += 1;
         }
         if stopping {
-            self.look_for_loose(node);
+            self.update_releasing(node);
         }
     }
 
@@ -90,7 +90,7 @@ impl State {
         if lease.stopping.is_some() {
             job.stopping -= 1;
             self.stopping.remove(&task);
-            self.loose.remove(&task);
+            self.releasing.remove(&task);
         } else {
             self.queues.charge(queue, &user, &charge, -1);
             if job.preemptible() {
@@ -131,7 +131,7 @@ impl State {
             (true, false) => {
                 job.stopping -= 1;
                 self.stopping.remove(&task);
-                self.loose.remove(&task);
+                self.releasing.remove(&task);
                 self.queues.charge(queue, &user, &charge, 1);
                 if job.preemptible() {
                     hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
@@ -140,7 +140,7 @@ impl State {
             _ => {}
         }
         self.cluster.mark_dirty(node);
-        self.look_for_loose(node);
+        self.update_releasing(node);
         before
     }
 
@@ -155,7 +155,7 @@ impl State {
         };
         let Some(lease) = job.tasks[task.task as usize].lease.as_deref() else { return };
         let queue = self.queues.get_mut(job.queue);
-        queue.tops = None;
+        queue.held_by_priority = None;
         for slice in &lease.slices {
             let key = (class, lease.node, slice.gpu);
             let count = queue.held.entry(key).or_default();
@@ -167,23 +167,23 @@ impl State {
     }
 
     /// Finds out which leases that are being stopped on a node have GPUs promised to nobody.
-    pub(super) fn look_for_loose(&mut self, ix: NodeIx) {
+    pub(super) fn update_releasing(&mut self, ix: NodeIx) {
         if self.stopping.is_empty() {
             return;
         }
         let node = self.cluster.node(ix);
         for task in &node.tasks {
             let lease = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
-            let is_loose = lease.is_some_and(|lease| {
+            let is_releasing = lease.is_some_and(|lease| {
                 let kept = |gpu: u32| {
                     let mut slices = node.kept.iter().flat_map(|kept| &kept.slices);
                     slices.any(|slice| slice.gpu == gpu)
                 };
                 lease.stopping.is_some() && lease.slices.iter().any(|slice| !kept(slice.gpu))
             });
-            match is_loose {
-                true => self.loose.insert(*task),
-                false => self.loose.remove(task),
+            match is_releasing {
+                true => self.releasing.insert(*task),
+                false => self.releasing.remove(task),
             };
         }
     }
@@ -197,7 +197,7 @@ pub(crate) fn hold(
     queue: QueueIx,
     gpu: i64,
 ) {
-    cluster.held[node.at()].add(queue, gpu);
+    cluster.held_by_queue[node.at()].add(queue, gpu);
     let on_nodes = &mut queues.get_mut(queue).on_nodes;
     let held = on_nodes.entry(node).or_default();
     *held += gpu;

@@ -214,8 +214,8 @@ impl State {
     }
 
     /// Jobs set aside are tried again when the cluster has changed.
-    pub(crate) fn wake_aside(&mut self) {
-        for id in std::mem::take(&mut self.aside) {
+    pub(crate) fn wake_set_aside(&mut self) {
+        for id in std::mem::take(&mut self.set_aside) {
             let Some(ix) = self.jobs.find(id) else { continue };
             self.jobs.get_mut(ix).set_aside = None;
             self.reconsider(ix);

@@ -32,7 +32,7 @@ impl State {
         let line = &mut queue.line;
         let of_shape = line.shapes.entry(shape).or_default();
         let first = of_shape.holds.keys().next().is_none_or(|first| hold < *first);
-        queue.heads += u64::from(first || !of_shape.priorities.contains_key(&list.0.0));
+        queue.pending_version += u64::from(first || !of_shape.priorities.contains_key(&list.0.0));
         *of_shape.holds.entry(hold).or_default() += 1;
         of_shape.count += 1;
         *of_shape.priorities.entry(list.0.0).or_default() += 1;

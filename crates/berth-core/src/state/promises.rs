@@ -27,7 +27,7 @@ impl State {
                 ready: false,
             };
             self.cluster.keep(*node, kept);
-            self.look_for_loose(*node);
+            self.update_releasing(*node);
         }
         if promised.firm {
             self.charge_promise(ix, &promised, 1);
@@ -45,7 +45,7 @@ impl State {
         let promised = self.promises.remove(&ix)?;
         for (node, _) in &promised.places {
             self.cluster.unkeep(*node, ix);
-            self.look_for_loose(*node);
+            self.update_releasing(*node);
         }
         self.cluster.forget(ix);
         if promised.firm {
@@ -62,30 +62,30 @@ impl State {
     fn list_promise(&mut self, ix: JobIx, promised: &Promised, enter: bool) {
         let job = self.jobs.get(ix);
         let place = (promised.at, job.id, ix);
-        let of_shape = self.promised.entry(job.shape).or_default();
+        let of_shape = self.promises_by_shape.entry(job.shape).or_default();
         let queue = self.queues.get_mut(job.queue);
         if enter {
             of_shape.insert(place);
-            self.due.insert(place);
+            self.promises_by_time.insert(place);
         } else {
             of_shape.remove(&place);
-            self.due.remove(&place);
+            self.promises_by_time.remove(&place);
         }
         if of_shape.is_empty() {
-            self.promised.remove(&job.shape);
+            self.promises_by_shape.remove(&job.shape);
         }
         // The same whether it was never entered or struck out again.
         if !promised.firm {
-            queue.ways ^= promised.looks(ix);
+            queue.soft_fingerprint ^= promised.fingerprint(ix);
         }
         match (promised.firm, enter) {
-            (true, true) => queue.claims += 1,
-            (true, false) => queue.claims -= 1,
+            (true, true) => queue.firm_promised += 1,
+            (true, false) => queue.firm_promised -= 1,
             (false, true) => {
-                queue.distant.insert(ix);
+                queue.soft_promised.insert(ix);
             }
             (false, false) => {
-                queue.distant.remove(&ix);
+                queue.soft_promised.remove(&ix);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a pass of claims knows: what is asked for, and what is to be had.
 
-use crate::index::max_free::{Free, FreeBy};
+use crate::index::max_free::{MaxFree, MaxFreeUntil};
 use crate::ix::{NodeIx, ShapeIx};
 use crate::state::State;
 use berth_model::{Span, Time};
@@ -34,15 +34,15 @@ pub(crate) struct Overs {
 /// be held; where anything has changed since claims were looked at; who has too much.
 #[derive(Default)]
 pub(crate) struct Known {
-    by_hold: Option<FreeBy>,
+    by_hold: Option<MaxFreeUntil>,
     changed: Option<Vec<NodeIx>>,
     pub(crate) overs: Option<Overs>,
 }
 
 impl Known {
-    pub(super) fn get(&mut self, state: &State, hold: Span) -> (&Free, Time) {
+    pub(super) fn get(&mut self, state: &State, hold: Span) -> (&MaxFree, Time) {
         let until = held_until(state, hold);
-        let by_hold = self.by_hold.get_or_insert_with(|| FreeBy::of(&state.cluster));
+        let by_hold = self.by_hold.get_or_insert_with(|| MaxFreeUntil::of(&state.cluster));
         (by_hold.until(&state.cluster, until), until)
     }
 

@@ -1,12 +1,12 @@
 //! What jobs may take from lower classes of their queue. What was found to be in vain is stored with
 //! the queue as long as it holds.
 
-use crate::index::held_gpus::Tops;
-use crate::index::may_hold::Ways;
+use crate::index::held_gpus::HeldByPriority;
+use crate::index::may_hold::YieldingPromises;
 use crate::ix::{JobIx, QueueIx};
 use crate::plan::claims::known::{Head, Known, held_until};
 use crate::plan::planner::Planner;
-use crate::queues::Vain;
+use crate::queues::HopelessClaims;
 use berth_model::Span;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,45 +19,55 @@ struct OfClass {
     priority: i32,
     across: bool,
     /// Jobs whose reservations give way.
-    ways: Vec<JobIx>,
+    yielding: Vec<JobIx>,
     /// The most GPUs on one node where something has changed.
     gained: Option<u32>,
 }
 
 impl Planner<'_> {
     /// Whether nothing in a queue had anything to take from lower classes, and there is nothing new.
-    pub(super) fn still_vain(&self, leaf: QueueIx, so_far: &mut Known) -> bool {
+    pub(super) fn all_claims_hopeless(&self, leaf: QueueIx, so_far: &mut Known) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
-        let (Some(vain), Some(tops)) = (&queue.vain, &queue.tops) else { return false };
-        if !vain.all || !self.holds_still(leaf, vain, tops, so_far) {
+        let (Some(hopeless_claims), Some(held_by_priority)) =
+            (&queue.hopeless_claims, &queue.held_by_priority)
+        else {
+            return false;
+        };
+        if !hopeless_claims.all || !self.is_current(leaf, hopeless_claims, held_by_priority, so_far)
+        {
             return false;
         }
         let until = held_until(state, Span::ms(1));
-        let gives_way = |job: JobIx| queue.distant.contains(&job);
-        let held = tops.below(i32::MAX);
+        let gives_way = |job: JobIx| queue.soft_promised.contains(&job);
+        let held = held_by_priority.below(i32::MAX);
         state.cluster.most_on(so_far.changed(state), until, held, &gives_way) == 0
     }
 
     /// What was found about the queue's claims on lower classes, if it holds but for what is new.
-    fn known_vain(&self, leaf: QueueIx, tops: &Arc<Tops>, so_far: &mut Known) -> Option<&Vain> {
-        let vain = self.state().queues.get(leaf).vain.as_ref()?;
-        self.holds_still(leaf, vain, tops, so_far).then_some(vain)
-    }
-
-    fn holds_still(
+    fn known_hopeless(
         &self,
         leaf: QueueIx,
-        vain: &Vain,
-        tops: &Arc<Tops>,
+        held_by_priority: &Arc<HeldByPriority>,
+        so_far: &mut Known,
+    ) -> Option<&HopelessClaims> {
+        let hopeless_claims = self.state().queues.get(leaf).hopeless_claims.as_ref()?;
+        self.is_current(leaf, hopeless_claims, held_by_priority, so_far).then_some(hopeless_claims)
+    }
+
+    fn is_current(
+        &self,
+        leaf: QueueIx,
+        hopeless_claims: &HopelessClaims,
+        held_by_priority: &Arc<HeldByPriority>,
         so_far: &mut Known,
     ) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
-        Arc::ptr_eq(&vain.tops, tops)
-            && vain.heads == queue.heads
-            && vain.ways == queue.ways
-            && vain.kinds == state.cluster.kinds
+        Arc::ptr_eq(&hopeless_claims.held_by_priority, held_by_priority)
+            && hopeless_claims.pending_version == queue.pending_version
+            && hopeless_claims.soft_fingerprint == queue.soft_fingerprint
+            && hopeless_claims.class_version == state.cluster.class_version
             && so_far.changed(state).len() <= MANY
     }
 
@@ -69,10 +79,10 @@ impl Planner<'_> {
         heads: &[Head],
         so_far: &mut Known,
     ) -> Vec<bool> {
-        let tops = self.draft.state.tops_for(leaf);
+        let held_by_priority = self.draft.state.held_by_priority_for_pending(leaf);
         let state = self.state();
         let queue = state.queues.get(leaf);
-        let known = self.known_vain(leaf, &tops, so_far);
+        let known = self.known_hopeless(leaf, &held_by_priority, so_far);
         let class = |job: &JobIx| {
             let known = state.jobs.get(*job);
             (known.priority, known.shape)
@@ -85,22 +95,23 @@ impl Planner<'_> {
                 of_class = Some(OfClass {
                     priority: head.priority,
                     across: state.across(head.priority),
-                    ways: queue.distant.iter().filter(lower).copied().collect(),
+                    yielding: queue.soft_promised.iter().filter(lower).copied().collect(),
                     gained: None,
                 });
             }
             let Some(of_class) = &mut of_class else { return true };
-            let given = tops.below(head.priority);
-            if of_class.across || given.is_none() && of_class.ways.is_empty() {
+            let given = held_by_priority.below(head.priority);
+            if of_class.across || given.is_none() && of_class.yielding.is_empty() {
                 return of_class.across;
             }
             let Some(group) = state.shapes[head.shape.at()].single() else { return true };
-            if known.is_some_and(|vain| vain.hopeless.contains(&(head.shape, head.priority)))
-                && let Some(g) = group.whole()
+            if known.is_some_and(|hopeless_claims| {
+                hopeless_claims.hopeless.contains(&(head.shape, head.priority))
+            }) && let Some(g) = group.whole()
             {
                 let gained = of_class.gained.get_or_insert_with(|| {
                     let until = held_until(state, Span::ms(1));
-                    let gives_way = |job: JobIx| queue.distant.contains(&job);
+                    let gives_way = |job: JobIx| queue.soft_promised.contains(&job);
                     state.cluster.most_on(so_far.changed(state), until, given, &gives_way)
                 });
                 if g > *gained {
@@ -109,26 +120,35 @@ impl Planner<'_> {
             }
             let free = so_far.get(state, head.shortest);
             // A job's own reservation does not stand in its way either.
-            let lower = of_class.ways.len();
+            let lower = of_class.yielding.len();
             let own = |job: &&JobIx| class(job) == (head.priority, head.shape);
-            of_class.ways.extend(queue.distant.iter().filter(own));
-            let all = Ways { jobs: &of_class.ways, promises: &state.promises };
+            of_class.yielding.extend(queue.soft_promised.iter().filter(own));
+            let all = YieldingPromises { jobs: &of_class.yielding, promises: &state.promises };
             let may = state.cluster.may_hold(group, free, given, &all);
-            of_class.ways.truncate(lower);
+            of_class.yielding.truncate(lower);
             may
         };
         heads.iter().map(|head| !above(head)).collect()
     }
 
     /// Remembers what of a queue has nothing to take from lower classes, of everything that waits.
-    pub(super) fn remember_vain(&mut self, leaf: QueueIx, heads: &[Head], hopeless: &[bool]) {
+    pub(super) fn store_hopeless(&mut self, leaf: QueueIx, heads: &[Head], hopeless: &[bool]) {
         let state = &mut *self.draft.state;
-        let (tops, kinds) = (state.tops_for(leaf), state.cluster.kinds);
+        let (held_by_priority, class_version) =
+            (state.held_by_priority_for_pending(leaf), state.cluster.class_version);
         let queue = state.queues.get_mut(leaf);
-        let vain = heads.iter().zip(hopeless).filter(|(_, hopeless)| **hopeless);
-        let hopeless: BTreeSet<_> = vain.map(|(head, _)| (head.shape, head.priority)).collect();
+        let hopeless_claims = heads.iter().zip(hopeless).filter(|(_, hopeless)| **hopeless);
+        let hopeless: BTreeSet<_> =
+            hopeless_claims.map(|(head, _)| (head.shape, head.priority)).collect();
         let all = hopeless.len() == heads.len();
-        let (heads, ways) = (queue.heads, queue.ways);
-        queue.vain = Some(Vain { tops, heads, ways, kinds, hopeless, all });
+        let (pending_version, soft_fingerprint) = (queue.pending_version, queue.soft_fingerprint);
+        queue.hopeless_claims = Some(HopelessClaims {
+            held_by_priority,
+            pending_version,
+            soft_fingerprint,
+            class_version,
+            hopeless,
+            all,
+        });
     }
 }

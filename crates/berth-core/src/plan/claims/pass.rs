@@ -95,7 +95,9 @@ impl Planner<'_> {
         let (mut leaves, others): (Vec<QueueIx>, Vec<QueueIx>) =
             all.into_iter().partition(|leaf| self.may_claim(taking, *leaf));
         if taking == Taking::Down {
-            others.iter().for_each(|leaf| self.draft.state.queues.get_mut(*leaf).vain = None);
+            others
+                .iter()
+                .for_each(|leaf| self.draft.state.queues.get_mut(*leaf).hopeless_claims = None);
         }
         self.find_hopes(&mut leaves, taking);
         let mut turns = Turns { leaves, sorted: false, over: true };
@@ -106,7 +108,8 @@ impl Planner<'_> {
         while let Some(leaf) = self.turn(&mut turns) {
             // Where one was in vain after something was taken, or what is loose helped nobody, little
             // may be left for the others.
-            let version = takes + self.loose_helped.values().filter(|helps| !**helps).count();
+            let version =
+                takes + self.helped_by_releasing.values().filter(|helps| !**helps).count();
             if in_vain
                 && seen.insert(leaf, version) != Some(version)
                 && !self.has_hopes(leaf, taking, &mut so_far)

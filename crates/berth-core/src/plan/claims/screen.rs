@@ -18,7 +18,7 @@ impl Planner<'_> {
     pub(super) fn find_hopes(&mut self, leaves: &mut Vec<QueueIx>, taking: Taking) {
         self.hopes.clear();
         let mark = self.draft.mark();
-        self.free_loose();
+        self.free_releasing();
         let mut so_far = Known::default();
         let overs = self.overs();
         for leaf in leaves.iter() {
@@ -27,26 +27,26 @@ impl Planner<'_> {
                 continue;
             }
             self.hope_to_unite(*leaf, &overs);
-            if self.still_vain(*leaf, &mut so_far) {
+            if self.all_claims_hopeless(*leaf, &mut so_far) {
                 continue;
             }
             let heads = self.heads(*leaf);
             let hopeless = self.above_nobody(*leaf, &heads, &mut so_far);
-            self.remember_vain(*leaf, &heads, &hopeless);
+            self.store_hopeless(*leaf, &heads, &hopeless);
             let hopes = heads.into_iter().zip(hopeless).filter(|(_, hopeless)| !hopeless);
             self.hopes.extend(hopes.map(|(head, _)| (*leaf, head.shape, head.priority)));
         }
         self.draft.roll_back(mark);
         if taking == Taking::Down {
-            self.draft.state.cluster.settle_looks();
+            self.draft.state.cluster.clear_touched();
         }
-        self.hope_for_loose(leaves);
+        self.open_claims_on_releasing(leaves);
         leaves.retain(|leaf| self.hopes_of(*leaf).next().is_some());
     }
 
     /// What is being stopped and promised to nobody is there for everybody.
-    fn hope_for_loose(&mut self, leaves: &[QueueIx]) {
-        if self.state().loose.is_empty() {
+    fn open_claims_on_releasing(&mut self, leaves: &[QueueIx]) {
+        if self.state().releasing.is_empty() {
             return;
         }
         let state = self.state();
@@ -60,7 +60,7 @@ impl Planner<'_> {
                 }
             }
         }
-        examples.retain(|_, job| self.loose_helps(*job));
+        examples.retain(|_, job| self.releasing_helps(*job));
         if examples.is_empty() {
             return;
         }
@@ -106,7 +106,7 @@ impl Planner<'_> {
             }
             Taking::Down => self.above_nobody(leaf, &heads, so_far),
         };
-        let loose = !self.state().loose.is_empty();
+        let releasing = !self.state().releasing.is_empty();
         let overs = so_far.overs.get_or_insert_with(|| self.overs());
         let rivals = self.rivals(leaf, overs);
         let unites = |head: &Head| {
@@ -116,7 +116,8 @@ impl Planner<'_> {
             heads.iter().zip(hopeless).map(|(head, less)| less && !unites(head)).collect();
         let mut any = false;
         for (head, hopeless) in heads.into_iter().zip(hopeless) {
-            if hopeless && !(loose && self.loose_helped.get(&head.shape) != Some(&false)) {
+            if hopeless && !(releasing && self.helped_by_releasing.get(&head.shape) != Some(&false))
+            {
                 self.hopes.remove(&(leaf, head.shape, head.priority));
             } else {
                 any = true;
@@ -165,7 +166,7 @@ impl Planner<'_> {
     /// Whether there may be something for the job itself: it may hold what it takes for longer than
     /// the others of its shape would.
     pub(super) fn may_be_given(&mut self, taking: Taking, job: JobIx, so_far: &mut Known) -> bool {
-        if taking == Taking::Back || self.loose_helps(job) {
+        if taking == Taking::Back || self.releasing_helps(job) {
             return true;
         }
         let known = self.state().jobs.get(job);
@@ -175,22 +176,22 @@ impl Planner<'_> {
     }
 
     /// Whether what is being stopped and promised to nobody may make room for the job's shape.
-    pub(crate) fn loose_helps(&mut self, job: JobIx) -> bool {
+    pub(crate) fn releasing_helps(&mut self, job: JobIx) -> bool {
         let shape = self.state().jobs.get(job).shape;
-        if self.state().loose.is_empty() {
+        if self.state().releasing.is_empty() {
             return false;
         }
-        if let Some(known) = self.loose_helped.get(&shape) {
+        if let Some(known) = self.helped_by_releasing.get(&shape) {
             return *known;
         }
         let mark = self.draft.mark();
         let who = self.who(job);
         // No claim is for less.
         let brief = Who { until: who.now + self.state().policy.grace + Span::ms(1), ..who };
-        self.free_loose();
+        self.free_releasing();
         let helps = !self.state().reservations.is_empty() || self.could_fit(job, &brief);
         self.draft.roll_back(mark);
-        self.loose_helped.insert(shape, helps);
+        self.helped_by_releasing.insert(shape, helps);
         helps
     }
 }

@@ -152,7 +152,7 @@ impl Planner<'_> {
         open: &[&'u Unit],
     ) -> Vec<Vec<&'u Unit>> {
         let state = self.state();
-        let free = i64::from(state.cluster.counted[node.at()].unwrap_or(0)) * 1_000;
+        let free = i64::from(state.cluster.free_by_node[node.at()].unwrap_or(0)) * 1_000;
         let each = i64::from(claim.leaf.whole().unwrap_or(1)).max(1) * 1_000;
         let wanted = each * i64::from(claim.at_once());
         let spare = if claim.on_one_node() { free } else { free % each };
@@ -248,8 +248,8 @@ impl Planner<'_> {
         };
         let mut costs: Vec<(i128, usize, NodeIx)> = Vec::new();
         for ix in nodes {
-            let Some(free) = state.cluster.counted[ix.at()] else { continue };
-            let taken = state.cluster.held[ix.at()].of(&from);
+            let Some(free) = state.cluster.free_by_node[ix.at()] else { continue };
+            let taken = state.cluster.held_by_queue[ix.at()].of(&from);
             let mut room = i64::from(free) * 1_000;
             if taken == 0 || taken + room < g {
                 continue;

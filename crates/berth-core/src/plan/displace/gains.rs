@@ -26,7 +26,7 @@ impl Gains<'_> {
         let cluster = &self.state.cluster;
         match self.leaf.together.required {
             Some(Level::Node | Level::Nvlink) => {
-                let mut free = cluster.counted.iter().flatten();
+                let mut free = cluster.free_by_node.iter().flatten();
                 free.any(|free| free / self.g >= self.leaf.min)
             }
             Some(Level::Label { .. }) | None => self.leaf.has_room(cluster, self.leaf.min),
@@ -36,7 +36,7 @@ impl Gains<'_> {
     /// Adds what would be given up on a node; whether that is enough now.
     pub(super) fn add(&mut self, ix: NodeIx, gpu: i64) -> bool {
         let cluster = &self.state.cluster;
-        let Some(free) = cluster.counted[ix.at()] else { return false };
+        let Some(free) = cluster.free_by_node[ix.at()] else { return false };
         let slots = (i64::from(free) * 1_000 + gpu) / (i64::from(self.g) * 1_000);
         let more = (slots as u32).saturating_sub(free / self.g);
         if more == 0 || !self.leaf.classes.contains(&cluster.node(ix).class) {

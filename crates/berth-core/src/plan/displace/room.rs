@@ -20,16 +20,16 @@ impl Planner<'_> {
 
     /// Whether the job fits with what is being stopped and promised to nobody. One task goes to one
     /// node: where many are stopped at once, not all of them are tried for each.
-    pub(super) fn fits_loose(&mut self, job: JobIx, who: Who) -> Option<Vec<Spot>> {
+    pub(super) fn fits_releasing(&mut self, job: JobIx, who: Who) -> Option<Vec<Spot>> {
         let state = self.state();
         let shape = state.shapes[state.jobs.get(job).shape.at()].clone();
         let one = shape.single().filter(|leaf| leaf.min == 1 && leaf.whole().is_some());
         let Some(leaf) = one.filter(|leaf| leaf.countable(&state.cluster)) else {
-            self.free_loose();
+            self.free_releasing();
             return self.fits_claim(job, who);
         };
         let mut by_node: BTreeMap<NodeIx, Vec<TaskIx>> = BTreeMap::new();
-        for task in &state.loose {
+        for task in &state.releasing {
             let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
             let node = lease.expect("it is being stopped").node;
             by_node.entry(node).or_default().push(*task);
@@ -49,9 +49,9 @@ impl Planner<'_> {
     }
 
     /// Frees, on the draft, what is being stopped and promised to nobody.
-    pub(crate) fn free_loose(&mut self) {
-        let loose: Vec<TaskIx> = self.state().loose.iter().copied().collect();
-        for task in loose {
+    pub(crate) fn free_releasing(&mut self) {
+        let releasing: Vec<TaskIx> = self.state().releasing.iter().copied().collect();
+        for task in releasing {
             self.draft.close(task);
         }
     }

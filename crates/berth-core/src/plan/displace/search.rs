@@ -30,8 +30,8 @@ impl Planner<'_> {
         let queues = self.sources(job, right);
         let mark = self.draft.mark();
         let who = self.claimant(job);
-        if self.loose_helps(job) {
-            let spots = self.fits_loose(job, who);
+        if self.releasing_helps(job) {
+            let spots = self.fits_releasing(job, who);
             self.draft.roll_back(mark);
             if let Some(spots) = spots {
                 return self.seize(job, right, Vec::new(), &spots, &[]);
@@ -39,7 +39,7 @@ impl Planner<'_> {
             if bound(self.state(), job, false).is_empty() {
                 // The others of its shape need not try: it is there for them when it is free.
                 let shape = self.state().jobs.get(job).shape;
-                self.loose_helped.insert(shape, false);
+                self.helped_by_releasing.insert(shape, false);
             }
         }
         self.draft.roll_back(mark);
@@ -70,7 +70,7 @@ impl Planner<'_> {
         for other in &yielding {
             self.draft.unpromise(*other);
         }
-        self.free_loose();
+        self.free_releasing();
         let (units, spots) = self.prune(job, who, units, spots);
         self.draft.roll_back(mark);
         if !self.ends_rightly(job, right, &units, &spots) {
@@ -93,7 +93,7 @@ impl Planner<'_> {
         for other in yielding.iter() {
             self.draft.unpromise(*other);
         }
-        self.free_loose();
+        self.free_releasing();
         if !yielding.is_empty()
             && let Some(spots) = self.fits_claim(job, who)
         {
@@ -102,7 +102,7 @@ impl Planner<'_> {
             }
             yielding.clear();
             self.draft.roll_back(mark);
-            self.free_loose();
+            self.free_releasing();
         }
         if queues.is_empty() { None } else { self.find_victims(job, right, queues, who) }
     }

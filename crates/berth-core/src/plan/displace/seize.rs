@@ -21,7 +21,7 @@ impl Planner<'_> {
         yielding: &[JobIx],
     ) -> bool {
         let id = self.state().jobs.get(job).id;
-        let loose = self.state().loose.len();
+        let releasing = self.state().releasing.len();
         let mut decisions = Vec::new();
         for unit in &units {
             let tasks = if unit.surplus { unit.tasks.clone() } else { self.live_tasks(unit.job) };
@@ -41,8 +41,8 @@ impl Planner<'_> {
         let kept = !moved.is_empty() || self.state().promises.contains_key(&job);
         let decision = self.reserve(job, at, spots, true);
         // What was kept for it elsewhere, or is freed beside what it needs, is there for others.
-        if kept || self.state().loose.len() > loose {
-            self.loose_helped.clear();
+        if kept || self.state().releasing.len() > releasing {
+            self.helped_by_releasing.clear();
         }
         decisions.push(decision);
         for other in moved {

@@ -15,7 +15,7 @@ impl Planner<'_> {
         let own = claimant.queue;
         let lower =
             |other: &JobIx| *other != job && state.jobs.get(*other).priority < claimant.priority;
-        let of = |leaf: QueueIx| state.queues.get(leaf).distant.iter().copied();
+        let of = |leaf: QueueIx| state.queues.get(leaf).soft_promised.iter().copied();
         match right {
             Right::Class => return of(own).filter(lower).collect(),
             Right::Across => return state.queues.leaves().flat_map(of).filter(lower).collect(),

@@ -93,7 +93,7 @@ impl Planner<'_> {
         // Few enough to look at every set, those first that lose the least; in each the small ones
         // first, which bring their queue down the least.
         let wanted = self.state().shape_of(job).amounts.gpu;
-        let free: u32 = self.state().cluster.counted.iter().flatten().sum();
+        let free: u32 = self.state().cluster.free_by_node.iter().flatten().sum();
         let mut sets: Vec<(i128, u32)> = Vec::new();
         for set in 1..1_u32 << units.len() {
             let of_set = || units.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
@@ -147,7 +147,7 @@ impl Planner<'_> {
             return held.any(|(node, gpu)| gains.add(*node, *gpu));
         }
         let from = self.among(queues);
-        let mut nodes = cluster.held.iter().enumerate();
+        let mut nodes = cluster.held_by_queue.iter().enumerate();
         nodes.any(|(at, held)| {
             let gpu = held.of(&from);
             gpu > 0 && gains.add(NodeIx(at as u32), gpu)

@@ -170,7 +170,7 @@ pub(crate) fn preferring(leaf: &Leaf) -> Option<Leaf> {
 }
 
 /// Free shares by GPU, with the way each GPU is shared, to tell nodes that look the same.
-pub(crate) fn kinds(node: &Node) -> Vec<i64> {
+pub(crate) fn gpu_states(node: &Node) -> Vec<i64> {
     let each = node.gpus.iter().map(|gpu| {
         let free = if gpu.healthy { 1_000 - gpu.used } else { 0 };
         free * 8 + gpu.mode as i64

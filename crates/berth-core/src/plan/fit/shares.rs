@@ -5,7 +5,7 @@ use crate::cluster::node::Node;
 use crate::fragmentation::{Free, free_gpus};
 use crate::ix::{ClassIx, DomainIx, NodeIx};
 use crate::plan::fit::nearby::Nearby;
-use crate::plan::fit::pack::kinds;
+use crate::plan::fit::pack::gpu_states;
 use crate::plan::fit::search::Search;
 use crate::shape::leaf::Leaf;
 use berth_model::{GpuAsk, Slice};
@@ -36,7 +36,7 @@ impl<'d, 's> Search<'d, 's> {
                 let plain = node.clean() && leaf.need.counted.is_empty() && !node.is_tight();
                 let uncut = |gpu: &Gpu| gpu.mig.is_none() && gpu.unused() == Mode::Free;
                 if plain && node.gpus.iter().all(uncut) {
-                    let looks = (node.class, kinds(node), node.cpu_free, node.memory_free);
+                    let looks = (node.class, gpu_states(node), node.cpu_free, node.memory_free);
                     if known.insert(looks, ()).is_some() {
                         continue;
                     }
