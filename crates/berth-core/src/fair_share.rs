@@ -46,7 +46,7 @@ impl Shares {
         for leaf in queues.leaves() {
             let queue = queues.get(leaf);
             let mut demand = queue.usage.clone();
-            for (shape, line) in &queue.line.shapes {
+            for (shape, line) in &queue.pending.shapes {
                 let shape = &state.shapes[shape.at()];
                 if shape.possible {
                     demand.add(&shape.amounts, i64::from(line.count));
@@ -375,7 +375,7 @@ fn on_credit(state: &State) -> Vec<(QueueIx, Milli)> {
     let shares = Shares::of(state, false);
     let wants = |leaf: QueueIx| {
         let queue = state.queues.get(leaf);
-        !queue.line.oldest.is_empty() && queue.usage.gpu < shares.fair[leaf.at()].gpu
+        !queue.pending.oldest.is_empty() && queue.usage.gpu < shares.fair[leaf.at()].gpu
     };
     let waiting: Vec<QueueIx> = state.queues.leaves().filter(|leaf| wants(*leaf)).collect();
     let mut found = Vec::new();

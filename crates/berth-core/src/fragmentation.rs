@@ -26,7 +26,7 @@ pub(crate) struct Mix {
 }
 
 /// Kinds of request beyond these make no difference to the choice but cost time.
-const KINDS: usize = 100;
+const MAX_REQUEST_KINDS: usize = 100;
 
 /// Where the logistic function reaches 51 to 99 hundredths, in millionths: ln(k / (100 - k)).
 const LOGIT_MICRO: [i64; 49] = [
@@ -45,7 +45,7 @@ impl Mix {
             *seen.entry((ask.gpus.0, ask.cpu.0, ask.memory.0)).or_default() += 1;
         }
         for leaf_queue in state.queues.leaves() {
-            for (shape, line) in &state.queues.get(leaf_queue).line.shapes {
+            for (shape, line) in &state.queues.get(leaf_queue).pending.shapes {
                 let shape = &state.shapes[shape.at()];
                 if !shape.possible {
                     continue;
@@ -61,7 +61,7 @@ impl Mix {
             .map(|((gpu, cpu, memory), weight)| Typical { gpu, cpu, memory, weight })
             .collect();
         typical.sort_by_key(|kind| (-kind.weight, kind.gpu, kind.cpu, kind.memory));
-        typical.truncate(KINDS);
+        typical.truncate(MAX_REQUEST_KINDS);
         Mix { typical }
     }
 

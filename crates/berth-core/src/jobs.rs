@@ -70,7 +70,7 @@ pub(crate) struct Job {
     pub tasks: Vec<Task>,
     pub standing: Standing,
     /// It stands in its queue's line: it waits, and no places are being cleared for it.
-    pub lined: bool,
+    pub enqueued: bool,
     /// Leases that are open, and those of them being stopped.
     pub open: u32,
     pub stopping: u32,
@@ -233,8 +233,8 @@ impl Jobs {
     }
 
     /// Those that stand in line, by id.
-    pub fn lined(&self) -> Vec<JobIx> {
-        self.iter().filter(|(_, job)| job.lined).map(|(ix, _)| ix).collect()
+    pub fn enqueued(&self) -> Vec<JobIx> {
+        self.iter().filter(|(_, job)| job.enqueued).map(|(ix, _)| ix).collect()
     }
 
     /// All jobs, by id.

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A job in line: when it was submitted, and which it is.
-pub(crate) type InLine = (Time, JobId, JobIx);
+pub(crate) type TimedJob = (Time, JobId, JobIx);
 
 /// Jobs of one shape that wait in a queue: by priority, then by class of work, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ShapeLine {
-    pub lists: BTreeMap<(Reverse<i32>, u32), BTreeSet<InLine>>,
+pub(crate) struct PendingOfShape {
+    pub lists: BTreeMap<(Reverse<i32>, u32), BTreeSet<TimedJob>>,
     /// How many have which priority, and would hold their places for how long.
     pub priorities: BTreeMap<i32, u32>,
     pub holds: BTreeMap<Span, u32>,
@@ -24,17 +24,17 @@ pub(crate) struct ShapeLine {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Line {
-    pub shapes: BTreeMap<ShapeIx, ShapeLine>,
+pub(crate) struct PendingJobs {
+    pub shapes: BTreeMap<ShapeIx, PendingOfShape>,
     /// Everything that waits, oldest first.
-    pub oldest: BTreeSet<InLine>,
+    pub oldest: BTreeSet<TimedJob>,
     /// Jobs with a deadline, by the latest start that would meet it.
-    pub deadlines: BTreeSet<InLine>,
+    pub deadlines: BTreeSet<TimedJob>,
     /// How many have which priority.
     pub priorities: BTreeMap<i32, u32>,
 }
 
-impl Line {
+impl PendingJobs {
     /// The highest priority that waits.
     pub fn top(&self) -> Option<i32> {
         self.priorities.keys().next_back().copied()
@@ -62,7 +62,7 @@ pub(crate) struct Queue {
     /// Live leases of the subtree, and what is firmly promised.
     pub usage: Amounts,
     pub users: BTreeMap<Name, Amounts>,
-    pub line: Line,
+    pub pending: PendingJobs,
     /// Jobs of this leaf that hold leases.
     pub running: BTreeMap<JobId, JobIx>,
     /// How many of them have which priority.
@@ -197,7 +197,7 @@ impl Queues {
             children: Vec::new(),
             usage: Amounts::default(),
             users: BTreeMap::new(),
-            line: Line::default(),
+            pending: PendingJobs::default(),
             running: BTreeMap::new(),
             running_priorities: BTreeMap::new(),
             on_nodes: BTreeMap::new(),

@@ -53,7 +53,7 @@ impl State {
                     fair_share: Milli(shares.fair[ix.at()].gpu),
                     used: Milli(queue.usage.gpu),
                     demand: Milli(shares.demand[ix.at()].gpu),
-                    waiting: queue.line.oldest.len() as u32 + queue.firm_promised,
+                    waiting: queue.pending.oldest.len() as u32 + queue.firm_promised,
                     running: queue.running.len() as u32,
                     overcommitted: promised > quota,
                     credits: queue.credits / 1_000,

@@ -2,7 +2,7 @@
 
 use crate::fair_share;
 use crate::jobs::{Parked, Standing};
-use crate::queues::InLine;
+use crate::queues::TimedJob;
 use crate::state::State;
 use berth_model::{Span, Time};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 impl State {
     /// Lets time pass: use and credits accrue, begin times come, budgets start anew. Returns the
     /// jobs whose begin time has come.
-    pub(crate) fn advance(&mut self, at: Time) -> Vec<InLine> {
+    pub(crate) fn advance(&mut self, at: Time) -> Vec<TimedJob> {
         let mut begun = Vec::new();
         if at > self.now {
             fair_share::accrue(self, at);
@@ -37,10 +37,10 @@ impl State {
     }
 
     /// Takes back that time has passed.
-    pub(super) fn turn_back(&mut self, before: Earlier, begun: Vec<InLine>) {
+    pub(super) fn rewind(&mut self, before: BeforeAdvance, begun: Vec<TimedJob>) {
         for (begin, id, ix) in begun {
             if self.is_waiting(ix) {
-                self.step_out(ix);
+                self.dequeue(ix);
                 self.free_array_place(ix);
             }
             self.jobs.get_mut(ix).standing = Standing::Parked(Parked::Begin(begin));
@@ -57,16 +57,16 @@ impl State {
 }
 
 /// What the passing of time changes.
-pub(crate) struct Earlier {
+pub(crate) struct BeforeAdvance {
     now: Time,
     queues: Vec<(i64, i64, Option<berth_ledger::BudgetMeter>)>,
     moves: VecDeque<Time>,
 }
 
-impl Earlier {
-    pub(super) fn of(state: &State) -> Earlier {
+impl BeforeAdvance {
+    pub(super) fn of(state: &State) -> BeforeAdvance {
         let all = state.queues.all.iter();
-        Earlier {
+        BeforeAdvance {
             now: state.now,
             queues: all.map(|q| (q.credits, q.past_use, q.budget.clone())).collect(),
             moves: state.moves.clone(),

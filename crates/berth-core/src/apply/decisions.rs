@@ -40,7 +40,7 @@ impl State {
                 touched.extend(draft.state.jobs.find(lease.job));
             }
         }
-        if let Some(short) = touched.iter().find(|ix| !draft.state.whole(**ix)) {
+        if let Some(short) = touched.iter().find(|ix| !draft.state.has_minimum(**ix)) {
             let id = draft.state.jobs.get(*short).id;
             draft.roll_back(mark);
             return Err(Rejected::BadDecision {
@@ -49,21 +49,21 @@ impl State {
         }
         draft.commit();
         for ix in touched {
-            self.begun(ix);
+            self.minimum_started(ix);
         }
         for decision in decisions {
-            self.follow(decision, applied);
+            self.after_decision(decision, applied);
         }
         Ok(())
     }
 
     /// The job's minimum runs: it leaves the line.
-    fn begun(&mut self, ix: JobIx) {
+    fn minimum_started(&mut self, ix: JobIx) {
         if self.jobs.get(ix).standing == Standing::Running {
             return;
         }
         self.unpromise(ix);
-        self.step_out(ix);
+        self.dequeue(ix);
         let now = self.now;
         self.set_started(ix, Some(now));
         let speed = crate::state::speed::job_speed(self, ix);
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// What a decision means beyond the capacity it takes or frees.
-    fn follow(&mut self, decision: &Decision, applied: &mut Applied) {
+    fn after_decision(&mut self, decision: &Decision, applied: &mut Applied) {
         match decision {
             Decision::Start { lease, node, price, .. } => {
                 let ix = self.jobs.find(lease.job).expect("just started");
@@ -111,7 +111,7 @@ impl State {
                 self.cluster.nodes[node.at()].idle_since = None;
             }
             Decision::Stop { lease, cause, for_job, .. } => {
-                self.stopped(*lease, *cause, *for_job, applied);
+                self.lease_stopping(*lease, *cause, *for_job, applied);
             }
             Decision::Claim { claim, pool, instance, zone, lifecycle, for_job } => {
                 self.claims_made += 1;
@@ -128,7 +128,7 @@ impl State {
             }
             Decision::Return { node } => {
                 let ix = self.cluster.find(node).expect("checked");
-                self.cluster.state(ix, NodeState::Cordoned);
+                self.cluster.set_state(ix, NodeState::Cordoned);
                 self.node_state_changed(ix);
             }
             Decision::SetAside { job, finding } => {
@@ -137,13 +137,13 @@ impl State {
                 self.set_aside.insert(*job);
                 self.reconsider(ix);
                 // Its place among the elements of an array is another's.
-                self.line_up_elements(*job);
+                self.enqueue_elements(*job);
             }
             Decision::Reserve { .. } | Decision::Unreserve { .. } => {}
         }
     }
 
-    fn stopped(
+    fn lease_stopping(
         &mut self,
         lease: LeaseId,
         cause: Cause,
@@ -167,7 +167,7 @@ impl State {
             return;
         }
         let now = self.now;
-        let whole = self.whole(ix);
+        let whole = self.has_minimum(ix);
         let job = self.jobs.get_mut(ix);
         if job.standing != Standing::Running || whole {
             return;

@@ -2,12 +2,12 @@
 
 use crate::ix::JobIx;
 use crate::state::State;
-use crate::state::history::{MOST_NAMES, Past, make_room};
+use crate::state::history::{MAX_NAMES, Past, make_room};
 use berth_model::{Milli, Outcome};
 
 impl State {
     /// Remembers how long the job ran, relative to its limit.
-    pub(crate) fn learn(&mut self, ix: JobIx, outcome: Outcome) {
+    pub(crate) fn record_run(&mut self, ix: JobIx, outcome: Outcome) {
         let job = self.jobs.get(ix);
         let Some(started) = job.started.filter(|_| outcome == Outcome::Done) else { return };
         let ran = self.now - started + job.saved;
@@ -15,7 +15,7 @@ impl State {
         let ratio = ratio.clamp(1, 1_000);
         let key = (job.spec.user.clone(), job.spec.name.clone());
         if !self.history.contains_key(&key) {
-            make_room(&mut self.history, MOST_NAMES);
+            make_room(&mut self.history, MAX_NAMES);
         }
         let past = self.history.entry(key).or_insert(Past { runs: 0, ratio: Milli(ratio) });
         // The mean of up to 32 runs, then one that forgets at that rate.

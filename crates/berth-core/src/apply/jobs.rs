@@ -8,7 +8,7 @@ use berth_model::{GroupSpec, JobChange, JobId, JobSpec, Name, NodeAsk, Outcome, 
 use std::sync::Arc;
 
 impl State {
-    pub(super) fn submitted(&mut self, spec: &JobSpec) {
+    pub(super) fn job_submitted(&mut self, spec: &JobSpec) {
         let spec = Arc::new(spec.clone());
         match &spec.array {
             None => {
@@ -24,16 +24,16 @@ impl State {
 
     /// Makes a job of a spec and puts it in line, or where it must wait first.
     pub(crate) fn admit(&mut self, spec: Arc<JobSpec>, id: JobId) -> JobIx {
-        let job = self.make(spec, id);
+        let job = self.build_job(spec, id);
         let name = job.spec.name.clone();
-        let ix = self.insert(job);
+        let ix = self.insert_job(job);
         self.reconsider(ix);
         self.wake_dependents(id, &name);
         ix
     }
 
     /// A new job, with its estimate from the history of its user and name.
-    pub(crate) fn make(&mut self, spec: Arc<JobSpec>, id: JobId) -> Job {
+    pub(crate) fn build_job(&mut self, spec: Arc<JobSpec>, id: JobId) -> Job {
         let shape = self.intern_shape(&spec.groups, spec.lifecycle);
         let time_limit = spec.time_limit.unwrap_or(self.policy.default_time_limit);
         let past = self.history.get(&(spec.user.clone(), spec.name.clone()));
@@ -69,14 +69,14 @@ impl State {
             released: false,
             cancelled: false,
             set_aside: None,
-            lined: false,
+            enqueued: false,
             speed: 1_000,
             spec,
         }
     }
 
     /// Puts a job into the tables, parked; its standing is settled by [`State::reconsider`].
-    pub(crate) fn insert(&mut self, job: Job) -> JobIx {
+    pub(crate) fn insert_job(&mut self, job: Job) -> JobIx {
         let key = (job.spec.name.clone(), job.spec.user.clone());
         let labels: Vec<(Name, Name)> =
             job.spec.labels.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -92,7 +92,7 @@ impl State {
         ix
     }
 
-    pub(super) fn cancelled(&mut self, job: JobId, applied: &mut Applied) {
+    pub(super) fn job_cancelled(&mut self, job: JobId, applied: &mut Applied) {
         let mut jobs: Vec<JobIx> = self.jobs.find(job).into_iter().collect();
         if job.element.is_none() {
             let elements = self.jobs.by_id.range(job.element(0)..=job.element(u32::MAX));
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    pub(super) fn changed(&mut self, job: JobId, change: &JobChange) {
+    pub(super) fn job_changed(&mut self, job: JobId, change: &JobChange) {
         let ix = self.jobs.find(job).expect("validated");
         let waiting = self.is_waiting(ix);
         // What it was promised by the right of another queue, or elsewhere, is not its own any more.
@@ -118,7 +118,7 @@ impl State {
         let promised =
             promised.filter(|_| !matches!(change, JobChange::Queue(_) | JobChange::Nodes(_)));
         if waiting {
-            self.step_out(ix);
+            self.dequeue(ix);
         }
         if let Some(ends) = self.jobs.get(ix).ends() {
             self.ends.remove(&(ends, job, ix));
@@ -127,7 +127,7 @@ impl State {
             JobChange::Queue(name) => self.queues.find(name),
             _ => None,
         };
-        self.hold_all(ix, -1);
+        self.count_all_held_gpus(ix, -1);
         let job_mut = self.jobs.get_mut(ix);
         job_mut.set_aside = None;
         match change {
@@ -135,7 +135,7 @@ impl State {
                 let before = std::mem::replace(&mut job_mut.priority, *priority);
                 if job_mut.open > 0 {
                     let running = &mut self.queues.get_mut(job_mut.queue).running_priorities;
-                    crate::state::pending::less(running, before);
+                    crate::state::pending::decrement(running, before);
                     *running.entry(*priority).or_default() += 1;
                 }
             }
@@ -161,14 +161,14 @@ impl State {
         if job_mut.hold && job_mut.open > 0 {
             self.must_stop.insert(job);
         }
-        self.hold_all(ix, 1);
+        self.count_all_held_gpus(ix, 1);
         self.set_aside.remove(&job);
         if let Some(ends) = self.jobs.get(ix).ends() {
             self.ends.insert((ends, job, ix));
         }
         self.mark_nodes_dirty(ix);
         if waiting {
-            self.line_up(ix);
+            self.enqueue(ix);
         }
         if let Some(promised) = promised {
             self.promise(ix, promised);
@@ -178,11 +178,11 @@ impl State {
     }
 
     /// Counts all GPUs of a job's live leases among those it may have to give up.
-    fn hold_all(&mut self, ix: JobIx, times: i32) {
+    fn count_all_held_gpus(&mut self, ix: JobIx, times: i32) {
         for task in 0..self.jobs.get(ix).tasks.len() as u32 {
             let lease = self.jobs.get(ix).tasks[task as usize].lease.as_deref();
             if lease.is_some_and(|lease| lease.stopping.is_none()) {
-                self.hold_gpus(TaskIx { job: ix, task }, times);
+                self.count_held_gpus(TaskIx { job: ix, task }, times);
             }
         }
     }

@@ -16,7 +16,7 @@ impl State {
         self.book(rows, applied);
     }
 
-    pub(super) fn saved(&mut self, job: JobId) {
+    pub(super) fn lease_saved(&mut self, job: JobId) {
         let ix = self.jobs.find(job).expect("validated");
         self.jobs.get_mut(ix).last_checkpoint = Some(self.now);
     }
@@ -80,11 +80,11 @@ impl State {
             if failed || cancelled {
                 self.must_stop.insert(id);
             } else {
-                self.look_for_gaps(ix);
+                self.find_missing_members(ix);
             }
             return;
         }
-        let done = job.done > 0 && self.whole(ix);
+        let done = job.done > 0 && self.has_minimum(ix);
         if done {
             self.finish(ix, Outcome::Done, applied);
         } else if cancelled {
@@ -97,13 +97,13 @@ impl State {
     }
 
     /// A gang that has fallen below its minimum without being stopped is stale.
-    pub(crate) fn look_for_gaps(&mut self, ix: JobIx) {
+    pub(crate) fn find_missing_members(&mut self, ix: JobIx) {
         let job = self.jobs.get(ix);
         // One that failed or was cancelled is on its way out for that reason.
         if job.standing != Standing::Running || job.failed || job.cancelled {
             return;
         }
-        let whole = self.whole(ix);
+        let whole = self.has_minimum(ix);
         let now = self.now;
         let job = self.jobs.get_mut(ix);
         let id = job.id;
@@ -140,22 +140,22 @@ impl State {
         self.retime(ix);
         self.free_array_place(ix);
         self.reconsider(ix);
-        self.line_up_elements(id);
+        self.enqueue_elements(id);
     }
 
     pub(super) fn finish(&mut self, ix: JobIx, outcome: Outcome, applied: &mut Applied) {
         self.unpromise(ix);
         if self.is_waiting(ix) {
-            self.step_out(ix);
+            self.dequeue(ix);
         }
         let standing = self.jobs.get(ix).standing.clone();
         if !matches!(standing, Standing::Parked(_)) {
             self.free_array_place(ix);
         }
-        self.learn(ix, outcome);
+        self.record_run(ix, outcome);
         self.set_started(ix, None);
         let job = self.jobs.remove(ix);
-        self.rouse(ix, job.id, &job.spec);
+        self.stop_waiting_for_events(ix, job.id, &job.spec);
         self.stale.remove(&job.id);
         self.must_stop.remove(&job.id);
         self.set_aside.remove(&job.id);

@@ -14,7 +14,7 @@ mod try_decision;
 pub(crate) mod validate;
 
 use crate::apply::applied::Applied;
-use crate::apply::clock::Earlier;
+use crate::apply::clock::BeforeAdvance;
 use crate::state::State;
 use berth_model::{Event, Rejected, Stamped};
 
@@ -34,10 +34,10 @@ impl State {
         let mut applied = Applied::default();
         if let Event::Decided { decisions, .. } = &stamped.event {
             // The one event whose parts depend on each other: tried as a whole first, at its time.
-            let before = Earlier::of(self);
+            let before = BeforeAdvance::of(self);
             let begun = self.advance(stamped.at);
             if let Err(why) = self.decided(decisions, &mut applied) {
-                self.turn_back(before, begun);
+                self.rewind(before, begun);
                 return Err(why);
             }
         } else {
@@ -50,11 +50,11 @@ impl State {
 
     fn fold(&mut self, event: &Event, applied: &mut Applied) {
         match event {
-            Event::JobSubmitted { spec } => self.submitted(spec),
-            Event::JobCancelled { job } => self.cancelled(*job, applied),
-            Event::JobChanged { job, change } => self.changed(*job, change),
+            Event::JobSubmitted { spec } => self.job_submitted(spec),
+            Event::JobCancelled { job } => self.job_cancelled(*job, applied),
+            Event::JobChanged { job, change } => self.job_changed(*job, change),
             Event::LeaseStarted { lease } => self.lease_started(*lease, applied),
-            Event::LeaseSaved { job } => self.saved(*job),
+            Event::LeaseSaved { job } => self.lease_saved(*job),
             Event::LeaseEnded { lease, outcome } => self.lease_ended(*lease, *outcome, applied),
             Event::NodeAdded { node } => self.node_added(node, applied),
             Event::NodeChanged { node, state } => self.node_changed(node, *state),
@@ -90,7 +90,7 @@ impl State {
 
             Event::ReservationRemoved { name } => {
                 let gone = self.reservations.remove(name).expect("validated");
-                self.lay_blocks(&gone.nodes);
+                self.set_blocks(&gone.nodes);
             }
             Event::Tick => self.tick(applied),
             Event::Decided { .. } => unreachable!("handled by apply"),

@@ -18,21 +18,21 @@ impl State {
                 self.wake_set_aside();
                 return;
             }
-            self.take_out(ix, applied);
+            self.take_node_out(ix, applied);
         }
         let ix = self.cluster.add(spec.clone(), self.now);
         self.cluster.nodes[ix.at()].gpu_prices = self.gpu_prices(spec);
         let price = berth_ledger::cost::node_price(spec, &self.models.prices);
         let rows = self.ledger.node_joined(self.now, &spec.name, price);
         self.book(rows, applied);
-        self.lay_blocks(std::slice::from_ref(&spec.name));
+        self.set_blocks(std::slice::from_ref(&spec.name));
         self.node_state_changed(ix);
         self.wake_set_aside();
     }
 
     pub(super) fn node_changed(&mut self, name: &Name, state: NodeState) {
         let ix = self.cluster.find(name).expect("validated");
-        self.cluster.state(ix, state);
+        self.cluster.set_state(ix, state);
         self.node_state_changed(ix);
         self.wake_set_aside();
     }
@@ -49,19 +49,20 @@ impl State {
         let jobs: BTreeSet<JobIx> =
             self.cluster.node(ix).tasks.iter().map(|task| task.job).collect();
         for job in jobs {
-            self.look_for_gaps(job);
+            self.find_missing_members(job);
         }
     }
 
     /// Promises that lean on this node are made anew by the next plan.
     pub(crate) fn drop_promises_on(&mut self, ix: NodeIx) {
-        let jobs: Vec<JobIx> = self.cluster.node(ix).kept.iter().map(|kept| kept.job).collect();
+        let jobs: Vec<JobIx> =
+            self.cluster.node(ix).promised_slots.iter().map(|slot| slot.job).collect();
         for job in jobs {
             self.unpromise(job);
         }
     }
 
-    fn take_out(&mut self, ix: NodeIx, applied: &mut Applied) {
+    fn take_node_out(&mut self, ix: NodeIx, applied: &mut Applied) {
         self.drop_promises_on(ix);
         let name = self.cluster.node(ix).spec.name.clone();
         let rows = self.ledger.node_left(self.now, &name);
@@ -72,7 +73,7 @@ impl State {
 
     pub(super) fn node_removed(&mut self, name: &Name, applied: &mut Applied) {
         let ix = self.cluster.find(name).expect("validated");
-        self.take_out(ix, applied);
+        self.take_node_out(ix, applied);
         // A reservation is for nodes that are there.
         for reservation in self.reservations.values_mut() {
             reservation.nodes.retain(|node| node != name);
@@ -101,7 +102,7 @@ impl State {
         *self = State::load(&snapshot).expect("validated");
     }
 
-    pub(crate) fn lay_blocks(&mut self, nodes: &[Name]) {
+    pub(crate) fn set_blocks(&mut self, nodes: &[Name]) {
         for name in nodes {
             let Some(ix) = self.cluster.find(name) else { continue };
             let blocks = self
@@ -114,7 +115,7 @@ impl State {
                     owner: self.queues.find(&reservation.owner),
                 })
                 .collect();
-            self.cluster.block(ix, blocks);
+            self.cluster.set_node_blocks(ix, blocks);
             self.drop_promises_on(ix);
         }
     }

@@ -11,12 +11,12 @@ impl State {
         let version = policy.version.max(self.policy.version + 1);
         // Jobs stand in line by how long they would hold their places, too.
         let same = policy.backfill == self.policy.backfill && policy.grace == self.policy.grace;
-        let lined = if same { Vec::new() } else { self.jobs.lined() };
-        lined.iter().for_each(|ix| {
-            self.step_out(*ix);
+        let enqueued = if same { Vec::new() } else { self.jobs.enqueued() };
+        enqueued.iter().for_each(|ix| {
+            self.dequeue(*ix);
         });
         self.policy = Policy { version, ..policy.clone() };
-        lined.into_iter().for_each(|ix| self.line_up(ix));
+        enqueued.into_iter().for_each(|ix| self.enqueue(ix));
         self.cluster.mark_all_dirty();
         self.cluster.version += 1;
         self.cluster.class_version += 1;
@@ -55,7 +55,7 @@ impl State {
     pub(super) fn reservation_set(&mut self, reservation: &Reservation) {
         let before = self.reservations.insert(reservation.name.clone(), reservation.clone());
         // Nodes it no longer names are free again.
-        self.lay_blocks(&before.map_or(Vec::new(), |before| before.nodes));
-        self.lay_blocks(&reservation.nodes);
+        self.set_blocks(&before.map_or(Vec::new(), |before| before.nodes));
+        self.set_blocks(&reservation.nodes);
     }
 }

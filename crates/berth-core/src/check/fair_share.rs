@@ -67,7 +67,7 @@ fn demands(state: &State) -> (Vec<Amounts>, bool) {
             continue;
         }
         let mut own = queue.usage.clone();
-        for (shape, line) in &queue.line.shapes {
+        for (shape, line) in &queue.pending.shapes {
             let shape = &state.shapes[shape.at()];
             if shape.possible {
                 let groups = shape.key.groups.iter().flat_map(GroupSpec::leaves);

@@ -4,7 +4,7 @@
 use crate::amounts::Amounts;
 use crate::check::finding::FindingCode;
 use crate::check::gang::{Spot, below_minimum, topology_faults};
-use crate::check::overlay::{Kept, Stand};
+use crate::check::overlay::{PromisedPlaces, Stand};
 use crate::check::place::{self, Fault};
 use crate::check::run::{Run, Work};
 use crate::check::window::Window;
@@ -39,7 +39,7 @@ impl Run<'_> {
         for (node, place) in &known {
             amounts.add(&place::amounts(state, ix, place.task, *node, &place.slices), 1);
         }
-        self.view.keep(ix, Kept { at, to: until, firm, places: known, amounts });
+        self.view.keep(ix, PromisedPlaces { at, to: until, firm, places: known, amounts });
         work.reserved.insert(ix);
         if firm {
             work.firm.insert(ix);

@@ -5,7 +5,7 @@ use crate::amounts::Amounts;
 use crate::check::eligible::Arrays;
 use crate::check::fair_share::Fair;
 use crate::check::gang::Spot;
-use crate::check::overlay::{Kept, Overlay};
+use crate::check::overlay::{Overlay, PromisedPlaces};
 use crate::check::place::Fault;
 use crate::check::pools::{Pools, Trade};
 use crate::ix::{JobIx, QueueIx, TaskIx};
@@ -31,7 +31,7 @@ pub(crate) struct Work {
     /// Jobs of which nothing ran before.
     pub(super) fresh: BTreeSet<JobIx>,
     /// What was promised to the jobs that start.
-    pub(super) own: BTreeMap<JobIx, Arc<Kept>>,
+    pub(super) own: BTreeMap<JobIx, Arc<PromisedPlaces>>,
     pub(crate) reserved: BTreeSet<JobIx>,
     pub(super) firm: BTreeSet<JobIx>,
     pub(super) stopped: BTreeSet<(JobIx, Cause)>,

@@ -1,21 +1,23 @@
 //! Chooses the GPUs of a node for one task, by best fit.
 
 use crate::cluster::gpu::{Gpu, Mode, share_milli, share_on};
-use crate::cluster::node::{Need, Node, Who};
+use crate::cluster::node::{Need, Node, Requester};
 use berth_model::{GpuAsk, MigProfile, MigSlot, Share, Slice};
 
 /// Chooses among the GPUs of a node, as they are or as they would be.
-pub(crate) struct Pick<'a> {
+pub(crate) struct GpuChoice<'a> {
     pub node: &'a Node,
     pub gpus: &'a [Gpu],
 }
 
-impl Pick<'_> {
-    pub fn choose(&self, need: &Need, who: &Who) -> Option<Vec<Slice>> {
+impl GpuChoice<'_> {
+    pub fn choose(&self, need: &Need, requester: &Requester) -> Option<Vec<Slice>> {
         let node = self.node;
         let count = need.ask.count() as usize;
-        let kept = node.kept_gpus(who);
-        let usable = |at: usize, gpu: &Gpu| node.suits(gpu, need) && !node.in_kept(kept, at, who);
+        let kept = node.promised_gpus(requester);
+        let usable = |at: usize, gpu: &Gpu| {
+            node.suits(gpu, need) && !node.is_among_promised(kept, at, requester)
+        };
         match &need.ask {
             GpuAsk::None => Some(Vec::new()),
             GpuAsk::Whole { .. } => {
@@ -34,7 +36,7 @@ impl Pick<'_> {
                         .collect(),
                 )
             }
-            GpuAsk::Mig { profile, .. } => self.choose_mig(need, who, profile, count),
+            GpuAsk::Mig { profile, .. } => self.choose_mig(need, requester, profile, count),
             _ => {
                 // Best fit: the fullest GPUs that still have room, so that empty ones stay empty.
                 let mut fitting: Vec<(i64, usize, Share)> = Vec::new();
@@ -44,13 +46,18 @@ impl Pick<'_> {
                     }
                     let Some(share) = share_on(&need.ask, gpu.memory) else { continue };
                     let model = &node.spec.gpus[at].model;
-                    let kept = if node.kept.is_empty() { 0 } else { node.kept_of(at, who) };
+                    let kept = if node.promised_slots.is_empty() {
+                        0
+                    } else {
+                        node.promised_share_of(at, requester)
+                    };
                     // A GPU is shared in one way at a time, also in what is promised of it.
-                    if kept > 0 && node.kept_otherwise(at, who, &share) {
+                    if kept > 0 && node.is_promised_in_other_mode(at, requester, &share) {
                         continue;
                     }
                     let milli = share_milli(&share, model);
-                    let has_piece = || kept == 0 || gpu.has_pieces(node.kept_slices(at, who) + 1);
+                    let has_piece =
+                        || kept == 0 || gpu.has_pieces(node.promised_slices(at, requester) + 1);
                     if gpu.fits(&share, model) && gpu.used + kept + milli <= 1_000 && has_piece() {
                         fitting.push((1_000 - gpu.used - milli, at, share));
                     }
@@ -103,7 +110,7 @@ impl Pick<'_> {
     fn choose_mig(
         &self,
         need: &Need,
-        who: &Who,
+        requester: &Requester,
         name: &berth_model::Name,
         count: usize,
     ) -> Option<Vec<Slice>> {
@@ -120,13 +127,13 @@ impl Pick<'_> {
                 let idle = gpu.mig.as_deref().map(|mig| mig.idle.as_slice()).unwrap_or_default();
                 for slot in idle.iter().filter(|slot| slot.profile == *name) {
                     let share = Share::Mig(slot.clone());
-                    if gpu.fits(&share, model) && !node.keeps(at, who, &share) {
+                    if gpu.fits(&share, model) && !node.is_promised_share(at, requester, &share) {
                         fitting.push(((0, 1_000 - gpu.used, at), at, slot.start));
                     }
                 }
                 continue;
             }
-            if !(node.kept.is_empty() || node.kept_of(at, who) == 0) {
+            if !(node.promised_slots.is_empty() || node.promised_share_of(at, requester) == 0) {
                 continue;
             }
             let existing = gpu.mig.as_deref().and_then(|mig| {

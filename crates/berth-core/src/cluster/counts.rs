@@ -4,7 +4,7 @@
 use crate::amounts::UNBOUNDED;
 use crate::cluster::Cluster;
 use crate::cluster::domain::count_of;
-use crate::cluster::node::{Block, Kept, Node, Takes};
+use crate::cluster::node::{Block, Node, PromisedSlot, TaskAmounts};
 use crate::ix::{ClassIx, DomainIx, JobIx, NodeIx, TaskIx};
 use berth_model::{Health, Slice, Time};
 
@@ -12,7 +12,7 @@ impl Cluster {
     /// Brings the free counts up to date after anything on the node changed.
     pub fn reindex(&mut self, ix: NodeIx) {
         self.mark_dirty(ix);
-        self.await_places(ix);
+        self.update_awaited(ix);
         let node = &mut self.nodes[ix.at()];
         let free = node.free_whole();
         let open = node.open().then_some(free);
@@ -69,31 +69,31 @@ impl Cluster {
         }
     }
 
-    pub fn take(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], held: &Takes) {
+    pub fn take(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], held: &TaskAmounts) {
         let node = &mut self.nodes[ix.at()];
         node.take(task, slices, held.bound(&node.spec));
         self.reindex(ix);
     }
 
-    pub fn give(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], held: &Takes) {
+    pub fn give(&mut self, ix: NodeIx, task: TaskIx, slices: &[Slice], held: &TaskAmounts) {
         let node = &mut self.nodes[ix.at()];
         node.give(task, slices, held.bound(&node.spec));
         self.reindex(ix);
     }
 
     /// Keeps a place for a job; whether it is free for it is found out here.
-    pub fn keep(&mut self, ix: NodeIx, kept: Kept) {
+    pub fn add_promised_slot(&mut self, ix: NodeIx, kept: PromisedSlot) {
         let job = kept.job;
         let node = &mut self.nodes[ix.at()];
-        node.kept.push(Kept { ready: false, ..kept });
-        node.kept.sort_by_key(|kept| (kept.from, kept.job));
+        node.promised_slots.push(PromisedSlot { ready: false, ..kept });
+        node.promised_slots.sort_by_key(|kept| (kept.from, kept.job));
         *self.awaited.entry(job).or_default() += 1;
         self.ready.remove(&job);
         self.reindex(ix);
     }
 
-    pub fn unkeep(&mut self, ix: NodeIx, job: JobIx) {
-        self.nodes[ix.at()].kept.retain(|kept| kept.job != job);
+    pub fn remove_promised_slots(&mut self, ix: NodeIx, job: JobIx) {
+        self.nodes[ix.at()].promised_slots.retain(|kept| kept.job != job);
         self.reindex(ix);
     }
 
@@ -110,21 +110,24 @@ impl Cluster {
     }
 
     /// Forgets that places were kept for a job; they are no longer.
-    pub fn forget(&mut self, job: JobIx) {
+    pub fn clear_awaited(&mut self, job: JobIx) {
         self.awaited.remove(&job);
         self.ready.remove(&job);
     }
 
     /// Finds out which of the places kept on a node are free for their jobs now.
-    fn await_places(&mut self, ix: NodeIx) {
-        for at in 0..self.nodes[ix.at()].kept.len() {
+    fn update_awaited(&mut self, ix: NodeIx) {
+        for at in 0..self.nodes[ix.at()].promised_slots.len() {
             let node = &mut self.nodes[ix.at()];
-            let (is, was, job) =
-                (node.is_ready(&node.kept[at]), node.kept[at].ready, node.kept[at].job);
+            let (is, was, job) = (
+                node.is_ready(&node.promised_slots[at]),
+                node.promised_slots[at].ready,
+                node.promised_slots[at].job,
+            );
             if is == was {
                 continue;
             }
-            node.kept[at].ready = is;
+            node.promised_slots[at].ready = is;
             let awaited = self.awaited.entry(job).or_default();
             *awaited = awaited.wrapping_add_signed(if is { -1 } else { 1 });
             match *awaited {
@@ -134,7 +137,7 @@ impl Cluster {
         }
     }
 
-    pub fn block(&mut self, ix: NodeIx, blocks: Vec<Block>) {
+    pub fn set_node_blocks(&mut self, ix: NodeIx, blocks: Vec<Block>) {
         self.nodes[ix.at()].blocks = blocks;
         self.reindex(ix);
     }
@@ -178,7 +181,7 @@ impl Cluster {
     /// The node as it would be if nothing ran on it and nothing were kept.
     pub fn emptied(&self, ix: NodeIx) -> Node {
         let mut node = self.node(ix).clone();
-        node.kept.clear();
+        node.promised_slots.clear();
         node.blocks.clear();
         node.tasks.clear();
         node.cpu_free = node.spec.cpu.map_or(UNBOUNDED, |cpu| cpu.0);

@@ -4,14 +4,14 @@
 use crate::ix::QueueIx;
 
 /// Queues that find their place in the line.
-const FEW: usize = 7;
-const NOBODY: QueueIx = QueueIx(u32::MAX);
+const INLINE_QUEUES: usize = 7;
+const NO_QUEUE: QueueIx = QueueIx(u32::MAX);
 
 /// Thousandths of GPUs by queue.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(crate) struct GpusByQueue {
-    few: [(QueueIx, u32); FEW],
+    few: [(QueueIx, u32); INLINE_QUEUES],
     /// Those for which there was no place, or that hold more than a place can say.
     more: Option<Box<More>>,
 }
@@ -24,7 +24,7 @@ struct More {
 
 impl Default for GpusByQueue {
     fn default() -> GpusByQueue {
-        GpusByQueue { few: [(NOBODY, 0); FEW], more: None }
+        GpusByQueue { few: [(NO_QUEUE, 0); INLINE_QUEUES], more: None }
     }
 }
 
@@ -35,7 +35,7 @@ impl GpusByQueue {
         if now == 0 {
             return;
         }
-        let place = self.few.iter_mut().find(|(of, _)| *of == NOBODY);
+        let place = self.few.iter_mut().find(|(of, _)| *of == NO_QUEUE);
         match (place, u32::try_from(now)) {
             (Some(place), Ok(now)) => *place = (queue, now),
             _ => self.more.get_or_insert_default().list.push((queue, now)),
@@ -45,7 +45,7 @@ impl GpusByQueue {
     /// Takes a queue out; how much it held.
     fn remove(&mut self, queue: QueueIx) -> i64 {
         if let Some(place) = self.few.iter_mut().find(|(of, _)| *of == queue) {
-            return i64::from(std::mem::replace(place, (NOBODY, 0)).1);
+            return i64::from(std::mem::replace(place, (NO_QUEUE, 0)).1);
         }
         let Some(more) = self.more.as_deref_mut() else { return 0 };
         let Some(at) = more.list.iter().position(|(of, _)| *of == queue) else { return 0 };

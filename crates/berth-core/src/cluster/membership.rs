@@ -76,7 +76,7 @@ impl Cluster {
             class,
             gpus,
             tasks: Vec::new(),
-            kept: Vec::new(),
+            promised_slots: Vec::new(),
             blocks: Vec::new(),
             domains,
             idle_since: Some(since),
@@ -140,7 +140,7 @@ impl Cluster {
         if let (Some(new), Some(old)) = (spec.memory, node.spec.memory) {
             node.memory_free += more(new.0, old.0);
         }
-        recount(node, &spec.counted);
+        adjust_counted_free(node, &spec.counted);
         for (gpu, described) in node.gpus.iter_mut().zip(&spec.gpus) {
             gpu.healthy = described.health == Health::Ok;
             gpu.redivide(described);
@@ -205,13 +205,13 @@ impl Cluster {
         }
     }
 
-    pub fn state(&mut self, ix: NodeIx, state: NodeState) {
+    pub fn set_state(&mut self, ix: NodeIx, state: NodeState) {
         self.alter(ix, |node| node.spec.state = state);
     }
 }
 
 /// What is held stays held, whatever there is of it now.
-fn recount(node: &mut Node, now: &Counted) {
+fn adjust_counted_free(node: &mut Node, now: &Counted) {
     for (resource, was) in &node.spec.counted {
         *node.counted_free.entry(resource.clone()).or_default() -= was;
     }

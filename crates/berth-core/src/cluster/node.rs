@@ -12,7 +12,7 @@ pub(crate) type Counted = BTreeMap<Name, i64>;
 
 /// A place on a GPU that is kept for a job from a time on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct PromisedSlot {
     pub job: JobIx,
     pub from: Time,
     pub to: Time,
@@ -44,7 +44,7 @@ pub(crate) struct Node {
     /// What is free of whatever else it counts.
     pub counted_free: Counted,
     pub tasks: Vec<TaskIx>,
-    pub kept: Vec<Kept>,
+    pub promised_slots: Vec<PromisedSlot>,
     pub blocks: Vec<Block>,
     pub domains: Vec<DomainIx>,
     pub idle_since: Option<Time>,
@@ -58,7 +58,7 @@ pub(crate) struct Node {
 
 /// For whom a place is sought, and until when it would be held.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Who {
+pub(crate) struct Requester {
     pub job: JobIx,
     pub queue: QueueIx,
     pub now: Time,
@@ -94,7 +94,7 @@ impl Node {
     /// Whether every free GPU may be held for any length of time by anybody.
     pub fn clean(&self) -> bool {
         self.open()
-            && self.kept.is_empty()
+            && self.promised_slots.is_empty()
             && self.blocks.is_empty()
             && matches!(self.spec.state, NodeState::Ready)
     }
@@ -102,7 +102,7 @@ impl Node {
     /// Whether what is free depends on who asks: parts of it are promised, or only there for a time.
     pub fn contested(&self) -> bool {
         self.open() && (self.is_tight() || !self.clean()) && {
-            let promised = || self.kept.iter().flat_map(|kept| &kept.slices);
+            let promised = || self.promised_slots.iter().flat_map(|kept| &kept.slices);
             self.is_tight()
                 || !self.blocks.is_empty()
                 || !matches!(self.spec.state, NodeState::Ready)
@@ -115,10 +115,10 @@ impl Node {
         if !self.open() {
             return 0;
         }
-        if self.kept.is_empty() {
+        if self.promised_slots.is_empty() {
             return self.free_whole();
         }
-        let soon = self.kept.iter().filter(|kept| kept.from < until);
+        let soon = self.promised_slots.iter().filter(|kept| kept.from < until);
         let promised = soon.fold(0, |gpus, kept| gpus | kept.gpus);
         // What is promised of GPUs beyond the first 64 is counted as free.
         let promised = |at: usize| at < 64 && promised >> at & 1 == 1;
@@ -133,7 +133,7 @@ impl Node {
         }
         let free = self.gpus.iter().fold(0, |bits, gpu| bits << 1 ^ u64::from(gpu.is_free()));
         let mut seed = hash_with(free, self.blocks.len() as u64 + 2);
-        for kept in &self.kept {
+        for kept in &self.promised_slots {
             seed = hash_with(
                 hash_with(hash_with(seed, kept.gpus), kept.from.0 as u64),
                 u64::from(kept.job.0),
@@ -143,7 +143,7 @@ impl Node {
     }
 
     /// Whether what is kept is free for it, each slice for itself.
-    pub fn is_ready(&self, kept: &Kept) -> bool {
+    pub fn is_ready(&self, kept: &PromisedSlot) -> bool {
         kept.slices.iter().all(|slice| {
             let at = slice.gpu as usize;
             self.gpus[at].healthy && self.gpus[at].fits(&slice.share, &self.spec.gpus[at].model)
@@ -158,34 +158,39 @@ impl Node {
         self.gpus.iter().filter(|gpu| gpu.healthy).count() as u32
     }
 
-    /// Whether the node as a whole may be held by `who` until then.
-    pub fn admits(&self, who: &Who) -> bool {
+    /// Whether the node as a whole may be held by `requester` until then.
+    pub fn admits(&self, requester: &Requester) -> bool {
         if !self.open() {
             return false;
         }
         if let NodeState::Leaving { at } = self.spec.state
-            && who.until > at
+            && requester.until > at
         {
             return false;
         }
         self.blocks.iter().all(|block| {
-            block.owner == Some(who.queue) || who.until <= block.from || who.now >= block.to
+            block.owner == Some(requester.queue)
+                || requester.until <= block.from
+                || requester.now >= block.to
         })
     }
 
-    /// Promises to other jobs that a holding by `who` would run into.
-    pub fn conflicts<'a>(&'a self, who: &'a Who) -> impl Iterator<Item = &'a Kept> + 'a {
-        self.kept
-            .iter()
-            .filter(|kept| kept.job != who.job && kept.from < who.until && who.now < kept.to)
+    /// Promises to other jobs that a holding by `requester` would run into.
+    pub fn conflicts<'a>(
+        &'a self,
+        requester: &'a Requester,
+    ) -> impl Iterator<Item = &'a PromisedSlot> + 'a {
+        self.promised_slots.iter().filter(|kept| {
+            kept.job != requester.job && kept.from < requester.until && requester.now < kept.to
+        })
     }
 
-    /// CPU and memory that `who` could hold until then.
-    pub fn spare(&self, who: &Who) -> (i64, i64) {
+    /// CPU and memory that `requester` could hold until then.
+    pub fn spare(&self, requester: &Requester) -> (i64, i64) {
         // What the promised jobs need at their time comes on top of what runs now; what ends
         // before then only makes this stricter than need be.
         let (mut cpu, mut memory) = (self.cpu_free, self.memory_free);
-        for kept in self.conflicts(who) {
+        for kept in self.conflicts(requester) {
             if self.spec.cpu.is_some() {
                 cpu -= kept.cpu;
             }
@@ -204,18 +209,18 @@ impl Node {
     /// Whether it may take fewer tasks than it has free GPUs.
     pub fn is_tight(&self) -> bool {
         self.spec.tasks.is_some()
-            && self.tasks_left() - (self.kept.len() as i64) < i64::from(self.free_whole())
+            && self.tasks_left() - (self.promised_slots.len() as i64) < i64::from(self.free_whole())
     }
 
-    /// What of something counted `who` could hold until then.
-    pub fn spare_of(&self, resource: &Name, who: &Who) -> i64 {
+    /// What of something counted `requester` could hold until then.
+    pub fn spare_of(&self, resource: &Name, requester: &Requester) -> i64 {
         let free = self.counted_free.get(resource).copied().unwrap_or(0);
-        let kept = self.conflicts(who).filter_map(|kept| kept.counted.get(resource));
+        let kept = self.conflicts(requester).filter_map(|kept| kept.counted.get(resource));
         free - kept.sum::<i64>()
     }
 
     /// Takes slices; the caller keeps the previous GPUs to undo it.
-    pub fn take(&mut self, task: TaskIx, slices: &[Slice], held: Takes<'_>) {
+    pub fn take(&mut self, task: TaskIx, slices: &[Slice], held: TaskAmounts<'_>) {
         for slice in slices {
             let model = self.spec.gpus[slice.gpu as usize].model.clone();
             self.gpus[slice.gpu as usize].take(&slice.share, &model);
@@ -224,7 +229,7 @@ impl Node {
         self.tasks.push(task);
     }
 
-    pub fn give(&mut self, task: TaskIx, slices: &[Slice], held: Takes<'_>) {
+    pub fn give(&mut self, task: TaskIx, slices: &[Slice], held: TaskAmounts<'_>) {
         for slice in slices {
             let model = self.spec.gpus[slice.gpu as usize].model.clone();
             self.gpus[slice.gpu as usize].give(&slice.share, &model);
@@ -234,7 +239,7 @@ impl Node {
         self.tasks.swap_remove(at);
     }
 
-    fn count(&mut self, held: &Takes<'_>, times: i64) {
+    fn count(&mut self, held: &TaskAmounts<'_>, times: i64) {
         self.cpu_free += held.cpu * times;
         self.memory_free += held.memory * times;
         for (resource, amount) in held.counted {
@@ -249,17 +254,17 @@ impl Node {
 
 /// What a task takes of its node beside GPUs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Takes<'a> {
+pub(crate) struct TaskAmounts<'a> {
     pub cpu: i64,
     pub memory: i64,
     pub counted: &'a Counted,
 }
 
-impl Takes<'_> {
+impl TaskAmounts<'_> {
     /// CPU and memory that do not bind are not counted.
     pub fn bound(self, spec: &NodeSpec) -> Self {
         let cpu = if spec.cpu.is_some() { self.cpu } else { 0 };
         let memory = if spec.memory.is_some() { self.memory } else { 0 };
-        Takes { cpu, memory, ..self }
+        TaskAmounts { cpu, memory, ..self }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct MaxFreeUntil {
 
 impl MaxFreeUntil {
     pub fn of(cluster: &Cluster) -> MaxFreeUntil {
-        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).kept);
+        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).promised_slots);
         let mut times: Vec<Time> = kept.map(|kept| kept.from).collect();
         times.sort_unstable();
         times.dedup();

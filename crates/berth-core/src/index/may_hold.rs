@@ -104,7 +104,7 @@ impl Cluster {
         for (at, _) in node.gpus.iter().enumerate().filter(|(_, gpu)| gpu.is_free()) {
             gpus.add(at as u32);
         }
-        let mut kept = node.kept.iter().filter(|kept| kept.from < until);
+        let mut kept = node.promised_slots.iter().filter(|kept| kept.from < until);
         gpus.first &= !kept
             .by_ref()
             .fold(0, |all, kept| if gives_way(kept.job) { all } else { all | kept.gpus });

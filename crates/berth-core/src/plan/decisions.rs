@@ -36,9 +36,9 @@ impl Planner<'_> {
         if state.is_waiting(job) {
             let now = state.now;
             self.draft.unpromise(job);
-            self.draft.step_out(job);
+            self.draft.dequeue(job);
             self.draft.start(job, Some(now));
-            self.draft.stand(job, Standing::Running);
+            self.draft.set_standing(job, Standing::Running);
         }
         self.served.insert(job);
         self.transactions.push(Transaction { job: Some(id), decisions });
@@ -66,8 +66,8 @@ impl Planner<'_> {
             let stop = Stop { cause, for_job, until };
             self.draft.stop(TaskIx { job, task: *task }, stop);
         }
-        if cause != Cause::Shrink && !self.draft.state.whole(job) {
-            self.draft.stand(job, Standing::Ending);
+        if cause != Cause::Shrink && !self.draft.state.has_minimum(job) {
+            self.draft.set_standing(job, Standing::Ending);
         }
         decisions
     }
@@ -87,7 +87,7 @@ impl Planner<'_> {
         let id = known.id;
         let promised = Promised {
             at,
-            to: at + state.hold(known),
+            to: at + state.hold_span(known),
             places: spots.iter().map(|spot| spot.node).zip(places.iter().cloned()).collect(),
             firm,
         };

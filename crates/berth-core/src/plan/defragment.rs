@@ -13,7 +13,7 @@ use berth_model::{Cause, Decision, JobId, Span, Time};
 use std::collections::BTreeSet;
 
 /// Jobs moved for one gang at the most.
-const MOVES: usize = 16;
+const MAX_MOVED_JOBS: usize = 16;
 
 impl Planner<'_> {
     pub(super) fn defragment(&mut self) {
@@ -81,7 +81,7 @@ impl Planner<'_> {
         let mut lost: i128 = 0;
         let mut spots: Option<Vec<Spot>> = None;
         for (loss, _, victim, _) in candidates {
-            if moved.len() == most.min(MOVES) || lost + loss >= gain {
+            if moved.len() == most.min(MAX_MOVED_JOBS) || lost + loss >= gain {
                 break;
             }
             for task in self.live_tasks(victim) {
@@ -89,8 +89,8 @@ impl Planner<'_> {
             }
             moved.push(victim);
             lost += loss;
-            let who = self.who(job);
-            if let Ok(found) = fit(&mut self.draft, &self.mix, job, who) {
+            let requester = self.requester(job);
+            if let Ok(found) = fit(&mut self.draft, &self.mix, job, requester) {
                 spots = Some(found);
                 break;
             }
@@ -132,8 +132,8 @@ impl Planner<'_> {
                 self.draft.close(TaskIx { job: *victim, task });
             }
         }
-        let who = self.who(job);
-        fit(&mut self.draft, &self.mix, job, who)
+        let requester = self.requester(job);
+        fit(&mut self.draft, &self.mix, job, requester)
     }
 
     /// Checkpointed jobs on nodes the gang could use, cheapest first.
@@ -180,8 +180,8 @@ impl Planner<'_> {
         };
         let mut homes: Vec<(JobIx, Vec<Spot>)> = Vec::new();
         for victim in moved {
-            let who = self.who(*victim);
-            match fit(&mut self.draft, &self.mix, *victim, who) {
+            let requester = self.requester(*victim);
+            match fit(&mut self.draft, &self.mix, *victim, requester) {
                 Ok(found) => homes.push((*victim, found)),
                 Err(_) => {
                     self.draft.roll_back(mark);

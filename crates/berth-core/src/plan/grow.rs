@@ -94,10 +94,16 @@ impl Planner<'_> {
                     if state.missing_in(known, shape, child) == 0 {
                         self.grow_in(ix, shape, child, home, spots);
                     } else if self.none_live(ix, shape, child) && self.allows(ix, shape, child) {
-                        let who = self.rest_of(ix);
+                        let requester = self.rest_of(ix);
                         let mark = self.draft.mark();
-                        let found =
-                            super::fit::fit_group(&mut self.draft, &self.mix, ix, who, child, home);
+                        let found = super::fit::fit_group(
+                            &mut self.draft,
+                            &self.mix,
+                            ix,
+                            requester,
+                            child,
+                            home,
+                        );
                         if self.overdraws(ix) {
                             self.draft.roll_back(mark);
                         } else {
@@ -160,12 +166,12 @@ impl Planner<'_> {
     }
 
     /// The job is in the middle of its run.
-    fn rest_of(&self, ix: JobIx) -> crate::cluster::node::Who {
-        let mut who = self.who(ix);
+    fn rest_of(&self, ix: JobIx) -> crate::cluster::node::Requester {
+        let mut requester = self.requester(ix);
         if let Some(started) = self.state().jobs.get(ix).started {
-            who.until = who.until - (self.now() - started);
+            requester.until = requester.until - (self.now() - started);
         }
-        who
+        requester
     }
 
     /// Whether a group that the job can do without has lost members and is below its own minimum.
@@ -200,9 +206,9 @@ impl Planner<'_> {
         if !self.may_hold(ix, &more) {
             return None;
         }
-        let who = self.rest_of(ix);
+        let requester = self.rest_of(ix);
         let mark = self.draft.mark();
-        let spots = super::fit::fit_more(&mut self.draft, &self.mix, ix, who, leaf, home)?;
+        let spots = super::fit::fit_more(&mut self.draft, &self.mix, ix, requester, leaf, home)?;
         if self.overdraws(ix) {
             self.draft.roll_back(mark);
             return None;

@@ -2,7 +2,7 @@
 
 use crate::ix::{JobIx, ShapeIx};
 use crate::plan::planner::Planner;
-use crate::queues::InLine;
+use crate::queues::TimedJob;
 use crate::transaction::Transaction;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ impl Planner<'_> {
         let now = state.now;
         // Those whose time has come, those whose places are free, and of each shape the first: the
         // next one is looked at where that one fits.
-        let mut promised: BTreeSet<InLine> =
+        let mut promised: BTreeSet<TimedJob> =
             state.promises_by_time.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
         promised.extend(state.promises_by_shape.values().filter_map(|of_shape| of_shape.first()));
         promised.extend(state.cluster.ready.iter().map(|ix| {
@@ -55,8 +55,8 @@ impl Planner<'_> {
             }
             self.draft.roll_back(mark);
             if !nowhere.contains(&shape) {
-                let who = self.who(ix);
-                match super::fit::fit(&mut self.draft, &self.mix, ix, who) {
+                let requester = self.requester(ix);
+                match super::fit::fit(&mut self.draft, &self.mix, ix, requester) {
                     Ok(spots) if self.stays_within(ix) => {
                         self.start(ix, &spots);
                         continue;
@@ -96,7 +96,7 @@ impl Planner<'_> {
     /// Takes the promised places if all of them are free.
     fn take_promised(&mut self, ix: JobIx) -> Option<Vec<crate::plan::fit::spot::Spot>> {
         let promise = self.state().promises[&ix].clone();
-        let who = self.who(ix);
+        let requester = self.requester(ix);
         let mut spots = Vec::new();
         for (node, place) in &promise.places {
             let state = self.state();
@@ -104,12 +104,12 @@ impl Planner<'_> {
             let target = state.cluster.node(*node);
             // Started early or late, it may run into what others were promised, or an operator has.
             let contested = target
-                .conflicts(&who)
+                .conflicts(&requester)
                 .flat_map(|kept| &kept.slices)
                 .any(|kept| place.slices.iter().any(|slice| slice.gpu == kept.gpu));
-            let (cpu, memory) = target.spare(&who);
+            let (cpu, memory) = target.spare(&requester);
             let near = crate::plan::fit::nearby::Nearby::of(state, leaf, ix);
-            if contested || !target.admits(&who) || !near.admits(state, *node) {
+            if contested || !target.admits(&requester) || !near.admits(state, *node) {
                 return None;
             }
             let free = place.slices.iter().all(|slice| {
@@ -118,7 +118,7 @@ impl Planner<'_> {
             });
             let bound = |is: bool, free: i64, asks: i64| is && free < asks;
             if !free
-                || !target.takes_one(&leaf.need, &who)
+                || !target.takes_one(&leaf.need, &requester)
                 || bound(target.spec.cpu.is_some(), cpu, leaf.need.cpu)
                 || bound(target.spec.memory.is_some(), memory, leaf.need.memory)
             {

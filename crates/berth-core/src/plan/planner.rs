@@ -1,12 +1,12 @@
 //! A plan in the making: the draft it is tried on, and what its passes know so far.
 
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::draft::Draft;
 use crate::fair_share::Shares;
 use crate::fragmentation::Mix;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
 use crate::plan::job_set::JobSet;
-use crate::plan::units::{Seats, Victims};
+use crate::plan::units::{NodeVictims, QueueVictims};
 use crate::shape::leaf::Leaf;
 use crate::state::State;
 use crate::transaction::Transaction;
@@ -27,15 +27,15 @@ pub(crate) struct Planner<'a> {
     /// Shapes that a bound of the queue keeps from starting.
     pub barred: BTreeSet<(QueueIx, ShapeIx)>,
     /// What may still be claimed for in this pass.
-    pub hopes: BTreeSet<(QueueIx, ShapeIx, i32)>,
+    pub open_claims: BTreeSet<(QueueIx, ShapeIx, i32)>,
     /// Shapes too large for the share of the queue to hold a reservation.
-    pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
+    pub too_large_to_promise: BTreeSet<(QueueIx, ShapeIx)>,
     /// Shapes that may fit, or not, with what is being stopped and promised to nobody.
     pub helped_by_releasing: BTreeMap<ShapeIx, bool>,
     /// The job of each shape that was last tried in vain.
-    pub tried: BTreeMap<ShapeIx, JobIx>,
+    pub last_tried: BTreeMap<ShapeIx, JobIx>,
     /// The first job of each queue that met a bound, and which.
-    pub bounded: BTreeMap<QueueIx, (JobIx, Vec<Reason>)>,
+    pub bound_by_queue: BTreeMap<QueueIx, (JobIx, Vec<Reason>)>,
     /// Jobs whose promise from before this plan was made anew.
     pub renewed: BTreeSet<JobIx>,
     /// Jobs that start or are given GPUs in this plan.
@@ -45,9 +45,9 @@ pub(crate) struct Planner<'a> {
     /// Blocked jobs are looked at for what they may take: also those with a distant promise.
     pub claiming: bool,
     /// Victims of each queue, in the order they are taken, made when first needed.
-    pub victims: BTreeMap<QueueIx, Victims>,
+    pub victims: BTreeMap<QueueIx, QueueVictims>,
     /// Victims of each node, made when first needed.
-    pub seats: Seats,
+    pub node_victims: NodeVictims,
     /// Claims numbered in this plan so far.
     pub claims: u64,
 }
@@ -80,17 +80,17 @@ impl<'a> Planner<'a> {
             failed: BTreeMap::new(),
             skipped: JobSet::default(),
             barred: BTreeSet::new(),
-            hopes: BTreeSet::new(),
-            unpromised: BTreeSet::new(),
+            open_claims: BTreeSet::new(),
+            too_large_to_promise: BTreeSet::new(),
             helped_by_releasing: BTreeMap::new(),
-            tried: BTreeMap::new(),
-            bounded: BTreeMap::new(),
+            last_tried: BTreeMap::new(),
+            bound_by_queue: BTreeMap::new(),
             renewed: BTreeSet::new(),
             served: JobSet::default(),
             placed: Vec::new(),
             claiming: false,
             victims: BTreeMap::new(),
-            seats: Seats::default(),
+            node_victims: NodeVictims::default(),
             claims,
         }
     }
@@ -112,7 +112,7 @@ impl Planner<'_> {
         }
     }
 
-    pub fn who(&self, job: JobIx) -> Who {
+    pub fn requester(&self, job: JobIx) -> Requester {
         let state = self.state();
         let known = state.jobs.get(job);
         // The efficient model may take several times as long as the fastest one.
@@ -122,7 +122,13 @@ impl Planner<'_> {
             let slowed = i128::from(known.estimate_left().0) * i128::from(fast) / i128::from(slow);
             state.now + Span(slowed as i64) > deadline
         });
-        Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known), rush }
+        Requester {
+            job,
+            queue: known.queue,
+            now: state.now,
+            until: state.now + state.hold_span(known),
+            rush,
+        }
     }
 
     /// Live tasks of a job.

@@ -5,7 +5,7 @@ use crate::state::State;
 
 /// What may be taken from one queue, in the order it is taken.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Victims {
+pub(crate) struct QueueVictims {
     /// Members of elastic gangs beyond their minimum, newest first.
     pub(super) surplus: Vec<Unit>,
     /// Whole jobs: lowest class, least lost work, newest, by id.
@@ -31,7 +31,7 @@ impl Unit {
 
 /// A victim on one node.
 #[derive(Debug, Clone)]
-pub(crate) struct Seat {
+pub(crate) struct NodeVictim {
     pub(crate) unit: Unit,
     pub(crate) loss: i128,
     /// What it holds on the node, in thousandths of GPUs.
@@ -44,11 +44,11 @@ pub(crate) struct Seat {
 
 /// Victims by node, made when first asked for. A plan asks again and again, and little has changed.
 #[derive(Debug, Default)]
-pub(crate) struct Seats {
-    by_node: Vec<Option<Vec<Seat>>>,
+pub(crate) struct NodeVictims {
+    by_node: Vec<Option<Vec<NodeVictim>>>,
 }
 
-impl Seats {
+impl NodeVictims {
     /// Forgets those of nodes where something has happened since.
     pub(super) fn refresh(&mut self, state: &mut State) {
         let dirty = state.cluster.take_dirty();
@@ -60,7 +60,11 @@ impl Seats {
         dirty.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
     }
 
-    pub(crate) fn on(&mut self, ix: NodeIx, make: impl FnOnce() -> Vec<Seat>) -> &[Seat] {
+    pub(crate) fn on(
+        &mut self,
+        ix: NodeIx,
+        make: impl FnOnce() -> Vec<NodeVictim>,
+    ) -> &[NodeVictim] {
         self.by_node[ix.at()].get_or_insert_with(make)
     }
 }

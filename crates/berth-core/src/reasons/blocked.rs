@@ -21,11 +21,11 @@ impl Planner<'_> {
     /// shape, and the bounds of a queue, are worked out once for all its jobs.
     fn blocked(&mut self) -> Blockers {
         let mut blockers = Blockers::default();
-        if self.tried.is_empty() && self.bounded.is_empty() {
+        if self.last_tried.is_empty() && self.bound_by_queue.is_empty() {
             return blockers;
         }
         let rooms = Rooms::new(self.state(), false);
-        for job in std::mem::take(&mut self.tried).into_values() {
+        for job in std::mem::take(&mut self.last_tried).into_values() {
             if !self.state().is_waiting(job) {
                 continue;
             }
@@ -36,12 +36,12 @@ impl Planner<'_> {
             blockers.shapes.push(Blocked { example: self.state().jobs.get(job).id, reasons });
         }
         blockers.shapes.sort_by_key(|blocked| blocked.example);
-        let mut bounded = std::mem::take(&mut self.bounded);
+        let mut bound_by_queue = std::mem::take(&mut self.bound_by_queue);
         let state = self.state();
         for leaf in state.queues.leaves() {
             let queue = state.queues.get(leaf);
-            let Some((_, _, oldest)) = queue.line.oldest.first().copied() else { continue };
-            let (job, mut reasons) = bounded.remove(&leaf).unwrap_or((oldest, Vec::new()));
+            let Some((_, _, oldest)) = queue.pending.oldest.first().copied() else { continue };
+            let (job, mut reasons) = bound_by_queue.remove(&leaf).unwrap_or((oldest, Vec::new()));
             reasons.extend(self.over_share(job));
             if !reasons.is_empty() {
                 let example = state.jobs.get(job).id;

@@ -1,7 +1,7 @@
 //! Why one group of tasks does not fit.
 
 use crate::cluster::domain::{Level, WHOLE};
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::ix::{DomainIx, NodeIx};
 use crate::plan::fit::nearby::Nearby;
 use crate::reasons::rooms::{Rooms, bare, best_domain, on_node};
@@ -15,7 +15,7 @@ pub(crate) struct Group<'a> {
     pub(super) state: &'a State,
     pub(super) rooms: &'a Rooms,
     pub(super) leaf: &'a Leaf,
-    pub(super) who: Who,
+    pub(super) requester: Requester,
 }
 
 impl Group<'_> {
@@ -41,12 +41,12 @@ impl Group<'_> {
     }
 
     fn tasks(&self, leaf: &Leaf, domain: DomainIx) -> u32 {
-        self.rooms.tasks(self.state, leaf, domain, &self.who, self.leaf.min)
+        self.rooms.tasks(self.state, leaf, domain, &self.requester, self.leaf.min)
     }
 
     fn each_node(&self, leaf: &Leaf, most: u32) -> Vec<(NodeIx, u32)> {
         let nodes = &self.state.cluster.domains[WHOLE.at()].nodes;
-        let room = |ix: &NodeIx| (*ix, on_node(self.state, leaf, *ix, &self.who, most));
+        let room = |ix: &NodeIx| (*ix, on_node(self.state, leaf, *ix, &self.requester, most));
         nodes.iter().map(room).collect()
     }
 
@@ -110,7 +110,7 @@ impl Group<'_> {
                 continue;
             }
             let rooms = self.each_node(&other, 1).into_iter().filter(|(_, fit)| *fit > 0);
-            let left = |ix: NodeIx| self.state.cluster.node(ix).spare_of(resource, &self.who);
+            let left = |ix: NodeIx| self.state.cluster.node(ix).spare_of(resource, &self.requester);
             let free = rooms.map(|(ix, _)| left(ix)).max().unwrap_or(0).max(0);
             let (resource, asks) = (resource.clone(), *asks);
             return Some(Reason::NoFitCounted { resource, asks, free, tasks, fit });
@@ -218,7 +218,7 @@ impl Group<'_> {
         let mut found = Vec::new();
         for ask in &self.leaf.near {
             let alone = Leaf { near: vec![ask.clone()], ..self.leaf.clone() };
-            let runs = Nearby::of(state, &alone, self.who.job).runs();
+            let runs = Nearby::of(state, &alone, self.requester.job).runs();
             let too_few = fit >= tasks && self.tasks(&alone, WHOLE) < tasks;
             let level = state.cluster.level_name(ask.level);
             let target = match &ask.target {

@@ -1,7 +1,7 @@
 //! Why a job that would fit the empty cluster does not fit what is free now.
 
 use crate::cluster::domain::{Level, WHOLE};
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::ix::{DomainIx, JobIx, NodeIx, TaskIx};
 use crate::jobs::Lease;
 use crate::plan::fit::fit;
@@ -18,17 +18,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Unlike tasks that are placed one by one for a figure, at the most.
-const PLACED: u32 = 256;
+const MAX_PLACED_TASKS: u32 = 256;
 
 impl Planner<'_> {
     /// What is short for a job that fits the empty cluster.
     pub(super) fn misfit(&mut self, job: JobIx, rooms: &Rooms) -> Vec<Reason> {
-        let who = timeless(&self.who(job));
+        let requester = timeless(&self.requester(job));
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let mut cut_off = false;
         let short = shape.single().is_some_and(|leaf| {
             let (state, plain) = (self.state(), bare(leaf));
-            let lacks = |domain| rooms.tasks(state, &plain, domain, &who, leaf.min) < leaf.min;
+            let lacks =
+                |domain| rooms.tasks(state, &plain, domain, &requester, leaf.min) < leaf.min;
             lacks(WHOLE)
                 || match leaf.together.required {
                     Some(Level::Label { topology, depth }) => {
@@ -39,9 +40,9 @@ impl Planner<'_> {
         });
         if !short {
             let mark = self.draft.mark();
-            let tried = fit(&mut self.draft, &self.mix, job, who);
+            let last_tried = fit(&mut self.draft, &self.mix, job, requester);
             self.draft.roll_back(mark);
-            match tried {
+            match last_tried {
                 Ok(spots) => return self.kept_from(job, &spots),
                 Err(misfit) => cut_off = misfit == Misfit::CutOff,
             }
@@ -49,10 +50,10 @@ impl Planner<'_> {
         let state = self.state();
         let mut found = Vec::new();
         for leaf in &shape.leaves {
-            found.extend(Group { state, rooms, leaf, who }.reasons());
+            found.extend(Group { state, rooms, leaf, requester }.reasons());
         }
         if found.is_empty() {
-            self.no_common_domain(job, &shape, &shape.tree, &who, &mut found);
+            self.no_common_domain(job, &shape, &shape.tree, &requester, &mut found);
         }
         if !found.is_empty() {
             return found;
@@ -60,18 +61,24 @@ impl Planner<'_> {
         if cut_off {
             return vec![Reason::SearchBound { steps: self.state().policy.search }];
         }
-        vec![self.together(job, &shape, rooms, who)]
+        vec![self.together(job, &shape, rooms, requester)]
     }
 
     /// Each group fits alone, but not all of them beside each other.
-    fn together(&mut self, job: JobIx, shape: &Shape, rooms: &Rooms, who: Who) -> Reason {
+    fn together(
+        &mut self,
+        job: JobIx,
+        shape: &Shape,
+        rooms: &Rooms,
+        requester: Requester,
+    ) -> Reason {
         let state = self.state();
         let asks = Milli(shape.amounts.gpu);
         let free = shape.leaves.iter().map(|leaf| rooms.free(state, leaf)).max();
         let free = free.unwrap_or(Milli::ZERO);
         let tasks: u32 = shape.leaves.iter().map(|leaf| leaf.min).sum();
         let all: Vec<usize> = (0..shape.leaves.len()).collect();
-        let fit = self.place_some(job, shape, &all, WHOLE, &who).min(tasks - 1);
+        let fit = self.place_some(job, shape, &all, WHOLE, &requester).min(tasks - 1);
         let short = if free < asks { Shortage::Gpu } else { Shortage::Fragments };
         Reason::NoFit { short, asks, free, tasks, fit }
     }
@@ -82,12 +89,12 @@ impl Planner<'_> {
         job: JobIx,
         shape: &Shape,
         tree: &Tree,
-        who: &Who,
+        requester: &Requester,
         found: &mut Vec<Reason>,
     ) {
         let Tree::Group { children, together, .. } = tree else { return };
         for child in children {
-            self.no_common_domain(job, shape, child, who, found);
+            self.no_common_domain(job, shape, child, requester, found);
         }
         let Some(level @ Level::Label { topology, depth }) = together.required else { return };
         let leaves = tree.leaves();
@@ -95,7 +102,7 @@ impl Planner<'_> {
         let domains = self.state().cluster.domains_in_order(topology, depth);
         let mut best = (0, Name::default());
         for domain in domains {
-            let fit = self.place_some(job, shape, &leaves, domain, who);
+            let fit = self.place_some(job, shape, &leaves, domain, requester);
             if fit > best.0 {
                 best = (fit, self.state().cluster.domains[domain.at()].name.clone());
             }
@@ -114,7 +121,7 @@ impl Planner<'_> {
         shape: &Shape,
         leaves: &[usize],
         domain: DomainIx,
-        who: &Who,
+        requester: &Requester,
     ) -> u32 {
         let mark = self.draft.mark();
         let mut leaves: Vec<&Leaf> = leaves.iter().map(|at| &shape.leaves[*at]).collect();
@@ -126,10 +133,13 @@ impl Planner<'_> {
                 let nodes = &state.cluster.domains[domain.at()].nodes;
                 let place = nodes.iter().find_map(|ix| {
                     let node = state.cluster.node(*ix);
-                    let slices = suits(leaf, node).then(|| node.choose(&leaf.need, who))??;
+                    let slices =
+                        suits(leaf, node).then(|| node.choose(&leaf.need, requester))??;
                     Some((*ix, slices))
                 });
-                let Some((node, slices)) = place.filter(|_| placed < PLACED) else { break };
+                let Some((node, slices)) = place.filter(|_| placed < MAX_PLACED_TASKS) else {
+                    break;
+                };
                 let lease = Lease {
                     attempt: 0,
                     node,
@@ -151,7 +161,7 @@ impl Planner<'_> {
     /// The job would fit these places if they were not kept for others, or about to go.
     fn kept_from(&self, job: JobIx, spots: &[Spot]) -> Vec<Reason> {
         let state = self.state();
-        let who = self.who(job);
+        let requester = self.requester(job);
         let mut jobs = BTreeSet::new();
         let mut from = Time::MAX;
         let mut leaves_at: Option<Time> = None;
@@ -159,9 +169,10 @@ impl Planner<'_> {
         for spot in spots {
             let node = state.cluster.node(spot.node);
             let need = &state.leaf_of(job, spot.task).need;
-            let (cpu, memory) = node.spare(&who);
-            let crowded = cpu < need.cpu || memory < need.memory || !node.takes_one(need, &who);
-            for kept in node.conflicts(&who) {
+            let (cpu, memory) = node.spare(&requester);
+            let crowded =
+                cpu < need.cpu || memory < need.memory || !node.takes_one(need, &requester);
+            for kept in node.conflicts(&requester) {
                 let same = kept.slices.iter().any(|k| spot.slices.iter().any(|s| s.gpu == k.gpu));
                 if same || crowded {
                     jobs.insert(kept.job);
@@ -169,17 +180,17 @@ impl Planner<'_> {
                 }
             }
             if let NodeState::Leaving { at } = node.spec.state
-                && who.until > at
+                && requester.until > at
             {
                 leaves_at = leaves_at.into_iter().chain([at]).min();
             }
             let here = |nodes: &[Name]| nodes.contains(&node.spec.name);
             blocked.extend(
-                reserved(state, &who).filter(|held| here(&held.nodes)).map(|held| &held.name),
+                reserved(state, &requester).filter(|held| here(&held.nodes)).map(|held| &held.name),
             );
         }
         let leaf = state.leaf_of(job, spots.first().map_or(0, |spot| spot.task));
-        let free = timeless(&who);
+        let free = timeless(&requester);
         let room = |ix: NodeIx| on_node(state, leaf, ix, &free, 1) > 0;
         let mut found = Vec::new();
         if let Some(at) = leaves_at {
@@ -206,9 +217,9 @@ impl Planner<'_> {
     }
 }
 
-/// Operators' reservations that `who` would run into.
-fn reserved<'a>(state: &'a State, who: &Who) -> impl Iterator<Item = &'a Reservation> {
-    let (queue, now, until) = (who.queue, who.now, who.until);
+/// Operators' reservations that `requester` would run into.
+fn reserved<'a>(state: &'a State, requester: &Requester) -> impl Iterator<Item = &'a Reservation> {
+    let (queue, now, until) = (requester.queue, requester.now, requester.until);
     state.reservations.values().filter(move |held| {
         state.queues.find(&held.owner) != Some(queue) && held.from < until && now < held.to
     })

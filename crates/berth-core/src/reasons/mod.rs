@@ -75,9 +75,9 @@ impl Planner<'_> {
         found.extend(self.behind(job));
         let mut room = false;
         if possible {
-            let who = self.who(job);
+            let requester = self.requester(job);
             let mark = self.draft.mark();
-            match fit(&mut self.draft, &self.mix, job, who) {
+            match fit(&mut self.draft, &self.mix, job, requester) {
                 Ok(_) => {
                     room = true;
                     found.extend(bounds::overdrawn(self.state(), job));

@@ -18,7 +18,7 @@ pub(super) fn reasons(state: &State, ix: JobIx) -> Vec<Reason> {
     match &job.standing {
         Standing::Running => {
             found.extend(job.stale_since.map(|since| Reason::Stale {
-                missing: state.missing(ix),
+                missing: state.missing_tasks(ix),
                 until: since + state.policy.stale,
             }));
             return found;

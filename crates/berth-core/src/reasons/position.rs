@@ -2,7 +2,7 @@
 
 use crate::fair_share;
 use crate::ix::{JobIx, QueueIx};
-use crate::plan::order::{Candidate, before, risky};
+use crate::plan::order::{Candidate, before, near_deadline};
 use crate::state::State;
 use crate::state::pending::work_class;
 use berth_model::{JobId, QueueOrder};
@@ -17,8 +17,8 @@ impl State {
     pub fn position(&self, job: JobId) -> Option<(usize, usize)> {
         let ix = self.jobs.find(job).filter(|ix| self.is_waiting(*ix))?;
         let queue = self.jobs.get(ix).queue;
-        let line = &self.queues.get(queue).line;
-        if !self.jobs.get(ix).lined {
+        let line = &self.queues.get(queue).pending;
+        if !self.jobs.get(ix).enqueued {
             // Places are being cleared for it.
             return Some((0, line.oldest.len() + 1));
         }
@@ -36,7 +36,7 @@ impl State {
         let waiting = jobs.iter().filter_map(|job| self.jobs.find(*job));
         for ix in waiting.filter(|ix| self.is_waiting(*ix)) {
             let job = self.jobs.get(ix);
-            match job.lined {
+            match job.enqueued {
                 true => by_queue.entry(job.queue).or_default().push(self.standing(ix)),
                 false => drop(positions.insert(job.id, 0)),
             }
@@ -52,7 +52,7 @@ impl State {
         wanted.sort_unstable_by(|a, b| self.compare(queue, *a, *b));
         // For each place among those that are asked for, how many of the line go just before it.
         let mut before = vec![0; wanted.len() + 1];
-        for (_, _, ix) in &self.queues.get(queue).line.oldest {
+        for (_, _, ix) in &self.queues.get(queue).pending.oldest {
             let one = self.standing(*ix);
             before[wanted.partition_point(|asked| self.compare(queue, one, *asked).is_ge())] += 1;
         }
@@ -70,7 +70,7 @@ impl State {
             let mut of_queue = all.filter(|ix| self.jobs.get(*ix).queue == queue);
             return of_queue.find(|ix| self.promises[ix].firm);
         }
-        let all = self.queues.get(queue).line.oldest.iter();
+        let all = self.queues.get(queue).pending.oldest.iter();
         let first = all.map(|(_, _, ix)| self.standing(*ix)).reduce(|first, other| {
             std::cmp::min_by(first, other, |a, b| self.compare(queue, *a, *b))
         });
@@ -98,7 +98,7 @@ impl State {
         job.deadline.is_some_and(|deadline| {
             let latest = deadline - job.estimate_left();
             latest >= self.now
-                && risky(self, job, latest)
+                && near_deadline(self, job, latest)
                 && fair_share::within_quota(self, job.queue, &self.shape_of(ix).amounts)
         })
     }

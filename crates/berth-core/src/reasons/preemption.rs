@@ -8,7 +8,7 @@ use crate::plan::planner::Planner;
 use berth_model::{JobId, Pass, Reason, Time};
 
 /// Running jobs that are looked at, at the most.
-const LOOKED_AT: usize = 4_096;
+const MAX_VICTIMS: usize = 4_096;
 
 impl Planner<'_> {
     /// From when on the job could have GPUs of others, or why it never can.
@@ -27,7 +27,7 @@ impl Planner<'_> {
             }
         }
         victims.sort();
-        victims.truncate(LOOKED_AT);
+        victims.truncate(MAX_VICTIMS);
         let mark = self.draft.mark();
         let found = self.wait_for(job, &victims);
         self.draft.roll_back(mark);
@@ -67,8 +67,8 @@ impl Planner<'_> {
     /// Frees victims, the soonest first, until the job fits.
     fn wait_for(&mut self, job: JobIx, victims: &[(Time, JobId, JobIx)]) -> Option<Vec<Reason>> {
         let now = self.now();
-        let mut who = self.who(job);
-        who.until = who.until + self.state().policy.grace;
+        let mut requester = self.requester(job);
+        requester.until = requester.until + self.state().policy.grace;
         let mut jobs = 0;
         let mut until = now;
         for (free, _, victim) in victims {
@@ -81,7 +81,7 @@ impl Planner<'_> {
             }
             jobs += u32::from(*free > now);
             until = until.max(*free);
-            if fit(&mut self.draft, &self.mix, job, who).is_ok() {
+            if fit(&mut self.draft, &self.mix, job, requester).is_ok() {
                 let from = self.displaces_from(job);
                 let mut found = Vec::new();
                 if jobs > 0 {

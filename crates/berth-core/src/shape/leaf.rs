@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::cluster::domain::{Level, WHOLE};
-use crate::cluster::node::{Need, Node, Who};
+use crate::cluster::node::{Need, Node, Requester};
 use crate::ix::{ClassIx, DomainIx, JobIx, NodeIx, QueueIx};
 use berth_model::{GpuAsk, GroupSpec, JobTarget, MigProfile, Name, NodeAsk, Time};
 use std::collections::BTreeMap;
@@ -177,7 +177,7 @@ impl Leaf {
     }
 
     fn empty_on(&self, cluster: &Cluster, ix: NodeIx) -> u32 {
-        let who = Who {
+        let requester = Requester {
             job: JobIx(u32::MAX),
             queue: QueueIx(u32::MAX),
             now: Time(0),
@@ -185,6 +185,6 @@ impl Leaf {
             rush: false,
         };
         let node = cluster.emptied(ix);
-        if !self.suits(&node) { 0 } else { node.capacity(&self.need, &who, self.count) }
+        if !self.suits(&node) { 0 } else { node.capacity(&self.need, &requester, self.count) }
     }
 }

@@ -62,7 +62,7 @@ impl State {
             state.reservations.insert(reservation.name.clone(), reservation.clone());
         }
         let all: Vec<Name> = state.cluster.by_name.keys().cloned().collect();
-        state.lay_blocks_on(&all);
+        state.set_blocks_on(&all);
         state.load_jobs(snapshot)?;
         state.moves = snapshot.moves.iter().copied().collect();
         state.recent = snapshot.recent.iter().cloned().collect();
@@ -143,9 +143,9 @@ impl State {
         Ok(())
     }
 
-    fn lay_blocks_on(&mut self, nodes: &[Name]) {
+    fn set_blocks_on(&mut self, nodes: &[Name]) {
         if !self.reservations.is_empty() {
-            self.lay_blocks(nodes);
+            self.set_blocks(nodes);
         }
     }
 }

@@ -21,8 +21,8 @@ impl State {
                 let rejected = Rejected::JobExists { job: job.id() };
                 return Err(LoadError { path: path(), rejected });
             }
-            let made = self.make(Arc::new(job.spec.clone()), job.id());
-            let ix = self.insert(made);
+            let made = self.build_job(Arc::new(job.spec.clone()), job.id());
+            let ix = self.insert_job(made);
             let known = self.jobs.get_mut(ix);
             known.first_start = job.first_start;
             known.last_checkpoint = job.last_checkpoint;
@@ -61,7 +61,7 @@ impl State {
         }
         for (n, job) in snapshot.jobs.iter().enumerate() {
             if !job.leases.is_empty() {
-                self.stand_running(loaded[n], job);
+                self.set_running(loaded[n], job);
             }
         }
         let mut order: Vec<usize> = (0..loaded.len()).collect();
@@ -157,7 +157,7 @@ impl State {
         Ok(())
     }
 
-    fn stand_running(&mut self, ix: crate::ix::JobIx, job: &JobSnapshot) {
+    fn set_running(&mut self, ix: crate::ix::JobIx, job: &JobSnapshot) {
         let started = job.started.or_else(|| job.leases.iter().map(|lease| lease.since).min());
         self.set_started(ix, started);
         let speed = crate::state::speed::job_speed(self, ix);
@@ -167,7 +167,7 @@ impl State {
         known.first_start = known.first_start.or(started);
         let id = known.id;
         let ending = known.live() == 0 || (known.stopping > 0 && job.stale_since.is_none());
-        let whole = self.whole(ix);
+        let whole = self.has_minimum(ix);
         let known = self.jobs.get_mut(ix);
         known.standing = if ending && !whole { Standing::Ending } else { Standing::Running };
         if known.standing == Standing::Running {
@@ -181,6 +181,6 @@ impl State {
         if known.spec.array.as_ref().is_some_and(|array| array.at_most.is_some()) {
             *self.arrays.entry(id.number).or_default() += 1;
         }
-        self.look_for_gaps(ix);
+        self.find_missing_members(ix);
     }
 }

@@ -1,6 +1,6 @@
 //! Taking over what runs already and no log knows: its tasks hold what they stand on from now on.
 
-use crate::cluster::node::{Node, Takes, Who};
+use crate::cluster::node::{Node, Requester, TaskAmounts};
 use crate::ix::{NodeIx, TaskIx};
 use crate::state::State;
 use berth_model::{Decision, JobId, Name};
@@ -17,8 +17,9 @@ impl State {
     pub fn adoption(&self, job: JobId, places: &[(u32, Name)]) -> Option<Vec<Decision>> {
         let ix = self.jobs.find(job)?;
         let known = self.jobs.get(ix);
-        let until = self.now + self.hold(known);
-        let who = Who { job: ix, queue: known.queue, now: self.now, until, rush: false };
+        let until = self.now + self.hold_span(known);
+        let requester =
+            Requester { job: ix, queue: known.queue, now: self.now, until, rush: false };
         let mut nodes: BTreeMap<NodeIx, Node> = BTreeMap::new();
         let mut starts = Vec::with_capacity(places.len());
         for (task, name) in places {
@@ -26,8 +27,8 @@ impl State {
             let node = nodes.entry(at).or_insert_with(|| self.cluster.node(at).clone());
             let attempt = known.tasks.get(*task as usize)?.attempts;
             let need = &self.leaf_of(ix, *task).need;
-            let slices = node.choose(need, &who)?;
-            let held = Takes { cpu: need.cpu, memory: need.memory, counted: &need.counted };
+            let slices = node.choose(need, &requester)?;
+            let held = TaskAmounts { cpu: need.cpu, memory: need.memory, counted: &need.counted };
             let held = held.bound(&node.spec);
             node.take(TaskIx { job: ix, task: *task }, &slices, held);
             starts.push(Decision::Start {

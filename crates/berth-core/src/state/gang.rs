@@ -9,12 +9,12 @@ use berth_model::NodeState;
 
 impl State {
     /// Whether every group has at least its minimum of live tasks (ended ones count).
-    pub(crate) fn whole(&self, ix: JobIx) -> bool {
-        self.missing(ix) == 0
+    pub(crate) fn has_minimum(&self, ix: JobIx) -> bool {
+        self.missing_tasks(ix) == 0
     }
 
     /// Tasks missing to the minimum.
-    pub(crate) fn missing(&self, ix: JobIx) -> u32 {
+    pub(crate) fn missing_tasks(&self, ix: JobIx) -> u32 {
         let job = self.jobs.get(ix);
         let shape = self.shape_of(ix);
         self.missing_in(job, shape, &shape.tree)

@@ -24,7 +24,7 @@ impl State {
 
     /// The same for what waits there.
     pub(crate) fn held_by_priority_for_pending(&mut self, queue: QueueIx) -> Arc<HeldByPriority> {
-        let top = self.queues.get(queue).line.top().unwrap_or(i32::MIN);
+        let top = self.queues.get(queue).pending.top().unwrap_or(i32::MIN);
         self.held_by_priority(queue, top)
     }
 

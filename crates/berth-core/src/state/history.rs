@@ -4,7 +4,7 @@ use berth_model::{Milli, Name};
 use std::collections::BTreeMap;
 
 /// Names that are remembered. There is no end of names that come only once, such as those of pods.
-pub(crate) const MOST_NAMES: usize = 1 << 16;
+pub(crate) const MAX_NAMES: usize = 1 << 16;
 
 /// By user and name of the job.
 pub(crate) type History = BTreeMap<(Name, Name), Past>;

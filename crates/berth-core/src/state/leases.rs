@@ -3,13 +3,13 @@
 use crate::amounts::Charge;
 use crate::cluster::Cluster;
 use crate::cluster::gpu::share_milli;
-use crate::cluster::node::Takes;
+use crate::cluster::node::TaskAmounts;
 use crate::ix::{NodeIx, QueueIx, TaskIx};
 use crate::jobs::{Lease, Stop};
 use crate::queues::Queues;
 use crate::shape::leaf::Leaf;
 use crate::state::State;
-use crate::state::pending::less;
+use crate::state::pending::decrement;
 use berth_model::{Micros, Name, Slice};
 
 impl State {
@@ -46,7 +46,7 @@ impl State {
         let (charge, node) = (lease.charge, lease.node);
         let shape = &self.shapes[job.shape.at()];
         let counted = &shape.leaves[shape.leaf_of(task.task)].need.counted;
-        let held = Takes { cpu: charge.cpu, memory: charge.memory, counted };
+        let held = TaskAmounts { cpu: charge.cpu, memory: charge.memory, counted };
         self.cluster.take(lease.node, task, &lease.slices, &held);
         slot.lease = Some(Box::new(lease));
         job.open += 1;
@@ -56,9 +56,9 @@ impl State {
         } else {
             self.queues.charge(queue, &user, &charge, 1);
             if job.preemptible() {
-                hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
+                add_held(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
             }
-            self.hold_gpus(task, 1);
+            self.count_held_gpus(task, 1);
         }
         let job = self.jobs.get(task.job);
         if job.open == 1 {
@@ -76,7 +76,7 @@ impl State {
     pub(crate) fn close_lease(&mut self, task: TaskIx) -> Lease {
         let held = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
         if held.is_some_and(|lease| lease.stopping.is_none()) {
-            self.hold_gpus(task, -1);
+            self.count_held_gpus(task, -1);
         }
         let job = self.jobs.get_mut(task.job);
         let (queue, user) = (job.queue, job.spec.user.clone());
@@ -84,7 +84,7 @@ impl State {
         let charge = lease.charge;
         let shape = &self.shapes[job.shape.at()];
         let counted = &shape.leaves[shape.leaf_of(task.task)].need.counted;
-        let held = Takes { cpu: charge.cpu, memory: charge.memory, counted };
+        let held = TaskAmounts { cpu: charge.cpu, memory: charge.memory, counted };
         self.cluster.give(lease.node, task, &lease.slices, &held);
         job.open -= 1;
         if lease.stopping.is_some() {
@@ -94,14 +94,14 @@ impl State {
         } else {
             self.queues.charge(queue, &user, &charge, -1);
             if job.preemptible() {
-                hold(&mut self.cluster, &mut self.queues, lease.node, queue, -charge.gpu);
+                add_held(&mut self.cluster, &mut self.queues, lease.node, queue, -charge.gpu);
             }
         }
         if job.open == 0 {
             let (id, priority) = (job.id, job.priority);
             let queue = self.queues.get_mut(queue);
             queue.running.remove(&id);
-            less(&mut queue.running_priorities, priority);
+            decrement(&mut queue.running_priorities, priority);
         }
         lease
     }
@@ -111,7 +111,7 @@ impl State {
         let held = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
         let was = held.is_some_and(|lease| lease.stopping.is_some());
         if was != stop.is_some() {
-            self.hold_gpus(task, if was { 1 } else { -1 });
+            self.count_held_gpus(task, if was { 1 } else { -1 });
         }
         let job = self.jobs.get_mut(task.job);
         let (queue, user) = (job.queue, job.spec.user.clone());
@@ -125,7 +125,7 @@ impl State {
                 self.stopping.insert(task);
                 self.queues.charge(queue, &user, &charge, -1);
                 if job.preemptible() {
-                    hold(&mut self.cluster, &mut self.queues, node, queue, -charge.gpu);
+                    add_held(&mut self.cluster, &mut self.queues, node, queue, -charge.gpu);
                 }
             }
             (true, false) => {
@@ -134,7 +134,7 @@ impl State {
                 self.releasing.remove(&task);
                 self.queues.charge(queue, &user, &charge, 1);
                 if job.preemptible() {
-                    hold(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
+                    add_held(&mut self.cluster, &mut self.queues, node, queue, charge.gpu);
                 }
             }
             _ => {}
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// Counts the GPUs of a live lease among those that its queue may have to give up.
-    pub(crate) fn hold_gpus(&mut self, task: TaskIx, times: i32) {
+    pub(crate) fn count_held_gpus(&mut self, task: TaskIx, times: i32) {
         let job = self.jobs.get(task.job);
         // What a gang has beyond its minimum anybody in its queue may have.
         let class = match self.elastic.contains(&job.id) {
@@ -176,7 +176,7 @@ impl State {
             let lease = self.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
             let is_releasing = lease.is_some_and(|lease| {
                 let kept = |gpu: u32| {
-                    let mut slices = node.kept.iter().flat_map(|kept| &kept.slices);
+                    let mut slices = node.promised_slots.iter().flat_map(|kept| &kept.slices);
                     slices.any(|slice| slice.gpu == gpu)
                 };
                 lease.stopping.is_some() && lease.slices.iter().any(|slice| !kept(slice.gpu))
@@ -190,7 +190,7 @@ impl State {
 }
 
 /// A queue holds so much more, by jobs that may be stopped, on a node.
-pub(crate) fn hold(
+pub(crate) fn add_held(
     cluster: &mut Cluster,
     queues: &mut Queues,
     node: NodeIx,

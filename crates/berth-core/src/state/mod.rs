@@ -18,7 +18,7 @@ mod times;
 use crate::cluster::Cluster;
 use crate::ix::{JobIx, NodeIx, ShapeIx, TaskIx};
 use crate::jobs::{Jobs, Promised};
-use crate::queues::{InLine, Queues};
+use crate::queues::{Queues, TimedJob};
 use crate::shape::{Shape, ShapeKey};
 use crate::state::history::History;
 use crate::state::models::Models;
@@ -54,16 +54,16 @@ pub struct State {
     pub(crate) queues: Queues,
     pub(crate) jobs: Jobs,
     /// Jobs that run, by the time they must have ended.
-    pub(crate) ends: BTreeSet<InLine>,
+    pub(crate) ends: BTreeSet<TimedJob>,
     /// Leases being stopped, and those of them with GPUs that are promised to nobody.
     pub(crate) stopping: BTreeSet<TaskIx>,
     pub(crate) releasing: BTreeSet<TaskIx>,
     pub(crate) promises: BTreeMap<JobIx, Promised>,
     /// Jobs with a promise by its time; of each shape, and all.
-    pub(crate) promises_by_shape: BTreeMap<ShapeIx, BTreeSet<InLine>>,
-    pub(crate) promises_by_time: BTreeSet<InLine>,
+    pub(crate) promises_by_shape: BTreeMap<ShapeIx, BTreeSet<TimedJob>>,
+    pub(crate) promises_by_time: BTreeSet<TimedJob>,
     /// Parked jobs that begin at a time.
-    pub(crate) begins: BTreeSet<InLine>,
+    pub(crate) begins: BTreeSet<TimedJob>,
     pub(crate) wakes: BTreeMap<Wake, BTreeSet<JobIx>>,
     /// How many elements of an array may run, and do.
     pub(crate) arrays: BTreeMap<u64, u32>,

@@ -139,9 +139,9 @@ impl State {
         let capped = job.spec.array.as_ref().is_some_and(|array| array.at_most.is_some());
         // It is entered again if that is still what it waits for.
         let spec = job.spec.clone();
-        self.rouse(ix, id, &spec);
+        self.stop_waiting_for_events(ix, id, &spec);
         if was_waiting {
-            self.step_out(ix);
+            self.dequeue(ix);
             if capped {
                 *self.arrays.entry(id.number).or_default() -= 1;
             }
@@ -153,14 +153,14 @@ impl State {
         match obstacle {
             None => {
                 self.jobs.get_mut(ix).standing = Standing::Waiting;
-                self.line_up(ix);
+                self.enqueue(ix);
                 if capped {
                     *self.arrays.entry(id.number).or_default() += 1;
                 }
             }
             Some((parked, wakes)) => {
                 self.unpromise(ix);
-                self.step_out(ix);
+                self.dequeue(ix);
                 if let Parked::Begin(at) = parked {
                     self.begins.insert((at, id, ix));
                 }
@@ -174,7 +174,7 @@ impl State {
 
     /// Takes a job out from where it waits for something to happen. It looks only under what its
     /// own spec can wait for: others may wait for as much as there are jobs.
-    pub(crate) fn rouse(&mut self, ix: JobIx, id: JobId, spec: &JobSpec) {
+    pub(crate) fn stop_waiting_for_events(&mut self, ix: JobIx, id: JobId, spec: &JobSpec) {
         if let Some(begin) = spec.begin {
             self.begins.remove(&(begin, id, ix));
         }
@@ -224,7 +224,7 @@ impl State {
 
     /// The lowest elements of an array that may run are the ones in line, whatever happened
     /// before: so a loaded state and a kept one agree.
-    pub(crate) fn line_up_elements(&mut self, id: JobId) {
+    pub(crate) fn enqueue_elements(&mut self, id: JobId) {
         if !self.arrays.contains_key(&id.number) {
             return;
         }
@@ -232,7 +232,7 @@ impl State {
         let all: Vec<JobIx> = all.map(|(_, ix)| *ix).collect();
         for ix in &all {
             if self.is_waiting(*ix) && !self.promises.contains_key(ix) {
-                self.step_out(*ix);
+                self.dequeue(*ix);
                 self.jobs.get_mut(*ix).standing = Standing::Parked(Parked::Array);
                 *self.arrays.entry(id.number).or_default() -= 1;
             }

@@ -2,7 +2,7 @@
 
 use crate::ix::{JobIx, ShapeIx};
 use crate::jobs::Standing;
-use crate::queues::InLine;
+use crate::queues::TimedJob;
 use crate::state::State;
 use berth_model::Span;
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 impl State {
     /// How the job stands in its queue's line.
-    fn line_key(&self, ix: JobIx) -> (ShapeIx, (Reverse<i32>, u32), InLine, Option<InLine>) {
+    fn pending_key(&self, ix: JobIx) -> (ShapeIx, (Reverse<i32>, u32), TimedJob, Option<TimedJob>) {
         let job = self.jobs.get(ix);
         let gpus = self.shapes[job.shape.at()].amounts.gpu.max(1);
         let class = work_class(gpus, job.estimate_left());
@@ -20,16 +20,18 @@ impl State {
     }
 
     /// Puts a waiting job in line, unless others make place for it already.
-    pub(crate) fn line_up(&mut self, ix: JobIx) {
-        if self.jobs.get(ix).lined || self.promises.get(&ix).is_some_and(|promised| promised.firm) {
+    pub(crate) fn enqueue(&mut self, ix: JobIx) {
+        if self.jobs.get(ix).enqueued
+            || self.promises.get(&ix).is_some_and(|promised| promised.firm)
+        {
             return;
         }
-        self.jobs.get_mut(ix).lined = true;
-        let (shape, list, place, latest) = self.line_key(ix);
+        self.jobs.get_mut(ix).enqueued = true;
+        let (shape, list, place, latest) = self.pending_key(ix);
         let job = self.jobs.get(ix);
-        let hold = self.hold(job);
+        let hold = self.hold_span(job);
         let queue = self.queues.get_mut(job.queue);
-        let line = &mut queue.line;
+        let line = &mut queue.pending;
         let of_shape = line.shapes.entry(shape).or_default();
         let first = of_shape.holds.keys().next().is_none_or(|first| hold < *first);
         queue.pending_version += u64::from(first || !of_shape.priorities.contains_key(&list.0.0));
@@ -43,19 +45,19 @@ impl State {
     }
 
     /// Takes a job out of the line; whether it was there.
-    pub(crate) fn step_out(&mut self, ix: JobIx) -> bool {
-        if !self.jobs.get(ix).lined {
+    pub(crate) fn dequeue(&mut self, ix: JobIx) -> bool {
+        if !self.jobs.get(ix).enqueued {
             return false;
         }
-        self.jobs.get_mut(ix).lined = false;
-        let (shape, list, place, latest) = self.line_key(ix);
+        self.jobs.get_mut(ix).enqueued = false;
+        let (shape, list, place, latest) = self.pending_key(ix);
         let job = self.jobs.get(ix);
-        let hold = self.hold(job);
-        let line = &mut self.queues.get_mut(job.queue).line;
+        let hold = self.hold_span(job);
+        let line = &mut self.queues.get_mut(job.queue).pending;
         let of_shape = line.shapes.get_mut(&shape).expect("the job is in line");
-        less(&mut of_shape.holds, hold);
+        decrement(&mut of_shape.holds, hold);
         of_shape.count -= 1;
-        less(&mut of_shape.priorities, list.0.0);
+        decrement(&mut of_shape.priorities, list.0.0);
         let jobs = of_shape.lists.get_mut(&list).expect("the job is in line");
         assert!(jobs.remove(&place), "the job is in line");
         if jobs.is_empty() {
@@ -64,7 +66,7 @@ impl State {
         if of_shape.count == 0 {
             line.shapes.remove(&shape);
         }
-        less(&mut line.priorities, list.0.0);
+        decrement(&mut line.priorities, list.0.0);
         line.oldest.remove(&place);
         if let Some(latest) = latest {
             line.deadlines.remove(&latest);
@@ -78,7 +80,7 @@ impl State {
 }
 
 /// Takes one away from a count, and the count with it when none is left.
-pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) {
+pub(crate) fn decrement<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) {
     if let Some(count) = counts.get_mut(&key) {
         *count -= 1;
         if *count == 0 {

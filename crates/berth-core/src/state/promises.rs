@@ -1,6 +1,6 @@
 //! Places promised to jobs.
 
-use crate::cluster::node::Kept;
+use crate::cluster::node::PromisedSlot;
 use crate::ix::JobIx;
 use crate::jobs::Promised;
 use crate::state::State;
@@ -11,7 +11,7 @@ impl State {
     pub(crate) fn promise(&mut self, ix: JobIx, promised: Promised) {
         for (node, place) in &promised.places {
             let leaf = self.leaf_of(ix, place.task);
-            let kept = Kept {
+            let kept = PromisedSlot {
                 job: ix,
                 from: promised.at,
                 to: promised.to,
@@ -26,7 +26,7 @@ impl State {
                 counted: leaf.need.counted.clone(),
                 ready: false,
             };
-            self.cluster.keep(*node, kept);
+            self.cluster.add_promised_slot(*node, kept);
             self.update_releasing(*node);
         }
         if promised.firm {
@@ -37,23 +37,23 @@ impl State {
         let before = self.promises.insert(ix, promised);
         assert!(before.is_none(), "a job was promised two sets of places");
         if firm {
-            self.step_out(ix);
+            self.dequeue(ix);
         }
     }
 
     pub(crate) fn unpromise(&mut self, ix: JobIx) -> Option<Promised> {
         let promised = self.promises.remove(&ix)?;
         for (node, _) in &promised.places {
-            self.cluster.unkeep(*node, ix);
+            self.cluster.remove_promised_slots(*node, ix);
             self.update_releasing(*node);
         }
-        self.cluster.forget(ix);
+        self.cluster.clear_awaited(ix);
         if promised.firm {
             self.charge_promise(ix, &promised, -1);
         }
         self.list_promise(ix, &promised, false);
         if promised.firm && self.is_waiting(ix) {
-            self.line_up(ix);
+            self.enqueue(ix);
         }
         Some(promised)
     }
@@ -93,7 +93,7 @@ impl State {
     /// Works out anew until when what is promised to the job would be held by it.
     pub(crate) fn retime(&mut self, ix: JobIx) {
         if let Some(mut promised) = self.unpromise(ix) {
-            promised.to = promised.at + self.hold(self.jobs.get(ix));
+            promised.to = promised.at + self.hold_span(self.jobs.get(ix));
             self.promise(ix, promised);
         }
     }
@@ -131,6 +131,6 @@ pub(crate) fn resolve_promise(
         }
         found.push((node, place.clone()));
     }
-    let to = at + state.hold(job);
+    let to = at + state.hold_span(job);
     Ok(Promised { at, to, places: found, firm })
 }

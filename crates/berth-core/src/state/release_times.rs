@@ -50,7 +50,7 @@ impl State {
                 busy(slice.gpu, end);
             }
         }
-        for kept in &node.kept {
+        for kept in &node.promised_slots {
             for slice in &kept.slices {
                 busy(slice.gpu, kept.to);
             }

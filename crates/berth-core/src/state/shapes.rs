@@ -70,21 +70,21 @@ impl State {
             shape.refresh(&self.cluster, &self.policy, &known);
             // A share by memory may be of another size now, and jobs stand in line by size.
             let resized = shape.amounts.gpu != self.shapes[at].amounts.gpu;
-            let lined: Vec<JobIx> =
-                if resized { self.in_line(ShapeIx(at as u32)) } else { Vec::new() };
-            for job in &lined {
-                self.step_out(*job);
+            let enqueued: Vec<JobIx> =
+                if resized { self.pending_of_shape(ShapeIx(at as u32)) } else { Vec::new() };
+            for job in &enqueued {
+                self.dequeue(*job);
             }
             self.shapes[at] = Arc::new(shape);
-            for job in lined {
-                self.line_up(job);
+            for job in enqueued {
+                self.enqueue(job);
             }
         }
     }
 
     /// The jobs of a shape that are in line.
-    fn in_line(&self, shape: ShapeIx) -> Vec<JobIx> {
-        let lines = self.queues.all.iter().filter_map(|queue| queue.line.shapes.get(&shape));
+    fn pending_of_shape(&self, shape: ShapeIx) -> Vec<JobIx> {
+        let lines = self.queues.all.iter().filter_map(|queue| queue.pending.shapes.get(&shape));
         let jobs = lines.flat_map(|line| line.lists.values()).flatten();
         jobs.map(|(_, _, job)| *job).collect()
     }

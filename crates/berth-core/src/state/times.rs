@@ -31,7 +31,7 @@ impl State {
     }
 
     /// How long the job would hold what it starts on, for the promises made to others.
-    pub(crate) fn hold(&self, job: &Job) -> Span {
+    pub(crate) fn hold_span(&self, job: &Job) -> Span {
         match self.policy.backfill {
             berth_model::BackfillEnds::Limits => job.limit_left() + job.grace(&self.policy),
             berth_model::BackfillEnds::Estimates => job.estimate_left(),

@@ -10,7 +10,7 @@ use crate::whatif::tries::{Tries, tell};
 use berth_model::{Amount, Bound, Event, JobChange, Milli, Name, QueueSpec, Quota};
 
 /// Other queues that are tried, at the most.
-const QUEUES: usize = 8;
+const MAX_OTHER_QUEUES: usize = 8;
 
 impl Tries {
     /// The lowest class above its own with which it starts.
@@ -54,7 +54,7 @@ impl Tries {
         state.jobs.get_mut(ix).queue = own;
         let names: Vec<Name> =
             others.iter().map(|leaf| state.queues.get(*leaf).spec.name.clone()).collect();
-        for queue in names.into_iter().take(QUEUES) {
+        for queue in names.into_iter().take(MAX_OTHER_QUEUES) {
             let change = JobChange::Queue(queue.clone());
             let starts = self.outcome(|copy| tell(copy, Event::JobChanged { job, change }));
             self.keep(What::Queue { queue }, starts);

@@ -9,7 +9,7 @@ use berth_model::{
 use std::collections::BTreeSet;
 
 /// Parts of a GPU that are tried instead of a whole one, in thousandths.
-const PARTS: [i64; 5] = [750, 500, 333, 250, 125];
+const GPU_FRACTIONS: [i64; 5] = [750, 500, 333, 250, 125];
 
 impl Tries {
     /// The longest time limit, in minutes, with which it gets by before what is reserved.
@@ -134,7 +134,7 @@ impl Tries {
         if !leaves(&spec.groups).iter().any(|group| group.gpus == whole) {
             return;
         }
-        for part in PARTS.map(Milli) {
+        for part in GPU_FRACTIONS.map(Milli) {
             let groups = each(&spec.groups, &|group| {
                 if group.gpus == whole {
                     group.gpus = GpuAsk::Fraction { milli: part, count: 1 };

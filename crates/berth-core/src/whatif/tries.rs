@@ -67,7 +67,7 @@ impl Tries {
         let starts = self.outcome(|copy| {
             // It stands where its spec so far has put it.
             let before = copy.jobs.get(ix).spec.clone();
-            copy.rouse(ix, job, &before);
+            copy.stop_waiting_for_events(ix, job, &before);
             respec(copy, ix, spec);
             copy.reconsider(ix);
             true
@@ -98,9 +98,9 @@ impl Tries {
 
     pub(super) fn fits_now(&mut self) -> bool {
         let mut planner = Planner::new(&mut self.scratch);
-        let who = planner.who(self.ix);
+        let requester = planner.requester(self.ix);
         let mark = planner.draft.mark();
-        let fits = fit(&mut planner.draft, &planner.mix, self.ix, who).is_ok();
+        let fits = fit(&mut planner.draft, &planner.mix, self.ix, requester).is_ok();
         planner.draft.roll_back(mark);
         fits
     }

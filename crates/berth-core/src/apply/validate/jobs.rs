@@ -1,7 +1,7 @@
 //! Events about jobs and their leases.
 
 use crate::apply::validate::groups::{When, group};
-use crate::apply::validate::limits::{LONGEST, sensible};
+use crate::apply::validate::limits::{MAX_SPAN, is_plausible_time};
 use crate::state::State;
 use berth_model::{GroupSpec, JobChange, JobId, JobSpec, LeaseId, Name, Rejected, Span};
 use std::collections::BTreeSet;
@@ -41,11 +41,11 @@ pub(crate) fn job(state: &State, spec: &JobSpec, when: When) -> Result<(), Rejec
     if spans.into_iter().flatten().any(|span| span < Span::ZERO) {
         return bad("a length of time is negative");
     }
-    if spans.into_iter().chain([spec.time_limit]).flatten().any(|span| span > LONGEST) {
+    if spans.into_iter().chain([spec.time_limit]).flatten().any(|span| span > MAX_SPAN) {
         return bad("a length of time is over a hundred years; check its unit");
     }
     let times = [spec.deadline, spec.begin, Some(spec.submitted)];
-    if !times.into_iter().flatten().all(sensible) {
+    if !times.into_iter().flatten().all(is_plausible_time) {
         return bad("a time is not between 1970 and the year 287,000; check its unit");
     }
     if spec.groups.is_empty() {
@@ -102,10 +102,10 @@ pub(super) fn changed(state: &State, job: JobId, change: &JobChange) -> Result<(
         JobChange::TimeLimit(limit) if *limit <= Span::ZERO => {
             Err(bad_job(job, "its time limit must be longer than nothing"))
         }
-        JobChange::TimeLimit(limit) if *limit > LONGEST => {
+        JobChange::TimeLimit(limit) if *limit > MAX_SPAN => {
             Err(bad_job(job, "its time limit is over a hundred years; check its unit"))
         }
-        JobChange::Deadline(Some(deadline)) if !sensible(*deadline) => {
+        JobChange::Deadline(Some(deadline)) if !is_plausible_time(*deadline) => {
             Err(bad_job(job, "its deadline is no time anybody means; check its unit"))
         }
         JobChange::Nodes(nodes) => {

@@ -4,16 +4,16 @@ use berth_model::{Span, Time};
 
 /// Amounts up to here can be added, multiplied by counts and compared without running over; nothing
 /// real is larger.
-const LARGEST: i64 = 1 << 53;
+const MAX_AMOUNT: i64 = 1 << 53;
 
 /// A hundred years.
-pub(crate) const LONGEST: Span = Span::days(36_500);
+pub(crate) const MAX_SPAN: Span = Span::days(36_500);
 
 pub(crate) fn too_large(amount: i64) -> bool {
-    amount > LARGEST
+    amount > MAX_AMOUNT
 }
 
 /// Whether a moment is one that anybody means.
-pub(crate) fn sensible(at: Time) -> bool {
-    (0..LARGEST).contains(&at.0)
+pub(crate) fn is_plausible_time(at: Time) -> bool {
+    (0..MAX_AMOUNT).contains(&at.0)
 }

@@ -1,6 +1,6 @@
 //! Events about queues.
 
-use crate::apply::validate::limits::{LONGEST, too_large};
+use crate::apply::validate::limits::{MAX_SPAN, too_large};
 use crate::state::State;
 use berth_model::{Amount, Name, QueueSpec, Quota, Rejected};
 
@@ -101,7 +101,7 @@ fn amounts(spec: &QueueSpec) -> Result<(), Rejected> {
         .then_some("budget"));
     let spans = [("min_runtime", spec.min_runtime), ("preempt_after", spec.preempt_after)];
     let mut spans = spans.into_iter().filter_map(|(name, span)| Some((name, span?)));
-    let field = field.or(spans.find(|(_, span)| *span > LONGEST).map(|(name, _)| name));
+    let field = field.or(spans.find(|(_, span)| *span > MAX_SPAN).map(|(name, _)| name));
     match field {
         Some(field) => Err(Rejected::AmountTooLarge { queue: spec.name.clone(), field }),
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! Events that set the policy, the GPU models and the topologies.
 
 use crate::apply::validate::groups::all_levels;
-use crate::apply::validate::limits::{LONGEST, too_large};
+use crate::apply::validate::limits::{MAX_SPAN, too_large};
 use crate::state::State;
 use berth_model::{Micros, Milli, Name, Policy, Rejected, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(crate) fn policy(policy: &Policy) -> Result<(), Rejected> {
         ("credit_cap", policy.credit_cap),
         ("forecast_horizon", policy.forecast_horizon),
     ];
-    if let Some((name, _)) = spans.into_iter().chain(more).find(|(_, span)| *span > LONGEST) {
+    if let Some((name, _)) = spans.into_iter().chain(more).find(|(_, span)| *span > MAX_SPAN) {
         return Err(Rejected::BadPolicy {
             why: format!("{name} is over a hundred years; check its unit"),
         });

@@ -16,16 +16,16 @@ pub(crate) struct Head {
 
 /// Which claims are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taking {
+pub(crate) enum ClaimKind {
     /// Between queues: what is beyond a share or a quota is taken back.
-    Back,
+    Reclaim,
     /// From lower classes.
-    Down,
+    Preempt,
 }
 
 /// Which queues are beyond their quota, and beyond their share, by ordinal; and how many children of
 /// each are, those of no queue first.
-pub(crate) struct Overs {
+pub(crate) struct OverUse {
     pub(super) own: Vec<(bool, bool)>,
     pub(super) children: Vec<(u32, u32)>,
 }
@@ -33,13 +33,13 @@ pub(crate) struct Overs {
 /// What holds until something is taken: what is free in one place at the most, by how long it would
 /// be held; where anything has changed since claims were looked at; who has too much.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct ClaimCache {
     by_hold: Option<MaxFreeUntil>,
     changed: Option<Vec<NodeIx>>,
-    pub(crate) overs: Option<Overs>,
+    pub(crate) over_use: Option<OverUse>,
 }
 
-impl Known {
+impl ClaimCache {
     pub(super) fn get(&mut self, state: &State, hold: Span) -> (&MaxFree, Time) {
         let until = held_until(state, hold);
         let by_hold = self.by_hold.get_or_insert_with(|| MaxFreeUntil::of(&state.cluster));

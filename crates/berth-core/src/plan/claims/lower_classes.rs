@@ -4,7 +4,7 @@
 use crate::index::held_gpus::HeldByPriority;
 use crate::index::may_hold::YieldingPromises;
 use crate::ix::{JobIx, QueueIx};
-use crate::plan::claims::known::{Head, Known, held_until};
+use crate::plan::claims::known::{ClaimCache, Head, held_until};
 use crate::plan::planner::Planner;
 use crate::queues::HopelessClaims;
 use berth_model::Span;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where more nodes than that have changed, what was found before does not hold any more.
-const MANY: usize = 64;
+const MAX_CHANGED_NODES: usize = 64;
 
 /// What claims of one class of a queue have in common.
 struct OfClass {
@@ -26,7 +26,7 @@ struct OfClass {
 
 impl Planner<'_> {
     /// Whether nothing in a queue had anything to take from lower classes, and there is nothing new.
-    pub(super) fn all_claims_hopeless(&self, leaf: QueueIx, so_far: &mut Known) -> bool {
+    pub(super) fn all_claims_hopeless(&self, leaf: QueueIx, cache: &mut ClaimCache) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
         let (Some(hopeless_claims), Some(held_by_priority)) =
@@ -34,14 +34,14 @@ impl Planner<'_> {
         else {
             return false;
         };
-        if !hopeless_claims.all || !self.is_current(leaf, hopeless_claims, held_by_priority, so_far)
+        if !hopeless_claims.all || !self.is_current(leaf, hopeless_claims, held_by_priority, cache)
         {
             return false;
         }
         let until = held_until(state, Span::ms(1));
         let gives_way = |job: JobIx| queue.soft_promised.contains(&job);
         let held = held_by_priority.below(i32::MAX);
-        state.cluster.most_on(so_far.changed(state), until, held, &gives_way) == 0
+        state.cluster.most_on(cache.changed(state), until, held, &gives_way) == 0
     }
 
     /// What was found about the queue's claims on lower classes, if it holds but for what is new.
@@ -49,10 +49,10 @@ impl Planner<'_> {
         &self,
         leaf: QueueIx,
         held_by_priority: &Arc<HeldByPriority>,
-        so_far: &mut Known,
+        cache: &mut ClaimCache,
     ) -> Option<&HopelessClaims> {
         let hopeless_claims = self.state().queues.get(leaf).hopeless_claims.as_ref()?;
-        self.is_current(leaf, hopeless_claims, held_by_priority, so_far).then_some(hopeless_claims)
+        self.is_current(leaf, hopeless_claims, held_by_priority, cache).then_some(hopeless_claims)
     }
 
     fn is_current(
@@ -60,7 +60,7 @@ impl Planner<'_> {
         leaf: QueueIx,
         hopeless_claims: &HopelessClaims,
         held_by_priority: &Arc<HeldByPriority>,
-        so_far: &mut Known,
+        cache: &mut ClaimCache,
     ) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
@@ -68,21 +68,21 @@ impl Planner<'_> {
             && hopeless_claims.pending_version == queue.pending_version
             && hopeless_claims.soft_fingerprint == queue.soft_fingerprint
             && hopeless_claims.class_version == state.cluster.class_version
-            && so_far.changed(state).len() <= MANY
+            && cache.changed(state).len() <= MAX_CHANGED_NODES
     }
 
     /// Which of these have no lower class of their queue to take from, or none where it would help.
     /// What was found before holds unless something more is to be had since.
-    pub(super) fn above_nobody(
+    pub(super) fn nothing_to_preempt(
         &mut self,
         leaf: QueueIx,
         heads: &[Head],
-        so_far: &mut Known,
+        cache: &mut ClaimCache,
     ) -> Vec<bool> {
         let held_by_priority = self.draft.state.held_by_priority_for_pending(leaf);
         let state = self.state();
         let queue = state.queues.get(leaf);
-        let known = self.known_hopeless(leaf, &held_by_priority, so_far);
+        let known = self.known_hopeless(leaf, &held_by_priority, cache);
         let class = |job: &JobIx| {
             let known = state.jobs.get(*job);
             (known.priority, known.shape)
@@ -112,13 +112,13 @@ impl Planner<'_> {
                 let gained = of_class.gained.get_or_insert_with(|| {
                     let until = held_until(state, Span::ms(1));
                     let gives_way = |job: JobIx| queue.soft_promised.contains(&job);
-                    state.cluster.most_on(so_far.changed(state), until, given, &gives_way)
+                    state.cluster.most_on(cache.changed(state), until, given, &gives_way)
                 });
                 if g > *gained {
                     return false;
                 }
             }
-            let free = so_far.get(state, head.shortest);
+            let free = cache.get(state, head.shortest);
             // A job's own reservation does not stand in its way either.
             let lower = of_class.yielding.len();
             let own = |job: &&JobIx| class(job) == (head.priority, head.shape);

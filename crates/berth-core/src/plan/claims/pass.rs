@@ -2,7 +2,7 @@
 
 use crate::fair_share;
 use crate::ix::{JobIx, QueueIx};
-use crate::plan::claims::known::{Known, Taking};
+use crate::plan::claims::known::{ClaimCache, ClaimKind};
 use crate::plan::claims::turns::Turns;
 use crate::plan::displace::protection::displaces_from;
 use crate::plan::displace::right::Right;
@@ -13,31 +13,31 @@ use std::collections::BTreeMap;
 impl Planner<'_> {
     /// Queues within their share take from those above theirs, the neediest first.
     pub(crate) fn reclaim(&mut self) {
-        self.claim(Taking::Back);
+        self.claim(ClaimKind::Reclaim);
     }
 
     /// Higher classes take from lower ones of their queue, or of any where they reach across.
     pub(crate) fn preempt(&mut self) {
-        self.claim(Taking::Down);
+        self.claim(ClaimKind::Preempt);
         self.share_time();
     }
 
     /// Whether a queue has any claims of that kind worth looking at.
-    fn may_claim(&self, taking: Taking, leaf: QueueIx) -> bool {
+    fn may_claim(&self, kind: ClaimKind, leaf: QueueIx) -> bool {
         let state = self.state();
         let queue = state.queues.get(leaf);
-        if queue.line.oldest.is_empty() {
+        if queue.pending.oldest.is_empty() {
             return false;
         }
-        match taking {
+        match kind {
             // One that is above its share and its quota everywhere has nothing to take back.
-            Taking::Back => state
+            ClaimKind::Reclaim => state
                 .queues
                 .path(leaf)
                 .any(|ix| !self.shares.over(state, ix) || !fair_share::over_quota(state, ix)),
             // Only where something of a lower class runs, or a gang has grown.
-            Taking::Down => {
-                let Some(top) = queue.line.top() else { return false };
+            ClaimKind::Preempt => {
+                let Some(top) = queue.pending.top() else { return false };
                 let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
                 below || !state.elastic.is_empty() || state.across(top)
             }
@@ -45,20 +45,20 @@ impl Planner<'_> {
     }
 
     /// By which rights the job may take from others now.
-    fn rights(&mut self, taking: Taking, job: JobIx) -> Vec<Right> {
+    fn rights(&mut self, kind: ClaimKind, job: JobIx) -> Vec<Right> {
         let known = self.state().jobs.get(job);
         let (queue, priority) = (known.queue, known.priority);
-        match taking {
-            Taking::Back if self.may_wait_no_longer(job) => vec![Right::Share],
-            Taking::Back => {
+        match kind {
+            ClaimKind::Reclaim if self.may_wait_no_longer(job) => vec![Right::Share],
+            ClaimKind::Reclaim => {
                 let state = self.state();
                 let more = &state.shape_of(job).amounts;
                 let owns =
                     state.queues.path(queue).any(|ix| fair_share::within_quota(state, ix, more));
                 if owns { vec![Right::Quota] } else { Vec::new() }
             }
-            Taking::Down if !self.may_wait_no_longer(job) => Vec::new(),
-            Taking::Down => match self.state().across(priority) {
+            ClaimKind::Preempt if !self.may_wait_no_longer(job) => Vec::new(),
+            ClaimKind::Preempt => match self.state().across(priority) {
                 true => vec![Right::Class, Right::Across],
                 false => vec![Right::Class],
             },
@@ -85,7 +85,7 @@ impl Planner<'_> {
     }
 
     /// Goes through the blocked jobs, neediest queue first, and takes for them what they may.
-    fn claim(&mut self, taking: Taking) {
+    fn claim(&mut self, kind: ClaimKind) {
         if !self.anything_runs() {
             return;
         }
@@ -93,17 +93,17 @@ impl Planner<'_> {
         self.claiming = true;
         let all: Vec<QueueIx> = self.state().queues.leaves().collect();
         let (mut leaves, others): (Vec<QueueIx>, Vec<QueueIx>) =
-            all.into_iter().partition(|leaf| self.may_claim(taking, *leaf));
-        if taking == Taking::Down {
+            all.into_iter().partition(|leaf| self.may_claim(kind, *leaf));
+        if kind == ClaimKind::Preempt {
             others
                 .iter()
                 .for_each(|leaf| self.draft.state.queues.get_mut(*leaf).hopeless_claims = None);
         }
-        self.find_hopes(&mut leaves, taking);
+        self.find_open_claims(&mut leaves, kind);
         let mut turns = Turns { leaves, sorted: false, over: true };
         let mut takes = 0;
         let (mut in_vain, mut generous) = (false, false);
-        let mut so_far = Known::default();
+        let mut cache = ClaimCache::default();
         let mut seen: BTreeMap<QueueIx, usize> = BTreeMap::new();
         while let Some(leaf) = self.turn(&mut turns) {
             // Where one was in vain after something was taken, or what is loose helped nobody, little
@@ -112,7 +112,7 @@ impl Planner<'_> {
                 takes + self.helped_by_releasing.values().filter(|helps| !**helps).count();
             if in_vain
                 && seen.insert(leaf, version) != Some(version)
-                && !self.has_hopes(leaf, taking, &mut so_far)
+                && !self.has_open_claims(leaf, kind, &mut cache)
             {
                 self.pass(&mut turns);
                 continue;
@@ -122,15 +122,15 @@ impl Planner<'_> {
                 continue;
             };
             // As long as there is something to take, it is quicker to take it than to look first.
-            let taken = (generous || self.may_be_given(taking, job, &mut so_far))
-                && self.rights(taking, job).into_iter().any(|right| self.displace(job, right))
-                || taking == Taking::Down && self.unite(job, &mut so_far);
+            let taken = (generous || self.may_find_victims(kind, job, &mut cache))
+                && self.rights(kind, job).into_iter().any(|right| self.displace(job, right))
+                || kind == ClaimKind::Preempt && self.claim_combined(job, &mut cache);
             (in_vain, generous) = (!taken, taken);
             if taken {
                 takes += 1;
                 turns.sorted = false;
                 turns.over = true;
-                so_far = Known::default();
+                cache = ClaimCache::default();
             } else {
                 // The next of the same shape and class could do no better, unless this one is held
                 // back for a reason of its own.
@@ -143,7 +143,7 @@ impl Planner<'_> {
                 if personal {
                     self.skipped.insert(job);
                 } else {
-                    self.hopes.remove(&(leaf, shape, priority));
+                    self.open_claims.remove(&(leaf, shape, priority));
                 }
             }
         }
@@ -152,11 +152,11 @@ impl Planner<'_> {
     }
 
     /// Takes from other queues and from lower classes of its own, for a job that neither suffices for.
-    fn unite(&mut self, job: JobIx, so_far: &mut Known) -> bool {
+    fn claim_combined(&mut self, job: JobIx, cache: &mut ClaimCache) -> bool {
         let known = self.state().jobs.get(job);
         let (queue, shape, priority) = (known.queue, known.shape, known.priority);
-        let overs = so_far.overs.get_or_insert_with(|| self.overs());
-        self.may_unite(&self.rivals(queue, overs), queue, shape, priority)
+        let over_use = cache.over_use.get_or_insert_with(|| self.over_use());
+        self.may_combine(&self.rivals(queue, over_use), queue, shape, priority)
             && self.may_wait_no_longer(job)
             && self.displace(job, Right::Both)
     }

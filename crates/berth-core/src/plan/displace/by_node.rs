@@ -2,12 +2,12 @@
 //! GPUs in the wrong places.
 
 use crate::cluster::domain::{Level, WHOLE};
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::ix::{DomainIx, JobIx, NodeIx, QueueIx};
 use crate::plan::displace::right::Right;
 use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
-use crate::plan::units::{Seat, Unit};
+use crate::plan::units::{NodeVictim, Unit};
 use crate::shape::leaf::Leaf;
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Claim<'a> {
     pub(super) job: JobIx,
     pub(super) right: Right,
-    who: Who,
+    requester: Requester,
     leaf: &'a Leaf,
 }
 
@@ -48,9 +48,9 @@ enum Cleared {
 /// Nodes on which every choice among the victims is looked at, for one claim; and among how many at
 /// the most. A cluster where more than that is out of reach node after node is better off waiting
 /// than looking on.
-const CLOSELY: u32 = 16;
+const MAX_SEARCHED_NODES: u32 = 16;
 
-const MOST_TO_CHOOSE: usize = 8;
+const MAX_VICTIMS_PER_NODE: usize = 8;
 
 /// Nodes with what room on them would cost.
 type Priced = Vec<(i128, NodeIx)>;
@@ -63,11 +63,11 @@ impl Planner<'_> {
         job: JobIx,
         right: Right,
         queues: &[QueueIx],
-        who: Who,
+        requester: Requester,
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let leaf = shape.single()?;
-        let claim = Claim { job, right, who, leaf };
+        let claim = Claim { job, right, requester, leaf };
         let g = i64::from(leaf.whole()?) * 1_000 * i64::from(claim.at_once());
         let mut costs = self.costs_by_node(&claim, queues, g);
         costs.sort_unstable();
@@ -91,7 +91,7 @@ impl Planner<'_> {
             plans.push((cost, nodes[0], nodes));
         }
         plans.sort();
-        let mut closely = CLOSELY;
+        let mut closely = MAX_SEARCHED_NODES;
         for (_, _, nodes) in plans {
             let mark = self.draft.mark();
             let mut freed: Vec<Unit> = Vec::new();
@@ -128,7 +128,7 @@ impl Planner<'_> {
         let cleared = self.clear_by(claim, node, here.iter(), freed);
         let open = here.iter().filter(|unit| self.is_to_be_had(claim, unit, freed));
         let open: Vec<&Unit> = open.collect();
-        let choices = 2..=MOST_TO_CHOOSE;
+        let choices = 2..=MAX_VICTIMS_PER_NODE;
         let out_of_reach = matches!(cleared, Cleared::Nothing) && choices.contains(&open.len());
         if !out_of_reach || claim.owed_by_class() || *closely == 0 {
             return cleared;
@@ -201,7 +201,7 @@ impl Planner<'_> {
             }
             self.free(unit);
             freed.push(unit.clone());
-            if let Some(spots) = self.fits_claim(claim.job, claim.who) {
+            if let Some(spots) = self.fits_claim(claim.job, claim.requester) {
                 return Cleared::Enough(spots);
             }
             if self.capacity_on(claim, node) >= enough {
@@ -215,7 +215,7 @@ impl Planner<'_> {
 
     fn capacity_on(&self, claim: &Claim<'_>, node: NodeIx) -> u32 {
         let target = self.state().cluster.node(node);
-        target.capacity(&claim.leaf.need, &claim.who, claim.leaf.min)
+        target.capacity(&claim.leaf.need, &claim.requester, claim.leaf.min)
     }
 
     /// Whether the unit is still there to be taken.
@@ -234,8 +234,8 @@ impl Planner<'_> {
         queues: &[QueueIx],
         g: i64,
     ) -> Vec<(i128, usize, NodeIx)> {
-        let mut seats = std::mem::take(&mut self.seats);
-        seats.refresh(self.draft.state);
+        let mut node_victims = std::mem::take(&mut self.node_victims);
+        node_victims.refresh(self.draft.state);
         let state = self.state();
         let from = self.among(queues);
         let mut giving = vec![false; state.queues.all.len()];
@@ -258,16 +258,16 @@ impl Planner<'_> {
             if !claim.leaf.classes.contains(&node.class) || !claim.leaf.suits(node) {
                 continue;
             }
-            let here = seats.on(ix, || self.seats_on(ix));
+            let here = node_victims.on(ix, || self.victims_on(ix));
             let (mut cost, mut count) = (0, 0);
             let gives = |queue: QueueIx| giving[queue.at()];
-            for seat in here.iter().filter(|seat| from[seat.queue.at()]) {
+            for node_victim in here.iter().filter(|node_victim| from[node_victim.queue.at()]) {
                 if room >= g {
                     break;
                 }
-                if self.may_be_taken(claim, seat, gives) {
-                    room += seat.here;
-                    cost += seat.loss;
+                if self.may_be_taken(claim, node_victim, gives) {
+                    room += node_victim.here;
+                    cost += node_victim.loss;
                     count += 1;
                 }
             }
@@ -275,19 +275,19 @@ impl Planner<'_> {
                 costs.push((cost, count, ix));
             }
         }
-        self.seats = seats;
+        self.node_victims = node_victims;
         costs
     }
 
     pub(super) fn may_be_taken(
         &self,
         claim: &Claim<'_>,
-        seat: &Seat,
+        node_victim: &NodeVictim,
         gives: impl Fn(QueueIx) -> bool,
     ) -> bool {
         let state = self.state();
         let claimant = state.jobs.get(claim.job);
-        let victim = (seat.queue, seat.priority, seat.unit.surplus);
-        seat.open && claim.right.reaches(state, claimant, victim, gives)
+        let victim = (node_victim.queue, node_victim.priority, node_victim.unit.surplus);
+        node_victim.open && claim.right.reaches(state, claimant, victim, gives)
     }
 }

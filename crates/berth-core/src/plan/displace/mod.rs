@@ -5,11 +5,11 @@
 mod by_node;
 mod eligible;
 pub(crate) mod gains;
+mod node_victims;
 pub(crate) mod protection;
 pub(crate) mod right;
 mod room;
 mod search;
-mod seats;
 pub(crate) mod seize;
 mod sources;
 mod surplus;

@@ -1,7 +1,7 @@
 //! Whether a job fits on what has been freed on the draft.
 
 use crate::cluster::domain::WHOLE;
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::plan::bounds::bound;
 use crate::plan::fit::fit;
@@ -12,21 +12,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Planner<'_> {
     /// The claimant holds what it takes from the end of the grace on.
-    pub(crate) fn claimant(&self, job: JobIx) -> Who {
-        let mut who = self.who(job);
-        who.until = who.until + self.state().policy.grace;
-        who
+    pub(crate) fn claimant(&self, job: JobIx) -> Requester {
+        let mut requester = self.requester(job);
+        requester.until = requester.until + self.state().policy.grace;
+        requester
     }
 
     /// Whether the job fits with what is being stopped and promised to nobody. One task goes to one
     /// node: where many are stopped at once, not all of them are tried for each.
-    pub(super) fn fits_releasing(&mut self, job: JobIx, who: Who) -> Option<Vec<Spot>> {
+    pub(super) fn fits_releasing(&mut self, job: JobIx, requester: Requester) -> Option<Vec<Spot>> {
         let state = self.state();
         let shape = state.shapes[state.jobs.get(job).shape.at()].clone();
         let one = shape.single().filter(|leaf| leaf.min == 1 && leaf.whole().is_some());
         let Some(leaf) = one.filter(|leaf| leaf.countable(&state.cluster)) else {
             self.free_releasing();
-            return self.fits_claim(job, who);
+            return self.fits_claim(job, requester);
         };
         let mut by_node: BTreeMap<NodeIx, Vec<TaskIx>> = BTreeMap::new();
         for task in &state.releasing {
@@ -38,9 +38,9 @@ impl Planner<'_> {
         for (node, tasks) in by_node {
             tasks.into_iter().for_each(|task| self.draft.close(task));
             let target = self.state().cluster.node(node);
-            let room =
-                leaf.classes.contains(&target.class) && target.capacity(&leaf.need, &who, 1) > 0;
-            if room && let Some(spots) = self.fits_claim(job, who) {
+            let room = leaf.classes.contains(&target.class)
+                && target.capacity(&leaf.need, &requester, 1) > 0;
+            if room && let Some(spots) = self.fits_claim(job, requester) {
                 return Some(spots);
             }
             self.draft.roll_back(mark);
@@ -65,12 +65,12 @@ impl Planner<'_> {
     }
 
     /// Whether the job fits with what has been freed, and its queues allow it.
-    pub(crate) fn fits_claim(&mut self, job: JobIx, who: Who) -> Option<Vec<Spot>> {
-        if !bound(self.state(), job, false).is_empty() || !self.could_fit(job, &who) {
+    pub(crate) fn fits_claim(&mut self, job: JobIx, requester: Requester) -> Option<Vec<Spot>> {
+        if !bound(self.state(), job, false).is_empty() || !self.could_fit(job, &requester) {
             return None;
         }
         let mark = self.draft.mark();
-        let spots = fit(&mut self.draft, &self.mix, job, who).ok()?;
+        let spots = fit(&mut self.draft, &self.mix, job, requester).ok()?;
         if self.overdraws(job) {
             self.draft.roll_back(mark);
             return None;
@@ -79,7 +79,7 @@ impl Planner<'_> {
     }
 
     /// A quick count that rules most misfits out.
-    pub(crate) fn could_fit(&self, job: JobIx, who: &Who) -> bool {
+    pub(crate) fn could_fit(&self, job: JobIx, requester: &Requester) -> bool {
         let state = self.state();
         let shape = state.shape_of(job);
         let Some(leaf) = shape.single() else { return true };
@@ -97,7 +97,7 @@ impl Planner<'_> {
             .contested
             .iter()
             .filter(|ix| leaf.classes.contains(&cluster.node(**ix).class))
-            .map(|ix| cluster.node(*ix).capacity(&leaf.need, who, leaf.min))
+            .map(|ix| cluster.node(*ix).capacity(&leaf.need, requester, leaf.min))
             .sum();
         cluster.slots(WHOLE, &leaf.classes, g) + contested >= leaf.min
     }
@@ -106,7 +106,7 @@ impl Planner<'_> {
     pub(super) fn prune(
         &mut self,
         job: JobIx,
-        who: Who,
+        requester: Requester,
         units: Vec<Unit>,
         spots: Vec<Spot>,
     ) -> (Vec<Unit>, Vec<Spot>) {
@@ -126,17 +126,17 @@ impl Planner<'_> {
         }
         let base = self.draft.mark();
         let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
-        let (mut needed, mut spots) = match self.fits_but(job, who, &near, None) {
+        let (mut needed, mut spots) = match self.fits_but(job, requester, &near, None) {
             Some(found) => (near, found),
             None => (units, spots),
         };
         self.draft.roll_back(base);
         // Beyond some number the ones on the chosen nodes are as good as needed.
-        const FEW: usize = 64;
+        const MAX_PRUNED: usize = 64;
         let mut at = needed.len();
-        while at > 0 && needed.len() <= FEW && needed.len() > 1 {
+        while at > 0 && needed.len() <= MAX_PRUNED && needed.len() > 1 {
             at -= 1;
-            if let Some(found) = self.fits_but(job, who, &needed, Some(at)) {
+            if let Some(found) = self.fits_but(job, requester, &needed, Some(at)) {
                 needed.remove(at);
                 spots = found;
             }
@@ -148,7 +148,7 @@ impl Planner<'_> {
     fn fits_but(
         &mut self,
         job: JobIx,
-        who: Who,
+        requester: Requester,
         units: &[Unit],
         without: Option<usize>,
     ) -> Option<Vec<Spot>> {
@@ -157,6 +157,6 @@ impl Planner<'_> {
                 self.free(unit);
             }
         }
-        self.fits_claim(job, who)
+        self.fits_claim(job, requester)
     }
 }

@@ -1,6 +1,6 @@
 //! Finding victims for one job by one right, and taking their places.
 
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::ix::{JobIx, QueueIx};
 use crate::plan::bounds::bound;
 use crate::plan::displace::right::Right;
@@ -29,9 +29,9 @@ impl Planner<'_> {
         }
         let queues = self.sources(job, right);
         let mark = self.draft.mark();
-        let who = self.claimant(job);
+        let requester = self.claimant(job);
         if self.releasing_helps(job) {
-            let spots = self.fits_releasing(job, who);
+            let spots = self.fits_releasing(job, requester);
             self.draft.roll_back(mark);
             if let Some(spots) = spots {
                 return self.seize(job, right, Vec::new(), &spots, &[]);
@@ -52,13 +52,13 @@ impl Planner<'_> {
         if queues.is_empty() && yielding.is_empty() {
             return false;
         }
-        let mut found = self.without_promises(job, right, &queues, who, &mut yielding);
+        let mut found = self.without_promises(job, right, &queues, requester, &mut yielding);
         self.draft.roll_back(mark);
         if found.is_none() && !queues.is_empty() {
             // What an owner takes from others may have been reserved by anybody.
             let mut all = self.yielding(job, right, true);
             if all.len() > yielding.len() {
-                found = self.without_promises(job, right, &queues, who, &mut all);
+                found = self.without_promises(job, right, &queues, requester, &mut all);
                 self.draft.roll_back(mark);
                 yielding = all;
             }
@@ -71,7 +71,7 @@ impl Planner<'_> {
             self.draft.unpromise(*other);
         }
         self.free_releasing();
-        let (units, spots) = self.prune(job, who, units, spots);
+        let (units, spots) = self.prune(job, requester, units, spots);
         self.draft.roll_back(mark);
         if !self.ends_rightly(job, right, &units, &spots) {
             return false;
@@ -86,7 +86,7 @@ impl Planner<'_> {
         job: JobIx,
         right: Right,
         queues: &[QueueIx],
-        who: Who,
+        requester: Requester,
         yielding: &mut Vec<JobIx>,
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
         let mark = self.draft.mark();
@@ -95,7 +95,7 @@ impl Planner<'_> {
         }
         self.free_releasing();
         if !yielding.is_empty()
-            && let Some(spots) = self.fits_claim(job, who)
+            && let Some(spots) = self.fits_claim(job, requester)
         {
             if matches!(right, Right::Class | Right::Across) {
                 return Some((Vec::new(), spots));
@@ -104,6 +104,6 @@ impl Planner<'_> {
             self.draft.roll_back(mark);
             self.free_releasing();
         }
-        if queues.is_empty() { None } else { self.find_victims(job, right, queues, who) }
+        if queues.is_empty() { None } else { self.find_victims(job, right, queues, requester) }
     }
 }

@@ -68,7 +68,7 @@ impl Planner<'_> {
                 || node.spec.memory.is_some()
                 || node.spec.tasks.is_some()
                 || !node.spec.counted.is_empty();
-            for kept in node.kept.iter().filter(|kept| yielding.contains(&kept.job)) {
+            for kept in node.promised_slots.iter().filter(|kept| yielding.contains(&kept.job)) {
                 let gpu = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
                 let overlaps = kept.from < to
                     && at < kept.to

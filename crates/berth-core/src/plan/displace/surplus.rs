@@ -13,7 +13,7 @@ impl Planner<'_> {
     pub(crate) fn surplus_of(&self, job: JobIx) -> Vec<Vec<u32>> {
         let state = self.state();
         // One that misses a member elsewhere has none to spare.
-        if !state.elastic.contains(&state.jobs.get(job).id) || !state.whole(job) {
+        if !state.elastic.contains(&state.jobs.get(job).id) || !state.has_minimum(job) {
             return Vec::new();
         }
         let shape = self.state().shape_of(job);

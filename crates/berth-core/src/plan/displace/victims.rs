@@ -1,7 +1,7 @@
 //! Victims: what a queue may have to give up, in the order it is taken, and which of it makes a job
 //! start.
 
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::fair_share::Ratio;
 use crate::ix::{JobIx, NodeIx, QueueIx};
 use crate::jobs::Standing;
@@ -9,14 +9,14 @@ use crate::plan::displace::gains::{Gains, in_blocks};
 use crate::plan::displace::right::Right;
 use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
-use crate::plan::units::{Unit, Victims};
+use crate::plan::units::{QueueVictims, Unit};
 use crate::shape::leaf::Leaf;
 use berth_model::{JobId, Time};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Victims of which every set is looked at before a gang is left waiting.
-const FEW_TO_CHOOSE: usize = 8;
+const MAX_VICTIMS_IN_SETS: usize = 8;
 
 impl Planner<'_> {
     /// Like tasks of several GPUs are made room for node by node, everything else in the order of
@@ -26,7 +26,7 @@ impl Planner<'_> {
         job: JobIx,
         right: Right,
         queues: &[QueueIx],
-        who: Who,
+        requester: Requester,
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
         let blocks = shape.single().filter(|leaf| in_blocks(leaf));
@@ -34,28 +34,28 @@ impl Planner<'_> {
             return None;
         }
         if blocks.is_none() {
-            return self.greedy(job, right, queues, who, &[true, false]);
+            return self.greedy(job, right, queues, requester, &[true, false]);
         }
         let mark = self.draft.mark();
         if !self.state().elastic.is_empty() {
-            let found = self.greedy(job, right, queues, who, &[true]);
+            let found = self.greedy(job, right, queues, requester, &[true]);
             if found.is_some() {
                 return found;
             }
             self.draft.roll_back(mark);
         }
-        let found = self.by_node(job, right, queues, who);
+        let found = self.by_node(job, right, queues, requester);
         // Where no queue stops giving on the way, every node that could help has been tried.
         if found.is_some() || matches!(right, Right::Class | Right::Across) {
             return found;
         }
         self.draft.roll_back(mark);
-        let found = self.greedy(job, right, queues, who, &[true, false]);
+        let found = self.greedy(job, right, queues, requester, &[true, false]);
         if found.is_some() {
             return found;
         }
         self.draft.roll_back(mark);
-        self.largest_first(job, right, queues, who)
+        self.largest_first(job, right, queues, requester)
     }
 
     /// Where a small victim brought its queue down to its share, and a large one out of reach: the
@@ -65,9 +65,9 @@ impl Planner<'_> {
         job: JobIx,
         right: Right,
         queues: &[QueueIx],
-        who: Who,
+        requester: Requester,
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
-        const FEW: usize = 64;
+        const MAX_LARGEST_FIRST: usize = 64;
         let mut units: Vec<(Reverse<i64>, i128, JobId, Unit)> = Vec::new();
         for queue in queues {
             self.victims_of(*queue);
@@ -79,15 +79,15 @@ impl Planner<'_> {
                     units.push((Reverse(gpus), state.loss(unit.job), known.id, unit.clone()));
                 }
             }
-            if units.len() > FEW {
+            if units.len() > MAX_LARGEST_FIRST {
                 return None;
             }
         }
         units.sort();
         let mark = self.draft.mark();
         let all: Vec<&Unit> = units.iter().map(|(.., unit)| unit).collect();
-        let found = self.free_until(job, right, who, &all);
-        if found.is_some() || units.len() > FEW_TO_CHOOSE {
+        let found = self.free_until(job, right, requester, &all);
+        if found.is_some() || units.len() > MAX_VICTIMS_IN_SETS {
             return found;
         }
         // Few enough to look at every set, those first that lose the least; in each the small ones
@@ -107,7 +107,7 @@ impl Planner<'_> {
             self.draft.roll_back(mark);
             let of_set = units.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
             let of_set: Vec<&Unit> = of_set.map(|(_, (.., unit))| unit).rev().collect();
-            self.free_until(job, right, who, &of_set)
+            self.free_until(job, right, requester, &of_set)
         })
     }
 
@@ -116,7 +116,7 @@ impl Planner<'_> {
         &mut self,
         job: JobIx,
         right: Right,
-        who: Who,
+        requester: Requester,
         units: &[&Unit],
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
         let mut freed: Vec<Unit> = Vec::new();
@@ -124,7 +124,7 @@ impl Planner<'_> {
             if self.eligible(job, unit, right) {
                 self.free(unit);
                 freed.push((*unit).clone());
-                if let Some(spots) = self.fits_claim(job, who) {
+                if let Some(spots) = self.fits_claim(job, requester) {
                     return Some((freed, spots));
                 }
             }
@@ -182,7 +182,7 @@ impl Planner<'_> {
         }
         surplus.sort();
         whole.sort();
-        let victims = Victims {
+        let victims = QueueVictims {
             surplus: surplus
                 .into_iter()
                 .map(|(.., tasks, job)| Unit { job, tasks, surplus: true })
@@ -202,7 +202,7 @@ impl Planner<'_> {
         job: JobIx,
         right: Right,
         queues: &[QueueIx],
-        who: Who,
+        requester: Requester,
         kinds: &[bool],
     ) -> Option<(Vec<Unit>, Vec<Spot>)> {
         let shape = self.state().shapes[self.state().jobs.get(job).shape.at()].clone();
@@ -232,7 +232,7 @@ impl Planner<'_> {
                     cursors.insert(most, self.gone(most));
                 }
                 let cursor = cursors.entry(most).or_default();
-                let claim = (job, right, who, shape.single());
+                let claim = (job, right, requester, shape.single());
                 let Some(unit) = self.next_victim(claim, most, surplus, cursor) else {
                     left.swap_remove(at);
                     continue;
@@ -240,7 +240,7 @@ impl Planner<'_> {
                 self.free(&unit);
                 freed.push(unit);
                 left[at].1 = self.shares.ratio(self.state(), most);
-                if let Some(spots) = self.fits_claim(job, who) {
+                if let Some(spots) = self.fits_claim(job, requester) {
                     return Some((freed, spots));
                 }
             }
@@ -273,7 +273,7 @@ impl Planner<'_> {
 
     fn next_victim(
         &self,
-        (job, right, who, group): (JobIx, Right, Who, Option<&Leaf>),
+        (job, right, requester, group): (JobIx, Right, Requester, Option<&Leaf>),
         queue: QueueIx,
         surplus: bool,
         cursor: &mut usize,
@@ -284,7 +284,7 @@ impl Planner<'_> {
             *cursor += 1;
             let open = self.state().jobs.get(unit.job).live() > 0
                 && (!surplus || self.is_live(unit.job, unit.tasks[0]));
-            if open && self.eligible(job, unit, right) && self.helps(unit, &who, group) {
+            if open && self.eligible(job, unit, right) && self.helps(unit, &requester, group) {
                 return Some(unit.clone());
             }
         }
@@ -292,7 +292,7 @@ impl Planner<'_> {
     }
 
     /// Whether anything the unit holds would be there for the group: not what is promised to others.
-    fn helps(&self, unit: &Unit, who: &Who, group: Option<&Leaf>) -> bool {
+    fn helps(&self, unit: &Unit, requester: &Requester, group: Option<&Leaf>) -> bool {
         let Some(group) = group.filter(|group| group.whole().is_some()) else { return true };
         let cluster = &self.state().cluster;
         let mut leases = self.state().jobs.get(unit.job).leases();
@@ -300,9 +300,9 @@ impl Planner<'_> {
             let node = cluster.node(lease.node);
             unit.takes(task)
                 && group.classes.contains(&node.class)
-                && node.admits(who)
-                && (node.kept.is_empty()
-                    || lease.slices.iter().any(|slice| !node.is_kept(slice.gpu, who)))
+                && node.admits(requester)
+                && (node.promised_slots.is_empty()
+                    || lease.slices.iter().any(|slice| !node.is_promised_gpu(slice.gpu, requester)))
         })
     }
 }

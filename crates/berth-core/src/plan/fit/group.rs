@@ -155,7 +155,7 @@ impl<'d, 's> Search<'d, 's> {
             }
             let node = cluster.node(*ix);
             let counts = node.indexed.is_none() && classes.contains(&node.class);
-            if counts { node.capacity(&leaf.need, &self.who, n) } else { 0 }
+            if counts { node.capacity(&leaf.need, &self.requester, n) } else { 0 }
         };
         let contested: u32 = if domain == WHOLE {
             cluster.contested.iter().map(room).sum()
@@ -218,7 +218,7 @@ impl<'d, 's> Search<'d, 's> {
                     there.need.only =
                         lease.slices.first().map(|slice| node.gpus[slice.gpu as usize].island);
                 }
-                let (ix, room) = (lease.node, node.capacity(&there.need, &self.who, n));
+                let (ix, room) = (lease.node, node.capacity(&there.need, &self.requester, n));
                 let allowed = room >= n && self.spread_allows(leaf, n);
                 return Some(allowed && self.fill(&there, ix, n));
             }

@@ -96,7 +96,7 @@ impl Search<'_, '_> {
             Some(island) => [island].into(),
             None if bound => node.gpus.iter().map(|gpu| gpu.island).collect(),
             None => {
-                let room = node.capacity(&leaf.need, &self.who, n);
+                let room = node.capacity(&leaf.need, &self.requester, n);
                 return room >= n && self.fill(&leaf, ix, n);
             }
         };
@@ -104,7 +104,7 @@ impl Search<'_, '_> {
         for island in islands {
             leaf.need.only = Some(island);
             let node = self.state().cluster.node(ix);
-            if node.capacity(&leaf.need, &self.who, n) >= n {
+            if node.capacity(&leaf.need, &self.requester, n) >= n {
                 return self.fill(&leaf, ix, n);
             }
         }

@@ -16,7 +16,7 @@ mod spread;
 mod tree;
 
 use crate::cluster::domain::WHOLE;
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::draft::Draft;
 use crate::fragmentation::Mix;
 use crate::ix::{DomainIx, JobIx};
@@ -29,14 +29,14 @@ pub(crate) fn fit(
     draft: &mut Draft<'_>,
     mix: &Mix,
     job: JobIx,
-    who: Who,
+    requester: Requester,
 ) -> Result<Vec<Spot>, Misfit> {
     let shape = draft.state.shapes[draft.state.jobs.get(job).shape.at()].clone();
     let full = shape.single().is_some_and(|leaf| !leaf.has_room(&draft.state.cluster, leaf.min));
     if full {
         return Err(Misfit::No);
     }
-    let mut search = Search::new(draft, mix, job, who, &shape);
+    let mut search = Search::new(draft, mix, job, requester, &shape);
     let mark = search.draft.mark();
     if search.tree(&shape.tree, WHOLE) {
         return Ok(search.spots);
@@ -51,12 +51,12 @@ pub(crate) fn fit_more(
     draft: &mut Draft<'_>,
     mix: &Mix,
     job: JobIx,
-    who: Who,
+    requester: Requester,
     leaf: usize,
     outer: DomainIx,
 ) -> Option<Vec<Spot>> {
     let shape = draft.state.shapes[draft.state.jobs.get(job).shape.at()].clone();
-    let mut search = Search::new(draft, mix, job, who, &shape);
+    let mut search = Search::new(draft, mix, job, requester, &shape);
     let mark = search.draft.mark();
     if search.more(&shape.leaves[leaf], outer) == Some(true) {
         return Some(search.spots);
@@ -70,12 +70,12 @@ pub(crate) fn fit_group(
     draft: &mut Draft<'_>,
     mix: &Mix,
     job: JobIx,
-    who: Who,
+    requester: Requester,
     group: &Tree,
     home: DomainIx,
 ) -> Option<Vec<Spot>> {
     let shape = draft.state.shapes[draft.state.jobs.get(job).shape.at()].clone();
-    let mut search = Search::new(draft, mix, job, who, &shape);
+    let mut search = Search::new(draft, mix, job, requester, &shape);
     let mark = search.draft.mark();
     if search.tree(group, home) {
         return Some(search.spots);

@@ -9,7 +9,7 @@ use berth_model::{GpuAsk, NodeAsk, Strategy};
 use std::sync::Arc;
 
 /// Nodes among which whole tasks too are placed by what they strand.
-const MEASURED: usize = 2_048;
+const MAX_MEASURED_NODES: usize = 2_048;
 
 impl<'d, 's> Search<'d, 's> {
     /// Places `n` tasks anywhere in the domain, tier by tier.
@@ -33,7 +33,7 @@ impl<'d, 's> Search<'d, 's> {
     fn place_in(&mut self, leaf: &Leaf, n: u32, domain: DomainIx, tier: &[ClassIx]) -> bool {
         let is_share = leaf.whole().is_none() && leaf.need.ask != GpuAsk::None;
         // Every node is measured for that, which large clusters have not the time for.
-        let few = self.state().cluster.domains[domain.at()].nodes.len() <= MEASURED;
+        let few = self.state().cluster.domains[domain.at()].nodes.len() <= MAX_MEASURED_NODES;
         let alone = n == 1 && !leaf.need.island && few && self.measures();
         if is_share || (alone && self.state().policy.strategy == Strategy::Pack) {
             return self.shares(leaf, n, domain, tier);
@@ -144,7 +144,7 @@ impl<'d, 's> Search<'d, 's> {
             if !tier.contains(&node.class) {
                 continue;
             }
-            let take = node.capacity(&leaf.need, &self.who, left);
+            let take = node.capacity(&leaf.need, &self.requester, left);
             if take > 0 && self.fill(leaf, ix, take) {
                 left -= take;
                 if left == 0 {

@@ -41,7 +41,7 @@ impl<'d, 's> Search<'d, 's> {
                 .iter()
                 .filter(|ix| tier.contains(&cluster.node(**ix).class))
                 .filter(|ix| leaf.suits(cluster.node(**ix)))
-                .find(|ix| cluster.node(**ix).capacity(&leaf.need, &self.who, n) >= n);
+                .find(|ix| cluster.node(**ix).capacity(&leaf.need, &self.requester, n) >= n);
             if let Some(ix) = contested {
                 return Some(*ix);
             }
@@ -54,7 +54,7 @@ impl<'d, 's> Search<'d, 's> {
                     let nodes = cluster.classes[class.at()].buckets.get(free)?;
                     nodes.iter().copied().find(|ix| {
                         let node = cluster.node(*ix);
-                        leaf.suits(node) && node.capacity(&leaf.need, &self.who, n) >= n
+                        leaf.suits(node) && node.capacity(&leaf.need, &self.requester, n) >= n
                     })
                 };
                 if let Some(ix) = tier.iter().filter_map(of_class).min() {
@@ -91,8 +91,8 @@ impl<'d, 's> Search<'d, 's> {
                 continue;
             }
             let taken =
-                node.capacity(&Need { ask: GpuAsk::None, ..leaf.need.clone() }, &self.who, n);
-            let Some(slices) = node.choose(&joint, &self.who).filter(|_| taken >= n) else {
+                node.capacity(&Need { ask: GpuAsk::None, ..leaf.need.clone() }, &self.requester, n);
+            let Some(slices) = node.choose(&joint, &self.requester).filter(|_| taken >= n) else {
                 continue;
             };
             let tasks = self.free_tasks(leaf, n);
@@ -123,7 +123,7 @@ impl<'d, 's> Search<'d, 's> {
             for island in islands {
                 inside.need.only = Some(island);
                 let node = self.state().cluster.node(ix);
-                if node.capacity(&inside.need, &self.who, n) >= n {
+                if node.capacity(&inside.need, &self.requester, n) >= n {
                     return self.fill(&inside, ix, n);
                 }
             }

@@ -1,6 +1,6 @@
 //! A search in progress: places that are taken on the draft, one after the other.
 
-use crate::cluster::node::Who;
+use crate::cluster::node::Requester;
 use crate::draft::Draft;
 use crate::fragmentation::Mix;
 use crate::ix::{ClassIx, DomainIx, JobIx, NodeIx, TaskIx};
@@ -17,7 +17,7 @@ pub(crate) struct Search<'d, 's> {
     pub(crate) draft: &'d mut Draft<'s>,
     pub(crate) mix: &'d Mix,
     pub(crate) job: JobIx,
-    pub(crate) who: Who,
+    pub(crate) requester: Requester,
     pub(crate) shape: Arc<Shape>,
     pub(crate) spots: Vec<Spot>,
     pub(crate) steps: u32,
@@ -37,14 +37,14 @@ impl<'d, 's> Search<'d, 's> {
         draft: &'d mut Draft<'s>,
         mix: &'d Mix,
         job: JobIx,
-        who: Who,
+        requester: Requester,
         shape: &Arc<Shape>,
     ) -> Search<'d, 's> {
         Search {
             draft,
             mix,
             job,
-            who,
+            requester,
             shape: shape.clone(),
             spots: Vec::new(),
             steps: 0,
@@ -59,7 +59,7 @@ impl<'d, 's> Search<'d, 's> {
     /// The order in which classes of nodes are tried.
     pub(crate) fn tiers<'l>(&self, leaf: &'l Leaf) -> &'l [Vec<ClassIx>] {
         // A list of models is an order of its own.
-        if self.who.rush && leaf.need.models.is_empty() { &leaf.fast } else { &leaf.tiers }
+        if self.requester.rush && leaf.need.models.is_empty() { &leaf.fast } else { &leaf.tiers }
     }
 
     /// Undoes what a failed branch has tried.
@@ -94,7 +94,7 @@ impl<'d, 's> Search<'d, 's> {
             if !tier.contains(&node.class) || !leaf.suits(node) || !near.admits(state, *ix) {
                 continue;
             }
-            let tasks = node.capacity(&leaf.need, &self.who, n);
+            let tasks = node.capacity(&leaf.need, &self.requester, n);
             if tasks > 0 {
                 found.push(Room { node: *ix, tasks, free: node.free_whole() });
             }
@@ -112,7 +112,7 @@ impl<'d, 's> Search<'d, 's> {
     }
 
     pub(super) fn choose(&self, leaf: &Leaf, ix: NodeIx) -> Option<Vec<Slice>> {
-        self.state().cluster.node(ix).choose(&leaf.need, &self.who)
+        self.state().cluster.node(ix).choose(&leaf.need, &self.requester)
     }
 
     /// How many tasks of the group run on such nodes.

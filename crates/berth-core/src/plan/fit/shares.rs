@@ -56,7 +56,7 @@ impl<'d, 's> Search<'d, 's> {
     /// The place on this node that strands the least, with what it strands and, where that is much
     /// the same, what it leaves over.
     fn best_share(&self, leaf: &Leaf, node: &Node) -> Option<((i128, i64), Vec<Slice>)> {
-        let chosen = node.choose(&leaf.need, &self.who)?;
+        let chosen = node.choose(&leaf.need, &self.requester)?;
         let single = leaf.need.ask.count() == 1 && !matches!(leaf.need.ask, GpuAsk::Mig { .. });
         let mix = self.mix;
         let use_mix = self.measures();
@@ -101,7 +101,7 @@ impl<'d, 's> Search<'d, 's> {
                 && gpu.memory >= leaf.need.min_gpu_memory
                 && (leaf.need.models.is_empty() || leaf.need.models.contains(&gpu.model))
                 && gpu.fits(&share, model)
-                && node.kept.is_empty();
+                && node.promised_slots.is_empty();
             if !suits {
                 continue;
             }

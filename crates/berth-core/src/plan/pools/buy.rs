@@ -2,7 +2,7 @@
 
 use crate::ix::{JobIx, NodeIx};
 use crate::plan::bounds::bound;
-use crate::plan::order::Among;
+use crate::plan::order::Candidates;
 use crate::plan::planner::Planner;
 use crate::plan::pools::offering::{expected_cost, machines_for, milli_on, on_offer};
 use crate::plan::pools::room::{Room, fill};
@@ -13,7 +13,7 @@ use crate::transaction::Transaction;
 use berth_model::{Decision, Name, Offering, Span};
 
 /// Blocked jobs for which machines are considered in one plan.
-const JOBS: usize = 64;
+const MAX_SERVED_JOBS: usize = 64;
 
 impl Planner<'_> {
     pub(crate) fn pools(&mut self) {
@@ -73,9 +73,9 @@ impl Planner<'_> {
         let mut looked = 0;
         let mut supply = Supply::coming(self.state());
         for leaf in leaves {
-            while looked < JOBS {
+            while looked < MAX_SERVED_JOBS {
                 self.claiming = true;
-                let next = self.next_of(leaf, Among::Every);
+                let next = self.next_of(leaf, Candidates::Every);
                 self.claiming = false;
                 let Some(job) = next else { break };
                 looked += 1;

@@ -15,7 +15,7 @@ impl Planner<'_> {
             else {
                 continue;
             };
-            let idle = node.tasks.is_empty() && node.kept.is_empty() && node.open();
+            let idle = node.tasks.is_empty() && node.promised_slots.is_empty() && node.open();
             let Some(since) = node.idle_since.filter(|_| idle) else { continue };
             // Those that came first wait for the others.
             if self.completes(pool) {
