@@ -1,6 +1,6 @@
 //! Jobs that would not fit the empty cluster.
 
-use crate::{TWO, world};
+use crate::reasons::{TWO, world};
 use berth_model::{Event, Health, JobId};
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is promised, under way, or may be taken.
 
-use crate::{TWO, world};
+use crate::reasons::{TWO, world};
 
 const POOL: &str = "
 now: 2026-11-15T09:00:00Z

@@ -59,11 +59,6 @@ impl Hours {
         held
     }
 
-    /// Whether anything is still to come.
-    pub fn idle(&self) -> bool {
-        self.arrivals.is_empty() && self.ends.is_empty()
-    }
-
     /// Goes on to the next thing that happens, up to the given time; returns the plan made then.
     pub fn next(&mut self, until: Time) -> Option<Plan> {
         let next = [

@@ -113,26 +113,6 @@ fn group_runs(group: &GroupSpec, job: &JobSnapshot, first: &mut u32) -> bool {
     live + done >= group.min as usize
 }
 
-/// GPUs a job holds, those being stopped left out, in thousandths.
-pub fn held_gpus(snapshot: &Snapshot, job: &JobSnapshot) -> i64 {
-    let live = job.leases.iter().filter(|lease| lease.stopping.is_none());
-    live.map(|lease| lease_gpus(snapshot, lease)).sum()
-}
-
-pub fn lease_gpus(snapshot: &Snapshot, lease: &LeaseSnapshot) -> i64 {
-    let node = snapshot.nodes.iter().find(|node| node.spec.name == lease.node);
-    let milli = |slice: &Slice| match &slice.share {
-        Share::Whole => 1_000,
-        Share::Fraction(part) | Share::Mps(part) | Share::TimeSlice(part) => part.0,
-        Share::Mig(slot) => {
-            let model = node.map(|node| node.spec.gpus[slice.gpu as usize].model.clone());
-            let profile = model.and_then(|model| MigProfile::find(&model, &slot.profile));
-            profile.map_or(0, MigProfile::milli)
-        }
-    };
-    lease.slices.iter().map(milli).sum()
-}
-
 /// Where two values that should be the same begin to differ.
 pub fn difference<T: std::fmt::Debug>(fresh: &T, kept: &T) -> String {
     let (fresh, kept) = (format!("{fresh:?}"), format!("{kept:?}"));

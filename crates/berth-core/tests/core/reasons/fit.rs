@@ -1,6 +1,6 @@
 //! Jobs that do not fit what is free now.
 
-use crate::{TWO, world};
+use crate::reasons::{TWO, world};
 
 #[test]
 fn too_few_free_gpus_are_counted() {

@@ -1,6 +1,6 @@
 //! Bounds and order of queues.
 
-use crate::{TWO, world};
+use crate::reasons::{TWO, world};
 
 #[test]
 fn a_spent_budget_blocks() {

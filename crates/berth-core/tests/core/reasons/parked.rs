@@ -1,6 +1,6 @@
 //! Jobs that are not even considered.
 
-use crate::{TWO, world};
+use crate::reasons::{TWO, world};
 use berth_model::{Event, JobId};
 
 #[test]

@@ -1,8 +1,6 @@
 //! What the property and oracle tests share: small random worlds, a driver that plays random events
 //! against a state, and arithmetic of its own about what is held, started and paid.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 pub mod books;
 pub mod contest;
 pub mod draw;

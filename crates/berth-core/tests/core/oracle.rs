@@ -3,16 +3,14 @@
 
 #![allow(clippy::disallowed_macros, reason = "the figures are the point of these tests")]
 
-mod support;
-
+use crate::support::drive::START;
+use crate::support::world::{name, plain_group, plain_job, plain_node};
 use berth_core::State;
 use berth_model::*;
 use good_lp::{
     Expression, Solution, SolverModel, Variable, constraint, microlp, variable, variables,
 };
 use std::collections::BTreeMap;
-use support::drive::START;
-use support::world::{name, plain_group, plain_job, plain_node};
 
 const CASES: u64 = 1_000;
 const JOB: u64 = 500;
