@@ -1,27 +1,27 @@
 //! Trying things: changes to the state with an undo log. A pass marks, tries, and rolls back to
 //! the mark or goes on; nothing is copied.
 
+use crate::cluster::gpu::{Gpu, Mode};
+use crate::index::held_gpus::HeldByPriority;
 use crate::ix::{JobIx, TaskIx};
 use crate::jobs::{Lease, Promised, Standing, Stop};
-use crate::nodes::{Gpu, Mode};
 use crate::state::State;
-use crate::tops::Tops;
 use berth_model::{Share, Time};
 use std::sync::Arc;
 
 enum Undo {
-    Opened(TaskIx, Vec<(u32, Gpu)>, Known),
-    Closed(TaskIx, Box<Lease>, Vec<(u32, Gpu)>, Known),
-    Marked(TaskIx, Option<Stop>, Known),
-    SteppedOut(JobIx),
+    Opened(TaskIx, Vec<(u32, Gpu)>, PreviousHeld),
+    Closed(TaskIx, Box<Lease>, Vec<(u32, Gpu)>, PreviousHeld),
+    Marked(TaskIx, Option<Stop>, PreviousHeld),
+    Dequeued(JobIx),
     Promised(JobIx),
     Unpromised(JobIx, Promised),
     Started(JobIx, Option<Time>),
-    Stood(JobIx, Standing),
+    StandingSet(JobIx, Standing),
 }
 
 /// What was known of what the job's queue holds: true again once a change is taken back.
-type Known = Option<Arc<Tops>>;
+type PreviousHeld = Option<Arc<HeldByPriority>>;
 
 /// A place in the log to return to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,39 +67,39 @@ impl<'a> Draft<'a> {
         self.state.cluster.reindex(lease_node);
     }
 
-    fn known(&self, task: TaskIx) -> Known {
+    fn previous_held(&self, task: TaskIx) -> PreviousHeld {
         let queue = self.state.jobs.get(task.job).queue;
-        self.state.queues.get(queue).tops.clone()
+        self.state.queues.get(queue).held_by_priority.clone()
     }
 
-    fn know(&mut self, task: TaskIx, known: Known) {
+    fn restore_held(&mut self, task: TaskIx, previous_held: PreviousHeld) {
         let queue = self.state.jobs.get(task.job).queue;
-        self.state.queues.get_mut(queue).tops = known;
+        self.state.queues.get_mut(queue).held_by_priority = previous_held;
     }
 
     pub fn open(&mut self, task: TaskIx, lease: Lease) {
-        let (before, known) = (self.remember(&lease), self.known(task));
+        let (before, previous_held) = (self.remember(&lease), self.previous_held(task));
         self.state.open_lease(task, lease);
-        self.log.push(Undo::Opened(task, before, known));
+        self.log.push(Undo::Opened(task, before, previous_held));
     }
 
     pub fn close(&mut self, task: TaskIx) {
         let held = self.state.jobs.get(task.job).tasks[task.task as usize].lease.as_ref();
         let before = self.remember(held.expect("the lease is open"));
-        let known = self.known(task);
+        let previous_held = self.previous_held(task);
         let lease = self.state.close_lease(task);
-        self.log.push(Undo::Closed(task, Box::new(lease), before, known));
+        self.log.push(Undo::Closed(task, Box::new(lease), before, previous_held));
     }
 
     pub fn stop(&mut self, task: TaskIx, stop: Stop) {
-        let known = self.known(task);
+        let previous_held = self.previous_held(task);
         let before = self.state.mark_stopping(task, Some(stop));
-        self.log.push(Undo::Marked(task, before, known));
+        self.log.push(Undo::Marked(task, before, previous_held));
     }
 
-    pub fn step_out(&mut self, job: JobIx) {
-        if self.state.step_out(job) {
-            self.log.push(Undo::SteppedOut(job));
+    pub fn dequeue(&mut self, job: JobIx) {
+        if self.state.dequeue(job) {
+            self.log.push(Undo::Dequeued(job));
         }
     }
 
@@ -123,31 +123,31 @@ impl<'a> Draft<'a> {
         self.log.push(Undo::Started(job, before));
     }
 
-    pub fn stand(&mut self, job: JobIx, standing: Standing) {
+    pub fn set_standing(&mut self, job: JobIx, standing: Standing) {
         let before = std::mem::replace(&mut self.state.jobs.get_mut(job).standing, standing);
-        self.log.push(Undo::Stood(job, before));
+        self.log.push(Undo::StandingSet(job, before));
     }
 
     /// Takes back everything since the mark, last first.
     pub fn roll_back(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
             match self.log.pop().expect("the log is longer than the mark") {
-                Undo::Opened(task, gpus, known) => {
+                Undo::Opened(task, gpus, previous_held) => {
                     let lease = self.state.close_lease(task);
                     self.restore(lease.node, gpus);
-                    self.know(task, known);
+                    self.restore_held(task, previous_held);
                 }
-                Undo::Closed(task, lease, gpus, known) => {
+                Undo::Closed(task, lease, gpus, previous_held) => {
                     let node = lease.node;
                     self.state.open_lease(task, *lease);
                     self.restore(node, gpus);
-                    self.know(task, known);
+                    self.restore_held(task, previous_held);
                 }
-                Undo::Marked(task, before, known) => {
+                Undo::Marked(task, before, previous_held) => {
                     self.state.mark_stopping(task, before);
-                    self.know(task, known);
+                    self.restore_held(task, previous_held);
                 }
-                Undo::SteppedOut(job) => self.state.line_up(job),
+                Undo::Dequeued(job) => self.state.enqueue(job),
                 Undo::Promised(job) => {
                     self.state.unpromise(job);
                 }
@@ -155,7 +155,7 @@ impl<'a> Draft<'a> {
                 Undo::Started(job, before) => {
                     self.state.set_started(job, before);
                 }
-                Undo::Stood(job, before) => self.state.jobs.get_mut(job).standing = before,
+                Undo::StandingSet(job, before) => self.state.jobs.get_mut(job).standing = before,
             }
         }
     }

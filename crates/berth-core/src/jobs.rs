@@ -70,7 +70,7 @@ pub(crate) struct Job {
     pub tasks: Vec<Task>,
     pub standing: Standing,
     /// It stands in its queue's line: it waits, and no places are being cleared for it.
-    pub lined: bool,
+    pub enqueued: bool,
     /// Leases that are open, and those of them being stopped.
     pub open: u32,
     pub stopping: u32,
@@ -166,17 +166,19 @@ pub(crate) struct Promised {
 
 impl Promised {
     /// Which promise it is, told apart by a number.
-    pub fn looks(&self, job: JobIx) -> u64 {
-        let seed = mix(u64::from(job.0) + 1, self.at.0 as u64);
+    pub fn fingerprint(&self, job: JobIx) -> u64 {
+        let seed = hash_with(u64::from(job.0) + 1, self.at.0 as u64);
         self.places.iter().fold(seed, |seed, (node, place)| {
             let slices = place.slices.iter();
-            slices.fold(mix(seed, u64::from(node.0)), |seed, slice| mix(seed, u64::from(slice.gpu)))
+            slices.fold(hash_with(seed, u64::from(node.0)), |seed, slice| {
+                hash_with(seed, u64::from(slice.gpu))
+            })
         })
     }
 }
 
 /// Stirs a number into another, to tell apart what they were made of.
-pub(crate) fn mix(seed: u64, with: u64) -> u64 {
+pub(crate) fn hash_with(seed: u64, with: u64) -> u64 {
     (seed ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
 }
 
@@ -231,8 +233,8 @@ impl Jobs {
     }
 
     /// Those that stand in line, by id.
-    pub fn lined(&self) -> Vec<JobIx> {
-        self.iter().filter(|(_, job)| job.lined).map(|(ix, _)| ix).collect()
+    pub fn enqueued(&self) -> Vec<JobIx> {
+        self.iter().filter(|(_, job)| job.enqueued).map(|(ix, _)| ix).collect()
     }
 
     /// All jobs, by id.

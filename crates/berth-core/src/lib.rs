@@ -4,41 +4,34 @@
 //! Nothing here reads a clock, a random number or the outside: the same events give the same plan,
 //! byte for byte.
 
-mod adopt;
 mod amounts;
 mod apply;
 mod check;
 mod cluster;
 mod draft;
+mod fair_share;
 mod forecast;
-mod frag;
-mod held;
+mod fragmentation;
+mod index;
 mod ix;
-mod job_set;
 mod jobs;
-mod load;
-mod nodes;
-mod openings;
-mod park;
-mod past;
 mod plan;
 mod queues;
 mod reasons;
 mod report;
 mod shape;
-mod share;
+mod snapshot;
 mod state;
-mod tops;
-mod validate;
+mod transaction;
 mod whatif;
 
-pub use apply::Applied;
+pub use apply::applied::Applied;
 pub use check::{Finding, FindingCode, check, vetted};
 pub use forecast::{
     Arrived, Ask, Copies, Eta, Forecast, STEPS as FORECAST_STEPS, forecast, forecast_with,
 };
-pub use load::LoadError;
-pub use plan::{Blocked, Blockers, Plan, Transaction};
 pub use report::QueueReport;
+pub use snapshot::load::LoadError;
 pub use state::State;
+pub use transaction::{Blocked, Blockers, Plan, Transaction};
 pub use whatif::{Change, Starts, What, what_would_start};

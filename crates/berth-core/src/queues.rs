@@ -2,8 +2,8 @@
 
 use crate::amounts::{Amounts, Bounds, Resource, UNBOUNDED};
 use crate::cluster::Cluster;
+use crate::index::held_gpus::HeldByPriority;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
-use crate::tops::Tops;
 use berth_ledger::{BudgetMeter, Standing};
 use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Span, Time};
 use std::cmp::Reverse;
@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A job in line: when it was submitted, and which it is.
-pub(crate) type InLine = (Time, JobId, JobIx);
+pub(crate) type TimedJob = (Time, JobId, JobIx);
 
 /// Jobs of one shape that wait in a queue: by priority, then by class of work, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ShapeLine {
-    pub lists: BTreeMap<(Reverse<i32>, u32), BTreeSet<InLine>>,
+pub(crate) struct PendingOfShape {
+    pub lists: BTreeMap<(Reverse<i32>, u32), BTreeSet<TimedJob>>,
     /// How many have which priority, and would hold their places for how long.
     pub priorities: BTreeMap<i32, u32>,
     pub holds: BTreeMap<Span, u32>,
@@ -24,17 +24,17 @@ pub(crate) struct ShapeLine {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Line {
-    pub shapes: BTreeMap<ShapeIx, ShapeLine>,
+pub(crate) struct PendingJobs {
+    pub shapes: BTreeMap<ShapeIx, PendingOfShape>,
     /// Everything that waits, oldest first.
-    pub oldest: BTreeSet<InLine>,
+    pub oldest: BTreeSet<TimedJob>,
     /// Jobs with a deadline, by the latest start that would meet it.
-    pub deadlines: BTreeSet<InLine>,
+    pub deadlines: BTreeSet<TimedJob>,
     /// How many have which priority.
     pub priorities: BTreeMap<i32, u32>,
 }
 
-impl Line {
+impl PendingJobs {
     /// The highest priority that waits.
     pub fn top(&self) -> Option<i32> {
         self.priorities.keys().next_back().copied()
@@ -44,11 +44,11 @@ impl Line {
 /// Shapes and classes of a queue that have nothing to take from lower classes, as long as nothing
 /// more is to be had anywhere and this is as it was.
 #[derive(Debug, Clone)]
-pub(crate) struct Vain {
-    pub tops: Arc<Tops>,
-    pub heads: u64,
-    pub ways: u64,
-    pub kinds: u64,
+pub(crate) struct HopelessClaims {
+    pub held_by_priority: Arc<HeldByPriority>,
+    pub pending_version: u64,
+    pub soft_fingerprint: u64,
+    pub class_version: u64,
     pub hopeless: BTreeSet<(ShapeIx, i32)>,
     /// That is everything that waits.
     pub all: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Queue {
     /// Live leases of the subtree, and what is firmly promised.
     pub usage: Amounts,
     pub users: BTreeMap<Name, Amounts>,
-    pub line: Line,
+    pub pending: PendingJobs,
     /// Jobs of this leaf that hold leases.
     pub running: BTreeMap<JobId, JobIx>,
     /// How many of them have which priority.
@@ -73,18 +73,18 @@ pub(crate) struct Queue {
     /// some come first. With how many hold a share of each.
     pub held: BTreeMap<(i32, NodeIx, u32), u32>,
     /// Where most of them are; nothing where that has changed since.
-    pub tops: Option<Arc<Tops>>,
+    pub held_by_priority: Option<Arc<HeldByPriority>>,
     /// What was found about its claims on lower classes.
-    pub vain: Option<Vain>,
+    pub hopeless_claims: Option<HopelessClaims>,
     /// Changes with what waits, by shape and class.
-    pub heads: u64,
+    pub pending_version: u64,
     /// Jobs that hold a reservation which may have to give way.
-    pub distant: BTreeSet<JobIx>,
+    pub soft_promised: BTreeSet<JobIx>,
     /// Which reservations these are, told apart by a number.
-    pub ways: u64,
+    pub soft_fingerprint: u64,
     /// How many jobs wait for places that others give up for them: counted as used, and not in
     /// line any more.
-    pub claims: u32,
+    pub firm_promised: u32,
     /// GPU-milliseconds in thousandths of a GPU: credit, and decayed use.
     pub credits: i64,
     pub past_use: i64,
@@ -197,17 +197,17 @@ impl Queues {
             children: Vec::new(),
             usage: Amounts::default(),
             users: BTreeMap::new(),
-            line: Line::default(),
+            pending: PendingJobs::default(),
             running: BTreeMap::new(),
             running_priorities: BTreeMap::new(),
             on_nodes: BTreeMap::new(),
             held: BTreeMap::new(),
-            tops: None,
-            vain: None,
-            heads: 0,
-            distant: BTreeSet::new(),
-            ways: 0,
-            claims: 0,
+            held_by_priority: None,
+            hopeless_claims: None,
+            pending_version: 0,
+            soft_promised: BTreeSet::new(),
+            soft_fingerprint: 0,
+            firm_promised: 0,
             credits: 0,
             past_use: 0,
             quota: Bounds::default(),

@@ -1,6 +1,6 @@
 //! What people ask about queues: who is entitled to what, and uses how much of it.
 
-use crate::share::Shares;
+use crate::fair_share::Shares;
 use crate::state::State;
 use berth_model::{Micros, Milli, Name};
 
@@ -53,7 +53,7 @@ impl State {
                     fair_share: Milli(shares.fair[ix.at()].gpu),
                     used: Milli(queue.usage.gpu),
                     demand: Milli(shares.demand[ix.at()].gpu),
-                    waiting: queue.line.oldest.len() as u32 + queue.claims,
+                    waiting: queue.pending.oldest.len() as u32 + queue.firm_promised,
                     running: queue.running.len() as u32,
                     overcommitted: promised > quota,
                     credits: queue.credits / 1_000,

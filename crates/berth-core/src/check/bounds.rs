@@ -1,10 +1,10 @@
 //! Bounds of queues after a transaction. A bound that was exceeded before is no fault of a start
 //! that does not add to it.
 
-use super::FindingCode;
-use super::overlay::Overlay;
-use super::place::Fault;
 use crate::amounts::{Bounds, Resource};
+use crate::check::finding::FindingCode;
+use crate::check::overlay::Overlay;
+use crate::check::place::Fault;
 use crate::ix::{JobIx, QueueIx};
 use berth_model::{BudgetAction, Name};
 

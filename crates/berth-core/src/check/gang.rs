@@ -1,9 +1,9 @@
 //! A job as a whole after a transaction: its minimum, and where its tasks lie to one another and
 //! to other jobs.
 
-use super::FindingCode;
-use super::overlay::Overlay;
-use super::place::{Fault, group_of, island};
+use crate::check::finding::FindingCode;
+use crate::check::overlay::Overlay;
+use crate::check::place::{Fault, group_of, island};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::state::State;
 use berth_model::{GroupSpec, JobTarget, Name, NodeState, Slice};

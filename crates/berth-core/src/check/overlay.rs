@@ -1,8 +1,8 @@
 //! The state as it would be after the transactions that passed so far, kept as differences: only
 //! what decisions touch is ever looked at or stored. A transaction that fails is taken back.
 
-use super::usage::Usage;
 use crate::amounts::Amounts;
+use crate::check::usage::Usage;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::{Job, Promised, Standing};
 use crate::state::State;
@@ -49,7 +49,7 @@ struct TaskNow {
 
 /// Places kept for a job.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct PromisedPlaces {
     pub at: Time,
     pub to: Time,
     pub firm: bool,
@@ -67,7 +67,7 @@ pub(super) struct NodeNow {
 enum Undo {
     Task(TaskIx, Option<TaskNow>),
     Job(JobIx, Option<JobNow>),
-    Kept(JobIx, Option<Option<Arc<Kept>>>),
+    PromisedPlaces(JobIx, Option<Option<Arc<PromisedPlaces>>>),
     Opened(NodeIx),
     NodeKept(NodeIx, Vec<JobIx>),
     Charged(JobIx, Amounts, i64),
@@ -78,7 +78,7 @@ pub(super) struct Overlay<'a> {
     pub usage: Usage<'a>,
     tasks: BTreeMap<TaskIx, TaskNow>,
     jobs: BTreeMap<JobIx, JobNow>,
-    kept: BTreeMap<JobIx, Option<Arc<Kept>>>,
+    kept: BTreeMap<JobIx, Option<Arc<PromisedPlaces>>>,
     nodes: BTreeMap<NodeIx, NodeNow>,
     undo: Vec<Undo>,
 }
@@ -181,7 +181,7 @@ impl<'a> Overlay<'a> {
         let state = self.state;
         self.nodes.entry(ix).or_insert_with(|| {
             let node = state.cluster.node(ix);
-            let mut kept: Vec<JobIx> = node.kept.iter().map(|kept| kept.job).collect();
+            let mut kept: Vec<JobIx> = node.promised_slots.iter().map(|slot| slot.job).collect();
             kept.sort();
             kept.dedup();
             NodeNow { tasks: node.tasks.clone(), kept }
@@ -214,7 +214,7 @@ impl<'a> Overlay<'a> {
         self.charge(task.job, amounts, -1);
     }
 
-    pub fn kept(&self, ix: JobIx) -> Option<Arc<Kept>> {
+    pub fn kept(&self, ix: JobIx) -> Option<Arc<PromisedPlaces>> {
         if let Some(kept) = self.kept.get(&ix) {
             return kept.clone();
         }
@@ -224,7 +224,7 @@ impl<'a> Overlay<'a> {
             amounts
                 .add(&super::place::amounts(self.state, ix, place.task, *node, &place.slices), 1);
         }
-        Some(Arc::new(Kept {
+        Some(Arc::new(PromisedPlaces {
             at: promised.at,
             to: promised.to,
             firm: promised.firm,
@@ -233,7 +233,7 @@ impl<'a> Overlay<'a> {
         }))
     }
 
-    pub fn keep(&mut self, ix: JobIx, kept: Kept) {
+    pub fn keep(&mut self, ix: JobIx, kept: PromisedPlaces) {
         let mut nodes: Vec<NodeIx> = kept.places.iter().map(|(node, _)| *node).collect();
         nodes.sort();
         nodes.dedup();
@@ -247,11 +247,11 @@ impl<'a> Overlay<'a> {
             self.charge(ix, kept.amounts.clone(), 1);
         }
         let before = self.kept.insert(ix, Some(Arc::new(kept)));
-        self.undo.push(Undo::Kept(ix, before));
+        self.undo.push(Undo::PromisedPlaces(ix, before));
     }
 
     /// Gives up what is kept for the job, and hands it out.
-    pub fn unkeep(&mut self, ix: JobIx) -> Option<Arc<Kept>> {
+    pub fn unkeep(&mut self, ix: JobIx) -> Option<Arc<PromisedPlaces>> {
         let kept = self.kept(ix)?;
         for (node, _) in &kept.places {
             let now = self.node_mut(*node);
@@ -265,7 +265,7 @@ impl<'a> Overlay<'a> {
             self.charge(ix, kept.amounts.clone(), -1);
         }
         let before = self.kept.insert(ix, None);
-        self.undo.push(Undo::Kept(ix, before));
+        self.undo.push(Undo::PromisedPlaces(ix, before));
         Some(kept)
     }
 
@@ -287,7 +287,7 @@ impl<'a> Overlay<'a> {
             match undo {
                 Undo::Task(task, before) => restore(&mut self.tasks, task, before),
                 Undo::Job(ix, before) => restore(&mut self.jobs, ix, before),
-                Undo::Kept(ix, before) => restore(&mut self.kept, ix, before),
+                Undo::PromisedPlaces(ix, before) => restore(&mut self.kept, ix, before),
                 Undo::Opened(node) => {
                     self.node_mut(node).tasks.pop();
                 }

@@ -1,8 +1,8 @@
 //! One task on one node: whether the node will do, the slices are what its group asks for, and
 //! the GPUs have room for them.
 
-use super::FindingCode;
 use crate::amounts::Amounts;
+use crate::check::finding::FindingCode;
 use crate::ix::{JobIx, NodeIx};
 use crate::state::State;
 use berth_model::{

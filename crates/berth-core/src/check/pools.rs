@@ -1,8 +1,8 @@
 //! Buying machines and giving them back.
 
-use super::FindingCode;
-use super::overlay::Overlay;
-use super::place::Fault;
+use crate::check::finding::FindingCode;
+use crate::check::overlay::Overlay;
+use crate::check::place::Fault;
 use crate::state::State;
 use berth_model::{Decision, Name, NodeState};
 use std::collections::{BTreeMap, BTreeSet};

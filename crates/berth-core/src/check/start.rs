@@ -1,14 +1,15 @@
 //! Starts: one task at a time, then the gang.
 
-use super::gang::{self, Spot, below_minimum, counting};
-use super::line;
-use super::overlay::{Hold, JobNow, Stand};
-use super::place::{self, Fault, crowded};
-use super::window::Window;
-use super::{FindingCode, Run, Work};
 use crate::amounts::Amounts;
+use crate::check::eligible;
+use crate::check::finding::FindingCode;
+use crate::check::gang::{self, Spot, below_minimum, counting};
+use crate::check::overlay::{Hold, JobNow, Stand};
+use crate::check::place::{self, Fault, crowded};
+use crate::check::run::{Run, Work};
+use crate::check::window::Window;
 use crate::ix::{JobIx, NodeIx, TaskIx};
-use crate::plan::Transaction;
+use crate::transaction::Transaction;
 use berth_model::{Decision, GroupSpec, LeaseId, Micros, Share, Slice, Span, Time};
 
 impl Run<'_> {
@@ -88,7 +89,7 @@ impl Run<'_> {
             let text = || format!("job {} is ending and cannot grow", job.id);
             return if over { vec![(FindingCode::NotInLine, text())] } else { Vec::new() };
         }
-        let mut found = line::faults(&self.view, &mut self.arrays, ix);
+        let mut found = eligible::faults(&self.view, &mut self.arrays, ix);
         if resume != (job.saved > Span::ZERO) {
             let text = format!("job {} has {} of saved run time", job.id, job.saved);
             found.push((FindingCode::Resume, text));

@@ -1,9 +1,11 @@
 //! Stops: each has a cause that is true, and leaves nobody with half a gang.
 
-use super::gang::{below_minimum, counting};
-use super::overlay::{JobNow, Stand};
-use super::place::{Fault, group_of};
-use super::{FindingCode, Run, Work, bounds};
+use crate::check::bounds;
+use crate::check::finding::FindingCode;
+use crate::check::gang::{below_minimum, counting};
+use crate::check::overlay::{JobNow, Stand};
+use crate::check::place::{Fault, group_of};
+use crate::check::run::{Run, Work};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use berth_model::{BudgetAction, Cause, JobId, LeaseId, NodeState, Span};
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Time: what is promised to waiting jobs and kept by operators stays free when its time comes.
 
-use super::FindingCode;
-use super::overlay::{Hold, Overlay};
-use super::place::{Fault, counted, crowded, group_of};
+use crate::check::finding::FindingCode;
+use crate::check::overlay::{Hold, Overlay};
+use crate::check::place::{Fault, counted, crowded, group_of};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use berth_model::{Name, NodeState, Place, Share, Slice, Time};
 use std::collections::BTreeSet;

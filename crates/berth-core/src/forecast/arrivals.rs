@@ -4,7 +4,7 @@
 //! comes with less work overtakes them. A run takes one of the recent days and goes on from the same
 //! hour of it, so that rush hours, bursts and the mix of requests are those of these users.
 
-use super::draw::Rng;
+use crate::forecast::draw::Rng;
 use berth_model::{JobId, JobSpec, Span, Time};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Arrived {
 }
 
 /// Numbers from here on are of jobs that only a run knows.
-const MADE_UP: u64 = 1 << 62;
+const FIRST_SIMULATED_ID: u64 = 1 << 62;
 
 /// What one run has still to come.
 pub(super) struct Coming<'a> {
@@ -37,7 +37,7 @@ impl<'a> Coming<'a> {
         if days < 1 {
             return None;
         }
-        let mut rng = Rng::of(seed, run, JobId::new(MADE_UP));
+        let mut rng = Rng::of(seed, run, JobId::new(FIRST_SIMULATED_ID));
         let shift = Span((rng.below(days as u64) as i64 + 1) * day);
         let next = past.partition_point(|arrived| arrived.at + shift <= now);
         let mut coming = Coming { past, next, shift, lap: Span(days * day), made: 0 };
@@ -64,7 +64,7 @@ impl<'a> Coming<'a> {
         self.wrap();
         self.made += 1;
         let deadline = spec.deadline.map(|deadline| at + (deadline - spec.submitted));
-        let id = JobId::new(MADE_UP + self.made);
+        let id = JobId::new(FIRST_SIMULATED_ID + self.made);
         JobSpec { id, submitted: at, deadline, begin: None, after: Vec::new(), ..spec }
     }
 }

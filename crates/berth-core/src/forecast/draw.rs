@@ -1,6 +1,6 @@
 //! How long jobs run, drawn from history.
 
-use crate::past::Past;
+use crate::state::history::Past;
 use berth_model::{JobId, Span};
 
 /// SplitMix64: small, fast, and good enough to shuffle durations.
@@ -34,36 +34,36 @@ impl Rng {
 }
 
 /// Steps of a table of quantiles.
-const STEPS: usize = 16;
+const QUANTILES: usize = 16;
 
 /// Without history: the part of the time limit that is used, in thousandths, from the quickest
 /// sixteenth of jobs to the slowest. An assumption rather than a measurement: some fail at once,
 /// most limits are generous, and one job in sixteen runs into its limit.
-const UNKNOWN: [i64; STEPS + 1] =
+const UNKNOWN: [i64; QUANTILES + 1] =
     [2, 10, 25, 50, 90, 140, 200, 270, 350, 430, 520, 610, 710, 810, 910, 1_000, 1_000];
 
 /// With history: how far from the mean, in thousandths of the room between the mean and the nearer
 /// end. A mean of 1 (it always runs into its limit) leaves no room, and so no doubt.
-const SPREAD: [i64; STEPS + 1] =
+const SPREAD: [i64; QUANTILES + 1] =
     [-900, -620, -470, -360, -270, -190, -120, -60, 0, 60, 120, 190, 270, 360, 470, 620, 900];
 
 /// Runs after which history is trusted alone; before, it is by so many eighths.
-const TRUSTED: u64 = 8;
+const FULL_TRUST_RUNS: u64 = 8;
 
 /// Draws that may come out shorter than the job has run already.
-const TRIES: u32 = 32;
+const MAX_DRAWS: u32 = 32;
 
-fn quantile(table: &[i64; STEPS + 1], rng: &mut Rng) -> i64 {
-    let at = rng.below(STEPS as u64 * 1_000);
+fn quantile(table: &[i64; QUANTILES + 1], rng: &mut Rng) -> i64 {
+    let at = rng.below(QUANTILES as u64 * 1_000);
     let (step, rest) = ((at / 1_000) as usize, (at % 1_000) as i64);
     table[step] + (table[step + 1] - table[step]) * rest / 1_000
 }
 
 /// How long a job runs in all: longer than it has already, and no longer than its limit.
 pub(super) fn duration(past: Option<Past>, limit: Span, ran: Span, rng: &mut Rng) -> Span {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_DRAWS {
         let ratio = match past {
-            Some(past) if rng.below(TRUSTED) < u64::from(past.runs) => {
+            Some(past) if rng.below(FULL_TRUST_RUNS) < u64::from(past.runs) => {
                 let mean = past.ratio.0.clamp(0, 1_000);
                 mean + quantile(&SPREAD, rng) * mean.min(1_000 - mean) / 1_000
             }

@@ -10,18 +10,14 @@ mod arrivals;
 mod draw;
 mod run;
 
-pub use arrivals::Arrived;
-
+use crate::forecast::arrivals::Coming;
+use crate::forecast::run::Run;
 use crate::state::State;
-use arrivals::Coming;
+pub use arrivals::Arrived;
 use berth_model::{JobId, Time};
-use run::Run;
+pub use run::STEPS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-
-/// Instants at which one run plans, at the most. Jobs that have not started by then count as not
-/// started in that run.
-pub const STEPS: u32 = 5_000;
 
 /// When jobs that do not run are likely to start.
 #[derive(Debug, Clone, PartialEq, Eq)]

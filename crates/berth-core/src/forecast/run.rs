@@ -1,8 +1,7 @@
 //! One run of a forecast.
 
-use super::STEPS;
-use super::arrivals::Coming;
-use super::draw::{Rng, duration};
+use crate::forecast::arrivals::Coming;
+use crate::forecast::draw::{Rng, duration};
 use crate::ix::JobIx;
 use crate::jobs::Standing;
 use crate::state::State;
@@ -12,6 +11,10 @@ use berth_model::{
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+/// Instants at which one run plans, at the most. Jobs that have not started by then count as not
+/// started in that run.
+pub const STEPS: u32 = 5_000;
 
 /// Something that will happen. Ends come before what they make room for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -257,7 +260,7 @@ impl<'a> Run<'a> {
 
     /// Plans, and carries everything out at once.
     fn plan(&mut self) {
-        let plan = self.state.plan_and_say(false);
+        let plan = self.state.plan_without_blockers();
         self.wake = plan.next;
         for made in plan.transactions {
             let decided = Event::Decided { job: made.job, decisions: made.decisions.clone() };

@@ -14,7 +14,7 @@ pub(crate) fn bound(state: &State, job: JobIx, firm: bool) -> Vec<Reason> {
     let more = if firm { Amounts::default() } else { state.shape_of(job).amounts.clone() };
     let mut found = Vec::new();
     exceeded(state, known.queue, &known.spec.user, &more, &mut found);
-    if !known.preemptible() && !crate::share::within_quota(state, known.queue, &more) {
+    if !known.preemptible() && !crate::fair_share::within_quota(state, known.queue, &more) {
         let queue = state.queues.get(known.queue);
         found.push(Reason::OverQuota {
             queue: queue.spec.name.clone(),

@@ -1,16 +1,19 @@
 //! Defragmentation: running jobs with a checkpoint are moved when that lets a waiting gang start
 //! and the work they lose is worth less than the wait the gang is spared.
 
-use super::displace::known_places;
-use super::fit::{Misfit, Spot, fit};
-use super::{Planner, Transaction, bound};
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::Standing;
+use crate::plan::bounds::bound;
+use crate::plan::displace::seize::known_places;
+use crate::plan::fit::fit;
+use crate::plan::fit::spot::{Misfit, Spot};
+use crate::plan::planner::Planner;
+use crate::transaction::Transaction;
 use berth_model::{Cause, Decision, JobId, Span, Time};
 use std::collections::BTreeSet;
 
 /// Jobs moved for one gang at the most.
-const MOVES: usize = 16;
+const MAX_MOVED_JOBS: usize = 16;
 
 impl Planner<'_> {
     pub(super) fn defragment(&mut self) {
@@ -25,8 +28,9 @@ impl Planner<'_> {
             }
             return;
         }
-        let distant = state.queues.leaves().flat_map(|leaf| &state.queues.get(leaf).distant);
-        let mut waiting: Vec<(Time, JobId, JobIx)> = distant
+        let soft_promised =
+            state.queues.leaves().flat_map(|leaf| &state.queues.get(leaf).soft_promised);
+        let mut waiting: Vec<(Time, JobId, JobIx)> = soft_promised
             .filter(|ix| {
                 state.promises[ix].at > state.now + state.policy.grace
                     && state.is_waiting(**ix)
@@ -53,10 +57,10 @@ impl Planner<'_> {
         let state = self.state();
         let Some(leaf) = state.shape_of(job).single() else { return false };
         let Some(g) = leaf.whole() else { return false };
-        let elsewhere = state.cluster.slots(crate::cluster::WHOLE, &leaf.classes, 1);
+        let elsewhere = state.cluster.slots(crate::cluster::domain::WHOLE, &leaf.classes, 1);
         // Most have too little however often their nodes are counted.
         let places = state.promises.get(&job).into_iter().flat_map(|promised| &promised.places);
-        let most: u32 = places.filter_map(|(node, _)| state.cluster.counted[node.at()]).sum();
+        let most: u32 = places.filter_map(|(node, _)| state.cluster.free_by_node[node.at()]).sum();
         elsewhere + most >= g * leaf.min && elsewhere + self.own_free(job, leaf, 1) >= g * leaf.min
     }
 
@@ -77,7 +81,7 @@ impl Planner<'_> {
         let mut lost: i128 = 0;
         let mut spots: Option<Vec<Spot>> = None;
         for (loss, _, victim, _) in candidates {
-            if moved.len() == most.min(MOVES) || lost + loss >= gain {
+            if moved.len() == most.min(MAX_MOVED_JOBS) || lost + loss >= gain {
                 break;
             }
             for task in self.live_tasks(victim) {
@@ -85,8 +89,8 @@ impl Planner<'_> {
             }
             moved.push(victim);
             lost += loss;
-            let who = self.who(job);
-            if let Ok(found) = fit(&mut self.draft, &self.mix, job, who) {
+            let requester = self.requester(job);
+            if let Ok(found) = fit(&mut self.draft, &self.mix, job, requester) {
                 spots = Some(found);
                 break;
             }
@@ -128,8 +132,8 @@ impl Planner<'_> {
                 self.draft.close(TaskIx { job: *victim, task });
             }
         }
-        let who = self.who(job);
-        fit(&mut self.draft, &self.mix, job, who)
+        let requester = self.requester(job);
+        fit(&mut self.draft, &self.mix, job, requester)
     }
 
     /// Checkpointed jobs on nodes the gang could use, cheapest first.
@@ -176,8 +180,8 @@ impl Planner<'_> {
         };
         let mut homes: Vec<(JobIx, Vec<Spot>)> = Vec::new();
         for victim in moved {
-            let who = self.who(*victim);
-            match fit(&mut self.draft, &self.mix, *victim, who) {
+            let requester = self.requester(*victim);
+            match fit(&mut self.draft, &self.mix, *victim, requester) {
                 Ok(found) => homes.push((*victim, found)),
                 Err(_) => {
                     self.draft.roll_back(mark);

@@ -1,13 +1,15 @@
 //! Growing elastic gangs on GPUs that no waiting minimum could use now. It is the last pass, and
 //! what it gives is taken back first.
 
-use super::fit::Spot;
-use super::{Planner, Transaction};
 use crate::amounts::Amounts;
-use crate::cluster::Level;
+use crate::cluster::domain::Level;
 use crate::ix::{DomainIx, JobIx};
 use crate::jobs::Standing;
-use crate::shape::{Shape, Tree};
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
+use crate::shape::Shape;
+use crate::shape::tree::Tree;
+use crate::transaction::Transaction;
 use berth_model::{Decision, JobId};
 use std::cmp::Reverse;
 
@@ -34,7 +36,7 @@ impl Planner<'_> {
         for (_, _, id, ix) in elastic {
             let mut spots = Vec::new();
             let shape = self.state().shapes[self.state().jobs.get(ix).shape.at()].clone();
-            self.grow_in(ix, &shape, &shape.tree, crate::cluster::WHOLE, &mut spots);
+            self.grow_in(ix, &shape, &shape.tree, crate::cluster::domain::WHOLE, &mut spots);
             if spots.is_empty() {
                 continue;
             }
@@ -92,10 +94,16 @@ impl Planner<'_> {
                     if state.missing_in(known, shape, child) == 0 {
                         self.grow_in(ix, shape, child, home, spots);
                     } else if self.none_live(ix, shape, child) && self.allows(ix, shape, child) {
-                        let who = self.rest_of(ix);
+                        let requester = self.rest_of(ix);
                         let mark = self.draft.mark();
-                        let found =
-                            super::fit::fit_group(&mut self.draft, &self.mix, ix, who, child, home);
+                        let found = super::fit::fit_group(
+                            &mut self.draft,
+                            &self.mix,
+                            ix,
+                            requester,
+                            child,
+                            home,
+                        );
                         if self.overdraws(ix) {
                             self.draft.roll_back(mark);
                         } else {
@@ -135,7 +143,7 @@ impl Planner<'_> {
         let mut exceeded = Vec::new();
         super::bounds::exceeded(state, job.queue, &job.spec.user, more, &mut exceeded);
         exceeded.is_empty()
-            && (job.preemptible() || crate::share::within_quota(state, job.queue, more))
+            && (job.preemptible() || crate::fair_share::within_quota(state, job.queue, more))
     }
 
     /// The domain a group lies in by what of it runs.
@@ -158,12 +166,12 @@ impl Planner<'_> {
     }
 
     /// The job is in the middle of its run.
-    fn rest_of(&self, ix: JobIx) -> crate::nodes::Who {
-        let mut who = self.who(ix);
+    fn rest_of(&self, ix: JobIx) -> crate::cluster::node::Requester {
+        let mut requester = self.requester(ix);
         if let Some(started) = self.state().jobs.get(ix).started {
-            who.until = who.until - (self.now() - started);
+            requester.until = requester.until - (self.now() - started);
         }
-        who
+        requester
     }
 
     /// Whether a group that the job can do without has lost members and is below its own minimum.
@@ -198,9 +206,9 @@ impl Planner<'_> {
         if !self.may_hold(ix, &more) {
             return None;
         }
-        let who = self.rest_of(ix);
+        let requester = self.rest_of(ix);
         let mark = self.draft.mark();
-        let spots = super::fit::fit_more(&mut self.draft, &self.mix, ix, who, leaf, home)?;
+        let spots = super::fit::fit_more(&mut self.draft, &self.mix, ix, requester, leaf, home)?;
         if self.overdraws(ix) {
             self.draft.roll_back(mark);
             return None;

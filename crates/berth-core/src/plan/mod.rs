@@ -5,404 +5,48 @@
 //! defragment, reclaim, pools, preempt, grow.
 
 pub(crate) mod bounds;
-mod by_node;
 mod claims;
+mod decisions;
 mod defragment;
 pub(crate) mod displace;
 pub(crate) mod fit;
 mod grow;
+pub(crate) mod job_set;
+mod keep_promises;
 pub(crate) mod order;
+mod passes;
 mod place;
+pub(crate) mod planner;
 pub(crate) mod pools;
 mod repack;
 mod reserve;
 mod settle;
 mod time_sharing;
-pub(crate) mod victims;
+mod units;
 
-use crate::draft::Draft;
-use crate::frag::Mix;
-use crate::ix::{JobIx, QueueIx, ShapeIx, TaskIx};
-use crate::job_set::JobSet;
-use crate::jobs::{Promised, Standing, Stop};
-use crate::nodes::Who;
-use crate::shape::Leaf;
-use crate::share::Shares;
+use crate::plan::planner::Planner;
 use crate::state::State;
-use berth_ledger::Standing as BudgetStanding;
-use berth_model::{Cause, Decision, GpuAsk, JobId, Name, Pass, Place, Reason, Span, Time};
-use fit::Spot;
-use std::collections::{BTreeMap, BTreeSet};
-
-pub(crate) use bounds::bound;
-
-/// Decisions that belong together: all of them are carried out, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transaction {
-    /// The job they are for.
-    pub job: Option<JobId>,
-    pub decisions: Vec<Decision>,
-}
-
-/// What to do now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    pub at: Time,
-    pub transactions: Vec<Transaction>,
-    /// When to ask again if nothing happens before.
-    pub next: Option<Time>,
-    pub blocked: Blockers,
-}
-
-/// What stands in the way of jobs that go on waiting, by shape of request and by queue; what one
-/// job waits for is both, and [`State::reasons`] tells it in full.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Blockers {
-    /// Shapes that were tried in vain, with one job of each.
-    pub shapes: Vec<Blocked>,
-    /// Queues that a bound or their share holds back, with the job that met it.
-    pub queues: Vec<(Name, Blocked)>,
-}
-
-/// Why a job, and those like it, cannot start now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
-    pub example: JobId,
-    pub reasons: Vec<Reason>,
-}
-
-impl Plan {
-    pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
-        self.transactions.iter().flat_map(|transaction| &transaction.decisions)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.transactions.is_empty()
-    }
-}
-
-/// A plan in the making.
-pub(crate) struct Planner<'a> {
-    pub draft: Draft<'a>,
-    pub shares: Shares,
-    pub mix: Mix,
-    pub transactions: Vec<Transaction>,
-    pub next: Option<Time>,
-    /// The shortest holding for which each shape was found not to fit; it fits for none longer.
-    pub failed: BTreeMap<ShapeIx, Span>,
-    /// Jobs that wait for a reason of their own; they are not tried again in this plan.
-    pub skipped: JobSet,
-    /// Shapes that a bound of the queue keeps from starting.
-    pub barred: BTreeSet<(QueueIx, ShapeIx)>,
-    /// What may still be claimed for in this pass.
-    pub hopes: BTreeSet<(QueueIx, ShapeIx, i32)>,
-    /// Shapes too large for the share of the queue to hold a reservation.
-    pub unpromised: BTreeSet<(QueueIx, ShapeIx)>,
-    /// Shapes that may fit, or not, with what is being stopped and promised to nobody.
-    pub loose_helped: BTreeMap<ShapeIx, bool>,
-    /// The job of each shape that was last tried in vain.
-    pub tried: BTreeMap<ShapeIx, JobIx>,
-    /// The first job of each queue that met a bound, and which.
-    pub bounded: BTreeMap<QueueIx, (JobIx, Vec<Reason>)>,
-    /// Jobs whose promise from before this plan was made anew.
-    pub renewed: BTreeSet<JobIx>,
-    /// Jobs that start or are given GPUs in this plan.
-    pub served: JobSet,
-    /// Jobs that were placed in this plan, in their order.
-    pub placed: Vec<JobIx>,
-    /// Blocked jobs are looked at for what they may take: also those with a distant promise.
-    pub claiming: bool,
-    /// Victims of each queue, in the order they are taken, made when first needed.
-    pub victims: BTreeMap<QueueIx, victims::Victims>,
-    /// Victims of each node, made when first needed.
-    pub seats: by_node::Seats,
-    /// Claims numbered in this plan so far.
-    pub claims: u64,
-}
+use crate::transaction::{Blockers, Plan};
 
 impl State {
-    /// Computes the next decisions. It never fails, and leaves the state as it found it: the
-    /// borrow is mutable because things are tried on the state itself and rolled back.
-    pub fn plan(&mut self) -> Plan {
-        self.plan_and_say(true)
-    }
-
-    /// The same; where nobody asks why jobs wait, that is not worked out.
-    pub(crate) fn plan_and_say(&mut self, why: bool) -> Plan {
+    /// Computes the next decisions, and leaves the state as it found it. `blockers` says what keeps
+    /// jobs pending, from what the passes have tried.
+    pub(crate) fn plan_with(
+        &mut self,
+        blockers: impl FnOnce(&mut Planner<'_>) -> Blockers,
+    ) -> Plan {
         let at = self.now;
         let mut planner = Planner::new(self);
         let mark = planner.draft.mark();
         planner.run();
-        let blocked = if why { planner.blocked() } else { Blockers::default() };
+        let blocked = blockers(&mut planner);
         let Planner { mut draft, transactions, next, .. } = planner;
         draft.roll_back(mark);
         Plan { at, transactions, next, blocked }
     }
 
-    /// Whether any waiting job asks for a share of a GPU, whose place depends on the mix.
-    fn wants_mix(&self) -> bool {
-        self.policy.fragmentation
-            && self.shapes.iter().any(|shape| {
-                let is_share =
-                    |leaf: &Leaf| leaf.whole().is_none() && leaf.need.ask != GpuAsk::None;
-                shape.uses > 0 && shape.leaves.iter().any(is_share)
-            })
+    /// The same where nobody asks what keeps jobs pending.
+    pub(crate) fn plan_without_blockers(&mut self) -> Plan {
+        self.plan_with(|_| Blockers::default())
     }
-}
-
-impl<'a> Planner<'a> {
-    pub fn new(state: &'a mut State) -> Planner<'a> {
-        state.refresh();
-        state.cluster.take_stirred();
-        let shares = Shares::of(state, true);
-        let mix = if state.wants_mix() { Mix::of(state) } else { Mix::default() };
-        let claims = state.claims_made;
-        Planner {
-            draft: Draft::new(state),
-            shares,
-            mix,
-            transactions: Vec::new(),
-            next: None,
-            failed: BTreeMap::new(),
-            skipped: JobSet::default(),
-            barred: BTreeSet::new(),
-            hopes: BTreeSet::new(),
-            unpromised: BTreeSet::new(),
-            loose_helped: BTreeMap::new(),
-            tried: BTreeMap::new(),
-            bounded: BTreeMap::new(),
-            renewed: BTreeSet::new(),
-            served: JobSet::default(),
-            placed: Vec::new(),
-            claiming: false,
-            victims: BTreeMap::new(),
-            seats: by_node::Seats::default(),
-            claims,
-        }
-    }
-}
-
-impl Planner<'_> {
-    fn run(&mut self) {
-        let runs = |planner: &Planner<'_>, pass| planner.draft.state.policy.runs(pass);
-        self.settle();
-        if runs(self, Pass::Place) {
-            self.keep_promises();
-            self.place();
-        }
-        if runs(self, Pass::Defragment) {
-            self.defragment();
-        }
-        if runs(self, Pass::Reclaim) {
-            self.reclaim();
-        }
-        if runs(self, Pass::Pools) {
-            self.pools();
-        }
-        if runs(self, Pass::Preempt) {
-            self.preempt();
-        }
-        if runs(self, Pass::Grow) {
-            self.grow();
-        }
-        if runs(self, Pass::Pools) {
-            self.give_back();
-        }
-        self.when_next();
-    }
-
-    pub fn state(&self) -> &State {
-        self.draft.state
-    }
-
-    pub fn now(&self) -> Time {
-        self.draft.state.now
-    }
-
-    /// Asks to be asked again at that time at the latest.
-    pub fn wake(&mut self, at: Time) {
-        if at > self.now() {
-            self.next = Some(self.next.map_or(at, |next| next.min(at)));
-        }
-    }
-
-    pub fn who(&self, job: JobIx) -> Who {
-        let state = self.state();
-        let known = state.jobs.get(job);
-        // The efficient model may take several times as long as the fastest one.
-        let rush = known.deadline.is_some_and(|deadline| {
-            let speeds = || state.cluster.models.iter().map(|model| state.models.speed(model));
-            let (slow, fast) = (speeds().min().unwrap_or(1), speeds().max().unwrap_or(1));
-            let slowed = i128::from(known.estimate_left().0) * i128::from(fast) / i128::from(slow);
-            state.now + Span(slowed as i64) > deadline
-        });
-        Who { job, queue: known.queue, now: state.now, until: state.now + state.hold(known), rush }
-    }
-
-    /// The starts of a job on places that were taken on the draft.
-    fn starts(&self, job: JobIx, spots: &[Spot]) -> Vec<Decision> {
-        let state = self.state();
-        let known = state.jobs.get(job);
-        let resume = known.saved > Span::ZERO;
-        spots
-            .iter()
-            .map(|spot| {
-                let cpu = state.leaf_of(job, spot.task).need.cpu;
-                Decision::Start {
-                    lease: known.lease_id(spot.task, known.tasks[spot.task as usize].attempts),
-                    node: state.cluster.node(spot.node).spec.name.clone(),
-                    slices: spot.slices.clone(),
-                    price: state.price_of(spot.node, &spot.slices, cpu),
-                    resume,
-                }
-            })
-            .collect()
-    }
-
-    /// Makes a start of places that were taken on the draft.
-    pub fn start(&mut self, job: JobIx, spots: &[Spot]) {
-        let decisions = self.starts(job, spots);
-        let state = &self.draft.state;
-        let id = state.jobs.get(job).id;
-        if state.is_waiting(job) {
-            let now = state.now;
-            self.draft.unpromise(job);
-            self.draft.step_out(job);
-            self.draft.start(job, Some(now));
-            self.draft.stand(job, Standing::Running);
-        }
-        self.served.insert(job);
-        self.transactions.push(Transaction { job: Some(id), decisions });
-    }
-
-    /// Stops every live lease of a job (or some), and says so.
-    pub fn stop(
-        &mut self,
-        job: JobIx,
-        tasks: &[u32],
-        cause: Cause,
-        for_job: Option<JobId>,
-        grace: Span,
-    ) -> Vec<Decision> {
-        let until = self.now() + grace;
-        let mut decisions = Vec::new();
-        for task in tasks {
-            let known = self.draft.state.jobs.get(job);
-            let Some(lease) = known.tasks[*task as usize].lease.as_ref() else { continue };
-            if lease.stopping.is_some() {
-                continue;
-            }
-            let id = known.lease_id(*task, lease.attempt);
-            decisions.push(Decision::Stop { lease: id, cause, for_job, grace });
-            let stop = Stop { cause, for_job, until };
-            self.draft.stop(TaskIx { job, task: *task }, stop);
-        }
-        if cause != Cause::Shrink && !self.draft.state.whole(job) {
-            self.draft.stand(job, Standing::Ending);
-        }
-        decisions
-    }
-
-    /// Promises places to a job; they were found on the draft and rolled back.
-    pub fn reserve(&mut self, job: JobIx, at: Time, spots: &[Spot], firm: bool) -> Decision {
-        let state = &self.draft.state;
-        let places: Vec<Place> = spots
-            .iter()
-            .map(|spot| Place {
-                task: spot.task,
-                node: state.cluster.node(spot.node).spec.name.clone(),
-                slices: spot.slices.clone(),
-            })
-            .collect();
-        let known = state.jobs.get(job);
-        let id = known.id;
-        let promised = Promised {
-            at,
-            to: at + state.hold(known),
-            places: spots.iter().map(|spot| spot.node).zip(places.iter().cloned()).collect(),
-            firm,
-        };
-        if self.draft.unpromise(job) {
-            // A promise made earlier in this plan is superseded. What it was in place of has been
-            // given up all the same, and somebody else may be there by now.
-            let renewed = self.renewed.contains(&job);
-            let superseded = |transaction: &Transaction| {
-                let decisions = transaction.decisions.as_slice();
-                matches!(decisions, [Decision::Reserve { job: of, .. }] if *of == id)
-            };
-            if renewed {
-                let mut found = self.transactions.iter_mut();
-                if let Some(transaction) = found.find(|transaction| superseded(transaction)) {
-                    transaction.decisions = vec![Decision::Unreserve { job: id }];
-                }
-            } else {
-                self.transactions.retain(|transaction| !superseded(transaction));
-            }
-        }
-        self.draft.promise(job, promised);
-        self.wake(at);
-        Decision::Reserve { job: id, at, places, firm }
-    }
-
-    /// Live tasks of a job.
-    pub fn live_tasks(&self, job: JobIx) -> Vec<u32> {
-        let known = self.state().jobs.get(job);
-        known.leases().filter(|(_, lease)| lease.stopping.is_none()).map(|(task, _)| task).collect()
-    }
-
-    /// When something will be due although nothing happens.
-    fn when_next(&mut self) {
-        let mut times: Vec<Time> = Vec::new();
-        let state = self.state();
-        let now = state.now;
-        // Those that are over already are being stopped.
-        let later = (now + Span::ms(1), JobId::new(0), JobIx(0));
-        times.extend(state.ends.range(later..).next().map(|(ends, _, _)| *ends));
-        times.extend(state.begins.first().map(|(begins, _, _)| *begins));
-        for id in &state.stale {
-            if let Some(ix) = state.jobs.find(*id) {
-                times
-                    .extend(state.jobs.get(ix).stale_since.map(|since| since + state.policy.stale));
-            }
-        }
-        for ix in &state.closing {
-            if let berth_model::NodeState::Leaving { at } = state.cluster.node(*ix).spec.state {
-                times.push(at - state.policy.grace);
-                times.push(at);
-            }
-        }
-        for reservation in state.reservations.values() {
-            times.push(reservation.from - state.policy.grace);
-            times.push(reservation.to);
-        }
-        times.extend(state.due.range(later..).next().map(|(at, _, _)| *at));
-        times.extend(crate::share::credit_ends(state));
-        for (_, queue) in state.queues.live() {
-            if let Some(meter) = &queue.budget {
-                times.extend(meter.next_period(now));
-                // What is running is billed by the minute where that may use a budget up.
-                if queue.usage.gpu > 0 && meter.standing() == BudgetStanding::Within {
-                    let minute = Span::mins(1).0;
-                    times.push(Time((now.0.div_euclid(minute) + 1) * minute));
-                }
-            }
-        }
-        for at in times {
-            self.wake(at);
-        }
-    }
-}
-
-/// The relative speed of the GPUs a job holds: that of the slowest model among its tasks.
-pub(crate) fn job_speed(state: &State, job: JobIx) -> i64 {
-    let shape = state.shape_of(job);
-    let mut slowest = i64::MAX;
-    for (task, lease) in state.jobs.get(job).leases() {
-        let leaf = &shape.leaves[shape.leaf_of(task)];
-        let Some(model) = lease.charge.model else { continue };
-        let name = state.model_name(model);
-        let asked = leaf.spec.models.iter().find(|ask| ask.model == *name);
-        slowest = slowest.min(asked.map_or(1_000, |ask| ask.speed.0));
-    }
-    if slowest == i64::MAX { 1_000 } else { slowest.max(1) }
 }

@@ -1,19 +1,20 @@
 //! Which job of a queue goes next.
 
-use super::Planner;
 use crate::ix::{JobIx, QueueIx, ShapeIx};
 use crate::jobs::Job;
-use crate::queues::InLine;
-use crate::state::{State, work_of};
+use crate::plan::planner::Planner;
+use crate::queues::TimedJob;
+use crate::state::State;
+use crate::state::pending::work_of;
 use berth_model::{QueueOrder, Span, Time};
 use std::cmp::{Ordering, Reverse};
 
 /// Jobs of one list that are looked at for one short enough to slip in before a promise.
-const DEPTH: usize = 8;
+const MAX_JOBS_PER_LIST: usize = 8;
 
 /// Which jobs are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Among {
+pub(super) enum Candidates {
     /// All that wait, but for shapes that neither fit nor may hold a reservation.
     All,
     /// All that wait.
@@ -21,7 +22,7 @@ pub(super) enum Among {
     /// Those not known to be unable to start now.
     Startable,
     /// Those that may have something to take from others.
-    Hopeful,
+    WithOpenClaims,
 }
 
 impl Planner<'_> {
@@ -31,11 +32,11 @@ impl Planner<'_> {
     }
 
     /// The next job of a queue.
-    pub(super) fn next_of(&self, queue: QueueIx, among: Among) -> Option<JobIx> {
+    pub(super) fn next_of(&self, queue: QueueIx, candidates: Candidates) -> Option<JobIx> {
         let order = self.order_of(queue);
-        let line = &self.state().queues.get(queue).line;
+        let line = &self.state().queues.get(queue).pending;
         if order == QueueOrder::ResponseRatio
-            && let Some(job) = self.at_risk(queue, among)
+            && let Some(job) = self.at_risk(queue, candidates)
         {
             return Some(job);
         }
@@ -44,12 +45,12 @@ impl Planner<'_> {
             if self.barred.contains(&(queue, *shape)) {
                 continue;
             }
-            if among == Among::All && self.hopeless(queue, *shape) {
+            if candidates == Candidates::All && self.hopeless(queue, *shape) {
                 continue;
             }
-            let longest = match among {
-                Among::All | Among::Every | Among::Hopeful => None,
-                Among::Startable => self.failed.get(shape).copied(),
+            let longest = match candidates {
+                Candidates::All | Candidates::Every | Candidates::WithOpenClaims => None,
+                Candidates::Startable => self.failed.get(shape).copied(),
             };
             let shortest = of_shape.holds.keys().next();
             if longest.is_some_and(|longest| shortest.is_none_or(|short| *short >= longest)) {
@@ -59,8 +60,8 @@ impl Planner<'_> {
                 if best.is_some_and(|(top, _, _)| priority.0 < top) {
                     break;
                 }
-                let depth = if longest.is_some() { DEPTH } else { usize::MAX };
-                let fits = |(_, _, ix): &&InLine| {
+                let depth = if longest.is_some() { MAX_JOBS_PER_LIST } else { usize::MAX };
+                let fits = |(_, _, ix): &&TimedJob| {
                     self.open_to(*ix) && longest.is_none_or(|longest| self.holding(*ix) < longest)
                 };
                 let Some(job) = jobs.iter().take(depth).find(fits) else { continue };
@@ -81,13 +82,13 @@ impl Planner<'_> {
     pub(super) fn next_claimant(&self, queue: QueueIx) -> Option<JobIx> {
         let order = self.order_of(queue);
         if order == QueueOrder::ResponseRatio
-            && let Some(job) = self.at_risk(queue, Among::Hopeful)
+            && let Some(job) = self.at_risk(queue, Candidates::WithOpenClaims)
         {
             return Some(job);
         }
-        let line = &self.state().queues.get(queue).line;
+        let line = &self.state().queues.get(queue).pending;
         let mut best: Option<Candidate> = None;
-        for (shape, class) in self.hopes_of(queue) {
+        for (shape, class) in self.open_claims_of(queue) {
             let Some(of_shape) = line.shapes.get(&shape) else { continue };
             if best.is_some_and(|(top, _, _)| class < top) {
                 continue;
@@ -108,7 +109,7 @@ impl Planner<'_> {
     /// for what it may take from others or buy.
     fn hopeless(&self, queue: QueueIx, shape: ShapeIx) -> bool {
         !self.claiming
-            && self.unpromised.contains(&(queue, shape))
+            && self.too_large_to_promise.contains(&(queue, shape))
             && self.failed.get(&shape) == Some(&Span::ZERO)
     }
 
@@ -128,7 +129,7 @@ impl Planner<'_> {
     }
 
     pub(super) fn holding(&self, job: JobIx) -> Span {
-        self.state().hold(self.state().jobs.get(job))
+        self.state().hold_span(self.state().jobs.get(job))
     }
 
     pub(super) fn failed_for(&self, shape: ShapeIx, job: JobIx) -> bool {
@@ -140,31 +141,33 @@ impl Planner<'_> {
     }
 
     /// A job within quota whose deadline is at risk and can still be met.
-    fn at_risk(&self, queue: QueueIx, among: Among) -> Option<JobIx> {
+    fn at_risk(&self, queue: QueueIx, candidates: Candidates) -> Option<JobIx> {
         let state = self.state();
-        for (latest, _, ix) in &state.queues.get(queue).line.deadlines {
+        for (latest, _, ix) in &state.queues.get(queue).pending.deadlines {
             let job = state.jobs.get(*ix);
-            if !risky(state, job, *latest) {
+            if !near_deadline(state, job, *latest) {
                 return None;
             }
             if *latest < state.now || !self.open_to(*ix) {
                 continue;
             }
-            let out = match among {
-                Among::Hopeful => !self.hopes.contains(&(queue, job.shape, job.priority)),
+            let out = match candidates {
+                Candidates::WithOpenClaims => {
+                    !self.open_claims.contains(&(queue, job.shape, job.priority))
+                }
                 _ => self.barred.contains(&(queue, job.shape)),
             };
             if out {
                 continue;
             }
-            if among == Among::All && self.hopeless(queue, job.shape) {
+            if candidates == Candidates::All && self.hopeless(queue, job.shape) {
                 continue;
             }
-            if among == Among::Startable && self.failed_for(job.shape, *ix) {
+            if candidates == Candidates::Startable && self.failed_for(job.shape, *ix) {
                 continue;
             }
             let amounts = &state.shape_of(*ix).amounts;
-            if crate::share::quota_holds(state, queue, amounts) {
+            if crate::fair_share::quota_holds(state, queue, amounts) {
                 return Some(*ix);
             }
         }
@@ -173,7 +176,7 @@ impl Planner<'_> {
 }
 
 /// A job in line with its priority and its class of work.
-pub(crate) type Candidate = (i32, u32, InLine);
+pub(crate) type Candidate = (i32, u32, TimedJob);
 
 /// Which of two jobs of a queue goes first, deadlines left aside.
 pub(crate) fn before(order: QueueOrder, now: Time, a: Candidate, b: Candidate) -> Ordering {
@@ -184,7 +187,7 @@ pub(crate) fn before(order: QueueOrder, now: Time, a: Candidate, b: Candidate) -
         QueueOrder::Shortest => a.1.cmp(&b.1).then_with(by_age),
         QueueOrder::ResponseRatio => {
             // wait(a) / work(a) > wait(b) / work(b), exactly.
-            let wait = |job: &InLine| (now - job.0).0.max(0) as u128;
+            let wait = |job: &TimedJob| (now - job.0).0.max(0) as u128;
             let left = wait(&a.2) * work_of(b.1);
             let right = wait(&b.2) * work_of(a.1);
             right.cmp(&left).then_with(|| a.1.cmp(&b.1)).then_with(by_age)
@@ -194,7 +197,7 @@ pub(crate) fn before(order: QueueOrder, now: Time, a: Candidate, b: Candidate) -
 
 /// Whether the latest start that meets the job's deadline is near: within a tenth of its run time,
 /// or ten minutes.
-pub(crate) fn risky(state: &State, job: &Job, latest: Time) -> bool {
+pub(crate) fn near_deadline(state: &State, job: &Job, latest: Time) -> bool {
     let margin = Span((job.estimate_left().0 / 10).max(Span::mins(10).0));
     latest - margin <= state.now
 }

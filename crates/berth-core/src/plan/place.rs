@@ -1,12 +1,14 @@
 //! Placing: the queue furthest under its share goes next, with its next job. A job that does not
 //! fit may hold a reservation, which later jobs must not move: that is backfill.
 
-use super::order::Among;
-use super::{Planner, Transaction, bound};
+use crate::cluster::node::Requester;
+use crate::fair_share::Ratio;
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Lease;
-use crate::nodes::Who;
-use crate::share::Ratio;
+use crate::plan::bounds::bound;
+use crate::plan::order::Candidates;
+use crate::plan::planner::Planner;
+use crate::transaction::Transaction;
 use berth_model::{Bound, JobId, Pass, QueueOrder, Reason, Span, Time};
 use std::cmp::Ordering;
 
@@ -31,8 +33,8 @@ impl Planner<'_> {
         let mut open = vec![0; state.queues.all.len()];
         for leaf in state.queues.leaves() {
             let queue = state.queues.get(leaf);
-            turns[leaf.at()].promises = queue.distant.len() as u32;
-            if !queue.line.oldest.is_empty() {
+            turns[leaf.at()].promises = queue.soft_promised.len() as u32;
+            if !queue.pending.oldest.is_empty() {
                 state.queues.path(leaf).for_each(|ix| open[ix.at()] += 1);
             }
         }
@@ -56,7 +58,7 @@ impl Planner<'_> {
             .queues
             .leaves()
             .filter_map(|leaf| {
-                let oldest = &state.queues.get(leaf).line.oldest;
+                let oldest = &state.queues.get(leaf).pending.oldest;
                 let first = oldest.first()?;
                 if *first >= young { Some(first) } else { oldest.range(young..).next() }
             })
@@ -105,13 +107,13 @@ impl Planner<'_> {
         let reserving = self.state().policy.runs(Pass::Backfill)
             && turn.promises < self.state().policy.reservations
             && !turn.no_more_promises;
-        let among = if reserving || strict { Among::All } else { Among::Startable };
+        let among = if reserving || strict { Candidates::All } else { Candidates::Startable };
         let Some(job) = self.next_of(leaf, among) else {
             turn.over = true;
             return;
         };
         let queue = self.state().queues.get(leaf);
-        if strict && (queue.claims > 0 || !queue.distant.is_empty()) {
+        if strict && (queue.firm_promised > 0 || !queue.soft_promised.is_empty()) {
             // The head has a promise: nothing of this queue goes before it.
             turn.over = true;
             return;
@@ -146,7 +148,7 @@ impl Planner<'_> {
             let of_user = matches!(reason, Reason::QueueBound { bound: Bound::UserLimit, .. });
             of_user || matches!(reason, Reason::OverQuota { .. })
         });
-        self.bounded.entry(leaf).or_insert((job, bounds));
+        self.bound_by_queue.entry(leaf).or_insert((job, bounds));
         if personal {
             self.skipped.insert(job);
         } else {
@@ -173,7 +175,7 @@ impl Planner<'_> {
                 && state.shapes[shape.at()].possible
                 && !self.barred.contains(&(leaf, shape))
         };
-        let oldest = &state.queues.get(leaf).line.oldest;
+        let oldest = &state.queues.get(leaf).pending.oldest;
         let mut aged = oldest.iter().take_while(|(since, _, _)| *since <= old);
         let Some((_, _, job)) = aged.find(|(_, _, ix)| may(*ix)).copied() else { return false };
         if self.is_bound(leaf, job) {
@@ -195,12 +197,12 @@ impl Planner<'_> {
         let shape = self.state().jobs.get(job).shape;
         if !self.state().shape_of(job).possible {
             self.failed.insert(shape, Span::ZERO);
-            self.tried.insert(shape, job);
+            self.last_tried.insert(shape, job);
             return false;
         }
-        let who = self.who(job);
+        let requester = self.requester(job);
         let mark = self.draft.mark();
-        match super::fit::fit(&mut self.draft, &self.mix, job, who) {
+        match super::fit::fit(&mut self.draft, &self.mix, job, requester) {
             Ok(spots) => {
                 if self.overdraws(job) {
                     self.draft.roll_back(mark);
@@ -215,10 +217,10 @@ impl Planner<'_> {
                 true
             }
             Err(_) => {
-                self.tried.insert(shape, job);
+                self.last_tried.insert(shape, job);
                 // A job with wishes about other jobs says nothing about the next of its shape.
                 if !self.state().shape_of(job).has_near() {
-                    let least = self.too_long(job, who);
+                    let least = self.too_long(job, requester);
                     let known = self.failed.entry(shape).or_insert(least);
                     *known = (*known).min(least);
                 }
@@ -229,24 +231,26 @@ impl Planner<'_> {
 
     /// Too long for a job of the shape to hold what is free now: it has to be over before others get
     /// what they were promised. The job itself was found not to fit.
-    fn too_long(&self, job: JobIx, who: Who) -> Span {
+    fn too_long(&self, job: JobIx, requester: Requester) -> Span {
         let holding = self.holding(job);
-        let fits = |until: Time| self.could_fit(job, &Who { until, ..who });
-        if !fits(who.now) {
+        let fits = |until: Time| self.could_fit(job, &Requester { until, ..requester });
+        if !fits(requester.now) {
             return Span::ZERO;
         }
-        if fits(who.until) {
+        if fits(requester.until) {
             return holding;
         }
         let cluster = &self.state().cluster;
-        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).kept);
-        let soon = kept.map(|kept| kept.from).filter(|from| (who.now..who.until).contains(from));
+        let kept = cluster.contested.iter().flat_map(|ix| &cluster.node(*ix).promised_slots);
+        let soon = kept
+            .map(|kept| kept.from)
+            .filter(|from| (requester.now..requester.until).contains(from));
         let mut times: Vec<Time> = soon.collect();
         times.sort_unstable();
         times.dedup();
         // From one of these to the next nothing changes, and there is less and less room.
         match times.partition_point(|until| fits(*until)).checked_sub(1) {
-            Some(last) => (times[last] - who.now + Span::ms(1)).min(holding),
+            Some(last) => (times[last] - requester.now + Span::ms(1)).min(holding),
             None => holding,
         }
     }
@@ -269,7 +273,7 @@ impl Planner<'_> {
         }
         let holds = state.queues.path(queue).all(|ix| self.shares.holds(state, ix, amounts));
         if !holds || !self.make_promise(job, turn) {
-            self.unpromised.insert((queue, shape));
+            self.too_large_to_promise.insert((queue, shape));
             if self.failed.get(&shape) != Some(&Span::ZERO) {
                 self.skipped.insert(job);
             }
@@ -293,7 +297,7 @@ impl Planner<'_> {
     }
 
     /// Takes one place on the draft.
-    pub(super) fn open_spot(&mut self, job: JobIx, spot: &super::fit::Spot) {
+    pub(super) fn open_spot(&mut self, job: JobIx, spot: &crate::plan::fit::spot::Spot) {
         let state = &self.draft.state;
         let leaf = state.leaf_of(job, spot.task);
         let lease = Lease {

@@ -1,14 +1,15 @@
 //! Placing anew what this plan has placed: nothing of it has started yet, so jobs are moved about for
 //! one more that would otherwise not fit. Each was placed without knowing of those behind it.
 
-use super::Planner;
-use super::fit::{Spot, fit};
 use crate::ix::{JobIx, TaskIx};
+use crate::plan::fit::fit;
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
 use berth_model::JobId;
 use std::cmp::Reverse;
 
 /// Jobs that are placed anew for another at the most: the last ones of the plan.
-const MOST: usize = 12;
+const MAX_REPACKED_JOBS: usize = 12;
 
 impl Planner<'_> {
     /// Starts a job for which there is no place left, if there is one once the jobs this plan has
@@ -20,11 +21,11 @@ impl Planner<'_> {
         let (state, queue) = (self.state(), self.state().jobs.get(job).queue);
         let more = &state.shape_of(job).amounts;
         let within = |ix| self.shares.within(state, ix, more);
-        let reserved = !state.queues.get(queue).distant.is_empty();
+        let reserved = !state.queues.get(queue).soft_promised.is_empty();
         if self.placed.is_empty() || reserved || !state.queues.path(queue).all(within) {
             return false;
         }
-        let first = self.placed.len().saturating_sub(MOST);
+        let first = self.placed.len().saturating_sub(MAX_REPACKED_JOBS);
         let mut all: Vec<JobIx> = self.placed[first..].to_vec();
         all.push(job);
         // Wishes about other jobs hold for where those were when each was placed.
@@ -37,8 +38,8 @@ impl Planner<'_> {
                 self.draft.close(TaskIx { job: *ix, task });
             }
         }
-        let who = self.who(job);
-        if !self.could_fit(job, &who) {
+        let requester = self.requester(job);
+        if !self.could_fit(job, &requester) {
             self.draft.roll_back(mark);
             return false;
         }
@@ -46,8 +47,8 @@ impl Planner<'_> {
         all.sort_by_key(|ix| self.bulk(*ix));
         let mut found: Vec<(JobIx, Vec<Spot>)> = Vec::with_capacity(all.len());
         for ix in all {
-            let who = self.who(ix);
-            match fit(&mut self.draft, &self.mix, ix, who) {
+            let requester = self.requester(ix);
+            match fit(&mut self.draft, &self.mix, ix, requester) {
                 Ok(spots) if !self.overdraws(ix) => found.push((ix, spots)),
                 _ => {
                     self.draft.roll_back(mark);

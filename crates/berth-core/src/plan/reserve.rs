@@ -1,11 +1,13 @@
 //! Reservations: the earliest time at which a blocked job is sure to fit, and where.
 
-use super::Planner;
-use super::fit::{Spot, fit};
-use crate::cluster::{Level, WHOLE};
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::gpu::Mode;
+use crate::cluster::node::{Node, Requester};
 use crate::ix::{DomainIx, JobIx, NodeIx, TaskIx};
-use crate::nodes::{Mode, Node, Who};
-use crate::shape::Leaf;
+use crate::plan::fit::fit;
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
+use crate::shape::leaf::Leaf;
 use berth_model::{NodeState, Share, Slice, Span, Time};
 use std::collections::BinaryHeap;
 
@@ -26,12 +28,13 @@ impl Planner<'_> {
     /// Like tasks of whole GPUs: each node says when it could take one more; the n-th earliest of
     /// these times, over the best domain, is the answer.
     fn earliest_alike(&mut self, job: JobIx, leaf: &Leaf) -> Option<(Time, Vec<Spot>)> {
-        let who = self.who(job);
-        let span = who.until - who.now;
+        let requester = self.requester(job);
+        let span = requester.until - requester.now;
         let n = leaf.min as usize;
-        self.draft.state.refresh_openings();
+        self.draft.state.refresh_release_times();
         // Its own promise does not stand in its way.
-        let known = self.state().openings_serve(leaf) && !self.state().promises.contains_key(&job);
+        let known =
+            self.state().release_times_apply(leaf) && !self.state().promises.contains_key(&job);
         let domains: Vec<DomainIx> = match leaf.together.required {
             Some(Level::Label { topology, depth }) => {
                 self.state().cluster.domains_in_order(topology, depth)
@@ -42,10 +45,10 @@ impl Planner<'_> {
         let mut best: Option<(Time, Vec<Opening>)> = None;
         for domain in domains {
             let found = if single_node {
-                self.on_best_node(leaf, domain, &who, span, n)
+                self.on_best_node(leaf, domain, &requester, span, n)
             } else {
                 let bar = best.as_ref().map(|(at, _)| *at);
-                self.all_in_domain(leaf, domain, &who, span, n, bar, known)
+                self.all_in_domain(leaf, domain, &requester, span, n, bar, known)
             };
             if let Some((at, openings)) = found
                 && best.as_ref().is_none_or(|(other, _)| at < *other)
@@ -54,7 +57,7 @@ impl Planner<'_> {
             }
         }
         let (at, openings) = best?;
-        Some((at, self.spots_at(job, leaf, &openings, &who, span)))
+        Some((at, self.spots_at(job, leaf, &openings, &requester, span)))
     }
 
     /// The earliest time at which all tasks fit the domain. Each place opens at its own time, and all
@@ -64,23 +67,23 @@ impl Planner<'_> {
         &self,
         leaf: &Leaf,
         domain: DomainIx,
-        who: &Who,
+        requester: &Requester,
         span: Span,
         n: usize,
         bar: Option<Time>,
         known: bool,
     ) -> Option<(Time, Vec<Opening>)> {
-        let mut who = *who;
+        let mut requester = *requester;
         loop {
-            let (at, openings) = self.in_domain(leaf, domain, &who, span, n, bar, known)?;
+            let (at, openings) = self.in_domain(leaf, domain, &requester, span, n, bar, known)?;
             let cluster = &self.state().cluster;
-            let then = Who { now: at, until: at + span, ..who };
+            let then = Requester { now: at, until: at + span, ..requester };
             let open = |(_, ix, _): &Opening| cluster.node(*ix).admits(&then);
-            if at <= who.now || openings.iter().all(open) {
+            if at <= requester.now || openings.iter().all(open) {
                 return Some((at, openings));
             }
             // Nothing is earlier than that, and places are looked for as they are then.
-            who.now = at;
+            requester.now = at;
         }
     }
 
@@ -89,7 +92,7 @@ impl Planner<'_> {
         &self,
         leaf: &Leaf,
         domain: DomainIx,
-        who: &Who,
+        requester: &Requester,
         span: Span,
         n: usize,
         bar: Option<Time>,
@@ -107,14 +110,16 @@ impl Planner<'_> {
                 Some((at, _, _)) if heap.len() == n => Some(*at),
                 _ => bar,
             };
-            if known && cluster.openings[ix.at()].later_than(g, worst) {
+            if known && cluster.release_times[ix.at()].later_than(g, worst) {
                 continue;
             }
             let node = cluster.node(*ix);
             if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
                 continue;
             }
-            for (k, at) in self.openings(node, leaf, who, span, n, worst).into_iter().enumerate() {
+            for (k, at) in
+                self.openings(node, leaf, requester, span, n, worst).into_iter().enumerate()
+            {
                 let opening = (at, *ix, k as u32);
                 if heap.len() < n {
                     heap.push(opening);
@@ -136,7 +141,7 @@ impl Planner<'_> {
         &self,
         leaf: &Leaf,
         domain: DomainIx,
-        who: &Who,
+        requester: &Requester,
         span: Span,
         n: usize,
     ) -> Option<(Time, Vec<Opening>)> {
@@ -147,7 +152,7 @@ impl Planner<'_> {
             if !leaf.classes.contains(&node.class) || !leaf.suits(node) {
                 continue;
             }
-            let openings = self.openings(node, leaf, who, span, n, best.map(|(at, _)| at));
+            let openings = self.openings(node, leaf, requester, span, n, best.map(|(at, _)| at));
             if openings.len() == n && best.is_none_or(|other| (openings[n - 1], *ix) < other) {
                 best = Some((openings[n - 1], *ix));
             }
@@ -161,22 +166,23 @@ impl Planner<'_> {
         &self,
         node: &Node,
         leaf: &Leaf,
-        who: &Who,
+        requester: &Requester,
         span: Span,
         most: usize,
         worst: Option<Time>,
     ) -> Vec<Time> {
         let g = leaf.whole().unwrap_or(0) as usize;
         let mut times: Vec<Time> =
-            self.gpu_times(node, leaf, who).into_iter().map(|(at, _)| at).collect();
+            self.gpu_times(node, leaf, requester).into_iter().map(|(at, _)| at).collect();
         times.sort_unstable();
         let most = times.len().checked_div(g).map_or(most, |tasks| most.min(tasks));
         let mut found = Vec::with_capacity(most.min(16));
         for k in 0..most {
-            let gpus = if g == 0 { who.now } else { times[(k + 1) * g - 1] };
-            let mut at = gpus.max(self.when_spare(node, leaf, who, k as i64 + 1)).max(who.now);
+            let gpus = if g == 0 { requester.now } else { times[(k + 1) * g - 1] };
+            let mut at =
+                gpus.max(self.when_spare(node, leaf, requester, k as i64 + 1)).max(requester.now);
             for block in &node.blocks {
-                if block.owner != Some(who.queue) && at + span > block.from && at < block.to {
+                if block.owner != Some(requester.queue) && at + span > block.from && at < block.to {
                     at = block.to;
                 }
             }
@@ -194,7 +200,7 @@ impl Planner<'_> {
     }
 
     /// When each suitable GPU is free of what runs there and of what is promised.
-    fn gpu_times(&self, node: &Node, leaf: &Leaf, who: &Who) -> Vec<(Time, u32)> {
+    fn gpu_times(&self, node: &Node, leaf: &Leaf, requester: &Requester) -> Vec<(Time, u32)> {
         let state = self.state();
         let mut times: Vec<Option<Time>> = node
             .gpus
@@ -204,7 +210,7 @@ impl Planner<'_> {
                     && gpu.memory >= leaf.need.min_gpu_memory
                     && gpu.unused() == Mode::Free
                     && (leaf.need.models.is_empty() || leaf.need.models.contains(&gpu.model));
-                suits.then_some(who.now)
+                suits.then_some(requester.now)
             })
             .collect();
         for task in &node.tasks {
@@ -216,7 +222,7 @@ impl Planner<'_> {
                 *time = time.map(|time| time.max(ends));
             }
         }
-        for kept in node.kept.iter().filter(|kept| kept.job != who.job) {
+        for kept in node.promised_slots.iter().filter(|kept| kept.job != requester.job) {
             for slice in &kept.slices {
                 let time = &mut times[slice.gpu as usize];
                 *time = time.map(|time| time.max(kept.to));
@@ -227,15 +233,15 @@ impl Planner<'_> {
     }
 
     /// When CPU and memory for `n` tasks are there, and the node takes so many more.
-    fn when_spare(&self, node: &Node, leaf: &Leaf, who: &Who, n: i64) -> Time {
+    fn when_spare(&self, node: &Node, leaf: &Leaf, requester: &Requester, n: i64) -> Time {
         let bound = |is: bool, asks: i64| if is { asks * n } else { 0 };
         let cpu = bound(node.spec.cpu.is_some(), leaf.need.cpu);
         let memory = bound(node.spec.memory.is_some(), leaf.need.memory);
         // What is promised is taken to stay.
-        let others = || node.kept.iter().filter(|kept| kept.job != who.job);
+        let others = || node.promised_slots.iter().filter(|kept| kept.job != requester.job);
         let mut free_tasks = node.tasks_left().saturating_sub(others().count() as i64);
         if cpu == 0 && memory == 0 && free_tasks >= n {
-            return who.now;
+            return requester.now;
         }
         let state = self.state();
         let (kept_cpu, kept_memory) =
@@ -252,7 +258,7 @@ impl Planner<'_> {
             })
             .collect();
         ends.sort_unstable();
-        let mut at = who.now;
+        let mut at = requester.now;
         let mut ends = ends.into_iter();
         while free_cpu < cpu || free_memory < memory || free_tasks < n {
             let Some((end, more_cpu, more_memory)) = ends.next() else {
@@ -260,7 +266,7 @@ impl Planner<'_> {
                 let all = node.spec.cpu.is_none_or(|all| cpu <= all.0)
                     && node.spec.memory.is_none_or(|all| memory <= all.0)
                     && node.spec.tasks.is_none_or(|all| n <= i64::from(all));
-                let last = node.kept.iter().map(|kept| kept.to).max().filter(|_| all);
+                let last = node.promised_slots.iter().map(|kept| kept.to).max().filter(|_| all);
                 return last.unwrap_or(Time::MAX).max(at);
             };
             at = at.max(end);
@@ -277,7 +283,7 @@ impl Planner<'_> {
         job: JobIx,
         leaf: &Leaf,
         openings: &[Opening],
-        who: &Who,
+        requester: &Requester,
         _span: Span,
     ) -> Vec<Spot> {
         let g = leaf.whole().unwrap_or(0) as usize;
@@ -295,7 +301,7 @@ impl Planner<'_> {
         }
         let mut spots = Vec::with_capacity(openings.len());
         for (ix, count) in nodes {
-            let mut gpus = self.gpu_times(self.state().cluster.node(ix), leaf, who);
+            let mut gpus = self.gpu_times(self.state().cluster.node(ix), leaf, requester);
             gpus.sort_unstable();
             let mut gpus = gpus.into_iter().map(|(_, gpu)| gpu);
             for _ in 0..count {
@@ -351,10 +357,10 @@ impl Planner<'_> {
         for task in over {
             self.draft.close(task);
         }
-        let mut who = self.who(job);
-        who.until = at + (who.until - who.now);
-        who.now = at;
-        fit(&mut self.draft, &self.mix, job, who).ok()
+        let mut requester = self.requester(job);
+        requester.until = at + (requester.until - requester.now);
+        requester.now = at;
+        fit(&mut self.draft, &self.mix, job, requester).ok()
     }
 }
 

@@ -1,19 +1,18 @@
 //! Settling what has to be: jobs past their limit, cancelled or broken ones, closing nodes, spent
 //! budgets; then the promises whose time has come.
 
-use super::{Planner, Transaction};
-use crate::ix::{JobIx, ShapeIx};
+use crate::ix::JobIx;
 use crate::jobs::Standing;
-use crate::queues::InLine;
+use crate::plan::planner::Planner;
+use crate::transaction::Transaction;
 use berth_ledger::Standing as BudgetStanding;
 use berth_model::{BudgetAction, Cause, JobId, NodeState, Span, Time};
 use std::collections::BTreeSet;
-use std::ops::Bound;
 
 impl Planner<'_> {
     pub(super) fn settle(&mut self) {
         self.end_overdue();
-        self.end_unsettled();
+        self.stop_cancelled_and_held();
         self.end_stale();
         self.clear_closing();
         self.clear_reserved();
@@ -45,8 +44,8 @@ impl Planner<'_> {
         }
     }
 
-    fn end_unsettled(&mut self) {
-        let ids: Vec<JobId> = self.state().unsettled.iter().copied().collect();
+    fn stop_cancelled_and_held(&mut self) {
+        let ids: Vec<JobId> = self.state().must_stop.iter().copied().collect();
         for id in ids {
             let Some(ix) = self.state().jobs.find(id) else { continue };
             let job = self.state().jobs.get(ix);
@@ -175,160 +174,5 @@ impl Planner<'_> {
                 }
             }
         }
-    }
-
-    /// Jobs with a promise start as soon as their places are free, or any others are.
-    pub(super) fn keep_promises(&mut self) {
-        self.renew_expired();
-        let state = self.state();
-        let now = state.now;
-        // Those whose time has come, those whose places are free, and of each shape the first: the
-        // next one is looked at where that one fits.
-        let mut promised: BTreeSet<InLine> =
-            state.due.iter().take_while(|(at, _, _)| *at <= now).copied().collect();
-        promised.extend(state.promised.values().filter_map(|of_shape| of_shape.first()));
-        promised.extend(state.cluster.ready.iter().map(|ix| {
-            let job = state.jobs.get(*ix);
-            (state.promises[ix].at, job.id, *ix)
-        }));
-        // Shapes found not to fit elsewhere: the next of them would not either.
-        let mut nowhere: BTreeSet<ShapeIx> = BTreeSet::new();
-        while let Some(place) = promised.pop_first() {
-            let (at, _, ix) = place;
-            let shape = self.state().jobs.get(ix).shape;
-            if !nowhere.contains(&shape) {
-                let of_shape = self.state().promised.get(&shape).into_iter();
-                let after = (Bound::Excluded(place), Bound::Unbounded);
-                promised.extend(of_shape.flat_map(|places| places.range(after)).next());
-            }
-            if !self.state().is_waiting(ix) {
-                continue;
-            }
-            let firm = self.state().promises[&ix].firm;
-            if !super::bound(self.state(), ix, firm).is_empty() {
-                // Places that a bound keeps it from taking are kept for nothing.
-                if at <= self.now() {
-                    self.draft.unpromise(ix);
-                    let id = self.state().jobs.get(ix).id;
-                    let decisions = vec![berth_model::Decision::Unreserve { job: id }];
-                    self.transactions.push(Transaction { job: Some(id), decisions });
-                }
-                continue;
-            }
-            let mark = self.draft.mark();
-            if let Some(spots) = self.take_promised(ix)
-                && self.stays_within(ix)
-            {
-                self.start(ix, &spots);
-                continue;
-            }
-            self.draft.roll_back(mark);
-            if !nowhere.contains(&shape) {
-                let who = self.who(ix);
-                match super::fit::fit(&mut self.draft, &self.mix, ix, who) {
-                    Ok(spots) if self.stays_within(ix) => {
-                        self.start(ix, &spots);
-                        continue;
-                    }
-                    _ => {
-                        self.draft.roll_back(mark);
-                        nowhere.insert(shape);
-                    }
-                }
-            }
-            if at <= self.now() && !self.still_coming(ix) {
-                self.renew(ix);
-            }
-        }
-    }
-
-    /// Promises that nobody asked about until their whole time was over are made anew first, so that
-    /// all others are kept from places that are still promised.
-    fn renew_expired(&mut self) {
-        let state = self.state();
-        let due = state.due.iter().take_while(|(at, _, _)| *at <= state.now);
-        let expired = due.filter(|(_, _, ix)| {
-            state.promises[ix].to <= state.now && state.is_waiting(*ix) && !self.still_coming(*ix)
-        });
-        let expired: Vec<JobIx> = expired.map(|(_, _, ix)| *ix).collect();
-        for ix in expired {
-            self.renew(ix);
-        }
-    }
-
-    /// Whether what the job has got now, rather than what was promised, keeps to all bounds.
-    fn stays_within(&mut self, ix: JobIx) -> bool {
-        self.draft.unpromise(ix);
-        !self.overdraws(ix)
-    }
-
-    /// Takes the promised places if all of them are free.
-    fn take_promised(&mut self, ix: JobIx) -> Option<Vec<super::fit::Spot>> {
-        let promise = self.state().promises[&ix].clone();
-        let who = self.who(ix);
-        let mut spots = Vec::new();
-        for (node, place) in &promise.places {
-            let state = self.state();
-            let leaf = state.leaf_of(ix, place.task);
-            let target = state.cluster.node(*node);
-            // Started early or late, it may run into what others were promised, or an operator has.
-            let contested = target
-                .conflicts(&who)
-                .flat_map(|kept| &kept.slices)
-                .any(|kept| place.slices.iter().any(|slice| slice.gpu == kept.gpu));
-            let (cpu, memory) = target.spare(&who);
-            let near = super::fit::Nearby::of(state, leaf, ix);
-            if contested || !target.admits(&who) || !near.admits(state, *node) {
-                return None;
-            }
-            let free = place.slices.iter().all(|slice| {
-                let gpu = &target.gpus[slice.gpu as usize];
-                gpu.healthy && gpu.fits(&slice.share, &target.spec.gpus[slice.gpu as usize].model)
-            });
-            let bound = |is: bool, free: i64, asks: i64| is && free < asks;
-            if !free
-                || !target.takes_one(&leaf.need, &who)
-                || bound(target.spec.cpu.is_some(), cpu, leaf.need.cpu)
-                || bound(target.spec.memory.is_some(), memory, leaf.need.memory)
-            {
-                return None;
-            }
-            let spot =
-                super::fit::Spot { task: place.task, node: *node, slices: place.slices.clone() };
-            self.open_spot(ix, &spot);
-            spots.push(spot);
-        }
-        (!spots.is_empty()).then_some(spots)
-    }
-
-    /// Whether what the promise waits for is being stopped and only late.
-    fn still_coming(&self, ix: JobIx) -> bool {
-        let state = self.state();
-        let promise = &state.promises[&ix];
-        promise.places.iter().any(|(node, place)| {
-            state.cluster.node(*node).tasks.iter().any(|task| {
-                let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_ref();
-                lease.is_some_and(|lease| {
-                    lease.stopping.is_some()
-                        && lease
-                            .slices
-                            .iter()
-                            .any(|held| place.slices.iter().any(|slice| slice.gpu == held.gpu))
-                })
-            })
-        })
-    }
-
-    /// A promise that came to nothing is made anew.
-    fn renew(&mut self, ix: JobIx) {
-        self.draft.unpromise(ix);
-        self.renewed.insert(ix);
-        let id = self.state().jobs.get(ix).id;
-        let now = self.now();
-        let decision = match self.earliest(ix).filter(|(at, _)| *at > now) {
-            Some((at, spots)) => self.reserve(ix, at, &spots, false),
-            None => berth_model::Decision::Unreserve { job: id },
-        };
-        self.transactions.push(Transaction { job: Some(id), decisions: vec![decision] });
     }
 }

@@ -1,16 +1,17 @@
 //! Time sharing: a long job that has had its quantum is paused for short ones of its queue.
 
-use super::displace::known_places;
-use super::fit::Spot;
-use super::order::{Candidate, before};
-use super::{Planner, Transaction};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
+use crate::plan::displace::seize::known_places;
+use crate::plan::fit::spot::Spot;
+use crate::plan::order::{Candidate, before};
+use crate::plan::planner::Planner;
+use crate::transaction::Transaction;
 use berth_model::{Cause, Span};
 use std::cmp::Reverse;
 
 /// Jobs that are tried in the place of one that might be paused.
-const MOST: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 impl Planner<'_> {
     /// Time sharing: pauses a long job that has had its quantum for short ones of its queue.
@@ -23,7 +24,7 @@ impl Planner<'_> {
             .filter(|leaf| {
                 let queue = self.state().queues.get(*leaf);
                 queue.spec.time_sharing.unwrap_or(policy.time_sharing)
-                    && !queue.line.oldest.is_empty()
+                    && !queue.pending.oldest.is_empty()
                     && !queue.running.is_empty()
             })
             .collect();
@@ -82,8 +83,8 @@ impl Planner<'_> {
             // Only its own reservation moves: one that is not chosen keeps its place.
             let before = self.draft.mark();
             self.draft.unpromise(job);
-            let who = self.claimant(job);
-            match self.fits_claim(job, who) {
+            let requester = self.claimant(job);
+            match self.fits_claim(job, requester) {
                 Some(spots) => {
                     filled += self.state().shape_of(job).amounts.gpu;
                     chosen.push((job, spots));
@@ -126,7 +127,7 @@ impl Planner<'_> {
         let state = self.state();
         let priority = Reverse(class);
         let mut found: Vec<Candidate> = Vec::new();
-        for (shape, of_shape) in &state.queues.get(leaf).line.shapes {
+        for (shape, of_shape) in &state.queues.get(leaf).pending.shapes {
             let asks = state.shapes[shape.at()].amounts.gpu;
             if asks <= 0 || asks > held {
                 continue;
@@ -135,7 +136,7 @@ impl Planner<'_> {
                 let own = i128::from(asks) * i128::from(state.jobs.get(ix).estimate_left().0);
                 own * 4 < work
             };
-            let mut room = MOST;
+            let mut room = MAX_CANDIDATES;
             for ((_, of), jobs) in of_shape.lists.range((priority, 0)..=(priority, u32::MAX)) {
                 // Those of a class of work differ by no more than √2, and stand there by age.
                 let mut any = false;
@@ -152,7 +153,7 @@ impl Planner<'_> {
             }
         }
         found.sort_by_key(|(_, of, (since, id, _))| (*of, *since, *id));
-        found.truncate(MOST);
+        found.truncate(MAX_CANDIDATES);
         let order = self.order_of(leaf);
         found.sort_by(|a, b| before(order, self.now(), *a, *b));
         found.into_iter().map(|(_, _, (_, _, ix))| ix).collect()
@@ -178,16 +179,16 @@ impl Planner<'_> {
         let begins = chosen.iter().map(|(_, spots)| self.free_at(spots).max(stops));
         let ends = begins.zip(chosen).map(|(at, (job, _))| at + self.holding(*job));
         let back = ends.max().unwrap_or(stops);
-        let mut who = self.who(victim);
-        (who.now, who.until) = (back, back + self.holding(victim));
+        let mut requester = self.requester(victim);
+        (requester.now, requester.until) = (back, back + self.holding(victim));
         let passes = |job: JobIx| chosen.iter().any(|(other, _)| *other == job);
         places.iter().all(|spot| {
             let node = state.cluster.node(spot.node);
             let need = &state.leaf_of(victim, spot.task).need;
-            let mut kept = node.conflicts(&who).filter(|kept| !passes(kept.job));
+            let mut kept = node.conflicts(&requester).filter(|kept| !passes(kept.job));
             let bare = node.spec.cpu.is_none() && node.spec.memory.is_none();
             let touches = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
-            node.admits(&who)
+            node.admits(&requester)
                 && !kept.any(|kept| {
                     kept.slices.iter().any(|slice| touches(slice.gpu))
                         || node.is_tight()

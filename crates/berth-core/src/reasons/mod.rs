@@ -3,21 +3,25 @@
 //! What the plan remembers is by shape and by queue ([`crate::Blockers`]); what is asked about one
 //! job is worked out for that job, by trying it on the state and taking everything back.
 
-mod line;
+mod blocked;
+mod group;
 mod misfit;
 mod never;
 mod parked;
 mod pools;
+mod position;
+mod preemption;
 mod rooms;
-mod taking;
 
 use crate::ix::JobIx;
 use crate::jobs::Standing;
+use crate::plan::bounds;
+use crate::plan::bounds::bound;
 use crate::plan::fit::fit;
-use crate::plan::{Blocked, Blockers, Planner, bound, bounds};
+use crate::plan::planner::Planner;
+use crate::reasons::rooms::Rooms;
 use crate::state::State;
-use berth_model::{JobId, Milli, Name, QueueOrder, Reason};
-use rooms::Rooms;
+use berth_model::{JobId, Milli, QueueOrder, Reason};
 use std::collections::BTreeSet;
 
 impl State {
@@ -71,9 +75,9 @@ impl Planner<'_> {
         found.extend(self.behind(job));
         let mut room = false;
         if possible {
-            let who = self.who(job);
+            let requester = self.requester(job);
             let mark = self.draft.mark();
-            match fit(&mut self.draft, &self.mix, job, who) {
+            match fit(&mut self.draft, &self.mix, job, requester) {
                 Ok(_) => {
                     room = true;
                     found.extend(bounds::overdrawn(self.state(), job));
@@ -142,61 +146,6 @@ impl Planner<'_> {
             at: promised.at.max(state.now),
             gpus: Milli(gpus.sum()),
             tasks: promised.places.len() as u32,
-        })
-    }
-
-    /// What stands in the way of the shapes and queues that were tried in vain. The figures of a
-    /// shape, and the bounds of a queue, are worked out once for all its jobs.
-    pub(crate) fn blocked(&mut self) -> Blockers {
-        let mut blockers = Blockers::default();
-        if self.tried.is_empty() && self.bounded.is_empty() {
-            return blockers;
-        }
-        let rooms = Rooms::new(self.state(), false);
-        for job in std::mem::take(&mut self.tried).into_values() {
-            if !self.state().is_waiting(job) {
-                continue;
-            }
-            let reasons = match self.state().shape_of(job).possible {
-                true => self.misfit(job, &rooms),
-                false => never::reasons(self.state(), job),
-            };
-            blockers.shapes.push(Blocked { example: self.state().jobs.get(job).id, reasons });
-        }
-        blockers.shapes.sort_by_key(|blocked| blocked.example);
-        let mut bounded = std::mem::take(&mut self.bounded);
-        let state = self.state();
-        for leaf in state.queues.leaves() {
-            let queue = state.queues.get(leaf);
-            let Some((_, _, oldest)) = queue.line.oldest.first().copied() else { continue };
-            let (job, mut reasons) = bounded.remove(&leaf).unwrap_or((oldest, Vec::new()));
-            reasons.extend(self.over_share(job));
-            if !reasons.is_empty() {
-                let example = state.jobs.get(job).id;
-                blockers.queues.push((queue.spec.name.clone(), Blocked { example, reasons }));
-            }
-        }
-        blockers.queues.sort_by(|a, b| a.0.cmp(&b.0));
-        blockers
-    }
-
-    /// The queue above whose fair share the job would be, where others could be taken from.
-    fn over_share(&self, job: JobIx) -> Option<Reason> {
-        let state = self.state();
-        let amounts = &state.shape_of(job).amounts;
-        let leaf = state.jobs.get(job).queue;
-        let over = state.queues.path(leaf).find(|ix| !self.shares.within(state, *ix, amounts))?;
-        let own = state.queues.get(over);
-        let others = state.queues.roots.iter().map(|root| state.queues.get(*root).usage.gpu);
-        if others.sum::<i64>() == own.usage.gpu {
-            return None;
-        }
-        let name: &Name = &own.spec.name;
-        Some(Reason::OverShare {
-            queue: name.clone(),
-            used: Milli(own.usage.gpu),
-            share: Milli(self.shares.fair[over.at()].gpu),
-            asks: Milli(amounts.gpu),
         })
     }
 }

@@ -1,9 +1,12 @@
 //! Why a job would not even fit the empty cluster.
 
-use crate::cluster::{Cluster, Level, WHOLE};
+use crate::cluster::Cluster;
+use crate::cluster::domain::{Level, WHOLE};
+use crate::cluster::node::{Node, Requester};
 use crate::ix::{ClassIx, DomainIx, JobIx, QueueIx};
-use crate::nodes::{Node, Who};
-use crate::shape::{Leaf, Shape, ShapeKey, Unsuitable, unsuitable};
+use crate::shape::leaf::Leaf;
+use crate::shape::suitable::{Unsuitable, unsuitable};
+use crate::shape::{Shape, ShapeKey};
 use crate::state::State;
 use berth_model::{
     Bytes, Cpu, Event, GpuAsk, Health, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState,
@@ -173,7 +176,7 @@ fn largest_island(node: &Node) -> i64 {
 pub(super) fn closed(state: &State, leaf: &Leaf, domain: DomainIx) -> (u32, u32) {
     let cluster = &state.cluster;
     let (job, queue) = (JobIx(u32::MAX), QueueIx(u32::MAX));
-    let who = Who { job, queue, now: Time(0), until: Time(0), rush: false };
+    let requester = Requester { job, queue, now: Time(0), until: Time(0), rush: false };
     let mut nodes = 0;
     let mut room: u32 = 0;
     for ix in &cluster.domains[domain.at()].nodes {
@@ -183,7 +186,7 @@ pub(super) fn closed(state: &State, leaf: &Leaf, domain: DomainIx) -> (u32, u32)
         }
         let mut empty = cluster.emptied(*ix);
         empty.spec.state = NodeState::Ready;
-        let fit = empty.capacity(&leaf.need, &who, leaf.min);
+        let fit = empty.capacity(&leaf.need, &requester, leaf.min);
         if fit > 0 {
             nodes += 1;
             room = room.saturating_add(fit);

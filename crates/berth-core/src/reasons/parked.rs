@@ -2,8 +2,8 @@
 
 use crate::ix::JobIx;
 use crate::jobs::{Parked, Standing};
-use crate::park::Met;
 use crate::state::State;
+use crate::state::parking::Met;
 use berth_model::{Awaited, Dependency, JobRef, Name, Reason};
 
 pub(super) fn reasons(state: &State, ix: JobIx) -> Vec<Reason> {
@@ -18,7 +18,7 @@ pub(super) fn reasons(state: &State, ix: JobIx) -> Vec<Reason> {
     match &job.standing {
         Standing::Running => {
             found.extend(job.stale_since.map(|since| Reason::Stale {
-                missing: state.missing(ix),
+                missing: state.missing_tasks(ix),
                 until: since + state.policy.stale,
             }));
             return found;

@@ -1,7 +1,7 @@
 //! Machines that are being bought for a job, or could be.
 
 use crate::ix::JobIx;
-use crate::plan::pools::{nodes_needed, on_offer};
+use crate::plan::pools::offering::{nodes_needed, on_offer};
 use crate::state::State;
 use berth_model::{Pass, Reason};
 

@@ -1,13 +1,15 @@
 //! How much room there is for a group right now, whatever is promised to whom: the figures in
 //! reasons. Counted where counting is exact, and added up node by node where it is not.
 
-use crate::cluster::WHOLE;
+use crate::cluster::domain::WHOLE;
+use crate::cluster::gpu::{Gpu, Mode};
+use crate::cluster::node::{Node, Requester};
 use crate::ix::{ClassIx, DomainIx, NodeIx};
-use crate::nodes::{Gpu, Mode, Node, Who};
-use crate::plan::fit::Nearby;
-use crate::shape::Leaf;
+use crate::plan::fit::nearby::Nearby;
+use crate::shape::leaf::Leaf;
 use crate::state::State;
-use berth_model::{GpuAsk, Milli, Time};
+use berth_model::{GpuAsk, Milli, Name, Time};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 pub(super) struct Rooms {
@@ -28,8 +30,8 @@ struct Contested {
 }
 
 /// The same somebody holding GPUs for no time at all, so that no promise is in the way.
-pub(super) fn timeless(who: &Who) -> Who {
-    Who { now: Time::MAX, until: Time(-Time::MAX.0), ..*who }
+pub(super) fn timeless(requester: &Requester) -> Requester {
+    Requester { now: Time::MAX, until: Time(-Time::MAX.0), ..*requester }
 }
 
 /// A group that asks for GPUs only.
@@ -66,7 +68,14 @@ impl Rooms {
     }
 
     /// How many tasks of a group the domain could take now, up to `most`.
-    pub fn tasks(&self, state: &State, leaf: &Leaf, domain: DomainIx, who: &Who, most: u32) -> u32 {
+    pub fn tasks(
+        &self,
+        state: &State,
+        leaf: &Leaf,
+        domain: DomainIx,
+        requester: &Requester,
+        most: u32,
+    ) -> u32 {
         if leaf.countable(&state.cluster) {
             return self.counted(state, leaf, domain).min(most);
         }
@@ -79,14 +88,14 @@ impl Rooms {
                 }
             }
         }
-        let near = Nearby::of(state, leaf, who.job);
+        let near = Nearby::of(state, leaf, requester.job);
         let mut fit = 0;
         for ix in &state.cluster.domains[domain.at()].nodes {
             if fit >= most {
                 break;
             }
             if near.admits(state, *ix) {
-                fit += on_node(state, leaf, *ix, who, most - fit);
+                fit += on_node(state, leaf, *ix, requester, most - fit);
             }
         }
         fit
@@ -124,9 +133,15 @@ pub(super) fn suits(leaf: &Leaf, node: &Node) -> bool {
 }
 
 /// How many tasks of a group the node could take now, up to `most`.
-pub(super) fn on_node(state: &State, leaf: &Leaf, ix: NodeIx, who: &Who, most: u32) -> u32 {
+pub(super) fn on_node(
+    state: &State,
+    leaf: &Leaf,
+    ix: NodeIx,
+    requester: &Requester,
+    most: u32,
+) -> u32 {
     let node = state.cluster.node(ix);
-    if suits(leaf, node) { node.capacity(&leaf.need, who, most) } else { 0 }
+    if suits(leaf, node) { node.capacity(&leaf.need, requester, most) } else { 0 }
 }
 
 fn free_of(gpu: &Gpu, leaf: &Leaf) -> i64 {
@@ -143,4 +158,21 @@ fn free_of(gpu: &Gpu, leaf: &Leaf) -> i64 {
         GpuAsk::TimeSlice { .. } => Mode::TimeSlice,
     };
     if suits && (gpu.mode == Mode::Free || gpu.mode == shared) { 1_000 - gpu.used } else { 0 }
+}
+
+/// The domain of a level with the most room, the first of equals.
+pub(crate) fn best_domain(
+    state: &State,
+    topology: u32,
+    depth: u32,
+    fits: impl Fn(DomainIx) -> u32,
+) -> Option<(u32, Name)> {
+    let cluster = &state.cluster;
+    let best = cluster.domains_of(topology, depth).map(|domain| (fits(domain), domain)).max_by(
+        |(fit, domain), (other_fit, other)| {
+            let first = |domain: &DomainIx| Reverse(cluster.first_of(*domain));
+            fit.cmp(other_fit).then_with(|| first(domain).cmp(&first(other)))
+        },
+    );
+    best.map(|(fit, domain)| (fit, cluster.domains[domain.at()].name.clone()))
 }

@@ -12,7 +12,7 @@ pub(super) fn respec(state: &mut State, ix: JobIx, spec: JobSpec) {
     state.unpromise(ix);
     let waiting = state.is_waiting(ix);
     if waiting {
-        state.step_out(ix);
+        state.dequeue(ix);
     }
     let shape = state.intern_shape(&spec.groups, spec.lifecycle);
     let tasks = state.shapes[shape.at()].tasks as usize;
@@ -29,7 +29,7 @@ pub(super) fn respec(state: &mut State, ix: JobIx, spec: JobSpec) {
     }
     state.drop_shape(before);
     if waiting {
-        state.line_up(ix);
+        state.enqueue(ix);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changes as sentences.
 
-use super::{Change, Starts, What};
+use crate::whatif::change::{Change, Starts, What};
 use berth_model::{Bound, Lifecycle};
 use std::fmt;
 

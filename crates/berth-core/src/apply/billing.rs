@@ -1,0 +1,71 @@
+//! Prices, and cost rows that budgets see.
+
+use crate::apply::applied::Applied;
+use crate::ix::NodeIx;
+use crate::state::State;
+use berth_ledger::CostRow;
+use berth_model::NodeSpec;
+
+impl State {
+    pub(super) fn tick(&mut self, applied: &mut Applied) {
+        let fragmented = crate::fragmentation::unusable(self);
+        let rows = self.ledger.tick(self.now, &|node| {
+            fragmented.get(node).copied().unwrap_or(berth_model::Micros::ZERO)
+        });
+        self.book(rows, applied);
+    }
+
+    /// Hands rows out and lets budgets see them.
+    pub(crate) fn book(&mut self, rows: Vec<CostRow>, applied: &mut Applied) {
+        for row in &rows {
+            let Some(queue) = row.queue.as_ref().and_then(|name| self.queues.find(name)) else {
+                continue;
+            };
+            let path: Vec<_> = self.queues.path(queue).collect();
+            for ix in path {
+                let queue = self.queues.get_mut(ix);
+                if let Some(meter) = &mut queue.budget {
+                    applied.alerts.extend(meter.add(row.from, row.amount));
+                }
+            }
+        }
+        applied.rows.extend(rows);
+    }
+
+    pub(crate) fn gpu_prices(&self, spec: &NodeSpec) -> Vec<berth_model::Micros> {
+        berth_ledger::cost::gpu_prices(spec, &self.models.prices)
+    }
+
+    pub(super) fn reprice(&mut self, applied: &mut Applied) {
+        let all: Vec<NodeIx> = self.cluster.live().map(|(ix, _)| ix).collect();
+        for ix in all {
+            self.price_node(ix, applied);
+        }
+    }
+
+    /// A new price counts from now on, for the node and for what runs there.
+    pub(super) fn price_node(&mut self, ix: NodeIx, applied: &mut Applied) {
+        let spec = self.cluster.node(ix).spec.clone();
+        self.cluster.nodes[ix.at()].gpu_prices = self.gpu_prices(&spec);
+        let tasks = self.cluster.node(ix).tasks.clone();
+        let mut prices = Vec::new();
+        for task in tasks {
+            let (id, slices, cpu) = {
+                let job = self.jobs.get(task.job);
+                let lease = job.tasks[task.task as usize].lease.as_ref().expect("it is there");
+                let id = job.lease_id(task.task, lease.attempt);
+                (id, lease.slices.clone(), lease.charge.cpu)
+            };
+            let price = self.price_of(ix, &slices, cpu);
+            let job = self.jobs.get_mut(task.job);
+            job.tasks[task.task as usize].lease.as_mut().expect("it is there").price = price;
+            prices.push((id, price));
+        }
+        let price = berth_ledger::cost::node_price(&spec, &self.models.prices);
+        let mut rows = self.ledger.node_repriced(self.now, &spec.name, price);
+        for (id, price) in prices {
+            rows.extend(self.ledger.lease_repriced(self.now, id, price));
+        }
+        self.book(rows, applied);
+    }
+}

@@ -1,0 +1,270 @@
+//! A node: what is free on it, what is promised there, and taking slices of its GPUs.
+
+use crate::cluster::gpu::Gpu;
+use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, QueueIx, TaskIx};
+use crate::jobs::hash_with;
+use berth_model::{GpuAsk, Name, NodeSpec, NodeState, Slice, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Amounts by name; most nodes and most tasks have none.
+pub(crate) type Counted = BTreeMap<Name, i64>;
+
+/// A place on a GPU that is kept for a job from a time on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PromisedSlot {
+    pub job: JobIx,
+    pub from: Time,
+    pub to: Time,
+    pub slices: Vec<Slice>,
+    /// The first 64 GPUs it touches, a bit each.
+    pub gpus: u64,
+    pub cpu: i64,
+    pub memory: i64,
+    pub counted: Arc<Counted>,
+    /// The GPUs are free for it now.
+    pub ready: bool,
+}
+
+/// A time in which a node is for its owner alone: an operator's reservation, or after it leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub from: Time,
+    pub to: Time,
+    pub owner: Option<QueueIx>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub spec: NodeSpec,
+    pub class: ClassIx,
+    pub gpus: Vec<Gpu>,
+    pub cpu_free: i64,
+    pub memory_free: i64,
+    /// What is free of whatever else it counts.
+    pub counted_free: Counted,
+    pub tasks: Vec<TaskIx>,
+    pub promised_slots: Vec<PromisedSlot>,
+    pub blocks: Vec<Block>,
+    pub domains: Vec<DomainIx>,
+    pub idle_since: Option<Time>,
+    pub since: Time,
+    /// Price an hour of each GPU.
+    pub gpu_prices: Vec<berth_model::Micros>,
+    /// How it stands in the free index: its free GPUs if it is there.
+    pub indexed: Option<u32>,
+    pub removed: bool,
+}
+
+/// For whom a place is sought, and until when it would be held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Requester {
+    pub job: JobIx,
+    pub queue: QueueIx,
+    pub now: Time,
+    pub until: Time,
+    /// Its deadline leaves only the fastest models.
+    pub rush: bool,
+}
+
+/// What one task of a leaf group needs on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub ask: GpuAsk,
+    pub cpu: i64,
+    pub memory: i64,
+    pub counted: Arc<Counted>,
+    /// Whether it is one of the tasks that a node takes only so many of; not so where it is asked
+    /// what else there would be room for.
+    pub is_task: bool,
+    pub min_gpu_memory: i64,
+    /// Which models will do; empty: any.
+    pub models: Vec<ModelIx>,
+    /// All GPUs of the task in one NVLink island, and in which, where that is settled.
+    pub island: bool,
+    pub only: Option<u8>,
+}
+
+impl Node {
+    /// Whether new work may start here at all.
+    pub fn open(&self) -> bool {
+        !self.removed && matches!(self.spec.state, NodeState::Ready | NodeState::Leaving { .. })
+    }
+
+    /// Whether every free GPU may be held for any length of time by anybody.
+    pub fn clean(&self) -> bool {
+        self.open()
+            && self.promised_slots.is_empty()
+            && self.blocks.is_empty()
+            && matches!(self.spec.state, NodeState::Ready)
+    }
+
+    /// Whether what is free depends on who asks: parts of it are promised, or only there for a time.
+    pub fn contested(&self) -> bool {
+        self.open() && (self.is_tight() || !self.clean()) && {
+            let promised = || self.promised_slots.iter().flat_map(|kept| &kept.slices);
+            self.is_tight()
+                || !self.blocks.is_empty()
+                || !matches!(self.spec.state, NodeState::Ready)
+                || promised().any(|slice| self.gpus[slice.gpu as usize].is_free())
+        }
+    }
+
+    /// Free GPUs that are promised to nobody who begins before that time.
+    pub fn free_before(&self, until: Time) -> u32 {
+        if !self.open() {
+            return 0;
+        }
+        if self.promised_slots.is_empty() {
+            return self.free_whole();
+        }
+        let soon = self.promised_slots.iter().filter(|kept| kept.from < until);
+        let promised = soon.fold(0, |gpus, kept| gpus | kept.gpus);
+        // What is promised of GPUs beyond the first 64 is counted as free.
+        let promised = |at: usize| at < 64 && promised >> at & 1 == 1;
+        let free = self.gpus.iter().enumerate().filter(|(at, gpu)| gpu.is_free() && !promised(*at));
+        free.count() as u32
+    }
+
+    /// What a claim may find here, told apart by a number: which GPUs are free, and for whom.
+    pub fn fingerprint(&self) -> u64 {
+        if !self.open() {
+            return 1;
+        }
+        let free = self.gpus.iter().fold(0, |bits, gpu| bits << 1 ^ u64::from(gpu.is_free()));
+        let mut seed = hash_with(free, self.blocks.len() as u64 + 2);
+        for kept in &self.promised_slots {
+            seed = hash_with(
+                hash_with(hash_with(seed, kept.gpus), kept.from.0 as u64),
+                u64::from(kept.job.0),
+            );
+        }
+        seed
+    }
+
+    /// Whether what is kept is free for it, each slice for itself.
+    pub fn is_ready(&self, kept: &PromisedSlot) -> bool {
+        kept.slices.iter().all(|slice| {
+            let at = slice.gpu as usize;
+            self.gpus[at].healthy && self.gpus[at].fits(&slice.share, &self.spec.gpus[at].model)
+        })
+    }
+
+    pub fn free_whole(&self) -> u32 {
+        self.gpus.iter().filter(|gpu| gpu.is_free()).count() as u32
+    }
+
+    pub fn healthy(&self) -> u32 {
+        self.gpus.iter().filter(|gpu| gpu.healthy).count() as u32
+    }
+
+    /// Whether the node as a whole may be held by `requester` until then.
+    pub fn admits(&self, requester: &Requester) -> bool {
+        if !self.open() {
+            return false;
+        }
+        if let NodeState::Leaving { at } = self.spec.state
+            && requester.until > at
+        {
+            return false;
+        }
+        self.blocks.iter().all(|block| {
+            block.owner == Some(requester.queue)
+                || requester.until <= block.from
+                || requester.now >= block.to
+        })
+    }
+
+    /// Promises to other jobs that a holding by `requester` would run into.
+    pub fn conflicts<'a>(
+        &'a self,
+        requester: &'a Requester,
+    ) -> impl Iterator<Item = &'a PromisedSlot> + 'a {
+        self.promised_slots.iter().filter(|kept| {
+            kept.job != requester.job && kept.from < requester.until && requester.now < kept.to
+        })
+    }
+
+    /// CPU and memory that `requester` could hold until then.
+    pub fn spare(&self, requester: &Requester) -> (i64, i64) {
+        // What the promised jobs need at their time comes on top of what runs now; what ends
+        // before then only makes this stricter than need be.
+        let (mut cpu, mut memory) = (self.cpu_free, self.memory_free);
+        for kept in self.conflicts(requester) {
+            if self.spec.cpu.is_some() {
+                cpu -= kept.cpu;
+            }
+            if self.spec.memory.is_some() {
+                memory -= kept.memory;
+            }
+        }
+        (cpu, memory)
+    }
+
+    /// More tasks that it takes, whatever they ask for.
+    pub fn tasks_left(&self) -> i64 {
+        self.spec.tasks.map_or(i64::MAX, |most| i64::from(most) - self.tasks.len() as i64)
+    }
+
+    /// Whether it may take fewer tasks than it has free GPUs.
+    pub fn is_tight(&self) -> bool {
+        self.spec.tasks.is_some()
+            && self.tasks_left() - (self.promised_slots.len() as i64) < i64::from(self.free_whole())
+    }
+
+    /// What of something counted `requester` could hold until then.
+    pub fn spare_of(&self, resource: &Name, requester: &Requester) -> i64 {
+        let free = self.counted_free.get(resource).copied().unwrap_or(0);
+        let kept = self.conflicts(requester).filter_map(|kept| kept.counted.get(resource));
+        free - kept.sum::<i64>()
+    }
+
+    /// Takes slices; the caller keeps the previous GPUs to undo it.
+    pub fn take(&mut self, task: TaskIx, slices: &[Slice], held: TaskAmounts<'_>) {
+        for slice in slices {
+            let model = self.spec.gpus[slice.gpu as usize].model.clone();
+            self.gpus[slice.gpu as usize].take(&slice.share, &model);
+        }
+        self.count(&held, -1);
+        self.tasks.push(task);
+    }
+
+    pub fn give(&mut self, task: TaskIx, slices: &[Slice], held: TaskAmounts<'_>) {
+        for slice in slices {
+            let model = self.spec.gpus[slice.gpu as usize].model.clone();
+            self.gpus[slice.gpu as usize].give(&slice.share, &model);
+        }
+        self.count(&held, 1);
+        let at = self.tasks.iter().position(|t| *t == task).expect("the task is on the node");
+        self.tasks.swap_remove(at);
+    }
+
+    fn count(&mut self, held: &TaskAmounts<'_>, times: i64) {
+        self.cpu_free += held.cpu * times;
+        self.memory_free += held.memory * times;
+        for (resource, amount) in held.counted {
+            match self.counted_free.get_mut(resource) {
+                Some(free) => *free += amount * times,
+                // The node is described without it by now.
+                None => drop(self.counted_free.insert(resource.clone(), amount * times)),
+            }
+        }
+    }
+}
+
+/// What a task takes of its node beside GPUs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskAmounts<'a> {
+    pub cpu: i64,
+    pub memory: i64,
+    pub counted: &'a Counted,
+}
+
+impl TaskAmounts<'_> {
+    /// CPU and memory that do not bind are not counted.
+    pub fn bound(self, spec: &NodeSpec) -> Self {
+        let cpu = if spec.cpu.is_some() { self.cpu } else { 0 };
+        let memory = if spec.memory.is_some() { self.memory } else { 0 };
+        TaskAmounts { cpu, memory, ..self }
+    }
+}

@@ -1,0 +1,162 @@
+//! Whether a job fits on what has been freed on the draft.
+
+use crate::cluster::domain::WHOLE;
+use crate::cluster::node::Requester;
+use crate::ix::{JobIx, NodeIx, TaskIx};
+use crate::plan::bounds::bound;
+use crate::plan::fit::fit;
+use crate::plan::fit::spot::Spot;
+use crate::plan::planner::Planner;
+use crate::plan::units::Unit;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Planner<'_> {
+    /// The claimant holds what it takes from the end of the grace on.
+    pub(crate) fn claimant(&self, job: JobIx) -> Requester {
+        let mut requester = self.requester(job);
+        requester.until = requester.until + self.state().policy.grace;
+        requester
+    }
+
+    /// Whether the job fits with what is being stopped and promised to nobody. One task goes to one
+    /// node: where many are stopped at once, not all of them are tried for each.
+    pub(super) fn fits_releasing(&mut self, job: JobIx, requester: Requester) -> Option<Vec<Spot>> {
+        let state = self.state();
+        let shape = state.shapes[state.jobs.get(job).shape.at()].clone();
+        let one = shape.single().filter(|leaf| leaf.min == 1 && leaf.whole().is_some());
+        let Some(leaf) = one.filter(|leaf| leaf.countable(&state.cluster)) else {
+            self.free_releasing();
+            return self.fits_claim(job, requester);
+        };
+        let mut by_node: BTreeMap<NodeIx, Vec<TaskIx>> = BTreeMap::new();
+        for task in &state.releasing {
+            let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_deref();
+            let node = lease.expect("it is being stopped").node;
+            by_node.entry(node).or_default().push(*task);
+        }
+        let mark = self.draft.mark();
+        for (node, tasks) in by_node {
+            tasks.into_iter().for_each(|task| self.draft.close(task));
+            let target = self.state().cluster.node(node);
+            let room = leaf.classes.contains(&target.class)
+                && target.capacity(&leaf.need, &requester, 1) > 0;
+            if room && let Some(spots) = self.fits_claim(job, requester) {
+                return Some(spots);
+            }
+            self.draft.roll_back(mark);
+        }
+        None
+    }
+
+    /// Frees, on the draft, what is being stopped and promised to nobody.
+    pub(crate) fn free_releasing(&mut self) {
+        let releasing: Vec<TaskIx> = self.state().releasing.iter().copied().collect();
+        for task in releasing {
+            self.draft.close(task);
+        }
+    }
+
+    /// Frees a unit on the draft.
+    pub(super) fn free(&mut self, unit: &Unit) {
+        let tasks = if unit.surplus { unit.tasks.clone() } else { self.live_tasks(unit.job) };
+        for task in tasks {
+            self.draft.close(TaskIx { job: unit.job, task });
+        }
+    }
+
+    /// Whether the job fits with what has been freed, and its queues allow it.
+    pub(crate) fn fits_claim(&mut self, job: JobIx, requester: Requester) -> Option<Vec<Spot>> {
+        if !bound(self.state(), job, false).is_empty() || !self.could_fit(job, &requester) {
+            return None;
+        }
+        let mark = self.draft.mark();
+        let spots = fit(&mut self.draft, &self.mix, job, requester).ok()?;
+        if self.overdraws(job) {
+            self.draft.roll_back(mark);
+            return None;
+        }
+        Some(spots)
+    }
+
+    /// A quick count that rules most misfits out.
+    pub(crate) fn could_fit(&self, job: JobIx, requester: &Requester) -> bool {
+        let state = self.state();
+        let shape = state.shape_of(job);
+        let Some(leaf) = shape.single() else { return true };
+        let Some(g) = leaf.whole().filter(|_| leaf.countable(&state.cluster)) else {
+            return true;
+        };
+        let cluster = &state.cluster;
+        if !leaf.has_room(cluster, leaf.min) {
+            return false;
+        }
+        if cluster.slots(WHOLE, &leaf.classes, g) >= leaf.min {
+            return true;
+        }
+        let contested: u32 = cluster
+            .contested
+            .iter()
+            .filter(|ix| leaf.classes.contains(&cluster.node(**ix).class))
+            .map(|ix| cluster.node(*ix).capacity(&leaf.need, requester, leaf.min))
+            .sum();
+        cluster.slots(WHOLE, &leaf.classes, g) + contested >= leaf.min
+    }
+
+    /// Leaves out whoever is not needed, last taken first.
+    pub(super) fn prune(
+        &mut self,
+        job: JobIx,
+        requester: Requester,
+        units: Vec<Unit>,
+        spots: Vec<Spot>,
+    ) -> (Vec<Unit>, Vec<Spot>) {
+        let nodes: BTreeSet<NodeIx> = spots.iter().map(|spot| spot.node).collect();
+        let touches = |planner: &Self, unit: &Unit| {
+            planner
+                .state()
+                .jobs
+                .get(unit.job)
+                .leases()
+                .any(|(task, lease)| nodes.contains(&lease.node) && unit.takes(task))
+        };
+        if let [unit] = units.as_slice()
+            && touches(self, unit)
+        {
+            return (units, spots);
+        }
+        let base = self.draft.mark();
+        let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
+        let (mut needed, mut spots) = match self.fits_but(job, requester, &near, None) {
+            Some(found) => (near, found),
+            None => (units, spots),
+        };
+        self.draft.roll_back(base);
+        // Beyond some number the ones on the chosen nodes are as good as needed.
+        const MAX_PRUNED: usize = 64;
+        let mut at = needed.len();
+        while at > 0 && needed.len() <= MAX_PRUNED && needed.len() > 1 {
+            at -= 1;
+            if let Some(found) = self.fits_but(job, requester, &needed, Some(at)) {
+                needed.remove(at);
+                spots = found;
+            }
+            self.draft.roll_back(base);
+        }
+        (needed, spots)
+    }
+
+    fn fits_but(
+        &mut self,
+        job: JobIx,
+        requester: Requester,
+        units: &[Unit],
+        without: Option<usize>,
+    ) -> Option<Vec<Spot>> {
+        for (at, unit) in units.iter().enumerate() {
+            if Some(at) != without {
+                self.free(unit);
+            }
+        }
+        self.fits_claim(job, requester)
+    }
+}

@@ -1,0 +1,70 @@
+//! Tasks that are preempted together, and what is stored of them per queue and per node.
+
+use crate::ix::{JobIx, NodeIx, QueueIx};
+use crate::state::State;
+
+/// What may be taken from one queue, in the order it is taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct QueueVictims {
+    /// Members of elastic gangs beyond their minimum, newest first.
+    pub(super) surplus: Vec<Unit>,
+    /// Whole jobs: lowest class, least lost work, newest, by id.
+    pub(super) whole: Vec<Unit>,
+    /// How many of those in front have been taken in this plan.
+    pub(super) gone: usize,
+}
+
+/// Tasks that go together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Unit {
+    pub job: JobIx,
+    pub tasks: Vec<u32>,
+    pub surplus: bool,
+}
+
+impl Unit {
+    /// Whether a task of its job goes with it.
+    pub fn takes(&self, task: u32) -> bool {
+        !self.surplus || self.tasks.contains(&task)
+    }
+}
+
+/// A victim on one node.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeVictim {
+    pub(crate) unit: Unit,
+    pub(crate) loss: i128,
+    /// What it holds on the node, in thousandths of GPUs.
+    pub(super) here: i64,
+    pub(super) queue: QueueIx,
+    pub(super) priority: i32,
+    /// It runs, may be stopped, and has had its minimum run time.
+    pub(super) open: bool,
+}
+
+/// Victims by node, made when first asked for. A plan asks again and again, and little has changed.
+#[derive(Debug, Default)]
+pub(crate) struct NodeVictims {
+    by_node: Vec<Option<Vec<NodeVictim>>>,
+}
+
+impl NodeVictims {
+    /// Forgets those of nodes where something has happened since.
+    pub(super) fn refresh(&mut self, state: &mut State) {
+        let dirty = state.cluster.take_dirty();
+        // What a gang has to spare depends on its members on other nodes.
+        if !state.elastic.is_empty() {
+            self.by_node.clear();
+        }
+        self.by_node.resize(state.cluster.nodes.len(), None);
+        dirty.into_iter().for_each(|ix| self.by_node[ix.at()] = None);
+    }
+
+    pub(crate) fn on(
+        &mut self,
+        ix: NodeIx,
+        make: impl FnOnce() -> Vec<NodeVictim>,
+    ) -> &[NodeVictim] {
+        self.by_node[ix.at()].get_or_insert_with(make)
+    }
+}

@@ -1,0 +1,10 @@
+//! The check against what it guards from: real plans pass, and every way to spoil one is found.
+
+mod place;
+mod pools;
+mod promises;
+mod random;
+mod start;
+mod stops;
+mod transactions;
+mod world;
