@@ -129,7 +129,7 @@ fn main() -> Result<()> {
         What::SimBaselines(asked) => sim_baselines(&asked),
         What::SimQueueing(asked) => queueing::command(&asked),
         What::SampleTrace => {
-            print!("{}", trace::csv(&synthetic::jobs(&Recipe::sample())));
+            print!("{}", trace::to_csv(&synthetic::jobs(&Recipe::sample())));
             Ok(())
         }
         What::Packing(packing) => packing::command(&packing),

@@ -4,8 +4,10 @@
 //! nothing can escape its end. Without, the supervisor is on its own, and the inventory says so.
 
 use berth_model::{Bytes, Cpu};
+use fnv::FnvHasher;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::hash::Hasher;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -102,11 +104,9 @@ impl Drop for Cgroups {
 
 /// Tells the groups of this root from those of another on the same machine (FNV-1a).
 fn scope(root: &Path) -> String {
-    let bytes = root.as_os_str().as_encoded_bytes();
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    let mut hasher = FnvHasher::default();
+    hasher.write(root.as_os_str().as_encoded_bytes());
+    format!("{:016x}", hasher.finish())
 }
 
 fn own_group() -> Option<PathBuf> {

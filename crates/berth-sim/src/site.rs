@@ -3,8 +3,8 @@
 //! Failures are drawn for each node from a stream of its own, so that every policy meets the same
 //! ones, however long it takes.
 
-use crate::chance::{Chance, ln};
 use crate::fleet::{Fleet, Machine};
+use crate::random::{Rng, ln};
 use berth_model::{Micros, Span, Time};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -139,7 +139,7 @@ pub(crate) struct Fault {
 pub(crate) struct Faults {
     next: BinaryHeap<Reverse<(Time, u32, bool)>>,
     /// Two for each node: for itself, and for its GPUs.
-    chances: Vec<Chance>,
+    rngs: Vec<Rng>,
     troubles: Troubles,
     gpus: Vec<u32>,
 }
@@ -150,7 +150,7 @@ impl Faults {
         let nodes = site.fleet.nodes.len() as u64;
         let mut faults = Faults {
             next: BinaryHeap::new(),
-            chances: (0..2 * nodes).map(|stream| Chance::of(seed, stream)).collect(),
+            rngs: (0..2 * nodes).map(|stream| Rng::stream(seed, stream)).collect(),
             troubles: site.troubles,
             gpus: site.fleet.nodes.iter().map(|node| node.gpus).collect(),
         };
@@ -168,8 +168,8 @@ impl Faults {
             false => self.troubles.node.map(|mean| mean.0),
         };
         let Some(mean) = mean else { return };
-        let chance = &mut self.chances[2 * node as usize + usize::from(of_gpu)];
-        let time = -ln(1.0 - chance.unit()) * mean as f64;
+        let rng = &mut self.rngs[2 * node as usize + usize::from(of_gpu)];
+        let time = -ln(1.0 - rng.unit()) * mean as f64;
         self.next.push(Reverse((after + Span(time as i64 + 1), node, of_gpu)));
     }
 
@@ -183,7 +183,7 @@ impl Faults {
         let Reverse((at, node, of_gpu)) = self.next.pop()?;
         let gpus = u64::from(self.gpus[node as usize]);
         let until = at + self.troubles.repair.max(Span::secs(1));
-        let gpu = of_gpu.then(|| self.chances[2 * node as usize + 1].below(gpus.max(1)) as u32);
+        let gpu = of_gpu.then(|| self.rngs[2 * node as usize + 1].below(gpus.max(1)) as u32);
         self.draw(node, of_gpu, until);
         Some(Fault { at, node, gpu, until })
     }

@@ -133,5 +133,5 @@ fn headers(token: Option<&str>) -> Result<HeaderMap> {
 pub fn idempotency_key() -> Result<String> {
     let mut bytes = [0u8; 16];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

@@ -2,10 +2,11 @@
 //! commands are lost, late and doubled. What is lost is told again by the next comparison of notes.
 
 use super::tale::{Noise, Tale};
-use super::{FNV, fnv};
-use crate::chance::Chance;
+use crate::random::Rng;
 use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Lifecycle, Name, NodeSpec, Span, Time};
+use fnv::FnvHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
 /// What reaches somebody at some time.
 #[derive(Debug, Clone)]
@@ -113,28 +114,30 @@ impl Machines {
         self.noise = Noise { lost: 0, late: 0, doubled: 0, failing: 0 };
     }
 
-    /// Chance that depends on what it is for and not on what happened elsewhere.
-    fn chance(&self, what: &str) -> Chance {
-        Chance::of(self.seed, fnv(FNV, what))
+    /// Random numbers that depend on what it is for and not on what happened elsewhere.
+    fn rng(&self, purpose: &str) -> Rng {
+        let mut hasher = FnvHasher::default();
+        hasher.write(purpose.as_bytes());
+        Rng::stream(self.seed, hasher.finish())
     }
 
     /// Puts something on the wire.
     pub fn send(&mut self, now: Time, due: Due) {
         self.sent += 1;
-        let mut chance = self.chance(&format!("{due:?} {now}"));
-        let mut hit = |often: u64| chance.below(1_000) < often;
+        let mut rng = self.rng(&format!("{due:?} {now}"));
+        let mut hit = |often: u64| rng.below(1_000) < often;
         let (lost, late, doubled) =
             (hit(self.noise.lost), hit(self.noise.late), hit(self.noise.doubled));
         self.faults += usize::from(lost) + usize::from(late) + usize::from(doubled);
         let wait = if lost {
-            Span::mins(10 + chance.below(20) as i64)
+            Span::mins(10 + rng.below(20) as i64)
         } else if late {
-            Span::secs(1 + chance.below(300) as i64)
+            Span::secs(1 + rng.below(300) as i64)
         } else {
-            Span::ms(chance.below(3) as i64 * 500)
+            Span::ms(rng.below(3) as i64 * 500)
         };
         if doubled {
-            self.at(now + wait + Span::secs(chance.below(600) as i64), due.clone());
+            self.at(now + wait + Span::secs(rng.below(600) as i64), due.clone());
         }
         self.at(now + wait, due);
     }
@@ -156,17 +159,17 @@ impl Machines {
         if self.knows(lease) {
             return;
         }
-        let mut chance = self.chance(&format!("start {lease}"));
+        let mut rng = self.rng(&format!("start {lease}"));
         if dark {
             // A dead machine says nothing; whoever asks it gives up after a while.
             self.over.insert(lease);
             let ended = Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost };
             return self.tell(now + Span::mins(1), ended);
         }
-        if chance.below(1_000) < self.noise.failing {
+        if rng.below(1_000) < self.noise.failing {
             self.faults += 1;
             self.over.insert(lease);
-            let outcome = [LeaseOutcome::Lost, LeaseOutcome::Failed][chance.below(2) as usize];
+            let outcome = [LeaseOutcome::Lost, LeaseOutcome::Failed][rng.below(2) as usize];
             return self.tell(now, Event::LeaseEnded { lease, outcome });
         }
         self.tasks.insert(lease, Task { node, up: true, stopping: false });
@@ -177,7 +180,7 @@ impl Machines {
         if lease.task == 0 {
             self.at(now + Span(runs.0 / 2), Due::Saves(lease));
         }
-        let skew = Span::secs(chance.below(20) as i64);
+        let skew = Span::secs(rng.below(20) as i64);
         self.at(now + runs + skew, Due::Ends { lease, outcome });
     }
 
@@ -194,9 +197,9 @@ impl Machines {
             return;
         }
         task.stopping = true;
-        let mut chance = self.chance(&format!("stop {lease}"));
-        let takes = Span(chance.below(grace.0.max(0) as u64 + 1) as i64);
-        let outcome = match chance.below(6) {
+        let mut rng = self.rng(&format!("stop {lease}"));
+        let takes = Span(rng.below(grace.0.max(0) as u64 + 1) as i64);
+        let outcome = match rng.below(6) {
             0 => LeaseOutcome::Failed,
             _ => LeaseOutcome::Stopped,
         };
@@ -226,16 +229,16 @@ impl Machines {
         if !self.orders.insert(node.name.clone()) {
             return;
         }
-        let mut chance = self.chance(&format!("buy {}", node.name));
+        let mut rng = self.rng(&format!("buy {}", node.name));
         let often = self.noise.failing * 3;
-        if chance.below(1_000) < often {
+        if rng.below(1_000) < often {
             self.faults += 1;
-            let retry_at = now + Span::mins(1 + chance.below(60) as i64);
+            let retry_at = now + Span::mins(1 + rng.below(60) as i64);
             return self.tell(now, Event::ClaimFailed { claim: node.name, retry_at });
         }
-        let late = chance.below(1_000) < often;
+        let late = rng.below(1_000) < often;
         self.faults += usize::from(late);
-        let wait = if late { Span::mins(chance.below(90) as i64) } else { Span::ZERO };
+        let wait = if late { Span::mins(rng.below(90) as i64) } else { Span::ZERO };
         self.at(now + boot + wait, Due::Boots(node));
     }
 

@@ -171,11 +171,3 @@ fn differing(tale: &Tale, first: &play::Played, second: &play::Played) -> Verdic
     verdict.log = upto.map(|record| lines::line(record, tale.start)).collect();
     verdict
 }
-
-/// FNV-1a, so that a hash is the same everywhere and for ever.
-pub(crate) fn fnv(hash: u64, text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(hash, step)
-}
-
-pub(crate) const FNV: u64 = 0xcbf2_9ce4_8422_2325;

@@ -4,14 +4,16 @@
 use super::books::Books;
 use super::machines::{Due, Machines};
 use super::tale::Tale;
-use super::{Broken, Class, FNV, Verdict, fnv, lines};
+use super::{Broken, Class, Verdict, lines};
 use crate::engine::{self, Plan, State, Transaction};
 use berth_ledger::CostRow;
 use berth_model::{
     ClaimSpec, Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected,
     Snapshot, Span, Stamped, Time,
 };
+use fnv::FnvHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
 /// Plans at one moment before the loop is said to be stuck.
 const PLANS_AT_ONCE: u32 = 300;
@@ -92,7 +94,8 @@ pub(super) struct Play<'a, S> {
     pub(super) steps: u64,
     pub(super) crashes: usize,
     pub(super) crashed: bool,
-    pub(super) hash: u64,
+    /// FNV-1a, so that the hash of a run is the same in every version and on every machine.
+    pub(super) hash: FnvHasher,
     pub(super) broken: Option<Broken>,
 }
 
@@ -113,14 +116,14 @@ pub(super) fn play<S: Seam>(tale: &Tale, seam: S) -> Played {
         steps: 0,
         crashes: 0,
         crashed: false,
-        hash: FNV,
+        hash: FnvHasher::default(),
         broken: None,
     };
     play.set_up();
     play.go_on();
     play.close();
     Played {
-        hash: play.hash,
+        hash: play.hash.finish(),
         records: play.records,
         broken: play.broken,
         starts: play.books.starts,
@@ -256,7 +259,7 @@ impl<S: Seam> Play<'_, S> {
         self.log.push(given);
         let record = Record { stamped, rows: applied.rows, ended: applied.ended };
         let record = self.seam.to_world(record);
-        self.hash = fnv(self.hash, &format!("{record:?}"));
+        self.hash.write(format!("{record:?}").as_bytes());
         let written = self.books.write(&record);
         self.note(written);
         if self.log.len().is_multiple_of(SNAPSHOT_EVERY) {
@@ -384,7 +387,7 @@ impl<S: Seam> Play<'_, S> {
             }
             Err(why) => self.fail(Class::Replay, why),
         }
-        self.hash = fnv(self.hash, &format!("{snapshot:?}"));
+        self.hash.write(format!("{snapshot:?}").as_bytes());
         if let Some(job) = snapshot.jobs.iter().find(|job| !job.leases.is_empty()) {
             let text = format!("job {} holds GPUs and nothing is to come", job.id());
             self.fail(Class::Stuck, text);

@@ -3,7 +3,7 @@
 
 use super::work;
 use super::world::{self, between, one_of, within};
-use crate::chance::Chance;
+use crate::random::Rng;
 use berth_model::{
     Event, JobChange, JobSpec, Micros, Name, NodeSpec, Policy, PoolSpec, QueueSpec, Reservation,
     Span, Time,
@@ -91,39 +91,40 @@ pub struct Tale {
 impl Tale {
     pub fn new(seed: u64, size: Size) -> Tale {
         let start = Time(1_794_733_200_000);
-        let mut c = Chance::of(seed, 1);
+        let mut rng = Rng::stream(seed, 1);
         let (nodes, jobs, blows, crashes) = match size {
             Size::Small => ((2, 4), (3, 10), (2, 10), (0, 6)),
             Size::Medium => ((5, 12), (15, 40), (10, 30), (2, 12)),
         };
         let day = Span::hours(6);
-        let topologies = world::topologies(&mut c);
+        let topologies = world::topologies(&mut rng);
         let nodes: Vec<NodeSpec> =
-            (0..between(&mut c, nodes.0, nodes.1)).map(|at| world::node(&mut c, at)).collect();
-        let pools = world::pools(&mut c);
-        let queues = world::queues(&mut c);
+            (0..between(&mut rng, nodes.0, nodes.1)).map(|at| world::node(&mut rng, at)).collect();
+        let pools = world::pools(&mut rng);
+        let queues = world::queues(&mut rng);
         let kit = work::Kit::new(&queues, !topologies.is_empty());
-        let arrivals: Vec<Arrival> = (1..=between(&mut c, jobs.0, jobs.1))
+        let arrivals: Vec<Arrival> = (1..=between(&mut rng, jobs.0, jobs.1))
             .map(|id| {
-                let at = start + within(&mut Chance::of(seed, id), day);
-                work::arrival(&mut c, id, at, &kit)
+                let at = start + within(&mut Rng::stream(seed, id), day);
+                work::arrival(&mut rng, id, at, &kit)
             })
             .collect();
-        let blows = (0..between(&mut c, blows.0, blows.1))
+        let blows = (0..between(&mut rng, blows.0, blows.1))
             .map(|_| {
-                let at = start + within(&mut c, day);
-                (at, blow(&mut c, at, &nodes, &queues, &arrivals))
+                let at = start + within(&mut rng, day);
+                (at, blow(&mut rng, at, &nodes, &queues, &arrivals))
             })
             .collect();
         let noise = Noise {
-            lost: one_of(&mut c, &[0, 50, 150]),
-            late: one_of(&mut c, &[0, 100, 400]),
-            doubled: one_of(&mut c, &[0, 100, 300]),
-            failing: one_of(&mut c, &[0, 30, 150]),
+            lost: one_of(&mut rng, &[0, 50, 150]),
+            late: one_of(&mut rng, &[0, 100, 400]),
+            doubled: one_of(&mut rng, &[0, 100, 300]),
+            failing: one_of(&mut rng, &[0, 30, 150]),
         };
-        let crashes = (0..between(&mut c, crashes.0, crashes.1)).map(|_| c.below(500)).collect();
-        let prices = world::prices(&mut c);
-        let policy = policy(&mut c);
+        let crashes =
+            (0..between(&mut rng, crashes.0, crashes.1)).map(|_| rng.below(500)).collect();
+        let prices = world::prices(&mut rng);
+        let policy = policy(&mut rng);
         let calm = start + day;
         Tale {
             seed,
@@ -144,45 +145,45 @@ impl Tale {
     }
 }
 
-fn policy(c: &mut Chance) -> Policy {
+fn policy(rng: &mut Rng) -> Policy {
     Policy {
-        grace: one_of(c, &[Span::mins(5), Span::secs(30), Span::ZERO]),
-        stale: one_of(c, &[Span::secs(60), Span::mins(10), Span::ZERO]),
-        time_sharing: c.below(4) == 0,
-        quantum: one_of(c, &[Span::mins(30), Span::mins(5)]),
-        reservations: between(c, 0, 2) as u32,
-        min_runtime: one_of(c, &[Span::ZERO, Span::mins(5)]),
-        idle_after: one_of(c, &[Span::mins(10), Span::ZERO, Span::hours(1)]),
+        grace: one_of(rng, &[Span::mins(5), Span::secs(30), Span::ZERO]),
+        stale: one_of(rng, &[Span::secs(60), Span::mins(10), Span::ZERO]),
+        time_sharing: rng.below(4) == 0,
+        quantum: one_of(rng, &[Span::mins(30), Span::mins(5)]),
+        reservations: between(rng, 0, 2) as u32,
+        min_runtime: one_of(rng, &[Span::ZERO, Span::mins(5)]),
+        idle_after: one_of(rng, &[Span::mins(10), Span::ZERO, Span::hours(1)]),
         ..Policy::default()
     }
 }
 
 fn blow(
-    c: &mut Chance,
+    rng: &mut Rng,
     at: Time,
     nodes: &[NodeSpec],
     queues: &[QueueSpec],
     jobs: &[Arrival],
 ) -> Blow {
-    let node = one_of(c, nodes);
-    let job = one_of(c, jobs).spec.id;
-    let back = Span::secs(one_of(c, &[5, 120, 1_800, 7_200]));
-    let notice = Span::secs(one_of(c, &[0, 30, 120, 600]));
+    let node = one_of(rng, nodes);
+    let job = one_of(rng, jobs).spec.id;
+    let back = Span::secs(one_of(rng, &[5, 120, 1_800, 7_200]));
+    let notice = Span::secs(one_of(rng, &[0, 30, 120, 600]));
     let changed = |change| Blow::Said(Event::JobChanged { job, change });
-    match c.below(15) {
+    match rng.below(15) {
         0..=2 => Blow::Dies { node: node.name, back },
         3..=4 => Blow::Leaves { node: node.name, notice, back },
         5 => Blow::Drained { node: node.name, back },
         6..=7 => {
-            Blow::Breaks { gpu: c.below(node.gpus.len() as u64) as u32, node: node.name, back }
+            Blow::Breaks { gpu: rng.below(node.gpus.len() as u64) as u32, node: node.name, back }
         }
         8 => Blow::Said(Event::JobCancelled { job }),
         9 => changed(JobChange::Hold(true)),
-        10 => changed(JobChange::Priority(one_of(c, &[10, 100, 1_000]))),
-        11..=12 => Blow::Wave { zone: world::zone(c), notice, back },
-        13 => reserved(c, at, node.name, queues),
+        10 => changed(JobChange::Priority(one_of(rng, &[10, 100, 1_000]))),
+        11..=12 => Blow::Wave { zone: world::zone(rng), notice, back },
+        13 => reserved(rng, at, node.name, queues),
         _ => {
-            let prices = world::prices(c);
+            let prices = world::prices(rng);
             let (speeds, watts) = (BTreeMap::new(), BTreeMap::new());
             Blow::Said(Event::ModelsSet { prices, speeds, watts })
         }
@@ -190,13 +191,13 @@ fn blow(
 }
 
 /// An operator keeps a node, for nobody or for a queue, soon or at once.
-fn reserved(c: &mut Chance, at: Time, node: Name, queues: &[QueueSpec]) -> Blow {
-    let owner = match c.below(2) {
+fn reserved(rng: &mut Rng, at: Time, node: Name, queues: &[QueueSpec]) -> Blow {
+    let owner = match rng.below(2) {
         0 => Name::new("operator"),
-        _ => one_of(c, queues).name,
+        _ => one_of(rng, queues).name,
     };
-    let from = at + Span::mins(one_of(c, &[0, 10, 60]));
-    let to = from + Span::mins(one_of(c, &[5, 60, 180]));
+    let from = at + Span::mins(one_of(rng, &[0, 10, 60]));
+    let to = from + Span::mins(one_of(rng, &[5, 60, 180]));
     let name = Name::from(format!("kept-{node}-{}", at.0));
     Blow::Said(Event::ReservationSet {
         reservation: Reservation { name, owner, nodes: vec![node], from, to },

@@ -4,7 +4,7 @@ use super::node::{Node, Pod, Size, WHOLE};
 use super::policy::{Policy, Ties};
 use super::score::{Scored, score};
 use super::typical::Typical;
-use crate::chance::Chance;
+use crate::random::Rng;
 use std::collections::BTreeMap;
 
 /// Where a pod went.
@@ -37,7 +37,7 @@ pub struct Bench {
     policy: Policy,
     ties: Ties,
     typical: Typical,
-    random: Chance,
+    random: Rng,
     progress: Progress,
     /// How often each node has changed: from 1 up, so that a 0 is never up to date.
     changes: Vec<u32>,
@@ -55,7 +55,7 @@ impl Bench {
             ties,
             typical: typical.clone(),
             // Not the numbers the list was drawn with.
-            random: Chance::new(seed ^ 0x7065_7274),
+            random: Rng::new(seed ^ 0x7065_7274),
             progress: Progress::default(),
             changes: vec![1; nodes.len()],
             known: BTreeMap::new(),

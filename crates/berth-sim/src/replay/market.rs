@@ -3,8 +3,8 @@
 use super::Error;
 use super::play::{BEGIN, Play};
 use super::world::{node_name, node_spec};
-use crate::chance::{Chance, ln};
 use crate::outcome::{Bought, Outage};
+use crate::random::{Rng, ln};
 use crate::site::{Fault, Offer, Site, Spot};
 use berth_model::{
     Bytes, Decision, Event, Health, Lifecycle, Micros, Name, NodeState, Offering, PoolSpec, Span,
@@ -299,8 +299,8 @@ impl Play<'_> {
         market.on.get_or_insert_default().push(Vec::new());
         if let Some(lasts) = lasts {
             // Apart from the streams of failing nodes.
-            let mut chance = Chance::of(market.seed, u64::MAX - place as u64);
-            let lives = -ln(1.0 - chance.unit()) * lasts.0 as f64;
+            let mut rng = Rng::stream(market.seed, u64::MAX - place as u64);
+            let lives = -ln(1.0 - rng.unit()) * lasts.0 as f64;
             market.expect(at + Span(lives as i64 + 1), Coming::Notice(place));
         }
         self.append(at, Event::ClaimReady { claim: claim.clone(), node: Box::new(node) })

@@ -1,7 +1,7 @@
 use super::*;
-use crate::chance::Chance;
 use crate::metrics::{Report, Setting};
 use crate::peers::{self, Job, Pool};
+use crate::random::Rng;
 use berth_model::{Name, Time};
 
 /// `submit duration estimate gpus [team]` in minutes, one job a line.
@@ -26,16 +26,16 @@ fn workload(text: &str) -> Workload {
 }
 
 fn random(jobs: u64, seed: u64) -> Workload {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let mut at = 0;
     let mut text = String::new();
     for _ in 0..jobs {
-        at += chance.below(30);
-        let longest = if chance.below(5) == 0 { 2_000 } else { 60 };
-        let duration = 1 + chance.below(longest);
-        let estimate = 1 + duration * (1 + chance.below(30)) / 10;
-        let gpus = [1, 1, 2, 4, 8, 12, 16][chance.pick(&[4, 4, 2, 2, 2, 1, 1])];
-        text += &format!("{at} {duration} {estimate} {gpus} {}\n", chance.below(2));
+        at += rng.below(30);
+        let longest = if rng.below(5) == 0 { 2_000 } else { 60 };
+        let duration = 1 + rng.below(longest);
+        let estimate = 1 + duration * (1 + rng.below(30)) / 10;
+        let gpus = [1, 1, 2, 4, 8, 12, 16][rng.pick(&[4, 4, 2, 2, 2, 1, 1])];
+        text += &format!("{at} {duration} {estimate} {gpus} {}\n", rng.below(2));
     }
     workload(&text)
 }

@@ -1,6 +1,5 @@
 //! The lines of a backup.
 
-use crate::hex;
 use crate::rows::TABLES;
 use crate::schema;
 use crate::table::{Table, quoted};

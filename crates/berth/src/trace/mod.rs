@@ -161,7 +161,7 @@ fn row(asked: &Trace, policy: Policy, variant: &Variant, workload: &Workload) ->
         None => None,
     };
     let site = &variant.site;
-    let progress = &mut |through: usize| bar.told(through);
+    let progress = &mut |finished: usize| bar.set(finished);
     let (course, told) = policy.run(site, workload, &variant.quotas, rules.as_ref(), progress)?;
     let last = workload.jobs.last().map_or(Time(0), |job| job.submit);
     let calibration = (!told.is_empty())

@@ -106,7 +106,7 @@ impl Search<'_> {
         site.fleet.nodes.retain(|node| *node != kind);
         site.fleet.nodes.splice(0..0, std::iter::repeat_n(kind, nodes as usize));
         let bar = Bar::new(&format!("{nodes} nodes"), self.workload.jobs.len());
-        let progress = &mut |through: usize| bar.told(through);
+        let progress = &mut |finished: usize| bar.set(finished);
         let policy = self.asked.policy;
         let (course, _) = policy.run(&site, &self.workload, &[], None, progress)?;
         let setting = Setting { gpus: site.fleet.gpus(), trim: Milli::ZERO, ..Setting::default() };
