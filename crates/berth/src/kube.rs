@@ -1,6 +1,6 @@
 //! `berth kube`: the server of a Kubernetes cluster.
 
-use crate::fail::{Failure, Result};
+use crate::fail::{BadValue, Failure, Result};
 use crate::reach::Reach;
 use crate::up::{self, Serving};
 use berth_model::Span;
@@ -79,8 +79,9 @@ pub struct Kube {
     pub reach: Reach,
 }
 
-fn of_team(text: &str) -> std::result::Result<(String, String), String> {
-    let (team, name) = text.split_once('=').ok_or("expected TEAM=NAME, such as nlp=research")?;
+fn of_team(text: &str) -> Result<(String, String), BadValue> {
+    let wrong = || BadValue::new("expected TEAM=NAME, such as nlp=research");
+    let (team, name) = text.split_once('=').ok_or_else(wrong)?;
     Ok((team.to_owned(), name.to_owned()))
 }
 
@@ -98,9 +99,9 @@ pub fn run(asked: Kube) -> Result<()> {
         return Ok(());
     }
     let names = asked.scheduler_name.join(", ");
-    let peers = asked.stand_in.iter().map(|name| name.parse());
-    let peers: std::result::Result<_, String> = peers.collect();
-    let peers = peers.map_err(Failure::usage)?;
+    let peer =
+        |name: &String| name.parse::<Peer>().map_err(|error| Failure::usage(error.to_string()));
+    let peers = asked.stand_in.iter().map(peer).collect::<Result<_>>()?;
     let map = asked.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
     let config = vec![
         up::entry("stand-in", asked.stand_in.join(", "), asked.stand_in.is_empty()),

@@ -6,7 +6,7 @@ mod openb;
 mod run;
 mod table;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use berth_sim::packing::{Policy, Ties, list};
 use clap::Args;
 use run::{Contender, Outcome};
@@ -36,15 +36,12 @@ pub struct Packing {
     rows: bool,
 }
 
-fn seeds(text: &str) -> Result<(u64, u64), String> {
+fn seeds(text: &str) -> Result<(u64, u64)> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no seed"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| anyhow!("{text:?} is no seed"));
     let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
-    if first > last {
-        Err("the last seed is before the first".to_owned())
-    } else {
-        Ok((first, last))
-    }
+    ensure!(first <= last, "the last seed is before the first");
+    Ok((first, last))
 }
 
 /// GPUs that are asked for, in percent of those that are there.

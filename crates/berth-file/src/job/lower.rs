@@ -98,8 +98,10 @@ pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, 
     let kind = file.kind.unwrap_or_default();
     let command = command(file, kind)?;
     refuse_what_cannot_be(file, defaults, now)?;
-    let asked =
-        defaults.models.ask(&file.gpus).map_err(|message| Refused { key: "gpus", message })?;
+    let asked = defaults
+        .models
+        .ask(&file.gpus)
+        .map_err(|error| Refused { key: "gpus", message: error.to_string() })?;
     let mut warnings = warnings(file, defaults.abilities);
     let grace = grace(file, &defaults.policy, &mut warnings);
     let run = run(file, kind, command.clone(), &asked, grace, defaults)?;

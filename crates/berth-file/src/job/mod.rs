@@ -157,7 +157,7 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
             mistakes.push(Mistake { key: Some(entry.key.clone()), at, message });
         };
         match keys::find(&entry.key) {
-            Err(message) => note(Error::new(entry.at, message)),
+            Err(error) => note(Error::new(entry.at, error.to_string())),
             // `key:` and nothing after it is as good as no key.
             Ok(_) if entry.value.is_null() => {}
             Ok(key) => {

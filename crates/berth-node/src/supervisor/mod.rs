@@ -115,9 +115,9 @@ fn prepare(dir: &Path) -> io::Result<Option<(Run, Lock)>> {
 fn start(home: Home, order: Order, poke: std::fs::File) -> Option<Run> {
     match spawn::spawn(&home, &order) {
         Ok(spawned) => Some(Run::new(home, order, poke, spawned)),
-        Err(why) => {
+        Err(error) => {
             let mut ended = Ended::unknown(order.spec.lease, process::now());
-            ended.not_started = Some(why);
+            ended.not_started = Some(error.to_string());
             ends::write(&home, &ended, &order.bell);
             None
         }

@@ -72,6 +72,20 @@ pub struct Broken {
     pub text: String,
 }
 
+/// What is wrong with the log, before it is known when.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+struct Finding {
+    class: Class,
+    text: String,
+}
+
+impl Finding {
+    fn at(self, at: Time) -> Broken {
+        Broken { class: self.class, at, text: self.text }
+    }
+}
+
 /// How one seed went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {

@@ -5,7 +5,7 @@ use super::books::Books;
 use super::machines::{Due, Machines};
 use super::tale::Tale;
 use super::{Broken, Class, Verdict, lines};
-use crate::engine::{self, Plan, State, Transaction};
+use crate::engine::{self, LoadError, Plan, State, Transaction};
 use berth_ledger::CostRow;
 use berth_model::{
     ClaimSpec, Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected,
@@ -208,7 +208,7 @@ impl<S: Seam> Play<'_, S> {
         self.crashed = true;
         let kept = self.kept.clone().filter(|_| self.steps.is_multiple_of(2));
         match rebuilt(kept.as_ref(), &self.log) {
-            Err(why) => self.fail(Class::Replay, why),
+            Err(why) => self.fail(Class::Replay, why.to_string()),
             Ok(mut state) => {
                 let (ours, theirs) = (self.state.snapshot(), state.snapshot());
                 if ours != theirs {
@@ -385,7 +385,7 @@ impl<S: Seam> Play<'_, S> {
                 let what = difference(&state.snapshot(), &snapshot);
                 self.fail(Class::Replay, format!("the whole log gives another state: {what}"));
             }
-            Err(why) => self.fail(Class::Replay, why),
+            Err(why) => self.fail(Class::Replay, why.to_string()),
         }
         self.hash.write(format!("{snapshot:?}").as_bytes());
         if let Some(job) = snapshot.jobs.iter().find(|job| !job.leases.is_empty()) {
@@ -407,13 +407,23 @@ impl<S: Seam> Play<'_, S> {
     }
 }
 
-fn rebuilt(kept: Option<&Snapshot>, log: &[Stamped]) -> Result<State, String> {
+/// Why no state could be rebuilt from the log.
+#[derive(Debug, thiserror::Error)]
+enum RebuildError {
+    #[error("{0}")]
+    Load(LoadError),
+    #[error("event {seq}: {why}")]
+    Apply { seq: u64, why: Rejected },
+}
+
+fn rebuilt(kept: Option<&Snapshot>, log: &[Stamped]) -> Result<State, RebuildError> {
     let mut state = match kept {
         None => State::new(),
-        Some(snapshot) => State::load(snapshot).map_err(|why| why.to_string())?,
+        Some(snapshot) => State::load(snapshot).map_err(RebuildError::Load)?,
     };
     for stamped in log.iter().skip(state.seq() as usize) {
-        let _ = state.apply(stamped).map_err(|why| format!("event {}: {why}", stamped.seq))?;
+        let _ =
+            state.apply(stamped).map_err(|why| RebuildError::Apply { seq: stamped.seq, why })?;
     }
     Ok(state)
 }

@@ -3,7 +3,7 @@
 use super::when;
 use crate::complete;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{BadValue, Result};
 use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
 use berth_api::wire::{At, CostKey, CostQuery, CostReport, CostRow};
@@ -35,10 +35,10 @@ pub struct Cost {
     watch: Watch,
 }
 
-fn key(text: &str) -> Result<CostKey, String> {
+fn key(text: &str) -> Result<CostKey, BadValue> {
     CostKey::ALL.into_iter().find(|key| key.word() == text).ok_or_else(|| {
         let words: Vec<&str> = CostKey::ALL.iter().map(|key| key.word()).collect();
-        format!("expected some of {}", words.join(", "))
+        BadValue(format!("expected some of {}", words.join(", ")))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::complete;
 use crate::context::Context;
-use crate::fail::{Failure, Result};
+use crate::fail::{BadValue, Failure, Result};
 use crate::show::{Look, Page, Table};
 use berth_api::Role;
 use berth_api::wire::{
@@ -94,10 +94,10 @@ pub enum Project {
     },
 }
 
-fn role(text: &str) -> Result<Role, String> {
+fn role(text: &str) -> Result<Role, BadValue> {
     Role::ALL.into_iter().find(|role| role.word() == text).ok_or_else(|| {
         let words: Vec<&str> = Role::ALL.iter().map(|role| role.word()).collect();
-        format!("expected one of {}", words.join(", "))
+        BadValue(format!("expected one of {}", words.join(", ")))
     })
 }
 

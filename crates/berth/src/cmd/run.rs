@@ -6,7 +6,7 @@ use super::plan;
 use crate::ask;
 use crate::complete;
 use crate::context::{Context, read_file, someone_is_there};
-use crate::fail::{Exit, Failure, Result};
+use crate::fail::{BadValue, Exit, Failure, Result};
 use crate::show::{self, Format, Page};
 use berth_api::Problem;
 use berth_api::client::Error;
@@ -29,10 +29,12 @@ pub struct What {
     keys: JobFlags,
 }
 
-fn template(text: &str) -> std::result::Result<String, String> {
+fn template(text: &str) -> Result<String, BadValue> {
     match text.strip_prefix('@') {
         Some(name) if !name.is_empty() => Ok(name.to_owned()),
-        _ => Err("put a command after `--`, a file after `-f`, and `@` before a template".into()),
+        _ => Err(BadValue::new(
+            "put a command after `--`, a file after `-f`, and `@` before a template",
+        )),
     }
 }
 

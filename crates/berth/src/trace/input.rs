@@ -1,6 +1,7 @@
 //! What is simulated: jobs, machines, prices and what befalls them, from files and options.
 
 use super::refusal::refuse;
+use crate::fail::BadValue;
 use anyhow::{Context, Result, anyhow};
 use berth_model::{Milli, Name, Span, Time};
 use berth_sim::estimate::Estimate;
@@ -133,9 +134,9 @@ pub struct Cluster {
 }
 
 impl FromStr for Cluster {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Cluster, String> {
+    fn from_str(text: &str) -> Result<Cluster, BadValue> {
         let mut parts = text.splitn(3, 'x');
         let mut number = || parts.next()?.parse::<u32>().ok().filter(|number| *number > 0);
         match (number(), number()) {
@@ -143,7 +144,7 @@ impl FromStr for Cluster {
                 let model = parts.next().unwrap_or(UNNAMED).to_owned();
                 Ok(Cluster { nodes, gpus, model })
             }
-            _ => Err("expected NODESxGPUS or NODESxGPUSxMODEL, such as 68x8xA100".to_owned()),
+            _ => Err(BadValue::new("expected NODESxGPUS or NODESxGPUSxMODEL, such as 68x8xA100")),
         }
     }
 }
@@ -163,14 +164,14 @@ pub struct Pool {
 }
 
 impl FromStr for Pool {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Pool, String> {
+    fn from_str(text: &str) -> Result<Pool, BadValue> {
         let (most, buy) = match text.split_once(':') {
             None => (text, Buy::Both),
             Some((most, "spot")) => (most, Buy::Spot),
             Some((most, "on-demand")) => (most, Buy::OnDemand),
-            Some(_) => return Err("after the colon comes spot or on-demand".to_owned()),
+            Some(_) => return Err(BadValue::new("after the colon comes spot or on-demand")),
         };
         Ok(Pool { most: most.parse()?, buy })
     }

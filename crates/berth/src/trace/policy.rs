@@ -1,5 +1,6 @@
 //! Which schedulers are compared, by their names on the command line.
 
+use crate::fail::BadValue;
 use anyhow::{Context, Result};
 use berth_sim::outcome::Course;
 use berth_sim::peers;
@@ -59,14 +60,14 @@ impl Policy {
 }
 
 impl FromStr for Policy {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(word: &str) -> Result<Policy, String> {
+    fn from_str(word: &str) -> Result<Policy, BadValue> {
         let peer = peers::Policy::from_word(word).map(Policy::Peer);
         peer.or_else(|| Preset::from_word(word).map(Policy::Core)).ok_or_else(|| {
             let peers = peers::Policy::ALL.iter().map(|policy| policy.word());
             let all: Vec<&str> = Preset::ALL.iter().map(|own| own.word()).chain(peers).collect();
-            format!("there is {}", all.join(", "))
+            BadValue(format!("there is {}", all.join(", ")))
         })
     }
 }

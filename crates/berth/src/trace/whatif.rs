@@ -3,6 +3,7 @@
 use super::Variant;
 use super::input::{Input, Pool, price_list};
 use super::refusal::refuse;
+use crate::fail::BadValue;
 use anyhow::Result;
 use berth_model::Policy;
 use berth_sim::workload::Workload;
@@ -38,10 +39,10 @@ pub struct Given {
 }
 
 impl FromStr for Given {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Given, String> {
-        let wrong = || "expected TEAM=GPUS, such as vision=24".to_owned();
+    fn from_str(text: &str) -> Result<Given, BadValue> {
+        let wrong = || BadValue::new("expected TEAM=GPUS, such as vision=24");
         let (team, gpus) = text.rsplit_once('=').ok_or_else(wrong)?;
         let gpus = gpus.parse().map_err(|_| wrong())?;
         Ok(Given { team: team.to_owned(), gpus })
@@ -53,9 +54,9 @@ impl FromStr for Given {
 pub struct Quotas(Vec<Given>);
 
 impl FromStr for Quotas {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Quotas, String> {
+    fn from_str(text: &str) -> Result<Quotas, BadValue> {
         let parts = text.split(',').filter(|part| !part.is_empty());
         parts.map(Given::from_str).collect::<Result<_, _>>().map(Quotas)
     }
@@ -96,13 +97,13 @@ pub struct Set {
 }
 
 impl FromStr for Set {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Set, String> {
-        let (key, value) =
-            text.split_once('=').ok_or("expected KEY=VALUE, such as reservations=4")?;
+    fn from_str(text: &str) -> Result<Set, BadValue> {
+        let wrong = || BadValue::new("expected KEY=VALUE, such as reservations=4");
+        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
         let set = Set { key: key.trim().to_owned(), value: value.trim().to_owned() };
-        set.on(&Policy::default()).map_err(|error| error.to_string())?;
+        set.on(&Policy::default()).map_err(|error| BadValue(error.to_string()))?;
         Ok(set)
     }
 }
@@ -190,8 +191,8 @@ mod tests {
         assert_eq!(on("reservations=4").unwrap().reservations, 4);
         assert!(on("time_sharing=true").unwrap().time_sharing);
         assert_eq!(on("quantum=45m").unwrap().quantum, berth_model::Span::mins(45));
-        let wrong = on("reservatons=4").unwrap_err();
+        let wrong = on("reservatons=4").unwrap_err().to_string();
         assert!(wrong.contains("no-such-policy-key") && wrong.contains("reservations"), "{wrong}");
-        assert!(on("quantum=soon").unwrap_err().contains("bad-policy-value"));
+        assert!(on("quantum=soon").unwrap_err().to_string().contains("bad-policy-value"));
     }
 }
