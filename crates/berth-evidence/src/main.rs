@@ -123,11 +123,11 @@ fn main() -> Result<()> {
             Some(case) => one(case, &core),
             None => all(&core),
         },
-        What::Kube(asked) => kube::command(&asked),
-        What::Machine(asked) => machine::command(&asked),
+        What::Kube(args) => kube::command(&args),
+        What::Machine(args) => machine::command(&args),
         What::Sim(sim) => sim::command(&sim),
-        What::SimBaselines(asked) => sim_baselines(&asked),
-        What::SimQueueing(asked) => queueing::command(&asked),
+        What::SimBaselines(args) => sim_baselines(&args),
+        What::SimQueueing(args) => queueing::command(&args),
         What::SampleTrace => {
             print!("{}", trace::to_csv(&synthetic::jobs(&Recipe::sample())));
             Ok(())
@@ -137,9 +137,9 @@ fn main() -> Result<()> {
     }
 }
 
-fn sim_baselines(asked: &SimBaselines) -> Result<()> {
-    let found = baselines::all(&asked.traces)?;
-    if asked.json {
+fn sim_baselines(args: &SimBaselines) -> Result<()> {
+    let found = baselines::all(&args.traces)?;
+    if args.json {
         println!("{}", serde_json::to_string_pretty(&found.figures)?);
     } else {
         println!("{}\n\n{}", baselines::figures(&found), baselines::timings(&found));

@@ -416,12 +416,13 @@ pub(crate) fn report(material: &Material<'_>) -> Report {
     recorder.submitted.iter().for_each(|spec| labels.add(spec.id, &spec.name));
     let mut nodes = specs(before);
     nodes.extend(specs(after));
-    let told = |(round, _, made): &(u32, Time, Decision)| decision(*round, made, &labels, &nodes);
+    let reported =
+        |(round, _, made): &(u32, Time, Decision)| decision(*round, made, &labels, &nodes);
     Report {
         now: now.to_string(),
         rounds: *rounds,
         tasks: tasks(before, after, &labels),
-        decisions: recorder.decisions.iter().map(told).collect(),
+        decisions: recorder.decisions.iter().map(reported).collect(),
         waiting: waiting
             .iter()
             .map(|(job, reasons)| WaitingReport {

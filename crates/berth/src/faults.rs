@@ -2,7 +2,7 @@
 
 use crate::sim::Output;
 use anyhow::Result;
-use berth_sim::faults::{self, Honest, Size, Tale, Verdict};
+use berth_sim::faults::{self, Case, Honest, Size, Verdict};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
@@ -58,8 +58,8 @@ pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
         if failed == 1
             && let Some(broken) = &verdict.broken
         {
-            let tale = Tale::new(seed, size);
-            verdict = faults::shrink(&tale, &mut || Honest, broken.class).1;
+            let case = Case::new(seed, size);
+            verdict = faults::shrink(&case, &mut || Honest, broken.class).1;
         } else if options.seed.is_none() {
             verdict.log.clear();
         }

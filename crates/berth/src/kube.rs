@@ -93,59 +93,59 @@ pub enum What {
     Crds,
 }
 
-pub fn run(asked: Kube) -> Result<()> {
-    if let Some(What::Crds) = asked.what {
+pub fn run(args: Kube) -> Result<()> {
+    if let Some(What::Crds) = args.what {
         print!("{}", berth_server::crds());
         return Ok(());
     }
-    let names = asked.scheduler_name.join(", ");
+    let names = args.scheduler_name.join(", ");
     let peer =
         |name: &String| name.parse::<Peer>().map_err(|error| Failure::usage(error.to_string()));
-    let peers = asked.stand_in.iter().map(peer).collect::<Result<_>>()?;
-    let map = asked.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
+    let peers = args.stand_in.iter().map(peer).collect::<Result<_>>()?;
+    let map = args.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
     let config = vec![
-        up::entry("stand-in", asked.stand_in.join(", "), asked.stand_in.is_empty()),
-        up::entry("scheduler-name", names, asked.scheduler_name == ["berth"]),
-        up::entry("queue", asked.queue.clone(), asked.queue == "default"),
-        up::entry("lease", asked.lease_name.clone(), asked.lease_name == "berth"),
+        up::entry("stand-in", args.stand_in.join(", "), args.stand_in.is_empty()),
+        up::entry("scheduler-name", names, args.scheduler_name == ["berth"]),
+        up::entry("queue", args.queue.clone(), args.queue == "default"),
+        up::entry("lease", args.lease_name.clone(), args.lease_name == "berth"),
         up::entry(
             "lease-duration",
-            asked.lease_duration.clone(),
-            asked.lease_duration == LEASE_DURATION,
+            args.lease_duration.clone(),
+            args.lease_duration == LEASE_DURATION,
         ),
-        up::entry("image", asked.image.clone().unwrap_or_default(), asked.image.is_none()),
+        up::entry("image", args.image.clone().unwrap_or_default(), args.image.is_none()),
     ];
     let stand_in = StandIn { peers, map };
-    let ours = stand_in.scheduler_names(&asked.scheduler_name);
-    let scheduler = asked.scheduler_name.first().map_or("berth", String::as_str);
-    let webhook = asked.reach.webhook(&asked.serving, scheduler, ours.clone())?;
-    let publish = asked.reach.publish(&asked.serving)?;
+    let ours = stand_in.scheduler_names(&args.scheduler_name);
+    let scheduler = args.scheduler_name.first().map_or("berth", String::as_str);
+    let webhook = args.reach.webhook(&args.serving, scheduler, ours.clone())?;
+    let publish = args.reach.publish(&args.serving)?;
     let place = Place::Cluster(Box::new(ClusterOptions {
-        kubeconfig: asked.kubeconfig,
-        context: asked.context,
-        scheduler_names: asked.scheduler_name,
-        queue: asked.queue,
+        kubeconfig: args.kubeconfig,
+        context: args.context,
+        scheduler_names: args.scheduler_name,
+        queue: args.queue,
         stand_in,
         lease: LeaseOptions {
-            namespace: asked.lease_namespace,
-            name: asked.lease_name,
-            duration: lease_duration(&asked.lease_duration)?,
+            namespace: args.lease_namespace,
+            name: args.lease_name,
+            duration: lease_duration(&args.lease_duration)?,
         },
-        reservation_namespace: asked.reservation_namespace,
-        reservation_image: asked.reservation_image,
-        reservation_priority: asked.reservation_priority,
+        reservation_namespace: args.reservation_namespace,
+        reservation_image: args.reservation_image,
+        reservation_priority: args.reservation_priority,
         jobs: PodSettings {
-            are_off: asked.no_jobs,
-            image: asked.image,
-            checkpoints: asked.checkpoints,
-            namespace_prefix: asked.namespace_prefix,
-            namespaces: asked.namespace.into_iter().collect(),
-            teams: asked.teams,
+            are_off: args.no_jobs,
+            image: args.image,
+            checkpoints: args.checkpoints,
+            namespace_prefix: args.namespace_prefix,
+            namespaces: args.namespace.into_iter().collect(),
+            teams: args.teams,
         },
         webhook,
         publish,
     }));
-    up::serve(&asked.serving, place, config, |started| greeting(started, &ours))
+    up::serve(&args.serving, place, config, |started| greeting(started, &ours))
 }
 
 /// Whole seconds, as a Lease has them.

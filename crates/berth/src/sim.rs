@@ -106,8 +106,8 @@ pub fn run(command: &Sim, output: Output) -> Result<ExitCode> {
         }
         Sim::Check { files } => check(files, output),
         Sim::Faults(options) => crate::faults::run(options, output),
-        Sim::Trace(asked) => trace::run(asked, output),
-        Sim::Size(asked) => trace::run_size(asked, output),
+        Sim::Trace(args) => trace::run(args, output),
+        Sim::Size(args) => trace::run_size(args, output),
         Sim::Demo => demo(output),
     }
 }

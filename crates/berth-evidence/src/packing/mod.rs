@@ -66,7 +66,7 @@ pub fn command(packing: &Packing) -> Result<()> {
     ensure!(!contenders.is_empty(), "no contender is called that");
     let default: Vec<String> = openb::VARIANTS.iter().map(|name| (*name).to_owned()).collect();
     let variants = if packing.variants.is_empty() { &default } else { &packing.variants };
-    let mut told = Vec::new();
+    let mut figures = Vec::new();
     for variant in variants {
         let pods = openb::pods(&packing.traces, variant, &cluster.types)?;
         let wanted = cluster.capacity_milli() * DEMAND_PERCENT / 100;
@@ -85,13 +85,13 @@ pub fn command(packing: &Packing) -> Result<()> {
             }
         }
         if packing.rows {
-            told.extend(table::rows(variant, &rows, &published, packing.seeds.0));
+            figures.extend(table::rows(variant, &rows, &published, packing.seeds.0));
         } else {
             println!("{}", table::table(variant, &rows, &published));
         }
     }
     if packing.rows {
-        println!("{}", serde_json::to_string_pretty(&told)?);
+        println!("{}", serde_json::to_string_pretty(&figures)?);
     }
     Ok(())
 }

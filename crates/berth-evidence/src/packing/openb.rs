@@ -69,14 +69,14 @@ pub fn nodes(folder: &Path) -> Result<Cluster> {
 }
 
 fn pod(row: &Row<'_>, types: &[String]) -> Result<Pod> {
-    let asked = row.milli("gpus")?;
-    if asked > WHOLE && asked % WHOLE != 0 {
+    let args = row.milli("gpus")?;
+    if args > WHOLE && args % WHOLE != 0 {
         return Err(row.wrong("gpus", "a share of one GPU or a whole number of them"));
     }
-    let (gpus, gpu_milli) = match asked {
+    let (gpus, gpu_milli) = match args {
         0 => (0, 0),
-        1..WHOLE => (1, asked),
-        _ => ((asked / WHOLE) as u32, WHOLE),
+        1..WHOLE => (1, args),
+        _ => ((args / WHOLE) as u32, WHOLE),
     };
     let named = row.text("gpu_type")?.split('|').filter(|name| !name.is_empty());
     let mut mask = 0;

@@ -162,9 +162,9 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
             Ok(_) if entry.value.is_null() => {}
             Ok(key) => {
                 lines.insert(key.name, entry.value.at);
-                let said = |error: Error| error.within(&format!("`{}`", key.name));
+                let within = |error: Error| error.within(&format!("`{}`", key.name));
                 let read = no_nul(&entry.value).and_then(|()| (key.read)(&entry.value, &mut file));
-                read.unwrap_or_else(|error| note(said(error)));
+                read.unwrap_or_else(|error| note(within(error)));
             }
         }
     }

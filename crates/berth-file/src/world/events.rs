@@ -339,12 +339,12 @@ fn set(node: &Node, at: Time, present: &mut Present) -> Result<Vec<Action>> {
 
 fn remove(node: &Node) -> Result<Vec<Action>> {
     let fields = Fields::of(node, "what is removed", &["queue", "pool", "reservation", "node"])?;
-    let said = |key| fields.read(key, |node| text(node, "a name").map(Name::new));
+    let name = |key| fields.read(key, |node| text(node, "a name").map(Name::new));
     let events = [
-        said("queue")?.map(|queue| Event::QueueRemoved { queue }),
-        said("pool")?.map(|pool| Event::PoolRemoved { pool }),
-        said("reservation")?.map(|name| Event::ReservationRemoved { name }),
-        said("node")?.map(|node| Event::NodeRemoved { node }),
+        name("queue")?.map(|queue| Event::QueueRemoved { queue }),
+        name("pool")?.map(|pool| Event::PoolRemoved { pool }),
+        name("reservation")?.map(|name| Event::ReservationRemoved { name }),
+        name("node")?.map(|node| Event::NodeRemoved { node }),
     ];
     Ok(events.into_iter().flatten().map(event).collect())
 }

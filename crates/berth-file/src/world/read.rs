@@ -316,22 +316,22 @@ fn read_reservations(
     now: Time,
     lines: &mut Lines,
 ) -> Result<(Vec<Reservation>, Vec<Promise>)> {
-    let (mut kept, mut promised) = (Vec::new(), Vec::new());
+    let (mut reservations, mut promised) = (Vec::new(), Vec::new());
     for node in top.list("reservations")? {
         let fields = Fields::of(node, "a reservation", queues::RESERVATION)?;
         if runs::is_promise(node)? {
             lines.note(format!("promises[{}]", promised.len()), node.at);
             promised.push(runs::read_promise(&fields, jobs, floor, names, now)?);
         } else {
-            lines.note(format!("reservations[{}]", kept.len()), node.at);
+            lines.note(format!("reservations[{}]", reservations.len()), node.at);
             let reservation = queues::read_reservation(&fields, now)?;
             for item in fields.list("nodes")? {
                 floor.node(item).map_err(|e| e.within(&fields.what))?;
             }
-            kept.push(reservation);
+            reservations.push(reservation);
         }
     }
-    Ok((kept, promised))
+    Ok((reservations, promised))
 }
 
 fn read_outcome(node: &Node) -> Result<(JobId, Name, Outcome)> {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor tries to get its lock. A driver that looks at the task holds it for
 /// moments; only another supervisor of the same lease holds it longer.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the driver hands to a supervisor, in memory: the environment may hold secrets.
 #[derive(Serialize, Deserialize)]
@@ -134,7 +134,7 @@ fn read_order() -> io::Result<Order> {
 
 fn take_lock(home: &Home) -> io::Result<Option<Lock>> {
     let lock = home.open_lock()?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     while !lock.try_take() {
         let is_begun = matches!(lock.begun(), Ok(Some(_)));
         if is_begun || Instant::now() >= deadline {

@@ -186,9 +186,9 @@ impl Run {
         if !self.home.file("shells").exists() {
             return true;
         }
-        let guests = process::marked(&self.home.dir);
-        process::signal(&guests, Signal::KILL);
-        guests.is_empty()
+        let shells = process::marked(&self.home.dir);
+        process::signal(&shells, Signal::KILL);
+        shells.is_empty()
     }
 
     fn notice_stop(&mut self) {

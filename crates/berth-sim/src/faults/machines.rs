@@ -1,14 +1,15 @@
 //! Machines as they really are, and the wire between them and the scheduler, on which reports and
 //! commands are lost, late and doubled. What is lost is told again by the next comparison of notes.
 
-use super::tale::{Noise, Tale};
+use super::case::{Case, Noise};
 use crate::random::Rng;
 use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Lifecycle, Name, NodeSpec, Span, Time};
 use fnv::FnvHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 
-/// What reaches somebody at some time.
+/// What is due at some time. The debug form of what is sent seeds whether it is lost, late or
+/// doubled (see `rng`): renaming a variant changes what happens under a seed.
 #[derive(Debug, Clone)]
 pub(super) enum Due {
     Arrives(usize),
@@ -73,11 +74,11 @@ pub(super) struct Machines {
 }
 
 impl Machines {
-    pub fn new(tale: &Tale) -> Machines {
+    pub fn new(case: &Case) -> Machines {
         let mut machines = Machines {
-            seed: tale.seed,
-            noise: tale.noise,
-            runs: tale.jobs.iter().map(|j| (j.spec.id.number, (j.runs, j.fails))).collect(),
+            seed: case.seed,
+            noise: case.noise,
+            runs: case.jobs.iter().map(|j| (j.spec.id.number, (j.runs, j.fails))).collect(),
             agenda: BTreeMap::new(),
             order: 0,
             tasks: BTreeMap::new(),
@@ -87,13 +88,13 @@ impl Machines {
             sent: 0,
             faults: 0,
         };
-        for (at, job) in tale.jobs.iter().enumerate() {
+        for (at, job) in case.jobs.iter().enumerate() {
             machines.at(job.at, Due::Arrives(at));
         }
-        for (at, (when, _)) in tale.blows.iter().enumerate() {
+        for (at, (when, _)) in case.faults.iter().enumerate() {
             machines.at(*when, Due::Strikes(at));
         }
-        machines.at(tale.calm, Due::Calm);
+        machines.at(case.calm, Due::Calm);
         machines
     }
 
@@ -154,13 +155,13 @@ impl Machines {
         self.over.contains(&lease) || self.tasks.get(&lease).is_some_and(|task| task.stopping)
     }
 
-    pub fn start(&mut self, now: Time, lease: LeaseId, node: Name, dark: bool) {
+    pub fn start(&mut self, now: Time, lease: LeaseId, node: Name, down: bool) {
         // A command that comes twice, or after its stop.
         if self.knows(lease) {
             return;
         }
         let mut rng = self.rng(&format!("start {lease}"));
-        if dark {
+        if down {
             // A dead machine says nothing; whoever asks it gives up after a while.
             self.over.insert(lease);
             let ended = Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost };
@@ -261,7 +262,7 @@ impl Machines {
     }
 
     /// Everything on the node dies at once.
-    pub fn dark(&mut self, now: Time, node: &Name) {
+    pub fn down(&mut self, now: Time, node: &Name) {
         let there = self.tasks.iter().filter(|(_, task)| task.node == *node);
         let there: Vec<LeaseId> = there.map(|(lease, _)| *lease).collect();
         for lease in there {

@@ -1,6 +1,6 @@
-//! The made-up jobs of a tale.
+//! The made-up jobs of a case.
 
-use super::tale::Arrival;
+use super::case::Arrival;
 use super::world::{MODELS, between, one_of};
 use crate::random::Rng;
 use berth_model::{

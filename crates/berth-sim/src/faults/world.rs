@@ -1,4 +1,4 @@
-//! The made-up cluster of a tale: nodes in racks and zones, machines that can be bought, a tree of
+//! The made-up cluster of a case: nodes in racks and zones, machines that can be bought, a tree of
 //! queues with limits and budgets.
 
 use crate::random::Rng;

@@ -2,7 +2,7 @@
 
 use super::{GpuTime, gpu_time};
 use crate::fleet::{Fleet, Machine};
-use crate::outcome::{Course, Place};
+use crate::outcome::{Place, Timeline};
 use crate::peers::floor::Floor;
 use crate::peers::{Ask, Job};
 use berth_model::{Milli, Span, Time};
@@ -69,7 +69,7 @@ enum Change {
 }
 
 pub(super) struct Sweep<'a> {
-    course: &'a Course,
+    timeline: &'a Timeline,
     jobs: &'a [Job],
     /// The fleet, and behind it what was bought.
     all: Fleet,
@@ -98,7 +98,7 @@ impl<'a> Sweep<'a> {
     /// `class` gives each machine of the fleet, and behind them each that was bought, the number
     /// of its tally.
     pub(super) fn run(
-        course: &'a Course,
+        timeline: &'a Timeline,
         fleet: &Fleet,
         jobs: &'a [Job],
         class: &'a [usize],
@@ -106,7 +106,7 @@ impl<'a> Sweep<'a> {
     ) -> Swept {
         let classes = class.iter().max().map_or(0, |most| most + 1);
         let mut all = fleet.clone();
-        let bought = course.bought.iter().map(|one| Machine { gpus: one.gpus, model: one.model });
+        let bought = timeline.bought.iter().map(|one| Machine { gpus: one.gpus, model: one.model });
         all.nodes.extend(bought);
         let floor = Floor::new(&all);
         let mut model_of = vec![0; classes];
@@ -115,7 +115,7 @@ impl<'a> Sweep<'a> {
         }
         let (begin, end) = window;
         let mut sweep = Sweep {
-            course,
+            timeline,
             jobs,
             fixed: fleet.nodes.len(),
             class,
@@ -126,7 +126,7 @@ impl<'a> Sweep<'a> {
             waiting: BTreeMap::new(),
             waiters: 0,
             scattered: BTreeMap::new(),
-            out: vec![0; course.outages.len()],
+            out: vec![0; timeline.outages.len()],
             there: vec![0; classes],
             busy: vec![0; classes],
             down: vec![0; classes],
@@ -145,8 +145,8 @@ impl<'a> Sweep<'a> {
     }
 
     fn changes(&self) -> Vec<(Time, Change)> {
-        let mut all = Vec::with_capacity(self.course.outcomes.len() * 4);
-        for outcome in &self.course.outcomes {
+        let mut all = Vec::with_capacity(self.timeline.outcomes.len() * 4);
+        for outcome in &self.timeline.outcomes {
             let job = outcome.job;
             let real = |(_, segment): &(usize, &crate::outcome::Segment)| segment.to > segment.from;
             let mut waits_since = outcome.submit;
@@ -163,11 +163,11 @@ impl<'a> Sweep<'a> {
                 all.push((waits_since, Change::Waits { job }));
             }
         }
-        for (number, outage) in self.course.outages.iter().enumerate() {
+        for (number, outage) in self.timeline.outages.iter().enumerate() {
             all.push((outage.from, Change::Fails { outage: number as u32 }));
             all.push((outage.to, Change::Repaired { outage: number as u32 }));
         }
-        for (number, bought) in self.course.bought.iter().enumerate() {
+        for (number, bought) in self.timeline.bought.iter().enumerate() {
             if bought.ready < bought.to {
                 all.push((bought.ready, Change::Comes { machine: number as u32 }));
                 all.push((bought.to, Change::Leaves { machine: number as u32 }));
@@ -219,7 +219,7 @@ impl<'a> Sweep<'a> {
 
     fn take(&mut self, change: Change) {
         let segment_of = |job: u32, segment: u32| {
-            &self.course.outcomes[job as usize].segments[segment as usize].place
+            &self.timeline.outcomes[job as usize].segments[segment as usize].place
         };
         match change {
             Change::Waits { job } => {
@@ -258,14 +258,14 @@ impl<'a> Sweep<'a> {
                 Sweep::count(&mut self.busy, self.class, &place, -1);
             }
             Change::Fails { outage } => {
-                let one = self.course.outages[outage as usize];
+                let one = self.timeline.outages[outage as usize];
                 let gpus = self.floor.free_on(one.node).min(one.gpus);
                 self.out[outage as usize] = gpus;
                 self.floor.take_at(&Place::One(one.node, gpus));
                 self.down[self.class[one.node as usize]] += i64::from(gpus);
             }
             Change::Repaired { outage } => {
-                let one = self.course.outages[outage as usize];
+                let one = self.timeline.outages[outage as usize];
                 let gpus = self.out[outage as usize];
                 self.floor.give(&Place::One(one.node, gpus));
                 self.down[self.class[one.node as usize]] -= i64::from(gpus);

@@ -211,14 +211,14 @@ mod tests {
             .to_vec();
         let made = list(&pods, 60_000, 5);
         for policy in Policy::ALL {
-            let mut kept = Bench::new(&nodes(12), &made.typical, policy, Ties::ByName, 5);
+            let mut bench = Bench::new(&nodes(12), &made.typical, policy, Ties::ByName, 5);
             for pod in &made.pods {
-                let mut fresh = kept.clone();
+                let mut fresh = bench.clone();
                 fresh.known.clear();
-                assert_eq!(fresh.arrive(pod), kept.arrive(pod), "{policy:?}");
+                assert_eq!(fresh.arrive(pod), bench.arrive(pod), "{policy:?}");
             }
-            let used: i64 = kept.nodes().iter().map(|node| 4_000 - node.free_milli()).sum();
-            assert_eq!(used, kept.progress().allocated_milli);
+            let used: i64 = bench.nodes().iter().map(|node| 4_000 - node.free_milli()).sum();
+            assert_eq!(used, bench.progress().allocated_milli);
         }
     }
 }

@@ -6,7 +6,7 @@ mod svg;
 
 use crate::fleet::Fleet;
 use crate::metrics::{Account, Parts, Report};
-use crate::outcome::{Course, SizeClass};
+use crate::outcome::{SizeClass, Timeline};
 use berth_model::{Name, Time};
 use serde::Serialize;
 use std::fmt::Write;
@@ -34,13 +34,13 @@ pub struct Picture {
 impl Picture {
     pub fn new(
         name: &str,
-        course: &Course,
+        timeline: &Timeline,
         fleet: &Fleet,
         teams: usize,
         report: Report,
         account: Account,
     ) -> Picture {
-        let mut waits: Vec<i64> = course
+        let mut waits: Vec<i64> = timeline
             .outcomes
             .iter()
             .filter_map(|outcome| outcome.wait())
@@ -53,16 +53,16 @@ impl Picture {
         };
         let points = if waits.is_empty() { 0 } else { POINTS };
         let mut held = vec![0.0; teams];
-        for outcome in &course.outcomes {
+        for outcome in &timeline.outcomes {
             if let Some(sum) = held.get_mut(outcome.team as usize) {
                 *sum += outcome.gpus.0 as f64 * outcome.ran().0 as f64;
             }
         }
         let all: f64 = held.iter().sum();
-        let submits: Vec<Time> = course.outcomes.iter().map(|outcome| outcome.submit).collect();
+        let submits: Vec<Time> = timeline.outcomes.iter().map(|outcome| outcome.submit).collect();
         Picture {
             name: name.to_owned(),
-            gantt: gantt::draw(name, course, fleet, gantt::window(&submits)),
+            gantt: gantt::draw(name, timeline, fleet, gantt::window(&submits)),
             report,
             account,
             waits: (1..=points).map(point).collect(),
@@ -299,8 +299,8 @@ impl Page<'_> {
             (name, held.chain(quota(*team)).collect())
         };
         let groups: Vec<(String, Vec<f64>)> = order.iter().take(TEAMS).map(group).collect();
-        let told = |value: f64| format!("{value:.1} %");
-        chart::groups("Shares of the queues", &names, &groups, told, " %")
+        let percent = |value: f64| format!("{value:.1} %");
+        chart::groups("Shares of the queues", &names, &groups, percent, " %")
     }
 }
 

@@ -14,12 +14,12 @@ fn page() -> String {
     let pictures: Vec<Picture> = [Policy::Fifo, Policy::Srtf]
         .into_iter()
         .map(|policy| {
-            let course = peers::run_at(policy, &site, &workload.jobs, &[]);
+            let timeline = peers::run_at(policy, &site, &workload.jobs, &[]);
             let setting = Setting { gpus: 24, ..Setting::default() };
-            let report = Report::new(&course.outcomes, &setting);
+            let report = Report::new(&timeline.outcomes, &setting);
             let prices = PriceList::default();
-            let account = Account::new(&course, &site.fleet, &workload.jobs, &prices);
-            Picture::new(policy.word(), &course, &site.fleet, 4, report, account)
+            let account = Account::new(&timeline, &site.fleet, &workload.jobs, &prices);
+            Picture::new(policy.word(), &timeline, &site.fleet, 4, report, account)
         })
         .collect();
     let quotas = workload.quotas_by_demand();

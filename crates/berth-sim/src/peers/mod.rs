@@ -19,7 +19,7 @@ mod skipping;
 
 #[cfg(test)]
 use crate::fleet::ANY;
-use crate::outcome::{Course, Outcome};
+use crate::outcome::{Outcome, Timeline};
 use crate::site::Site;
 use berth_model::{Milli, Span, Time};
 use easy::{Easy, Room};
@@ -167,7 +167,7 @@ pub fn run(policy: Policy, site: impl Into<Site>, jobs: &[Job], quotas: &[u64]) 
 /// # Panics
 ///
 /// If the jobs are not in order of submission, or one of them needs no GPU.
-pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Course {
+pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Timeline {
     assert!(jobs.is_sorted_by_key(|job| job.submit), "jobs come in order of submission");
     assert!(jobs.iter().all(|job| job.gpus > 0), "every job needs a GPU");
     let by_estimate = |blocked| Skipping::new(jobs, blocked, |job: &Job| job.estimate.0);
@@ -175,10 +175,10 @@ pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Cour
     let time = |_: &Job, left: Span| left.0;
     let service = |job: &Job, left: Span| left.0.saturating_mul(i64::from(job.gpus));
     let floor = || Floor::new(&site.fleet);
-    let course = |outcomes| Course { outcomes, ..Course::default() };
+    let timeline = |outcomes| Timeline { outcomes, ..Timeline::default() };
     let pausing = |blocked, by_service: bool| match by_service {
-        true => course(pausing::play(&site.fleet, jobs, blocked, service)),
-        false => course(pausing::play(&site.fleet, jobs, blocked, time)),
+        true => timeline(pausing::play(&site.fleet, jobs, blocked, service)),
+        false => timeline(pausing::play(&site.fleet, jobs, blocked, time)),
     };
     match policy {
         Policy::Fifo => round::play(site, floor(), jobs, Fifo::new(jobs)),

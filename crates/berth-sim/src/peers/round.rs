@@ -2,7 +2,7 @@
 
 use super::floor::Floor;
 use super::{Ask, Job, blank};
-use crate::outcome::{Course, Outage, Outcome, Place, Segment};
+use crate::outcome::{Outage, Outcome, Place, Segment, Timeline};
 use crate::site::{Fault, Faults, Site};
 use berth_model::{Span, Time};
 use std::cmp::Reverse;
@@ -42,10 +42,10 @@ struct Play<'a, L> {
     ends: BinaryHeap<Reverse<(Time, u32)>>,
     /// Jobs that have come and are not done.
     open: usize,
-    course: Course,
+    timeline: Timeline,
 }
 
-pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) -> Course {
+pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) -> Timeline {
     let outcomes = jobs.iter().enumerate().map(|(index, job)| blank(index, job)).collect();
     let begin = jobs.first().map_or(Time(0), |job| job.submit);
     let empty = floor.clone();
@@ -60,13 +60,13 @@ pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) ->
         runs: std::iter::repeat_with(|| None).take(jobs.len()).collect(),
         ends: BinaryHeap::new(),
         open: 0,
-        course: Course { outcomes, ..Course::default() },
+        timeline: Timeline { outcomes, ..Timeline::default() },
     };
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut started = Vec::new();
     loop {
         let next_arrival = arrivals.peek().map(|(_, job)| job.submit);
-        let Some(now) = play.next(next_arrival) else { return play.course };
+        let Some(now) = play.next(next_arrival) else { return play.timeline };
         play.end_by(now);
         play.repair_by(now);
         while let Some(fault) = play.faults.next_by(now) {
@@ -98,7 +98,7 @@ impl<L: Line> Play<'_, L> {
 
     fn begin(&mut self, now: Time, job: u32, place: Place) {
         let place_of = job as usize;
-        let again = !self.course.outcomes[place_of].segments.is_empty();
+        let again = !self.timeline.outcomes[place_of].segments.is_empty();
         let restart = if again { self.site.saves.restart } else { Span::ZERO };
         let left = self.jobs[place_of].duration - self.safe[place_of];
         let end = now + restart + self.site.saves.time_for(left);
@@ -118,7 +118,7 @@ impl<L: Line> Play<'_, L> {
             self.open -= 1;
             let left = self.jobs[job as usize].duration - self.safe[job as usize];
             let saving = self.site.saves.time_for(left) - left;
-            let outcome = &mut self.course.outcomes[job as usize];
+            let outcome = &mut self.timeline.outcomes[job as usize];
             outcome.end = Some(now);
             let Run { since, restart, place, .. } = *run;
             outcome.segments.push(Segment { restart, saving, place, ..Segment::new(since, now) });
@@ -144,7 +144,7 @@ impl<L: Line> Play<'_, L> {
         if gpus > 0 {
             self.floor.take_at(&Place::One(node, gpus));
             self.repairs.push(Reverse((until, node, gpus, at)));
-            self.course.outages.push(Outage { node, gpus, from: at, to: until });
+            self.timeline.outages.push(Outage { node, gpus, from: at, to: until });
         }
     }
 
@@ -177,7 +177,7 @@ impl<L: Line> Play<'_, L> {
         let (safe, saving) = self.site.saves.safe_after(ran);
         self.safe[job as usize] += safe;
         let lost = ran - safe - saving;
-        let outcome: &mut Outcome = &mut self.course.outcomes[job as usize];
+        let outcome: &mut Outcome = &mut self.timeline.outcomes[job as usize];
         outcome.interruptions += 1;
         outcome.segments.push(Segment { restart, lost, saving, place, ..Segment::new(since, now) });
         self.line.ended(job);

@@ -29,7 +29,7 @@ mod world;
 mod tests;
 
 use crate::engine::LoadError;
-use crate::outcome::{Bought, Course, Outage, Outcome};
+use crate::outcome::{Bought, Outage, Outcome, Timeline};
 use crate::site::Site;
 use crate::workload::Workload;
 use berth_model::{Policy, Rejected, Span};
@@ -115,7 +115,7 @@ pub struct Asks {
 /// What a job was told at submission, as a wait from there on. Nothing where it was not expected to
 /// start as far as a forecast looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct StartForecast {
     pub job: u32,
     pub p50: Option<Span>,
     pub p90: Option<Span>,
@@ -159,12 +159,12 @@ pub struct Replayed {
     pub bought: Vec<Bought>,
     pub counts: Counts,
     /// What jobs were told at submission, in their order.
-    pub told: Vec<Told>,
+    pub forecasts: Vec<StartForecast>,
 }
 
 impl Replayed {
-    pub fn course(self) -> Course {
-        Course { outcomes: self.outcomes, outages: self.outages, bought: self.bought }
+    pub fn timeline(self) -> Timeline {
+        Timeline { outcomes: self.outcomes, outages: self.outages, bought: self.bought }
     }
 }
 

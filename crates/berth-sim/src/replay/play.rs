@@ -3,7 +3,7 @@
 use super::market::{Coming, Market};
 use super::runs::{Run, What};
 use super::world::{self, Shop, id, number};
-use super::{Asks, Counts, Error, Replayed, Rules, Told};
+use super::{Asks, Counts, Error, Replayed, Rules, StartForecast};
 use crate::engine::{Arrived, Ask, State, Transaction, forecast_with, vetted};
 use crate::outcome::Outcome;
 use crate::peers::{self, Job};
@@ -53,7 +53,7 @@ pub(super) struct Play<'a> {
     asks: Option<Asks>,
     /// Jobs that were submitted a moment ago and want to know when they start.
     asking: Vec<u32>,
-    told: Vec<Told>,
+    forecasts: Vec<StartForecast>,
     /// Submissions of the last days, for forecasts.
     recent: VecDeque<Arrived>,
 }
@@ -90,22 +90,22 @@ impl<'a> Play<'a> {
             starts_only: !shop_preemptible,
             asks: rules.asks,
             asking: Vec::new(),
-            told: Vec::new(),
+            forecasts: Vec::new(),
             recent: VecDeque::new(),
         })
     }
 
     pub(super) fn play_out(mut self, progress: &mut dyn FnMut(usize)) -> Result<Replayed, Error> {
-        let mut told = 0;
+        let mut reported = 0;
         let mut last = BEGIN;
         while let Some(at) = self.next_time() {
             last = at;
             self.happen(at)?;
             self.decide(at)?;
             self.tell(at);
-            if self.through >= told + REPORT_EVERY {
-                told = self.through;
-                progress(told);
+            if self.through >= reported + REPORT_EVERY {
+                reported = self.through;
+                progress(reported);
             }
         }
         self.market.close(last);
@@ -118,8 +118,8 @@ impl<'a> Play<'a> {
             }
         }
         let (outages, bought) = self.market.moved_by(moved);
-        let (outcomes, counts, told) = (self.outcomes, self.counts, self.told);
-        Ok(Replayed { outcomes, outages, bought, counts, told })
+        let (outcomes, counts, forecasts) = (self.outcomes, self.counts, self.forecasts);
+        Ok(Replayed { outcomes, outages, bought, counts, forecasts })
     }
 
     fn next_time(&self) -> Option<Time> {
@@ -213,15 +213,15 @@ impl<'a> Play<'a> {
             forecast_with(&self.state, &Ask { runs, seed, arrivals, jobs: Some(jobs) })
         });
         for job in asking {
-            let eta = forecast.as_ref().and_then(|told| told.jobs.get(&id(job)));
-            let told = match eta {
+            let eta = forecast.as_ref().and_then(|forecast| forecast.jobs.get(&id(job)));
+            let forecast = match eta {
                 Some(eta) => {
                     let after = |time: Option<Time>| time.map(|time| time - at);
-                    Told { job, p50: after(eta.p50), p90: after(eta.p90) }
+                    StartForecast { job, p50: after(eta.p50), p90: after(eta.p90) }
                 }
-                None => Told { job, p50: Some(Span::ZERO), p90: Some(Span::ZERO) },
+                None => StartForecast { job, p50: Some(Span::ZERO), p90: Some(Span::ZERO) },
             };
-            self.told.push(told);
+            self.forecasts.push(forecast);
         }
     }
 

@@ -126,8 +126,8 @@ impl<'a> View<'a> {
 }
 
 /// Whether an id is meant: the job itself, or an element of the array.
-fn covers(meant: JobId, id: JobId) -> bool {
-    meant == id || (meant.element.is_none() && meant.number == id.number)
+fn covers(wanted: JobId, id: JobId) -> bool {
+    wanted == id || (wanted.element.is_none() && wanted.number == id.number)
 }
 
 fn outcome_word(outcome: Outcome) -> &'static str {
@@ -213,7 +213,7 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
                 if holds(check, when, view).is_ok() {
                     return miss(
                         "never what is listed",
-                        format!("it came about: {}", told(check, view)),
+                        format!("it came about: {}", describe(check, view)),
                     );
                 }
             }
@@ -224,7 +224,7 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
 }
 
 /// What a check is about, for one that should not have held.
-fn told(check: &Check, view: &mut View<'_>) -> String {
+fn describe(check: &Check, view: &mut View<'_>) -> String {
     let jobs: Vec<JobId> = match check {
         Check::Running(jobs) | Check::Stopping(jobs) => jobs.iter().map(|(job, _)| *job).collect(),
         Check::Waiting(jobs) => jobs.iter().map(|(job, _)| *job).collect(),
@@ -240,8 +240,8 @@ fn told(check: &Check, view: &mut View<'_>) -> String {
         | Check::Never(_)
         | Check::Share { .. } => Vec::new(),
     };
-    let told: Vec<String> = jobs.into_iter().map(|job| view.describe(job)).collect();
-    if told.is_empty() { "it holds".to_owned() } else { told.join("; ") }
+    let described: Vec<String> = jobs.into_iter().map(|job| view.describe(job)).collect();
+    if described.is_empty() { "it holds".to_owned() } else { described.join("; ") }
 }
 
 fn counted(
@@ -300,9 +300,11 @@ fn reserved(jobs: &OfJob<Option<Time>>, view: &mut View<'_>) -> Verdict {
 fn ended(jobs: &[JobId], wanted: Outcome, view: &mut View<'_>) -> Verdict {
     for job in jobs {
         let ended = view.driver.observer.ended.iter().filter(|(id, _)| covers(*job, **id));
-        let kept = view.snapshot.outcomes.iter().filter(|(id, ..)| covers(*job, *id));
-        let outcomes: Vec<Outcome> =
-            ended.map(|(_, outcome)| *outcome).chain(kept.map(|(.., outcome)| *outcome)).collect();
+        let remembered = view.snapshot.outcomes.iter().filter(|(id, ..)| covers(*job, *id));
+        let outcomes: Vec<Outcome> = ended
+            .map(|(_, outcome)| *outcome)
+            .chain(remembered.map(|(.., outcome)| *outcome))
+            .collect();
         let over = view.jobs(*job).next().is_none();
         if !over || outcomes.is_empty() || outcomes.iter().any(|outcome| *outcome != wanted) {
             let expected = format!("{} {}", view.label(*job), outcome_word(wanted));

@@ -68,9 +68,9 @@ fn percent(text: &str) -> Result<i64, BadValue> {
     }
 }
 
-pub async fn run(context: &Context, asked: &Budget) -> Result<()> {
+pub async fn run(context: &Context, args: &Budget) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Budget::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|row| row.queue.clone()).collect();
             let text =

@@ -101,9 +101,9 @@ fn role(text: &str) -> Result<Role, BadValue> {
     })
 }
 
-pub async fn user(context: &Context, asked: &User) -> Result<()> {
+pub async fn user(context: &Context, args: &User) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         User::List => {
             let names = |all: &Items<UserRow>| all.items.iter().map(|u| u.name.clone()).collect();
             context.show(&Page::new(client.users().await?, users, names))
@@ -138,9 +138,9 @@ fn memberships(teams: &[Membership]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-pub async fn team(context: &Context, asked: &Team) -> Result<()> {
+pub async fn team(context: &Context, args: &Team) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Team::List => {
             let names = |all: &Items<TeamRow>| all.items.iter().map(|t| t.name.clone()).collect();
             let text = |all: &Items<TeamRow>, look: &Look| {
@@ -163,9 +163,9 @@ pub async fn team(context: &Context, asked: &Team) -> Result<()> {
     }
 }
 
-pub async fn member(context: &Context, asked: &Member) -> Result<()> {
+pub async fn member(context: &Context, args: &Member) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Member::List { team } => {
             let names = |all: &Items<MemberRow>| all.items.iter().map(|m| m.user.clone()).collect();
             let text = |all: &Items<MemberRow>, look: &Look| {
@@ -189,9 +189,9 @@ pub async fn member(context: &Context, asked: &Member) -> Result<()> {
     }
 }
 
-pub async fn project(context: &Context, asked: &Project) -> Result<()> {
+pub async fn project(context: &Context, args: &Project) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Project::List => {
             let names =
                 |all: &Items<ProjectRow>| all.items.iter().map(|p| p.name.clone()).collect();

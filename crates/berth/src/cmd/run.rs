@@ -3,10 +3,10 @@
 use super::attach::{self, Ended};
 use super::flags::JobFlags;
 use super::plan;
-use crate::ask;
 use crate::complete;
 use crate::context::{Context, read_file, someone_is_there};
 use crate::fail::{BadValue, Exit, Failure, Result};
+use crate::prompt;
 use crate::show::{self, Format, Page};
 use berth_api::Problem;
 use berth_api::client::Error;
@@ -145,7 +145,7 @@ fn with_defaults(
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::io("finding the folder this was started in", &error))?;
-    file.workdir = file.workdir.map(|said| here.join(said).display().to_string());
+    file.workdir = file.workdir.map(|directory| here.join(directory).display().to_string());
     Ok((file, here.display().to_string()))
 }
 
@@ -187,8 +187,8 @@ impl Draft {
     }
 }
 
-pub async fn plan(context: &Context, asked: &Plan) -> Result<()> {
-    let draft = asked.what.draft(context).await?;
+pub async fn plan(context: &Context, args: &Plan) -> Result<()> {
+    let draft = args.what.draft(context).await?;
     show_plan(context, &draft).await
 }
 
@@ -198,12 +198,12 @@ async fn show_plan(context: &Context, draft: &Draft) -> Result<()> {
     context.show(&plan::page(plan))
 }
 
-pub async fn run(context: &Context, asked: &Run) -> Result<()> {
-    let draft = asked.what.draft(context).await?;
-    if asked.dry_run {
+pub async fn run(context: &Context, args: &Run) -> Result<()> {
+    let draft = args.what.draft(context).await?;
+    if args.dry_run {
         return show_plan(context, &draft).await;
     }
-    if !asked.yes && someone_is_there() {
+    if !args.yes && someone_is_there() {
         let plan = draft.plan(context).await?;
         show::note(plan::page(plan).print(Format::Table, &context.look())?.trim_end());
         if !ask::proceed()? {
@@ -212,18 +212,18 @@ pub async fn run(context: &Context, asked: &Run) -> Result<()> {
     }
     let submitted = draft.submit(context).await?;
     draft.warn(&submitted.warnings);
-    follow(context, asked, submitted).await
+    follow(context, args, submitted).await
 }
 
 /// What comes after the submission. A program that asked for JSON gets it and nothing else: it
 /// follows the log with a command of its own.
-async fn follow(context: &Context, asked: &Run, submitted: JobSubmitted) -> Result<()> {
-    let Some(id) = submitted.id.filter(|_| !asked.detach) else {
+async fn follow(context: &Context, args: &Run, submitted: JobSubmitted) -> Result<()> {
+    let Some(id) = submitted.id.filter(|_| !args.detach) else {
         return announce(context, submitted);
     };
     let job = id.to_string();
     if context.format.is_for_programs() {
-        if !asked.wait {
+        if !args.wait {
             return announce(context, submitted);
         }
         let ended = attach::wait(context, &job, false).await?;
@@ -234,7 +234,7 @@ async fn follow(context: &Context, asked: &Run, submitted: JobSubmitted) -> Resu
     }
     show::note(&announcement(&submitted));
     // Elements of an array have logs of their own, and would be told all at once.
-    let ended = match asked.wait || submitted.elements > 1 {
+    let ended = match args.wait || submitted.elements > 1 {
         true => attach::wait(context, &job, true).await?,
         false => attach::stream(context, &job).await?,
     };

@@ -25,9 +25,9 @@ pub struct Which {
     schedule: String,
 }
 
-pub async fn run(context: &Context, asked: &Schedule) -> Result<()> {
+pub async fn run(context: &Context, args: &Schedule) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Schedule::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.id.clone()).collect();
             let text =

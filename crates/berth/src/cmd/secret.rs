@@ -1,10 +1,10 @@
 //! `berth secret`. A value never stands on a command line, where others could see it.
 
 use super::identity::team_of;
-use crate::ask;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
+use crate::prompt;
 use crate::show::{Look, Page, Table};
 use berth_api::wire::{Items, Secret as Row, SecretSet};
 use clap::{Args, Subcommand};
@@ -28,14 +28,14 @@ pub struct Which {
     team: Option<String>,
 }
 
-pub async fn run(context: &Context, asked: &Secret) -> Result<()> {
+pub async fn run(context: &Context, args: &Secret) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Secret::Set(Which { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             let value = ask::secret(&format!("Value of {name}"))?;
-            let kept = client.set_secret(&team, name, &SecretSet { value }).await?;
-            context.done(kept, |kept| format!("{} keeps {}", kept.team, kept.name))
+            let saved = client.set_secret(&team, name, &SecretSet { value }).await?;
+            context.done(saved, |saved| format!("{} keeps {}", saved.team, saved.name))
         }
         Secret::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();

@@ -1,15 +1,15 @@
 //! Looking through the books: at every moment when all that follows from it has been decided, and
 //! at the end.
 
-use super::{Books, Job};
+use super::{Auditor, Job};
 use crate::faults::bounds::Bounds;
-use crate::faults::{Broken, Class, Finding};
+use crate::faults::{Class, Finding, Violation};
 use berth_model::{BudgetAction, GpuAsk, GroupSpec, JobId, Name, Slice, Snapshot, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Books {
-    pub fn settled(&mut self, at: Time) -> Result<(), Broken> {
-        let broken = |class, text| Err(Broken { class, at, text });
+impl Auditor {
+    pub fn settled(&mut self, at: Time) -> Result<(), Violation> {
+        let broken = |class, text| Err(Violation { class, at, text });
         let alive = self.jobs.iter().filter(|(_, job)| job.ended.is_none());
         let ids: Vec<JobId> = alive.map(|(id, _)| *id).collect();
         for id in ids {
@@ -52,16 +52,17 @@ impl Books {
         }
         let live = self.of(id).filter(|(_, open)| !open.stopping).map(|(_, open)| &open.node);
         let nodes: BTreeSet<&Name> = live.collect();
-        let keeps = self.kept.values().find(|kept| {
-            let now = kept.from <= at && at < kept.to && kept.owner != spec.queue;
-            now && kept.nodes.iter().any(|node| nodes.contains(node))
+        let keeps = self.reservations.values().find(|reservation| {
+            let now =
+                reservation.from <= at && at < reservation.to && reservation.owner != spec.queue;
+            now && reservation.nodes.iter().any(|node| nodes.contains(node))
         })?;
         let text = format!("job {id} runs where {} is kept", keeps.name);
         Some(Finding { class: Class::ClosedNode, text })
     }
 
     /// Every job is exactly where the state says it is, and all money is accounted for.
-    pub fn compare(&self, snapshot: &Snapshot, at: Time) -> Result<(), Broken> {
+    pub fn compare(&self, snapshot: &Snapshot, at: Time) -> Result<(), Violation> {
         let found = self.differs(snapshot, at);
         found.map_err(|finding| finding.at(at))
     }

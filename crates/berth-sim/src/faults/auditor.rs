@@ -1,4 +1,4 @@
-//! Books kept from the log alone: who holds what, which gangs are whole, where every job is, what
+//! An account from the log alone: who holds what, which gangs are whole, where every job is, what
 //! was spent and which machines were bought.
 
 mod audit;
@@ -8,7 +8,7 @@ use super::claims::Claims;
 use super::money::{Money, part};
 use super::places::{self, misplaced, unsuited, whole};
 use super::play::Record;
-use super::{Broken, Class, Finding};
+use super::{Class, Finding, Violation};
 use berth_model::{
     After, Cause, Decision, Event, Health, JobId, JobRef, JobSpec, LeaseId, LeaseOutcome, Name,
     NodeSpec, NodeState, Outcome, Reservation, Share, Slice, Span, Stamped, Time,
@@ -39,14 +39,14 @@ struct Node {
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct Auditor {
     nodes: BTreeMap<Name, Node>,
     jobs: BTreeMap<JobId, Job>,
     open: BTreeMap<LeaseId, Open>,
     money: Money,
     bounds: Bounds,
     claims: Claims,
-    kept: BTreeMap<Name, Reservation>,
+    reservations: BTreeMap<Name, Reservation>,
     stale: Span,
     seq: u64,
     now: Time,
@@ -57,8 +57,8 @@ fn wrong(class: Class, text: String) -> Result<(), Finding> {
     Err(Finding { class, text })
 }
 
-impl Books {
-    pub fn write(&mut self, record: &Record) -> Result<(), Broken> {
+impl Auditor {
+    pub fn write(&mut self, record: &Record) -> Result<(), Violation> {
         let at = record.stamped.at;
         self.enter(record).map_err(|finding| finding.at(at))
     }
@@ -116,7 +116,9 @@ impl Books {
                 }
                 self.nodes.remove(node);
                 self.claims.gone(node);
-                self.kept.values_mut().for_each(|kept| kept.nodes.retain(|name| name != node));
+                self.reservations
+                    .values_mut()
+                    .for_each(|reservation| reservation.nodes.retain(|name| name != node));
                 self.money.left(node, at)?;
             }
             Event::GpuChanged { node, gpu, health } => {
@@ -128,9 +130,9 @@ impl Books {
                 }
             }
             Event::ReservationSet { reservation } => {
-                self.kept.insert(reservation.name.clone(), reservation.clone());
+                self.reservations.insert(reservation.name.clone(), reservation.clone());
             }
-            Event::ReservationRemoved { name } => _ = self.kept.remove(name),
+            Event::ReservationRemoved { name } => _ = self.reservations.remove(name),
             _ => {}
         }
         Ok(())
@@ -263,8 +265,8 @@ impl Books {
     /// stopped counts for nobody.
     fn used(&self, queue: &Name) -> i64 {
         let below = |leaf: &Name| self.bounds.path(leaf).any(|above| above.name == *queue);
-        let kept = self.open.iter().filter(|(_, open)| !open.stopping);
-        let held = kept.filter(|(lease, _)| {
+        let lasting = self.open.iter().filter(|(_, open)| !open.stopping);
+        let held = lasting.filter(|(lease, _)| {
             self.jobs.get(&lease.job).is_some_and(|job| below(&job.spec.queue))
         });
         held.flat_map(|(_, open)| &open.slices).map(|slice| part(&slice.share)).sum()
@@ -339,11 +341,11 @@ impl Books {
     /// Whether all that a job is to come after has happened. Made-up names are of one job each.
     fn released(&self, spec: &JobSpec) -> bool {
         spec.after.iter().all(|dependency| {
-            let meant = |(id, job): &(&JobId, &Job)| match &dependency.job {
+            let matches = |(id, job): &(&JobId, &Job)| match &dependency.job {
                 JobRef::Id(on) => *id == on || id.array() == *on,
                 JobRef::Name(name) => job.spec.name == *name,
             };
-            let mut on = self.jobs.iter().filter(meant).map(|(_, job)| job).peekable();
+            let mut on = self.jobs.iter().filter(matches).map(|(_, job)| job).peekable();
             on.peek().is_some()
                 && on.all(|job| match (dependency.after, job.ended) {
                     (After::Start, ended) => job.begun || ended.is_some(),
@@ -357,11 +359,12 @@ impl Books {
 
     /// Whether the node takes this job now.
     fn takes(&self, job: &Job, node: &Node) -> bool {
-        let keeps = |kept: &Reservation| {
-            let now = kept.from <= self.now && self.now < kept.to;
-            now && kept.owner != job.spec.queue && kept.nodes.contains(&node.spec.name)
+        let keeps = |reservation: &Reservation| {
+            let now = reservation.from <= self.now && self.now < reservation.to;
+            now && reservation.owner != job.spec.queue
+                && reservation.nodes.contains(&node.spec.name)
         };
-        if self.kept.values().any(keeps) {
+        if self.reservations.values().any(keeps) {
             return false;
         }
         let limit = job.spec.time_limit.filter(|_| !job.begun).unwrap_or(Span::ms(1));

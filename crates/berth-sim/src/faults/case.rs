@@ -1,5 +1,5 @@
-//! Small worlds from a seed, and what befalls them. Every part can be left out, so that a tale
-//! that fails can be made shorter.
+//! Small worlds from a seed, and the faults injected into them. Every part can be left out, so
+//! that a case that fails can be made shorter.
 
 use super::work;
 use super::world::{self, between, one_of, within};
@@ -49,25 +49,25 @@ pub struct Arrival {
     pub fails: bool,
 }
 
-/// Something that befalls the cluster.
+/// A fault that is injected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Blow {
+pub enum Fault {
     /// The node dies, and comes back that much later.
-    Dies { node: Name, back: Span },
+    NodeFails { node: Name, back: Span },
     /// The node leaves with notice, and another of its name comes that much later.
-    Leaves { node: Name, notice: Span, back: Span },
+    NodeLeaves { node: Name, notice: Span, back: Span },
     /// All spot machines of a zone are taken back at once. Fixed ones come again.
-    Wave { zone: Name, notice: Span, back: Span },
+    SpotWave { zone: Name, notice: Span, back: Span },
     /// Drained by an operator, and opened again that much later.
-    Drained { node: Name, back: Span },
+    NodeDrained { node: Name, back: Span },
     /// The GPU breaks, and is repaired that much later.
-    Breaks { node: Name, gpu: u32, back: Span },
-    /// An operator's or user's word.
-    Said(Event),
+    GpuFails { node: Name, gpu: u32, back: Span },
+    /// An operator or a user asks for something.
+    Request(Event),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tale {
+pub struct Case {
     pub seed: u64,
     pub size: Size,
     pub start: Time,
@@ -80,19 +80,19 @@ pub struct Tale {
     /// Parents before children.
     pub queues: Vec<QueueSpec>,
     pub jobs: Vec<Arrival>,
-    pub blows: Vec<(Time, Blow)>,
+    pub faults: Vec<(Time, Fault)>,
     pub noise: Noise,
     /// Steps of the loop before which it crashes.
     pub crashes: BTreeSet<u64>,
-    /// Nothing befalls the cluster after that; what runs runs out.
+    /// No fault is injected after that; what runs runs out.
     pub calm: Time,
 }
 
-impl Tale {
-    pub fn new(seed: u64, size: Size) -> Tale {
+impl Case {
+    pub fn new(seed: u64, size: Size) -> Case {
         let start = Time(1_794_733_200_000);
         let mut rng = Rng::stream(seed, 1);
-        let (nodes, jobs, blows, crashes) = match size {
+        let (nodes, jobs, faults, crashes) = match size {
             Size::Small => ((2, 4), (3, 10), (2, 10), (0, 6)),
             Size::Medium => ((5, 12), (15, 40), (10, 30), (2, 12)),
         };
@@ -109,10 +109,10 @@ impl Tale {
                 work::arrival(&mut rng, id, at, &kit)
             })
             .collect();
-        let blows = (0..between(&mut rng, blows.0, blows.1))
+        let faults = (0..between(&mut rng, faults.0, faults.1))
             .map(|_| {
                 let at = start + within(&mut rng, day);
-                (at, blow(&mut rng, at, &nodes, &queues, &arrivals))
+                (at, fault(&mut rng, at, &nodes, &queues, &arrivals))
             })
             .collect();
         let noise = Noise {
@@ -126,7 +126,7 @@ impl Tale {
         let prices = world::prices(&mut rng);
         let policy = policy(&mut rng);
         let calm = start + day;
-        Tale {
+        Case {
             seed,
             size,
             start,
@@ -137,7 +137,7 @@ impl Tale {
             pools,
             queues,
             jobs: arrivals,
-            blows,
+            faults,
             noise,
             crashes,
             calm,
@@ -158,40 +158,40 @@ fn policy(rng: &mut Rng) -> Policy {
     }
 }
 
-fn blow(
+fn fault(
     rng: &mut Rng,
     at: Time,
     nodes: &[NodeSpec],
     queues: &[QueueSpec],
     jobs: &[Arrival],
-) -> Blow {
+) -> Fault {
     let node = one_of(rng, nodes);
     let job = one_of(rng, jobs).spec.id;
     let back = Span::secs(one_of(rng, &[5, 120, 1_800, 7_200]));
     let notice = Span::secs(one_of(rng, &[0, 30, 120, 600]));
-    let changed = |change| Blow::Said(Event::JobChanged { job, change });
+    let changed = |change| Fault::Request(Event::JobChanged { job, change });
     match rng.below(15) {
-        0..=2 => Blow::Dies { node: node.name, back },
-        3..=4 => Blow::Leaves { node: node.name, notice, back },
-        5 => Blow::Drained { node: node.name, back },
+        0..=2 => Fault::NodeFails { node: node.name, back },
+        3..=4 => Fault::NodeLeaves { node: node.name, notice, back },
+        5 => Fault::NodeDrained { node: node.name, back },
         6..=7 => {
-            Blow::Breaks { gpu: rng.below(node.gpus.len() as u64) as u32, node: node.name, back }
+            Fault::GpuFails { gpu: rng.below(node.gpus.len() as u64) as u32, node: node.name, back }
         }
-        8 => Blow::Said(Event::JobCancelled { job }),
+        8 => Fault::Request(Event::JobCancelled { job }),
         9 => changed(JobChange::Hold(true)),
         10 => changed(JobChange::Priority(one_of(rng, &[10, 100, 1_000]))),
-        11..=12 => Blow::Wave { zone: world::zone(rng), notice, back },
+        11..=12 => Fault::SpotWave { zone: world::zone(rng), notice, back },
         13 => reserved(rng, at, node.name, queues),
         _ => {
             let prices = world::prices(rng);
             let (speeds, watts) = (BTreeMap::new(), BTreeMap::new());
-            Blow::Said(Event::ModelsSet { prices, speeds, watts })
+            Fault::Request(Event::ModelsSet { prices, speeds, watts })
         }
     }
 }
 
 /// An operator keeps a node, for nobody or for a queue, soon or at once.
-fn reserved(rng: &mut Rng, at: Time, node: Name, queues: &[QueueSpec]) -> Blow {
+fn reserved(rng: &mut Rng, at: Time, node: Name, queues: &[QueueSpec]) -> Fault {
     let owner = match rng.below(2) {
         0 => Name::new("operator"),
         _ => one_of(rng, queues).name,
@@ -199,7 +199,7 @@ fn reserved(rng: &mut Rng, at: Time, node: Name, queues: &[QueueSpec]) -> Blow {
     let from = at + Span::mins(one_of(rng, &[0, 10, 60]));
     let to = from + Span::mins(one_of(rng, &[5, 60, 180]));
     let name = Name::from(format!("kept-{node}-{}", at.0));
-    Blow::Said(Event::ReservationSet {
+    Fault::Request(Event::ReservationSet {
         reservation: Reservation { name, owner, nodes: vec![node], from, to },
     })
 }
