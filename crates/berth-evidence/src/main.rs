@@ -33,11 +33,11 @@ use std::process::{Command, Stdio};
 #[command(about = "Reproduces published figures")]
 struct Cli {
     #[command(subcommand)]
-    what: What,
+    what: Evidence,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Evidence {
     /// The figures about the scheduling core
     Core(Core),
     /// The figures about Kubernetes: a real API server, and schedulers on it
@@ -119,21 +119,21 @@ const METHOD: &str = "The planner uses one core, and huge pages for its heap whe
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
-        What::Core(core) => match &core.case {
+        Evidence::Core(core) => match &core.case {
             Some(case) => one(case, &core),
             None => all(&core),
         },
-        What::Kube(args) => kube::command(&args),
-        What::Machine(args) => machine::command(&args),
-        What::Sim(sim) => sim::command(&sim),
-        What::SimBaselines(args) => sim_baselines(&args),
-        What::SimQueueing(args) => queueing::command(&args),
-        What::SampleTrace => {
+        Evidence::Kube(args) => kube::command(&args),
+        Evidence::Machine(args) => machine::command(&args),
+        Evidence::Sim(sim) => sim::command(&sim),
+        Evidence::SimBaselines(args) => sim_baselines(&args),
+        Evidence::SimQueueing(args) => queueing::command(&args),
+        Evidence::SampleTrace => {
             print!("{}", trace::to_csv(&synthetic::jobs(&Recipe::sample())));
             Ok(())
         }
-        What::Packing(packing) => packing::command(&packing),
-        What::Spot(spot) => spot::command(&spot),
+        Evidence::Packing(packing) => packing::command(&packing),
+        Evidence::Spot(spot) => spot::command(&spot),
     }
 }
 

@@ -14,8 +14,8 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Clone, Default)]
 pub struct Site {
     pub fleet: Fleet,
-    pub troubles: Troubles,
-    pub saves: Saves,
+    pub troubles: FailureRates,
+    pub saves: Checkpointing,
     /// Machines that can be bought. Only the core buys: the peers were not made for it.
     pub market: Vec<Offer>,
 }
@@ -74,7 +74,7 @@ impl<F: Into<Fleet>> From<F> for Site {
 
 /// How often machines fail, as mean times between failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Troubles {
+pub struct FailureRates {
     pub seed: u64,
     /// Of one node.
     pub node: Option<Span>,
@@ -85,7 +85,7 @@ pub struct Troubles {
 
 /// What of a job is safe when its machine fails, and what that costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Saves {
+pub struct Checkpointing {
     /// Progress between two checkpoints; without it, everything since the start is lost.
     pub every: Option<Span>,
     /// Time that one checkpoint takes, in which the job makes no progress.
@@ -94,7 +94,7 @@ pub struct Saves {
     pub restart: Span,
 }
 
-impl Saves {
+impl Checkpointing {
     /// Time in which so much progress is made. Nobody saves at the end.
     pub(crate) fn time_for(&self, progress: Span) -> Span {
         match self.every {
@@ -140,13 +140,13 @@ pub(crate) struct Faults {
     next: BinaryHeap<Reverse<(Time, u32, bool)>>,
     /// Two for each node: for itself, and for its GPUs.
     rngs: Vec<Rng>,
-    troubles: Troubles,
+    troubles: FailureRates,
     gpus: Vec<u32>,
 }
 
 impl Faults {
     pub(crate) fn new(site: &Site, begin: Time) -> Faults {
-        let Troubles { seed, .. } = site.troubles;
+        let FailureRates { seed, .. } = site.troubles;
         let nodes = site.fleet.nodes.len() as u64;
         let mut faults = Faults {
             next: BinaryHeap::new(),
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn nodes_fail_at_the_rate_that_is_given() {
-        let troubles = Troubles {
+        let troubles = FailureRates {
             seed: 3,
             node: Some(Span::days(30)),
             gpu: Some(Span::days(240)),
@@ -216,14 +216,17 @@ mod tests {
     #[test]
     fn what_is_safe_and_what_saving_took_add_up() {
         let (every, cost) = (Some(Span::mins(30)), Span::mins(2));
-        let saves = Saves { every, cost, restart: Span::ZERO };
+        let saves = Checkpointing { every, cost, restart: Span::ZERO };
         assert_eq!(saves.time_for(Span::mins(60)), Span::mins(62));
         assert_eq!(saves.time_for(Span::mins(61)), Span::mins(65));
         assert_eq!(saves.safe_after(Span::mins(70)), (Span::mins(60), Span::mins(4)));
         assert_eq!(saves.progress_in(Span::mins(70)), (Span::mins(66), Span::mins(4)));
         // In the middle of the second checkpoint.
         assert_eq!(saves.progress_in(Span::mins(63)), (Span::mins(60), Span::mins(3)));
-        assert_eq!(Saves::default().safe_after(Span::mins(70)), (Span::ZERO, Span::ZERO));
-        assert_eq!(Saves::default().progress_in(Span::mins(70)), (Span::mins(70), Span::ZERO));
+        assert_eq!(Checkpointing::default().safe_after(Span::mins(70)), (Span::ZERO, Span::ZERO));
+        assert_eq!(
+            Checkpointing::default().progress_in(Span::mins(70)),
+            (Span::mins(70), Span::ZERO)
+        );
     }
 }

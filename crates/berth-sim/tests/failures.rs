@@ -8,7 +8,7 @@ use berth_sim::outcome::Timeline;
 use berth_sim::peers::{self, Policy};
 use berth_sim::prices::PriceList;
 use berth_sim::replay::{self, Preset};
-use berth_sim::site::{Offer, Saves, Site, Spot, Troubles};
+use berth_sim::site::{Checkpointing, FailureRates, Offer, Site, Spot};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
 
@@ -20,9 +20,9 @@ fn workload() -> Workload {
 fn site() -> Site {
     let mut site = Site::from(Fleet::like(3, 8, "A100"));
     let (node, gpu) = (Some(Span::days(3)), Some(Span::days(20)));
-    site.troubles = Troubles { seed: 5, node, gpu, repair: Span::hours(4) };
+    site.troubles = FailureRates { seed: 5, node, gpu, repair: Span::hours(4) };
     let (every, cost) = (Some(Span::mins(20)), Span::mins(1));
-    site.saves = Saves { every, cost, restart: Span::mins(5) };
+    site.saves = Checkpointing { every, cost, restart: Span::mins(5) };
     site
 }
 
@@ -79,7 +79,8 @@ fn all_policies_meet_the_same_failures() {
 
 fn with_market(there: Vec<(Span, bool)>, lasts: Option<Span>) -> Site {
     let mut site = Site::from(Fleet::like(1, 8, "A100"));
-    site.saves = Saves { every: Some(Span::mins(20)), cost: Span::ZERO, restart: Span::mins(5) };
+    site.saves =
+        Checkpointing { every: Some(Span::mins(20)), cost: Span::ZERO, restart: Span::mins(5) };
     let (price, notice) = (Micros::dollars(8), Span::mins(2));
     site.market.push(Offer {
         gpus: 8,

@@ -17,7 +17,7 @@ use std::time::Duration;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Kube {
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<KubeCommand>,
     #[command(flatten)]
     pub serving: Serving,
     /// The cluster; by default as kubectl finds it, or the one this runs in
@@ -88,13 +88,13 @@ fn of_team(text: &str) -> Result<(String, String), BadValue> {
 const LEASE_DURATION: &str = "15s";
 
 #[derive(Subcommand, Debug)]
-pub enum What {
+pub enum KubeCommand {
     /// Print the definitions of Berth's objects, for `kubectl apply -f -`
     Crds,
 }
 
 pub fn run(args: Kube) -> Result<()> {
-    if let Some(What::Crds) = args.what {
+    if let Some(KubeCommand::Crds) = args.what {
         print!("{}", berth_server::crds());
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! A server with a long queue: how long people wait for its answers.
 
 use super::Asked;
-use super::disk::Floor;
+use super::disk::SyncFile;
 use crate::measure::{Memory, milliseconds, percentile};
 use crate::report::{Row, Section, Target};
 use anyhow::{Context, Result, ensure};
@@ -102,7 +102,7 @@ async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration
 async fn beside_disk(
     client: &Client,
     jobs: u32,
-    mut floor: Floor,
+    mut sync_file: SyncFile,
 ) -> Result<(Vec<Duration>, Vec<Duration>)> {
     let (mut taken, mut least) = (Vec::new(), Vec::new());
     for number in 0..jobs {
@@ -110,7 +110,7 @@ async fn beside_disk(
         let clock = Instant::now();
         client.submit(&file, &SubmitQuery::default()).await.context("submitting")?;
         taken.push(clock.elapsed());
-        least.push(floor.sample()?);
+        least.push(sync_file.sample()?);
     }
     taken.sort_unstable();
     least.sort_unstable();
@@ -118,14 +118,14 @@ async fn beside_disk(
 }
 
 fn streams(runtime: &Runtime, client: &Client, server: &Server, args: &Asked) -> Result<Vec<Row>> {
-    let floor = Floor::new(server.home.path())?;
-    let (alone, floor) = runtime.block_on(beside_disk(client, args.submissions, floor))?;
+    let sync_file = SyncFile::new(server.home.path())?;
+    let (alone, sync_file) = runtime.block_on(beside_disk(client, args.submissions, sync_file))?;
     let together = runtime.block_on(submit(client, args.submissions, TOGETHER))?;
     let mut rows = Vec::new();
     for (name, times, most) in [
         ("submit, one after another", &alone, Target::Below(20.0)),
         ("submit, 8 at once", &together, Target::None),
-        ("disk: 4 KiB made durable", &floor, Target::None),
+        ("disk: 4 KiB made durable", &sync_file, Target::None),
     ] {
         for (word, thousandths, target) in
             [("P50", 500, Target::None), ("P99", 990, most), ("longest", 1_000, Target::None)]

@@ -7,7 +7,7 @@ use berth_model::{Span, Time};
 use berth_sim::calibration::{Accuracy, Calibration};
 use berth_sim::estimate::Estimate;
 use berth_sim::fleet::Fleet;
-use berth_sim::replay::{self, Asks, Preset};
+use berth_sim::replay::{self, ForecastRequests, Preset};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
 use std::path::Path;
@@ -85,7 +85,8 @@ fn run(set: &Set, folder: &Path, seed: u64) -> Result<Calibration> {
     let jobs = trace::jobs(set.file, &text, &select)?;
     let estimate = if set.limits { Estimate::Limit } else { Estimate::noisy(seed) };
     let workload = Workload::new(&jobs, estimate)?;
-    let asks = Asks { every: set.every, runs: RUNS, seed, after: set.held_back - LEARNED };
+    let asks =
+        ForecastRequests { every: set.every, runs: RUNS, seed, after: set.held_back - LEARNED };
     let rules = Preset::Berth.rules().with_forecasts(asks);
     let fleet = Fleet::like(set.nodes, 8, "GPU");
     let replayed = replay::run(&rules, fleet, &workload, &mut |_| ())?;

@@ -107,7 +107,7 @@ pub(crate) struct Script<'a> {
 }
 
 /// What `set` changes, as it stands after the events so far.
-struct Present {
+struct CurrentSettings {
     policy: Policy,
     queues: BTreeMap<Name, QueueSnapshot>,
     models: Event,
@@ -132,7 +132,7 @@ impl Script<'_> {
             entries.push((at, node.at, entry, id));
         }
         entries.sort_by_key(|(at, ..)| *at);
-        let mut present = Present {
+        let mut present = CurrentSettings {
             policy: self.snapshot.policy.clone(),
             queues: self
                 .snapshot
@@ -176,7 +176,12 @@ impl Script<'_> {
         Ok((event(Event::JobSubmitted { spec }), jobs::read_script(&fields)?))
     }
 
-    fn actions(&self, entry: &Entry, at: Time, present: &mut Present) -> Result<Vec<Action>> {
+    fn actions(
+        &self,
+        entry: &Entry,
+        at: Time,
+        present: &mut CurrentSettings,
+    ) -> Result<Vec<Action>> {
         let node = &entry.value;
         let job = || self.job(node);
         Ok(vec![match entry.key.as_str() {
@@ -301,7 +306,7 @@ fn claim(node: &Node) -> Result<(Name, Option<Span>)> {
     }
 }
 
-fn set(node: &Node, at: Time, present: &mut Present) -> Result<Vec<Action>> {
+fn set(node: &Node, at: Time, present: &mut CurrentSettings) -> Result<Vec<Action>> {
     const KEYS: &[&str] =
         &["policy", "queue", "classes", "prices", "speeds", "watts", "topology", "pool"];
     let fields = Fields::of(node, "what is set", KEYS)?;

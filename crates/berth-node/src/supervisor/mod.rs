@@ -30,7 +30,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the driver hands to a supervisor, in memory: the environment may hold secrets.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct LaunchSpec {
     pub spec: TaskSpec,
     /// Variables of the server that every process needs, such as `PATH`.
     pub inherited: BTreeMap<String, String>,
@@ -112,7 +112,7 @@ fn prepare(dir: &Path) -> io::Result<Option<(Run, Lock)>> {
 }
 
 /// Starts the processes; a start that fails is the end, and is written down as one.
-fn start(home: Home, order: Order, poke: std::fs::File) -> Option<Run> {
+fn start(home: Home, order: LaunchSpec, poke: std::fs::File) -> Option<Run> {
     match spawn::spawn(&home, &order) {
         Ok(spawned) => Some(Run::new(home, order, poke, spawned)),
         Err(error) => {
@@ -124,7 +124,7 @@ fn start(home: Home, order: Order, poke: std::fs::File) -> Option<Run> {
     }
 }
 
-fn read_order() -> io::Result<Order> {
+fn read_order() -> io::Result<LaunchSpec> {
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
     // The order lives in memory that goes with its last descriptor.

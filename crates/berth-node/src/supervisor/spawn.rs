@@ -1,6 +1,6 @@
 //! Starting a task's processes.
 
-use super::{Order, complain};
+use super::{LaunchSpec, complain};
 use crate::cgroup::Cgroup;
 use crate::environ::environment;
 use crate::home::Home;
@@ -73,7 +73,7 @@ pub(super) enum SpawnError {
 }
 
 /// Starts all ranks, or none.
-pub(super) fn spawn(home: &Home, order: &Order) -> Result<Spawned, SpawnError> {
+pub(super) fn spawn(home: &Home, order: &LaunchSpec) -> Result<Spawned, SpawnError> {
     check_directory(&order.spec.directory)?;
     let back = order.cgroup.as_ref().and_then(|group| match group.enter() {
         Ok(back) => Some((group, back)),
@@ -102,7 +102,7 @@ pub(super) fn spawn(home: &Home, order: &Order) -> Result<Spawned, SpawnError> {
     }
 }
 
-fn spawn_ranks(home: &Home, order: &Order) -> Result<Vec<Rank>, SpawnError> {
+fn spawn_ranks(home: &Home, order: &LaunchSpec) -> Result<Vec<Rank>, SpawnError> {
     let mut ranks = Vec::new();
     for number in 0..order.spec.processes() {
         match spawn_rank(home, order, number) {
@@ -123,7 +123,7 @@ fn kill_and_wait(rank: &Rank) {
     let _ = rustix::process::waitpid(Some(rank.pid), rustix::process::WaitOptions::empty());
 }
 
-fn spawn_rank(home: &Home, order: &Order, number: u32) -> Result<Rank, SpawnError> {
+fn spawn_rank(home: &Home, order: &LaunchSpec, number: u32) -> Result<Rank, SpawnError> {
     let argv = order.spec.argv();
     let mut env = order.inherited.clone();
     env.extend(environment(&order.spec, &home.dir, number));

@@ -102,11 +102,11 @@ impl Case {
             (0..between(&mut rng, nodes.0, nodes.1)).map(|at| world::node(&mut rng, at)).collect();
         let pools = world::pools(&mut rng);
         let queues = world::queues(&mut rng);
-        let kit = work::Kit::new(&queues, !topologies.is_empty());
+        let choices = work::Choices::new(&queues, !topologies.is_empty());
         let arrivals: Vec<Arrival> = (1..=between(&mut rng, jobs.0, jobs.1))
             .map(|id| {
                 let at = start + within(&mut Rng::stream(seed, id), day);
-                work::arrival(&mut rng, id, at, &kit)
+                work::arrival(&mut rng, id, at, &choices)
             })
             .collect();
         let faults = (0..between(&mut rng, faults.0, faults.1))

@@ -10,18 +10,18 @@ use berth_model::{
 use std::collections::BTreeMap;
 
 /// What jobs can ask for in this world.
-pub(super) struct Kit {
+pub(super) struct Choices {
     /// Queues that take jobs.
     leaves: Vec<Name>,
     /// Whether there are racks and zones to be bound to.
     racks: bool,
 }
 
-impl Kit {
-    pub fn new(queues: &[QueueSpec], racks: bool) -> Kit {
+impl Choices {
+    pub fn new(queues: &[QueueSpec], racks: bool) -> Choices {
         let above = |name: &Name| queues.iter().any(|queue| queue.parent.as_ref() == Some(name));
         let leaves = queues.iter().map(|queue| queue.name.clone()).filter(|name| !above(name));
-        Kit { leaves: leaves.collect(), racks }
+        Choices { leaves: leaves.collect(), racks }
     }
 }
 
@@ -53,24 +53,24 @@ fn ask(rng: &mut Rng) -> (GpuAsk, Vec<ModelAsk>) {
     (asked, models)
 }
 
-fn topology(rng: &mut Rng, kit: &Kit) -> Option<TopologyAsk> {
+fn topology(rng: &mut Rng, choices: &Choices) -> Option<TopologyAsk> {
     if rng.below(3) != 0 {
         return None;
     }
-    let levels: &[&str] = if kit.racks { &["rack", "rack", "zone", "node"] } else { &["node"] };
+    let levels: &[&str] = if choices.racks { &["rack", "rack", "zone", "node"] } else { &["node"] };
     let required = Some(Name::new(one_of(rng, levels)));
     Some(TopologyAsk { required, ..TopologyAsk::default() })
 }
 
-fn spread(rng: &mut Rng, kit: &Kit) -> Option<Spread> {
+fn spread(rng: &mut Rng, choices: &Choices) -> Option<Spread> {
     if rng.below(8) != 0 {
         return None;
     }
-    let levels: &[&str] = if kit.racks { &["rack", "node"] } else { &["node"] };
+    let levels: &[&str] = if choices.racks { &["rack", "node"] } else { &["node"] };
     Some(Spread { over: Name::new(one_of(rng, levels)), at_most: between(rng, 1, 2) as u32 })
 }
 
-fn group(rng: &mut Rng, name: &str, kit: &Kit) -> GroupSpec {
+fn group(rng: &mut Rng, name: &str, choices: &Choices) -> GroupSpec {
     let count = one_of(rng, &[1, 1, 2, 3, 4]);
     let min = if rng.below(3) == 0 { between(rng, 1, u64::from(count)) as u32 } else { count };
     let (gpus, models) = ask(rng);
@@ -84,8 +84,8 @@ fn group(rng: &mut Rng, name: &str, kit: &Kit) -> GroupSpec {
         min_gpu_memory: None,
         cpu: Default::default(),
         memory: Bytes::ZERO,
-        topology: topology(rng, kit),
-        spread: spread(rng, kit),
+        topology: topology(rng, choices),
+        spread: spread(rng, choices),
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
@@ -95,9 +95,9 @@ fn group(rng: &mut Rng, name: &str, kit: &Kit) -> GroupSpec {
 }
 
 /// Like groups side by side, of which not all are needed.
-fn nested(rng: &mut Rng, kit: &Kit) -> GroupSpec {
-    let child = group(rng, "replica", kit);
-    let above = GroupSpec { name: Name::new("replicas"), ..group(rng, "replicas", kit) };
+fn nested(rng: &mut Rng, choices: &Choices) -> GroupSpec {
+    let child = group(rng, "replica", choices);
+    let above = GroupSpec { name: Name::new("replicas"), ..group(rng, "replicas", choices) };
     GroupSpec {
         count: 0,
         min: between(rng, 1, 2) as u32,
@@ -109,13 +109,13 @@ fn nested(rng: &mut Rng, kit: &Kit) -> GroupSpec {
     }
 }
 
-fn groups(rng: &mut Rng, kit: &Kit) -> Vec<GroupSpec> {
+fn groups(rng: &mut Rng, choices: &Choices) -> Vec<GroupSpec> {
     if rng.below(12) == 0 {
-        return vec![nested(rng, kit)];
+        return vec![nested(rng, choices)];
     }
-    let mut groups = vec![group(rng, "workers", kit)];
+    let mut groups = vec![group(rng, "workers", choices)];
     if rng.below(5) == 0 {
-        groups.push(group(rng, "servers", kit));
+        groups.push(group(rng, "servers", choices));
     }
     groups
 }
@@ -134,8 +134,8 @@ fn after(rng: &mut Rng, id: u64) -> Vec<Dependency> {
     vec![Dependency { after, job }]
 }
 
-pub(super) fn arrival(rng: &mut Rng, id: u64, at: Time, kit: &Kit) -> Arrival {
-    let groups = groups(rng, kit);
+pub(super) fn arrival(rng: &mut Rng, id: u64, at: Time, choices: &Choices) -> Arrival {
+    let groups = groups(rng, choices);
     let array = (rng.below(6) == 0).then(|| ArraySpec {
         elements: (0..between(rng, 2, 4) as u32).collect(),
         at_most: one_of(rng, &[None, Some(1), Some(2)]),
@@ -147,7 +147,7 @@ pub(super) fn arrival(rng: &mut Rng, id: u64, at: Time, kit: &Kit) -> Arrival {
     let spec = JobSpec {
         id: JobId::new(id),
         name: Name::from(format!("j{id}")),
-        queue: one_of(rng, &kit.leaves),
+        queue: one_of(rng, &choices.leaves),
         user: Name::new(one_of(rng, &["ada", "bob"])),
         project: Name::new("p"),
         experiment: Name::default(),

@@ -3,7 +3,7 @@
 use super::{GpuTime, gpu_time};
 use crate::fleet::{Fleet, Machine};
 use crate::outcome::{Place, Timeline};
-use crate::peers::floor::Floor;
+use crate::peers::free::FreeGpus;
 use crate::peers::{Ask, Job};
 use berth_model::{Milli, Span, Time};
 use serde::Serialize;
@@ -77,7 +77,7 @@ pub(super) struct Sweep<'a> {
     class: &'a [usize],
     /// A class has one model, that of any of its machines.
     model_of: Vec<usize>,
-    floor: Floor,
+    free: FreeGpus,
     waiting: BTreeMap<Ask, u32>,
     waiters: i64,
     /// Places of those who were not placed on nodes.
@@ -108,7 +108,7 @@ impl<'a> Sweep<'a> {
         let mut all = fleet.clone();
         let bought = timeline.bought.iter().map(|one| Machine { gpus: one.gpus, model: one.model });
         all.nodes.extend(bought);
-        let floor = Floor::new(&all);
+        let free = FreeGpus::new(&all);
         let mut model_of = vec![0; classes];
         for (node, machine) in all.nodes.iter().enumerate() {
             model_of[class[node]] = machine.model as usize;
@@ -122,7 +122,7 @@ impl<'a> Sweep<'a> {
             model_of,
             unfit: unfit(jobs, &all),
             all,
-            floor,
+            free,
             waiting: BTreeMap::new(),
             waiters: 0,
             scattered: BTreeMap::new(),
@@ -183,7 +183,7 @@ impl<'a> Sweep<'a> {
                 self.there[self.class[node]] += i64::from(machine.gpus);
             } else {
                 // What is bought later is not there yet.
-                self.floor.take_at(&Place::One(node as u32, machine.gpus));
+                self.free.take_at(&Place::One(node as u32, machine.gpus));
             }
         }
         let changes = self.changes();
@@ -237,13 +237,13 @@ impl<'a> Sweep<'a> {
                 }
                 let place = match segment_of(job, segment) {
                     Place::Anywhere => {
-                        let taken = self.floor.take(ask);
-                        let place = taken.unwrap_or_else(|| self.floor.scatter(ask));
+                        let taken = self.free.take(ask);
+                        let place = taken.unwrap_or_else(|| self.free.scatter(ask));
                         self.scattered.insert(job, place.clone());
                         place
                     }
                     known => {
-                        self.floor.take_at(known);
+                        self.free.take_at(known);
                         known.clone()
                     }
                 };
@@ -254,20 +254,20 @@ impl<'a> Sweep<'a> {
                     Place::Anywhere => self.scattered.remove(&job).unwrap_or_default(),
                     known => known.clone(),
                 };
-                self.floor.give(&place);
+                self.free.give(&place);
                 Sweep::count(&mut self.busy, self.class, &place, -1);
             }
             Change::Fails { outage } => {
                 let one = self.timeline.outages[outage as usize];
-                let gpus = self.floor.free_on(one.node).min(one.gpus);
+                let gpus = self.free.free_on(one.node).min(one.gpus);
                 self.out[outage as usize] = gpus;
-                self.floor.take_at(&Place::One(one.node, gpus));
+                self.free.take_at(&Place::One(one.node, gpus));
                 self.down[self.class[one.node as usize]] += i64::from(gpus);
             }
             Change::Repaired { outage } => {
                 let one = self.timeline.outages[outage as usize];
                 let gpus = self.out[outage as usize];
-                self.floor.give(&Place::One(one.node, gpus));
+                self.free.give(&Place::One(one.node, gpus));
                 self.down[self.class[one.node as usize]] -= i64::from(gpus);
             }
             Change::Comes { machine } | Change::Leaves { machine } => {
@@ -276,8 +276,8 @@ impl<'a> Sweep<'a> {
                 let place = Place::One(node as u32, gpus);
                 let sign = if matches!(change, Change::Comes { .. }) { 1 } else { -1 };
                 match sign {
-                    1 => self.floor.give(&place),
-                    _ => self.floor.take_at(&place),
+                    1 => self.free.give(&place),
+                    _ => self.free.take_at(&place),
                 }
                 self.there[self.class[node]] += sign * i64::from(gpus);
             }
@@ -289,9 +289,9 @@ impl<'a> Sweep<'a> {
         let wants = |ask: &&Ask| ask.models >> model & 1 == 1;
         let mut cause = Cause::NoDemand;
         for ask in self.waiting.keys().filter(wants) {
-            let this = if self.floor.fits(*ask) {
+            let this = if self.free.fits(*ask) {
                 return Cause::HeldBack;
-            } else if u64::from(ask.gpus) <= self.floor.total(*ask) {
+            } else if u64::from(ask.gpus) <= self.free.total(*ask) {
                 Cause::Fragmented
             } else {
                 Cause::TooFew
@@ -308,7 +308,7 @@ impl<'a> Sweep<'a> {
         }
         let models = self.all.models.len();
         let causes: Vec<Cause> = (0..models)
-            .map(|model| match self.floor.free_of(model) {
+            .map(|model| match self.free.free_of(model) {
                 0 => Cause::NoDemand,
                 _ => self.cause(model),
             })
@@ -320,7 +320,7 @@ impl<'a> Sweep<'a> {
             tally.down += whole(down);
             tally.idle[causes[self.model_of[class]] as usize] += whole(there - busy - down);
         }
-        let levels = self.floor.levels().filter(|(free, nodes)| *free > 0 && *nodes > 0);
+        let levels = self.free.levels().filter(|(free, nodes)| *free > 0 && *nodes > 0);
         let (mut free, mut unusable) = (0.0, 0.0);
         for (level, nodes) in levels {
             let gpus = (level as u32 * nodes) as f64;

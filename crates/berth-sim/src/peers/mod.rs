@@ -12,7 +12,7 @@
 mod easy;
 mod fair;
 mod fifo;
-pub(crate) mod floor;
+pub(crate) mod free;
 mod pausing;
 mod round;
 mod skipping;
@@ -25,7 +25,7 @@ use berth_model::{Milli, Span, Time};
 use easy::{Easy, Room};
 use fair::Fair;
 use fifo::Fifo;
-use floor::Floor;
+use free::FreeGpus;
 use serde::{Deserialize, Serialize};
 use skipping::{Blocked, Skipping};
 
@@ -174,28 +174,28 @@ pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Time
     let skipping = || Skipping::new(jobs, Blocked::Skips, |_| 0);
     let time = |_: &Job, left: Span| left.0;
     let service = |job: &Job, left: Span| left.0.saturating_mul(i64::from(job.gpus));
-    let floor = || Floor::new(&site.fleet);
+    let free = || FreeGpus::new(&site.fleet);
     let timeline = |outcomes| Timeline { outcomes, ..Timeline::default() };
     let pausing = |blocked, by_service: bool| match by_service {
         true => timeline(pausing::play(&site.fleet, jobs, blocked, service)),
         false => timeline(pausing::play(&site.fleet, jobs, blocked, time)),
     };
     match policy {
-        Policy::Fifo => round::play(site, floor(), jobs, Fifo::new(jobs)),
-        Policy::FifoSkip | Policy::BestFit => round::play(site, floor(), jobs, skipping()),
+        Policy::Fifo => round::play(site, free(), jobs, Fifo::new(jobs)),
+        Policy::FifoSkip | Policy::BestFit => round::play(site, free(), jobs, skipping()),
         Policy::Fgd => {
-            let floor = floor().with_mix(jobs.iter().map(Ask::of));
-            round::play(site, floor, jobs, skipping())
+            let free = free().with_mix(jobs.iter().map(Ask::of));
+            round::play(site, free, jobs, skipping())
         }
-        Policy::Easy => round::play(site, floor(), jobs, Easy::new(jobs, Room::Nodes)),
-        Policy::EasyCounting => round::play(site, floor(), jobs, Easy::new(jobs, Room::Gpus)),
-        Policy::Sjf => round::play(site, floor(), jobs, by_estimate(Blocked::Skips)),
-        Policy::SjfStrict => round::play(site, floor(), jobs, by_estimate(Blocked::Stops)),
+        Policy::Easy => round::play(site, free(), jobs, Easy::new(jobs, Room::Nodes)),
+        Policy::EasyCounting => round::play(site, free(), jobs, Easy::new(jobs, Room::Gpus)),
+        Policy::Sjf => round::play(site, free(), jobs, by_estimate(Blocked::Skips)),
+        Policy::SjfStrict => round::play(site, free(), jobs, by_estimate(Blocked::Stops)),
         Policy::Srtf => pausing(Blocked::Skips, false),
         Policy::SrtfStrict => pausing(Blocked::Stops, false),
         Policy::Srsf => pausing(Blocked::Skips, true),
         Policy::SrsfStrict => pausing(Blocked::Stops, true),
-        Policy::FairShare => round::play(site, floor(), jobs, Fair::new(jobs, quotas)),
+        Policy::FairShare => round::play(site, free(), jobs, Fair::new(jobs, quotas)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The clock of the peers that stop no job for another.
 
-use super::floor::Floor;
+use super::free::FreeGpus;
 use super::{Ask, Job, blank};
 use crate::outcome::{Outage, Outcome, Place, Segment, Timeline};
 use crate::site::{Fault, Faults, Site};
@@ -17,7 +17,7 @@ pub(super) trait Line {
     fn arrive(&mut self, job: u32);
     fn ended(&mut self, job: u32);
     /// Everything that starts now.
-    fn start(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>);
+    fn start(&mut self, now: Time, free: &mut FreeGpus, started: &mut Vec<Start>);
 }
 
 /// A job that runs.
@@ -32,7 +32,7 @@ struct Play<'a, L> {
     site: &'a Site,
     jobs: &'a [Job],
     line: L,
-    floor: Floor,
+    free: FreeGpus,
     faults: Faults,
     /// GPUs that are out of order, by when they are repaired.
     repairs: BinaryHeap<Reverse<(Time, u32, u32, Time)>>,
@@ -45,15 +45,15 @@ struct Play<'a, L> {
     timeline: Timeline,
 }
 
-pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) -> Timeline {
+pub(super) fn play<L: Line>(site: &Site, free: FreeGpus, jobs: &[Job], line: L) -> Timeline {
     let outcomes = jobs.iter().enumerate().map(|(index, job)| blank(index, job)).collect();
     let begin = jobs.first().map_or(Time(0), |job| job.submit);
-    let empty = floor.clone();
+    let empty = free.clone();
     let mut play = Play {
         site,
         jobs,
         line,
-        floor,
+        free,
         faults: Faults::new(site, begin),
         repairs: BinaryHeap::new(),
         safe: vec![Span::ZERO; jobs.len()],
@@ -78,7 +78,7 @@ pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) ->
                 play.line.arrive(index as u32);
             }
         }
-        play.line.start(now, &mut play.floor, &mut started);
+        play.line.start(now, &mut play.free, &mut started);
         for (job, place) in started.drain(..) {
             play.begin(now, job, place);
         }
@@ -113,7 +113,7 @@ impl<L: Line> Play<'_, L> {
             self.ends.pop();
             // An end may be void: the job has failed since, and perhaps runs again.
             let Some(run) = self.runs[job as usize].take_if(|run| run.end == end) else { continue };
-            self.floor.give(&run.place);
+            self.free.give(&run.place);
             self.line.ended(job);
             self.open -= 1;
             let left = self.jobs[job as usize].duration - self.safe[job as usize];
@@ -130,7 +130,7 @@ impl<L: Line> Play<'_, L> {
             && at <= now
         {
             self.repairs.pop();
-            self.floor.give(&Place::One(node, gpus));
+            self.free.give(&Place::One(node, gpus));
         }
     }
 
@@ -140,9 +140,9 @@ impl<L: Line> Play<'_, L> {
             self.interrupt(at, job);
         }
         let wanted = if gpu.is_some() { 1 } else { u32::MAX };
-        let gpus = self.floor.free_on(node).min(wanted);
+        let gpus = self.free.free_on(node).min(wanted);
         if gpus > 0 {
-            self.floor.take_at(&Place::One(node, gpus));
+            self.free.take_at(&Place::One(node, gpus));
             self.repairs.push(Reverse((until, node, gpus, at)));
             self.timeline.outages.push(Outage { node, gpus, from: at, to: until });
         }
@@ -171,7 +171,7 @@ impl<L: Line> Play<'_, L> {
     fn interrupt(&mut self, now: Time, job: u32) {
         let Some(run) = self.runs[job as usize].take() else { return };
         let Run { since, restart, place, .. } = *run;
-        self.floor.give(&place);
+        self.free.give(&place);
         let restart = restart.min(now - since);
         let ran = now - since - restart;
         let (safe, saving) = self.site.saves.safe_after(ran);

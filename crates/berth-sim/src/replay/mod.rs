@@ -97,12 +97,12 @@ pub struct Rules {
     /// Whether the core knows which jobs are runs of the same thing, and so learns how long they
     /// run. The peers cannot, so comparisons leave it out.
     pub learns: bool,
-    pub asks: Option<Asks>,
+    pub asks: Option<ForecastRequests>,
 }
 
 /// Which jobs are told at submission when they will start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asks {
+pub struct ForecastRequests {
     /// Every so many-th job.
     pub every: u32,
     /// Runs of a forecast.
@@ -124,7 +124,7 @@ pub struct StartForecast {
 impl Rules {
     /// That asks so much of the core and lets it learn.
     #[must_use]
-    pub fn with_forecasts(self, asks: Asks) -> Rules {
+    pub fn with_forecasts(self, asks: ForecastRequests) -> Rules {
         Rules { learns: true, asks: Some(asks), ..self }
     }
 

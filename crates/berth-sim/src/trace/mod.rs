@@ -19,7 +19,7 @@ pub use jobs::{Job, jobs};
 pub use nodes::{Node, nodes};
 pub use prices::prices;
 pub use select::{Select, shuffle_ties};
-pub use spot::{SpotSeen, spot};
+pub use spot::{SpotSeries, spot};
 pub use write::to_csv;
 
 /// A small trace of our own making, so that the simulator runs where no other trace is at hand.

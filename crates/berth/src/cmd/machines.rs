@@ -202,7 +202,7 @@ fn state(node: &Node, look: &Look) -> Cell {
 }
 
 #[derive(Args, Debug)]
-pub struct Which {
+pub struct NodeArgs {
     /// Machines
     #[arg(value_name = "NODE", required = true, add = complete::nodes())]
     nodes: Vec<String>,
@@ -210,19 +210,19 @@ pub struct Which {
 
 /// What is done to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum NodeAction {
     Drain,
     Cordon,
     Uncordon,
 }
 
-pub async fn act(context: &Context, args: &Which, act: Act) -> Result<()> {
+pub async fn act(context: &Context, args: &NodeArgs, act: NodeAction) -> Result<()> {
     let client = context.client()?;
     for name in &args.nodes {
         let node = match act {
-            Act::Drain => client.drain_node(name).await?,
-            Act::Cordon => client.cordon_node(name).await?,
-            Act::Uncordon => client.resume_node(name).await?,
+            NodeAction::Drain => client.drain_node(name).await?,
+            NodeAction::Cordon => client.cordon_node(name).await?,
+            NodeAction::Uncordon => client.resume_node(name).await?,
         };
         let text =
             |node: &Node, look: &Look| nodes_table(std::slice::from_ref(node), look).text(look);

@@ -92,11 +92,11 @@ pub enum ClientCommand {
     /// Show machines
     Nodes(machines::Nodes),
     /// Let machines take no work, and move what runs there
-    Drain(machines::Which),
+    Drain(machines::NodeArgs),
     /// Let machines take no new work
-    Cordon(machines::Which),
+    Cordon(machines::NodeArgs),
     /// Let machines take work again
-    Uncordon(machines::Which),
+    Uncordon(machines::NodeArgs),
     /// Show what was spent
     Cost(cost::Cost),
     /// Show and set budgets
@@ -152,7 +152,7 @@ const PLAN_USAGE: &str = "berth plan [OPTIONS] [@TEMPLATE] [-f FILE] [-- COMMAND
 const CLONE_USAGE: &str = "berth clone [OPTIONS] JOB [-- COMMAND...]";
 
 pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
-    use machines::Act;
+    use machines::NodeAction;
     match args {
         Ask::Run(args) => run::run(context, &args).await,
         Ask::Plan(args) => run::plan(context, &args).await,
@@ -170,9 +170,9 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         Ask::Share(args) => queues::share(context, &args).await,
         Ask::Gpus(args) => machines::gpus(context, &args).await,
         Ask::Nodes(args) => machines::nodes(context, &args).await,
-        Ask::Drain(args) => machines::act(context, &args, Act::Drain).await,
-        Ask::Cordon(args) => machines::act(context, &args, Act::Cordon).await,
-        Ask::Uncordon(args) => machines::act(context, &args, Act::Uncordon).await,
+        Ask::Drain(args) => machines::act(context, &args, NodeAction::Drain).await,
+        Ask::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,
+        Ask::Uncordon(args) => machines::act(context, &args, NodeAction::Uncordon).await,
         Ask::Cost(args) => cost::run(context, &args).await,
         Ask::Budget(args) => budget::run(context, &args).await,
         Ask::Apply(args) => apply::apply(context, &args).await,

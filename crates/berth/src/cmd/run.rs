@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// What is to be run: a file, a template, flags, in this order laid over each other.
 #[derive(Args, Debug)]
-pub struct What {
+pub struct JobArgs {
     /// A template to start from
     // A list, so that a command without its `--` is told what is missing at its first word.
     #[arg(value_name = "@TEMPLATE", value_parser = template, add = complete::at_templates())]
@@ -41,7 +41,7 @@ fn template(text: &str) -> Result<String, BadValue> {
 #[derive(Args, Debug)]
 pub struct Run {
     #[command(flatten)]
-    what: What,
+    what: JobArgs,
     /// Only say what would happen, as `berth plan` does
     #[arg(long)]
     dry_run: bool,
@@ -59,7 +59,7 @@ pub struct Run {
 #[derive(Args, Debug)]
 pub struct Plan {
     #[command(flatten)]
-    what: What,
+    what: JobArgs,
 }
 
 /// A job file as it is sent, and where its keys stood in the file it came from.
@@ -69,7 +69,7 @@ struct Draft {
     parsed: Option<(PathBuf, Parsed)>,
 }
 
-impl What {
+impl JobArgs {
     fn template(&self) -> Result<Option<&String>> {
         match self.templates.as_slice() {
             [] => Ok(None),

@@ -12,15 +12,15 @@ pub enum Schedule {
     /// Schedules, and when each runs next
     List,
     /// Let a schedule make no jobs
-    Pause(Which),
+    Pause(ScheduleArgs),
     /// Let a schedule make jobs again
-    Resume(Which),
+    Resume(ScheduleArgs),
     /// Remove a schedule; its jobs stay
-    Rm(Which),
+    Rm(ScheduleArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct Which {
+pub struct ScheduleArgs {
     #[arg(value_name = "SCHEDULE", add = complete::schedules())]
     schedule: String,
 }

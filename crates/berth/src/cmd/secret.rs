@@ -12,15 +12,15 @@ use clap::{Args, Subcommand};
 #[derive(Subcommand, Debug)]
 pub enum Secret {
     /// Keep a secret, or change it; its value is asked for, or read from standard input
-    Set(Which),
+    Set(SecretArgs),
     /// Names of secrets
     List,
     /// Forget a secret
-    Rm(Which),
+    Rm(SecretArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct Which {
+pub struct SecretArgs {
     #[arg(value_name = "NAME", add = complete::secrets())]
     name: String,
     /// Its team (the one that is set)
@@ -31,7 +31,7 @@ pub struct Which {
 pub async fn run(context: &Context, args: &Secret) -> Result<()> {
     let client = context.client()?;
     match args {
-        Secret::Set(Which { name, team }) => {
+        Secret::Set(SecretArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             let value = ask::secret(&format!("Value of {name}"))?;
             let saved = client.set_secret(&team, name, &SecretSet { value }).await?;
@@ -41,7 +41,7 @@ pub async fn run(context: &Context, args: &Secret) -> Result<()> {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();
             context.show(&Page::new(client.secrets().await?, list, names))
         }
-        Secret::Rm(Which { name, team }) => {
+        Secret::Rm(SecretArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             client.delete_secret(&team, name).await?;
             context.gone("secret", name)

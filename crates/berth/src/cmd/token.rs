@@ -28,7 +28,7 @@ pub struct Create {
     name: String,
     /// What it is good for
     #[arg(long, value_enum, default_value = "jobs")]
-    scope: Reach,
+    scope: TokenScope,
     /// When it ends, such as 30d (never)
     #[arg(long, value_name = "SPAN")]
     expires: Option<String>,
@@ -38,7 +38,7 @@ pub struct Create {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Reach {
+enum TokenScope {
     /// Changes nothing
     Read,
     /// Reads, and runs jobs
@@ -68,9 +68,9 @@ async fn create(context: &Context, args: &Create) -> Result<()> {
         name: args.name.clone(),
         user: args.user.clone(),
         scope: match args.scope {
-            Reach::Read => Scope::Read,
-            Reach::Jobs => Scope::Jobs,
-            Reach::All => Scope::All,
+            TokenScope::Read => Scope::Read,
+            TokenScope::Jobs => Scope::Jobs,
+            TokenScope::All => Scope::All,
         },
         expires_in: args.expires.clone(),
     };

@@ -7,7 +7,7 @@ use berth_model::{Milli, Name, Span, Time};
 use berth_sim::estimate::Estimate;
 use berth_sim::fleet::{Fleet, MODELS, UNNAMED};
 use berth_sim::prices::PriceList;
-use berth_sim::site::{Offer, Saves, Site, Spot, Troubles};
+use berth_sim::site::{Checkpointing, FailureRates, Offer, Site, Spot};
 use berth_sim::synthetic::{self, Recipe};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
@@ -62,12 +62,12 @@ pub struct Input {
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     #[command(flatten)]
-    pub weather: Weather,
+    pub failures: Failures,
 }
 
 /// What befalls machines and jobs.
 #[derive(Args)]
-pub struct Weather {
+pub struct Failures {
     /// Mean time between failures of one node, such as 90d
     #[arg(long, value_name = "SPAN", help_heading = "Failures and checkpoints")]
     pub node_mtbf: Option<Span>,
@@ -228,8 +228,8 @@ impl Input {
 
     /// Machines and what befalls them. `more` pools are what-ifs.
     pub fn site(&self, prices: &PriceList, more: &[Pool]) -> Result<Site> {
-        let Weather { node_mtbf, gpu_mtbf, repair, checkpoint, checkpoint_cost, .. } =
-            &self.weather;
+        let Failures { node_mtbf, gpu_mtbf, repair, checkpoint, checkpoint_cost, .. } =
+            &self.failures;
         for (name, span) in [("--node-mtbf", node_mtbf), ("--gpu-mtbf", gpu_mtbf)] {
             if span.is_some_and(|span| span < Span::mins(1)) {
                 return Err(refuse("bad-rate", format!("{name} is at least 1m")));
@@ -240,13 +240,13 @@ impl Input {
         }
         let fleet = self.fleet(more)?;
         let troubles =
-            Troubles { seed: self.seed, node: *node_mtbf, gpu: *gpu_mtbf, repair: *repair };
-        let failing = node_mtbf.is_some() || gpu_mtbf.is_some() || !self.weather.pool.is_empty();
+            FailureRates { seed: self.seed, node: *node_mtbf, gpu: *gpu_mtbf, repair: *repair };
+        let failing = node_mtbf.is_some() || gpu_mtbf.is_some() || !self.failures.pool.is_empty();
         let restart =
-            if failing || !more.is_empty() { self.weather.restart_cost } else { Span::ZERO };
-        let saves = Saves { every: *checkpoint, cost: *checkpoint_cost, restart };
+            if failing || !more.is_empty() { self.failures.restart_cost } else { Span::ZERO };
+        let saves = Checkpointing { every: *checkpoint, cost: *checkpoint_cost, restart };
         let mut site = Site { fleet, troubles, saves, market: Vec::new() };
-        for pool in self.weather.pool.iter().chain(more) {
+        for pool in self.failures.pool.iter().chain(more) {
             let offer = self.offer(pool, prices, &mut site.fleet)?;
             site.market.push(offer);
         }
@@ -257,7 +257,7 @@ impl Input {
         if let Some(path) = &self.nodes {
             return self.fleet_from(path);
         }
-        let buys = !self.weather.pool.is_empty() || !more.is_empty();
+        let buys = !self.failures.pool.is_empty() || !more.is_empty();
         match (&self.cluster, &self.jobs, self.synthetic) {
             (Some(Cluster { nodes, gpus, model }), ..) => Ok(Fleet::like(*nodes, *gpus, model)),
             _ if buys => Ok(Fleet::default()),
@@ -296,13 +296,13 @@ impl Input {
         let mut spot = Spot {
             price: whole(rate.spot),
             prices: Vec::new(),
-            lasts: Some(self.weather.spot_lasts.max(Span::mins(1))),
+            lasts: Some(self.failures.spot_lasts.max(Span::mins(1))),
             there: Vec::new(),
             notice: Span::mins(2),
         };
-        if let Some(path) = &self.weather.spot_trace {
+        if let Some(path) = &self.failures.spot_trace {
             let name = path.display().to_string();
-            let series = self.weather.spot_series.as_deref();
+            let series = self.failures.spot_series.as_deref();
             let seen = trace::spot(&name, &read(path)?, series)?;
             // What a record says about when machines could be had takes the place of chance.
             spot.lasts = if seen.there.is_empty() { spot.lasts } else { None };
@@ -314,7 +314,7 @@ impl Input {
             max: *max,
             on_demand: (pool.buy != Buy::Spot).then(|| whole(rate.on_demand)),
             spot: (pool.buy != Buy::OnDemand).then_some(spot),
-            boot: self.weather.boot,
+            boot: self.failures.boot,
         })
     }
 }

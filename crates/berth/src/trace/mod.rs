@@ -17,9 +17,9 @@ use anyhow::Result;
 use berth_model::{Milli, Span, Time};
 use berth_sim::calibration::Calibration;
 use berth_sim::metrics::{Account, Report, Setting};
-use berth_sim::page::{Page, Picture};
+use berth_sim::page::{Page, RunSummary};
 use berth_sim::prices::PriceList;
-use berth_sim::replay::{Asks, Rules};
+use berth_sim::replay::{ForecastRequests, Rules};
 use berth_sim::site::Site;
 use berth_sim::workload::Workload;
 use clap::Args;
@@ -85,7 +85,7 @@ struct Variant {
 struct Row {
     policy: &'static str,
     what_if: bool,
-    picture: Picture,
+    picture: RunSummary,
     calibration: Option<Calibration>,
 }
 
@@ -176,7 +176,7 @@ fn row(args: &Trace, policy: Policy, variant: &Variant, workload: &Workload) -> 
     let report = Report::new(&timeline.outcomes, &setting);
     let account = Account::new(&timeline, &site.fleet, &workload.jobs, &variant.prices);
     let teams = workload.teams.len();
-    let picture = Picture::new(&name, &timeline, &site.fleet, teams, report, account);
+    let picture = RunSummary::new(&name, &timeline, &site.fleet, teams, report, account);
     let what_if = !variant.suffix.is_empty();
     Ok(Row { policy: policy.word(), what_if, picture, calibration })
 }
@@ -186,7 +186,7 @@ fn rules_of(args: &Trace, rules: Rules, variant: &Variant) -> Result<Rules> {
     if let Some(every) = args.forecast {
         let runs = rules.policy.forecast_runs;
         let (seed, after) = (args.input.seed, Span::ZERO);
-        rules = rules.with_forecasts(Asks { every, runs, seed, after });
+        rules = rules.with_forecasts(ForecastRequests { every, runs, seed, after });
     }
     for set in &variant.set {
         rules.policy = set.on(&rules.policy)?;
@@ -211,11 +211,11 @@ fn about(args: &Trace, workload: &Workload, variants: &[Variant]) -> Vec<String>
         };
         format!("up to {} machines of {} {model} may be bought, {how}", offer.max, offer.gpus)
     }));
-    let weather = &args.input.weather;
+    let failures = &args.input.failures;
     let mut failing = Vec::new();
-    failing.extend(weather.node_mtbf.map(|span: Span| format!("a node fails every {span}")));
-    failing.extend(weather.gpu_mtbf.map(|span: Span| format!("a GPU every {span}")));
-    failing.extend(weather.checkpoint.map(|span: Span| format!("jobs save every {span}")));
+    failing.extend(failures.node_mtbf.map(|span: Span| format!("a node fails every {span}")));
+    failing.extend(failures.gpu_mtbf.map(|span: Span| format!("a GPU every {span}")));
+    failing.extend(failures.checkpoint.map(|span: Span| format!("jobs save every {span}")));
     if !failing.is_empty() {
         lines.push(failing.join(", "));
     }
@@ -242,7 +242,7 @@ fn page(
     variants: &[Variant],
     rows: &[Row],
 ) -> String {
-    let pictures: Vec<Picture> = rows.iter().map(|row| row.picture.clone()).collect();
+    let pictures: Vec<RunSummary> = rows.iter().map(|row| row.picture.clone()).collect();
     let title = match &args.input.jobs {
         Some(path) => path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()),
         None => "Simulated jobs".to_owned(),

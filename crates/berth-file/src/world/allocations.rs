@@ -41,15 +41,15 @@ struct Machine<'a> {
 }
 
 /// All GPUs with what is held of them so far.
-pub(crate) struct Floor<'a>(BTreeMap<&'a str, Machine<'a>>);
+pub(crate) struct Allocations<'a>(BTreeMap<&'a str, Machine<'a>>);
 
-impl<'a> Floor<'a> {
-    pub fn new(nodes: impl Iterator<Item = &'a NodeSpec>) -> Floor<'a> {
+impl<'a> Allocations<'a> {
+    pub fn new(nodes: impl Iterator<Item = &'a NodeSpec>) -> Allocations<'a> {
         let machine = |spec: &'a NodeSpec| {
             let uses = spec.gpus.iter().map(|_| Use::Free).collect();
             (spec.name.as_str(), Machine { spec, uses })
         };
-        Floor(nodes.map(machine).collect())
+        Allocations(nodes.map(machine).collect())
     }
 
     pub fn node(&self, node: &Node) -> Result<&'a NodeSpec> {
