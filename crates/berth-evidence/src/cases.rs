@@ -290,18 +290,18 @@ fn same_plans(effort: Effort) -> Result<Vec<Row>> {
 }
 
 /// Where two plans part.
-fn difference(kept: &Plan, loaded: &Plan) -> String {
-    let pairs = kept.transactions.iter().zip(&loaded.transactions);
+fn difference(live: &Plan, loaded: &Plan) -> String {
+    let pairs = live.transactions.iter().zip(&loaded.transactions);
     if let Some((a, b)) = pairs.into_iter().find(|(a, b)| a != b) {
         return format!("\n    kept:   {a:?}\n    loaded: {b:?}");
     }
-    let (a, b) = (kept.transactions.len(), loaded.transactions.len());
+    let (a, b) = (live.transactions.len(), loaded.transactions.len());
     if a != b {
-        let more = if a > b { &kept.transactions[b] } else { &loaded.transactions[a] };
+        let more = if a > b { &live.transactions[b] } else { &loaded.transactions[a] };
         return format!("{a} transactions kept, {b} loaded; the first that is missing: {more:?}");
     }
-    if kept.blocked != loaded.blocked {
-        return format!("\n    kept:   {:?}\n    loaded: {:?}", kept.blocked, loaded.blocked);
+    if live.blocked != loaded.blocked {
+        return format!("\n    kept:   {:?}\n    loaded: {:?}", live.blocked, loaded.blocked);
     }
-    format!("next {:?} and {:?}", kept.next, loaded.next)
+    format!("next {:?} and {:?}", live.next, loaded.next)
 }

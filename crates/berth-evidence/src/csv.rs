@@ -1,6 +1,8 @@
 //! Reads the few columns that are needed of a trace, and says where a file is not as expected.
 
 use anyhow::{Result, anyhow, bail};
+use berth_sim::trace::csv::split;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A whole file in memory, its first line taken as the names of its columns.
@@ -11,11 +13,10 @@ pub struct Table {
 }
 
 /// One line of it.
-#[derive(Clone, Copy)]
 pub struct Row<'t> {
     table: &'t Table,
     line: usize,
-    text: &'t str,
+    fields: Vec<Cow<'t, str>>,
 }
 
 impl Table {
@@ -30,21 +31,31 @@ impl Table {
         let Some(first) = text.lines().next() else {
             bail!("{}: there is no line with the names of columns", path.display())
         };
-        let columns = first.split(',').map(str::to_owned).collect();
+        let columns =
+            split(first).map_err(|error| anyhow!("{}: line 1: {error}", path.display()))?;
+        let columns = columns.into_iter().map(Cow::into_owned).collect();
         Ok(Table { path, text, columns })
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> Result<Vec<Row<'_>>> {
         let lines = self.text.lines().enumerate().skip(1).filter(|(_, text)| !text.is_empty());
-        lines.map(|(at, text)| Row { table: self, line: at + 1, text })
+        let row = |(at, text)| {
+            let path = self.path.display();
+            let fields =
+                split(text).map_err(|error| anyhow!("{path}: line {}: {error}", at + 1))?;
+            Ok(Row { table: self, line: at + 1, fields })
+        };
+        lines.map(row).collect()
     }
 }
 
-impl<'t> Row<'t> {
-    pub fn text(&self, column: &str) -> Result<&'t str> {
+impl Row<'_> {
+    pub fn text(&self, column: &str) -> Result<&str> {
         let at = self.table.columns.iter().position(|name| name == column);
-        let field = at.and_then(|at| self.text.split(',').nth(at));
-        field.ok_or_else(|| self.wrong(column, "a field, but the line has none there"))
+        let field = at.and_then(|at| self.fields.get(at));
+        field
+            .map(AsRef::as_ref)
+            .ok_or_else(|| self.wrong(column, "a field, but the line has none there"))
     }
 
     /// A decimal number with at most three places, in thousandths; 0 where the field is empty.
@@ -85,7 +96,7 @@ mod tests {
     #[test]
     fn fields_are_found_by_the_name_of_their_column() {
         let table = table("a,b,c\n1,0.46,x\n2,12,\n");
-        let rows: Vec<Row<'_>> = table.rows().collect();
+        let rows = table.rows().expect("no quotes");
         assert_eq!(rows[0].milli("b").expect("a number"), 460);
         assert_eq!(rows[1].milli("b").expect("a number"), 12_000);
         assert_eq!(rows[1].text("c").expect("a field"), "");
@@ -95,10 +106,11 @@ mod tests {
     #[test]
     fn a_field_that_is_no_number_is_named_with_file_line_and_column() {
         let table = table("a,b\n1,2\n3,x\n");
-        let last = table.rows().last().expect("there are rows");
-        let said = last.milli("b").expect_err("x is no number").to_string();
-        assert_eq!(said, "pods.csv: line 3, column b: expected a number, but there is \"x\"");
-        let said = last.text("d").expect_err("there is no such column").to_string();
-        assert!(said.contains("line 3, column d"), "{said}");
+        let rows = table.rows().expect("no quotes");
+        let last = rows.last().expect("there are rows");
+        let error = last.milli("b").expect_err("x is no number").to_string();
+        assert_eq!(error, "pods.csv: line 3, column b: expected a number, but there is \"x\"");
+        let error = last.text("d").expect_err("there is no such column").to_string();
+        assert!(error.contains("line 3, column d"), "{error}");
     }
 }

@@ -33,11 +33,11 @@ use std::process::{Command, Stdio};
 #[command(about = "Reproduces published figures")]
 struct Cli {
     #[command(subcommand)]
-    what: What,
+    what: Evidence,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Evidence {
     /// The figures about the scheduling core
     Core(Core),
     /// The figures about Kubernetes: a real API server, and schedulers on it
@@ -119,27 +119,27 @@ const METHOD: &str = "The planner uses one core, and huge pages for its heap whe
 fn main() -> Result<()> {
     let cli = Cli::parse();
     match cli.what {
-        What::Core(core) => match &core.case {
+        Evidence::Core(core) => match &core.case {
             Some(case) => one(case, &core),
             None => all(&core),
         },
-        What::Kube(asked) => kube::command(&asked),
-        What::Machine(asked) => machine::command(&asked),
-        What::Sim(sim) => sim::command(&sim),
-        What::SimBaselines(asked) => sim_baselines(&asked),
-        What::SimQueueing(asked) => queueing::command(&asked),
-        What::SampleTrace => {
-            print!("{}", trace::csv(&synthetic::jobs(&Recipe::sample())));
+        Evidence::Kube(args) => kube::command(&args),
+        Evidence::Machine(args) => machine::command(&args),
+        Evidence::Sim(sim) => sim::command(&sim),
+        Evidence::SimBaselines(args) => sim_baselines(&args),
+        Evidence::SimQueueing(args) => queueing::command(&args),
+        Evidence::SampleTrace => {
+            print!("{}", trace::to_csv(&synthetic::jobs(&Recipe::sample())));
             Ok(())
         }
-        What::Packing(packing) => packing::command(&packing),
-        What::Spot(spot) => spot::command(&spot),
+        Evidence::Packing(packing) => packing::command(&packing),
+        Evidence::Spot(spot) => spot::command(&spot),
     }
 }
 
-fn sim_baselines(asked: &SimBaselines) -> Result<()> {
-    let found = baselines::all(&asked.traces)?;
-    if asked.json {
+fn sim_baselines(args: &SimBaselines) -> Result<()> {
+    let found = baselines::all(&args.traces)?;
+    if args.json {
         println!("{}", serde_json::to_string_pretty(&found.figures)?);
     } else {
         println!("{}\n\n{}", baselines::figures(&found), baselines::timings(&found));

@@ -100,37 +100,37 @@ struct Found {
     targets: Vec<Target>,
 }
 
-pub fn command(asked: &Queueing) -> Result<()> {
-    let wanted = |set: &Set| asked.only.as_ref().is_none_or(|only| set.name().contains(only));
+pub fn command(args: &Queueing) -> Result<()> {
+    let wanted = |set: &Set| args.only.as_ref().is_none_or(|only| set.name().contains(only));
     let sets: Vec<Set> = SETS.into_iter().filter(wanted).collect();
     ensure!(!sets.is_empty(), "no set has that in its name: {}", SETS.map(Set::name).join("; "));
     let mut all = Vec::new();
     for set in sets {
-        let found = run(set, asked)?;
-        if !asked.json && !asked.rows {
+        let found = run(set, args)?;
+        if !args.json && !args.rows {
             println!("{}\n", table(&found));
         }
         all.push(found);
     }
-    if asked.json {
+    if args.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
     }
-    if asked.rows {
-        let rows: Vec<report::Row> = all.iter().flat_map(|found| published(found, asked)).collect();
+    if args.rows {
+        let rows: Vec<report::Row> = all.iter().flat_map(|found| published(found, args)).collect();
         println!("{}", serde_json::to_string_pretty(&rows)?);
     }
     Ok(())
 }
 
-fn run(set: Set, asked: &Queueing) -> Result<Found> {
-    let mut jobs = set.jobs(&asked.traces)?;
-    if let Some(seed) = asked.shuffle {
+fn run(set: Set, args: &Queueing) -> Result<Found> {
+    let mut jobs = set.jobs(&args.traces)?;
+    if let Some(seed) = args.shuffle {
         trace::shuffle_ties(&mut jobs, seed);
     }
     let estimates = match set {
         Set::Aaic { .. } => Estimate::Limit,
         Set::Itp { .. } | Set::PhillyOctober { .. } | Set::Muri { .. } => {
-            Estimate::noisy(asked.seed)
+            Estimate::noisy(args.seed)
         }
     };
     let workload = Workload::new(&jobs, estimates)?;
@@ -144,7 +144,7 @@ fn run(set: Set, asked: &Queueing) -> Result<Found> {
         rows.push(Row { policy: policy.word(), report, ms, counts: None });
     }
     for preset in Preset::ALL {
-        if preset == Preset::BerthSharing && asked.no_sharing {
+        if preset == Preset::BerthSharing && args.no_sharing {
             continue;
         }
         let clock = Clock::start(true);
@@ -188,7 +188,7 @@ fn targets(rows: &[Row]) -> Vec<Target> {
 }
 
 /// The figures of a set that have a target, then what is only told.
-fn published(found: &Found, asked: &Queueing) -> Vec<report::Row> {
+fn published(found: &Found, args: &Queueing) -> Vec<report::Row> {
     let mut rows = Vec::new();
     for Target { policy, what, value, bound, .. } in &found.targets {
         let unit = if what.contains('%') { "%" } else { "s" };
@@ -196,12 +196,12 @@ fn published(found: &Found, asked: &Queueing) -> Vec<report::Row> {
         rows.push(report::Row::new(name, *value, unit, report::Target::AtMost(*bound)));
     }
     for row in found.rows.iter().filter(|row| row.counts.is_some()) {
-        let told = [
+        let figures = [
             ("pauses", row.report.preemptions as f64, "pauses"),
             ("lost work", row.report.lost_gpu_hours, "GPU-h"),
             ("replay", row.ms / 1_000.0, "s of CPU"),
         ];
-        rows.extend(told.into_iter().map(|(what, value, unit)| {
+        rows.extend(figures.into_iter().map(|(what, value, unit)| {
             let name = format!("{}: {}: {what}", found.set, row.policy);
             report::Row::new(name, value, unit, report::Target::None)
         }));
@@ -214,7 +214,7 @@ fn published(found: &Found, asked: &Queueing) -> Vec<report::Row> {
             "cargo run --release -p berth-evidence -- sim-queueing --traces … --only '{}'",
             found.set
         );
-        row.seed = asked.seed;
+        row.seed = args.seed;
     }
     rows
 }

@@ -4,7 +4,7 @@
 use berth_model::{
     Amount, Bytes, Cpu, GpuAsk, GpuQuota, GpuSpec, GroupSpec, Health, JobId, JobSnapshot, JobSpec,
     LabelAsk, LeaseSnapshot, Lifecycle, Micros, Milli, Name, NodeSnapshot, NodeSpec, NodeState,
-    QueueSnapshot, QueueSpec, Quota, Share, Slice, Snapshot, Span, Time, TopologyAsk,
+    QueueSnapshot, QueueSpec, Quota, Share, Slice, Snapshot, Span, SplitMix64, Time, TopologyAsk,
 };
 use std::collections::BTreeMap;
 
@@ -19,26 +19,17 @@ pub const START: Time = Time(1_780_272_000_000);
 pub const PHILLY: [(u32, u64); 8] =
     [(1, 50_188), (2, 904), (4, 945), (8, 713), (12, 7), (16, 65), (24, 4), (32, 23)];
 
-/// Numbers that look random (SplitMix64).
+/// Random numbers from a seed, with what worlds draw besides.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SplitMix64::new(seed))
     }
 
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0.below(bound)
     }
 
     pub fn one_in(&mut self, n: u64) -> bool {
@@ -46,13 +37,11 @@ impl Random {
     }
 
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len() as u64) as usize]
+        self.0.choose(from)
     }
 
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for at in (1..items.len()).rev() {
-            items.swap(at, self.below(at as u64 + 1) as usize);
-        }
+        self.0.shuffle(items);
     }
 
     /// A value by its weight.

@@ -64,24 +64,11 @@ fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(.., candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours from one word to the other.
+/// Insertions, deletions, replacements and swaps of neighbours from one word to the other, without
+/// regard to case.
 fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().flat_map(char::to_lowercase).collect();
-    let to: Vec<char> = to.chars().flat_map(char::to_lowercase).collect();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
-    for i in 1..=from.len() {
-        let mut row = vec![i];
-        for j in 1..=to.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[from.len()][to.len()]
+    let lower = |word: &str| word.chars().flat_map(char::to_lowercase).collect::<String>();
+    strsim::osa_distance(&lower(from), &lower(to))
 }
 
 /// `a, b or c`.

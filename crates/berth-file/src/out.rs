@@ -199,11 +199,11 @@ fn literal(value: &Out, indent: usize) -> Option<String> {
     let Out::Script(script) = value else { return None };
     let lines = script.strip_suffix('\n').unwrap_or(script);
     let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    let kept = !lines.starts_with([' ', '\n', '\t'])
+    let round_trips = !lines.starts_with([' ', '\n', '\t'])
         && !lines.ends_with(['\n', ' '])
         && lines.contains('\n')
         && lines.chars().all(|c| plain(c) && !"\u{85}\u{2028}\u{2029}\u{feff}".contains(c));
-    if !kept {
+    if !round_trips {
         return None;
     }
     let mut block = String::from(if script.ends_with('\n') { " |\n" } else { " |-\n" });

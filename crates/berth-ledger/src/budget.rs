@@ -108,8 +108,8 @@ impl BudgetMeter {
 
     /// Tells the thresholds reached and not yet told, lowest first; the limit is always one.
     fn fire(&mut self) -> Vec<Alert> {
-        let given = self.budget.thresholds.iter().copied().filter(|t| *t > Milli::ZERO);
-        let mut due: Vec<Milli> = given.chain([Milli::ONE]).collect();
+        let thresholds = self.budget.thresholds.iter().copied().filter(|t| *t > Milli::ZERO);
+        let mut due: Vec<Milli> = thresholds.chain([Milli::ONE]).collect();
         due.retain(|threshold| self.reached(*threshold) && !self.fired.contains(threshold));
         due.sort();
         due.dedup();

@@ -121,8 +121,8 @@ pub fn accrue(past_use: i64, used: Milli, span: Span, half_life: Span) -> i64 {
     let past_use = i128::from(past_use.max(0));
     let (factor, halvings) = power(span, half_life);
     let away = (past_use - level).unsigned_abs();
-    let kept = if halvings >= 63 { 0 } else { nearest(away * factor, 64 + halvings) as i128 };
-    narrow(if past_use >= level { level + kept } else { level - kept })
+    let remaining = if halvings >= 63 { 0 } else { nearest(away * factor, 64 + halvings) as i128 };
+    narrow(if past_use >= level { level + remaining } else { level - remaining })
 }
 
 /// A shift to the right that rounds to the nearest: rounding down would turn the small gain of a

@@ -41,7 +41,7 @@ proptest! {
         let budget = Budget { limit: Micros(limit), per, action: BudgetAction::Block, thresholds };
         let mut now = Time(1_763_200_000_000);
         let mut meter = BudgetMeter::new(Name::new("q"), budget.clone(), now);
-        let mut told = BTreeSet::new();
+        let mut alerted = BTreeSet::new();
         let mut start = meter.period_start;
         for (step, amount) in amounts {
             now = now + step;
@@ -49,14 +49,14 @@ proptest! {
             if meter.period_start > start {
                 prop_assert!(per != BudgetPeriod::Once && meter.spent == Micros(amount));
                 start = meter.period_start;
-                told.clear();
+                alerted.clear();
             }
             for alert in alerts {
-                prop_assert!(told.insert(alert.threshold), "{alert} was told twice");
+                prop_assert!(alerted.insert(alert.threshold), "{alert} was told twice");
             }
             for threshold in budget.thresholds.iter().chain([&Milli::ONE]) {
                 let reached = meter.spent.0 * 1_000 >= limit * threshold.0;
-                prop_assert_eq!(reached, told.contains(threshold));
+                prop_assert_eq!(reached, alerted.contains(threshold));
             }
             if let Some(next) = meter.next_period(now) {
                 prop_assert!(meter.period_start <= now && now < next);

@@ -1,7 +1,7 @@
 //! The nouns of Berth: ids, quantities with units, specs, [`Event`], [`Decision`] and [`Reason`].
 //!
-//! Nothing here decides or does anything: this crate is arithmetic and parsing. It has no clock,
-//! no randomness and no I/O, so every crate may depend on it.
+//! Nothing here decides or does anything: this crate is arithmetic and parsing. It has no clock, no
+//! I/O and no randomness but what a seed determines, so every crate may depend on it.
 
 mod decision;
 mod event;
@@ -14,6 +14,7 @@ mod pod;
 mod policy;
 mod pool;
 mod queue;
+mod random;
 mod reason;
 mod reject;
 mod snapshot;
@@ -35,6 +36,7 @@ pub use pool::{ClaimSpec, Offering, PoolSpec};
 pub use queue::{
     Amount, Budget, BudgetAction, BudgetPeriod, GpuQuota, QueueSpec, Quota, Reservation,
 };
+pub use random::SplitMix64;
 pub use reason::{Awaited, Bound, Reason, Shortage};
 pub use reject::Rejected;
 pub use snapshot::{

@@ -4,8 +4,10 @@
 //! nothing can escape its end. Without, the supervisor is on its own, and the inventory says so.
 
 use berth_model::{Bytes, Cpu};
+use fnv::FnvHasher;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::hash::Hasher;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,17 @@ use std::path::{Path, PathBuf};
 const SERVER: &str = "berth-server";
 /// The scheduling period, in microseconds, that `cpu.max` is given in.
 const PERIOD_US: i64 = 100_000;
+
+/// Why tasks have no control groups.
+#[derive(Debug, thiserror::Error)]
+enum NoCgroups {
+    #[error("control groups are switched off")]
+    SwitchedOff,
+    #[error("there is no version 2 hierarchy of control groups")]
+    NoHierarchy,
+    #[error("the control group {} is not ours to divide: {error}", path.display())]
+    NotDelegated { path: PathBuf, error: io::Error },
+}
 
 /// What is enforced on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,34 +49,30 @@ pub(crate) struct Cgroups {
 impl Cgroups {
     /// The place for the tasks of a root, if there can be one, and what that means.
     pub fn open(root: &Path, wanted: bool) -> (Option<Cgroups>, Limits) {
-        let prepared = if wanted {
-            Cgroups::prepare(&scope(root))
-        } else {
-            Err("control groups are switched off".to_owned())
-        };
+        let prepared =
+            if wanted { Cgroups::prepare(&scope(root)) } else { Err(NoCgroups::SwitchedOff) };
         match prepared {
             Ok(cgroups) => {
                 let limits = cgroups.limits();
                 (Some(cgroups), limits)
             }
             Err(missing) => {
-                let missing = Some(missing);
+                let missing = Some(missing.to_string());
                 (None, Limits { groups: false, cpu: false, memory: false, missing })
             }
         }
     }
 
     /// Makes the place, below the group of this process; or says why that cannot be.
-    fn prepare(scope: &str) -> Result<Cgroups, String> {
-        let own = own_group().ok_or("there is no version 2 hierarchy of control groups")?;
+    fn prepare(scope: &str) -> Result<Cgroups, NoCgroups> {
+        let own = own_group().ok_or(NoCgroups::NoHierarchy)?;
         let own = match own.file_name() {
             Some(name) if name == SERVER => own.parent().unwrap_or(&own).to_owned(),
             _ => own,
         };
         let base = own.join(format!("berth-{scope}"));
-        fs::create_dir_all(&base).map_err(|error| {
-            format!("the control group {} is not ours to divide: {error}", own.display())
-        })?;
+        fs::create_dir_all(&base)
+            .map_err(|error| NoCgroups::NotDelegated { path: own.clone(), error })?;
         enable(&own);
         enable(&base);
         let enabled = controllers(&base.join("cgroup.subtree_control"));
@@ -102,11 +111,9 @@ impl Drop for Cgroups {
 
 /// Tells the groups of this root from those of another on the same machine (FNV-1a).
 fn scope(root: &Path) -> String {
-    let bytes = root.as_os_str().as_encoded_bytes();
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    let mut hasher = FnvHasher::default();
+    hasher.write(root.as_os_str().as_encoded_bytes());
+    format!("{:016x}", hasher.finish())
 }
 
 fn own_group() -> Option<PathBuf> {

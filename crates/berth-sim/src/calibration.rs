@@ -6,7 +6,7 @@
 //! when the job was submitted. One that still waits counts with the time it has waited so far.
 
 use crate::outcome::Outcome;
-use crate::replay::Told;
+use crate::replay::StartForecast;
 use berth_model::{Span, Time};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ const ENOUGH: usize = 20;
 
 /// How forecasts fared over some jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Fared {
+pub struct Accuracy {
     /// Jobs that were told something and started in the end.
     pub jobs: u64,
     /// Of them, those that did not start at once.
@@ -34,18 +34,18 @@ pub struct Fared {
     pub waited_by_corrected: f64,
 }
 
-impl Fared {
+impl Accuracy {
     /// Several sets of jobs taken as one.
-    pub fn together(sets: &[Fared]) -> Fared {
+    pub fn together(sets: &[Accuracy]) -> Accuracy {
         let jobs: u64 = sets.iter().map(|set| set.jobs).sum();
         let waited: u64 = sets.iter().map(|set| set.waited).sum();
-        let mean = |part: fn(&Fared) -> f64, of: fn(&Fared) -> u64, all: u64| {
+        let mean = |part: fn(&Accuracy) -> f64, of: fn(&Accuracy) -> u64, all: u64| {
             let sum: f64 = sets.iter().map(|set| part(set) * of(set) as f64).sum();
             sum / all.max(1) as f64
         };
         let of_all = |part| mean(part, |set| set.jobs, jobs);
         let of_waited = |part| mean(part, |set| set.waited, waited);
-        Fared {
+        Accuracy {
             jobs,
             waited,
             by_p50: of_all(|set| set.by_p50),
@@ -63,8 +63,8 @@ pub struct Calibration {
     /// What the P90 was multiplied by, in the middle of those that were held back.
     pub factor: f64,
     /// Jobs submitted before the time that is held back, and those after it.
-    pub learned: Fared,
-    pub held_back: Fared,
+    pub learned: Accuracy,
+    pub held_back: Accuracy,
 }
 
 /// A job's forecast beside what came of it; waits in seconds.
@@ -79,16 +79,16 @@ struct Pair {
 
 impl Calibration {
     /// Jobs are told in their order of submission; those before `held_back` are told apart.
-    pub fn new(told: &[Told], outcomes: &[Outcome], held_back: Time) -> Calibration {
+    pub fn new(forecast: &[StartForecast], outcomes: &[Outcome], held_back: Time) -> Calibration {
         let seconds = |span: Span| span.0 as f64 / 1_000.0;
         let far = |span: Option<Span>| span.map_or(f64::INFINITY, seconds);
-        let pair = |told: &Told| {
-            let outcome = &outcomes[told.job as usize];
+        let pair = |forecast: &StartForecast| {
+            let outcome = &outcomes[forecast.job as usize];
             let real = seconds(outcome.wait_for_first_start()?);
-            let (p50, p90) = (far(told.p50), far(told.p90));
+            let (p50, p90) = (far(forecast.p50), far(forecast.p90));
             Some(Pair { submit: outcome.submit, p50, p90, real, factor: 1.0 })
         };
-        let mut pairs: Vec<Pair> = told.iter().filter_map(pair).collect();
+        let mut pairs: Vec<Pair> = forecast.iter().filter_map(pair).collect();
         let mut before: Vec<usize> = Vec::new();
         for at in 0..pairs.len() {
             pairs[at].factor = factor(&pairs, &before, pairs[at].submit);
@@ -102,7 +102,7 @@ impl Calibration {
         let mut factors: Vec<f64> = later.iter().map(|pair| pair.factor).collect();
         factors.sort_by(f64::total_cmp);
         let factor = factors.get(factors.len() / 2).copied().unwrap_or(1.0);
-        Calibration { factor, learned: fared(&past), held_back: fared(&later) }
+        Calibration { factor, learned: accuracy(&past), held_back: accuracy(&later) }
     }
 }
 
@@ -124,7 +124,7 @@ fn factor(pairs: &[Pair], before: &[usize], now: Time) -> f64 {
     }
 }
 
-fn fared(pairs: &[Pair]) -> Fared {
+fn accuracy(pairs: &[Pair]) -> Accuracy {
     let least = LEAST.0 as f64 / 1_000.0;
     let part = |all: &[&Pair], holds: &dyn Fn(&Pair) -> bool| match all.len() {
         0 => 0.0,
@@ -135,7 +135,7 @@ fn fared(pairs: &[Pair]) -> Fared {
     let p50 = |pair: &Pair| pair.real <= pair.p50;
     let p90 = |pair: &Pair| pair.real <= pair.p90;
     let corrected = |pair: &Pair| pair.real <= (pair.p90 + least) * pair.factor - least;
-    Fared {
+    Accuracy {
         jobs: all.len() as u64,
         waited: waited.len() as u64,
         by_p50: part(&all, &p50),
@@ -166,8 +166,9 @@ mod tests {
         };
         let outcomes: Vec<Outcome> = waits.iter().enumerate().map(one).collect();
         let (p50, p90) = (Some(Span::mins(5)), Some(Span::mins(10)));
-        let told: Vec<Told> = (0..waits.len() as u32).map(|job| Told { job, p50, p90 }).collect();
-        Calibration::new(&told, &outcomes, Time(0) + Span::hours(held_back))
+        let forecast: Vec<StartForecast> =
+            (0..waits.len() as u32).map(|job| StartForecast { job, p50, p90 }).collect();
+        Calibration::new(&forecast, &outcomes, Time(0) + Span::hours(held_back))
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! policy is given the same estimates, made once from the trace and a seed, and only the clock of
 //! the simulation knows the truth.
 
-use crate::chance::{Chance, exp};
+use crate::random::{Rng, exp};
 use crate::trace;
 use berth_model::{Milli, Span};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ impl Estimate {
             Estimate::Exact => job.duration,
             Estimate::Limit => job.limit,
             Estimate::Noisy { sigma, seed } => {
-                let z = Chance::of(seed, place as u64).normal().clamp(-3.0, 3.0);
+                let z = Rng::stream(seed, place as u64).normal().clamp(-3.0, 3.0);
                 let factor = exp(z * sigma.0 as f64 / 1_000.0);
                 let guess = (job.duration?.0 as f64 * factor).round() as i64;
                 Some(Span(guess).max(Span::secs(1)))

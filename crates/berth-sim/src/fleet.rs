@@ -78,7 +78,7 @@ impl Fleet {
     }
 
     /// `12 nodes of 8 A100 and 3 nodes of 4 T4`.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let one = |(kind, count): &(Machine, u32)| {
             let nodes = if *count == 1 { "node" } else { "nodes" };
             let model = match self.models[kind.model as usize].as_str() {
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn nodes_of_one_kind_are_counted_together() {
         let fleet = Fleet::new([(8, "A100"), (4, "T4"), (8, "A100")]).unwrap();
-        assert_eq!(fleet.told(), "2 nodes of 8 A100 and 1 node of 4 T4");
+        assert_eq!(fleet.describe(), "2 nodes of 8 A100 and 1 node of 4 T4");
         assert_eq!((fleet.gpus(), fleet.largest(1)), (20, 4));
-        assert_eq!(fleet.with_more(3).told(), "5 nodes of 8 A100 and 1 node of 4 T4");
+        assert_eq!(fleet.with_more(3).describe(), "5 nodes of 8 A100 and 1 node of 4 T4");
     }
 }

@@ -5,7 +5,6 @@
 //! run can be repeated exactly anywhere.
 
 pub mod calibration;
-pub mod chance;
 pub mod driver;
 pub mod engine;
 pub mod estimate;
@@ -18,6 +17,7 @@ pub mod page;
 pub mod peers;
 pub mod play;
 pub mod prices;
+pub mod random;
 pub mod record;
 pub mod replay;
 pub mod report;

@@ -107,7 +107,7 @@ pub struct Bought {
 
 /// What happened in a run: to jobs, and to machines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Course {
+pub struct Timeline {
     /// One for each job of the workload, in its order.
     pub outcomes: Vec<Outcome>,
     pub outages: Vec<Outage>,

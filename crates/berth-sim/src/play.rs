@@ -4,7 +4,7 @@ use crate::driver::{Driver, Settings};
 use crate::engine::{self, LoadError};
 use crate::record::Recorder;
 use crate::report::{
-    ChangeReport, ForecastReport, Labels, Material, PositionReport, Report, WhyReport, report,
+    ChangeReport, ForecastReport, Labels, PositionReport, Report, ReportInput, WhyReport, report,
     told_reasons,
 };
 use crate::world::{Error, Loaded, Position};
@@ -80,7 +80,7 @@ fn tell(loaded: &Loaded, driver: &mut Driver<Recorder>, why: Option<JobId>) -> R
     let after = driver.state().snapshot();
     let reasons = explain(driver, &after);
     let (rounds, now) = (driver.rounds(), driver.now());
-    let mut told = report(&Material {
+    let mut summary = report(&ReportInput {
         before: &loaded.snapshot,
         after: &after,
         recorder: &driver.observer,
@@ -88,8 +88,8 @@ fn tell(loaded: &Loaded, driver: &mut Driver<Recorder>, why: Option<JobId>) -> R
         now,
         waiting: reasons,
     });
-    told.why = why.map(|job| answer(driver, &after, job));
-    told
+    summary.why = why.map(|job| answer(driver, &after, job));
+    summary
 }
 
 /// The reasons of every job that waits. Each is worked out by trying the job, so in a long line

@@ -35,13 +35,13 @@ pub struct TaskReport {
     pub group: String,
     pub task: u32,
     #[serde(flatten)]
-    pub now: Standing,
-    pub before: Standing,
+    pub now: TaskStatus,
+    pub before: TaskStatus,
 }
 
 /// Where a task stands: running, waiting, reserved, stopping or stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct TaskStatus {
     pub state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -49,9 +49,9 @@ pub struct Standing {
     pub gpus: Vec<GpuReport>,
 }
 
-impl Standing {
-    fn bare(state: &'static str) -> Standing {
-        Standing { state, node: None, gpus: Vec::new() }
+impl TaskStatus {
+    fn bare(state: &'static str) -> TaskStatus {
+        TaskStatus { state, node: None, gpus: Vec::new() }
     }
 }
 
@@ -250,12 +250,12 @@ fn specs(snapshot: &Snapshot) -> Specs<'_> {
 }
 
 /// Where every task of a snapshot stands.
-fn standings(snapshot: &Snapshot) -> BTreeMap<(JobId, u32), Standing> {
+fn standings(snapshot: &Snapshot) -> BTreeMap<(JobId, u32), TaskStatus> {
     let nodes = specs(snapshot);
     let mut all = BTreeMap::new();
     for promise in &snapshot.promises {
         for Place { task, node, slices } in &promise.places {
-            let standing = Standing {
+            let standing = TaskStatus {
                 state: "reserved",
                 node: Some(node.to_string()),
                 gpus: gpus(slices, nodes.get(node.as_str()).copied()),
@@ -265,7 +265,7 @@ fn standings(snapshot: &Snapshot) -> BTreeMap<(JobId, u32), Standing> {
     }
     for job in &snapshot.jobs {
         for lease in &job.leases {
-            let standing = Standing {
+            let standing = TaskStatus {
                 state: if lease.stopping.is_some() { "stopping" } else { "running" },
                 node: Some(lease.node.to_string()),
                 gpus: gpus(&lease.slices, nodes.get(lease.node.as_str()).copied()),
@@ -285,11 +285,11 @@ fn tasks(before: &Snapshot, after: &Snapshot, labels: &Labels) -> Vec<TaskReport
         let numbered = leaves.flat_map(|leaf| (0..leaf.count).map(|_| leaf.name.to_string()));
         for (task, group) in (0u32..).zip(numbered) {
             let key = (job.id(), task);
-            let before = was.get(&key).cloned().unwrap_or(Standing::bare("waiting"));
+            let before = was.get(&key).cloned().unwrap_or(TaskStatus::bare("waiting"));
             let ran = matches!(before.state, "running" | "stopping");
             let ended = !left.contains(&job.id());
             let default = if ran || ended { "stopped" } else { "waiting" };
-            let now = is.get(&key).cloned().unwrap_or(Standing::bare(default));
+            let now = is.get(&key).cloned().unwrap_or(TaskStatus::bare(default));
             reports.push(TaskReport { job: labels.get(job.id()), group, task, now, before });
         }
     }
@@ -401,7 +401,7 @@ pub(crate) fn told_reasons(reasons: &[berth_model::Reason]) -> Vec<ReasonReport>
         .collect()
 }
 
-pub(crate) struct Material<'a> {
+pub(crate) struct ReportInput<'a> {
     pub before: &'a Snapshot,
     pub after: &'a Snapshot,
     pub recorder: &'a Recorder,
@@ -410,18 +410,19 @@ pub(crate) struct Material<'a> {
     pub waiting: Vec<(JobId, Vec<berth_model::Reason>)>,
 }
 
-pub(crate) fn report(material: &Material<'_>) -> Report {
-    let Material { before, after, recorder, rounds, now, waiting } = material;
+pub(crate) fn report(material: &ReportInput<'_>) -> Report {
+    let ReportInput { before, after, recorder, rounds, now, waiting } = material;
     let mut labels = Labels::of([*before, *after]);
     recorder.submitted.iter().for_each(|spec| labels.add(spec.id, &spec.name));
     let mut nodes = specs(before);
     nodes.extend(specs(after));
-    let told = |(round, _, made): &(u32, Time, Decision)| decision(*round, made, &labels, &nodes);
+    let reported =
+        |(round, _, made): &(u32, Time, Decision)| decision(*round, made, &labels, &nodes);
     Report {
         now: now.to_string(),
         rounds: *rounds,
         tasks: tasks(before, after, &labels),
-        decisions: recorder.decisions.iter().map(told).collect(),
+        decisions: recorder.decisions.iter().map(reported).collect(),
         waiting: waiting
             .iter()
             .map(|(job, reasons)| WaitingReport {

@@ -60,17 +60,17 @@ pub fn check(loaded: &Loaded) -> Result<Verdict, Error> {
     for event in &loaded.events {
         driver.schedule(event.at, event.action.clone());
     }
-    let mut court = Court::new(loaded);
+    let mut evaluation = Evaluation::new(loaded);
     for point in points(loaded) {
         while driver.next_time().is_some_and(|next| next <= point) {
             if let Some(at) = driver.step() {
-                court.watch(&mut driver, at);
+                evaluation.check_during(&mut driver, at);
             }
         }
         driver.bring_to(point);
-        court.hear(&mut driver, point);
+        evaluation.check_at(&mut driver, point);
     }
-    let failures = court.close(&driver);
+    let failures = evaluation.close(&driver);
     Ok(Verdict {
         name: loaded.name.clone(),
         expectations: loaded.expect.len(),
@@ -93,20 +93,20 @@ fn points(loaded: &Loaded) -> BTreeSet<Time> {
     points
 }
 
-struct Court<'a> {
+struct Evaluation<'a> {
     loaded: &'a Loaded,
     failures: Vec<Failure>,
     /// Expectations that failed already: one failure each is enough.
     closed: BTreeSet<usize>,
 }
 
-impl<'a> Court<'a> {
-    fn new(loaded: &'a Loaded) -> Court<'a> {
-        Court { loaded, failures: Vec::new(), closed: BTreeSet::new() }
+impl<'a> Evaluation<'a> {
+    fn new(loaded: &'a Loaded) -> Evaluation<'a> {
+        Evaluation { loaded, failures: Vec::new(), closed: BTreeSet::new() }
     }
 
     /// Tests what must hold all the time, after something has happened.
-    fn watch(&mut self, driver: &mut Driver<Recorder>, at: Time) {
+    fn check_during(&mut self, driver: &mut Driver<Recorder>, at: Time) {
         let lasting = |expectation: &Expectation| match expectation.when {
             When::At(_) => false,
             When::Between(from, to) => from <= at && at <= to,
@@ -115,7 +115,7 @@ impl<'a> Court<'a> {
     }
 
     /// Tests what must hold at this very moment, and the sums of what ends here.
-    fn hear(&mut self, driver: &mut Driver<Recorder>, at: Time) {
+    fn check_at(&mut self, driver: &mut Driver<Recorder>, at: Time) {
         self.test(driver, at, |expectation| expectation.when == When::At(at), |_| true);
         let begins = |expectation: &Expectation| match expectation.when {
             When::At(_) => false,
@@ -147,14 +147,14 @@ impl<'a> Court<'a> {
             let expectation = &self.loaded.expect[index];
             let wanted = expectation.checks.iter().filter(|check| kind(check));
             for check in wanted {
-                if let Err(miss) = holds(check, expectation.when, &mut view) {
+                if let Err(mismatch) = holds(check, expectation.when, &mut view) {
                     self.closed.insert(index);
                     self.failures.push(Failure {
                         line: Some(expectation.position.line),
                         at: at.to_string(),
                         after: since(self.loaded, at),
-                        expected: miss.expected,
-                        found: miss.found,
+                        expected: mismatch.expected,
+                        found: mismatch.found,
                     });
                     break;
                 }

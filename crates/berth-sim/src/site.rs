@@ -3,8 +3,8 @@
 //! Failures are drawn for each node from a stream of its own, so that every policy meets the same
 //! ones, however long it takes.
 
-use crate::chance::{Chance, ln};
 use crate::fleet::{Fleet, Machine};
+use crate::random::{Rng, ln};
 use berth_model::{Micros, Span, Time};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -14,8 +14,8 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Clone, Default)]
 pub struct Site {
     pub fleet: Fleet,
-    pub troubles: Troubles,
-    pub saves: Saves,
+    pub troubles: FailureRates,
+    pub saves: Checkpointing,
     /// Machines that can be bought. Only the core buys: the peers were not made for it.
     pub market: Vec<Offer>,
 }
@@ -74,7 +74,7 @@ impl<F: Into<Fleet>> From<F> for Site {
 
 /// How often machines fail, as mean times between failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Troubles {
+pub struct FailureRates {
     pub seed: u64,
     /// Of one node.
     pub node: Option<Span>,
@@ -85,7 +85,7 @@ pub struct Troubles {
 
 /// What of a job is safe when its machine fails, and what that costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Saves {
+pub struct Checkpointing {
     /// Progress between two checkpoints; without it, everything since the start is lost.
     pub every: Option<Span>,
     /// Time that one checkpoint takes, in which the job makes no progress.
@@ -94,7 +94,7 @@ pub struct Saves {
     pub restart: Span,
 }
 
-impl Saves {
+impl Checkpointing {
     /// Time in which so much progress is made. Nobody saves at the end.
     pub(crate) fn time_for(&self, progress: Span) -> Span {
         match self.every {
@@ -139,18 +139,18 @@ pub(crate) struct Fault {
 pub(crate) struct Faults {
     next: BinaryHeap<Reverse<(Time, u32, bool)>>,
     /// Two for each node: for itself, and for its GPUs.
-    chances: Vec<Chance>,
-    troubles: Troubles,
+    rngs: Vec<Rng>,
+    troubles: FailureRates,
     gpus: Vec<u32>,
 }
 
 impl Faults {
     pub(crate) fn new(site: &Site, begin: Time) -> Faults {
-        let Troubles { seed, .. } = site.troubles;
+        let FailureRates { seed, .. } = site.troubles;
         let nodes = site.fleet.nodes.len() as u64;
         let mut faults = Faults {
             next: BinaryHeap::new(),
-            chances: (0..2 * nodes).map(|stream| Chance::of(seed, stream)).collect(),
+            rngs: (0..2 * nodes).map(|stream| Rng::stream(seed, stream)).collect(),
             troubles: site.troubles,
             gpus: site.fleet.nodes.iter().map(|node| node.gpus).collect(),
         };
@@ -168,8 +168,8 @@ impl Faults {
             false => self.troubles.node.map(|mean| mean.0),
         };
         let Some(mean) = mean else { return };
-        let chance = &mut self.chances[2 * node as usize + usize::from(of_gpu)];
-        let time = -ln(1.0 - chance.unit()) * mean as f64;
+        let rng = &mut self.rngs[2 * node as usize + usize::from(of_gpu)];
+        let time = -ln(1.0 - rng.unit()) * mean as f64;
         self.next.push(Reverse((after + Span(time as i64 + 1), node, of_gpu)));
     }
 
@@ -183,7 +183,7 @@ impl Faults {
         let Reverse((at, node, of_gpu)) = self.next.pop()?;
         let gpus = u64::from(self.gpus[node as usize]);
         let until = at + self.troubles.repair.max(Span::secs(1));
-        let gpu = of_gpu.then(|| self.chances[2 * node as usize + 1].below(gpus.max(1)) as u32);
+        let gpu = of_gpu.then(|| self.rngs[2 * node as usize + 1].below(gpus.max(1)) as u32);
         self.draw(node, of_gpu, until);
         Some(Fault { at, node, gpu, until })
     }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn nodes_fail_at_the_rate_that_is_given() {
-        let troubles = Troubles {
+        let troubles = FailureRates {
             seed: 3,
             node: Some(Span::days(30)),
             gpu: Some(Span::days(240)),
@@ -216,14 +216,17 @@ mod tests {
     #[test]
     fn what_is_safe_and_what_saving_took_add_up() {
         let (every, cost) = (Some(Span::mins(30)), Span::mins(2));
-        let saves = Saves { every, cost, restart: Span::ZERO };
+        let saves = Checkpointing { every, cost, restart: Span::ZERO };
         assert_eq!(saves.time_for(Span::mins(60)), Span::mins(62));
         assert_eq!(saves.time_for(Span::mins(61)), Span::mins(65));
         assert_eq!(saves.safe_after(Span::mins(70)), (Span::mins(60), Span::mins(4)));
         assert_eq!(saves.progress_in(Span::mins(70)), (Span::mins(66), Span::mins(4)));
         // In the middle of the second checkpoint.
         assert_eq!(saves.progress_in(Span::mins(63)), (Span::mins(60), Span::mins(3)));
-        assert_eq!(Saves::default().safe_after(Span::mins(70)), (Span::ZERO, Span::ZERO));
-        assert_eq!(Saves::default().progress_in(Span::mins(70)), (Span::mins(70), Span::ZERO));
+        assert_eq!(Checkpointing::default().safe_after(Span::mins(70)), (Span::ZERO, Span::ZERO));
+        assert_eq!(
+            Checkpointing::default().progress_in(Span::mins(70)),
+            (Span::mins(70), Span::ZERO)
+        );
     }
 }

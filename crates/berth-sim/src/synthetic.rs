@@ -4,9 +4,9 @@
 //! They look like the recorded ones where it matters for a queue: people submit by day and on
 //! weekdays, some submit whole sweeps at once, most jobs need one GPU and are short, a few run for
 //! weeks, and a few teams do most of the work. The same recipe gives the same jobs on every
-//! machine (see [`crate::chance`]).
+//! machine (see [`crate::random`]).
 
-use crate::chance::{Chance, exp, ln};
+use crate::random::{Rng, exp, ln};
 use crate::trace::Job;
 use berth_model::{Milli, Name, Span, Time};
 
@@ -78,7 +78,7 @@ const TAIL_ALPHA: f64 = 1.3;
 /// If the recipe has no days, teams, users or sizes.
 pub fn jobs(recipe: &Recipe) -> Vec<Job> {
     assert!(recipe.days > 0 && recipe.teams > 0 && recipe.users > 0, "nobody ever submits");
-    let mut chance = Chance::new(recipe.seed);
+    let mut rng = Rng::new(recipe.seed);
     let hours = Running::new(
         (0..recipe.days as usize * 24).map(|hour| HOURS[hour % 24] * WEEKDAYS[hour / 24 % 7]),
     );
@@ -95,18 +95,18 @@ pub fn jobs(recipe: &Recipe) -> Vec<Job> {
     let wanted = recipe.jobs as usize;
     let mut drafts: Vec<Draft> = Vec::with_capacity(wanted);
     while drafts.len() < wanted {
-        let hour = hours.draw(&mut chance) as i64;
-        let submit = Time(hour * 3_600_000 + chance.below(3_600) as i64 * 1_000);
-        let team = teams.draw(&mut chance) as u32;
-        let user = team * recipe.users + users.draw(&mut chance) as u32;
-        let gpus = recipe.sizes[sizes.draw(&mut chance)].0;
-        let typical = typical(recipe, gpus, &mut chance);
-        let sweep = chance.below(1_000) < u64::from(recipe.sweeps);
-        let count = if sweep { 2 + chance.below(30) as usize } else { 1 };
+        let hour = hours.draw(&mut rng) as i64;
+        let submit = Time(hour * 3_600_000 + rng.below(3_600) as i64 * 1_000);
+        let team = teams.draw(&mut rng) as u32;
+        let user = team * recipe.users + users.draw(&mut rng) as u32;
+        let gpus = recipe.sizes[sizes.draw(&mut rng)].0;
+        let typical = typical(recipe, gpus, &mut rng);
+        let sweep = rng.below(1_000) < u64::from(recipe.sweeps);
+        let count = if sweep { 2 + rng.below(30) as usize } else { 1 };
         for member in 0..count.min(wanted - drafts.len()) {
-            let duration = if sweep { vary(typical, 0.3, &mut chance) } else { typical };
+            let duration = if sweep { vary(typical, 0.3, &mut rng) } else { typical };
             let submit = submit + Span::secs(member as i64 * 2);
-            let limit = limit(duration, &mut chance);
+            let limit = limit(duration, &mut rng);
             drafts.push(Draft { submit, duration, limit, gpus, team, user });
         }
     }
@@ -145,9 +145,9 @@ struct Draft {
 }
 
 /// How long a job of this size runs, by chance.
-fn typical(recipe: &Recipe, gpus: u32, chance: &mut Chance) -> Span {
-    if chance.below(1_000) < u64::from(recipe.long) {
-        let part = 1.0 - chance.unit();
+fn typical(recipe: &Recipe, gpus: u32, rng: &mut Rng) -> Span {
+    if rng.below(1_000) < u64::from(recipe.long) {
+        let part = 1.0 - rng.unit();
         return bounded(TAIL.0 as f64 * exp(-ln(part) / TAIL_ALPHA));
     }
     let longer = match gpus {
@@ -155,11 +155,11 @@ fn typical(recipe: &Recipe, gpus: u32, chance: &mut Chance) -> Span {
         2..=8 => 2,
         _ => 4,
     };
-    vary(Span(recipe.median.0 * longer), recipe.sigma.0 as f64 / 1_000.0, chance)
+    vary(Span(recipe.median.0 * longer), recipe.sigma.0 as f64 / 1_000.0, rng)
 }
 
-fn vary(span: Span, sigma: f64, chance: &mut Chance) -> Span {
-    bounded(span.0 as f64 * exp(sigma * chance.normal()))
+fn vary(span: Span, sigma: f64, rng: &mut Rng) -> Span {
+    bounded(span.0 as f64 * exp(sigma * rng.normal()))
 }
 
 /// In whole seconds, as traces are.
@@ -169,8 +169,8 @@ fn bounded(milliseconds: f64) -> Span {
 }
 
 /// People ask for more than they need, and for a round number.
-fn limit(duration: Span, chance: &mut Chance) -> Span {
-    let asked = Span((duration.0 as f64 * exp(chance.normal().abs())) as i64);
+fn limit(duration: Span, rng: &mut Rng) -> Span {
+    let asked = Span((duration.0 as f64 * exp(rng.normal().abs())) as i64);
     let hours = LIMITS.into_iter().find(|hours| Span::hours(*hours) >= asked);
     hours.map_or(LONGEST, Span::hours)
 }
@@ -192,9 +192,9 @@ impl Running {
         Running { sums }
     }
 
-    fn draw(&self, chance: &mut Chance) -> usize {
+    fn draw(&self, rng: &mut Rng) -> usize {
         let all = *self.sums.last().expect("there is something to draw from");
-        let hit = chance.below(all);
+        let hit = rng.below(all);
         self.sums.partition_point(|sum| *sum <= hit)
     }
 }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn the_bundled_trace_is_what_its_recipe_makes() {
         let made = jobs(&Recipe::sample());
-        assert_eq!(trace::csv(&made), trace::BUNDLED, "the sample has to be written again");
+        assert_eq!(trace::to_csv(&made), trace::BUNDLED, "the sample has to be written again");
         let read = trace::jobs("sample", trace::BUNDLED, &trace::Select::default()).unwrap();
         assert_eq!(read, made);
     }

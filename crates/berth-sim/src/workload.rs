@@ -28,7 +28,7 @@ pub struct Workload {
 /// Why a trace cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: job {job} has no {missing}, so it is not known how long it {verb}")]
-pub struct Untold {
+pub struct MissingDuration {
     pub job: Name,
     pub line: u32,
     pub missing: &'static str,
@@ -37,7 +37,7 @@ pub struct Untold {
 
 impl Workload {
     /// A share of a GPU counts as a whole one: peers do not share GPUs.
-    pub fn new(trace: &[trace::Job], estimate: Estimate) -> Result<Workload, Untold> {
+    pub fn new(trace: &[trace::Job], estimate: Estimate) -> Result<Workload, MissingDuration> {
         let mut teams: BTreeMap<Name, u32> = BTreeMap::new();
         for job in trace {
             teams.insert(job.team.clone().unwrap_or_default(), 0);
@@ -54,8 +54,12 @@ impl Workload {
                 workload.left_out += 1;
                 continue;
             }
-            let untold =
-                |missing, verb| Untold { job: job.id.clone(), line: job.line, missing, verb };
+            let untold = |missing, verb| MissingDuration {
+                job: job.id.clone(),
+                line: job.line,
+                missing,
+                verb,
+            };
             let duration = job.duration.ok_or_else(|| untold("duration_s", "runs"))?;
             let guess = estimate.of(place, job).ok_or_else(|| untold("limit_s", "may run"))?;
             workload.rows.push(place as u32);

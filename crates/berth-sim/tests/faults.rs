@@ -2,7 +2,7 @@
 
 use berth_core::Plan;
 use berth_model::{Decision, Event, Name, Slice, Stamped};
-use berth_sim::faults::{self, Class, Record, Seam, Size, Tale};
+use berth_sim::faults::{self, Case, Class, Record, Seam, Size};
 
 #[test]
 fn two_hundred_seeds_are_clean() {
@@ -113,12 +113,12 @@ fn is_found(bug: Bug, class: Class) {
         Planted { bug, run: runs, held: Vec::new() }
     };
     let found = (1..=SEEDS).find_map(|seed| {
-        let tale = Tale::new(seed, Size::Small);
-        let verdict = faults::judge(&tale, &mut seam);
-        verdict.broken.filter(|broken| broken.class == class).map(|_| tale)
+        let case = Case::new(seed, Size::Small);
+        let verdict = faults::judge(&case, &mut seam);
+        verdict.broken.filter(|broken| broken.class == class).map(|_| case)
     });
-    let tale = found.expect("the planted bug is found");
-    let (small, verdict) = faults::shrink(&tale, &mut seam, class);
+    let case = found.expect("the planted bug is found");
+    let (small, verdict) = faults::shrink(&case, &mut seam, class);
     let broken = verdict.broken.expect("it still fails");
     assert_eq!(broken.class, class);
     assert!(small.jobs.len() <= 3 && small.nodes.len() <= 2, "{small:?}");

@@ -41,13 +41,13 @@ impl Spent {
 impl Batch {
     /// Adds a row of any kind, or replaces the one with its key.
     pub fn put<R: Document>(&mut self, row: &R) {
-        self.changes.push(Change { table: R::TABLE, what: What::Put(row.values()) });
+        self.changes.push(Change { table: R::TABLE, what: RowChange::Put(row.values()) });
     }
 
     /// Deletes a row, if there is one. What depends on it goes too: a user's tokens and
     /// memberships, a team's members, projects and secrets.
     pub fn delete<R: Document>(&mut self, key: R::Key<'_>) {
-        self.changes.push(Change { table: R::TABLE, what: What::Delete(key.values().0) });
+        self.changes.push(Change { table: R::TABLE, what: RowChange::Delete(key.values().0) });
     }
 
     /// Whether all of it can be kept. A batch that cannot would be refused as a whole, so whoever
@@ -104,18 +104,18 @@ documents!(
 #[derive(Clone)]
 pub struct Change {
     pub(crate) table: Table,
-    pub(crate) what: What,
+    pub(crate) what: RowChange,
 }
 
 impl Change {
     pub(crate) fn check(&self) -> Result<()> {
-        let (What::Put(row) | What::Delete(row)) = &self.what;
+        let (RowChange::Put(row) | RowChange::Delete(row)) = &self.what;
         self.table.keepable(row)
     }
 }
 
 #[derive(Clone)]
-pub(crate) enum What {
+pub(crate) enum RowChange {
     Put(Vec<Value>),
     Delete(Vec<Value>),
 }
@@ -124,8 +124,8 @@ pub(crate) enum What {
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.what {
-            What::Put(_) => "put into",
-            What::Delete(_) => "delete from",
+            RowChange::Put(_) => "put into",
+            RowChange::Delete(_) => "delete from",
         };
         write!(f, "{verb} {}", self.table.name)
     }

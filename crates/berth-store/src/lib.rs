@@ -10,7 +10,6 @@ mod address;
 mod backup;
 mod batch;
 mod error;
-mod hex;
 mod lock;
 mod read;
 mod rows;

@@ -25,7 +25,7 @@ const RELEASE: &str =
     "SELECT pg_advisory_unlock(hashtext('berth writer'), hashtext(current_schema()))";
 
 /// How long a lock that is held is waited for, and between two looks.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Lock {
@@ -56,7 +56,7 @@ impl Lock {
 /// takes over from a killed one must not be refused for that.
 async fn lock_connection(address: &Address, connection: &mut AnyConnection) -> Result<bool> {
     let failed = |source| Error::sql(&address.shown, "take its lock", source);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         let row = query(TAKE).fetch_one(&mut *connection).await.map_err(failed)?;
         let taken = row.try_get::<bool, _>(0).map_err(failed)?;

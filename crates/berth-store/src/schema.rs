@@ -2,7 +2,6 @@
 
 use crate::address::Backend;
 use crate::error::{Error, Result};
-use crate::hex;
 use ring::digest::{SHA256, digest};
 use sqlx::AnyConnection;
 use sqlx::{AssertSqlSafe, Row, query, raw_sql};

@@ -21,12 +21,16 @@ pub struct Options {
     /// How long to wait for a server that does not answer.
     pub timeout: Duration,
     /// How long a reader waits for a connection: somebody waits for the reader.
-    pub patience: Duration,
+    pub acquire_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { readers: 4, timeout: Duration::from_secs(10), patience: Duration::from_secs(3) }
+        Options {
+            readers: 4,
+            timeout: Duration::from_secs(10),
+            acquire_timeout: Duration::from_secs(3),
+        }
     }
 }
 
@@ -79,7 +83,7 @@ impl Store {
         let backend = address.backend;
         let readers = AnyPoolOptions::new()
             .max_connections(options.readers.max(1))
-            .acquire_timeout(options.patience)
+            .acquire_timeout(options.acquire_timeout)
             .after_connect(move |connection, _| {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
             })

@@ -182,10 +182,10 @@ impl Field for Name {
 impl Field for Vec<u8> {
     const TYPES: &'static [Type] = &[Type::Text];
     fn write(&self, out: &mut Vec<Value>) {
-        crate::hex::encode(self).write(out);
+        hex::encode(self).write(out);
     }
     fn read(from: &mut Reader<'_>) -> Result<Vec<u8>, BoxDynError> {
-        crate::hex::decode(&String::read(from)?).ok_or_else(|| "not hexadecimal".into())
+        hex::decode(String::read(from)?).map_err(|_| "not hexadecimal".into())
     }
 }
 

@@ -8,7 +8,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use std::time::Duration;
 
 /// Longer than this nobody waits for the tab key.
-const PATIENCE: Duration = Duration::from_millis(500);
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Names, each with a word about it.
 type Names = Vec<(String, String)>;
@@ -72,7 +72,7 @@ fn named(name: &str) -> (String, String) {
 fn ask(names: impl AsyncFnOnce(Client) -> Result<Names>) -> Vec<CompletionCandidate> {
     let found = || -> Option<Names> {
         let settings = Settings::load(&Flags::default(), &Places::real()).ok()?;
-        let client = settings.client(Some(PATIENCE)).ok()?;
+        let client = settings.client(Some(REQUEST_TIMEOUT)).ok()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         runtime.block_on(names(client)).ok()
     };

@@ -187,6 +187,17 @@ fn root(error: &dyn std::error::Error) -> String {
     last.to_string()
 }
 
+/// Why the value of a flag was refused; clap names the flag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadValue(pub String);
+
+impl BadValue {
+    pub fn new(message: impl Into<String>) -> BadValue {
+        BadValue(message.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

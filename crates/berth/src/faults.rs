@@ -2,9 +2,9 @@
 
 use crate::sim::Output;
 use anyhow::Result;
-use berth_sim::faults::{self, Honest, Size, Tale, Verdict};
+use berth_sim::faults::{self, Case, Honest, Size, Verdict};
 use clap::{Args, ValueEnum};
-use std::io::{IsTerminal, Write};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -47,8 +47,8 @@ pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
     let all = seeds.end - seeds.start;
     let mut verdicts = Vec::new();
     let mut failed = 0;
-    for (done, seed) in seeds.enumerate() {
-        progress(done as u64, all, failed);
+    let progress = progress(all);
+    for seed in seeds {
         let mut verdict = match options.seed {
             Some(_) => faults::run_with_log(seed, size),
             None => faults::run(seed, size),
@@ -58,14 +58,16 @@ pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
         if failed == 1
             && let Some(broken) = &verdict.broken
         {
-            let tale = Tale::new(seed, size);
-            verdict = faults::shrink(&tale, &mut || Honest, broken.class).1;
+            let case = Case::new(seed, size);
+            verdict = faults::shrink(&case, &mut || Honest, broken.class).1;
         } else if options.seed.is_none() {
             verdict.log.clear();
         }
         verdicts.push(verdict);
+        progress.set_message(failed.to_string());
+        progress.inc(1);
     }
-    progress(all, all, failed);
+    progress.abandon();
     match output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&summary(&verdicts))?),
         Output::Table => print_table(&verdicts),
@@ -73,12 +75,11 @@ pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn progress(done: u64, all: u64, failed: u64) {
-    let mut err = std::io::stderr();
-    if err.is_terminal() && (done.is_multiple_of(10) || done == all) {
-        let end = if done == all { "\n" } else { "" };
-        let _ = write!(err, "\r{done} of {all} seeds, {failed} failed{end}");
-    }
+/// A line on standard error, where that is a terminal.
+fn progress(seeds: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{pos} of {len} seeds, {msg} failed")
+        .expect("the template is fixed and valid");
+    ProgressBar::new(seeds).with_style(style).with_message("0")
 }
 
 fn total(verdicts: &[Verdict], of: impl Fn(&Verdict) -> usize) -> usize {

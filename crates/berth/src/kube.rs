@@ -1,6 +1,6 @@
 //! `berth kube`: the server of a Kubernetes cluster.
 
-use crate::fail::{Failure, Result};
+use crate::fail::{BadValue, Failure, Result};
 use crate::reach::Reach;
 use crate::up::{self, Serving};
 use berth_model::Span;
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Kube {
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<KubeCommand>,
     #[command(flatten)]
     pub serving: Serving,
     /// The cluster; by default as kubectl finds it, or the one this runs in
@@ -79,72 +79,72 @@ pub struct Kube {
     pub reach: Reach,
 }
 
-fn of_team(text: &str) -> std::result::Result<(String, String), String> {
-    let (team, name) = text.split_once('=').ok_or("expected TEAM=NAME, such as nlp=research")?;
+fn of_team(text: &str) -> Result<(String, String), BadValue> {
+    let wrong = || BadValue::new("expected TEAM=NAME, such as nlp=research");
+    let (team, name) = text.split_once('=').ok_or_else(wrong)?;
     Ok((team.to_owned(), name.to_owned()))
 }
 
 const LEASE_DURATION: &str = "15s";
 
 #[derive(Subcommand, Debug)]
-pub enum What {
+pub enum KubeCommand {
     /// Print the definitions of Berth's objects, for `kubectl apply -f -`
     Crds,
 }
 
-pub fn run(asked: Kube) -> Result<()> {
-    if let Some(What::Crds) = asked.what {
+pub fn run(args: Kube) -> Result<()> {
+    if let Some(KubeCommand::Crds) = args.what {
         print!("{}", berth_server::crds());
         return Ok(());
     }
-    let names = asked.scheduler_name.join(", ");
-    let peers = asked.stand_in.iter().map(|name| name.parse());
-    let peers: std::result::Result<_, String> = peers.collect();
-    let peers = peers.map_err(Failure::usage)?;
-    let map = asked.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
+    let names = args.scheduler_name.join(", ");
+    let peer =
+        |name: &String| name.parse::<Peer>().map_err(|error| Failure::usage(error.to_string()));
+    let peers = args.stand_in.iter().map(peer).collect::<Result<_>>()?;
+    let map = args.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
     let config = vec![
-        up::entry("stand-in", asked.stand_in.join(", "), asked.stand_in.is_empty()),
-        up::entry("scheduler-name", names, asked.scheduler_name == ["berth"]),
-        up::entry("queue", asked.queue.clone(), asked.queue == "default"),
-        up::entry("lease", asked.lease_name.clone(), asked.lease_name == "berth"),
+        up::entry("stand-in", args.stand_in.join(", "), args.stand_in.is_empty()),
+        up::entry("scheduler-name", names, args.scheduler_name == ["berth"]),
+        up::entry("queue", args.queue.clone(), args.queue == "default"),
+        up::entry("lease", args.lease_name.clone(), args.lease_name == "berth"),
         up::entry(
             "lease-duration",
-            asked.lease_duration.clone(),
-            asked.lease_duration == LEASE_DURATION,
+            args.lease_duration.clone(),
+            args.lease_duration == LEASE_DURATION,
         ),
-        up::entry("image", asked.image.clone().unwrap_or_default(), asked.image.is_none()),
+        up::entry("image", args.image.clone().unwrap_or_default(), args.image.is_none()),
     ];
     let stand_in = StandIn { peers, map };
-    let ours = stand_in.scheduler_names(&asked.scheduler_name);
-    let scheduler = asked.scheduler_name.first().map_or("berth", String::as_str);
-    let webhook = asked.reach.webhook(&asked.serving, scheduler, ours.clone())?;
-    let publish = asked.reach.publish(&asked.serving)?;
+    let ours = stand_in.scheduler_names(&args.scheduler_name);
+    let scheduler = args.scheduler_name.first().map_or("berth", String::as_str);
+    let webhook = args.reach.webhook(&args.serving, scheduler, ours.clone())?;
+    let publish = args.reach.publish(&args.serving)?;
     let options = Box::new(ClusterOptions {
-        kubeconfig: asked.kubeconfig,
-        context: asked.context,
-        scheduler_names: asked.scheduler_name,
-        queue: asked.queue,
+        kubeconfig: args.kubeconfig,
+        context: args.context,
+        scheduler_names: args.scheduler_name,
+        queue: args.queue,
         stand_in,
         lease: LeaseOptions {
-            namespace: asked.lease_namespace,
-            name: asked.lease_name,
-            duration: lease_duration(&asked.lease_duration)?,
+            namespace: args.lease_namespace,
+            name: args.lease_name,
+            duration: lease_duration(&args.lease_duration)?,
         },
-        reservation_namespace: asked.reservation_namespace,
-        reservation_image: asked.reservation_image,
-        reservation_priority: asked.reservation_priority,
+        reservation_namespace: args.reservation_namespace,
+        reservation_image: args.reservation_image,
+        reservation_priority: args.reservation_priority,
         jobs: PodSettings {
-            are_off: asked.no_jobs,
-            image: asked.image,
-            checkpoints: asked.checkpoints,
-            namespace_prefix: asked.namespace_prefix,
-            namespaces: asked.namespace.into_iter().collect(),
-            teams: asked.teams,
+            are_off: args.no_jobs,
+            image: args.image,
+            checkpoints: args.checkpoints,
+            namespace_prefix: args.namespace_prefix,
+            namespaces: args.namespace.into_iter().collect(),
+            teams: args.teams,
         },
         publish,
-    });
-    let place = Place::Cluster { options, webhook };
-    up::serve(&asked.serving, place, config, |started| greeting(started, &ours))
+    }));
+    up::serve(&args.serving, place, config, |started| greeting(started, &ours))
 }
 
 /// Whole seconds, as a Lease has them.

@@ -3,7 +3,6 @@
 //! The only place that reads files, prints and ends the process; everything it shows is computed
 //! by the crates below, or by a server.
 
-mod ask;
 mod cli;
 mod cmd;
 mod complete;
@@ -13,6 +12,7 @@ mod faults;
 mod heap;
 mod kube;
 mod outage;
+mod prompt;
 mod reach;
 mod reserve;
 mod restore;
@@ -27,7 +27,7 @@ mod watch;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use cli::Cli;
-use cmd::{Ask, Command};
+use cmd::{ClientCommand, Command};
 use context::Context;
 use fail::{Exit, Failure};
 use show::Format;
@@ -49,13 +49,13 @@ fn main() -> ExitCode {
     let mut format = flags.output.unwrap_or_default();
     let ended = match cli.command {
         Command::Sim(command) => return simulate(&command, format),
-        Command::Up(asked) => up::run(&asked),
-        Command::Kube(asked) => kube::run(*asked),
-        Command::Reserve(asked) => reserve::run(&asked),
-        Command::Restore(asked) => restore::run(&asked),
-        Command::Ask(asked) => Context::new(&flags).and_then(|context| {
+        Command::Up(args) => up::run(&args),
+        Command::Kube(args) => kube::run(*args),
+        Command::Reserve(args) => reserve::run(&args),
+        Command::Restore(args) => restore::run(&args),
+        Command::Client(args) => Context::new(&flags).and_then(|context| {
             format = context.format;
-            serve(&context, asked)
+            serve(&context, args)
         }),
     };
     match ended {
@@ -65,10 +65,10 @@ fn main() -> ExitCode {
 }
 
 /// One command at a time needs one thread.
-fn serve(context: &Context, asked: Ask) -> fail::Result<()> {
+fn serve(context: &Context, args: ClientCommand) -> fail::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
-    let ended = runtime.block_on(cmd::run(context, asked));
+    let ended = runtime.block_on(cmd::run(context, args));
     // A thread that waits for a key would keep the program from ending.
     runtime.shutdown_background();
     ended

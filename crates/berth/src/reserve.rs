@@ -13,13 +13,13 @@ pub struct Reserve {
 }
 
 /// Says which GPU it is and then holds it until it is asked to end.
-pub fn run(asked: &Reserve) -> Result<()> {
+pub fn run(args: &Reserve) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
     let held = runtime.block_on(async {
         let env = |key: &str| std::env::var(key).ok();
         tokio::select! {
-            held = berth_server::hold_gpu(asked.kubeconfig.as_deref(), env) => {
+            held = berth_server::hold_gpu(args.kubeconfig.as_deref(), env) => {
                 let uuid = held?;
                 println!("{uuid}");
                 up::asked_to_stop().await;

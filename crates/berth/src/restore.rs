@@ -19,12 +19,12 @@ pub struct Restore {
     database: Option<String>,
 }
 
-pub fn run(asked: &Restore) -> Result<()> {
-    let home = up::home(asked.home.as_deref())?;
+pub fn run(args: &Restore) -> Result<()> {
+    let home = up::home(args.home.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
     let who = up::user_name();
-    let read = berth_server::restore(&home, asked.database.as_deref(), &asked.backup, &who);
+    let read = berth_server::restore(&home, args.database.as_deref(), &args.backup, &who);
     let restored =
         runtime.block_on(read).map_err(|error| Failure::new(Exit::Failed, up::chain(&error)))?;
     note(&format!("Read {} rows into {}.", restored.rows, restored.database));

@@ -18,11 +18,11 @@ const FIRST_WORLD: &str = include_str!("../../../examples/first-world.yaml");
 #[derive(Subcommand)]
 pub enum Sim {
     /// Print one plan for a world
-    Once(Look),
+    Once(WorldArgs),
     /// Plan and carry out at once until nothing changes, and print where everything ended up
     Settle {
         #[command(flatten)]
-        look: Look,
+        look: WorldArgs,
         /// Time that passes between the rounds, such as 1m (none)
         #[arg(long, value_name = "SPAN")]
         tick: Option<Span>,
@@ -47,7 +47,7 @@ pub enum Sim {
 }
 
 #[derive(Args)]
-pub struct Look {
+pub struct WorldArgs {
     /// A world file (YAML or JSON); `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -56,7 +56,7 @@ pub struct Look {
     why: Option<String>,
 }
 
-impl Look {
+impl WorldArgs {
     /// The job that `--why` names.
     fn job(&self, loaded: &Loaded) -> Result<Option<JobId>> {
         let Some(name) = &self.why else { return Ok(None) };
@@ -106,8 +106,8 @@ pub fn run(command: &Sim, output: Output) -> Result<ExitCode> {
         }
         Sim::Check { files } => check(files, output),
         Sim::Faults(options) => crate::faults::run(options, output),
-        Sim::Trace(asked) => trace::run(asked, output),
-        Sim::Size(asked) => trace::run_size(asked, output),
+        Sim::Trace(args) => trace::run(args, output),
+        Sim::Size(args) => trace::run_size(args, output),
         Sim::Demo => demo(output),
     }
 }

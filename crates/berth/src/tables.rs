@@ -183,11 +183,11 @@ fn places(places: &[PlaceReport]) -> String {
             _ => nodes.push((&place.node, place.gpus.clone())),
         }
     }
-    let told = nodes.iter().map(|(node, held)| match held.is_empty() {
+    let lines = nodes.iter().map(|(node, held)| match held.is_empty() {
         true => (*node).to_owned(),
         false => format!("{node} GPU {}", gpus(held)),
     });
-    told.collect::<Vec<_>>().join("; ")
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// Tasks of a group that stand alike on one node are one row.

@@ -74,10 +74,10 @@ pub struct Client {
 }
 
 /// A connection is there quickly or not at all.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A stream says something at least every quarter of a minute.
-const SILENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Client {
     pub fn new(options: Options) -> Result<Client> {
@@ -87,8 +87,8 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("berth/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
             .default_headers(headers(token.as_deref())?);
         if let Some(pem) = ca_pem {
             let all = reqwest::Certificate::from_pem_bundle(&pem)
@@ -133,5 +133,5 @@ fn headers(token: Option<&str>) -> Result<HeaderMap> {
 pub fn idempotency_key() -> Result<String> {
     let mut bytes = [0u8; 16];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Error::NoRandomness)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }

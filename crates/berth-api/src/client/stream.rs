@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use reqwest::Response;
 use serde::de::DeserializeOwned;
 
-/// A line longer than this is no line of ours.
+/// A line longer than this is no line of ours, and no event is longer either.
 const LONGEST_LINE: usize = 8 << 20;
 
 /// The lines of an answer, as they come.
@@ -75,6 +75,9 @@ impl Lines {
                         text.push_str(rest);
                     }
                     None => data = Some(rest.to_owned()),
+                }
+                if data.as_ref().is_some_and(|text| text.len() > LONGEST_LINE) {
+                    return Err(Error::LongLine { what: self.what, limit: LONGEST_LINE });
                 }
             } else if line.is_empty()
                 && let Some(text) = data.take()

@@ -16,16 +16,16 @@ const ROUNDS: u64 = 1_024;
 const LANES: usize = 16;
 
 /// Waits for others, for so long in all.
-pub struct Patience {
+pub struct CalmWait {
     left: Duration,
     /// The most that got done in a second so far.
     best: f64,
 }
 
-impl Patience {
+impl CalmWait {
     /// With the best pace that is known from before.
-    pub fn new(left: Duration, best: f64) -> Patience {
-        Patience { left, best }
+    pub fn new(left: Duration, best: f64) -> CalmWait {
+        CalmWait { left, best }
     }
 
     /// The best pace so far.

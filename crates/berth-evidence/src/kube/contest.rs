@@ -1,7 +1,7 @@
 //! Everybody on one load, in turns: a machine is not as fast at every moment. So whoever is held
 //! against somebody else has run right beside them, and what counts is the middle of all rounds.
 
-use super::calm::Patience;
+use super::calm::CalmWait;
 use super::load::{Load, Shape};
 use super::race::{self, Figures, Racer};
 use crate::report::{Row, Section, Target};
@@ -42,8 +42,8 @@ struct Round {
 }
 
 impl Contest<'_> {
-    pub fn run(&self, runtime: &Runtime, load: Load, patience: &mut Patience) -> Result<Section> {
-        let mut race = |racer| race(runtime, load, racer, patience);
+    pub fn run(&self, runtime: &Runtime, load: Load, calm_wait: &mut CalmWait) -> Result<Section> {
+        let mut race = |racer| race(runtime, load, racer, calm_wait);
         let mut trials = Vec::new();
         for at_once in CONCURRENCIES.into_iter().filter(|_| self.ceiling) {
             let racer = Racer::Bare { at_once };
@@ -70,7 +70,7 @@ impl Contest<'_> {
             }
             rounds.push(round);
         }
-        let best_pace = patience.best();
+        let best_pace = calm_wait.best();
         let mut rows = Vec::new();
         for (racer, figures) in &trials {
             rows.extend(figures.rows(&format!("{}, tried", racer.name()), best_pace));
@@ -136,12 +136,12 @@ fn race(
     runtime: &Runtime,
     load: Load,
     racer: Racer<'_>,
-    patience: &mut Patience,
+    calm_wait: &mut CalmWait,
 ) -> Result<Figures> {
     eprintln!("{}: {}", load.title(), racer.name());
     let mut cluster = super::cluster();
-    let figures = race::run(runtime, &mut cluster, load, racer, patience)?;
-    let (pace, best) = (figures.pace / patience.best(), patience.best());
+    let figures = race::run(runtime, &mut cluster, load, racer, calm_wait)?;
+    let (pace, best) = (figures.pace / calm_wait.best(), calm_wait.best());
     eprintln!(
         "  {:.0} a second, at {pace:.2} of the best pace ({best:.0}), {:.1} % taken by others",
         figures.per_second,

@@ -1,17 +1,17 @@
 //! A real API server: how fast it takes bindings from anybody, and how near to that schedulers come.
 
 mod calm;
+mod chaos;
 mod contest;
 mod load;
 mod race;
 mod scale;
-mod siege;
 mod watcher;
 
 use crate::report::{self, Machine, Page, Section};
 use anyhow::Result;
 use berth_testbed::kube::{Cluster, Storage};
-use calm::Patience;
+use calm::CalmWait;
 use clap::Args;
 use contest::Contest;
 use load::{Load, Shape};
@@ -77,35 +77,35 @@ const METHOD: &str = "A real control plane on loopback: etcd in memory, kube-api
 /// Less than that on an idle machine would mean a slow client, and voids the run.
 const LEAST: f64 = 1_400.0;
 
-pub fn command(asked: &Asked) -> Result<()> {
-    let berth = crate::program(asked.berth.as_deref())?;
+pub fn command(args: &Asked) -> Result<()> {
+    let berth = crate::program(args.berth.as_deref())?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut patience = Patience::new(Duration::from_secs(asked.patience * 60), asked.pace);
+    let mut calm_wait = CalmWait::new(Duration::from_secs(args.patience * 60), args.pace);
     // Memory and blows are no matter of speed: while others are busy, there is time for these.
-    let races_first = patience.is_calm();
+    let races_first = calm_wait.is_calm();
     let mut races = Vec::new();
     if races_first {
-        races = self::races(&runtime, asked, &berth, &mut patience)?;
+        races = self::races(&runtime, args, &berth, &mut calm_wait)?;
     }
     let mut others = Vec::new();
-    if asked.wants("scale") {
-        let churn = Duration::from_secs(asked.churn);
-        let scale = Scale { nodes: asked.large, pods: asked.large * 10, churn };
+    if args.wants("scale") {
+        let churn = Duration::from_secs(args.churn);
+        let scale = Scale { nodes: args.large, pods: args.large * 10, churn };
         others.push(show(scale::section(&runtime, &berth, scale)?));
     }
-    if asked.wants("siege") {
-        others.push(show(siege::section(&berth, asked.rounds)));
+    if args.wants("siege") {
+        others.push(show(chaos::section(&berth, args.rounds)));
     }
     if !races_first {
-        races = self::races(&runtime, asked, &berth, &mut patience)?;
+        races = self::races(&runtime, args, &berth, &mut calm_wait)?;
     }
-    if !asked.only.is_empty() {
+    if !args.only.is_empty() {
         return Ok(());
     }
     let sections = races.into_iter().chain(others).collect();
     let (name, title) = ("kube", "Kubernetes in figures");
-    Page { name, title, method: METHOD, sections }.write(&asked.out, &Machine::here())
+    Page { name, title, method: METHOD, sections }.write(&args.out, &Machine::here())
 }
 
 impl Asked {
@@ -117,25 +117,25 @@ impl Asked {
 /// Everybody on every load.
 fn races(
     runtime: &Runtime,
-    asked: &Asked,
+    args: &Asked,
     berth: &Path,
-    patience: &mut Patience,
+    calm_wait: &mut CalmWait,
 ) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
-    if !["ceiling", "kube-scheduler", "berth"].iter().any(|name| asked.wants(name)) {
+    if !["ceiling", "kube-scheduler", "berth"].iter().any(|name| args.wants(name)) {
         return Ok(sections);
     }
     let mut least = Some(LEAST);
-    for nodes in &asked.nodes {
+    for nodes in &args.nodes {
         for shape in [Shape::Single, Shape::Gangs(8)] {
             let contest = Contest {
-                ceiling: asked.wants("ceiling"),
-                kube_scheduler: asked.wants("kube-scheduler"),
-                berth: asked.wants("berth").then_some(berth),
+                ceiling: args.wants("ceiling"),
+                kube_scheduler: args.wants("kube-scheduler"),
+                berth: args.wants("berth").then_some(berth),
                 least: least.take(),
             };
-            let load = Load { nodes: *nodes, pods: asked.pods, shape };
-            sections.push(show(contest.run(runtime, load, patience)?));
+            let load = Load { nodes: *nodes, pods: args.pods, shape };
+            sections.push(show(contest.run(runtime, load, calm_wait)?));
         }
     }
     Ok(sections)

@@ -1,6 +1,6 @@
 //! One scheduler, or none, on one load.
 
-use super::calm::{Patience, Ticks};
+use super::calm::{CalmWait, Ticks};
 use super::load::{Load, NAMESPACE, Shape};
 use super::watcher::Watcher;
 use crate::report::{Row, Target};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// Without any binding for this long, a run has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const BIND_TIMEOUT: Duration = Duration::from_secs(120);
 /// Of this process, among the others.
 const CLIENT: &str = "the client";
 
@@ -123,7 +123,7 @@ pub fn run(
     cluster: &mut Cluster,
     load: Load,
     racer: Racer<'_>,
-    patience: &mut Patience,
+    calm_wait: &mut CalmWait,
 ) -> Result<Figures> {
     let kubeconfig = cluster.kubeconfig(ADMIN);
     let api = runtime.block_on(Api::connect(Some(&kubeconfig), None))?;
@@ -131,7 +131,7 @@ pub fn run(
     let mut watcher = runtime.block_on(async { Watcher::begin(&api) });
     // The list is behind it before anything is timed.
     runtime.block_on(watcher.until(1, Duration::from_millis(500)));
-    let pace = patience.wait();
+    let pace = calm_wait.wait();
     let before = usages(cluster);
     let (own, ticks) = (client(), Ticks::now());
     let began = Instant::now();
@@ -145,7 +145,7 @@ pub fn run(
         Racer::KubeScheduler => cluster.start(Part::Scheduler),
         Racer::Berth(path) => server = Some(begin(path, &kubeconfig)?),
     }
-    let all = runtime.block_on(watcher.until(load.pods as usize, PATIENCE));
+    let all = runtime.block_on(watcher.until(load.pods as usize, BIND_TIMEOUT));
     ensure!(all, "only {} of {} pods were bound", watcher.bound.len(), load.pods);
     ensure!(watcher.twice == 0, "{} pods were bound twice", watcher.twice);
     let mut cpu = BTreeMap::new();

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 /// Pods that end, and others that come, in each second of churn.
 const PER_SECOND: u32 = 20;
-const PATIENCE: Duration = Duration::from_secs(120);
+const BIND_TIMEOUT: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy)]
@@ -37,10 +37,10 @@ pub fn section(runtime: &Runtime, berth: &Path, scale: Scale) -> Result<Section>
     let began = Instant::now();
     let server = Server::start_on(berth, &kubeconfig, &[]);
     let room = (nodes * 8).min(pods) as usize;
-    ensure!(runtime.block_on(watcher.until(1, PATIENCE)), "nothing was bound");
+    ensure!(runtime.block_on(watcher.until(1, BIND_TIMEOUT)), "nothing was bound");
     let first = began.elapsed();
     ensure!(
-        runtime.block_on(watcher.until(room, PATIENCE)),
+        runtime.block_on(watcher.until(room, BIND_TIMEOUT)),
         "only {} of {room} pods were bound",
         watcher.bound.len()
     );
@@ -156,7 +156,7 @@ fn churn_for(
         churned.pods += gone.len() as u64;
         let bound = watcher.bound.len() + gone.len();
         // Those that waited longest get what has become free.
-        ensure!(runtime.block_on(watcher.until(bound, PATIENCE)), "a place stays free");
+        ensure!(runtime.block_on(watcher.until(bound, BIND_TIMEOUT)), "a place stays free");
         if looked.elapsed() >= LOOK_EVERY {
             looked = Instant::now();
             let usage = used()?;

@@ -49,9 +49,9 @@ impl Watcher {
     }
 
     /// Looks on until so many pods are bound, or nothing has happened for that long.
-    pub async fn until(&mut self, count: usize, patience: Duration) -> bool {
+    pub async fn until(&mut self, count: usize, timeout: Duration) -> bool {
         while self.bound.len() < count {
-            match tokio::time::timeout(patience, self.seen.recv()).await {
+            match tokio::time::timeout(timeout, self.seen.recv()).await {
                 Ok(Some(seen)) => self.take(seen),
                 Ok(None) | Err(_) => return false,
             }

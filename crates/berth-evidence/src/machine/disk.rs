@@ -13,20 +13,20 @@ const PAGES: u64 = 1_000;
 
 /// A file that has its full length from the start. A database writes its log in place too: a file
 /// that grows would have its length made durable besides.
-pub struct Floor {
+pub struct SyncFile {
     file: File,
     written: u64,
 }
 
-impl Floor {
-    pub fn new(folder: &Path) -> Result<Floor> {
+impl SyncFile {
+    pub fn new(folder: &Path) -> Result<SyncFile> {
         let path = folder.join("floor");
         let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
         for page in 0..PAGES {
             file.write_all_at(&PAGE, page * PAGE.len() as u64).context("writing a page")?;
         }
         file.sync_all().context("waiting for the disk")?;
-        Ok(Floor { file, written: 0 })
+        Ok(SyncFile { file, written: 0 })
     }
 
     /// How long it takes now to write a page and wait until it is on disk.

@@ -1,7 +1,7 @@
 //! One machine: a real server with a long queue, and servers and databases that are killed.
 
-mod blows;
 mod disk;
+mod faults;
 mod queue;
 
 use crate::report::{self, Machine, Page, Row, Section};
@@ -44,17 +44,17 @@ const METHOD: &str = "Everything is the release build of `berth`, started as a u
 type Part = fn(&Asked, &std::path::Path) -> Result<Section>;
 
 const PARTS: [(&str, Part); 3] =
-    [("queue", queue::section), ("kills", blows::kills), ("outages", blows::outages)];
+    [("queue", queue::section), ("kills", faults::kills), ("outages", faults::outages)];
 
-pub fn command(asked: &Asked) -> Result<()> {
-    let berth = crate::program(asked.berth.as_deref())?;
+pub fn command(args: &Asked) -> Result<()> {
+    let berth = crate::program(args.berth.as_deref())?;
     let mut sections = Vec::new();
     for (name, part) in PARTS {
-        if !asked.only.is_empty() && !asked.only.iter().any(|only| only == name) {
+        if !args.only.is_empty() && !args.only.iter().any(|only| only == name) {
             continue;
         }
         eprintln!("{name}");
-        let mut section = part(asked, &berth)?;
+        let mut section = part(args, &berth)?;
         for row in &mut section.rows {
             row.command = format!("cargo run --release -p berth-evidence -- machine --only {name}");
             row.seed = berth_testbed::SEED;
@@ -62,11 +62,11 @@ pub fn command(asked: &Asked) -> Result<()> {
         println!("{}\n", report::table(&section.rows));
         sections.push(section);
     }
-    if !asked.only.is_empty() {
+    if !args.only.is_empty() {
         return Ok(());
     }
     let (name, title) = ("machine", "One machine in figures");
-    Page { name, title, method: METHOD, sections }.write(&asked.out, &Machine::here())
+    Page { name, title, method: METHOD, sections }.write(&args.out, &Machine::here())
 }
 
 /// A count that has to be nought.

@@ -1,7 +1,7 @@
 //! A server with a long queue: how long people wait for its answers.
 
 use super::Asked;
-use super::disk::Floor;
+use super::disk::SyncFile;
 use crate::measure::{Memory, milliseconds, percentile};
 use crate::report::{Row, Section, Target};
 use anyhow::{Context, Result, ensure};
@@ -16,28 +16,28 @@ use tokio::task::JoinSet;
 /// Commands that are timed, each.
 const COMMANDS: u32 = 20;
 /// Submissions at once while the queue is filled.
-const HANDS: u32 = 32;
+const SUBMITTERS: u32 = 32;
 /// Submissions at once in the second stream.
 const TOGETHER: u32 = 8;
 /// The oldest a forecast may be.
 const FRESH_MS: f64 = 60_000.0;
 
-pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
+pub fn section(args: &Asked, berth: &Path) -> Result<Section> {
     let busy = busy();
     let server = Server::start(berth, &["--gpus", "8xH100"]);
     let runtime = Runtime::new().context("starting")?;
     let client = server.client();
     runtime.block_on(occupy(&client))?;
     let filling = Instant::now();
-    runtime.block_on(submit(&client, asked.waiting, HANDS))?;
-    let rate = f64::from(asked.waiting) / filling.elapsed().as_secs_f64();
-    wait_for_forecast(&server, asked.waiting)?;
+    runtime.block_on(submit(&client, args.waiting, SUBMITTERS))?;
+    let rate = f64::from(args.waiting) / filling.elapsed().as_secs_f64();
+    wait_for_forecast(&server, args.waiting)?;
 
     let mut rows =
         vec![busy, Row::new("submissions taken a second, 32 at once", rate, "1/s", Target::None)];
-    rows.extend(streams(&runtime, &client, &server, asked)?);
+    rows.extend(streams(&runtime, &client, &server, args)?);
     rows.extend(ps(&server)?);
-    rows.extend(why(&server, asked.waiting)?);
+    rows.extend(why(&server, args.waiting)?);
     let memory = Memory::of(&server.process().to_string());
     let mb = |bytes: u64| bytes as f64 / 1e6;
     rows.push(Row::new("server: resident", mb(memory.now), "MB", Target::Below(300.0)));
@@ -49,7 +49,7 @@ pub fn section(asked: &Asked, berth: &Path) -> Result<Section> {
          the first stands what this disk takes to write 4 KiB over others in a file and make them \
          durable, asked after each submission, so that both meet the same disk. `berth ps` and \
          `berth why` run {COMMANDS} times each, `why` for jobs all over the queue.",
-        asked.waiting, asked.submissions
+        args.waiting, args.submissions
     );
     Ok(Section { title: "A long queue".into(), text, rows })
 }
@@ -75,12 +75,12 @@ fn file(number: u32) -> String {
 
 /// Submits so many jobs, some at once, and gives the time that each took, sorted.
 async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration>> {
-    let mut hands = JoinSet::new();
-    for hand in 0..at_once {
+    let mut submitters = JoinSet::new();
+    for submitter in 0..at_once {
         let client = client.clone();
-        hands.spawn(async move {
+        submitters.spawn(async move {
             let mut taken = Vec::new();
-            for number in (hand..jobs).step_by(at_once as usize) {
+            for number in (submitter..jobs).step_by(at_once as usize) {
                 let file = file(number);
                 let clock = Instant::now();
                 client.submit(&file, &SubmitQuery::default()).await?;
@@ -90,8 +90,8 @@ async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration
         });
     }
     let mut all = Vec::new();
-    while let Some(hand) = hands.join_next().await {
-        all.extend(hand.context("submitting")?.context("submitting")?);
+    while let Some(submitter) = submitters.join_next().await {
+        all.extend(submitter.context("submitting")?.context("submitting")?);
     }
     all.sort_unstable();
     Ok(all)
@@ -102,7 +102,7 @@ async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration
 async fn beside_disk(
     client: &Client,
     jobs: u32,
-    mut floor: Floor,
+    mut sync_file: SyncFile,
 ) -> Result<(Vec<Duration>, Vec<Duration>)> {
     let (mut taken, mut least) = (Vec::new(), Vec::new());
     for number in 0..jobs {
@@ -110,22 +110,22 @@ async fn beside_disk(
         let clock = Instant::now();
         client.submit(&file, &SubmitQuery::default()).await.context("submitting")?;
         taken.push(clock.elapsed());
-        least.push(floor.sample()?);
+        least.push(sync_file.sample()?);
     }
     taken.sort_unstable();
     least.sort_unstable();
     Ok((taken, least))
 }
 
-fn streams(runtime: &Runtime, client: &Client, server: &Server, asked: &Asked) -> Result<Vec<Row>> {
-    let floor = Floor::new(server.home.path())?;
-    let (alone, floor) = runtime.block_on(beside_disk(client, asked.submissions, floor))?;
-    let together = runtime.block_on(submit(client, asked.submissions, TOGETHER))?;
+fn streams(runtime: &Runtime, client: &Client, server: &Server, args: &Asked) -> Result<Vec<Row>> {
+    let sync_file = SyncFile::new(server.home.path())?;
+    let (alone, sync_file) = runtime.block_on(beside_disk(client, args.submissions, sync_file))?;
+    let together = runtime.block_on(submit(client, args.submissions, TOGETHER))?;
     let mut rows = Vec::new();
     for (name, times, most) in [
         ("submit, one after another", &alone, Target::Below(20.0)),
         ("submit, 8 at once", &together, Target::None),
-        ("disk: 4 KiB made durable", &floor, Target::None),
+        ("disk: 4 KiB made durable", &sync_file, Target::None),
     ] {
         for (word, thousandths, target) in
             [("P50", 500, Target::None), ("P99", 990, most), ("longest", 1_000, Target::None)]
@@ -138,7 +138,7 @@ fn streams(runtime: &Runtime, client: &Client, server: &Server, asked: &Asked) -
 }
 
 /// What a command says as JSON.
-fn told(server: &Server, args: &[&str]) -> Result<serde_json::Value> {
+fn run_json(server: &Server, args: &[&str]) -> Result<serde_json::Value> {
     let output = server.berth(&[args, &["-o", "json"]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "berth {args:?} failed: {errors}");
@@ -148,7 +148,8 @@ fn told(server: &Server, args: &[&str]) -> Result<serde_json::Value> {
 /// The job that was submitted last is the last that a forecast hears of.
 fn wait_for_forecast(server: &Server, last: u32) -> Result<()> {
     let name = (last + 1).to_string();
-    let known = eventually(|| told(server, &["why", &name]).is_ok_and(|why| !why["eta"].is_null()));
+    let known =
+        eventually(|| run_json(server, &["why", &name]).is_ok_and(|why| !why["eta"].is_null()));
     ensure!(known, "there is no forecast for job {name}");
     Ok(())
 }
@@ -183,7 +184,7 @@ fn why(server: &Server, waiting: u32) -> Result<Vec<Row>> {
     for number in 0..COMMANDS {
         let job = (2 + number * (waiting / COMMANDS)).to_string();
         times.push(timed(server, &["why", &job])?);
-        let why = told(server, &["why", &job])?;
+        let why = run_json(server, &["why", &job])?;
         let age = why["eta"]["age_ms"].as_f64();
         oldest = oldest.max(age.with_context(|| format!("job {job} has no forecast"))?);
     }

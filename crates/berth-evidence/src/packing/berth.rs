@@ -11,8 +11,8 @@ use berth_model::{
     Lifecycle, Milli, ModelAsk, Name, NodeSnapshot, NodeSpec, NodeState, Pass, Policy, RecentAsk,
     Share, Snapshot, Span, Stamped,
 };
-use berth_sim::chance::Chance;
 use berth_sim::packing::{List, Node, Pod, Progress, Ties, Typical, WHOLE};
+use berth_sim::random::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl<'l> Core<'l> {
     pub fn new(cluster: &Cluster, list: &'l List, ties: Ties, seed: u64) -> Result<Core<'l>> {
         let mut nodes = cluster.nodes.clone();
         if ties == Ties::Random {
-            Chance::new(seed ^ 0x7469_6573).shuffle(&mut nodes);
+            Rng::new(seed ^ 0x7469_6573).shuffle(&mut nodes);
         }
         let types: Vec<Name> = cluster.types.iter().map(|name| Name::new(name)).collect();
         let name = |node: &Node| Name::from(format!("n{}", node.name));

@@ -6,7 +6,7 @@ mod openb;
 mod run;
 mod table;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use berth_sim::packing::{Policy, Ties, list};
 use clap::Args;
 use run::{Contender, Outcome};
@@ -36,15 +36,12 @@ pub struct Packing {
     rows: bool,
 }
 
-fn seeds(text: &str) -> Result<(u64, u64), String> {
+fn seeds(text: &str) -> Result<(u64, u64)> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no seed"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| anyhow!("{text:?} is no seed"));
     let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
-    if first > last {
-        Err("the last seed is before the first".to_owned())
-    } else {
-        Ok((first, last))
-    }
+    ensure!(first <= last, "the last seed is before the first");
+    Ok((first, last))
 }
 
 /// GPUs that are asked for, in percent of those that are there.
@@ -69,7 +66,7 @@ pub fn command(packing: &Packing) -> Result<()> {
     ensure!(!contenders.is_empty(), "no contender is called that");
     let default: Vec<String> = openb::VARIANTS.iter().map(|name| (*name).to_owned()).collect();
     let variants = if packing.variants.is_empty() { &default } else { &packing.variants };
-    let mut told = Vec::new();
+    let mut figures = Vec::new();
     for variant in variants {
         let pods = openb::pods(&packing.traces, variant, &cluster.types)?;
         let wanted = cluster.capacity_milli() * DEMAND_PERCENT / 100;
@@ -88,13 +85,13 @@ pub fn command(packing: &Packing) -> Result<()> {
             }
         }
         if packing.rows {
-            told.extend(table::rows(variant, &rows, &published, packing.seeds.0));
+            figures.extend(table::rows(variant, &rows, &published, packing.seeds.0));
         } else {
             println!("{}", table::table(variant, &rows, &published));
         }
     }
     if packing.rows {
-        println!("{}", serde_json::to_string_pretty(&told)?);
+        println!("{}", serde_json::to_string_pretty(&figures)?);
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ fn memory_mib(row: &Row<'_>) -> Result<i64> {
 pub fn nodes(folder: &Path) -> Result<Cluster> {
     let table = Table::open(folder, "openb_nodes")?;
     let mut cluster = Cluster { nodes: Vec::new(), types: Vec::new(), gpu_memory_mgib: Vec::new() };
-    for row in table.rows() {
+    for row in table.rows()? {
         let gpus = row.integer("gpus")?;
         if gpus == 0 {
             continue;
@@ -69,14 +69,14 @@ pub fn nodes(folder: &Path) -> Result<Cluster> {
 }
 
 fn pod(row: &Row<'_>, types: &[String]) -> Result<Pod> {
-    let asked = row.milli("gpus")?;
-    if asked > WHOLE && asked % WHOLE != 0 {
+    let args = row.milli("gpus")?;
+    if args > WHOLE && args % WHOLE != 0 {
         return Err(row.wrong("gpus", "a share of one GPU or a whole number of them"));
     }
-    let (gpus, gpu_milli) = match asked {
+    let (gpus, gpu_milli) = match args {
         0 => (0, 0),
-        1..WHOLE => (1, asked),
-        _ => ((asked / WHOLE) as u32, WHOLE),
+        1..WHOLE => (1, args),
+        _ => ((args / WHOLE) as u32, WHOLE),
     };
     let named = row.text("gpu_type")?.split('|').filter(|name| !name.is_empty());
     let mut mask = 0;
@@ -92,11 +92,11 @@ fn pod(row: &Row<'_>, types: &[String]) -> Result<Pod> {
 pub fn pods(folder: &Path, variant: &str, types: &[String]) -> Result<Vec<Pod>> {
     if variant == "default" {
         let table = Table::open(folder, "openb_pods_default")?;
-        return table.rows().map(|row| pod(&row, types)).collect();
+        return table.rows()?.iter().map(|row| pod(row, types)).collect();
     }
     let table = Table::open(folder, "openb_pods_variants")?;
     let mut found = Vec::new();
-    for row in table.rows() {
+    for row in table.rows()? {
         if row.text("variant")? == variant {
             found.push(pod(&row, types)?);
         }
@@ -111,7 +111,7 @@ pub type Published = BTreeMap<(String, String, String, i64), f64>;
 pub fn published(folder: &Path) -> Result<Published> {
     let table = Table::open(folder, "published_fgd")?;
     let mut found = Published::new();
-    for row in table.rows() {
+    for row in table.rows()? {
         let own = |column: &str| row.text(column).map(str::to_owned);
         let key = (own("variant")?, own("policy")?, own("metric")?, row.integer("demand_pct")?);
         found.insert(key, row.milli("mean_pct")? as f64 / 1_000.0);

@@ -34,14 +34,14 @@ impl Contender {
 
 /// The cluster at some demand, in percent of all GPUs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Look {
+pub struct Sample {
     pub allocated: f64,
     pub fragmented: f64,
 }
 
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    pub looks: BTreeMap<i64, Look>,
+    pub looks: BTreeMap<i64, Sample>,
     pub progress: Progress,
     pub decision_p50: Duration,
     pub decision_p99: Duration,
@@ -100,7 +100,7 @@ fn watch(places: &mut dyn Places, list: &List, capacity_milli: i64) -> Result<Ou
             if (reached || at + 1 == list.pods.len()) && !looks.contains_key(&demand) {
                 let fragmented = percent(places.fragmented_milli());
                 let allocated = percent(progress.allocated_milli);
-                looks.insert(demand, Look { allocated, fragmented });
+                looks.insert(demand, Sample { allocated, fragmented });
             }
         }
     }

@@ -13,7 +13,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     all.iter().sum::<f64>() / all.len().max(1) as f64
 }
 
-fn look(outcomes: &[Outcome], demand: i64, of: impl Fn(&super::run::Look) -> f64) -> f64 {
+fn look(outcomes: &[Outcome], demand: i64, of: impl Fn(&super::run::Sample) -> f64) -> f64 {
     mean(outcomes.iter().map(|outcome| of(&outcome.looks[&demand])))
 }
 

@@ -26,10 +26,10 @@ pub fn million(_folder: &Path, seed: u64) -> Result<Vec<Row>> {
     let rules = Preset::Berth.rules();
     let replayed = replay::run(&rules, fleet.clone(), &workload, &mut |_| ())?;
     let counts = replayed.counts;
-    let course = replayed.course();
+    let timeline = replayed.timeline();
     let setting = Setting { gpus: fleet.gpus(), ..Setting::default() };
-    let report = Report::new(&course.outcomes, &setting);
-    let account = Account::new(&course, &fleet, &workload.jobs, &PriceList::default());
+    let report = Report::new(&timeline.outcomes, &setting);
+    let account = Account::new(&timeline, &fleet, &workload.jobs, &PriceList::default());
     let (wall, cpu) = (clock.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
     let peak = Memory::read().peak as f64 / (1 << 20) as f64;
     let unfinished = report.unfinished as f64;
@@ -58,12 +58,12 @@ pub fn teams(folder: &Path, seed: u64) -> Result<Vec<Row>> {
     let text = traces::read(folder, "philly_jobs")?;
     let mut jobs = trace::jobs("philly_jobs", &text, &Select::default())?;
     // Teams that ask for next to nothing never fill a quota.
-    let mut asked: std::collections::BTreeMap<_, i128> = std::collections::BTreeMap::new();
+    let mut args: std::collections::BTreeMap<_, i128> = std::collections::BTreeMap::new();
     for job in &jobs {
         let time = job.duration.unwrap_or(Span::ZERO).0;
-        *asked.entry(job.team.clone()).or_default() += i128::from(time) * i128::from(job.gpus.0);
+        *args.entry(job.team.clone()).or_default() += i128::from(time) * i128::from(job.gpus.0);
     }
-    let mut largest: Vec<_> = asked.iter().map(|(team, time)| (*time, team.clone())).collect();
+    let mut largest: Vec<_> = args.iter().map(|(team, time)| (*time, team.clone())).collect();
     largest.sort_unstable_by(|a, b| b.cmp(a));
     largest.truncate(TEAMS);
     jobs.retain(|job| largest.iter().any(|(_, team)| *team == job.team));

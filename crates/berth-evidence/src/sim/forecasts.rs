@@ -4,10 +4,10 @@ use crate::report::{Row, Target};
 use crate::traces;
 use anyhow::Result;
 use berth_model::{Span, Time};
-use berth_sim::calibration::{Calibration, Fared};
+use berth_sim::calibration::{Accuracy, Calibration};
 use berth_sim::estimate::Estimate;
 use berth_sim::fleet::Fleet;
-use berth_sim::replay::{self, Asks, Preset};
+use berth_sim::replay::{self, ForecastRequests, Preset};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
 use std::path::Path;
@@ -62,20 +62,20 @@ const RUNS: u32 = 20;
 
 pub fn rows(folder: &Path, seed: u64) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let mut fared = Vec::new();
+    let mut accuracy = Vec::new();
     for set in &SETS {
         let calibration = run(set, folder, seed)?;
-        rows.extend(told(set.name, &calibration.held_back, Target::None));
+        rows.extend(accuracy_rows(set.name, &calibration.held_back, Target::None));
         rows.push(Row::new(
             format!("{}: factor of the correction, median", set.name),
             calibration.factor,
             "",
             Target::None,
         ));
-        fared.push(calibration.held_back);
+        accuracy.push(calibration.held_back);
     }
-    let all = Fared::together(&fared);
-    rows.extend(told("all of them", &all, Target::Within(85.0, 95.0)));
+    let all = Accuracy::together(&accuracy);
+    rows.extend(accuracy_rows("all of them", &all, Target::Within(85.0, 95.0)));
     Ok(rows)
 }
 
@@ -85,24 +85,25 @@ fn run(set: &Set, folder: &Path, seed: u64) -> Result<Calibration> {
     let jobs = trace::jobs(set.file, &text, &select)?;
     let estimate = if set.limits { Estimate::Limit } else { Estimate::noisy(seed) };
     let workload = Workload::new(&jobs, estimate)?;
-    let asks = Asks { every: set.every, runs: RUNS, seed, after: set.held_back - LEARNED };
+    let asks =
+        ForecastRequests { every: set.every, runs: RUNS, seed, after: set.held_back - LEARNED };
     let rules = Preset::Berth.rules().with_forecasts(asks);
     let fleet = Fleet::like(set.nodes, 8, "GPU");
     let replayed = replay::run(&rules, fleet, &workload, &mut |_| ())?;
     let first = workload.jobs.first().map_or(Time(0), |job| job.submit);
-    Ok(Calibration::new(&replayed.told, &replayed.outcomes, first + set.held_back))
+    Ok(Calibration::new(&replayed.forecasts, &replayed.outcomes, first + set.held_back))
 }
 
-fn told(name: &str, fared: &Fared, aim: Target) -> Vec<Row> {
+fn accuracy_rows(name: &str, accuracy: &Accuracy, aim: Target) -> Vec<Row> {
     let row = |what: &str, value: f64, unit: &str, target| {
         Row::new(format!("{name}: {what}"), value, unit, target)
     };
     vec![
-        row("jobs that asked", fared.jobs as f64, "jobs", Target::None),
-        row("of them had to wait", fared.waited as f64, "jobs", Target::None),
-        row("by their P90 as the runs say", 100.0 * fared.by_p90, "%", Target::None),
-        row("that had to wait, by it", 100.0 * fared.waited_by_p90, "%", Target::None),
-        row("by their P90, corrected", 100.0 * fared.by_corrected, "%", aim),
-        row("that had to wait, by it, corrected", 100.0 * fared.waited_by_corrected, "%", aim),
+        row("jobs that asked", accuracy.jobs as f64, "jobs", Target::None),
+        row("of them had to wait", accuracy.waited as f64, "jobs", Target::None),
+        row("by their P90 as the runs say", 100.0 * accuracy.by_p90, "%", Target::None),
+        row("that had to wait, by it", 100.0 * accuracy.waited_by_p90, "%", Target::None),
+        row("by their P90, corrected", 100.0 * accuracy.by_corrected, "%", aim),
+        row("that had to wait, by it, corrected", 100.0 * accuracy.waited_by_corrected, "%", aim),
     ]
 }

@@ -136,7 +136,7 @@ fn baselines_part(folder: &Path, _seed: u64) -> Result<Vec<Row>> {
 }
 
 /// What another command of this program prints.
-fn said(arguments: &[&str], folder: &Path) -> Result<String> {
+fn output(arguments: &[&str], folder: &Path) -> Result<String> {
     let output = Command::new(std::env::current_exe()?)
         .args(arguments)
         .arg("--traces")
@@ -154,8 +154,8 @@ fn command(arguments: &[&str]) -> String {
 
 /// The rows that another command of this program prints.
 fn rows_of(arguments: &[&str], folder: &Path) -> Result<Vec<Row>> {
-    let said = said(arguments, folder)?;
-    let mut rows: Vec<Row> = serde_json::from_str(&said)
+    let output = output(arguments, folder)?;
+    let mut rows: Vec<Row> = serde_json::from_str(&output)
         .with_context(|| format!("reading the rows of {}", arguments.join(" ")))?;
     rows.iter_mut().for_each(|row| row.command = command(arguments));
     Ok(rows)

@@ -5,7 +5,7 @@ mod table;
 
 use crate::report::{Row, Target};
 use anyhow::{Result, ensure};
-use berth_sim::chance::Chance;
+use berth_sim::random::Rng;
 use berth_sim::spot::{
     Greedy, Market, OnDemand, Rule, Steady, Terms, UniformProgress, bound, play,
 };
@@ -102,7 +102,7 @@ fn cases(sets: &[Windows], spot_milli: i64) -> Vec<Case> {
 fn draw(market: &Market, seed: u64) -> Vec<usize> {
     let longest_s = DEADLINES_H[DEADLINES_H.len() - 1] * HOUR_S;
     let last = market.samples().saturating_sub((longest_s / market.step_s) as usize + 1);
-    let mut random = Chance::new(seed);
+    let mut random = Rng::new(seed);
     (0..WINDOWS).map(|_| random.below(last.max(1) as u64) as usize).collect()
 }
 

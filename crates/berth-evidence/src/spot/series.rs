@@ -31,12 +31,12 @@ impl Series {
 
 pub fn read(folder: &Path) -> Result<BTreeMap<String, Series>> {
     let mut all: BTreeMap<String, Series> = BTreeMap::new();
-    for row in Table::open(folder, "spot_availability_index")?.rows() {
+    for row in Table::open(folder, "spot_availability_index")?.rows()? {
         let (step_s, samples) = (row.integer("gap_s")?, row.integer("samples")?);
         let series = Series { step_s, samples, changes: Vec::new() };
         all.insert(row.text("trace")?.to_owned(), series);
     }
-    for row in Table::open(folder, "spot_availability")?.rows() {
+    for row in Table::open(folder, "spot_availability")?.rows()? {
         let name = row.text("trace")?;
         let series = all.get_mut(name).with_context(|| format!("{name} is not in the index"))?;
         if row.text("nodes_available")? != "end" {
@@ -52,7 +52,7 @@ pub fn read(folder: &Path) -> Result<BTreeMap<String, Series>> {
 /// First samples of the windows, by series.
 pub fn windows(folder: &Path) -> Result<BTreeMap<String, Vec<usize>>> {
     let mut all: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for row in Table::open(folder, "spot_cantbelate_windows")?.rows() {
+    for row in Table::open(folder, "spot_cantbelate_windows")?.rows()? {
         let start = row.integer("start_sample")? as usize;
         all.entry(row.text("trace")?.to_owned()).or_default().push(start);
     }

@@ -92,7 +92,7 @@ fn split(text: &str) -> Vec<String> {
     for (number, line) in text.lines().enumerate() {
         let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."));
         let ends = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
-        let kept = match ends {
+        let content = match ends {
             None => line.to_owned(),
             Some(rest) => {
                 parts.push("\n".repeat(number));
@@ -101,7 +101,7 @@ fn split(text: &str) -> Vec<String> {
             }
         };
         let last = parts.last_mut().expect("there is always one");
-        last.push_str(&kept);
+        last.push_str(&content);
         last.push('\n');
     }
     parts

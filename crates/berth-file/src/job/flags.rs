@@ -18,7 +18,7 @@ impl JobFile {
     /// Sets a key from all the values its flag was given, in their order.
     pub fn set(&mut self, key: &str, values: &[String]) -> std::result::Result<(), FlagError> {
         let refused = |flag: &str, message: String| FlagError { flag: flag.to_owned(), message };
-        let key = keys::find(key).map_err(|message| refused(key, message))?;
+        let key = keys::find(key).map_err(|error| refused(key, error.to_string()))?;
         let read = node(key.takes, values).and_then(|node| {
             no_nul(&node)?;
             (key.read)(&node, self)

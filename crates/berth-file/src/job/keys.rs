@@ -229,17 +229,23 @@ pub const KEYS: &[Key] = &[
         "the command: a script for the shell, or a list of a program and its arguments"),
 ];
 
-/// The key of that name, or why there is none.
-pub(super) fn find(name: &str) -> std::result::Result<&'static Key, String> {
+/// A key that a job file does not have, and what its author may have meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown key `{name}`{hint}")]
+pub(super) struct UnknownKey {
+    name: String,
+    hint: String,
+}
+
+pub(super) fn find(name: &str) -> std::result::Result<&'static Key, UnknownKey> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let hint = crate::error::did_you_mean(name, KEYS.iter().map(|key| key.name));
-        match (hint.is_empty(), elsewhere(name)) {
-            (_, Some(hint)) => format!("unknown key `{name}`; {hint}"),
-            (false, None) => format!("unknown key `{name}`{hint}"),
-            (true, None) => {
-                format!("unknown key `{name}`; docs/job-file.md lists the keys of a job file")
-            }
-        }
+        let near = crate::error::did_you_mean(name, KEYS.iter().map(|key| key.name));
+        let hint = match (near.is_empty(), elsewhere(name)) {
+            (_, Some(elsewhere)) => format!("; {elsewhere}"),
+            (false, None) => near,
+            (true, None) => "; docs/job-file.md lists the keys of a job file".to_owned(),
+        };
+        UnknownKey { name: name.to_owned(), hint }
     })
 }
 

@@ -98,8 +98,10 @@ pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, 
     let kind = file.kind.unwrap_or_default();
     let command = command(file, kind)?;
     refuse_what_cannot_be(file, defaults, now)?;
-    let asked =
-        defaults.models.ask(&file.gpus).map_err(|message| Refused { key: "gpus", message })?;
+    let asked = defaults
+        .models
+        .ask(&file.gpus)
+        .map_err(|error| Refused { key: "gpus", message: error.to_string() })?;
     let mut warnings = warnings(file, defaults.abilities);
     let grace = grace(file, &defaults.policy, &mut warnings);
     let run = run(file, kind, command.clone(), &asked, grace, defaults)?;
@@ -181,13 +183,14 @@ fn refuse_what_cannot_be(file: &JobFile, defaults: &Defaults, now: Time) -> Resu
 fn warnings(file: &JobFile, abilities: Abilities) -> Vec<Warning> {
     let outside = file.data.values().any(|source| source.contains(':'));
     let tools = file.open.iter().any(|tool| *tool != Tool::Jupyter);
-    let kept = file.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.keep.is_some());
+    let keeps_checkpoints =
+        file.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.keep.is_some());
     let without_effect = [
         ("data", outside && !abilities.data),
         ("idle", file.idle.is_some() && !abilities.idle),
         ("scale", file.scale.is_some() && !abilities.scale),
         ("open", tools && !abilities.tools),
-        ("checkpoint", kept && !abilities.keep),
+        ("checkpoint", keeps_checkpoints && !abilities.keep),
     ];
     let message = |key| match key {
         "data" => "data is not fetched on this kind of cluster yet; see that it is there",

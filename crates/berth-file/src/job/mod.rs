@@ -157,14 +157,14 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
             mistakes.push(Mistake { key: Some(entry.key.clone()), at, message });
         };
         match keys::find(&entry.key) {
-            Err(message) => note(Error::new(entry.at, message)),
+            Err(error) => note(Error::new(entry.at, error.to_string())),
             // `key:` and nothing after it is as good as no key.
             Ok(_) if entry.value.is_null() => {}
             Ok(key) => {
                 lines.insert(key.name, entry.value.at);
-                let said = |error: Error| error.within(&format!("`{}`", key.name));
+                let within = |error: Error| error.within(&format!("`{}`", key.name));
                 let read = no_nul(&entry.value).and_then(|()| (key.read)(&entry.value, &mut file));
-                read.unwrap_or_else(|error| note(said(error)));
+                read.unwrap_or_else(|error| note(within(error)));
             }
         }
     }

@@ -21,6 +21,27 @@ pub(super) struct Asked {
     pub min_memory: Option<Bytes>,
 }
 
+/// Why no GPUs can be asked for as written.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(super) enum ModelError {
+    #[error(
+        "`{first}` and `{other}` differ in more than the model; alternatives ask for the same \
+         number of GPUs, so submit two jobs instead"
+    )]
+    Differ { first: GpuChoice, other: GpuChoice },
+    #[error(
+        "no node hands out shares of such GPUs, in time slices or by MPS; ask for a part such as \
+         0.5 or 10GB instead"
+    )]
+    NoShares,
+    #[error("there is no GPU model `{name}`{hint}; `berth gpus` lists those there are")]
+    Unknown { name: String, hint: String },
+    #[error("{model} has no MIG profile {profile}; it has {names}")]
+    NoProfile { model: String, profile: String, names: String },
+    #[error("{model} cannot be divided by MIG; ask for a part such as 0.5 instead")]
+    NoMig { model: String },
+}
+
 impl Models {
     /// The cluster's own models with the memory of each.
     pub fn new(cluster: impl IntoIterator<Item = (Name, Bytes)>) -> Models {
@@ -40,16 +61,13 @@ impl Models {
         Models { shared, ..self }
     }
 
-    /// `Err` says what is wrong in words.
-    pub(super) fn ask(&self, choices: &[GpuChoice]) -> Result<Asked, String> {
+    pub(super) fn ask(&self, choices: &[GpuChoice]) -> Result<Asked, ModelError> {
         let Some(first) = choices.first() else {
             return Ok(Asked { gpus: GpuAsk::None, models: Vec::new(), min_memory: None });
         };
         if let Some(other) = choices.iter().find(|choice| choice.amount != first.amount) {
-            return Err(format!(
-                "`{first}` and `{other}` differ in more than the model; alternatives ask for the \
-                 same number of GPUs, so submit two jobs instead"
-            ));
+            let (first, other) = (first.clone(), other.clone());
+            return Err(ModelError::Differ { first, other });
         }
         let (models, min_memory) = match choices {
             [GpuChoice { which: Which::Any, .. }] => (Vec::new(), None),
@@ -70,7 +88,12 @@ impl Models {
     }
 
     /// So many shares, of the first of these models that is shared out; of any if there are none.
-    fn shares(&self, count: u32, models: &[Name], least: Option<Bytes>) -> Result<GpuAsk, String> {
+    fn shares(
+        &self,
+        count: u32,
+        models: &[Name],
+        least: Option<Bytes>,
+    ) -> Result<GpuAsk, ModelError> {
         let memory = |model: &Name| {
             let known = self.all.iter().find(|(other, _)| other == model);
             known.map_or(Bytes(0), |(_, memory)| *memory)
@@ -84,13 +107,11 @@ impl Models {
         match found.map(|(_, share)| share) {
             Some(GpuAsk::TimeSlice { of, .. }) => Ok(GpuAsk::TimeSlice { of: *of, count }),
             Some(GpuAsk::Mps { percent, .. }) => Ok(GpuAsk::Mps { percent: *percent, count }),
-            _ => Err("no node hands out shares of such GPUs, in time slices or by MPS; ask for a \
-                      part such as 0.5 or 10GB instead"
-                .to_owned()),
+            _ => Err(ModelError::NoShares),
         }
     }
 
-    fn all_of(&self, choices: &[GpuChoice]) -> Result<Vec<Name>, String> {
+    fn all_of(&self, choices: &[GpuChoice]) -> Result<Vec<Name>, ModelError> {
         let mut models = Vec::new();
         for choice in choices {
             for model in self.of(choice)? {
@@ -102,7 +123,7 @@ impl Models {
         Ok(models)
     }
 
-    fn of(&self, choice: &GpuChoice) -> Result<Vec<Name>, String> {
+    fn of(&self, choice: &GpuChoice) -> Result<Vec<Name>, ModelError> {
         let found: Vec<Name> = match &choice.which {
             Which::Any => self.all.iter().map(|(model, _)| model.clone()).collect(),
             Which::AtLeast(least) => {
@@ -121,7 +142,7 @@ impl Models {
     }
 
     /// The model of that name, or all whose name begins with it.
-    fn named(&self, name: &str) -> Result<Vec<Name>, String> {
+    fn named(&self, name: &str) -> Result<Vec<Name>, ModelError> {
         let same = |model: &&Name| model.eq_ignore_ascii_case(name);
         let begins = |model: &&Name| family(model).eq_ignore_ascii_case(name);
         let models = || self.all.iter().map(|(model, _)| model);
@@ -134,7 +155,7 @@ impl Models {
         }
         let words = models().flat_map(|model| [family(model), model.as_str()]);
         let hint = did_you_mean(name, words);
-        Err(format!("there is no GPU model `{name}`{hint}; `berth gpus` lists those there are"))
+        Err(ModelError::Unknown { name: name.to_owned(), hint })
     }
 }
 
@@ -143,10 +164,13 @@ fn family(model: &str) -> &str {
     model.split_once('-').map_or(model, |(family, _)| family)
 }
 
-fn no_profile(model: &str, profile: &str) -> String {
-    match MigProfile::names(model) {
-        Some(names) => format!("{model} has no MIG profile {profile}; it has {}", names.join(", ")),
-        None => format!("{model} cannot be divided by MIG; ask for a part such as 0.5 instead"),
+fn no_profile(model: &str, profile: &str) -> ModelError {
+    let model = model.to_owned();
+    match MigProfile::names(&model) {
+        Some(names) => {
+            ModelError::NoProfile { model, profile: profile.to_owned(), names: names.join(", ") }
+        }
+        None => ModelError::NoMig { model },
     }
 }
 

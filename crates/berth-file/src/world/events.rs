@@ -107,7 +107,7 @@ pub(crate) struct Script<'a> {
 }
 
 /// What `set` changes, as it stands after the events so far.
-struct Present {
+struct CurrentSettings {
     policy: Policy,
     queues: BTreeMap<Name, QueueSnapshot>,
     models: Event,
@@ -132,7 +132,7 @@ impl Script<'_> {
             entries.push((at, node.at, entry, id));
         }
         entries.sort_by_key(|(at, ..)| *at);
-        let mut present = Present {
+        let mut present = CurrentSettings {
             policy: self.snapshot.policy.clone(),
             queues: self
                 .snapshot
@@ -176,7 +176,12 @@ impl Script<'_> {
         Ok((event(Event::JobSubmitted { spec }), jobs::read_script(&fields)?))
     }
 
-    fn actions(&self, entry: &Entry, at: Time, present: &mut Present) -> Result<Vec<Action>> {
+    fn actions(
+        &self,
+        entry: &Entry,
+        at: Time,
+        present: &mut CurrentSettings,
+    ) -> Result<Vec<Action>> {
         let node = &entry.value;
         let job = || self.job(node);
         Ok(vec![match entry.key.as_str() {
@@ -301,7 +306,7 @@ fn claim(node: &Node) -> Result<(Name, Option<Span>)> {
     }
 }
 
-fn set(node: &Node, at: Time, present: &mut Present) -> Result<Vec<Action>> {
+fn set(node: &Node, at: Time, present: &mut CurrentSettings) -> Result<Vec<Action>> {
     const KEYS: &[&str] =
         &["policy", "queue", "classes", "prices", "speeds", "watts", "topology", "pool"];
     let fields = Fields::of(node, "what is set", KEYS)?;
@@ -339,12 +344,12 @@ fn set(node: &Node, at: Time, present: &mut Present) -> Result<Vec<Action>> {
 
 fn remove(node: &Node) -> Result<Vec<Action>> {
     let fields = Fields::of(node, "what is removed", &["queue", "pool", "reservation", "node"])?;
-    let said = |key| fields.read(key, |node| text(node, "a name").map(Name::new));
+    let name = |key| fields.read(key, |node| text(node, "a name").map(Name::new));
     let events = [
-        said("queue")?.map(|queue| Event::QueueRemoved { queue }),
-        said("pool")?.map(|pool| Event::PoolRemoved { pool }),
-        said("reservation")?.map(|name| Event::ReservationRemoved { name }),
-        said("node")?.map(|node| Event::NodeRemoved { node }),
+        name("queue")?.map(|queue| Event::QueueRemoved { queue }),
+        name("pool")?.map(|pool| Event::PoolRemoved { pool }),
+        name("reservation")?.map(|name| Event::ReservationRemoved { name }),
+        name("node")?.map(|node| Event::NodeRemoved { node }),
     ];
     Ok(events.into_iter().flatten().map(event).collect())
 }

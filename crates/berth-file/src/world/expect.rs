@@ -24,12 +24,12 @@ pub enum When {
 
 /// An amount that may lie from `least` to `most`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<T> {
+pub struct AmountRange<T> {
     pub least: T,
     pub most: T,
 }
 
-impl<T: PartialOrd> Wanted<T> {
+impl<T: PartialOrd> AmountRange<T> {
     pub fn holds(&self, found: T) -> bool {
         self.least <= found && found <= self.most
     }
@@ -41,8 +41,8 @@ pub type OfJob<T> = Vec<(JobId, T)>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// How many of its tasks run; without a number, at least one.
-    Running(OfJob<Wanted<i64>>),
-    Stopping(OfJob<Wanted<i64>>),
+    Running(OfJob<AmountRange<i64>>),
+    Stopping(OfJob<AmountRange<i64>>),
     /// It waits, with these codes among its reasons.
     Waiting(OfJob<Vec<String>>),
     /// Why it was last stopped.
@@ -55,11 +55,11 @@ pub enum Check {
     Failed(Vec<JobId>),
     Cancelled(Vec<JobId>),
     /// Machines being bought, by pool; under the empty name in all.
-    Claims(BTreeMap<Name, Wanted<i64>>),
+    Claims(BTreeMap<Name, AmountRange<i64>>),
     /// GPU-milliseconds by queue.
-    Credits(BTreeMap<Name, Wanted<i64>>),
+    Credits(BTreeMap<Name, AmountRange<i64>>),
     /// GPUs in use by queue.
-    Using(BTreeMap<Name, Wanted<Milli>>),
+    Using(BTreeMap<Name, AmountRange<Milli>>),
     Cost(Box<Costs>),
     /// Codes of events that were refused.
     Rejected(Vec<String>),
@@ -105,10 +105,10 @@ impl Check {
 /// Dollars since the world began.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Costs {
-    pub queues: BTreeMap<Name, Wanted<Micros>>,
-    pub jobs: OfJob<Wanted<Micros>>,
-    pub idle: Option<Wanted<Micros>>,
-    pub total: Option<Wanted<Micros>>,
+    pub queues: BTreeMap<Name, AmountRange<Micros>>,
+    pub jobs: OfJob<AmountRange<Micros>>,
+    pub idle: Option<AmountRange<Micros>>,
+    pub total: Option<AmountRange<Micros>>,
 }
 
 pub(crate) const CHECKS: &[&str] = &[
@@ -264,8 +264,8 @@ impl Reader<'_> {
 }
 
 /// At least one.
-fn some() -> Wanted<i64> {
-    Wanted { least: 1, most: i64::MAX }
+fn some() -> AmountRange<i64> {
+    AmountRange { least: 1, most: i64::MAX }
 }
 
 fn whole(node: &Node) -> Result<i64> {
@@ -298,13 +298,13 @@ impl Ends for Micros {
 }
 
 /// An exact amount, or `{at_least: …, at_most: …}`.
-fn wanted<T: Ends>(node: &Node, read: impl Fn(&Node) -> Result<T>) -> Result<Wanted<T>> {
+fn wanted<T: Ends>(node: &Node, read: impl Fn(&Node) -> Result<T>) -> Result<AmountRange<T>> {
     if !matches!(node.value, Value::Map(_)) {
         let exact = read(node)?;
-        return Ok(Wanted { least: exact, most: exact });
+        return Ok(AmountRange { least: exact, most: exact });
     }
     let fields = Fields::of(node, "an amount", &["at_least", "at_most"])?;
-    Ok(Wanted {
+    Ok(AmountRange {
         least: fields.read("at_least", &read)?.unwrap_or(T::LEAST),
         most: fields.read("at_most", &read)?.unwrap_or(T::MOST),
     })
@@ -318,7 +318,7 @@ fn codes(node: &Node) -> Result<Vec<String>> {
         .collect()
 }
 
-fn read_claims(node: &Node) -> Result<BTreeMap<Name, Wanted<i64>>> {
+fn read_claims(node: &Node) -> Result<BTreeMap<Name, AmountRange<i64>>> {
     let number = |node: &Node| wanted(node, whole);
     match &node.value {
         Value::Map(entries) if entries.iter().all(|entry| !entry.key.starts_with("at_")) => {

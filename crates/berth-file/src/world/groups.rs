@@ -88,8 +88,8 @@ fn read(node: &Node, default: &Name) -> Result<GroupSpec> {
 
 fn read_ask(fields: &Fields<'_>) -> Result<GpuAsk> {
     let shares = ["fraction", "gpu_memory", "mig", "mps", "time_slice"];
-    let said: Vec<&str> = shares.into_iter().filter(|key| fields.get(key).is_some()).collect();
-    if let [first, second, ..] = said.as_slice() {
+    let present: Vec<&str> = shares.into_iter().filter(|key| fields.get(key).is_some()).collect();
+    if let [first, second, ..] = present.as_slice() {
         let message = format!("{} asks for {first} and for {second}: choose one", fields.what);
         return Err(Error::new(fields.node.at, message));
     }
@@ -100,7 +100,7 @@ fn read_ask(fields: &Fields<'_>) -> Result<GpuAsk> {
     };
     let gpus = fields.read("gpus", whole)?;
     let count = gpus.unwrap_or(1);
-    Ok(match said.first().copied() {
+    Ok(match present.first().copied() {
         None => gpus.filter(|n| *n > 0).map_or(GpuAsk::None, |count| GpuAsk::Whole { count }),
         Some("fraction") => {
             let milli = fields.demand("fraction", |node| between(node, Milli(1), Milli(1_000)))?;

@@ -4,9 +4,9 @@
 //! reads YAML and JSON alike, [`write`] and [`write_json`] write what reads back as the same
 //! snapshot. A world that makes no sense is refused with the line and what was expected.
 
+mod allocations;
 mod events;
 mod expect;
-mod floor;
 mod groups;
 mod jobs;
 mod nodes;
@@ -25,7 +25,7 @@ mod tests;
 
 pub use crate::error::{Error, Position};
 pub use events::{Action, ScriptedEvent};
-pub use expect::{Check, Costs, Expectation, OfJob, Wanted, When};
+pub use expect::{AmountRange, Check, Costs, Expectation, OfJob, When};
 pub use jobs::JobScript;
 pub(crate) use read::read_classes;
 pub use refs::JobNames;

@@ -1,6 +1,6 @@
 //! Text as a snapshot and a scenario.
 
-use super::floor::Floor;
+use super::allocations::Allocations;
 use super::nodes::{self, ReadNode};
 use super::refs::{JobNames, read_id};
 use super::runs::{self, ReadJob};
@@ -71,8 +71,8 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
         lines.note(format!("jobs[{index}]"), job.node.at);
     }
     let specs: Vec<_> = machines.iter().map(|machine| machine.snapshot.spec.clone()).collect();
-    let mut floor = Floor::new(specs.iter());
-    runs::place(&mut jobs_read, &mut floor, &prices, &heads.names, &context)?;
+    let mut allocations = Allocations::new(specs.iter());
+    runs::place(&mut jobs_read, &mut allocations, &prices, &heads.names, &context)?;
     note_leases(&jobs_read, &mut lines);
     set_idle(&mut machines, &jobs_read, now);
 
@@ -80,7 +80,7 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
     let queues = read_queues(&top, &mut lines)?;
     check_queues_of_jobs(&jobs_read, &queues)?;
     // Promises are about GPUs that others may hold now.
-    let empty = Floor::new(specs.iter());
+    let empty = Allocations::new(specs.iter());
     let (reservations, promises) =
         read_reservations(&top, &jobs_read, &empty, &heads.names, now, &mut lines)?;
     let snapshot = Snapshot {
@@ -169,14 +169,14 @@ fn read_nodes(top: &Fields<'_>, now: Time, lines: &mut Lines) -> Result<Vec<Read
 }
 
 /// Ids and names of all jobs, also of those that events submit, before anyone refers to them.
-struct Heads {
+struct JobHeads {
     /// By entry of the file.
     ids: Vec<Vec<JobId>>,
     submitted: Vec<JobId>,
     names: JobNames,
 }
 
-fn read_heads(top: &Fields<'_>) -> Result<Heads> {
+fn read_heads(top: &Fields<'_>) -> Result<JobHeads> {
     let mut seen: BTreeMap<JobId, usize> = BTreeMap::new();
     let mut names = JobNames::default();
     let mut add = |node: &Node, default: u64| -> Result<jobs::Head> {
@@ -212,7 +212,7 @@ fn read_heads(top: &Fields<'_>) -> Result<Heads> {
             submitted.push(head.id);
         }
     }
-    Ok(Heads { ids, submitted, names })
+    Ok(JobHeads { ids, submitted, names })
 }
 
 fn note_leases(jobs: &[ReadJob<'_>], lines: &mut Lines) {
@@ -311,27 +311,27 @@ fn check_queues_of_jobs(jobs: &[ReadJob<'_>], queues: &[QueueSnapshot]) -> Resul
 fn read_reservations(
     top: &Fields<'_>,
     jobs: &[ReadJob<'_>],
-    floor: &Floor<'_>,
+    allocations: &Allocations<'_>,
     names: &JobNames,
     now: Time,
     lines: &mut Lines,
 ) -> Result<(Vec<Reservation>, Vec<Promise>)> {
-    let (mut kept, mut promised) = (Vec::new(), Vec::new());
+    let (mut reservations, mut promised) = (Vec::new(), Vec::new());
     for node in top.list("reservations")? {
         let fields = Fields::of(node, "a reservation", queues::RESERVATION)?;
         if runs::is_promise(node)? {
             lines.note(format!("promises[{}]", promised.len()), node.at);
-            promised.push(runs::read_promise(&fields, jobs, floor, names, now)?);
+            promised.push(runs::read_promise(&fields, jobs, allocations, names, now)?);
         } else {
-            lines.note(format!("reservations[{}]", kept.len()), node.at);
+            lines.note(format!("reservations[{}]", reservations.len()), node.at);
             let reservation = queues::read_reservation(&fields, now)?;
             for item in fields.list("nodes")? {
-                floor.node(item).map_err(|e| e.within(&fields.what))?;
+                allocations.node(item).map_err(|e| e.within(&fields.what))?;
             }
-            kept.push(reservation);
+            reservations.push(reservation);
         }
     }
-    Ok((kept, promised))
+    Ok((reservations, promised))
 }
 
 fn read_outcome(node: &Node) -> Result<(JobId, Name, Outcome)> {

@@ -1,7 +1,7 @@
 //! What has become of the jobs: their leases, progress and history, and the places kept for them.
 
 use super::Context;
-use super::floor::{Floor, price_of};
+use super::allocations::{Allocations, price_of};
 use super::jobs::{self, JOB, JobScript};
 use super::queues::RESERVATION;
 use super::refs::JobNames;
@@ -242,7 +242,7 @@ impl Held<'_> {
 /// file, so that no choice takes a GPU that is spoken for.
 pub(crate) fn place(
     jobs: &mut [ReadJob<'_>],
-    floor: &mut Floor<'_>,
+    allocations: &mut Allocations<'_>,
     prices: &BTreeMap<Name, Micros>,
     names: &JobNames,
     context: &Context,
@@ -254,7 +254,7 @@ pub(crate) fn place(
                 if held.names_gpus()? != named {
                     continue;
                 }
-                let (spec, slices) = hold(held, floor)?;
+                let (spec, slices) = hold(held, allocations)?;
                 let lease = lease(held, spec, slices, &job.snapshot, prices, names, context)?;
                 placed.push((index, lease));
             }
@@ -268,20 +268,24 @@ pub(crate) fn place(
     Ok(())
 }
 
-fn hold<'a>(held: &Held<'_>, floor: &mut Floor<'a>) -> Result<(&'a NodeSpec, Vec<Slice>)> {
+fn hold<'a>(
+    held: &Held<'_>,
+    allocations: &mut Allocations<'a>,
+) -> Result<(&'a NodeSpec, Vec<Slice>)> {
     let fields = held.fields()?;
-    let spec = fields.demand("node", |node| floor.node(node))?;
-    let slices = match fields.read("gpus", |node| floor.named(node, spec, &held.group.gpus))? {
-        Some(slices) => slices,
-        None => floor.first_fit(spec, &held.group).ok_or_else(|| {
-            let message = format!(
-                "node {} has no room left for a task of {}: name other GPUs, or another node",
-                spec.name, held.job
-            );
-            Error::new(held.node.at, message)
-        })?,
-    };
-    floor.take(held.node, spec, &slices, &held.job)?;
+    let spec = fields.demand("node", |node| allocations.node(node))?;
+    let slices =
+        match fields.read("gpus", |node| allocations.named(node, spec, &held.group.gpus))? {
+            Some(slices) => slices,
+            None => allocations.first_fit(spec, &held.group).ok_or_else(|| {
+                let message = format!(
+                    "node {} has no room left for a task of {}: name other GPUs, or another node",
+                    spec.name, held.job
+                );
+                Error::new(held.node.at, message)
+            })?,
+        };
+    allocations.take(held.node, spec, &slices, &held.job)?;
     Ok((spec, slices))
 }
 
@@ -331,7 +335,7 @@ pub(crate) fn grace(job: &JobSnapshot, context: &Context) -> Span {
 pub(crate) fn read_promise(
     fields: &Fields<'_>,
     jobs: &[ReadJob<'_>],
-    floor: &Floor<'_>,
+    allocations: &Allocations<'_>,
     names: &JobNames,
     now: Time,
 ) -> Result<Promise> {
@@ -343,10 +347,10 @@ pub(crate) fn read_promise(
     let place = |(index, node): (usize, &Node)| {
         let fields = Fields::of(node, "a reserved place", &["task", "node", "gpus"])?;
         let task = fields.read("task", int)?.unwrap_or(index as u32);
-        let spec = fields.demand("node", |node| floor.node(node))?;
+        let spec = fields.demand("node", |node| allocations.node(node))?;
         let whole = GpuAsk::Whole { count: 1 };
         let ask = if leaves.is_empty() { &whole } else { &leaf_of(&leaves, task).gpus };
-        let slices = fields.read("gpus", |node| floor.named(node, spec, ask))?;
+        let slices = fields.read("gpus", |node| allocations.named(node, spec, ask))?;
         Ok(Place { task, node: spec.name.clone(), slices: slices.unwrap_or_default() })
     };
     Ok(Promise {

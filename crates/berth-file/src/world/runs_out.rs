@@ -1,7 +1,7 @@
 //! Writing jobs with their leases, and the places kept for them.
 
 use super::Context;
-use super::floor::{price_of, write_slice};
+use super::allocations::{price_of, write_slice};
 use super::jobs::{self, JobScript};
 use super::refs::JobNames;
 use super::runs::{grace, leaf_of};

@@ -86,9 +86,9 @@ fn document(snapshot: &Snapshot, scripts: &BTreeMap<JobId, JobScript>) -> Record
         out.put("outcome", Out::raw(word(&OUTCOMES, *outcome)));
         out.done()
     });
-    let kept = reservations.iter().map(queues::write_reservation);
+    let written = reservations.iter().map(queues::write_reservation);
     let promised = promises.iter().map(|promise| writer.promise(promise, jobs));
-    let reserved: Vec<Out> = kept.chain(promised).collect();
+    let reserved: Vec<Out> = written.chain(promised).collect();
     out.put_if(!reserved.is_empty(), "reservations", || Out::List(reserved));
     out.list("moves", moves, |time| Out::time(*time));
     out.list("recent", recent, |RecentAsk { gpus, cpu, memory }| {

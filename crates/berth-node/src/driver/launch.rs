@@ -3,7 +3,7 @@
 use super::Driver;
 use crate::error::Error;
 use crate::home::{Home, folder_name, private};
-use crate::supervisor::Order;
+use crate::supervisor::LaunchSpec;
 use crate::task::TaskSpec;
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Serialize;
@@ -65,7 +65,7 @@ impl Driver {
         let name = folder_name(lease);
         let cgroup = self.cgroups.as_ref().map(|groups| groups.group(&name, spec.cpu, spec.memory));
         let bell = self.bell_path.clone();
-        let order = Order { spec, inherited: inherited(), cgroup, bell };
+        let order = LaunchSpec { spec, inherited: inherited(), cgroup, bell };
         let launched = || {
             let complaints =
                 private().create(true).append(true).open(home.file("supervisor.log"))?;

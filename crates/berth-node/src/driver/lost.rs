@@ -132,8 +132,8 @@ fn left_behind(home: &Path, session: i32) -> Vec<Pid> {
 }
 
 fn last_complaint(home: &Home) -> String {
-    let said = std::fs::read_to_string(home.file("supervisor.log")).unwrap_or_default();
-    let last = said.lines().last().and_then(|line| line.split_once(' '));
+    let log = std::fs::read_to_string(home.file("supervisor.log")).unwrap_or_default();
+    let last = log.lines().last().and_then(|line| line.split_once(' '));
     let why = last.map_or("is the disk full?", |(_, why)| why);
     format!("its supervisor gave up before it could start it: {why}")
 }

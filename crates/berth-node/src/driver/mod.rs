@@ -26,7 +26,7 @@ use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct Driver {
 struct Table {
     live: BTreeMap<LeaseId, Live>,
     /// Ended, told, and to be acknowledged.
-    told: BTreeSet<LeaseId>,
+    reported: BTreeSet<LeaseId>,
     /// Supervisors that have written the end and are about to exit.
     leaving: Vec<Child>,
     looked_at: Option<Instant>,
@@ -142,7 +142,7 @@ impl Driver {
         let bell = home::open_fifo(&bell_path).map_err(fail)?;
         let (cgroups, limits) = Cgroups::open(&root, options.cgroups);
         let live = find_tasks(&tasks).map_err(fail)?;
-        let table = Table { live, told: BTreeSet::new(), leaving: Vec::new(), looked_at: None };
+        let table = Table { live, reported: BTreeSet::new(), leaving: Vec::new(), looked_at: None };
         Ok(Driver {
             tasks,
             ended,
@@ -175,7 +175,8 @@ impl Driver {
         }
         let mut table = self.table();
         let known = table.live.get(&lease).is_some_and(|live| live.child.is_some());
-        if known || table.told.contains(&lease) || self.ended.join(folder_name(lease)).exists() {
+        if known || table.reported.contains(&lease) || self.ended.join(folder_name(lease)).exists()
+        {
             return Ok(Started::Known);
         }
         let home = Home::new(self.tasks.join(folder_name(lease)));
@@ -201,7 +202,7 @@ impl Driver {
     pub fn stop(&self, lease: LeaseId, stop: Stop) -> Result<(), Error> {
         let table = self.table();
         let Some(live) = table.live.get(&lease) else {
-            let known = table.told.contains(&lease) || self.folder(lease).is_ok();
+            let known = table.reported.contains(&lease) || self.folder(lease).is_ok();
             return if known { Ok(()) } else { Err(Error::Unknown { lease }) };
         };
         let before = live.home.stop_request()?;
@@ -229,7 +230,7 @@ impl Driver {
             return Err(Error::NotEnded { lease });
         }
         fs::rename(&from, &to).map_err(|source| Error::Write { path: to, source })?;
-        table.told.remove(&lease);
+        table.reported.remove(&lease);
         if let Some(live) = table.live.remove(&lease) {
             table.leaving.extend(live.child);
         }
@@ -305,7 +306,7 @@ impl Driver {
 /// Takes the lock of the root, with some patience: a process that a killed server was starting
 /// holds a copy of it until it has become the supervisor.
 fn take(lock: &File) -> bool {
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         if rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return true;

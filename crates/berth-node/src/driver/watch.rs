@@ -77,7 +77,7 @@ impl Driver {
         match self.look_at(lease, live, news) {
             Ok(false) => {}
             Ok(true) => {
-                table.told.insert(lease);
+                table.reported.insert(lease);
                 let over = table.live.remove(&lease);
                 table.leaving.extend(over.and_then(|live| live.child));
             }

@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 
 /// How long a supervisor tries to get its lock. A driver that looks at the task holds it for
 /// moments; only another supervisor of the same lease holds it longer.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the driver hands to a supervisor, in memory: the environment may hold secrets.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct LaunchSpec {
     pub spec: TaskSpec,
     /// Variables of the server that every process needs, such as `PATH`.
     pub inherited: BTreeMap<String, String>,
@@ -112,19 +112,19 @@ fn prepare(dir: &Path) -> io::Result<Option<(Run, Lock)>> {
 }
 
 /// Starts the processes; a start that fails is the end, and is written down as one.
-fn start(home: Home, order: Order, poke: std::fs::File) -> Option<Run> {
+fn start(home: Home, order: LaunchSpec, poke: std::fs::File) -> Option<Run> {
     match spawn::spawn(&home, &order) {
         Ok(spawned) => Some(Run::new(home, order, poke, spawned)),
-        Err(why) => {
+        Err(error) => {
             let mut ended = Ended::unknown(order.spec.lease, process::now());
-            ended.not_started = Some(why);
+            ended.not_started = Some(error.to_string());
             ends::write(&home, &ended, &order.bell);
             None
         }
     }
 }
 
-fn read_order() -> io::Result<Order> {
+fn read_order() -> io::Result<LaunchSpec> {
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
     // The order lives in memory that goes with its last descriptor.
@@ -134,7 +134,7 @@ fn read_order() -> io::Result<Order> {
 
 fn take_lock(home: &Home) -> io::Result<Option<Lock>> {
     let lock = home.open_lock()?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     while !lock.try_take() {
         let is_begun = matches!(lock.begun(), Ok(Some(_)));
         if is_begun || Instant::now() >= deadline {

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -30,12 +30,13 @@ fn check(ready: &Ready, port: u16) -> bool {
 fn connect(port: u16) -> io::Result<TcpStream> {
     let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
-    TcpStream::connect_timeout(&v4, PATIENCE).or_else(|_| TcpStream::connect_timeout(&v6, PATIENCE))
+    TcpStream::connect_timeout(&v4, PROBE_TIMEOUT)
+        .or_else(|_| TcpStream::connect_timeout(&v6, PROBE_TIMEOUT))
 }
 
 fn get(stream: &mut TcpStream, path: &str, port: u16) -> io::Result<bool> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
+    stream.set_write_timeout(Some(PROBE_TIMEOUT))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n");

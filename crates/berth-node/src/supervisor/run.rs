@@ -1,7 +1,7 @@
 //! From the first process of a task to the last.
 
 use super::spawn::{Exit, Rank, Spawned};
-use super::{Order, complain, ends, ready};
+use super::{LaunchSpec, complain, ends, ready};
 use crate::cgroup::Cgroup;
 use crate::ended::{Ended, Usage};
 use crate::home::{At, Home, Running, StopRequest, drain, write_json};
@@ -56,7 +56,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub fn new(home: Home, order: Order, poke: File, spawned: Spawned) -> Run {
+    pub fn new(home: Home, order: LaunchSpec, poke: File, spawned: Spawned) -> Run {
         let started_at = process::now();
         let pids = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
         let running = Running { at: started_at, pids };
@@ -186,9 +186,9 @@ impl Run {
         if !self.home.file("shells").exists() {
             return true;
         }
-        let guests = process::marked(&self.home.dir);
-        process::signal(&guests, Signal::KILL);
-        guests.is_empty()
+        let shells = process::marked(&self.home.dir);
+        process::signal(&shells, Signal::KILL);
+        shells.is_empty()
     }
 
     fn notice_stop(&mut self) {
@@ -338,7 +338,7 @@ fn ready_by(spec: &TaskSpec) -> Option<Instant> {
     Instant::now().checked_add(Duration::from_millis(u64::try_from(within.0).ok()?))
 }
 
-fn watch_readiness(home: &Home, order: &Order) {
+fn watch_readiness(home: &Home, order: &LaunchSpec) {
     let (Some(check), Some(port)) = (order.spec.ready.clone(), order.spec.port) else { return };
     let (file, bell, lease) = (home.file("ready.json"), order.bell.clone(), order.spec.lease);
     let watch = move || {

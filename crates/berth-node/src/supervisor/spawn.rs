@@ -1,6 +1,6 @@
 //! Starting a task's processes.
 
-use super::{Order, complain};
+use super::{LaunchSpec, complain};
 use crate::cgroup::Cgroup;
 use crate::environ::environment;
 use crate::home::Home;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// One process of the task that the supervisor started itself.
@@ -45,8 +45,35 @@ pub(super) struct Spawned {
     pub cgroup: Option<Cgroup>,
 }
 
-/// Starts all ranks, or none: then with a sentence for the user.
-pub(super) fn spawn(home: &Home, order: &Order) -> Result<Spawned, String> {
+/// Why a task could not be started, in a sentence for its user.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SpawnError {
+    #[error("the working directory {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    #[error("the working directory {} does not exist", .0.display())]
+    NoDirectory(PathBuf),
+    #[error("the working directory {} cannot be used: {error}", path.display())]
+    Directory { path: PathBuf, error: io::Error },
+    #[error("no pipe for its output could be made: {0}")]
+    Pipe(io::Error),
+    #[error("{0} does not exist, or the interpreter named in its first line does not")]
+    NoProgram(String),
+    #[error("the command {program} was not found in PATH={path}")]
+    NotInPath { program: String, path: String },
+    #[error("{0} may not be executed: make it executable (chmod +x), or name an interpreter")]
+    NotExecutable(String),
+    #[error("the command and its environment are too long; pass long values in a file")]
+    TooLong,
+    #[error("the path {0} leads through a file")]
+    ThroughFile(String),
+    #[error("{0} is not a program: it needs a first line such as #!/bin/sh")]
+    NotAProgram(String),
+    #[error("{program} could not be started: {error}")]
+    Exec { program: String, error: io::Error },
+}
+
+/// Starts all ranks, or none.
+pub(super) fn spawn(home: &Home, order: &LaunchSpec) -> Result<Spawned, SpawnError> {
     check_directory(&order.spec.directory)?;
     let back = order.cgroup.as_ref().and_then(|group| match group.enter() {
         Ok(back) => Some((group, back)),
@@ -75,7 +102,7 @@ pub(super) fn spawn(home: &Home, order: &Order) -> Result<Spawned, String> {
     }
 }
 
-fn spawn_ranks(home: &Home, order: &Order) -> Result<Vec<Rank>, String> {
+fn spawn_ranks(home: &Home, order: &LaunchSpec) -> Result<Vec<Rank>, SpawnError> {
     let mut ranks = Vec::new();
     for number in 0..order.spec.processes() {
         match spawn_rank(home, order, number) {
@@ -96,13 +123,12 @@ fn kill_and_wait(rank: &Rank) {
     let _ = rustix::process::waitpid(Some(rank.pid), rustix::process::WaitOptions::empty());
 }
 
-fn spawn_rank(home: &Home, order: &Order, number: u32) -> Result<Rank, String> {
+fn spawn_rank(home: &Home, order: &LaunchSpec, number: u32) -> Result<Rank, SpawnError> {
     let argv = order.spec.argv();
     let mut env = order.inherited.clone();
     env.extend(environment(&order.spec, &home.dir, number));
-    let no_pipe = |error: io::Error| format!("no pipe for its output could be made: {error}");
-    let (output, input) = io::pipe().map_err(no_pipe)?;
-    let errors = input.try_clone().map_err(no_pipe)?;
+    let (output, input) = io::pipe().map_err(SpawnError::Pipe)?;
+    let errors = input.try_clone().map_err(SpawnError::Pipe)?;
     let mut command = Command::new(&argv[0]);
     command
         .args(&argv[1..])
@@ -113,7 +139,7 @@ fn spawn_rank(home: &Home, order: &Order, number: u32) -> Result<Rank, String> {
         .stdout(input)
         .stderr(errors)
         .process_group(0);
-    let child = command.spawn().map_err(|error| why_not_started(&argv[0], &env, &error))?;
+    let child = command.spawn().map_err(|error| exec_error(&argv[0], &env, error))?;
     let raw = i32::try_from(child.id()).expect("process ids are positive");
     let pid = Pid::from_raw(raw).expect("process ids are positive");
     Ok(Rank {
@@ -127,41 +153,32 @@ fn spawn_rank(home: &Home, order: &Order, number: u32) -> Result<Rank, String> {
 }
 
 /// The kernel has one error for a missing directory and a missing command; tell them apart.
-fn check_directory(directory: &Path) -> Result<(), String> {
-    let shown = directory.display();
+fn check_directory(directory: &Path) -> Result<(), SpawnError> {
+    let path = directory.to_owned();
     match std::fs::metadata(directory) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(format!("the working directory {shown} is not a directory")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(format!("the working directory {shown} does not exist"))
-        }
-        Err(error) => Err(format!("the working directory {shown} cannot be used: {error}")),
+        Ok(_) => Err(SpawnError::NotADirectory(path)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SpawnError::NoDirectory(path)),
+        Err(error) => Err(SpawnError::Directory { path, error }),
     }
 }
 
-fn why_not_started(program: &str, env: &BTreeMap<String, String>, error: &io::Error) -> String {
+fn exec_error(program: &str, env: &BTreeMap<String, String>, error: io::Error) -> SpawnError {
     let is_path = program.contains('/');
+    let program = program.to_owned();
     match error.kind() {
-        io::ErrorKind::NotFound if is_path => {
-            format!("{program} does not exist, or the interpreter named in its first line does not")
-        }
+        io::ErrorKind::NotFound if is_path => SpawnError::NoProgram(program),
         io::ErrorKind::NotFound => {
-            let path = env.get("PATH").map_or("", String::as_str);
-            format!("the command {program} was not found in PATH={path}")
+            let path = env.get("PATH").cloned().unwrap_or_default();
+            SpawnError::NotInPath { program, path }
         }
-        io::ErrorKind::PermissionDenied => format!(
-            "{program} may not be executed: make it executable (chmod +x), or name an interpreter"
-        ),
-        io::ErrorKind::ArgumentListTooLong => {
-            "the command and its environment are too long; pass long values in a file".to_owned()
-        }
-        io::ErrorKind::NotADirectory => format!("the path {program} leads through a file"),
+        io::ErrorKind::PermissionDenied => SpawnError::NotExecutable(program),
+        io::ErrorKind::ArgumentListTooLong => SpawnError::TooLong,
+        io::ErrorKind::NotADirectory => SpawnError::ThroughFile(program),
         _ => match error.raw_os_error() {
             // Exec format error.
-            Some(8) => {
-                format!("{program} is not a program: it needs a first line such as #!/bin/sh")
-            }
-            _ => format!("{program} could not be started: {error}"),
+            Some(8) => SpawnError::NotAProgram(program),
+            _ => SpawnError::Exec { program, error },
         },
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Long enough for a machine that is busy with everything else.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A machine of its own for one test.
 struct Machine {
@@ -46,7 +46,7 @@ fn shell_task(machine: &Machine, job: u64, line: &str) -> TaskSpec {
 }
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !done() {
         assert!(Instant::now() < deadline, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -89,7 +89,7 @@ impl Machine {
     fn news_to_the_end(&self, job: u64) -> Vec<Observed> {
         let mut all = Vec::new();
         let is_end = |news: &Observed| matches!(news, Observed::Ended(e) if e.lease == lease(job));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !all.iter().any(is_end) {
             assert!(Instant::now() < deadline, "job {job} does not end: {all:?}");
             all.extend(self.driver().wait(Duration::from_secs(1)).unwrap());

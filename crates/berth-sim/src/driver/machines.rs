@@ -1,6 +1,6 @@
 //! Machines that pretend: they start, run, stop, fail and arrive as a scenario says.
 
-use super::progress::{Run, Turn};
+use super::progress::{Run, Transition};
 use super::{Driver, Observer};
 use crate::engine::Applied;
 use crate::world::{Action, JobScript};
@@ -11,7 +11,7 @@ use berth_model::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that is going to happen.
-pub(super) enum Happening {
+pub(super) enum SimEvent {
     Scripted(Action),
     Started(LeaseId),
     Stopped(LeaseId),
@@ -202,11 +202,11 @@ impl<O: Observer> Driver<O> {
                 self.machines.open(id, &held.node, &held.slices, held.stopping.is_some());
                 match held.bound {
                     true => self.task_started(id, job.started.unwrap_or(held.since)),
-                    false => self.foresee(now + self.start_after(), Happening::Started(id)),
+                    false => self.foresee(now + self.start_after(), SimEvent::Started(id)),
                 }
                 if let Some(stop) = &held.stopping {
                     let left = (stop.until - now).max(Span::ZERO);
-                    self.foresee(now + self.stop_after(job.id(), left), Happening::Stopped(id));
+                    self.foresee(now + self.stop_after(job.id(), left), SimEvent::Stopped(id));
                 }
             }
         }
@@ -232,41 +232,41 @@ impl<O: Observer> Driver<O> {
     fn claimed(&mut self, name: &Name, claimed: Claimed, since: Time) {
         self.machines.claims.insert(name.clone(), claimed);
         let ready = since + self.machines.boot(name);
-        self.foresee(ready, Happening::Booted(name.clone()));
+        self.foresee(ready, SimEvent::Booted(name.clone()));
     }
 
     fn leaves(&mut self, node: &Name, at: Time) {
         self.machines.leaving.insert(node.clone(), at);
-        self.foresee(at, Happening::Gone(node.clone()));
+        self.foresee(at, SimEvent::Gone(node.clone()));
     }
 
-    pub(super) fn occur(&mut self, at: Time, what: Happening) {
+    pub(super) fn occur(&mut self, at: Time, what: SimEvent) {
         match what {
-            Happening::Scripted(action) => self.act(at, action),
-            Happening::Started(lease) => {
+            SimEvent::Scripted(action) => self.act(at, action),
+            SimEvent::Started(lease) => {
                 // Stopped before it came up, it never starts.
                 if self.machines.leases.get(&lease).is_some_and(|open| !open.stopping) {
                     let _ = self.append(at, Event::LeaseStarted { lease });
                 }
             }
-            Happening::Stopped(lease) => self.stopped(at, lease),
-            Happening::Finished { job, epoch } => {
+            SimEvent::Stopped(lease) => self.stopped(at, lease),
+            SimEvent::Finished { job, epoch } => {
                 if self.machines.runs.get(&job).is_some_and(|run| run.epoch == epoch) {
                     self.end(at, self.machines.of_job(job), LeaseOutcome::Done);
                 }
             }
-            Happening::Saved { job, epoch } => {
+            SimEvent::Saved { job, epoch } => {
                 if self.machines.runs.get(&job).is_some_and(|run| run.epoch == epoch)
                     && self.append(at, Event::LeaseSaved { job }).is_ok()
                 {
                     self.foresee_save(job, at);
                 }
             }
-            Happening::Booted(claim) => self.booted(at, claim),
-            Happening::Returned(node) => {
+            SimEvent::Booted(claim) => self.booted(at, claim),
+            SimEvent::Returned(node) => {
                 let _ = self.append(at, Event::NodeRemoved { node });
             }
-            Happening::Gone(node) => {
+            SimEvent::Gone(node) => {
                 if self.machines.leaving.get(&node) == Some(&at) {
                     self.end(at, self.machines.on_node(&node), LeaseOutcome::Lost);
                     let _ = self.append(at, Event::NodeRemoved { node });
@@ -391,14 +391,14 @@ impl<O: Observer> Driver<O> {
         match decision {
             Decision::Start { lease, node, slices, .. } => {
                 self.machines.open(*lease, node, slices, false);
-                self.foresee(at + self.start_after(), Happening::Started(*lease));
+                self.foresee(at + self.start_after(), SimEvent::Started(*lease));
             }
             Decision::Stop { lease, grace, .. } => {
                 if let Some(open) = self.machines.leases.get_mut(lease) {
                     open.stopping = true;
                 }
                 let after = self.stop_after(lease.job, *grace);
-                self.foresee(at + after, Happening::Stopped(*lease));
+                self.foresee(at + after, SimEvent::Stopped(*lease));
             }
             Decision::Claim { claim, pool, instance, zone, lifecycle, .. } => {
                 let claimed = Claimed {
@@ -409,7 +409,7 @@ impl<O: Observer> Driver<O> {
                 };
                 self.claimed(claim, claimed, at);
             }
-            Decision::Return { node } => self.foresee(at, Happening::Returned(node.clone())),
+            Decision::Return { node } => self.foresee(at, SimEvent::Returned(node.clone())),
             Decision::Reserve { .. } | Decision::Unreserve { .. } | Decision::SetAside { .. } => {}
         }
     }
@@ -420,14 +420,14 @@ impl<O: Observer> Driver<O> {
         }
         let Some(run) = self.machines.run(lease.job) else { return };
         match run.task_started(lease.task, since) {
-            Turn::WentOn => {
+            Transition::WentOn => {
                 let (epoch, ends) = (run.epoch, run.ends());
                 if let Some(ends) = ends {
-                    self.foresee(ends, Happening::Finished { job: lease.job, epoch });
+                    self.foresee(ends, SimEvent::Finished { job: lease.job, epoch });
                 }
                 self.foresee_save(lease.job, since);
             }
-            Turn::FellBack | Turn::Nothing => {}
+            Transition::FellBack | Transition::Nothing => {}
         }
     }
 
@@ -437,6 +437,6 @@ impl<O: Observer> Driver<O> {
         let (epoch, Some(every)) = (run.epoch, run.script.checkpoint_every) else { return };
         // The first one after now: a job may have run for days before the world began.
         let missed = ((now - after).0.max(0) / every.0.max(1)) + 1;
-        self.foresee(after + Span(every.0 * missed), Happening::Saved { job, epoch });
+        self.foresee(after + Span(every.0 * missed), SimEvent::Saved { job, epoch });
     }
 }

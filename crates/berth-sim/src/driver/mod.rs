@@ -11,7 +11,7 @@ mod progress;
 use crate::engine::{self, Applied, LoadError, Plan, State, Transaction};
 use crate::world::{Action, DriverScript, JobScript};
 use berth_model::{Decision, Event, JobId, Name, Rejected, Snapshot, Span, Stamped, Time};
-use machines::{Happening, Machines};
+use machines::{Machines, SimEvent};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -46,7 +46,7 @@ pub struct Settings {
 struct Due {
     at: Time,
     order: u64,
-    what: Happening,
+    what: SimEvent,
 }
 
 impl PartialEq for Due {
@@ -134,10 +134,10 @@ impl<O: Observer> Driver<O> {
 
     /// Something that will happen.
     pub fn schedule(&mut self, at: Time, action: Action) {
-        self.foresee(at, Happening::Scripted(action));
+        self.foresee(at, SimEvent::Scripted(action));
     }
 
-    fn foresee(&mut self, at: Time, what: Happening) {
+    fn foresee(&mut self, at: Time, what: SimEvent) {
         // What is overdue happens now: the log never goes back.
         let at = at.max(self.now());
         self.order += 1;

@@ -37,7 +37,7 @@ pub(super) struct Run {
 
 /// What a change in the number of running tasks means for the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Transition {
     WentOn,
     FellBack,
     Nothing,
@@ -80,29 +80,29 @@ impl Run {
         }
     }
 
-    pub fn task_started(&mut self, task: u32, at: Time) -> Turn {
+    pub fn task_started(&mut self, task: u32, at: Time) -> Transition {
         if let Some(leaf) = self.leaf(task) {
             leaf.running += 1;
         }
         if self.since.is_some() || !self.is_whole() {
-            return Turn::Nothing;
+            return Transition::Nothing;
         }
         self.since = Some(at);
         self.epoch += 1;
-        Turn::WentOn
+        Transition::WentOn
     }
 
-    pub fn task_ended(&mut self, task: u32) -> Turn {
+    pub fn task_ended(&mut self, task: u32) -> Transition {
         if let Some(leaf) = self.leaf(task) {
             leaf.running = leaf.running.saturating_sub(1);
         }
         if self.since.is_none() || self.is_whole() {
-            return Turn::Nothing;
+            return Transition::Nothing;
         }
         self.since = None;
         self.base = self.saved;
         self.epoch += 1;
-        Turn::FellBack
+        Transition::FellBack
     }
 
     pub fn progress(&self, at: Time) -> Span {
@@ -154,24 +154,24 @@ mod tests {
     #[test]
     fn a_gang_goes_on_when_its_minimum_runs_and_falls_back_to_what_it_saved() {
         let mut run = run("duration: 1h, groups: [{count: 3, min: 2}]");
-        assert_eq!(run.task_started(0, minutes(0)), Turn::Nothing);
-        assert_eq!(run.task_started(1, minutes(1)), Turn::WentOn);
+        assert_eq!(run.task_started(0, minutes(0)), Transition::Nothing);
+        assert_eq!(run.task_started(1, minutes(1)), Transition::WentOn);
         assert_eq!(run.ends(), Some(minutes(61)));
-        assert_eq!(run.task_started(2, minutes(2)), Turn::Nothing);
+        assert_eq!(run.task_started(2, minutes(2)), Transition::Nothing);
         run.save(minutes(11));
-        assert_eq!(run.task_ended(0), Turn::Nothing);
-        assert_eq!(run.task_ended(1), Turn::FellBack);
+        assert_eq!(run.task_ended(0), Transition::Nothing);
+        assert_eq!(run.task_ended(1), Transition::FellBack);
         assert_eq!(run.progress(minutes(30)), Span::mins(10));
-        assert_eq!(run.task_started(0, minutes(31)), Turn::WentOn);
+        assert_eq!(run.task_started(0, minutes(31)), Transition::WentOn);
         assert_eq!(run.ends(), Some(minutes(81)));
     }
 
     #[test]
     fn a_group_of_groups_needs_as_many_children_as_it_says() {
         let mut run = run("groups: [{min: 1, groups: [{count: 2}, {count: 1}]}]");
-        assert_eq!(run.task_started(0, minutes(0)), Turn::Nothing);
-        assert_eq!(run.task_started(2, minutes(0)), Turn::WentOn);
-        assert_eq!(run.task_ended(2), Turn::FellBack);
-        assert_eq!(run.task_started(1, minutes(0)), Turn::WentOn);
+        assert_eq!(run.task_started(0, minutes(0)), Transition::Nothing);
+        assert_eq!(run.task_started(2, minutes(0)), Transition::WentOn);
+        assert_eq!(run.task_ended(2), Transition::FellBack);
+        assert_eq!(run.task_started(1, minutes(0)), Transition::WentOn);
     }
 }

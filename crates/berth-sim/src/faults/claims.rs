@@ -1,5 +1,6 @@
 //! Machines that were ordered, came, failed to come and were given back.
 
+use super::{Class, Finding};
 use berth_model::{Decision, Lifecycle, Name, NodeSpec, PoolSpec, Snapshot, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,60 +27,60 @@ impl Claims {
         ordered + self.there.values().filter(|of| *of == pool).count()
     }
 
-    pub fn order(&mut self, decision: &Decision, at: Time) -> Result<(), String> {
+    pub fn order(&mut self, decision: &Decision, at: Time) -> Result<(), Finding> {
         let Decision::Claim { claim, pool, instance, zone, lifecycle, .. } = decision else {
             return Ok(());
         };
         let Some(spec) = self.pools.get(pool) else {
-            return Err(format!("{claim} is ordered from {pool}, which is not there"));
+            return Err(wrong(format!("{claim} is ordered from {pool}, which is not there")));
         };
         let offer = (pool.clone(), instance.clone(), zone.clone(), *lifecycle);
         let sold = |o: &berth_model::Offering| {
             o.instance == *instance && o.zone == *zone && o.lifecycle == *lifecycle
         };
         if !spec.offerings.iter().any(sold) {
-            return Err(format!("{claim} is ordered, and {pool} has no such machine"));
+            return Err(wrong(format!("{claim} is ordered, and {pool} has no such machine")));
         }
         if self.sold_out.get(&offer).is_some_and(|until| at < *until) {
-            return Err(format!("{claim} is ordered while there are none"));
+            return Err(wrong(format!("{claim} is ordered while there are none")));
         }
         if self.size(pool) >= spec.max as usize {
-            return Err(format!("{claim} is one more than {pool} may have"));
+            return Err(wrong(format!("{claim} is one more than {pool} may have")));
         }
         if !self.ever.insert(claim.clone()) {
-            return Err(format!("{claim} is ordered twice"));
+            return Err(wrong(format!("{claim} is ordered twice")));
         }
         self.ordered.insert(claim.clone(), offer);
         Ok(())
     }
 
-    pub fn came(&mut self, claim: &Name, node: &NodeSpec) -> Result<(), String> {
+    pub fn came(&mut self, claim: &Name, node: &NodeSpec) -> Result<(), Finding> {
         let Some((pool, ..)) = self.ordered.remove(claim) else {
-            return Err(format!("{claim} came, and nobody had ordered it"));
+            return Err(wrong(format!("{claim} came, and nobody had ordered it")));
         };
         self.there.insert(node.name.clone(), pool);
         Ok(())
     }
 
-    pub fn failed(&mut self, claim: &Name, retry_at: Time) -> Result<(), String> {
+    pub fn failed(&mut self, claim: &Name, retry_at: Time) -> Result<(), Finding> {
         let Some(offer) = self.ordered.remove(claim) else {
-            return Err(format!("{claim} cannot be had, and nobody had ordered it"));
+            return Err(wrong(format!("{claim} cannot be had, and nobody had ordered it")));
         };
         self.sold_out.insert(offer, retry_at);
         Ok(())
     }
 
-    pub fn give_back(&mut self, node: &Name) -> Result<(), String> {
+    pub fn give_back(&mut self, node: &Name) -> Result<(), Finding> {
         let Some(pool) = self.there.get(node) else {
-            return Err(format!("{node} is given back and was never bought"));
+            return Err(wrong(format!("{node} is given back and was never bought")));
         };
         if !self.returned.insert(node.clone()) {
-            return Err(format!("{node} is given back twice"));
+            return Err(wrong(format!("{node} is given back twice")));
         }
         let least = self.pools.get(pool).map_or(0, |pool| pool.min as usize);
         let gone = self.returned.iter().filter(|node| self.there.get(*node) == Some(pool)).count();
         match self.size(pool) - gone < least {
-            true => Err(format!("{node} is given back, and {pool} must keep {least}")),
+            true => Err(wrong(format!("{node} is given back, and {pool} must keep {least}"))),
             false => Ok(()),
         }
     }
@@ -90,12 +91,16 @@ impl Claims {
     }
 
     /// Whether the state waits for the same machines.
-    pub fn agree(&self, snapshot: &Snapshot) -> Result<(), String> {
+    pub fn agree(&self, snapshot: &Snapshot) -> Result<(), Finding> {
         let theirs: BTreeSet<&Name> = snapshot.claims.iter().map(|claim| &claim.name).collect();
         let ours: BTreeSet<&Name> = self.ordered.keys().collect();
         match theirs == ours {
             true => Ok(()),
-            false => Err(format!("{ours:?} are on their way, and the state has {theirs:?}")),
+            false => Err(wrong(format!("{ours:?} are on their way, and the state has {theirs:?}"))),
         }
     }
+}
+
+fn wrong(text: String) -> Finding {
+    Finding { class: Class::Claims, text }
 }

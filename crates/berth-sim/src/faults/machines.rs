@@ -1,13 +1,15 @@
 //! Machines as they really are, and the wire between them and the scheduler, on which reports and
 //! commands are lost, late and doubled. What is lost is told again by the next comparison of notes.
 
-use super::tale::{Noise, Tale};
-use super::{FNV, fnv};
-use crate::chance::Chance;
+use super::case::{Case, Noise};
+use crate::random::Rng;
 use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Lifecycle, Name, NodeSpec, Span, Time};
+use fnv::FnvHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
-/// What reaches somebody at some time.
+/// What is due at some time. The debug form of what is sent seeds whether it is lost, late or
+/// doubled (see `rng`): renaming a variant changes what happens under a seed.
 #[derive(Debug, Clone)]
 pub(super) enum Due {
     Arrives(usize),
@@ -72,11 +74,11 @@ pub(super) struct Machines {
 }
 
 impl Machines {
-    pub fn new(tale: &Tale) -> Machines {
+    pub fn new(case: &Case) -> Machines {
         let mut machines = Machines {
-            seed: tale.seed,
-            noise: tale.noise,
-            runs: tale.jobs.iter().map(|j| (j.spec.id.number, (j.runs, j.fails))).collect(),
+            seed: case.seed,
+            noise: case.noise,
+            runs: case.jobs.iter().map(|j| (j.spec.id.number, (j.runs, j.fails))).collect(),
             agenda: BTreeMap::new(),
             order: 0,
             tasks: BTreeMap::new(),
@@ -86,13 +88,13 @@ impl Machines {
             sent: 0,
             faults: 0,
         };
-        for (at, job) in tale.jobs.iter().enumerate() {
+        for (at, job) in case.jobs.iter().enumerate() {
             machines.at(job.at, Due::Arrives(at));
         }
-        for (at, (when, _)) in tale.blows.iter().enumerate() {
+        for (at, (when, _)) in case.faults.iter().enumerate() {
             machines.at(*when, Due::Strikes(at));
         }
-        machines.at(tale.calm, Due::Calm);
+        machines.at(case.calm, Due::Calm);
         machines
     }
 
@@ -113,28 +115,30 @@ impl Machines {
         self.noise = Noise { lost: 0, late: 0, doubled: 0, failing: 0 };
     }
 
-    /// Chance that depends on what it is for and not on what happened elsewhere.
-    fn chance(&self, what: &str) -> Chance {
-        Chance::of(self.seed, fnv(FNV, what))
+    /// Random numbers that depend on what it is for and not on what happened elsewhere.
+    fn rng(&self, purpose: &str) -> Rng {
+        let mut hasher = FnvHasher::default();
+        hasher.write(purpose.as_bytes());
+        Rng::stream(self.seed, hasher.finish())
     }
 
     /// Puts something on the wire.
     pub fn send(&mut self, now: Time, due: Due) {
         self.sent += 1;
-        let mut chance = self.chance(&format!("{due:?} {now}"));
-        let mut hit = |often: u64| chance.below(1_000) < often;
+        let mut rng = self.rng(&format!("{due:?} {now}"));
+        let mut hit = |often: u64| rng.below(1_000) < often;
         let (lost, late, doubled) =
             (hit(self.noise.lost), hit(self.noise.late), hit(self.noise.doubled));
         self.faults += usize::from(lost) + usize::from(late) + usize::from(doubled);
         let wait = if lost {
-            Span::mins(10 + chance.below(20) as i64)
+            Span::mins(10 + rng.below(20) as i64)
         } else if late {
-            Span::secs(1 + chance.below(300) as i64)
+            Span::secs(1 + rng.below(300) as i64)
         } else {
-            Span::ms(chance.below(3) as i64 * 500)
+            Span::ms(rng.below(3) as i64 * 500)
         };
         if doubled {
-            self.at(now + wait + Span::secs(chance.below(600) as i64), due.clone());
+            self.at(now + wait + Span::secs(rng.below(600) as i64), due.clone());
         }
         self.at(now + wait, due);
     }
@@ -151,22 +155,22 @@ impl Machines {
         self.over.contains(&lease) || self.tasks.get(&lease).is_some_and(|task| task.stopping)
     }
 
-    pub fn start(&mut self, now: Time, lease: LeaseId, node: Name, dark: bool) {
+    pub fn start(&mut self, now: Time, lease: LeaseId, node: Name, down: bool) {
         // A command that comes twice, or after its stop.
         if self.knows(lease) {
             return;
         }
-        let mut chance = self.chance(&format!("start {lease}"));
-        if dark {
+        let mut rng = self.rng(&format!("start {lease}"));
+        if down {
             // A dead machine says nothing; whoever asks it gives up after a while.
             self.over.insert(lease);
             let ended = Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost };
             return self.tell(now + Span::mins(1), ended);
         }
-        if chance.below(1_000) < self.noise.failing {
+        if rng.below(1_000) < self.noise.failing {
             self.faults += 1;
             self.over.insert(lease);
-            let outcome = [LeaseOutcome::Lost, LeaseOutcome::Failed][chance.below(2) as usize];
+            let outcome = [LeaseOutcome::Lost, LeaseOutcome::Failed][rng.below(2) as usize];
             return self.tell(now, Event::LeaseEnded { lease, outcome });
         }
         self.tasks.insert(lease, Task { node, up: true, stopping: false });
@@ -177,7 +181,7 @@ impl Machines {
         if lease.task == 0 {
             self.at(now + Span(runs.0 / 2), Due::Saves(lease));
         }
-        let skew = Span::secs(chance.below(20) as i64);
+        let skew = Span::secs(rng.below(20) as i64);
         self.at(now + runs + skew, Due::Ends { lease, outcome });
     }
 
@@ -194,9 +198,9 @@ impl Machines {
             return;
         }
         task.stopping = true;
-        let mut chance = self.chance(&format!("stop {lease}"));
-        let takes = Span(chance.below(grace.0.max(0) as u64 + 1) as i64);
-        let outcome = match chance.below(6) {
+        let mut rng = self.rng(&format!("stop {lease}"));
+        let takes = Span(rng.below(grace.0.max(0) as u64 + 1) as i64);
+        let outcome = match rng.below(6) {
             0 => LeaseOutcome::Failed,
             _ => LeaseOutcome::Stopped,
         };
@@ -226,16 +230,16 @@ impl Machines {
         if !self.orders.insert(node.name.clone()) {
             return;
         }
-        let mut chance = self.chance(&format!("buy {}", node.name));
+        let mut rng = self.rng(&format!("buy {}", node.name));
         let often = self.noise.failing * 3;
-        if chance.below(1_000) < often {
+        if rng.below(1_000) < often {
             self.faults += 1;
-            let retry_at = now + Span::mins(1 + chance.below(60) as i64);
+            let retry_at = now + Span::mins(1 + rng.below(60) as i64);
             return self.tell(now, Event::ClaimFailed { claim: node.name, retry_at });
         }
-        let late = chance.below(1_000) < often;
+        let late = rng.below(1_000) < often;
         self.faults += usize::from(late);
-        let wait = if late { Span::mins(chance.below(90) as i64) } else { Span::ZERO };
+        let wait = if late { Span::mins(rng.below(90) as i64) } else { Span::ZERO };
         self.at(now + boot + wait, Due::Boots(node));
     }
 
@@ -258,7 +262,7 @@ impl Machines {
     }
 
     /// Everything on the node dies at once.
-    pub fn dark(&mut self, now: Time, node: &Name) {
+    pub fn down(&mut self, now: Time, node: &Name) {
         let there = self.tasks.iter().filter(|(_, task)| task.node == *node);
         let there: Vec<LeaseId> = there.map(|(lease, _)| *lease).collect();
         for lease in there {

@@ -2,26 +2,26 @@
 //! doubled and out of order, machines die and come back, and the scheduler crashes between any two
 //! steps and goes on from its log.
 //!
-//! Everything follows from a seed. What is checked is checked from the log alone, by books that
-//! share nothing with planner or core.
+//! Everything follows from a seed. What is checked is checked from the log alone, by an auditor
+//! that shares nothing with planner or core.
 
-mod blows;
-mod books;
+mod auditor;
 mod bounds;
+mod case;
 mod claims;
+mod inject;
 mod lines;
 mod machines;
 mod money;
 mod places;
 mod play;
 mod shrink;
-mod tale;
 mod work;
 mod world;
 
+pub use case::{Case, Size};
 pub use play::{Honest, Record, Seam};
 pub use shrink::shrink;
-pub use tale::{Size, Tale};
 
 use berth_model::Time;
 use serde::Serialize;
@@ -66,10 +66,24 @@ pub enum Class {
 
 /// The first promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub struct Violation {
     pub class: Class,
     pub at: Time,
     pub text: String,
+}
+
+/// What is wrong with the log, before it is known when.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+struct Finding {
+    class: Class,
+    text: String,
+}
+
+impl Finding {
+    fn at(self, at: Time) -> Violation {
+        Violation { class: self.class, at, text: self.text }
+    }
 }
 
 /// How one seed went.
@@ -85,7 +99,7 @@ pub struct Verdict {
     /// Reports that were lost, late or doubled, and what befell nodes, GPUs and jobs.
     pub faults: usize,
     pub ended: usize,
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
     /// The log as readable lines; empty where nothing broke, unless it was asked for.
     pub log: Vec<String>,
 }
@@ -103,7 +117,7 @@ impl Verdict {
 
 /// Plays the world of a seed twice.
 pub fn run(seed: u64, size: Size) -> Verdict {
-    judge(&Tale::new(seed, size), &mut || Honest)
+    judge(&Case::new(seed, size), &mut || Honest)
 }
 
 /// The same with the log, whether anything broke or not.
@@ -112,35 +126,35 @@ pub fn run_with_log(seed: u64, size: Size) -> Verdict {
     if !verdict.log.is_empty() {
         return verdict;
     }
-    let tale = Tale::new(seed, size);
-    let played = play::play(&tale, Honest);
-    let log = played.records.iter().map(|record| lines::line(record, tale.start)).collect();
+    let case = Case::new(seed, size);
+    let played = play::play(&case, Honest);
+    let log = played.records.iter().map(|record| lines::line(record, case.start)).collect();
     Verdict { log, ..verdict }
 }
 
-/// Plays a tale twice, with something between core and world, and compares the two.
-pub fn judge<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S) -> Verdict {
-    let first = match catch_unwind(AssertUnwindSafe(|| play::play(tale, seam()))) {
+/// Plays a case twice, with something between core and world, and compares the two.
+pub fn judge<S: Seam>(case: &Case, seam: &mut dyn FnMut() -> S) -> Verdict {
+    let first = match catch_unwind(AssertUnwindSafe(|| play::play(case, seam()))) {
         Ok(first) => first,
-        Err(panic) => return panicked(tale, &*panic),
+        Err(panic) => return panicked(case, &*panic),
     };
     if first.broken.is_some() {
-        return first.verdict(tale);
+        return first.verdict(case);
     }
-    let second = play::play(tale, seam());
+    let second = play::play(case, seam());
     let same = first.hash == second.hash && second.broken.is_none();
-    if same { first.verdict(tale) } else { differing(tale, &first, &second) }
+    if same { first.verdict(case) } else { differing(case, &first, &second) }
 }
 
 /// What can be told of a run that panicked: the log went with it.
-fn panicked(tale: &Tale, panic: &(dyn Any + Send)) -> Verdict {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-    let broken = Broken { class: Class::Panic, at: tale.start, text: said.to_owned() };
+fn panicked(case: &Case, panic: &(dyn Any + Send)) -> Verdict {
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    let broken = Violation { class: Class::Panic, at: case.start, text: message.to_owned() };
     let (events, starts, crashes, faults, ended) = (0, 0, 0, 0, 0);
     Verdict {
-        seed: tale.seed,
-        size: tale.size,
+        seed: case.seed,
+        size: case.size,
         hash: 0,
         events,
         starts,
@@ -148,34 +162,26 @@ fn panicked(tale: &Tale, panic: &(dyn Any + Send)) -> Verdict {
         faults,
         ended,
         broken: Some(broken),
-        log: vec![format!("{tale:#?}")],
+        log: vec![format!("{case:#?}")],
     }
 }
 
-fn differing(tale: &Tale, first: &play::Played, second: &play::Played) -> Verdict {
+fn differing(case: &Case, first: &play::Played, second: &play::Played) -> Verdict {
     let pairs = first.records.iter().zip(&second.records);
     let same = pairs.take_while(|(one, other)| one == other).count();
     let line = |played: &play::Played| {
         let record = played.records.get(same);
-        record.map_or("the end of the log".to_owned(), |record| lines::line(record, tale.start))
+        record.map_or("the end of the log".to_owned(), |record| lines::line(record, case.start))
     };
-    let at = first.records.get(same).map_or(tale.start, |record| record.stamped.at);
+    let at = first.records.get(same).map_or(case.start, |record| record.stamped.at);
     let text = format!(
         "the second run differs after {same} events: {} against {}",
         line(second),
         line(first)
     );
-    let mut verdict = first.verdict(tale);
-    verdict.broken = Some(Broken { class: Class::NonDeterminism, at, text });
+    let mut verdict = first.verdict(case);
+    verdict.broken = Some(Violation { class: Class::NonDeterminism, at, text });
     let upto = first.records.iter().take(same + 1);
-    verdict.log = upto.map(|record| lines::line(record, tale.start)).collect();
+    verdict.log = upto.map(|record| lines::line(record, case.start)).collect();
     verdict
 }
-
-/// FNV-1a, so that a hash is the same everywhere and for ever.
-pub(crate) fn fnv(hash: u64, text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(hash, step)
-}
-
-pub(crate) const FNV: u64 = 0xcbf2_9ce4_8422_2325;

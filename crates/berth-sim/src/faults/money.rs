@@ -1,6 +1,7 @@
 //! The money of the log, counted again: price times time in whole numbers, rounded down once for
 //! each price, and rows that follow one another without gap or overlap.
 
+use super::{Class, Finding};
 use berth_ledger::CostRow;
 use berth_model::{LeaseId, Name, NodeSpec, Share, Slice, Time};
 use std::collections::BTreeMap;
@@ -82,7 +83,7 @@ impl Money {
         self.nodes.insert(node.name.clone(), (node.clone(), Meter::new(whole, at)));
     }
 
-    pub fn left(&mut self, node: &Name, at: Time) -> Result<(), String> {
+    pub fn left(&mut self, node: &Name, at: Time) -> Result<(), Finding> {
         match self.nodes.remove(node) {
             None => Ok(()),
             Some((_, meter)) => settled(&format!("node {node}"), &meter, at),
@@ -96,23 +97,28 @@ impl Money {
         slices: &[Slice],
         price: i64,
         at: Time,
-    ) -> Result<(), String> {
+    ) -> Result<(), Finding> {
         let Some((spec, _)) = self.nodes.get(node) else { return Ok(()) };
         let due = self.lease(spec, slices);
         if due != i128::from(price) {
-            return Err(format!("lease {lease} is priced at {price} an hour, and {due} is right"));
+            return Err(wrong(format!(
+                "lease {lease} is priced at {price} an hour, and {due} is right"
+            )));
         }
         self.leases.insert(lease, (node.clone(), slices.to_vec(), Meter::new(due, at)));
         Ok(())
     }
 
-    pub fn closed(&mut self, lease: LeaseId, at: Time) -> Result<(), String> {
+    pub fn closed(&mut self, lease: LeaseId, at: Time) -> Result<(), Finding> {
         match self.leases.remove(&lease) {
             None => Ok(()),
             Some((_, _, meter)) => {
                 settled(&format!("lease {lease}"), &meter, at)?;
                 if meter.billed != at {
-                    return Err(format!("rows of lease {lease} end at {}, not {at}", meter.billed));
+                    return Err(wrong(format!(
+                        "rows of lease {lease} end at {}, not {at}",
+                        meter.billed
+                    )));
                 }
                 Ok(())
             }
@@ -120,20 +126,20 @@ impl Money {
     }
 
     /// A row must begin where the one before it ended and be the difference of two whole sums.
-    pub fn row(&mut self, row: &CostRow) -> Result<(), String> {
+    pub fn row(&mut self, row: &CostRow) -> Result<(), Finding> {
         let amount = i128::from(row.amount.0);
         if let Some((_, meter)) = self.nodes.get_mut(&row.node) {
             meter.rows += amount;
         }
         let Some(lease) = row.lease else { return Ok(()) };
         let Some((node, _, meter)) = self.leases.get_mut(&lease) else {
-            return Err(format!("a row for lease {lease}, which is not open"));
+            return Err(wrong(format!("a row for lease {lease}, which is not open")));
         };
         if *node != row.node || row.from != meter.billed || row.to < row.from {
-            return Err(format!(
+            return Err(wrong(format!(
                 "a row of lease {lease} from {} to {} on {}, and {} on {node} was next",
                 row.from, row.to, row.node, meter.billed
-            ));
+            )));
         }
         meter.rows += amount;
         meter.billed = row.to;
@@ -141,7 +147,7 @@ impl Money {
     }
 
     /// Everything is billed up to now: nothing may be left over.
-    pub fn all_settled(&self, at: Time) -> Result<(), String> {
+    pub fn all_settled(&self, at: Time) -> Result<(), Finding> {
         for (lease, (_, _, meter)) in &self.leases {
             settled(&format!("lease {lease}"), meter, at)?;
         }
@@ -152,12 +158,19 @@ impl Money {
     }
 }
 
-fn settled(what: &str, meter: &Meter, at: Time) -> Result<(), String> {
+fn settled(what: &str, meter: &Meter, at: Time) -> Result<(), Finding> {
     let due = meter.due(at);
     if meter.rows == due {
         return Ok(());
     }
-    Err(format!("rows of {what} sum to {} and its price times its time to {due}", meter.rows))
+    Err(wrong(format!(
+        "rows of {what} sum to {} and its price times its time to {due}",
+        meter.rows
+    )))
+}
+
+fn wrong(text: String) -> Finding {
+    Finding { class: Class::Money, text }
 }
 
 /// Thousandths of a GPU.

@@ -1,21 +1,23 @@
 //! The loop of production under fire: append, apply, plan, check, append what was decided, carry
-//! it out; with a crash wherever the tale has one.
+//! it out; with a crash wherever the case has one.
 
-use super::books::Books;
+use super::auditor::Auditor;
+use super::case::Case;
 use super::machines::{Due, Machines};
-use super::tale::Tale;
-use super::{Broken, Class, FNV, Verdict, fnv, lines};
-use crate::engine::{self, Plan, State, Transaction};
+use super::{Class, Verdict, Violation, lines};
+use crate::engine::{self, LoadError, Plan, State, Transaction};
 use berth_ledger::CostRow;
 use berth_model::{
     ClaimSpec, Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected,
     Snapshot, Span, Stamped, Time,
 };
+use fnv::FnvHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
 /// Plans at one moment before the loop is said to be stuck.
 const PLANS_AT_ONCE: u32 = 300;
-/// Events of a whole tale before it is said not to come to rest.
+/// Events of a whole case before it is said not to come to rest.
 const EVENTS: usize = 30_000;
 /// Events after which a snapshot is taken.
 const SNAPSHOT_EVERY: usize = 40;
@@ -50,7 +52,7 @@ impl Seam for Honest {}
 pub(super) struct Played {
     pub hash: u64,
     pub records: Vec<Record>,
-    pub broken: Option<Broken>,
+    pub broken: Option<Violation>,
     starts: usize,
     crashes: usize,
     faults: usize,
@@ -58,11 +60,11 @@ pub(super) struct Played {
 }
 
 impl Played {
-    pub fn verdict(&self, tale: &Tale) -> Verdict {
+    pub fn verdict(&self, case: &Case) -> Verdict {
         let log = self.records.iter().filter(|_| self.broken.is_some());
         Verdict {
-            seed: tale.seed,
-            size: tale.size,
+            seed: case.seed,
+            size: case.size,
             hash: self.hash,
             events: self.records.len(),
             starts: self.starts,
@@ -70,85 +72,86 @@ impl Played {
             faults: self.faults,
             ended: self.ended,
             broken: self.broken.clone(),
-            log: log.map(|record| lines::line(record, tale.start)).collect(),
+            log: log.map(|record| lines::line(record, case.start)).collect(),
         }
     }
 }
 
 pub(super) struct Play<'a, S> {
-    pub(super) tale: &'a Tale,
+    pub(super) case: &'a Case,
     pub(super) seam: S,
     pub(super) state: State,
     pub(super) log: Vec<Stamped>,
-    pub(super) kept: Option<Snapshot>,
+    pub(super) last_snapshot: Option<Snapshot>,
     pub(super) records: Vec<Record>,
-    pub(super) books: Books,
+    pub(super) auditor: Auditor,
     pub(super) machines: Machines,
     /// Nodes on which nothing runs, whatever the scheduler believes.
-    pub(super) dark: BTreeSet<Name>,
+    pub(super) down: BTreeSet<Name>,
     pub(super) calm: bool,
     pub(super) now: Time,
     pub(super) wake: Option<Time>,
     pub(super) steps: u64,
     pub(super) crashes: usize,
     pub(super) crashed: bool,
-    pub(super) hash: u64,
-    pub(super) broken: Option<Broken>,
+    /// FNV-1a, so that the hash of a run is the same in every version and on every machine.
+    pub(super) hash: FnvHasher,
+    pub(super) broken: Option<Violation>,
 }
 
-pub(super) fn play<S: Seam>(tale: &Tale, seam: S) -> Played {
+pub(super) fn play<S: Seam>(case: &Case, seam: S) -> Played {
     let mut play = Play {
-        tale,
+        case,
         seam,
         state: State::new(),
         log: Vec::new(),
-        kept: None,
+        last_snapshot: None,
         records: Vec::new(),
-        books: Books::default(),
-        machines: Machines::new(tale),
-        dark: BTreeSet::new(),
+        auditor: Auditor::default(),
+        machines: Machines::new(case),
+        down: BTreeSet::new(),
         calm: false,
-        now: tale.start,
+        now: case.start,
         wake: None,
         steps: 0,
         crashes: 0,
         crashed: false,
-        hash: FNV,
+        hash: FnvHasher::default(),
         broken: None,
     };
     play.set_up();
-    play.go_on();
+    play.run();
     play.close();
     Played {
-        hash: play.hash,
+        hash: play.hash.finish(),
         records: play.records,
         broken: play.broken,
-        starts: play.books.starts,
+        starts: play.auditor.starts,
         crashes: play.crashes,
         faults: play.machines.faults,
-        ended: play.books.ended_count(),
+        ended: play.auditor.ended_count(),
     }
 }
 
 impl<S: Seam> Play<'_, S> {
     fn set_up(&mut self) {
-        let policy = Box::new(self.tale.policy.clone());
-        let (prices, speeds) = (self.tale.prices.clone(), BTreeMap::new());
+        let policy = Box::new(self.case.policy.clone());
+        let (prices, speeds) = (self.case.prices.clone(), BTreeMap::new());
         let mut events = vec![
             Event::PolicySet { policy },
             Event::ModelsSet { prices, speeds, watts: BTreeMap::new() },
         ];
-        let topologies = self.tale.topologies.clone();
+        let topologies = self.case.topologies.clone();
         events.push(Event::TopologySet { topologies });
-        let nodes = self.tale.nodes.iter().cloned();
+        let nodes = self.case.nodes.iter().cloned();
         events.extend(nodes.map(|node| Event::NodeAdded { node: Box::new(node) }));
-        let pools = self.tale.pools.iter().cloned();
+        let pools = self.case.pools.iter().cloned();
         events.extend(pools.map(|pool| Event::PoolSet { pool: Box::new(pool) }));
-        let queues = self.tale.queues.iter().cloned();
+        let queues = self.case.queues.iter().cloned();
         events.extend(queues.map(|queue| Event::QueueSet { queue: Box::new(queue) }));
         for event in events {
             match self.append(event) {
-                // A shortened tale may have left out the queue above.
+                // A shortened case may have left out the queue above.
                 Ok(()) | Err(Rejected::UnknownQueue { .. }) => {}
                 Err(why) => {
                     self.fail(Class::Refused, format!("the world itself was refused: {why}"));
@@ -157,8 +160,8 @@ impl<S: Seam> Play<'_, S> {
         }
     }
 
-    fn go_on(&mut self) {
-        let end = self.tale.calm + Span::days(7);
+    fn run(&mut self) {
+        let end = self.case.calm + Span::days(7);
         while self.broken.is_none() {
             let next = [self.machines.next(), self.wake].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
@@ -168,10 +171,10 @@ impl<S: Seam> Play<'_, S> {
                 let _ = self.append(Event::Tick);
             }
             while let Some(due) = self.machines.pop(self.now).filter(|_| self.broken.is_none()) {
-                self.occur(due);
+                self.deliver(due);
             }
             self.decide();
-            let settled = self.books.settled(self.now);
+            let settled = self.auditor.settled(self.now);
             self.note(settled);
             if self.log.len() > EVENTS {
                 self.fail(Class::Stuck, "the world does not come to rest".to_owned());
@@ -181,19 +184,19 @@ impl<S: Seam> Play<'_, S> {
 
     fn fail(&mut self, class: Class, text: String) {
         let at = self.now;
-        self.broken.get_or_insert(Broken { class, at, text });
+        self.broken.get_or_insert(Violation { class, at, text });
     }
 
-    fn note(&mut self, found: Result<(), Broken>) {
+    fn note(&mut self, found: Result<(), Violation>) {
         if let Err(broken) = found {
             self.broken.get_or_insert(broken);
         }
     }
 
-    /// Between two steps: the scheduler crashes here if the tale says so.
+    /// Between two steps: the scheduler crashes here if the case says so.
     fn point(&mut self) -> bool {
         self.steps += 1;
-        let crash = self.tale.crashes.contains(&self.steps);
+        let crash = self.case.crashes.contains(&self.steps);
         if crash && self.broken.is_none() {
             self.crash();
         }
@@ -203,9 +206,9 @@ impl<S: Seam> Play<'_, S> {
     fn crash(&mut self) {
         self.crashes += 1;
         self.crashed = true;
-        let kept = self.kept.clone().filter(|_| self.steps.is_multiple_of(2));
-        match rebuilt(kept.as_ref(), &self.log) {
-            Err(why) => self.fail(Class::Replay, why),
+        let last_snapshot = self.last_snapshot.clone().filter(|_| self.steps.is_multiple_of(2));
+        match rebuilt(last_snapshot.as_ref(), &self.log) {
+            Err(why) => self.fail(Class::Replay, why.to_string()),
             Ok(mut state) => {
                 let (ours, theirs) = (self.state.snapshot(), state.snapshot());
                 if ours != theirs {
@@ -218,11 +221,11 @@ impl<S: Seam> Play<'_, S> {
             }
         }
         self.wake = None;
-        self.compare_notes();
+        self.reconcile();
     }
 
     /// Tells the machines again what they have not heard, as after a restart.
-    fn compare_notes(&mut self) {
+    fn reconcile(&mut self) {
         let snapshot = self.state.snapshot();
         for claim in &snapshot.claims {
             if !self.machines.ordered(&claim.name) {
@@ -251,16 +254,16 @@ impl<S: Seam> Play<'_, S> {
     pub(super) fn append(&mut self, event: Event) -> Result<(), Rejected> {
         self.point();
         let stamped = Stamped { seq: self.state.seq() + 1, at: self.now, event };
-        let given = self.seam.to_core(stamped.clone());
-        let applied = self.state.apply(&given)?;
-        self.log.push(given);
+        let received = self.seam.to_core(stamped.clone());
+        let applied = self.state.apply(&received)?;
+        self.log.push(received);
         let record = Record { stamped, rows: applied.rows, ended: applied.ended };
         let record = self.seam.to_world(record);
-        self.hash = fnv(self.hash, &format!("{record:?}"));
-        let written = self.books.write(&record);
+        self.hash.write(format!("{record:?}").as_bytes());
+        let written = self.auditor.write(&record);
         self.note(written);
         if self.log.len().is_multiple_of(SNAPSHOT_EVERY) {
-            self.kept = Some(self.state.snapshot());
+            self.last_snapshot = Some(self.state.snapshot());
         }
         // A crash here loses the commands; comparing notes makes up for them.
         if !self.point()
@@ -329,24 +332,24 @@ impl<S: Seam> Play<'_, S> {
         }
     }
 
-    fn occur(&mut self, due: Due) {
+    fn deliver(&mut self, due: Due) {
         let now = self.now;
         match due {
             Due::Arrives(at) => {
-                let spec = Box::new(self.tale.jobs[at].spec.clone());
+                let spec = Box::new(self.case.jobs[at].spec.clone());
                 match self.append(Event::JobSubmitted { spec }) {
-                    // A shortened tale may have left out the queue, and there may be no node yet
+                    // A shortened case may have left out the queue, and there may be no node yet
                     // or any more that has the MIG profile.
                     Ok(())
                     | Err(Rejected::UnknownQueue { .. } | Rejected::NoSuchProfile { .. }) => {}
                     Err(why) => self.fail(Class::Refused, format!("a job was refused: {why}")),
                 }
             }
-            Due::Strikes(at) => self.strike(self.tale.blows[at].1.clone()),
+            Due::Strikes(at) => self.inject(self.case.faults[at].1.clone()),
             Due::Told(Event::NodeChanged { .. } | Event::GpuChanged { .. }) if self.calm => {}
             Due::Told(event) => _ = self.append(event),
             Due::Back(node) => {
-                self.dark.remove(&node);
+                self.down.remove(&node);
                 let state = NodeState::Ready;
                 self.machines.send(now, Due::Told(Event::NodeChanged { node, state }));
             }
@@ -354,8 +357,8 @@ impl<S: Seam> Play<'_, S> {
             Due::Forget { node, back } => self.forget(node, back),
             Due::Joins(name) => self.join(&name),
             Due::Start { lease, node } => {
-                let dark = self.dark.contains(&node);
-                self.machines.start(now, lease, node, dark);
+                let down = self.down.contains(&node);
+                self.machines.start(now, lease, node, down);
             }
             Due::Stop { lease, grace } => self.machines.stop(now, lease, grace),
             Due::Ends { lease, outcome } => self.machines.ends(now, lease, outcome),
@@ -363,7 +366,7 @@ impl<S: Seam> Play<'_, S> {
             Due::Buy { node, boot } => self.machines.buy(now, node, boot),
             Due::Boots(node) => self.machines.boots(now, node),
             Due::GiveBack(node) => self.give_back(node),
-            Due::Calm => self.calm_down(),
+            Due::Calm => self.repair_all(),
         }
     }
 
@@ -374,7 +377,7 @@ impl<S: Seam> Play<'_, S> {
         }
         let _ = self.append(Event::Tick);
         let snapshot = self.state.snapshot();
-        let compared = self.books.compare(&snapshot, self.now);
+        let compared = self.auditor.compare(&snapshot, self.now);
         self.note(compared);
         match rebuilt(None, &self.log) {
             Ok(state) if state.snapshot() == snapshot => {}
@@ -382,20 +385,20 @@ impl<S: Seam> Play<'_, S> {
                 let what = difference(&state.snapshot(), &snapshot);
                 self.fail(Class::Replay, format!("the whole log gives another state: {what}"));
             }
-            Err(why) => self.fail(Class::Replay, why),
+            Err(why) => self.fail(Class::Replay, why.to_string()),
         }
-        self.hash = fnv(self.hash, &format!("{snapshot:?}"));
+        self.hash.write(format!("{snapshot:?}").as_bytes());
         if let Some(job) = snapshot.jobs.iter().find(|job| !job.leases.is_empty()) {
             let text = format!("job {} holds GPUs and nothing is to come", job.id());
             self.fail(Class::Stuck, text);
         }
         let room: Vec<u32> = self
-            .tale
+            .case
             .nodes
             .iter()
             .map(|node| node.gpus.iter().filter(|gpu| gpu.mig.is_none()).count() as u32)
             .collect();
-        let left = self.books.left_waiting(self.now).into_iter();
+        let left = self.auditor.left_waiting(self.now).into_iter();
         let waits = { left }.find(|(_, groups)| fits(groups, &room));
         if let Some(id) = waits.map(|(id, _)| id) {
             let why = engine::reasons(&mut self.state, id);
@@ -404,13 +407,23 @@ impl<S: Seam> Play<'_, S> {
     }
 }
 
-fn rebuilt(kept: Option<&Snapshot>, log: &[Stamped]) -> Result<State, String> {
-    let mut state = match kept {
+/// Why no state could be rebuilt from the log.
+#[derive(Debug, thiserror::Error)]
+enum RebuildError {
+    #[error("{0}")]
+    Load(LoadError),
+    #[error("event {seq}: {why}")]
+    Apply { seq: u64, why: Rejected },
+}
+
+fn rebuilt(last_snapshot: Option<&Snapshot>, log: &[Stamped]) -> Result<State, RebuildError> {
+    let mut state = match last_snapshot {
         None => State::new(),
-        Some(snapshot) => State::load(snapshot).map_err(|why| why.to_string())?,
+        Some(snapshot) => State::load(snapshot).map_err(RebuildError::Load)?,
     };
     for stamped in log.iter().skip(state.seq() as usize) {
-        let _ = state.apply(stamped).map_err(|why| format!("event {}: {why}", stamped.seq))?;
+        let _ =
+            state.apply(stamped).map_err(|why| RebuildError::Apply { seq: stamped.seq, why })?;
     }
     Ok(state)
 }

@@ -1,26 +1,26 @@
-//! Makes a tale that fails shorter while it still fails in the same way.
+//! Makes a case that fails shorter while it still fails in the same way.
 
+use super::case::{Case, Noise};
 use super::play::Seam;
-use super::tale::{Noise, Tale};
 use super::{Class, Verdict, judge};
 use berth_model::{JobSpec, QueueSpec};
 
-/// Tales tried at most.
+/// Cases tried at most.
 const TRIES: u32 = 400;
 
-/// The shortest tale found that breaks the same promise, and how it went.
-pub fn shrink<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S, class: Class) -> (Tale, Verdict) {
-    let verdict = judge(tale, seam);
-    let mut search = Search { best: tale.clone(), verdict, class, left: TRIES, seam };
+/// The shortest case found that breaks the same promise, and how it went.
+pub fn shrink<S: Seam>(case: &Case, seam: &mut dyn FnMut() -> S, class: Class) -> (Case, Verdict) {
+    let verdict = judge(case, seam);
+    let mut search = Search { best: case.clone(), verdict, class, left: TRIES, seam };
     loop {
         let before = search.best.clone();
         search.quieter();
-        search.fewer(|tale| &mut tale.jobs);
-        search.fewer(|tale| &mut tale.blows);
-        search.fewer(|tale| &mut tale.nodes);
-        search.fewer(|tale| &mut tale.pools);
+        search.fewer(|case| &mut case.jobs);
+        search.fewer(|case| &mut case.faults);
+        search.fewer(|case| &mut case.nodes);
+        search.fewer(|case| &mut case.pools);
         search.fewer_crashes();
-        search.fewer(|tale| &mut tale.queues);
+        search.fewer(|case| &mut case.queues);
         search.simpler_jobs();
         search.simpler_queues();
         if search.best == before || search.left == 0 {
@@ -30,7 +30,7 @@ pub fn shrink<S: Seam>(tale: &Tale, seam: &mut dyn FnMut() -> S, class: Class) -
 }
 
 struct Search<'a, S> {
-    best: Tale,
+    best: Case,
     verdict: Verdict,
     class: Class,
     left: u32,
@@ -38,22 +38,22 @@ struct Search<'a, S> {
 }
 
 impl<S: Seam> Search<'_, S> {
-    fn attempt(&mut self, tale: Tale) -> bool {
-        if self.left == 0 || tale == self.best {
+    fn attempt(&mut self, case: Case) -> bool {
+        if self.left == 0 || case == self.best {
             return false;
         }
         self.left -= 1;
-        let verdict = judge(&tale, self.seam);
+        let verdict = judge(&case, self.seam);
         let fails = verdict.broken.as_ref().is_some_and(|broken| broken.class == self.class);
         if fails {
-            (self.best, self.verdict) = (tale, verdict);
+            (self.best, self.verdict) = (case, verdict);
         }
         fails
     }
 
     fn quieter(&mut self) {
         let calm = Noise { lost: 0, late: 0, doubled: 0, failing: 0 };
-        if self.attempt(Tale { noise: calm, ..self.best.clone() }) {
+        if self.attempt(Case { noise: calm, ..self.best.clone() }) {
             return;
         }
         let now = self.best.noise;
@@ -63,20 +63,20 @@ impl<S: Seam> Search<'_, S> {
             Noise { doubled: 0, ..now },
             Noise { failing: 0, ..now },
         ] {
-            self.attempt(Tale { noise, ..self.best.clone() });
+            self.attempt(Case { noise, ..self.best.clone() });
         }
     }
 
     /// Leaves out halves, quarters and so on down to single parts.
-    fn fewer<T: Clone>(&mut self, part: impl Fn(&mut Tale) -> &mut Vec<T>) {
+    fn fewer<T: Clone>(&mut self, part: impl Fn(&mut Case) -> &mut Vec<T>) {
         let mut size = part(&mut self.best).len();
         while size > 0 {
             let mut from = 0;
             while from < part(&mut self.best).len() {
-                let mut tale = self.best.clone();
-                let all = part(&mut tale);
+                let mut case = self.best.clone();
+                let all = part(&mut case);
                 all.drain(from..(from + size).min(all.len()));
-                if !self.attempt(tale) {
+                if !self.attempt(case) {
                     from += size;
                 }
             }
@@ -85,11 +85,11 @@ impl<S: Seam> Search<'_, S> {
     }
 
     fn fewer_crashes(&mut self) {
-        self.attempt(Tale { crashes: Default::default(), ..self.best.clone() });
+        self.attempt(Case { crashes: Default::default(), ..self.best.clone() });
         for crash in self.best.crashes.clone() {
-            let mut tale = self.best.clone();
-            tale.crashes.remove(&crash);
-            self.attempt(tale);
+            let mut case = self.best.clone();
+            case.crashes.remove(&crash);
+            self.attempt(case);
         }
     }
 
@@ -104,9 +104,9 @@ impl<S: Seam> Search<'_, S> {
                 |spec| spec.groups.iter_mut().for_each(|group| group.topology = None),
             ];
             for make in plainer {
-                let mut tale = self.best.clone();
-                make(&mut tale.jobs[at].spec);
-                self.attempt(tale);
+                let mut case = self.best.clone();
+                make(&mut case.jobs[at].spec);
+                self.attempt(case);
             }
         }
     }
@@ -116,9 +116,9 @@ impl<S: Seam> Search<'_, S> {
             let plainer: [fn(&mut QueueSpec); 2] =
                 [|queue| queue.budget = None, |queue| queue.limit = Default::default()];
             for make in plainer {
-                let mut tale = self.best.clone();
-                make(&mut tale.queues[at]);
-                self.attempt(tale);
+                let mut case = self.best.clone();
+                make(&mut case.queues[at]);
+                self.attempt(case);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The made-up jobs of a tale.
+//! The made-up jobs of a case.
 
-use super::tale::Arrival;
+use super::case::Arrival;
 use super::world::{MODELS, between, one_of};
-use crate::chance::Chance;
+use crate::random::Rng;
 use berth_model::{
     After, ArraySpec, Bytes, Dependency, GpuAsk, GroupSpec, JobId, JobRef, JobSpec, LabelAsk,
     Lifecycle, Milli, ModelAsk, Name, QueueSpec, Span, Spread, Time, TopologyAsk,
@@ -10,18 +10,18 @@ use berth_model::{
 use std::collections::BTreeMap;
 
 /// What jobs can ask for in this world.
-pub(super) struct Kit {
+pub(super) struct Choices {
     /// Queues that take jobs.
     leaves: Vec<Name>,
     /// Whether there are racks and zones to be bound to.
     racks: bool,
 }
 
-impl Kit {
-    pub fn new(queues: &[QueueSpec], racks: bool) -> Kit {
+impl Choices {
+    pub fn new(queues: &[QueueSpec], racks: bool) -> Choices {
         let above = |name: &Name| queues.iter().any(|queue| queue.parent.as_ref() == Some(name));
         let leaves = queues.iter().map(|queue| queue.name.clone()).filter(|name| !above(name));
-        Kit { leaves: leaves.collect(), racks }
+        Choices { leaves: leaves.collect(), racks }
     }
 }
 
@@ -35,45 +35,45 @@ const PROFILES: [(&str, &str); 5] = [
     ("H100-80GB", "4g.40gb"),
 ];
 
-fn ask(c: &mut Chance) -> (GpuAsk, Vec<ModelAsk>) {
+fn ask(rng: &mut Rng) -> (GpuAsk, Vec<ModelAsk>) {
     let only = |model: &str| vec![ModelAsk { model: Name::new(model), speed: Milli::ONE }];
-    let asked = match c.below(10) {
-        0 => GpuAsk::Fraction { milli: Milli(one_of(c, &[500, 250, 300])), count: 1 },
-        1 => GpuAsk::Mps { percent: one_of(c, &[25, 60]), count: 1 },
-        2 => GpuAsk::TimeSlice { of: one_of(c, &[2, 3]), count: 1 },
+    let asked = match rng.below(10) {
+        0 => GpuAsk::Fraction { milli: Milli(one_of(rng, &[500, 250, 300])), count: 1 },
+        1 => GpuAsk::Mps { percent: one_of(rng, &[25, 60]), count: 1 },
+        2 => GpuAsk::TimeSlice { of: one_of(rng, &[2, 3]), count: 1 },
         3 => {
-            let (model, profile) = one_of(c, &PROFILES);
-            let count = one_of(c, &[1, 1, 2]);
+            let (model, profile) = one_of(rng, &PROFILES);
+            let count = one_of(rng, &[1, 1, 2]);
             return (GpuAsk::Mig { profile: Name::new(profile), count }, only(model));
         }
-        4 => GpuAsk::Memory { bytes: Bytes::gb(one_of(c, &[10, 24])), count: 1 },
-        _ => GpuAsk::Whole { count: one_of(c, &[1, 1, 2, 4]) },
+        4 => GpuAsk::Memory { bytes: Bytes::gb(one_of(rng, &[10, 24])), count: 1 },
+        _ => GpuAsk::Whole { count: one_of(rng, &[1, 1, 2, 4]) },
     };
-    let models = if c.below(6) == 0 { only(one_of(c, &MODELS)) } else { Vec::new() };
+    let models = if rng.below(6) == 0 { only(one_of(rng, &MODELS)) } else { Vec::new() };
     (asked, models)
 }
 
-fn topology(c: &mut Chance, kit: &Kit) -> Option<TopologyAsk> {
-    if c.below(3) != 0 {
+fn topology(rng: &mut Rng, choices: &Choices) -> Option<TopologyAsk> {
+    if rng.below(3) != 0 {
         return None;
     }
-    let levels: &[&str] = if kit.racks { &["rack", "rack", "zone", "node"] } else { &["node"] };
-    let required = Some(Name::new(one_of(c, levels)));
+    let levels: &[&str] = if choices.racks { &["rack", "rack", "zone", "node"] } else { &["node"] };
+    let required = Some(Name::new(one_of(rng, levels)));
     Some(TopologyAsk { required, ..TopologyAsk::default() })
 }
 
-fn spread(c: &mut Chance, kit: &Kit) -> Option<Spread> {
-    if c.below(8) != 0 {
+fn spread(rng: &mut Rng, choices: &Choices) -> Option<Spread> {
+    if rng.below(8) != 0 {
         return None;
     }
-    let levels: &[&str] = if kit.racks { &["rack", "node"] } else { &["node"] };
-    Some(Spread { over: Name::new(one_of(c, levels)), at_most: between(c, 1, 2) as u32 })
+    let levels: &[&str] = if choices.racks { &["rack", "node"] } else { &["node"] };
+    Some(Spread { over: Name::new(one_of(rng, levels)), at_most: between(rng, 1, 2) as u32 })
 }
 
-fn group(c: &mut Chance, name: &str, kit: &Kit) -> GroupSpec {
-    let count = one_of(c, &[1, 1, 2, 3, 4]);
-    let min = if c.below(3) == 0 { between(c, 1, u64::from(count)) as u32 } else { count };
-    let (gpus, models) = ask(c);
+fn group(rng: &mut Rng, name: &str, choices: &Choices) -> GroupSpec {
+    let count = one_of(rng, &[1, 1, 2, 3, 4]);
+    let min = if rng.below(3) == 0 { between(rng, 1, u64::from(count)) as u32 } else { count };
+    let (gpus, models) = ask(rng);
     GroupSpec {
         name: Name::new(name),
         count,
@@ -84,8 +84,8 @@ fn group(c: &mut Chance, name: &str, kit: &Kit) -> GroupSpec {
         min_gpu_memory: None,
         cpu: Default::default(),
         memory: Bytes::ZERO,
-        topology: topology(c, kit),
-        spread: spread(c, kit),
+        topology: topology(rng, choices),
+        spread: spread(rng, choices),
         labels: LabelAsk::default(),
         tolerations: Vec::new(),
         near: Vec::new(),
@@ -95,12 +95,12 @@ fn group(c: &mut Chance, name: &str, kit: &Kit) -> GroupSpec {
 }
 
 /// Like groups side by side, of which not all are needed.
-fn nested(c: &mut Chance, kit: &Kit) -> GroupSpec {
-    let child = group(c, "replica", kit);
-    let above = GroupSpec { name: Name::new("replicas"), ..group(c, "replicas", kit) };
+fn nested(rng: &mut Rng, choices: &Choices) -> GroupSpec {
+    let child = group(rng, "replica", choices);
+    let above = GroupSpec { name: Name::new("replicas"), ..group(rng, "replicas", choices) };
     GroupSpec {
         count: 0,
-        min: between(c, 1, 2) as u32,
+        min: between(rng, 1, 2) as u32,
         groups: vec![child; 2],
         gpus: GpuAsk::None,
         models: Vec::new(),
@@ -109,65 +109,65 @@ fn nested(c: &mut Chance, kit: &Kit) -> GroupSpec {
     }
 }
 
-fn groups(c: &mut Chance, kit: &Kit) -> Vec<GroupSpec> {
-    if c.below(12) == 0 {
-        return vec![nested(c, kit)];
+fn groups(rng: &mut Rng, choices: &Choices) -> Vec<GroupSpec> {
+    if rng.below(12) == 0 {
+        return vec![nested(rng, choices)];
     }
-    let mut groups = vec![group(c, "workers", kit)];
-    if c.below(5) == 0 {
-        groups.push(group(c, "servers", kit));
+    let mut groups = vec![group(rng, "workers", choices)];
+    if rng.below(5) == 0 {
+        groups.push(group(rng, "servers", choices));
     }
     groups
 }
 
 /// Jobs come after ones with smaller numbers, which may not be there yet or never come.
-fn after(c: &mut Chance, id: u64) -> Vec<Dependency> {
-    if id == 1 || c.below(4) != 0 {
+fn after(rng: &mut Rng, id: u64) -> Vec<Dependency> {
+    if id == 1 || rng.below(4) != 0 {
         return Vec::new();
     }
-    let on = between(c, 1, id - 1);
-    let job = match c.below(3) {
+    let on = between(rng, 1, id - 1);
+    let job = match rng.below(3) {
         0 => JobRef::Name(Name::from(format!("j{on}"))),
         _ => JobRef::Id(JobId::new(on)),
     };
-    let after = one_of(c, &[After::Ok, After::Ok, After::Any, After::NotOk, After::Start]);
+    let after = one_of(rng, &[After::Ok, After::Ok, After::Any, After::NotOk, After::Start]);
     vec![Dependency { after, job }]
 }
 
-pub(super) fn arrival(c: &mut Chance, id: u64, at: Time, kit: &Kit) -> Arrival {
-    let groups = groups(c, kit);
-    let array = (c.below(6) == 0).then(|| ArraySpec {
-        elements: (0..between(c, 2, 4) as u32).collect(),
-        at_most: one_of(c, &[None, Some(1), Some(2)]),
+pub(super) fn arrival(rng: &mut Rng, id: u64, at: Time, choices: &Choices) -> Arrival {
+    let groups = groups(rng, choices);
+    let array = (rng.below(6) == 0).then(|| ArraySpec {
+        elements: (0..between(rng, 2, 4) as u32).collect(),
+        at_most: one_of(rng, &[None, Some(1), Some(2)]),
     });
-    let runs = Span::secs(one_of(c, &[60, 600, 1_800, 3_600, 7_200]));
-    let deadline = (c.below(5) == 0).then(|| at + runs + Span::mins(one_of(c, &[5, 60, 240])));
-    let begin = (c.below(8) == 0).then(|| at + Span::mins(one_of(c, &[5, 60])));
-    let lifecycle = one_of(c, &[None, None, None, None, Some(Lifecycle::OnDemand)]);
+    let runs = Span::secs(one_of(rng, &[60, 600, 1_800, 3_600, 7_200]));
+    let deadline = (rng.below(5) == 0).then(|| at + runs + Span::mins(one_of(rng, &[5, 60, 240])));
+    let begin = (rng.below(8) == 0).then(|| at + Span::mins(one_of(rng, &[5, 60])));
+    let lifecycle = one_of(rng, &[None, None, None, None, Some(Lifecycle::OnDemand)]);
     let spec = JobSpec {
         id: JobId::new(id),
         name: Name::from(format!("j{id}")),
-        queue: one_of(c, &kit.leaves),
-        user: Name::new(one_of(c, &["ada", "bob"])),
+        queue: one_of(rng, &choices.leaves),
+        user: Name::new(one_of(rng, &["ada", "bob"])),
         project: Name::new("p"),
         experiment: Name::default(),
         labels: BTreeMap::new(),
-        priority: one_of(c, &[10, 50, 50, 50, 100, 1_000]),
-        preemptible: c.below(5) != 0,
+        priority: one_of(rng, &[10, 50, 50, 50, 100, 1_000]),
+        preemptible: rng.below(5) != 0,
         lifecycle,
         submitted: at,
-        time_limit: Some(runs + one_of(c, &[Span::hours(1), Span::mins(1), Span::secs(-30)])),
+        time_limit: Some(runs + one_of(rng, &[Span::hours(1), Span::mins(1), Span::secs(-30)])),
         deadline,
         restart_cost: None,
         grace: None,
         min_runtime: None,
         preempt_after: None,
         array,
-        after: after(c, id),
+        after: after(rng, id),
         singleton: false,
         begin,
         hold: false,
         groups,
     };
-    Arrival { at, spec, runs, fails: c.below(8) == 0 }
+    Arrival { at, spec, runs, fails: rng.below(8) == 0 }
 }

@@ -4,7 +4,7 @@
 use super::sweep::{Series, Sweep, Tally};
 use super::{GpuTime, gpu_hours, gpu_time, seconds};
 use crate::fleet::Fleet;
-use crate::outcome::Course;
+use crate::outcome::Timeline;
 use crate::peers::Job;
 use crate::prices::PriceList;
 use berth_model::{Milli, Time};
@@ -104,12 +104,12 @@ struct Class {
 }
 
 impl Account {
-    pub fn new(course: &Course, fleet: &Fleet, jobs: &[Job], prices: &PriceList) -> Account {
-        let window = window(course);
-        let (classes, class) = classes(course, fleet, prices);
-        let swept = Sweep::run(course, fleet, jobs, &class, window);
-        let lost = lost(course, &class, classes.len());
-        let booting = booting(course, fleet.nodes.len(), &class, classes.len());
+    pub fn new(timeline: &Timeline, fleet: &Fleet, jobs: &[Job], prices: &PriceList) -> Account {
+        let window = window(timeline);
+        let (classes, class) = classes(timeline, fleet, prices);
+        let swept = Sweep::run(timeline, fleet, jobs, &class, window);
+        let lost = lost(timeline, &class, classes.len());
+        let booting = booting(timeline, fleet.nodes.len(), &class, classes.len());
         let (mut hours, mut dollars) = ([0.0; 8], [0.0; 8]);
         let (mut on_demand, mut spot, mut watt_ms) = (0.0, 0.0, 0.0);
         for (number, kind) in classes.iter().enumerate() {
@@ -142,15 +142,15 @@ impl Account {
     }
 }
 
-fn window(course: &Course) -> (Time, Time) {
-    let first = course.outcomes.iter().map(|outcome| outcome.submit).min().unwrap_or(Time(0));
-    let ends = course.outcomes.iter().flat_map(|outcome| &outcome.segments);
+fn window(timeline: &Timeline) -> (Time, Time) {
+    let first = timeline.outcomes.iter().map(|outcome| outcome.submit).min().unwrap_or(Time(0));
+    let ends = timeline.outcomes.iter().flat_map(|outcome| &outcome.segments);
     let last = ends.map(|segment| segment.to).max().unwrap_or(first);
-    (first, course.bought.iter().map(|one| one.to).fold(last, Time::max))
+    (first, timeline.bought.iter().map(|one| one.to).fold(last, Time::max))
 }
 
 /// The kinds of machines there are, and the kind of each.
-fn classes(course: &Course, fleet: &Fleet, prices: &PriceList) -> (Vec<Class>, Vec<usize>) {
+fn classes(timeline: &Timeline, fleet: &Fleet, prices: &PriceList) -> (Vec<Class>, Vec<usize>) {
     let mut classes: Vec<Class> = Vec::new();
     let mut number = |class: Class| {
         classes.iter().position(|known| *known == class).unwrap_or_else(|| {
@@ -163,16 +163,16 @@ fn classes(course: &Course, fleet: &Fleet, prices: &PriceList) -> (Vec<Class>, V
         let rate = prices.rate(fleet.models[node.model as usize].as_str());
         of.push(number(Class { model: node.model, spot: false, price: rate.on_demand.0 }));
     }
-    for one in &course.bought {
+    for one in &timeline.bought {
         let price = one.price.0 / i64::from(one.gpus.max(1));
         of.push(number(Class { model: one.model, spot: one.spot, price }));
     }
     (classes, of)
 }
 
-fn lost(course: &Course, class: &[usize], classes: usize) -> Vec<GpuTime> {
+fn lost(timeline: &Timeline, class: &[usize], classes: usize) -> Vec<GpuTime> {
     let mut lost = vec![0; classes];
-    for segment in course.outcomes.iter().flat_map(|outcome| &outcome.segments) {
+    for segment in timeline.outcomes.iter().flat_map(|outcome| &outcome.segments) {
         for (node, gpus) in segment.place.parts() {
             lost[class[node as usize]] += gpu_time(Milli::whole(i64::from(gpus)), segment.wasted());
         }
@@ -180,9 +180,9 @@ fn lost(course: &Course, class: &[usize], classes: usize) -> Vec<GpuTime> {
     lost
 }
 
-fn booting(course: &Course, fixed: usize, class: &[usize], classes: usize) -> Vec<GpuTime> {
+fn booting(timeline: &Timeline, fixed: usize, class: &[usize], classes: usize) -> Vec<GpuTime> {
     let mut times = vec![0; classes];
-    for (number, one) in course.bought.iter().enumerate() {
+    for (number, one) in timeline.bought.iter().enumerate() {
         let gpus = Milli::whole(i64::from(one.gpus));
         times[class[fixed + number]] += gpu_time(gpus, one.ready.min(one.to) - one.from);
     }
@@ -200,8 +200,8 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     /// `gpus` from–to on a node, submitted when told, all in hours.
-    fn course(jobs: &[(u32, i64, i64, i64, u32)]) -> (Course, Vec<Job>) {
-        let mut course = Course::default();
+    fn timeline(jobs: &[(u32, i64, i64, i64, u32)]) -> (Timeline, Vec<Job>) {
+        let mut timeline = Timeline::default();
         let mut list = Vec::new();
         for (number, (gpus, submit, from, to, node)) in jobs.iter().copied().enumerate() {
             let job = Job {
@@ -217,17 +217,17 @@ mod tests {
             let segment = Segment::new(Time(from * HOUR), Time(to * HOUR));
             outcome.segments.push(Segment { place, ..segment });
             outcome.end = Some(Time(to * HOUR));
-            course.outcomes.push(outcome);
+            timeline.outcomes.push(outcome);
             list.push(job);
         }
-        (course, list)
+        (timeline, list)
     }
 
     fn near(found: f64, wanted: f64) -> bool {
         (found - wanted).abs() < 1e-6
     }
 
-    fn account(course: &Course, fleet: &Fleet, jobs: &[Job]) -> Account {
+    fn account(timeline: &Timeline, fleet: &Fleet, jobs: &[Job]) -> Account {
         let mut prices = PriceList::default();
         let rate = Rate {
             on_demand: Micros::dollars(2),
@@ -236,17 +236,17 @@ mod tests {
             busy_watts: 500,
         };
         prices.set("A100".into(), rate);
-        Account::new(course, fleet, jobs, &prices)
+        Account::new(timeline, fleet, jobs, &prices)
     }
 
     #[test]
     fn idle_time_is_told_by_its_cause_and_all_parts_sum_to_the_machines() {
         // Two nodes of 4. Until 10: 3 + 3 run, 2 are asked for from 2 on and do not fit (2 are
         // free, apart), from 4 on 1 is asked for and held back. From 10 to 12 both run.
-        let (course, jobs) =
-            course(&[(3, 0, 0, 10, 0), (3, 0, 0, 10, 1), (2, 2, 10, 12, 0), (1, 4, 10, 12, 0)]);
+        let (timeline, jobs) =
+            timeline(&[(3, 0, 0, 10, 0), (3, 0, 0, 10, 1), (2, 2, 10, 12, 0), (1, 4, 10, 12, 0)]);
         let fleet = Fleet::like(2, 4, "A100");
-        let account = account(&course, &fleet, &jobs);
+        let account = account(&timeline, &fleet, &jobs);
         let hours = account.gpu_hours;
         assert!(near(hours.used, 66.0) && near(hours.total(), 96.0), "{hours:?}");
         assert!(near(hours.fragmented, 4.0) && near(hours.held_back, 12.0), "{hours:?}");
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn jobs_that_need_more_than_is_free_do_not_blame_the_policy() {
-        let (course, jobs) = course(&[(3, 0, 0, 2, 0), (4, 0, 2, 3, 0)]);
-        let account = account(&course, &Fleet::like(1, 4, "A100"), &jobs);
+        let (timeline, jobs) = timeline(&[(3, 0, 0, 2, 0), (4, 0, 2, 3, 0)]);
+        let account = account(&timeline, &Fleet::like(1, 4, "A100"), &jobs);
         assert!(near(account.gpu_hours.too_few, 2.0), "{:?}", account.gpu_hours);
         assert!(near(account.gpu_hours.idle(), 2.0));
         // Of the one free GPU, the larger job cannot make use, and the other cannot either.
@@ -267,10 +267,10 @@ mod tests {
 
     #[test]
     fn failures_boots_and_lost_work_are_parts_of_the_bill() {
-        let (mut course, jobs) = course(&[(2, 0, 0, 4, 0), (4, 1, 2, 4, 1)]);
-        course.outcomes[0].segments[0].lost = Span::hours(1);
-        course.outages.push(Outage { node: 0, gpus: 1, from: Time(HOUR), to: Time(3 * HOUR) });
-        course.bought.push(Bought {
+        let (mut timeline, jobs) = timeline(&[(2, 0, 0, 4, 0), (4, 1, 2, 4, 1)]);
+        timeline.outcomes[0].segments[0].lost = Span::hours(1);
+        timeline.outages.push(Outage { node: 0, gpus: 1, from: Time(HOUR), to: Time(3 * HOUR) });
+        timeline.bought.push(Bought {
             gpus: 4,
             model: 0,
             spot: true,
@@ -279,7 +279,7 @@ mod tests {
             ready: Time(2 * HOUR),
             to: Time(5 * HOUR),
         });
-        let account = account(&course, &Fleet::like(1, 4, "A100"), &jobs);
+        let account = account(&timeline, &Fleet::like(1, 4, "A100"), &jobs);
         let hours = account.gpu_hours;
         assert!(near(hours.lost, 2.0) && near(hours.used, 6.0 + 8.0), "{hours:?}");
         assert!(near(hours.out_of_order, 2.0) && near(hours.booting, 4.0), "{hours:?}");
@@ -290,11 +290,11 @@ mod tests {
     #[test]
     fn every_policy_accounts_for_the_whole_cluster() {
         let (_, jobs) =
-            course(&[(3, 0, 0, 5, 0), (4, 0, 0, 3, 0), (8, 1, 1, 2, 0), (1, 2, 2, 9, 0)]);
+            timeline(&[(3, 0, 0, 5, 0), (4, 0, 0, 3, 0), (8, 1, 1, 2, 0), (1, 2, 2, 9, 0)]);
         let fleet = Fleet::like(2, 4, "A100");
         for policy in Policy::ALL {
-            let course = peers::run_at(policy, &fleet.clone().into(), &jobs, &[]);
-            let account = account(&course, &fleet, &jobs);
+            let timeline = peers::run_at(policy, &fleet.clone().into(), &jobs, &[]);
+            let account = account(&timeline, &fleet, &jobs);
             let span = (account.to - account.from) / 3_600.0;
             assert!(near(account.gpu_hours.total(), 8.0 * span), "{}", policy.word());
             assert!(near(account.gpu_hours.used, 15.0 + 12.0 + 8.0 + 7.0), "{}", policy.word());

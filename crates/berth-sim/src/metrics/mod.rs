@@ -54,14 +54,14 @@ pub struct Report {
 impl Report {
     /// `outcomes` in order of submission.
     pub fn new(outcomes: &[Outcome], setting: &Setting) -> Report {
-        let kept = middle(outcomes, setting.trim);
+        let counted = middle(outcomes, setting.trim);
         let by_size = SizeClass::ALL
             .into_iter()
-            .map(|size| (size, Group::new(kept.iter().filter(|outcome| outcome.size() == size))))
+            .map(|size| (size, Group::new(counted.iter().filter(|outcome| outcome.size() == size))))
             .filter(|(_, group)| group.jobs > 0)
             .collect();
         let mut of_team: Vec<Vec<&Outcome>> = vec![Vec::new(); setting.teams.len()];
-        for outcome in kept {
+        for outcome in counted {
             if let Some(team) = of_team.get_mut(outcome.team as usize) {
                 team.push(outcome);
             }
@@ -74,7 +74,7 @@ impl Report {
             .map(|(team, outcomes)| (team.clone(), Group::new(outcomes)))
             .collect();
         Report {
-            all: Group::new(kept),
+            all: Group::new(counted),
             by_size,
             by_team,
             unfinished: outcomes.iter().filter(|outcome| outcome.end.is_none()).count() as u64,

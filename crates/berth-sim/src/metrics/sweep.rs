@@ -2,8 +2,8 @@
 
 use super::{GpuTime, gpu_time};
 use crate::fleet::{Fleet, Machine};
-use crate::outcome::{Course, Place};
-use crate::peers::floor::Floor;
+use crate::outcome::{Place, Timeline};
+use crate::peers::free::FreeGpus;
 use crate::peers::{Ask, Job};
 use berth_model::{Milli, Span, Time};
 use serde::Serialize;
@@ -69,7 +69,7 @@ enum Change {
 }
 
 pub(super) struct Sweep<'a> {
-    course: &'a Course,
+    timeline: &'a Timeline,
     jobs: &'a [Job],
     /// The fleet, and behind it what was bought.
     all: Fleet,
@@ -77,7 +77,7 @@ pub(super) struct Sweep<'a> {
     class: &'a [usize],
     /// A class has one model, that of any of its machines.
     model_of: Vec<usize>,
-    floor: Floor,
+    free: FreeGpus,
     waiting: BTreeMap<Ask, u32>,
     waiters: i64,
     /// Places of those who were not placed on nodes.
@@ -98,7 +98,7 @@ impl<'a> Sweep<'a> {
     /// `class` gives each machine of the fleet, and behind them each that was bought, the number
     /// of its tally.
     pub(super) fn run(
-        course: &'a Course,
+        timeline: &'a Timeline,
         fleet: &Fleet,
         jobs: &'a [Job],
         class: &'a [usize],
@@ -106,27 +106,27 @@ impl<'a> Sweep<'a> {
     ) -> Swept {
         let classes = class.iter().max().map_or(0, |most| most + 1);
         let mut all = fleet.clone();
-        let bought = course.bought.iter().map(|one| Machine { gpus: one.gpus, model: one.model });
+        let bought = timeline.bought.iter().map(|one| Machine { gpus: one.gpus, model: one.model });
         all.nodes.extend(bought);
-        let floor = Floor::new(&all);
+        let free = FreeGpus::new(&all);
         let mut model_of = vec![0; classes];
         for (node, machine) in all.nodes.iter().enumerate() {
             model_of[class[node]] = machine.model as usize;
         }
         let (begin, end) = window;
         let mut sweep = Sweep {
-            course,
+            timeline,
             jobs,
             fixed: fleet.nodes.len(),
             class,
             model_of,
             unfit: unfit(jobs, &all),
             all,
-            floor,
+            free,
             waiting: BTreeMap::new(),
             waiters: 0,
             scattered: BTreeMap::new(),
-            out: vec![0; course.outages.len()],
+            out: vec![0; timeline.outages.len()],
             there: vec![0; classes],
             busy: vec![0; classes],
             down: vec![0; classes],
@@ -145,8 +145,8 @@ impl<'a> Sweep<'a> {
     }
 
     fn changes(&self) -> Vec<(Time, Change)> {
-        let mut all = Vec::with_capacity(self.course.outcomes.len() * 4);
-        for outcome in &self.course.outcomes {
+        let mut all = Vec::with_capacity(self.timeline.outcomes.len() * 4);
+        for outcome in &self.timeline.outcomes {
             let job = outcome.job;
             let real = |(_, segment): &(usize, &crate::outcome::Segment)| segment.to > segment.from;
             let mut waits_since = outcome.submit;
@@ -163,11 +163,11 @@ impl<'a> Sweep<'a> {
                 all.push((waits_since, Change::Waits { job }));
             }
         }
-        for (number, outage) in self.course.outages.iter().enumerate() {
+        for (number, outage) in self.timeline.outages.iter().enumerate() {
             all.push((outage.from, Change::Fails { outage: number as u32 }));
             all.push((outage.to, Change::Repaired { outage: number as u32 }));
         }
-        for (number, bought) in self.course.bought.iter().enumerate() {
+        for (number, bought) in self.timeline.bought.iter().enumerate() {
             if bought.ready < bought.to {
                 all.push((bought.ready, Change::Comes { machine: number as u32 }));
                 all.push((bought.to, Change::Leaves { machine: number as u32 }));
@@ -183,7 +183,7 @@ impl<'a> Sweep<'a> {
                 self.there[self.class[node]] += i64::from(machine.gpus);
             } else {
                 // What is bought later is not there yet.
-                self.floor.take_at(&Place::One(node as u32, machine.gpus));
+                self.free.take_at(&Place::One(node as u32, machine.gpus));
             }
         }
         let changes = self.changes();
@@ -219,7 +219,7 @@ impl<'a> Sweep<'a> {
 
     fn take(&mut self, change: Change) {
         let segment_of = |job: u32, segment: u32| {
-            &self.course.outcomes[job as usize].segments[segment as usize].place
+            &self.timeline.outcomes[job as usize].segments[segment as usize].place
         };
         match change {
             Change::Waits { job } => {
@@ -237,13 +237,13 @@ impl<'a> Sweep<'a> {
                 }
                 let place = match segment_of(job, segment) {
                     Place::Anywhere => {
-                        let taken = self.floor.take(ask);
-                        let place = taken.unwrap_or_else(|| self.floor.scatter(ask));
+                        let taken = self.free.take(ask);
+                        let place = taken.unwrap_or_else(|| self.free.scatter(ask));
                         self.scattered.insert(job, place.clone());
                         place
                     }
                     known => {
-                        self.floor.take_at(known);
+                        self.free.take_at(known);
                         known.clone()
                     }
                 };
@@ -254,20 +254,20 @@ impl<'a> Sweep<'a> {
                     Place::Anywhere => self.scattered.remove(&job).unwrap_or_default(),
                     known => known.clone(),
                 };
-                self.floor.give(&place);
+                self.free.give(&place);
                 Sweep::count(&mut self.busy, self.class, &place, -1);
             }
             Change::Fails { outage } => {
-                let one = self.course.outages[outage as usize];
-                let gpus = self.floor.free_on(one.node).min(one.gpus);
+                let one = self.timeline.outages[outage as usize];
+                let gpus = self.free.free_on(one.node).min(one.gpus);
                 self.out[outage as usize] = gpus;
-                self.floor.take_at(&Place::One(one.node, gpus));
+                self.free.take_at(&Place::One(one.node, gpus));
                 self.down[self.class[one.node as usize]] += i64::from(gpus);
             }
             Change::Repaired { outage } => {
-                let one = self.course.outages[outage as usize];
+                let one = self.timeline.outages[outage as usize];
                 let gpus = self.out[outage as usize];
-                self.floor.give(&Place::One(one.node, gpus));
+                self.free.give(&Place::One(one.node, gpus));
                 self.down[self.class[one.node as usize]] -= i64::from(gpus);
             }
             Change::Comes { machine } | Change::Leaves { machine } => {
@@ -276,8 +276,8 @@ impl<'a> Sweep<'a> {
                 let place = Place::One(node as u32, gpus);
                 let sign = if matches!(change, Change::Comes { .. }) { 1 } else { -1 };
                 match sign {
-                    1 => self.floor.give(&place),
-                    _ => self.floor.take_at(&place),
+                    1 => self.free.give(&place),
+                    _ => self.free.take_at(&place),
                 }
                 self.there[self.class[node]] += sign * i64::from(gpus);
             }
@@ -289,9 +289,9 @@ impl<'a> Sweep<'a> {
         let wants = |ask: &&Ask| ask.models >> model & 1 == 1;
         let mut cause = Cause::NoDemand;
         for ask in self.waiting.keys().filter(wants) {
-            let this = if self.floor.fits(*ask) {
+            let this = if self.free.fits(*ask) {
                 return Cause::HeldBack;
-            } else if u64::from(ask.gpus) <= self.floor.total(*ask) {
+            } else if u64::from(ask.gpus) <= self.free.total(*ask) {
                 Cause::Fragmented
             } else {
                 Cause::TooFew
@@ -308,7 +308,7 @@ impl<'a> Sweep<'a> {
         }
         let models = self.all.models.len();
         let causes: Vec<Cause> = (0..models)
-            .map(|model| match self.floor.free_of(model) {
+            .map(|model| match self.free.free_of(model) {
                 0 => Cause::NoDemand,
                 _ => self.cause(model),
             })
@@ -320,7 +320,7 @@ impl<'a> Sweep<'a> {
             tally.down += whole(down);
             tally.idle[causes[self.model_of[class]] as usize] += whole(there - busy - down);
         }
-        let levels = self.floor.levels().filter(|(free, nodes)| *free > 0 && *nodes > 0);
+        let levels = self.free.levels().filter(|(free, nodes)| *free > 0 && *nodes > 0);
         let (mut free, mut unusable) = (0.0, 0.0);
         for (level, nodes) in levels {
             let gpus = (level as u32 * nodes) as f64;

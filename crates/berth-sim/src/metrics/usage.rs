@@ -28,10 +28,10 @@ impl Usage {
             for segment in &outcome.segments {
                 let Segment { from, to, restart, lost, saving, .. } = *segment;
                 held += gpu_time(outcome.gpus, overlap(from, to, first, last));
-                let (began, kept) = ((from + restart).min(to), to - lost);
-                let time = overlap(began, kept, first, last);
+                let (began, saved_until) = ((from + restart).min(to), to - lost);
+                let time = overlap(began, saved_until, first, last);
                 // Saves are spread over the stretch, so a part of it holds a part of them.
-                let saves = match (kept - began).0 {
+                let saves = match (saved_until - began).0 {
                     ..=0 => 0,
                     whole => i128::from(saving.0) * i128::from(time.0) / i128::from(whole),
                 };

@@ -4,7 +4,7 @@ use super::node::{Node, Pod, Size, WHOLE};
 use super::policy::{Policy, Ties};
 use super::score::{Scored, score};
 use super::typical::Typical;
-use crate::chance::Chance;
+use crate::random::Rng;
 use std::collections::BTreeMap;
 
 /// Where a pod went.
@@ -37,7 +37,7 @@ pub struct Bench {
     policy: Policy,
     ties: Ties,
     typical: Typical,
-    random: Chance,
+    random: Rng,
     progress: Progress,
     /// How often each node has changed: from 1 up, so that a 0 is never up to date.
     changes: Vec<u32>,
@@ -55,7 +55,7 @@ impl Bench {
             ties,
             typical: typical.clone(),
             // Not the numbers the list was drawn with.
-            random: Chance::new(seed ^ 0x7065_7274),
+            random: Rng::new(seed ^ 0x7065_7274),
             progress: Progress::default(),
             changes: vec![1; nodes.len()],
             known: BTreeMap::new(),
@@ -211,14 +211,14 @@ mod tests {
             .to_vec();
         let made = list(&pods, 60_000, 5);
         for policy in Policy::ALL {
-            let mut kept = Bench::new(&nodes(12), &made.typical, policy, Ties::ByName, 5);
+            let mut bench = Bench::new(&nodes(12), &made.typical, policy, Ties::ByName, 5);
             for pod in &made.pods {
-                let mut fresh = kept.clone();
+                let mut fresh = bench.clone();
                 fresh.known.clear();
-                assert_eq!(fresh.arrive(pod), kept.arrive(pod), "{policy:?}");
+                assert_eq!(fresh.arrive(pod), bench.arrive(pod), "{policy:?}");
             }
-            let used: i64 = kept.nodes().iter().map(|node| 4_000 - node.free_milli()).sum();
-            assert_eq!(used, kept.progress().allocated_milli);
+            let used: i64 = bench.nodes().iter().map(|node| 4_000 - node.free_milli()).sum();
+            assert_eq!(used, bench.progress().allocated_milli);
         }
     }
 }

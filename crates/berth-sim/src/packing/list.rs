@@ -2,7 +2,7 @@
 
 use super::node::Pod;
 use super::typical::Typical;
-use crate::chance::Chance;
+use crate::random::Rng;
 
 /// Pods in the order of their arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub fn demand(pods: &[Pod]) -> i64 {
 /// A list that asks for more than that is cut after it was shuffled.
 pub fn list(pods: &[Pod], wanted_milli: i64, seed: u64) -> List {
     let typical = Typical::of(pods);
-    let mut random = Chance::new(seed);
+    let mut random = Rng::new(seed);
     let mut all = pods.to_vec();
     let mut asked = demand(pods);
     // Pods without GPUs alone would never get there.

@@ -148,7 +148,7 @@ pub(super) fn groups(
     label: &str,
     names: &[String],
     groups: &[(String, Vec<f64>)],
-    told: impl Fn(f64) -> String,
+    format_value: impl Fn(f64) -> String,
     unit: &str,
 ) -> String {
     let most = groups.iter().flat_map(|(_, values)| values).fold(0.0, |a: f64, b| a.max(*b));
@@ -163,7 +163,7 @@ pub(super) fn groups(
             let y = frame.y(*value);
             let at = [first + bar * number as f64, y, bar - 1.0, frame.floor() - y];
             let name = names.get(number).map_or("", String::as_str);
-            svg.rect(at, &colour(number), &format!("{group}, {name}: {}", told(*value)));
+            svg.rect(at, &colour(number), &format!("{group}, {name}: {}", format_value(*value)));
         }
         svg.text((middle, frame.floor() + 18.0), Anchor::Middle, group);
     }

@@ -3,7 +3,7 @@
 use super::chart::span;
 use super::svg::{Anchor, Svg, colour};
 use crate::fleet::Fleet;
-use crate::outcome::Course;
+use crate::outcome::Timeline;
 use berth_model::{Span, Time};
 
 /// What one picture can show and still be looked at.
@@ -17,7 +17,7 @@ struct Bar {
     from: Time,
     to: Time,
     team: u32,
-    told: String,
+    title: String,
 }
 
 /// The stretch of the trace that is shown: the same for every policy, since it depends on the
@@ -32,10 +32,10 @@ pub(super) fn window(submits: &[Time]) -> (Time, Time) {
 }
 
 /// Lanes are GPUs; which GPU of a node a job had is not known, so it gets the first that are free.
-fn bars(course: &Course, fleet: &Fleet, (begin, end): (Time, Time)) -> Vec<Bar> {
+fn bars(timeline: &Timeline, fleet: &Fleet, (begin, end): (Time, Time)) -> Vec<Bar> {
     let nodes = fleet.nodes.len().min(NODES);
     let mut runs: Vec<(Time, Time, usize, u32, u32, u32)> = Vec::new();
-    for outcome in &course.outcomes {
+    for outcome in &timeline.outcomes {
         for segment in &outcome.segments {
             for (node, gpus) in segment.place.parts().filter(|(node, _)| (*node as usize) < nodes) {
                 if segment.from < end && segment.to > begin {
@@ -54,14 +54,14 @@ fn bars(course: &Course, fleet: &Fleet, (begin, end): (Time, Time)) -> Vec<Bar> 
         let lanes: Vec<usize> = free.map(|(lane, _)| lane).take(gpus as usize).collect();
         for lane in lanes {
             until[node][lane] = to;
-            let told = format!("job {job}, {gpus} GPUs, {}", span((to - from).0 as f64 / 1_000.0));
-            bars.push(Bar { node, lane, from: from.max(begin), to: to.min(end), team, told });
+            let title = format!("job {job}, {gpus} GPUs, {}", span((to - from).0 as f64 / 1_000.0));
+            bars.push(Bar { node, lane, from: from.max(begin), to: to.min(end), team, title });
         }
     }
     bars
 }
 
-pub(super) fn draw(name: &str, course: &Course, fleet: &Fleet, window: (Time, Time)) -> String {
+pub(super) fn draw(name: &str, timeline: &Timeline, fleet: &Fleet, window: (Time, Time)) -> String {
     let nodes = fleet.nodes.len().min(NODES);
     let (left, width, lane) = (64.0, 860.0, 4.0);
     let mut tops = vec![20.0];
@@ -79,11 +79,11 @@ pub(super) fn draw(name: &str, course: &Course, fleet: &Fleet, window: (Time, Ti
         svg.rect([left, tops[node], width - left - 12.0, high], "var(--free)", "");
         svg.text((left - 6.0, tops[node] + high / 2.0 + 4.0), Anchor::End, &format!("node {node}"));
     }
-    for bar in bars(course, fleet, window) {
+    for bar in bars(timeline, fleet, window) {
         let y = tops[bar.node] + lane * bar.lane as f64;
         let at = [x(bar.from), y, (x(bar.to) - x(bar.from)).max(0.3), lane - 0.4];
         // The first colour of all is for whole charts; a team keeps its own everywhere.
-        svg.rect(at, &colour(bar.team as usize), &bar.told);
+        svg.rect(at, &colour(bar.team as usize), &bar.title);
     }
     for part in 0..=4 {
         let time = window.0 + Span((window.1 - window.0).0 * part / 4);

@@ -6,7 +6,7 @@ mod svg;
 
 use crate::fleet::Fleet;
 use crate::metrics::{Account, Parts, Report};
-use crate::outcome::{Course, SizeClass};
+use crate::outcome::{SizeClass, Timeline};
 use berth_model::{Name, Time};
 use serde::Serialize;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ const TEAMS: usize = 12;
 
 /// One policy's run, made small enough to keep beside others.
 #[derive(Debug, Clone, Serialize)]
-pub struct Picture {
+pub struct RunSummary {
     pub name: String,
     pub report: Report,
     pub account: Account,
@@ -31,16 +31,16 @@ pub struct Picture {
     gantt: String,
 }
 
-impl Picture {
+impl RunSummary {
     pub fn new(
         name: &str,
-        course: &Course,
+        timeline: &Timeline,
         fleet: &Fleet,
         teams: usize,
         report: Report,
         account: Account,
-    ) -> Picture {
-        let mut waits: Vec<i64> = course
+    ) -> RunSummary {
+        let mut waits: Vec<i64> = timeline
             .outcomes
             .iter()
             .filter_map(|outcome| outcome.wait())
@@ -53,16 +53,16 @@ impl Picture {
         };
         let points = if waits.is_empty() { 0 } else { POINTS };
         let mut held = vec![0.0; teams];
-        for outcome in &course.outcomes {
+        for outcome in &timeline.outcomes {
             if let Some(sum) = held.get_mut(outcome.team as usize) {
                 *sum += outcome.gpus.0 as f64 * outcome.ran().0 as f64;
             }
         }
         let all: f64 = held.iter().sum();
-        let submits: Vec<Time> = course.outcomes.iter().map(|outcome| outcome.submit).collect();
-        Picture {
+        let submits: Vec<Time> = timeline.outcomes.iter().map(|outcome| outcome.submit).collect();
+        RunSummary {
             name: name.to_owned(),
-            gantt: gantt::draw(name, course, fleet, gantt::window(&submits)),
+            gantt: gantt::draw(name, timeline, fleet, gantt::window(&submits)),
             report,
             account,
             waits: (1..=points).map(point).collect(),
@@ -80,7 +80,7 @@ pub struct Page<'a> {
     pub teams: &'a [Name],
     /// In any unit; empty where teams have none.
     pub quotas: &'a [u64],
-    pub pictures: &'a [Picture],
+    pub pictures: &'a [RunSummary],
 }
 
 const STYLE: &str = "
@@ -144,7 +144,7 @@ impl Page<'_> {
             let _ = write!(out, "<th>{name}</th>");
         });
         out.push_str("</tr></thead><tbody>\n");
-        for Picture { name, report, account, .. } in self.pictures {
+        for RunSummary { name, report, account, .. } in self.pictures {
             let (all, usage) = (&report.all, &report.usage);
             let cells = [
                 escape(name),
@@ -182,7 +182,7 @@ impl Page<'_> {
         };
         let all = || self.pictures.iter();
         let names: Vec<String> = all().map(|picture| picture.name.clone()).collect();
-        let held = |picture: &Picture| {
+        let held = |picture: &RunSummary| {
             let series = &picture.account.series;
             let pairs = series.held.iter().zip(&series.there);
             let part = |(held, there): (&f64, &f64)| 100.0 * held / there.max(1e-9);
@@ -193,7 +193,7 @@ impl Page<'_> {
             "GPUs held by jobs, of those in working order, from the first submission on.",
             &chart::over_time("GPUs held over time", &all().map(held).collect::<Vec<_>>(), " %"),
         );
-        let waiting = |picture: &Picture| {
+        let waiting = |picture: &RunSummary| {
             let series = &picture.account.series;
             (picture.name.clone(), series.step, series.waiting.clone())
         };
@@ -206,7 +206,7 @@ impl Page<'_> {
                 "",
             ),
         );
-        let waits = |picture: &Picture| (picture.name.clone(), picture.waits.clone());
+        let waits = |picture: &RunSummary| (picture.name.clone(), picture.waits.clone());
         figure(
             "Distribution of waits",
             "The part of all jobs that waited no longer; the scale of time is logarithmic.",
@@ -223,8 +223,9 @@ impl Page<'_> {
             &self.shares(&names),
         );
         let parts = Parts::NAMES.map(str::to_owned);
-        let cost =
-            |picture: &Picture| (picture.name.clone(), picture.account.cost.parts.all().to_vec());
+        let cost = |picture: &RunSummary| {
+            (picture.name.clone(), picture.account.cost.parts.all().to_vec())
+        };
         figure(
             "Cost, and what for",
             "Dollars from the first submission to the last end. Idle money is split by why the \
@@ -265,7 +266,7 @@ impl Page<'_> {
 
     fn by_size(&self) -> Vec<(String, Vec<f64>)> {
         let of = |size: SizeClass| {
-            let p95 = |picture: &Picture| {
+            let p95 = |picture: &RunSummary| {
                 let found = picture.report.by_size.iter().find(|(other, _)| *other == size);
                 found.map_or(0.0, |(_, group)| group.wait.p95 / 3_600.0)
             };
@@ -280,7 +281,7 @@ impl Page<'_> {
         let quota = |team: usize| {
             self.quotas.get(team).map(|quota| 100.0 * *quota as f64 / all.max(1) as f64)
         };
-        let share = |picture: &Picture, team: usize| {
+        let share = |picture: &RunSummary, team: usize| {
             100.0 * picture.shares.get(team).copied().unwrap_or(0.0)
         };
         let mut order: Vec<usize> = (0..self.teams.len()).collect();
@@ -299,8 +300,8 @@ impl Page<'_> {
             (name, held.chain(quota(*team)).collect())
         };
         let groups: Vec<(String, Vec<f64>)> = order.iter().take(TEAMS).map(group).collect();
-        let told = |value: f64| format!("{value:.1} %");
-        chart::groups("Shares of the queues", &names, &groups, told, " %")
+        let percent = |value: f64| format!("{value:.1} %");
+        chart::groups("Shares of the queues", &names, &groups, percent, " %")
     }
 }
 

@@ -45,16 +45,16 @@ impl Svg {
         Svg { width, height, label: escape(label), body: String::new() }
     }
 
-    /// `told` is shown when the pointer rests on it.
-    pub(super) fn rect(&mut self, [x, y, w, h]: [f64; 4], fill: &str, told: &str) {
+    /// `title` is shown when the pointer rests on it.
+    pub(super) fn rect(&mut self, [x, y, w, h]: [f64; 4], fill: &str, title: &str) {
         let _ = write!(
             self.body,
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{fill}\">",
             w.max(0.0),
             h.max(0.0)
         );
-        if !told.is_empty() {
-            let _ = write!(self.body, "<title>{}</title>", escape(told));
+        if !title.is_empty() {
+            let _ = write!(self.body, "<title>{}</title>", escape(title));
         }
         self.body.push_str("</rect>");
     }

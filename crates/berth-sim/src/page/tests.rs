@@ -11,15 +11,15 @@ fn page() -> String {
     let jobs = trace::jobs("sample", trace::BUNDLED, &Select::default()).unwrap();
     let workload = Workload::new(&jobs, Estimate::Exact).unwrap();
     let site = Site::from(Fleet::like(3, 8, "A100"));
-    let pictures: Vec<Picture> = [Policy::Fifo, Policy::Srtf]
+    let pictures: Vec<RunSummary> = [Policy::Fifo, Policy::Srtf]
         .into_iter()
         .map(|policy| {
-            let course = peers::run_at(policy, &site, &workload.jobs, &[]);
+            let timeline = peers::run_at(policy, &site, &workload.jobs, &[]);
             let setting = Setting { gpus: 24, ..Setting::default() };
-            let report = Report::new(&course.outcomes, &setting);
+            let report = Report::new(&timeline.outcomes, &setting);
             let prices = PriceList::default();
-            let account = Account::new(&course, &site.fleet, &workload.jobs, &prices);
-            Picture::new(policy.word(), &course, &site.fleet, 4, report, account)
+            let account = Account::new(&timeline, &site.fleet, &workload.jobs, &prices);
+            RunSummary::new(policy.word(), &timeline, &site.fleet, 4, report, account)
         })
         .collect();
     let quotas = workload.quotas_by_demand();

@@ -1,6 +1,6 @@
 //! EASY backfilling: one reservation, for the first that does not fit.
 
-use super::floor::Floor;
+use super::free::FreeGpus;
 use super::round::{Line, Start};
 use super::{Ask, Job};
 use crate::outcome::Place;
@@ -36,30 +36,30 @@ pub(super) enum Room {
 /// The first job's reservation: from when, and what is free then beside it.
 struct Reservation {
     from: Time,
-    beside: Beside,
+    spare_then: Spare,
 }
 
-enum Beside {
-    Nodes(Floor),
+enum Spare {
+    Nodes(FreeGpus),
     Gpus(u64),
 }
 
 impl Reservation {
     /// Room for a job that will still run when the reservation begins; it is taken.
-    fn take_lasting(&mut self, ask: Ask, floor: &mut Floor) -> Option<Place> {
-        if !floor.fits(ask) {
+    fn take_lasting(&mut self, ask: Ask, free: &mut FreeGpus) -> Option<Place> {
+        if !free.fits(ask) {
             return None;
         }
-        match &mut self.beside {
-            Beside::Nodes(beside) => {
-                let place = floor.find_lasting(ask, beside)?;
-                floor.take_at(&place);
-                beside.take_at(&place);
+        match &mut self.spare_then {
+            Spare::Nodes(spare_then) => {
+                let place = free.find_lasting(ask, spare_then)?;
+                free.take_at(&place);
+                spare_then.take_at(&place);
                 Some(place)
             }
-            Beside::Gpus(spare) => {
+            Spare::Gpus(spare) => {
                 *spare = spare.checked_sub(u64::from(ask.gpus))?;
-                floor.take(ask)
+                free.take(ask)
             }
         }
     }
@@ -99,47 +99,47 @@ impl<'a> Easy<'a> {
     }
 
     /// Nothing while too much is out of order: nobody knows when there will be room.
-    fn reserve(&self, ask: Ask, floor: &Floor) -> Option<Reservation> {
+    fn reserve(&self, ask: Ask, free: &FreeGpus) -> Option<Reservation> {
         match self.room {
-            Room::Nodes => self.reserve_nodes(ask, floor),
-            Room::Gpus => self.reserve_gpus(ask, floor),
+            Room::Nodes => self.reserve_nodes(ask, free),
+            Room::Gpus => self.reserve_gpus(ask, free),
         }
     }
 
-    fn reserve_nodes(&self, ask: Ask, floor: &Floor) -> Option<Reservation> {
-        let mut beside = floor.clone();
+    fn reserve_nodes(&self, ask: Ask, free: &FreeGpus) -> Option<Reservation> {
+        let mut spare_then = free.clone();
         let mut ends = self.running.iter().peekable();
         while let Some(((from, _), first)) = ends.next() {
-            beside.give(&first.place);
+            spare_then.give(&first.place);
             while let Some((_, next)) = ends.next_if(|((end, _), _)| end == from) {
-                beside.give(&next.place);
+                spare_then.give(&next.place);
             }
-            if beside.take(ask).is_some() {
-                return Some(Reservation { from: *from, beside: Beside::Nodes(beside) });
+            if spare_then.take(ask).is_some() {
+                return Some(Reservation { from: *from, spare_then: Spare::Nodes(spare_then) });
             }
         }
         None
     }
 
-    fn reserve_gpus(&self, ask: Ask, floor: &Floor) -> Option<Reservation> {
-        let mut free = floor.total(ask);
+    fn reserve_gpus(&self, ask: Ask, free: &FreeGpus) -> Option<Reservation> {
+        let mut free = free.total(ask);
         for (from, job) in self.running.keys() {
             let job = &self.jobs[*job as usize];
             free += if job.models & ask.models > 0 { u64::from(job.gpus) } else { 0 };
             if let Some(spare) = free.checked_sub(u64::from(ask.gpus)) {
-                return Some(Reservation { from: *from, beside: Beside::Gpus(spare) });
+                return Some(Reservation { from: *from, spare_then: Spare::Gpus(spare) });
             }
         }
         None
     }
 
-    fn backfill(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+    fn backfill(&mut self, now: Time, free: &mut FreeGpus, started: &mut Vec<Start>) {
         let Some(first) = self.waiting.first().copied() else { return };
-        if floor.is_full() || self.waiting.len() == 1 {
+        if free.is_full() || self.waiting.len() == 1 {
             return;
         }
         self.correct(now);
-        let mut reservation = self.reserve(Ask::of(&self.jobs[first as usize]), floor);
+        let mut reservation = self.reserve(Ask::of(&self.jobs[first as usize]), free);
         let mut chosen = Vec::new();
         // Room only shrinks during a pass: who asks for as much and as long as one that failed
         // fails too.
@@ -151,8 +151,8 @@ impl<'a> Easy<'a> {
                 continue;
             }
             let place = match &mut reservation {
-                Some(kept) if now + job.estimate > kept.from => kept.take_lasting(ask, floor),
-                _ => floor.take(ask),
+                Some(kept) if now + job.estimate > kept.from => kept.take_lasting(ask, free),
+                _ => free.take(ask),
             };
             match place {
                 Some(place) => chosen.push((index, place)),
@@ -160,7 +160,7 @@ impl<'a> Easy<'a> {
                     failed.insert(ask, job.estimate);
                 }
             }
-            if floor.is_full() {
+            if free.is_full() {
                 break;
             }
         }
@@ -180,12 +180,12 @@ impl Line for Easy<'_> {
         self.running.remove(&(end, job));
     }
 
-    fn start(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+    fn start(&mut self, now: Time, free: &mut FreeGpus, started: &mut Vec<Start>) {
         while let Some(job) = self.waiting.first().copied()
-            && let Some(place) = floor.take(Ask::of(&self.jobs[job as usize]))
+            && let Some(place) = free.take(Ask::of(&self.jobs[job as usize]))
         {
             self.launch(now, job, place, started);
         }
-        self.backfill(now, floor, started);
+        self.backfill(now, free, started);
     }
 }

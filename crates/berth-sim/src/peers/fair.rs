@@ -1,6 +1,6 @@
 //! The team that holds least for its quota first, and nobody passes.
 
-use super::floor::Floor;
+use super::free::FreeGpus;
 use super::round::{Line, Start};
 use super::{Ask, Job};
 use berth_model::Time;
@@ -59,13 +59,13 @@ impl Line for Fair<'_> {
         self.team(job).held -= u64::from(gpus);
     }
 
-    fn start(&mut self, _now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+    fn start(&mut self, _now: Time, free: &mut FreeGpus, started: &mut Vec<Start>) {
         loop {
             let waiting = self.teams.iter_mut().filter(|team| !team.waiting.is_empty());
             let Some(team) = waiting.min_by(|a, b| order(a, b)) else { return };
             let Some(job) = team.waiting.first().copied() else { return };
             let ask = Ask::of(&self.jobs[job as usize]);
-            let Some(place) = floor.take(ask) else { return };
+            let Some(place) = free.take(ask) else { return };
             team.waiting.pop_first();
             team.held += u64::from(ask.gpus);
             started.push((job, place));

@@ -1,6 +1,6 @@
 //! In order of submission, and nobody passes.
 
-use super::floor::Floor;
+use super::free::FreeGpus;
 use super::round::{Line, Start};
 use super::{Ask, Job};
 use berth_model::Time;
@@ -24,9 +24,9 @@ impl Line for Fifo<'_> {
 
     fn ended(&mut self, _job: u32) {}
 
-    fn start(&mut self, _now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+    fn start(&mut self, _now: Time, free: &mut FreeGpus, started: &mut Vec<Start>) {
         while let Some(job) = self.waiting.first().copied()
-            && let Some(place) = floor.take(Ask::of(&self.jobs[job as usize]))
+            && let Some(place) = free.take(Ask::of(&self.jobs[job as usize]))
         {
             self.waiting.pop_first();
             started.push((job, place));

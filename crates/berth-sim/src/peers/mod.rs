@@ -12,20 +12,20 @@
 mod easy;
 mod fair;
 mod fifo;
-pub(crate) mod floor;
+pub(crate) mod free;
 mod pausing;
 mod round;
 mod skipping;
 
 #[cfg(test)]
 use crate::fleet::ANY;
-use crate::outcome::{Course, Outcome};
+use crate::outcome::{Outcome, Timeline};
 use crate::site::Site;
 use berth_model::{Milli, Span, Time};
 use easy::{Easy, Room};
 use fair::Fair;
 use fifo::Fifo;
-use floor::Floor;
+use free::FreeGpus;
 use serde::{Deserialize, Serialize};
 use skipping::{Blocked, Skipping};
 
@@ -167,35 +167,35 @@ pub fn run(policy: Policy, site: impl Into<Site>, jobs: &[Job], quotas: &[u64]) 
 /// # Panics
 ///
 /// If the jobs are not in order of submission, or one of them needs no GPU.
-pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Course {
+pub fn run_at(policy: Policy, site: &Site, jobs: &[Job], quotas: &[u64]) -> Timeline {
     assert!(jobs.is_sorted_by_key(|job| job.submit), "jobs come in order of submission");
     assert!(jobs.iter().all(|job| job.gpus > 0), "every job needs a GPU");
     let by_estimate = |blocked| Skipping::new(jobs, blocked, |job: &Job| job.estimate.0);
     let skipping = || Skipping::new(jobs, Blocked::Skips, |_| 0);
     let time = |_: &Job, left: Span| left.0;
     let service = |job: &Job, left: Span| left.0.saturating_mul(i64::from(job.gpus));
-    let floor = || Floor::new(&site.fleet);
-    let course = |outcomes| Course { outcomes, ..Course::default() };
+    let free = || FreeGpus::new(&site.fleet);
+    let timeline = |outcomes| Timeline { outcomes, ..Timeline::default() };
     let pausing = |blocked, by_service: bool| match by_service {
-        true => course(pausing::play(&site.fleet, jobs, blocked, service)),
-        false => course(pausing::play(&site.fleet, jobs, blocked, time)),
+        true => timeline(pausing::play(&site.fleet, jobs, blocked, service)),
+        false => timeline(pausing::play(&site.fleet, jobs, blocked, time)),
     };
     match policy {
-        Policy::Fifo => round::play(site, floor(), jobs, Fifo::new(jobs)),
-        Policy::FifoSkip | Policy::BestFit => round::play(site, floor(), jobs, skipping()),
+        Policy::Fifo => round::play(site, free(), jobs, Fifo::new(jobs)),
+        Policy::FifoSkip | Policy::BestFit => round::play(site, free(), jobs, skipping()),
         Policy::Fgd => {
-            let floor = floor().with_mix(jobs.iter().map(Ask::of));
-            round::play(site, floor, jobs, skipping())
+            let free = free().with_mix(jobs.iter().map(Ask::of));
+            round::play(site, free, jobs, skipping())
         }
-        Policy::Easy => round::play(site, floor(), jobs, Easy::new(jobs, Room::Nodes)),
-        Policy::EasyCounting => round::play(site, floor(), jobs, Easy::new(jobs, Room::Gpus)),
-        Policy::Sjf => round::play(site, floor(), jobs, by_estimate(Blocked::Skips)),
-        Policy::SjfStrict => round::play(site, floor(), jobs, by_estimate(Blocked::Stops)),
+        Policy::Easy => round::play(site, free(), jobs, Easy::new(jobs, Room::Nodes)),
+        Policy::EasyCounting => round::play(site, free(), jobs, Easy::new(jobs, Room::Gpus)),
+        Policy::Sjf => round::play(site, free(), jobs, by_estimate(Blocked::Skips)),
+        Policy::SjfStrict => round::play(site, free(), jobs, by_estimate(Blocked::Stops)),
         Policy::Srtf => pausing(Blocked::Skips, false),
         Policy::SrtfStrict => pausing(Blocked::Stops, false),
         Policy::Srsf => pausing(Blocked::Skips, true),
         Policy::SrsfStrict => pausing(Blocked::Stops, true),
-        Policy::FairShare => round::play(site, floor(), jobs, Fair::new(jobs, quotas)),
+        Policy::FairShare => round::play(site, free(), jobs, Fair::new(jobs, quotas)),
     }
 }
 

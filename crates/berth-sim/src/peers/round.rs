@@ -1,8 +1,8 @@
 //! The clock of the peers that stop no job for another.
 
-use super::floor::Floor;
+use super::free::FreeGpus;
 use super::{Ask, Job, blank};
-use crate::outcome::{Course, Outage, Outcome, Place, Segment};
+use crate::outcome::{Outage, Outcome, Place, Segment, Timeline};
 use crate::site::{Fault, Faults, Site};
 use berth_model::{Span, Time};
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ pub(super) trait Line {
     fn arrive(&mut self, job: u32);
     fn ended(&mut self, job: u32);
     /// Everything that starts now.
-    fn start(&mut self, now: Time, floor: &mut Floor, started: &mut Vec<Start>);
+    fn start(&mut self, now: Time, free: &mut FreeGpus, started: &mut Vec<Start>);
 }
 
 /// A job that runs.
@@ -32,7 +32,7 @@ struct Play<'a, L> {
     site: &'a Site,
     jobs: &'a [Job],
     line: L,
-    floor: Floor,
+    free: FreeGpus,
     faults: Faults,
     /// GPUs that are out of order, by when they are repaired.
     repairs: BinaryHeap<Reverse<(Time, u32, u32, Time)>>,
@@ -42,31 +42,31 @@ struct Play<'a, L> {
     ends: BinaryHeap<Reverse<(Time, u32)>>,
     /// Jobs that have come and are not done.
     open: usize,
-    course: Course,
+    timeline: Timeline,
 }
 
-pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) -> Course {
+pub(super) fn play<L: Line>(site: &Site, free: FreeGpus, jobs: &[Job], line: L) -> Timeline {
     let outcomes = jobs.iter().enumerate().map(|(index, job)| blank(index, job)).collect();
     let begin = jobs.first().map_or(Time(0), |job| job.submit);
-    let empty = floor.clone();
+    let empty = free.clone();
     let mut play = Play {
         site,
         jobs,
         line,
-        floor,
+        free,
         faults: Faults::new(site, begin),
         repairs: BinaryHeap::new(),
         safe: vec![Span::ZERO; jobs.len()],
         runs: std::iter::repeat_with(|| None).take(jobs.len()).collect(),
         ends: BinaryHeap::new(),
         open: 0,
-        course: Course { outcomes, ..Course::default() },
+        timeline: Timeline { outcomes, ..Timeline::default() },
     };
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut started = Vec::new();
     loop {
         let next_arrival = arrivals.peek().map(|(_, job)| job.submit);
-        let Some(now) = play.next(next_arrival) else { return play.course };
+        let Some(now) = play.next(next_arrival) else { return play.timeline };
         play.end_by(now);
         play.repair_by(now);
         while let Some(fault) = play.faults.next_by(now) {
@@ -78,7 +78,7 @@ pub(super) fn play<L: Line>(site: &Site, floor: Floor, jobs: &[Job], line: L) ->
                 play.line.arrive(index as u32);
             }
         }
-        play.line.start(now, &mut play.floor, &mut started);
+        play.line.start(now, &mut play.free, &mut started);
         for (job, place) in started.drain(..) {
             play.begin(now, job, place);
         }
@@ -98,7 +98,7 @@ impl<L: Line> Play<'_, L> {
 
     fn begin(&mut self, now: Time, job: u32, place: Place) {
         let place_of = job as usize;
-        let again = !self.course.outcomes[place_of].segments.is_empty();
+        let again = !self.timeline.outcomes[place_of].segments.is_empty();
         let restart = if again { self.site.saves.restart } else { Span::ZERO };
         let left = self.jobs[place_of].duration - self.safe[place_of];
         let end = now + restart + self.site.saves.time_for(left);
@@ -113,12 +113,12 @@ impl<L: Line> Play<'_, L> {
             self.ends.pop();
             // An end may be void: the job has failed since, and perhaps runs again.
             let Some(run) = self.runs[job as usize].take_if(|run| run.end == end) else { continue };
-            self.floor.give(&run.place);
+            self.free.give(&run.place);
             self.line.ended(job);
             self.open -= 1;
             let left = self.jobs[job as usize].duration - self.safe[job as usize];
             let saving = self.site.saves.time_for(left) - left;
-            let outcome = &mut self.course.outcomes[job as usize];
+            let outcome = &mut self.timeline.outcomes[job as usize];
             outcome.end = Some(now);
             let Run { since, restart, place, .. } = *run;
             outcome.segments.push(Segment { restart, saving, place, ..Segment::new(since, now) });
@@ -130,7 +130,7 @@ impl<L: Line> Play<'_, L> {
             && at <= now
         {
             self.repairs.pop();
-            self.floor.give(&Place::One(node, gpus));
+            self.free.give(&Place::One(node, gpus));
         }
     }
 
@@ -140,11 +140,11 @@ impl<L: Line> Play<'_, L> {
             self.interrupt(at, job);
         }
         let wanted = if gpu.is_some() { 1 } else { u32::MAX };
-        let gpus = self.floor.free_on(node).min(wanted);
+        let gpus = self.free.free_on(node).min(wanted);
         if gpus > 0 {
-            self.floor.take_at(&Place::One(node, gpus));
+            self.free.take_at(&Place::One(node, gpus));
             self.repairs.push(Reverse((until, node, gpus, at)));
-            self.course.outages.push(Outage { node, gpus, from: at, to: until });
+            self.timeline.outages.push(Outage { node, gpus, from: at, to: until });
         }
     }
 
@@ -171,13 +171,13 @@ impl<L: Line> Play<'_, L> {
     fn interrupt(&mut self, now: Time, job: u32) {
         let Some(run) = self.runs[job as usize].take() else { return };
         let Run { since, restart, place, .. } = *run;
-        self.floor.give(&place);
+        self.free.give(&place);
         let restart = restart.min(now - since);
         let ran = now - since - restart;
         let (safe, saving) = self.site.saves.safe_after(ran);
         self.safe[job as usize] += safe;
         let lost = ran - safe - saving;
-        let outcome: &mut Outcome = &mut self.course.outcomes[job as usize];
+        let outcome: &mut Outcome = &mut self.timeline.outcomes[job as usize];
         outcome.interruptions += 1;
         outcome.segments.push(Segment { restart, lost, saving, place, ..Segment::new(since, now) });
         self.line.ended(job);

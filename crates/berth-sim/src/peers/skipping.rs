@@ -1,6 +1,6 @@
 //! In order of a key. Whoever does not fit is passed over, or stops the rest.
 
-use super::floor::Floor;
+use super::free::FreeGpus;
 use super::round::{Line, Start};
 use super::{Ask, Job};
 use berth_model::Time;
@@ -38,14 +38,14 @@ impl<K: Fn(&Job) -> i64> Line for Skipping<'_, K> {
 
     fn ended(&mut self, _job: u32) {}
 
-    fn start(&mut self, _now: Time, floor: &mut Floor, started: &mut Vec<Start>) {
+    fn start(&mut self, _now: Time, free: &mut FreeGpus, started: &mut Vec<Start>) {
         loop {
             let heads = self.waiting.iter().filter_map(|(ask, line)| {
-                let counts = self.blocked == Blocked::Stops || floor.fits(*ask);
+                let counts = self.blocked == Blocked::Stops || free.fits(*ask);
                 line.first().filter(|_| counts).map(|first| (*first, *ask))
             });
             let Some((first, ask)) = heads.min() else { return };
-            let Some(place) = floor.take(ask) else { return };
+            let Some(place) = free.take(ask) else { return };
             self.waiting.get_mut(&ask).expect("it was just there").pop_first();
             started.push((first.1, place));
         }

@@ -188,18 +188,18 @@ fn a_job_larger_than_the_pool_never_runs_and_stops_nobody() {
 
 #[test]
 fn no_policy_gives_a_gpu_twice_or_loses_a_job() {
-    use crate::chance::Chance;
-    let mut chance = Chance::new(11);
+    use crate::random::Rng;
+    let mut rng = Rng::new(11);
     let mut list = Vec::new();
     for _ in 0..600 {
-        let submit = list.last().map_or(0, |job: &Job| job.submit.0) + chance.below(9) as i64 * 500;
-        let duration = 1_000 * (1 + chance.below(200) as i64);
+        let submit = list.last().map_or(0, |job: &Job| job.submit.0) + rng.below(9) as i64 * 500;
+        let duration = 1_000 * (1 + rng.below(200) as i64);
         list.push(Job {
             submit: Time(submit),
             duration: Span(duration),
-            estimate: Span(duration * (1 + chance.below(20) as i64) / 10),
-            gpus: [1, 1, 2, 4, 8, 12, 16][chance.below(7) as usize],
-            team: chance.below(3) as u32,
+            estimate: Span(duration * (1 + rng.below(20) as i64) / 10),
+            gpus: [1, 1, 2, 4, 8, 12, 16][rng.below(7) as usize],
+            team: rng.below(3) as u32,
             models: crate::fleet::ANY,
         });
     }

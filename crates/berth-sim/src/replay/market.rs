@@ -3,8 +3,8 @@
 use super::Error;
 use super::play::{BEGIN, Play};
 use super::world::{node_name, node_spec};
-use crate::chance::{Chance, ln};
 use crate::outcome::{Bought, Outage};
+use crate::random::{Rng, ln};
 use crate::site::{Fault, Offer, Site, Spot};
 use berth_model::{
     Bytes, Decision, Event, Health, Lifecycle, Micros, Name, NodeState, Offering, PoolSpec, Span,
@@ -18,7 +18,7 @@ const RETRY: Span = Span::mins(10);
 
 /// What is going to happen to machines, in the order in which it is taken at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Coming {
+pub(super) enum MarketEvent {
     Repaired {
         node: u32,
         gpu: Option<u32>,
@@ -61,7 +61,7 @@ pub(super) struct Market {
     on: Option<Vec<Vec<u32>>>,
     /// GPUs of fixed nodes that are out of order.
     out: Vec<u32>,
-    coming: BinaryHeap<Reverse<(Time, Coming)>>,
+    coming: BinaryHeap<Reverse<(Time, MarketEvent)>>,
     orders: BTreeMap<Name, Order>,
     owned: Vec<Owned>,
     bought: Vec<Bought>,
@@ -121,10 +121,11 @@ impl Market {
         for (offer, spot) in site.market.iter().enumerate() {
             let Some(spot) = &spot.spot else { continue };
             for (after, price) in &spot.prices {
-                coming.push(Reverse((BEGIN + *after, Coming::Price { offer, price: *price })));
+                coming.push(Reverse((BEGIN + *after, MarketEvent::Price { offer, price: *price })));
             }
             for (after, there) in &spot.there {
-                coming.push(Reverse((BEGIN + *after, Coming::Weather { offer, there: *there })));
+                coming
+                    .push(Reverse((BEGIN + *after, MarketEvent::Weather { offer, there: *there })));
             }
         }
         Market {
@@ -175,12 +176,12 @@ impl Market {
         self.coming.peek().map(|Reverse((at, _))| *at)
     }
 
-    pub(super) fn next_by(&mut self, now: Time) -> Option<Coming> {
+    pub(super) fn next_by(&mut self, now: Time) -> Option<MarketEvent> {
         self.coming.peek().filter(|Reverse((at, _))| *at <= now)?;
         self.coming.pop().map(|Reverse((_, coming))| coming)
     }
 
-    fn expect(&mut self, at: Time, coming: Coming) {
+    fn expect(&mut self, at: Time, coming: MarketEvent) {
         self.coming.push(Reverse((at, coming)));
     }
 
@@ -226,7 +227,7 @@ impl Play<'_> {
             market.outages.push(Outage { node, gpus, from: at, to: until });
         }
         market.out[node as usize] += gpus;
-        market.expect(until, Coming::Repaired { node, gpu });
+        market.expect(until, MarketEvent::Repaired { node, gpu });
         Ok(())
     }
 
@@ -251,7 +252,7 @@ impl Play<'_> {
                 let spot = lifecycle == Lifecycle::Spot;
                 if spot && !self.market.there[offer] {
                     let back = self.market.coming.iter().filter_map(|Reverse((at, coming))| {
-                        let back = Coming::Weather { offer, there: true };
+                        let back = MarketEvent::Weather { offer, there: true };
                         (*coming == back).then_some(*at)
                     });
                     let retry_at = back.min().unwrap_or(at + RETRY).max(at + Span::secs(1));
@@ -259,7 +260,7 @@ impl Play<'_> {
                 }
                 let ready = at + self.market.offers[offer].boot;
                 self.market.orders.insert(claim.clone(), Order { offer, spot, at });
-                self.market.expect(ready, Coming::Booted(claim));
+                self.market.expect(ready, MarketEvent::Booted(claim));
                 Ok(())
             }
             Decision::Return { node } => self.remove(at, &node),
@@ -299,9 +300,9 @@ impl Play<'_> {
         market.on.get_or_insert_default().push(Vec::new());
         if let Some(lasts) = lasts {
             // Apart from the streams of failing nodes.
-            let mut chance = Chance::of(market.seed, u64::MAX - place as u64);
-            let lives = -ln(1.0 - chance.unit()) * lasts.0 as f64;
-            market.expect(at + Span(lives as i64 + 1), Coming::Notice(place));
+            let mut rng = Rng::stream(market.seed, u64::MAX - place as u64);
+            let lives = -ln(1.0 - rng.unit()) * lasts.0 as f64;
+            market.expect(at + Span(lives as i64 + 1), MarketEvent::Notice(place));
         }
         self.append(at, Event::ClaimReady { claim: claim.clone(), node: Box::new(node) })
     }
@@ -314,7 +315,7 @@ impl Play<'_> {
         let (node, offer) = (own.name.clone(), own.offer);
         let notice = self.market.offers[offer].spot.as_ref().map_or(Span::ZERO, |spot| spot.notice);
         let leaves = at + notice.max(Span::secs(1));
-        self.market.expect(leaves, Coming::Gone(place));
+        self.market.expect(leaves, MarketEvent::Gone(place));
         self.append(at, Event::NodeChanged { node, state: NodeState::Leaving { at: leaves } })
     }
 

@@ -29,7 +29,7 @@ mod world;
 mod tests;
 
 use crate::engine::LoadError;
-use crate::outcome::{Bought, Course, Outage, Outcome};
+use crate::outcome::{Bought, Outage, Outcome, Timeline};
 use crate::site::Site;
 use crate::workload::Workload;
 use berth_model::{Policy, Rejected, Span};
@@ -97,12 +97,12 @@ pub struct Rules {
     /// Whether the core knows which jobs are runs of the same thing, and so learns how long they
     /// run. The peers cannot, so comparisons leave it out.
     pub learns: bool,
-    pub asks: Option<Asks>,
+    pub asks: Option<ForecastRequests>,
 }
 
 /// Which jobs are told at submission when they will start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asks {
+pub struct ForecastRequests {
     /// Every so many-th job.
     pub every: u32,
     /// Runs of a forecast.
@@ -115,7 +115,7 @@ pub struct Asks {
 /// What a job was told at submission, as a wait from there on. Nothing where it was not expected to
 /// start as far as a forecast looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct StartForecast {
     pub job: u32,
     pub p50: Option<Span>,
     pub p90: Option<Span>,
@@ -124,7 +124,7 @@ pub struct Told {
 impl Rules {
     /// That asks so much of the core and lets it learn.
     #[must_use]
-    pub fn with_forecasts(self, asks: Asks) -> Rules {
+    pub fn with_forecasts(self, asks: ForecastRequests) -> Rules {
         Rules { learns: true, asks: Some(asks), ..self }
     }
 
@@ -159,12 +159,12 @@ pub struct Replayed {
     pub bought: Vec<Bought>,
     pub counts: Counts,
     /// What jobs were told at submission, in their order.
-    pub told: Vec<Told>,
+    pub forecasts: Vec<StartForecast>,
 }
 
 impl Replayed {
-    pub fn course(self) -> Course {
-        Course { outcomes: self.outcomes, outages: self.outages, bought: self.bought }
+    pub fn timeline(self) -> Timeline {
+        Timeline { outcomes: self.outcomes, outages: self.outages, bought: self.bought }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The loop: what happens next, a plan, what was decided.
 
-use super::market::{Coming, Market};
-use super::runs::{Run, What};
-use super::world::{self, Shop, id, number};
-use super::{Asks, Counts, Error, Replayed, Rules, Told};
+use super::market::{Market, MarketEvent};
+use super::runs::{Run, RunEvent};
+use super::world::{self, JobMaker, id, number};
+use super::{Counts, Error, ForecastRequests, Replayed, Rules, StartForecast};
 use crate::engine::{Arrived, Ask, State, Transaction, forecast_with, vetted};
 use crate::outcome::Outcome;
 use crate::peers::{self, Job};
@@ -25,14 +25,14 @@ const RECENT: Span = Span::days(14);
 const REPORT_EVERY: usize = 1_024;
 
 /// What is foreseen for a run of a job; void when that run is over.
-pub(super) type Due = Reverse<(Time, What, u32, u32)>;
+pub(super) type Due = Reverse<(Time, RunEvent, u32, u32)>;
 
 pub(super) struct Play<'a> {
     /// Moved to where the core's calendar has begun; outcomes are moved back.
     pub(super) jobs: Vec<Job>,
     moved: Span,
     pub(super) site: &'a Site,
-    pub(super) shop: Shop,
+    pub(super) job_maker: JobMaker,
     pub(super) state: State,
     pub(super) runs: Vec<Run>,
     pub(super) outcomes: Vec<Outcome>,
@@ -50,10 +50,10 @@ pub(super) struct Play<'a> {
     /// Whether a plan that only starts jobs is the last of its moment: where none can be stopped,
     /// nothing can follow from a start.
     starts_only: bool,
-    asks: Option<Asks>,
+    asks: Option<ForecastRequests>,
     /// Jobs that were submitted a moment ago and want to know when they start.
     asking: Vec<u32>,
-    told: Vec<Told>,
+    forecasts: Vec<StartForecast>,
     /// Submissions of the last days, for forecasts.
     recent: VecDeque<Arrived>,
 }
@@ -68,13 +68,13 @@ impl<'a> Play<'a> {
         let moved = BEGIN - first;
         let move_one = |job: &Job| Job { submit: job.submit + moved, ..*job };
         let jobs: Vec<Job> = workload.jobs.iter().map(move_one).collect();
-        let (snapshot, shop) = world::world(rules, site, workload, BEGIN);
-        let shop_preemptible = shop.preemptible();
+        let (snapshot, job_maker) = world::world(rules, site, workload, BEGIN);
+        let shop_preemptible = job_maker.preemptible();
         let run = |job: &Job| Run { limit: world::limit(job), ..Run::default() };
         Ok(Play {
             moved,
             site,
-            shop,
+            job_maker,
             state: State::load(&snapshot)?,
             runs: jobs.iter().map(run).collect(),
             outcomes: jobs.iter().enumerate().map(|(at, job)| peers::blank(at, job)).collect(),
@@ -90,22 +90,22 @@ impl<'a> Play<'a> {
             starts_only: !shop_preemptible,
             asks: rules.asks,
             asking: Vec::new(),
-            told: Vec::new(),
+            forecasts: Vec::new(),
             recent: VecDeque::new(),
         })
     }
 
     pub(super) fn play_out(mut self, progress: &mut dyn FnMut(usize)) -> Result<Replayed, Error> {
-        let mut told = 0;
+        let mut reported = 0;
         let mut last = BEGIN;
         while let Some(at) = self.next_time() {
             last = at;
             self.happen(at)?;
             self.decide(at)?;
             self.tell(at);
-            if self.through >= told + REPORT_EVERY {
-                told = self.through;
-                progress(told);
+            if self.through >= reported + REPORT_EVERY {
+                reported = self.through;
+                progress(reported);
             }
         }
         self.market.close(last);
@@ -118,8 +118,8 @@ impl<'a> Play<'a> {
             }
         }
         let (outages, bought) = self.market.moved_by(moved);
-        let (outcomes, counts, told) = (self.outcomes, self.counts, self.told);
-        Ok(Replayed { outcomes, outages, bought, counts, told })
+        let (outcomes, counts, forecasts) = (self.outcomes, self.counts, self.forecasts);
+        Ok(Replayed { outcomes, outages, bought, counts, forecasts })
     }
 
     fn next_time(&self) -> Option<Time> {
@@ -162,9 +162,9 @@ impl<'a> Play<'a> {
                 continue;
             }
             match what {
-                What::Done => self.done(at, job)?,
-                What::LimitReached => self.raise(at, job)?,
-                What::Saved => self.saved(at, job)?,
+                RunEvent::Done => self.done(at, job)?,
+                RunEvent::LimitReached => self.raise(at, job)?,
+                RunEvent::Saved => self.saved(at, job)?,
             }
         }
         while let Some(coming) = self.market.next_by(at) {
@@ -176,16 +176,17 @@ impl<'a> Play<'a> {
         while let Some(job) = self.jobs.get(self.next).copied().filter(|job| job.submit <= at) {
             let place = self.next as u32;
             self.next += 1;
-            if !self.shop.can_ever(&job) {
+            if !self.job_maker.can_ever(&job) {
                 continue;
             }
             self.open += 1;
-            let asked =
-                |asks: Asks| place.is_multiple_of(asks.every.max(1)) && at >= BEGIN + asks.after;
+            let asked = |asks: ForecastRequests| {
+                place.is_multiple_of(asks.every.max(1)) && at >= BEGIN + asks.after
+            };
             if self.asks.is_some_and(asked) {
                 self.asking.push(place);
             }
-            let spec = Box::new(self.shop.spec(place, &job));
+            let spec = Box::new(self.job_maker.spec(place, &job));
             if self.asks.is_some() {
                 self.recent.push_back(Arrived { at, spec: Arc::new((*spec).clone()) });
                 while self.recent.front().is_some_and(|first| first.at < at - RECENT) {
@@ -209,19 +210,19 @@ impl<'a> Play<'a> {
         let jobs: BTreeSet<_> = asking.iter().filter(waits).map(|job| id(*job)).collect();
         let forecast = (!jobs.is_empty()).then(|| {
             let arrivals = self.recent.make_contiguous();
-            let Asks { runs, seed, .. } = asks;
+            let ForecastRequests { runs, seed, .. } = asks;
             forecast_with(&self.state, &Ask { runs, seed, arrivals, jobs: Some(jobs) })
         });
         for job in asking {
-            let eta = forecast.as_ref().and_then(|told| told.jobs.get(&id(job)));
-            let told = match eta {
+            let eta = forecast.as_ref().and_then(|forecast| forecast.jobs.get(&id(job)));
+            let forecast = match eta {
                 Some(eta) => {
                     let after = |time: Option<Time>| time.map(|time| time - at);
-                    Told { job, p50: after(eta.p50), p90: after(eta.p90) }
+                    StartForecast { job, p50: after(eta.p50), p90: after(eta.p90) }
                 }
-                None => Told { job, p50: Some(Span::ZERO), p90: Some(Span::ZERO) },
+                None => StartForecast { job, p50: Some(Span::ZERO), p90: Some(Span::ZERO) },
             };
-            self.told.push(told);
+            self.forecasts.push(forecast);
         }
     }
 
@@ -278,14 +279,14 @@ impl<'a> Play<'a> {
         Err(Error::Endless { at })
     }
 
-    fn come(&mut self, at: Time, coming: Coming) -> Result<(), Error> {
+    fn come(&mut self, at: Time, coming: MarketEvent) -> Result<(), Error> {
         match coming {
-            Coming::Repaired { node, gpu } => self.repaired(at, node, gpu),
-            Coming::Booted(claim) => self.booted(at, &claim),
-            Coming::Notice(machine) => self.notice(at, machine),
-            Coming::Gone(machine) => self.gone(at, machine),
-            Coming::Price { offer, price } => self.priced(at, offer, price),
-            Coming::Weather { offer, there } => self.weather(at, offer, there),
+            MarketEvent::Repaired { node, gpu } => self.repaired(at, node, gpu),
+            MarketEvent::Booted(claim) => self.booted(at, &claim),
+            MarketEvent::Notice(machine) => self.notice(at, machine),
+            MarketEvent::Gone(machine) => self.gone(at, machine),
+            MarketEvent::Price { offer, price } => self.priced(at, offer, price),
+            MarketEvent::Weather { offer, there } => self.weather(at, offer, there),
         }
     }
 }

@@ -14,7 +14,7 @@ const FIRST_SAVE: Span = Span::mins(15);
 
 /// In the order in which they are taken at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum RunEvent {
     Done,
     LimitReached,
     Saved,
@@ -60,11 +60,11 @@ impl Play<'_> {
         let run = &mut self.runs[place];
         run.tasks.push(Task { lease, node, gpus });
         self.market.here(node, place as u32);
-        if run.tasks.len() < self.shop.tasks(job) as usize {
+        if run.tasks.len() < self.job_maker.tasks(job) as usize {
             return Ok(());
         }
         let again = !self.outcomes[place].segments.is_empty();
-        run.restart = if again { self.shop.restart() } else { Span::ZERO };
+        run.restart = if again { self.job_maker.restart() } else { Span::ZERO };
         run.since = Some(at);
         run.saved = None;
         let (number, epoch) = (place as u32, run.epoch);
@@ -72,19 +72,19 @@ impl Play<'_> {
         let saves = &self.site.saves;
         let done = begins + saves.time_for(job.duration - run.progress);
         let ends = at + (run.limit - run.behind);
-        self.agenda.push(Reverse((done, What::Done, number, epoch)));
+        self.agenda.push(Reverse((done, RunEvent::Done, number, epoch)));
         // Paused when its time was up: its limit is raised before the core can see that.
         if ends <= at {
             self.raise(at, number)?;
         } else if ends < done {
-            self.agenda.push(Reverse((ends, What::LimitReached, number, epoch)));
+            self.agenda.push(Reverse((ends, RunEvent::LimitReached, number, epoch)));
         }
         let first_save = match saves.every {
             Some(every) => every + saves.cost,
             None => FIRST_SAVE,
         };
-        if (self.shop.preemptible() || saves.every.is_some()) && begins + first_save < done {
-            self.agenda.push(Reverse((begins + first_save, What::Saved, number, epoch)));
+        if (self.job_maker.preemptible() || saves.every.is_some()) && begins + first_save < done {
+            self.agenda.push(Reverse((begins + first_save, RunEvent::Saved, number, epoch)));
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Play<'_> {
         let epoch = run.epoch;
         if let Some(every) = self.site.saves.every {
             let next = at + every + self.site.saves.cost;
-            self.agenda.push(Reverse((next, What::Saved, job, epoch)));
+            self.agenda.push(Reverse((next, RunEvent::Saved, job, epoch)));
         }
         self.append(at, Event::LeaseSaved { job: id_of(job as usize) })
     }
@@ -136,7 +136,7 @@ impl Play<'_> {
         }
         let (limit, epoch) = (run.limit, run.epoch);
         let ends = at + (limit - used);
-        self.agenda.push(Reverse((ends, What::LimitReached, job, epoch)));
+        self.agenda.push(Reverse((ends, RunEvent::LimitReached, job, epoch)));
         self.counts.raised += 1;
         let change = JobChange::TimeLimit(limit);
         self.append(at, Event::JobChanged { job: id_of(job as usize), change })

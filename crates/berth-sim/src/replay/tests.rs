@@ -1,7 +1,7 @@
 use super::*;
-use crate::chance::Chance;
 use crate::metrics::{Report, Setting};
 use crate::peers::{self, Job, Pool};
+use crate::random::Rng;
 use berth_model::{Name, Time};
 
 /// `submit duration estimate gpus [team]` in minutes, one job a line.
@@ -26,16 +26,16 @@ fn workload(text: &str) -> Workload {
 }
 
 fn random(jobs: u64, seed: u64) -> Workload {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let mut at = 0;
     let mut text = String::new();
     for _ in 0..jobs {
-        at += chance.below(30);
-        let longest = if chance.below(5) == 0 { 2_000 } else { 60 };
-        let duration = 1 + chance.below(longest);
-        let estimate = 1 + duration * (1 + chance.below(30)) / 10;
-        let gpus = [1, 1, 2, 4, 8, 12, 16][chance.pick(&[4, 4, 2, 2, 2, 1, 1])];
-        text += &format!("{at} {duration} {estimate} {gpus} {}\n", chance.below(2));
+        at += rng.below(30);
+        let longest = if rng.below(5) == 0 { 2_000 } else { 60 };
+        let duration = 1 + rng.below(longest);
+        let estimate = 1 + duration * (1 + rng.below(30)) / 10;
+        let gpus = [1, 1, 2, 4, 8, 12, 16][rng.pick(&[4, 4, 2, 2, 2, 1, 1])];
+        text += &format!("{at} {duration} {estimate} {gpus} {}\n", rng.below(2));
     }
     workload(&text)
 }
@@ -47,7 +47,7 @@ fn replay(preset: Preset, site: impl Into<Site>, workload: &Workload) -> Replaye
 }
 
 /// First start, end and number of stretches of each job, in minutes.
-fn told(replayed: &Replayed) -> String {
+fn described(replayed: &Replayed) -> String {
     let minutes = |time: Time| (time - Time(0)).0 / 60_000;
     let one = |outcome: &Outcome| match (outcome.first_start(), outcome.end) {
         (Some(start), Some(end)) => {
@@ -114,7 +114,7 @@ fn the_same_workload_gives_the_same_outcomes() {
 #[test]
 fn a_job_that_outlives_its_estimate_goes_on_and_has_its_limit_raised() {
     let replayed = replay(Preset::Berth, SMALL, &workload("0 100 10 8\n0 5 50 8"));
-    assert_eq!(told(&replayed), "0-100 in 1, 0-5 in 1");
+    assert_eq!(described(&replayed), "0-100 in 1, 0-5 in 1");
     // To 20, 40, 80 and 160 minutes.
     assert_eq!(replayed.counts.raised, 4);
 }
@@ -122,30 +122,30 @@ fn a_job_that_outlives_its_estimate_goes_on_and_has_its_limit_raised() {
 #[test]
 fn a_trace_may_begin_before_its_own_time_zero() {
     let replayed = replay(Preset::Berth, SMALL, &workload("-90 10 10 16\n-85 10 10 16"));
-    assert_eq!(told(&replayed), "-90--80 in 1, -80--70 in 1");
+    assert_eq!(described(&replayed), "-90--80 in 1, -80--70 in 1");
 }
 
 #[test]
 fn a_gang_takes_whole_nodes_and_a_part_of_one() {
     let replayed = replay(Preset::Berth, SMALL, &workload("0 10 10 12\n1 10 10 4\n1 10 10 5"));
-    assert_eq!(told(&replayed), "0-10 in 1, 1-11 in 1, 10-20 in 1");
+    assert_eq!(described(&replayed), "0-10 in 1, 1-11 in 1, 10-20 in 1");
 }
 
 #[test]
 fn a_job_larger_than_the_pool_never_runs_and_stops_nobody() {
     let replayed = replay(Preset::Berth, SMALL, &workload("0 10 10 17\n1 10 10 16"));
-    assert_eq!(told(&replayed), "never, 1-11 in 1");
+    assert_eq!(described(&replayed), "never, 1-11 in 1");
 }
 
 #[test]
 fn with_time_sharing_a_long_job_pauses_for_a_short_one_and_pays_its_restart() {
     let long_then_short = workload("0 3000 3000 16\n60 10 10 16");
     assert_eq!(
-        told(&replay(Preset::Berth, SMALL, &long_then_short)),
+        described(&replay(Preset::Berth, SMALL, &long_then_short)),
         "0-3000 in 1, 3000-3010 in 1"
     );
     let shared = replay(Preset::BerthSharing, SMALL, &long_then_short);
-    assert_eq!(told(&shared), "0-3015 in 2, 60-70 in 1");
+    assert_eq!(described(&shared), "0-3015 in 2, 60-70 in 1");
     let report = Report::new(&shared.outcomes, &Setting { gpus: 16, ..Setting::default() });
     assert_eq!(report.preemptions, 1);
     assert!((report.lost_gpu_hours - 16.0 / 12.0).abs() < 1e-9);
@@ -156,7 +156,7 @@ fn with_quotas_teams_are_queues_that_lend_and_take_back() {
     let rules = Preset::Berth.rules().with_quotas(vec![1, 1]);
     let replayed = run(&rules, SMALL, &workload("0 10 10 16 0\n3 10 10 8 1"), &mut |_| ()).unwrap();
     // Ten minutes of work, of which three are done, after a restart of five.
-    assert_eq!(told(&replayed), "0-25 in 2, 3-13 in 1");
+    assert_eq!(described(&replayed), "0-25 in 2, 3-13 in 1");
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn where_nobody_waits_the_core_and_a_peer_agree_to_the_moment() {
     let peer = peers::run(peers::Policy::Fifo, roomy, &workload.jobs, &[]);
     let core = replay(Preset::Berth, roomy, &workload).outcomes;
     // But for where each job runs.
-    let told = |outcomes: Vec<Outcome>| -> Vec<_> {
+    let described = |outcomes: Vec<Outcome>| -> Vec<_> {
         let times = |outcome: Outcome| (outcome.first_start(), outcome.end, outcome.segments.len());
         outcomes.into_iter().map(times).collect()
     };
-    assert_eq!(told(core), told(peer));
+    assert_eq!(described(core), described(peer));
 }

@@ -2,7 +2,7 @@
 
 use super::{Rules, market};
 use crate::fleet::Machine;
-use crate::peers::floor::Floor;
+use crate::peers::free::FreeGpus;
 use crate::peers::{Ask, Job};
 use crate::site::Site;
 use crate::workload::Workload;
@@ -13,11 +13,11 @@ use berth_model::{
 };
 use std::collections::BTreeMap;
 
-pub(super) struct Shop {
+pub(super) struct JobMaker {
     /// The queue of each team.
     queues: Vec<Name>,
     /// All there could ever be, empty: what fits here can run some day.
-    reach: Floor,
+    reach: FreeGpus,
     models: Vec<Name>,
     /// User and thing of each job, where the core may learn from them.
     kinds: Vec<(u32, u32)>,
@@ -35,7 +35,7 @@ pub(super) fn world(
     site: &Site,
     workload: &Workload,
     now: Time,
-) -> (Snapshot, Shop) {
+) -> (Snapshot, JobMaker) {
     let teams = workload.teams.len().max(1);
     let apart = !rules.quotas.is_empty();
     let queues: Vec<Name> = (0..teams)
@@ -63,9 +63,9 @@ pub(super) fn world(
         pools: market::pools(site),
         ..Snapshot::default()
     };
-    let shop = Shop {
+    let job_maker = JobMaker {
         queues,
-        reach: Floor::new(&site.reach()),
+        reach: FreeGpus::new(&site.reach()),
         models: site.fleet.models.clone(),
         kinds: if rules.learns { workload.kinds.clone() } else { Vec::new() },
         user: Name::new("user"),
@@ -77,7 +77,7 @@ pub(super) fn world(
         // Enough to save itself before its machine leaves.
         grace: if site.has_spot() { Span::mins(1) } else { Span::ZERO },
     };
-    (snapshot, shop)
+    (snapshot, job_maker)
 }
 
 /// The pool divided in proportion, in whole thousandths of a GPU and without any left over by
@@ -121,7 +121,7 @@ pub(super) fn node_spec(name: Name, gpus: u32, model: &Name) -> NodeSpec {
     }
 }
 
-impl Shop {
+impl JobMaker {
     pub(super) fn spec(&self, number: u32, job: &Job) -> JobSpec {
         JobSpec {
             id: id(number),

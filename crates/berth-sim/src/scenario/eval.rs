@@ -4,7 +4,7 @@ use crate::driver::Driver;
 use crate::engine;
 use crate::record::Recorder;
 use crate::report::Labels;
-use crate::world::{Check, Costs, Loaded, OfJob, Wanted, When};
+use crate::world::{AmountRange, Check, Costs, Loaded, OfJob, When};
 use berth_ledger::cost;
 use berth_model::{
     JobId, JobSnapshot, LeaseSnapshot, Micros, Milli, Name, Outcome, Snapshot, Time,
@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// What was expected and what was there.
-pub(super) struct Miss {
+pub(super) struct Mismatch {
     pub expected: String,
     pub found: String,
 }
 
-type Verdict = Result<(), Miss>;
+type Verdict = Result<(), Mismatch>;
 
-fn miss<T>(expected: impl Into<String>, found: impl Into<String>) -> Result<T, Miss> {
-    Err(Miss { expected: expected.into(), found: found.into() })
+fn mismatch<T>(expected: impl Into<String>, found: impl Into<String>) -> Result<T, Mismatch> {
+    Err(Mismatch { expected: expected.into(), found: found.into() })
 }
 
 /// The state at one moment, as expectations see it.
@@ -126,8 +126,8 @@ impl<'a> View<'a> {
 }
 
 /// Whether an id is meant: the job itself, or an element of the array.
-fn covers(meant: JobId, id: JobId) -> bool {
-    meant == id || (meant.element.is_none() && meant.number == id.number)
+fn covers(wanted: JobId, id: JobId) -> bool {
+    wanted == id || (wanted.element.is_none() && wanted.number == id.number)
 }
 
 fn outcome_word(outcome: Outcome) -> &'static str {
@@ -143,7 +143,7 @@ fn plural(n: i64, one: &str) -> String {
 }
 
 /// A range in words.
-fn range<T: PartialOrd + Display>(wanted: &Wanted<T>, least: &T, most: &T) -> String {
+fn range<T: PartialOrd + Display>(wanted: &AmountRange<T>, least: &T, most: &T) -> String {
     match (wanted.least > *least, wanted.most < *most) {
         (true, true) if wanted.least == wanted.most => wanted.least.to_string(),
         (true, true) => format!("{} to {}", wanted.least, wanted.most),
@@ -168,7 +168,7 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
                         format!("was last stopped because of {cause}")
                     });
                     let job = view.label(*job);
-                    return miss(
+                    return mismatch(
                         format!("{job} stopped because of {cause}"),
                         format!("{job} {found}"),
                     );
@@ -181,7 +181,7 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
                 if view.nodes(*job) != nodes.iter().cloned().collect() {
                     let names: Vec<&str> = nodes.iter().map(Name::as_str).collect();
                     let expected = format!("{} on {}", view.label(*job), names.join(", "));
-                    return miss(expected, view.describe(*job));
+                    return mismatch(expected, view.describe(*job));
                 }
             }
             Ok(())
@@ -199,7 +199,7 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
                     let wanted = range(wanted, &ENDS.0, &ENDS.1);
                     let of =
                         if pool.is_empty() { String::new() } else { format!(" of pool {pool}") };
-                    return miss(format!("{wanted} claims{of}"), format!("there were {found}"));
+                    return mismatch(format!("{wanted} claims{of}"), format!("there were {found}"));
                 }
             }
             Ok(())
@@ -211,9 +211,9 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
         Check::Never(checks) => {
             for check in checks {
                 if holds(check, when, view).is_ok() {
-                    return miss(
+                    return mismatch(
                         "never what is listed",
-                        format!("it came about: {}", told(check, view)),
+                        format!("it came about: {}", describe(check, view)),
                     );
                 }
             }
@@ -224,7 +224,7 @@ pub(super) fn holds(check: &Check, when: When, view: &mut View<'_>) -> Verdict {
 }
 
 /// What a check is about, for one that should not have held.
-fn told(check: &Check, view: &mut View<'_>) -> String {
+fn describe(check: &Check, view: &mut View<'_>) -> String {
     let jobs: Vec<JobId> = match check {
         Check::Running(jobs) | Check::Stopping(jobs) => jobs.iter().map(|(job, _)| *job).collect(),
         Check::Waiting(jobs) => jobs.iter().map(|(job, _)| *job).collect(),
@@ -240,12 +240,12 @@ fn told(check: &Check, view: &mut View<'_>) -> String {
         | Check::Never(_)
         | Check::Share { .. } => Vec::new(),
     };
-    let told: Vec<String> = jobs.into_iter().map(|job| view.describe(job)).collect();
-    if told.is_empty() { "it holds".to_owned() } else { told.join("; ") }
+    let described: Vec<String> = jobs.into_iter().map(|job| view.describe(job)).collect();
+    if described.is_empty() { "it holds".to_owned() } else { described.join("; ") }
 }
 
 fn counted(
-    jobs: &OfJob<Wanted<i64>>,
+    jobs: &OfJob<AmountRange<i64>>,
     state: &str,
     count: impl Fn(&View<'_>, JobId) -> i64,
     view: &mut View<'_>,
@@ -254,7 +254,7 @@ fn counted(
         if !wanted.holds(count(view, *job)) {
             let wanted = range(wanted, &ENDS.0, &ENDS.1);
             let expected = format!("{} with {wanted} {state}", view.label(*job));
-            return miss(expected, view.describe(*job));
+            return mismatch(expected, view.describe(*job));
         }
     }
     Ok(())
@@ -269,7 +269,7 @@ fn waiting(jobs: &OfJob<Vec<String>>, view: &mut View<'_>) -> Verdict {
                 true => String::new(),
                 false => format!(" because of {}", codes.join(", ")),
             };
-            return miss(format!("{} waiting{why}", view.label(*job)), view.describe(*job));
+            return mismatch(format!("{} waiting{why}", view.label(*job)), view.describe(*job));
         }
     }
     Ok(())
@@ -291,7 +291,7 @@ fn reserved(jobs: &OfJob<Option<Time>>, view: &mut View<'_>) -> Verdict {
                 Some(at) => format!("it has one from {at}"),
                 None => format!("it has none: {}", view.describe(*job)),
             };
-            return miss(format!("a reservation for {}{from}", view.label(*job)), found);
+            return mismatch(format!("a reservation for {}{from}", view.label(*job)), found);
         }
     }
     Ok(())
@@ -300,35 +300,37 @@ fn reserved(jobs: &OfJob<Option<Time>>, view: &mut View<'_>) -> Verdict {
 fn ended(jobs: &[JobId], wanted: Outcome, view: &mut View<'_>) -> Verdict {
     for job in jobs {
         let ended = view.driver.observer.ended.iter().filter(|(id, _)| covers(*job, **id));
-        let kept = view.snapshot.outcomes.iter().filter(|(id, ..)| covers(*job, *id));
-        let outcomes: Vec<Outcome> =
-            ended.map(|(_, outcome)| *outcome).chain(kept.map(|(.., outcome)| *outcome)).collect();
+        let remembered = view.snapshot.outcomes.iter().filter(|(id, ..)| covers(*job, *id));
+        let outcomes: Vec<Outcome> = ended
+            .map(|(_, outcome)| *outcome)
+            .chain(remembered.map(|(.., outcome)| *outcome))
+            .collect();
         let over = view.jobs(*job).next().is_none();
         if !over || outcomes.is_empty() || outcomes.iter().any(|outcome| *outcome != wanted) {
             let expected = format!("{} {}", view.label(*job), outcome_word(wanted));
-            return miss(expected, view.describe(*job));
+            return mismatch(expected, view.describe(*job));
         }
     }
     Ok(())
 }
 
-fn credits(queues: &BTreeMap<Name, Wanted<i64>>, view: &View<'_>) -> Verdict {
+fn credits(queues: &BTreeMap<Name, AmountRange<i64>>, view: &View<'_>) -> Verdict {
     for (name, wanted) in queues {
         let queue = view.snapshot.queues.iter().find(|queue| queue.spec.name == *name);
         let Some(found) = queue.map(|queue| queue.credits) else {
-            return miss(format!("credits of queue {name}"), "there is no such queue");
+            return mismatch(format!("credits of queue {name}"), "there is no such queue");
         };
         if !wanted.holds(found) {
-            let shown = Wanted { least: Milli(wanted.least), most: Milli(wanted.most) };
+            let shown = AmountRange { least: Milli(wanted.least), most: Milli(wanted.most) };
             let wanted = range(&shown, &Milli(ENDS.0), &Milli(ENDS.1));
             let found = format!("it has {}", Milli(found));
-            return miss(format!("{wanted} GPU-seconds of credit for queue {name}"), found);
+            return mismatch(format!("{wanted} GPU-seconds of credit for queue {name}"), found);
         }
     }
     Ok(())
 }
 
-fn using(queues: &BTreeMap<Name, Wanted<Milli>>, view: &View<'_>) -> Verdict {
+fn using(queues: &BTreeMap<Name, AmountRange<Milli>>, view: &View<'_>) -> Verdict {
     for (name, wanted) in queues {
         let mut found = Milli::ZERO;
         for job in &view.snapshot.jobs {
@@ -338,7 +340,10 @@ fn using(queues: &BTreeMap<Name, Wanted<Milli>>, view: &View<'_>) -> Verdict {
         }
         if !wanted.holds(found) {
             let wanted = range(wanted, &Milli(ENDS.0), &Milli(ENDS.1));
-            return miss(format!("queue {name} using {wanted} GPUs"), format!("it uses {found}"));
+            return mismatch(
+                format!("queue {name} using {wanted} GPUs"),
+                format!("it uses {found}"),
+            );
         }
     }
     Ok(())
@@ -353,11 +358,12 @@ fn held(lease: &LeaseSnapshot, snapshot: &Snapshot) -> Milli {
 
 fn costs_hold(costs: &Costs, view: &View<'_>) -> Verdict {
     let totals = &view.driver.observer.totals;
-    let one = |what: String, wanted: &Wanted<Micros>, found: Micros| match wanted.holds(found) {
+    let one = |what: String, wanted: &AmountRange<Micros>, found: Micros| match wanted.holds(found)
+    {
         true => Ok(()),
         false => {
             let wanted = range(wanted, &Micros(ENDS.0), &Micros(ENDS.1));
-            miss(format!("{what} to cost ${wanted}"), format!("it cost ${found}"))
+            mismatch(format!("{what} to cost ${wanted}"), format!("it cost ${found}"))
         }
     };
     for (name, wanted) in &costs.queues {
@@ -390,7 +396,7 @@ fn rejected(codes: &[String], when: When, view: &View<'_>) -> Verdict {
                 true => "nothing was refused".to_owned(),
                 false => format!("refused was {}", found.join(", ")),
             };
-            return miss(format!("an event refused as {code}"), found);
+            return mismatch(format!("an event refused as {code}"), found);
         }
     }
     Ok(())
@@ -412,7 +418,7 @@ fn share(parts: &BTreeMap<Name, Milli>, within: Milli, when: When, view: &View<'
         let found = Milli((own * 1_000).checked_div(all).unwrap_or(0) as i64);
         if (found - *part).0.abs() > within.0 {
             let percent = |milli: Milli| format!("{}.{}%", milli.0 / 10, milli.0 % 10);
-            return miss(
+            return mismatch(
                 format!(
                     "queue {name} to have {} of the GPU time within {}",
                     percent(*part),

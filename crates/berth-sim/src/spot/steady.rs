@@ -90,7 +90,7 @@ impl Rule for Steady {
 mod tests {
     use super::super::{Market, Terms, UniformProgress, bound, play};
     use super::*;
-    use crate::chance::Chance;
+    use crate::random::Rng;
 
     const TERMS: Terms =
         Terms { work_s: 172_800, deadline_s: 216_000, overhead_s: 720, spot_milli: 317 };
@@ -101,7 +101,7 @@ mod tests {
 
     /// Zones whose machines come and go at random.
     fn random(zones: usize, seed: u64, up: u64, down: u64) -> Market {
-        let mut random = Chance::new(seed);
+        let mut random = Rng::new(seed);
         let mut zone = || {
             let mut now = random.below(2) == 0;
             let samples = (0..400).map(|_| {

@@ -4,6 +4,7 @@
 //! found by name, so files with other columns in another order are read as they are. All
 //! quantities are exact: a duration of 12.5 s is 12,500 ms and not a float near it.
 
+pub mod csv;
 mod error;
 mod jobs;
 mod nodes;
@@ -18,8 +19,8 @@ pub use jobs::{Job, jobs};
 pub use nodes::{Node, nodes};
 pub use prices::prices;
 pub use select::{Select, shuffle_ties};
-pub use spot::{SpotSeen, spot};
-pub use write::csv;
+pub use spot::{SpotSeries, spot};
+pub use write::to_csv;
 
 /// A small trace of our own making, so that the simulator runs where no other trace is at hand.
 /// [`crate::synthetic`] made it; a test makes it again and compares.

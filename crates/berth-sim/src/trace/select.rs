@@ -1,7 +1,7 @@
 //! Which rows of a trace are wanted.
 
 use super::Job;
-use crate::chance::Chance;
+use crate::random::Rng;
 use berth_model::Time;
 
 /// A part of a trace. The default is all of it.
@@ -34,10 +34,10 @@ impl Select {
 /// its seconds with other jobs, and a policy that lives on the order of the file would not work
 /// elsewhere: compare a few seeds.
 pub fn shuffle_ties(jobs: &mut [Job], seed: u64) {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     for group in jobs.chunk_by_mut(|a, b| a.submit == b.submit) {
         for place in (1..group.len()).rev() {
-            group.swap(place, chance.below(place as u64 + 1) as usize);
+            group.swap(place, rng.below(place as u64 + 1) as usize);
         }
     }
 }

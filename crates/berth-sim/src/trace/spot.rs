@@ -21,7 +21,7 @@ static SPOT: Schema = Schema {
 
 /// Changes, counted from the beginning of the series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SpotSeen {
+pub struct SpotSeries {
     pub there: Vec<(Span, bool)>,
     /// Dollars an hour, the whole machine.
     pub prices: Vec<(Span, Micros)>,
@@ -29,11 +29,11 @@ pub struct SpotSeen {
 
 /// Reads one series from the text of `file`, which may hold several, told apart by a column
 /// `trace` or `zone`. `file` is only for messages.
-pub fn spot(file: &str, text: &str, series: Option<&str>) -> Result<SpotSeen> {
+pub fn spot(file: &str, text: &str, series: Option<&str>) -> Result<SpotSeries> {
     let mut table = Table::open(file, text, &SPOT)?;
     let column = ["trace", "zone"].into_iter().find(|name| table.has(name));
     let mut names: BTreeSet<String> = BTreeSet::new();
-    let mut seen = SpotSeen::default();
+    let mut seen = SpotSeries::default();
     while let Some(row) = table.next_row()? {
         if let Some(name) = column.and_then(|column| row.text(column)) {
             names.insert(name.to_owned());

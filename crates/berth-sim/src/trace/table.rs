@@ -1,5 +1,6 @@
 //! CSV text as rows of named fields.
 
+use super::csv::split;
 use super::error::{Column, Error, Result, expected};
 use berth_file::error::did_you_mean;
 use berth_model::Milli;
@@ -49,7 +50,7 @@ impl<'a> Table<'a> {
             return Err(whole(format!("the file is empty, expected a header for {}", schema.what)));
         };
         let header = split(first)
-            .map_err(|message| Error { line: Some(1), ..whole(message) })?
+            .map_err(|error| Error { line: Some(1), ..whole(error.to_string()) })?
             .into_iter()
             .map(|name| name.trim().to_owned())
             .collect();
@@ -105,7 +106,7 @@ impl<'a> Table<'a> {
                 continue;
             }
             let line = self.line;
-            let fields = split(text).map_err(|message| self.error(line, None, message))?;
+            let fields = split(text).map_err(|error| self.error(line, None, error.to_string()))?;
             if fields.len() != self.header.len() {
                 let message = format!(
                     "found {} fields, expected {} as in the header",
@@ -155,59 +156,5 @@ impl Row<'_, '_> {
     pub(super) fn count(&self, name: &str) -> Result<Option<u32>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| self.wrong(name, "a whole number such as 8"))
-    }
-}
-
-/// The fields of a line. A field in quotes may hold commas, and a quote as two.
-fn split(line: &str) -> std::result::Result<Vec<Cow<'_, str>>, String> {
-    if !line.contains('"') {
-        return Ok(line.split(',').map(Cow::Borrowed).collect());
-    }
-    let mut fields = Vec::new();
-    let mut rest = line;
-    loop {
-        let (field, after) = match rest.strip_prefix('"') {
-            None => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                (Cow::Borrowed(&rest[..end]), &rest[end..])
-            }
-            Some(quoted) => unquote(quoted)?,
-        };
-        fields.push(field);
-        match after.strip_prefix(',') {
-            Some(next) => rest = next,
-            None if after.is_empty() => return Ok(fields),
-            None => return Err(expected(after, "a comma after the closing quote")),
-        }
-    }
-}
-
-/// What is inside the quotes, and what follows them.
-fn unquote(text: &str) -> std::result::Result<(Cow<'_, str>, &str), String> {
-    let mut inside = String::new();
-    let mut rest = text;
-    loop {
-        let end = rest.find('"').ok_or("a quote is not closed on this line")?;
-        inside.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(next) => {
-                inside.push('"');
-                rest = next;
-            }
-            None => return Ok((Cow::Owned(inside), rest)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_in_quotes_may_hold_commas_and_quotes() {
-        assert_eq!(split("a,\"b,c\",\"d\"\"e\",").unwrap(), ["a", "b,c", "d\"e", ""]);
-        assert!(split("\"open").unwrap_err().contains("not closed"));
-        assert!(split("\"a\"b").unwrap_err().contains("expected a comma"));
     }
 }

@@ -156,6 +156,6 @@ fn jobs_survive_being_written_and_read() {
                 a,-3,12.5,0.46,1,A|B,6.5,30.517,\"x, y\",u,LS,done,0,60,90,bert\n\
                 b,4,,16,,,,,,,,,,,,\n";
     let first = read(text);
-    assert_eq!(csv(&first), text);
-    assert_eq!(read(&csv(&first)), first);
+    assert_eq!(to_csv(&first), text);
+    assert_eq!(read(&to_csv(&first)), first);
 }

@@ -1,7 +1,9 @@
 //! Jobs as CSV text.
 
 use super::Job;
+use super::csv::quote;
 use berth_model::{Milli, Name, Span};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 const HEADER: &str = "job_id,submit_s,duration_s,gpus,nodes,gpu_type,cpu,mem_gib,team,user,queue,\
@@ -9,7 +11,7 @@ const HEADER: &str = "job_id,submit_s,duration_s,gpus,nodes,gpu_type,cpu,mem_gib
 
 /// Writes jobs with the common columns. Reading the text gives the same jobs, if they are in order
 /// of submission.
-pub fn csv(jobs: &[Job]) -> String {
+pub fn to_csv(jobs: &[Job]) -> String {
     let mut text = HEADER.to_owned();
     for job in jobs {
         line(&mut text, job).expect("writing to a string cannot fail");
@@ -24,7 +26,7 @@ fn line(out: &mut String, job: &Job) -> std::fmt::Result {
         let thousandths = (i128::from(bytes.0) * 1_000 + (1 << 29)) >> 30;
         Milli(thousandths as i64)
     });
-    write!(out, "{},{},", quoted(&job.id), Milli(job.submit.0))?;
+    write!(out, "{},{},", quote(&job.id), Milli(job.submit.0))?;
     write!(out, "{},{},", or_empty(span(job.duration)), job.gpus)?;
     write!(out, "{},{},", or_empty(job.nodes), name(&job.gpu_type))?;
     write!(out, "{},{},", or_empty(job.cpu), or_empty(memory))?;
@@ -38,14 +40,6 @@ fn or_empty(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-fn name(name: &Option<Name>) -> String {
-    name.as_deref().map(quoted).unwrap_or_default()
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+fn name(name: &Option<Name>) -> Cow<'_, str> {
+    name.as_deref().map(quote).unwrap_or_default()
 }

@@ -1,6 +1,5 @@
 //! The lines of a backup.
 
-use crate::hex;
 use crate::rows::TABLES;
 use crate::schema;
 use crate::table::{Table, quoted};
@@ -132,24 +131,36 @@ pub(super) fn row_line(table: &str, row: &[Value]) -> String {
     serde_json::Value::Array(line).to_string()
 }
 
+/// Why a line of a backup is not a row.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RowError {
+    #[error("{0}")]
+    Json(serde_json::Error),
+    #[error("it has a row of an unknown table")]
+    UnknownTable,
+    #[error("it has a value of a wrong type")]
+    Type,
+    #[error("it has a row of {table} with a wrong number of columns")]
+    Columns { table: String },
+}
+
 /// The other direction.
 pub(super) fn parse_row<'h>(
     header: &'h Header,
     line: &str,
-) -> Result<(&'h Shape, Vec<Value>), String> {
-    let line: Vec<serde_json::Value> =
-        serde_json::from_str(line).map_err(|error| error.to_string())?;
+) -> Result<(&'h Shape, Vec<Value>), RowError> {
+    let line: Vec<serde_json::Value> = serde_json::from_str(line).map_err(RowError::Json)?;
     let mut values = line.into_iter();
     let table = values.next();
     let shape = table
         .as_ref()
         .and_then(serde_json::Value::as_str)
         .and_then(|table| header.shape(table))
-        .ok_or("it has a row of an unknown table")?;
+        .ok_or(RowError::UnknownTable)?;
     let row = shape.types().zip(values.by_ref()).map(|(of, value)| parse_value(of, value));
-    let row: Vec<Value> = row.collect::<Option<_>>().ok_or("it has a value of a wrong type")?;
+    let row: Vec<Value> = row.collect::<Option<_>>().ok_or(RowError::Type)?;
     if row.len() != shape.columns.len() || values.next().is_some() {
-        return Err(format!("it has a row of {} with a wrong number of columns", shape.name));
+        return Err(RowError::Columns { table: shape.name.clone() });
     }
     Ok((shape, row))
 }

@@ -83,8 +83,10 @@ impl Store {
             let line = next_line(&mut lines, path).await?;
             // The last line is an object, not a row.
             let row = line.filter(|line| line.starts_with('[')).map(|line| {
-                parse_row(header, &line)
-                    .map_err(|why| Error::BadBackup { path: path.to_owned(), why })
+                parse_row(header, &line).map_err(|error| Error::BadBackup {
+                    path: path.to_owned(),
+                    why: error.to_string(),
+                })
             });
             let row = row.transpose()?;
             let next = row.as_ref().map(|(shape, _)| *shape);

@@ -1,6 +1,5 @@
 //! The audit log: a chain in which each row vouches for all before it.
 
-use crate::hex;
 use crate::table::table;
 use berth_model::Time;
 use ring::digest::{Context, SHA256};

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use super::head::Head;
-use crate::batch::{Batch, Change, What};
+use crate::batch::{Batch, Change, RowChange};
 use crate::error::{Error, Result};
 use crate::rows::{AuditEntry, AuditRow, CostRow, EVENTS, JobRow, LeaseRow, chain};
 use crate::table::{Existing, Row, Unwritten};
@@ -88,11 +88,11 @@ async fn write(
     replace(connection, &batch.notices).await?;
     for Change { table, what } in &batch.changes {
         match what {
-            What::Put(row) => {
+            RowChange::Put(row) => {
                 let row = std::iter::once(Ok(row.clone()));
                 table.insert(connection, row, Existing::Replace).await?;
             }
-            What::Delete(key) => table.delete(connection, key.clone()).await?,
+            RowChange::Delete(key) => table.delete(connection, key.clone()).await?,
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub struct Writer {
     file_lock: Option<Lock>,
     epoch: i64,
     head: Head,
-    standing: Standing,
+    standing: CommitState,
 }
 
 impl std::fmt::Debug for Writer {
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Writer {
 
 /// How far the last transaction got, also when its future was dropped half-way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum CommitState {
     /// It is over, and what it did is known.
     Settled,
     /// It was begun. Its commit was not asked for, so it changes nothing.
@@ -123,7 +123,7 @@ impl Store {
             file_lock,
             epoch,
             head,
-            standing: Standing::Settled,
+            standing: CommitState::Settled,
         })
     }
 }
@@ -140,7 +140,7 @@ impl Writer {
 
     /// Whether it is not known what became of the last transaction.
     pub fn is_in_doubt(&self) -> bool {
-        self.standing == Standing::InDoubt
+        self.standing == CommitState::InDoubt
     }
 
     /// Finds out what became of a transaction that is in doubt. Also good for seeing whether the
@@ -148,10 +148,10 @@ impl Writer {
     pub async fn recover(&mut self) -> Result<Recovered> {
         self.connection = None;
         let head = self.relink().await?;
-        let in_doubt = self.standing == Standing::InDoubt;
+        let in_doubt = self.standing == CommitState::InDoubt;
         let applied = in_doubt && head.commits == self.head.commits + 1;
         self.head = head;
-        self.standing = Standing::Settled;
+        self.standing = CommitState::Settled;
         Ok(Recovered { applied, last_seq: self.head.last_seq })
     }
 
@@ -166,14 +166,14 @@ impl Writer {
     /// Sees to it that there is a connection on which a transaction can begin.
     async fn link(&mut self) -> Result<()> {
         match self.standing {
-            Standing::InDoubt => {
+            CommitState::InDoubt => {
                 return Err(Error::Unresolved { database: self.database() });
             }
-            Standing::Begun => {
+            CommitState::Begun => {
                 self.connection = None;
-                self.standing = Standing::Settled;
+                self.standing = CommitState::Settled;
             }
-            Standing::Settled => {}
+            CommitState::Settled => {}
         }
         if self.connection.is_none() {
             self.relink().await?;
@@ -212,7 +212,7 @@ impl Writer {
     /// write is lost.
     async fn begin(&mut self, action: &'static str, next: &Head) -> Result<()> {
         self.link().await?;
-        self.standing = Standing::Begun;
+        self.standing = CommitState::Begun;
         let begun = self.try_begin(next).await;
         match begun {
             Ok(true) => Ok(()),
@@ -265,16 +265,16 @@ impl Writer {
         {
             self.connection = None;
         }
-        self.standing = Standing::Settled;
+        self.standing = CommitState::Settled;
     }
 
     /// Ends a transaction. When this returns without an error, it is on disk.
     async fn finish(&mut self, action: &'static str, next: Head) -> Result<()> {
-        self.standing = Standing::InDoubt;
+        self.standing = CommitState::InDoubt;
         let committed = query("COMMIT").execute(self.transaction()).await;
         let Err(source) = committed else {
             self.head = next;
-            self.standing = Standing::Settled;
+            self.standing = CommitState::Settled;
             return Ok(());
         };
         tracing::warn!(database = self.store.database(), error = %source, "a commit was not answered");
@@ -302,8 +302,8 @@ impl Writer {
         }
         self.connection = None;
         match self.standing {
-            Standing::InDoubt => Err(Error::Unresolved { database: self.database() }),
-            Standing::Settled | Standing::Begun => {
+            CommitState::InDoubt => Err(Error::Unresolved { database: self.database() }),
+            CommitState::Settled | CommitState::Begun => {
                 Err(Error::Silent { database: self.database(), action })
             }
         }

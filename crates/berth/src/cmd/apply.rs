@@ -35,19 +35,19 @@ pub struct Diff {
     exit_code: bool,
 }
 
-pub async fn apply(context: &Context, asked: &Apply) -> Result<()> {
-    let request = asked.files.request()?;
+pub async fn apply(context: &Context, args: &Apply) -> Result<()> {
+    let request = args.files.request()?;
     let client = context.client()?;
-    let changes = match asked.dry_run {
+    let changes = match args.dry_run {
         true => client.diff(&request).await?,
         false => client.apply(&request).await?,
     };
     context.show(&page(changes))
 }
 
-pub async fn diff(context: &Context, asked: &Diff) -> Result<()> {
-    let changes = context.client()?.diff(&asked.files.request()?).await?;
-    let drift = asked.exit_code && !changes.changes.is_empty();
+pub async fn diff(context: &Context, args: &Diff) -> Result<()> {
+    let changes = context.client()?.diff(&args.files.request()?).await?;
+    let drift = args.exit_code && !changes.changes.is_empty();
     context.show(&page(changes))?;
     match drift {
         true => Err(Failure::silent(Exit::Failed)),

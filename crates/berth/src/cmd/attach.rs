@@ -61,11 +61,11 @@ pub async fn stream(context: &Context, job: &str) -> Result<Ended> {
 pub async fn wait(context: &Context, job: &str, tell: bool) -> Result<Ended> {
     let client = context.client()?;
     let over = async {
-        let mut teller = Teller::new(context, tell);
+        let mut reporter = StateReporter::new(context, tell);
         let mut changes = Changes::new(client, events_of(job));
         loop {
             let job = look_up(client, job).await?;
-            teller.tell(&job);
+            reporter.tell(&job);
             if job.state.is_end() {
                 return Ok(Ended::Over(Box::new(job)));
             }
@@ -102,13 +102,13 @@ async fn look_up(client: &Client, id: &str) -> Result<Job> {
 }
 
 async fn follow(context: &Context, client: &Client, id: &str) -> Result<Ended> {
-    let mut teller = Teller::new(context, true);
+    let mut reporter = StateReporter::new(context, true);
     let mut changes = Changes::new(client, events_of(id));
     let mut printer = Printer::new(context.look(), false);
     let mut attempt = 0;
     loop {
         let job = look_up(client, id).await?;
-        teller.tell(&job);
+        reporter.tell(&job);
         // An attempt is shown to its end before the next one, so that nothing of it is missed.
         if attempt < job.attempts {
             match show_attempt(client, id, attempt, &mut printer).await {
@@ -147,15 +147,15 @@ fn has_no_log(failure: &Failure) -> bool {
 }
 
 /// Tells each state once.
-struct Teller {
+struct StateReporter {
     look: Look,
     tell: bool,
     last: Option<(JobState, Option<String>, bool)>,
 }
 
-impl Teller {
-    fn new(context: &Context, tell: bool) -> Teller {
-        Teller { look: context.look(), tell, last: None }
+impl StateReporter {
+    fn new(context: &Context, tell: bool) -> StateReporter {
+        StateReporter { look: context.look(), tell, last: None }
     }
 
     fn tell(&mut self, job: &Job) {

@@ -36,10 +36,10 @@ pub struct List {
 /// The most rows of one answer.
 const PAGE: u32 = 1_000;
 
-pub async fn run(context: &Context, asked: &Audit) -> Result<()> {
-    match asked {
-        Audit::List(asked) => {
-            let rows = list(context, asked).await?;
+pub async fn run(context: &Context, args: &Audit) -> Result<()> {
+    match args {
+        Audit::List(args) => {
+            let rows = list(context, args).await?;
             let names =
                 |list: &AuditList| list.rows.iter().map(|row| row.seq.to_string()).collect();
             let older = |list: &AuditList| match list.next {
@@ -52,22 +52,22 @@ pub async fn run(context: &Context, asked: &Audit) -> Result<()> {
     }
 }
 
-async fn list(context: &Context, asked: &List) -> Result<AuditList> {
+async fn list(context: &Context, args: &List) -> Result<AuditList> {
     let client = context.client()?;
     let mut query = AuditQuery {
-        who: asked.who.clone(),
-        what: asked.what.clone(),
-        since: asked.since,
-        limit: Some(asked.limit.min(PAGE)),
+        who: args.who.clone(),
+        what: args.what.clone(),
+        since: args.since,
+        limit: Some(args.limit.min(PAGE)),
         cursor: None,
     };
     let mut all = client.audit(&query).await?;
     loop {
         let have = u32::try_from(all.rows.len()).unwrap_or(u32::MAX);
-        if all.next.is_none() || have >= asked.limit {
+        if all.next.is_none() || have >= args.limit {
             return Ok(all);
         }
-        (query.cursor, query.limit) = (all.next.take(), Some((asked.limit - have).min(PAGE)));
+        (query.cursor, query.limit) = (all.next.take(), Some((args.limit - have).min(PAGE)));
         let page = client.audit(&query).await?;
         all.rows.extend(page.rows);
         all.next = page.next;

@@ -2,7 +2,7 @@
 
 use crate::complete;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{BadValue, Result};
 use crate::show::{Cell, Look, Page, Table, Tone, words};
 use berth_api::wire::{Budget as Row, BudgetAction, BudgetPeriod, BudgetSet, Items};
 use berth_model::Micros;
@@ -60,17 +60,17 @@ enum Action {
 }
 
 /// Thousandths of the whole.
-fn percent(text: &str) -> Result<i64, String> {
+fn percent(text: &str) -> Result<i64, BadValue> {
     let digits = text.strip_suffix('%').unwrap_or(text);
     match digits.parse::<i64>() {
         Ok(percent) if (1..=1_000).contains(&percent) => Ok(percent * 10),
-        _ => Err("expected percent from 1 to 1000, such as 80%".to_owned()),
+        _ => Err(BadValue::new("expected percent from 1 to 1000, such as 80%")),
     }
 }
 
-pub async fn run(context: &Context, asked: &Budget) -> Result<()> {
+pub async fn run(context: &Context, args: &Budget) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Budget::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|row| row.queue.clone()).collect();
             let text =

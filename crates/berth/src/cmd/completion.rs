@@ -35,10 +35,10 @@ impl Shell {
     }
 }
 
-pub fn run(asked: &Completion) -> Result<()> {
+pub fn run(args: &Completion) -> Result<()> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::io("finding where this program lies", &error))?;
-    show::print(&script(asked.shell, &program.display().to_string())?)
+    show::print(&script(args.shell, &program.display().to_string())?)
 }
 
 fn script(shell: Shell, program: &str) -> Result<String> {

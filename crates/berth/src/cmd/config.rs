@@ -14,8 +14,8 @@ pub enum Config {
     Server,
 }
 
-pub async fn run(context: &Context, asked: &Config) -> Result<()> {
-    let all = match asked {
+pub async fn run(context: &Context, args: &Config) -> Result<()> {
+    let all = match args {
         Config::Explain => {
             let rows = context.settings.explain().into_iter();
             let entry = |(key, value, source): (&str, String, String)| ConfigEntry {

@@ -28,29 +28,29 @@ pub struct Stop {
     now: bool,
 }
 
-pub async fn stop(context: &Context, asked: &Stop) -> Result<()> {
-    let (client, how) = (context.client()?, JobStop { now: asked.now });
-    each(context, &asked.jobs, async |job| client.stop_job(job, &how).await).await
+pub async fn stop(context: &Context, args: &Stop) -> Result<()> {
+    let (client, how) = (context.client()?, JobStop { now: args.now });
+    each(context, &args.jobs, async |job| client.stop_job(job, &how).await).await
 }
 
-pub async fn pause(context: &Context, asked: &Jobs) -> Result<()> {
+pub async fn pause(context: &Context, args: &Jobs) -> Result<()> {
     let client = context.client()?;
-    each(context, asked, async |job| client.pause_job(job).await).await
+    each(context, args, async |job| client.pause_job(job).await).await
 }
 
-pub async fn resume(context: &Context, asked: &Jobs) -> Result<()> {
+pub async fn resume(context: &Context, args: &Jobs) -> Result<()> {
     let client = context.client()?;
-    each(context, asked, async |job| client.resume_job(job).await).await
+    each(context, args, async |job| client.resume_job(job).await).await
 }
 
 /// All of them, also when one fails; the first failure is the command's.
 async fn each(
     context: &Context,
-    asked: &Jobs,
+    args: &Jobs,
     act: impl AsyncFn(&str) -> client::Result<Job>,
 ) -> Result<()> {
     let mut first = None;
-    for name in &asked.jobs {
+    for name in &args.jobs {
         match act(name).await {
             Ok(job) => tell(context, job)?,
             Err(error) => {
@@ -84,11 +84,11 @@ pub struct Clone {
     keys: JobFlags,
 }
 
-pub async fn clone(context: &Context, asked: &Clone) -> Result<()> {
-    let changed = asked.keys.0 != JobFile::default();
-    let file = changed.then(|| job::write(&asked.keys.0));
-    let changes = JobClone { file, resume: asked.resume };
-    announce(context, context.client()?.clone_job(&asked.job, &changes).await?)
+pub async fn clone(context: &Context, args: &Clone) -> Result<()> {
+    let changed = args.keys.0 != JobFile::default();
+    let file = changed.then(|| job::write(&args.keys.0));
+    let changes = JobClone { file, resume: args.resume };
+    announce(context, context.client()?.clone_job(&args.job, &changes).await?)
 }
 
 #[derive(Args, Debug)]
@@ -101,9 +101,9 @@ pub struct Set {
     changes: Vec<String>,
 }
 
-pub async fn set(context: &Context, asked: &Set) -> Result<()> {
-    let change = change(&asked.changes)?;
-    tell(context, context.client()?.set_job(&asked.job, &change).await?)
+pub async fn set(context: &Context, args: &Set) -> Result<()> {
+    let change = change(&args.changes)?;
+    tell(context, context.client()?.set_job(&args.job, &change).await?)
 }
 
 const SETTABLE: [&str; 5] = ["priority", "time", "deadline", "team", "hold"];

@@ -3,7 +3,7 @@
 use super::when;
 use crate::complete;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{BadValue, Result};
 use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
 use berth_api::wire::{At, CostKey, CostQuery, CostReport, CostRow};
@@ -35,28 +35,28 @@ pub struct Cost {
     watch: Watch,
 }
 
-fn key(text: &str) -> Result<CostKey, String> {
+fn key(text: &str) -> Result<CostKey, BadValue> {
     CostKey::ALL.into_iter().find(|key| key.word() == text).ok_or_else(|| {
         let words: Vec<&str> = CostKey::ALL.iter().map(|key| key.word()).collect();
-        format!("expected some of {}", words.join(", "))
+        BadValue(format!("expected some of {}", words.join(", ")))
     })
 }
 
-pub async fn run(context: &Context, asked: &Cost) -> Result<()> {
+pub async fn run(context: &Context, args: &Cost) -> Result<()> {
     let client = context.client()?;
-    let by: Vec<&str> = asked.by.iter().map(|key| key.word()).collect();
+    let by: Vec<&str> = args.by.iter().map(|key| key.word()).collect();
     let query = CostQuery {
         by: Some(by.join(",")),
-        from: asked.from,
-        to: asked.to,
-        team: asked.team.clone(),
-        project: asked.project.clone(),
-        experiment: asked.experiment.clone(),
-        user: asked.user.clone(),
-        job: asked.job.clone(),
+        from: args.from,
+        to: args.to,
+        team: args.team.clone(),
+        project: args.project.clone(),
+        experiment: args.experiment.clone(),
+        user: args.user.clone(),
+        job: args.job.clone(),
     };
     let fetch = async || Ok(Page::new(client.cost(&query).await?, text, names));
-    watch::show(context, asked.watch, "job", fetch).await
+    watch::show(context, args.watch, "job", fetch).await
 }
 
 fn value(row: &CostRow, key: CostKey) -> Option<&str> {

@@ -77,10 +77,10 @@ fn value_name(takes: Takes) -> &'static str {
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<JobFile, String> {
+    fn parse(args: &[&str]) -> Result<JobFile, clap::Error> {
         let command = JobFlags::augment_args(Command::new("run").no_binary_name(true));
-        let matches = command.try_get_matches_from(args).map_err(|error| error.to_string())?;
-        JobFlags::from_arg_matches(&matches).map(|flags| flags.0).map_err(|e| e.to_string())
+        let matches = command.try_get_matches_from(args)?;
+        JobFlags::from_arg_matches(&matches).map(|flags| flags.0)
     }
 
     fn read(text: &str) -> JobFile {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_value_that_makes_no_sense_names_its_flag() {
-        let error = parse(&["--gpus", "1.5"]).unwrap_err();
+        let error = parse(&["--gpus", "1.5"]).unwrap_err().to_string();
         assert!(error.contains("--gpus: found `1.5`, expected whole GPUs"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::complete;
 use crate::context::Context;
-use crate::fail::{Failure, Result};
+use crate::fail::{BadValue, Failure, Result};
 use crate::show::{Look, Page, Table};
 use berth_api::Role;
 use berth_api::wire::{
@@ -94,16 +94,16 @@ pub enum Project {
     },
 }
 
-fn role(text: &str) -> Result<Role, String> {
+fn role(text: &str) -> Result<Role, BadValue> {
     Role::ALL.into_iter().find(|role| role.word() == text).ok_or_else(|| {
         let words: Vec<&str> = Role::ALL.iter().map(|role| role.word()).collect();
-        format!("expected one of {}", words.join(", "))
+        BadValue(format!("expected one of {}", words.join(", ")))
     })
 }
 
-pub async fn user(context: &Context, asked: &User) -> Result<()> {
+pub async fn user(context: &Context, args: &User) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         User::List => {
             let names = |all: &Items<UserRow>| all.items.iter().map(|u| u.name.clone()).collect();
             context.show(&Page::new(client.users().await?, users, names))
@@ -138,9 +138,9 @@ fn memberships(teams: &[Membership]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-pub async fn team(context: &Context, asked: &Team) -> Result<()> {
+pub async fn team(context: &Context, args: &Team) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Team::List => {
             let names = |all: &Items<TeamRow>| all.items.iter().map(|t| t.name.clone()).collect();
             let text = |all: &Items<TeamRow>, look: &Look| {
@@ -163,9 +163,9 @@ pub async fn team(context: &Context, asked: &Team) -> Result<()> {
     }
 }
 
-pub async fn member(context: &Context, asked: &Member) -> Result<()> {
+pub async fn member(context: &Context, args: &Member) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Member::List { team } => {
             let names = |all: &Items<MemberRow>| all.items.iter().map(|m| m.user.clone()).collect();
             let text = |all: &Items<MemberRow>, look: &Look| {
@@ -189,9 +189,9 @@ pub async fn member(context: &Context, asked: &Member) -> Result<()> {
     }
 }
 
-pub async fn project(context: &Context, asked: &Project) -> Result<()> {
+pub async fn project(context: &Context, args: &Project) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Project::List => {
             let names =
                 |all: &Items<ProjectRow>| all.items.iter().map(|p| p.name.clone()).collect();

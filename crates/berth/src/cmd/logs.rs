@@ -43,19 +43,19 @@ pub struct Logs {
     attempt: Option<u32>,
 }
 
-pub async fn run(context: &Context, asked: &Logs) -> Result<()> {
+pub async fn run(context: &Context, args: &Logs) -> Result<()> {
     let query = LogQuery {
-        attempt: asked.attempt,
-        task: asked.task,
-        rank: asked.rank,
+        attempt: args.attempt,
+        task: args.task,
+        rank: args.rank,
         from: None,
-        tail: asked.tail,
-        since: asked.since,
-        search: asked.search.clone(),
-        follow: asked.follow,
+        tail: args.tail,
+        since: args.since,
+        search: args.search.clone(),
+        follow: args.follow,
     };
-    let mut reader = Reader::new(context.client()?, &asked.job, query);
-    let mut printer = Printer::new(context.look(), asked.timestamps);
+    let mut reader = Reader::new(context.client()?, &args.job, query);
+    let mut printer = Printer::new(context.look(), args.timestamps);
     while let Some(chunk) = reader.next().await? {
         match context.format {
             Format::Json | Format::Yaml => show::print(&line(&chunk)?)?,
@@ -177,15 +177,15 @@ impl Printer {
     }
 
     fn lines(&mut self, chunk: &LogChunk) -> String {
-        let whose = (chunk.task, chunk.rank);
-        self.several |= whose != (0, 0);
+        let source = (chunk.task, chunk.rank);
+        self.several |= source != (0, 0);
         let mut out = String::new();
         // Two processes do not share a line.
-        if self.last.is_some_and(|last| last != whose) && !self.at_line_start {
+        if self.last.is_some_and(|last| last != source) && !self.at_line_start {
             out.push('\n');
             self.at_line_start = true;
         }
-        self.last = Some(whose);
+        self.last = Some(source);
         let prefix = self.prefix(chunk);
         for line in chunk.text.split_inclusive('\n') {
             if self.at_line_start {

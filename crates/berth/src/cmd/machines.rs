@@ -15,7 +15,7 @@ pub struct Gpus {
     watch: Watch,
 }
 
-pub async fn gpus(context: &Context, asked: &Gpus) -> Result<()> {
+pub async fn gpus(context: &Context, args: &Gpus) -> Result<()> {
     let client = context.client()?;
     let fetch = async || {
         let all = client.gpus().await?;
@@ -24,7 +24,7 @@ pub async fn gpus(context: &Context, asked: &Gpus) -> Result<()> {
         };
         Ok(Page::new(all, gpus_text, names).remarks(declared))
     };
-    watch::show(context, asked.watch, "job,node", fetch).await
+    watch::show(context, args.watch, "job,node", fetch).await
 }
 
 fn declared(all: &Items<Gpu>) -> Vec<String> {
@@ -122,14 +122,14 @@ pub struct Nodes {
     watch: Watch,
 }
 
-pub async fn nodes(context: &Context, asked: &Nodes) -> Result<()> {
+pub async fn nodes(context: &Context, args: &Nodes) -> Result<()> {
     let client = context.client()?;
     let fetch = async || {
         let mut all = Items { items: Vec::new() };
-        match asked.nodes.is_empty() {
+        match args.nodes.is_empty() {
             true => all = client.nodes().await?,
             false => {
-                for node in &asked.nodes {
+                for node in &args.nodes {
                     all.items.push(client.node(node).await?);
                 }
             }
@@ -137,7 +137,7 @@ pub async fn nodes(context: &Context, asked: &Nodes) -> Result<()> {
         let names = |all: &Items<Node>| all.items.iter().map(|node| node.name.clone()).collect();
         Ok(Page::new(all, nodes_text, names))
     };
-    watch::show(context, asked.watch, "node,job", fetch).await
+    watch::show(context, args.watch, "node,job", fetch).await
 }
 
 fn nodes_text(all: &Items<Node>, look: &Look) -> String {
@@ -202,7 +202,7 @@ fn state(node: &Node, look: &Look) -> Cell {
 }
 
 #[derive(Args, Debug)]
-pub struct Which {
+pub struct NodeArgs {
     /// Machines
     #[arg(value_name = "NODE", required = true, add = complete::nodes())]
     nodes: Vec<String>,
@@ -210,19 +210,19 @@ pub struct Which {
 
 /// What is done to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum NodeAction {
     Drain,
     Cordon,
     Uncordon,
 }
 
-pub async fn act(context: &Context, asked: &Which, act: Act) -> Result<()> {
+pub async fn act(context: &Context, args: &NodeArgs, act: NodeAction) -> Result<()> {
     let client = context.client()?;
-    for name in &asked.nodes {
+    for name in &args.nodes {
         let node = match act {
-            Act::Drain => client.drain_node(name).await?,
-            Act::Cordon => client.cordon_node(name).await?,
-            Act::Uncordon => client.resume_node(name).await?,
+            NodeAction::Drain => client.drain_node(name).await?,
+            NodeAction::Cordon => client.cordon_node(name).await?,
+            NodeAction::Uncordon => client.resume_node(name).await?,
         };
         let text =
             |node: &Node, look: &Look| nodes_table(std::slice::from_ref(node), look).text(look);

@@ -47,7 +47,7 @@ pub enum Command {
     /// Read a backup into an empty database, while no server runs
     Restore(restore::Restore),
     #[command(flatten)]
-    Ask(Ask),
+    Client(ClientCommand),
     /// Plan, settle and check worlds without a cluster
     #[command(subcommand, arg_required_else_help = true)]
     Sim(sim::Sim),
@@ -55,7 +55,7 @@ pub enum Command {
 
 /// What asks the server, or about it.
 #[derive(Subcommand, Debug)]
-pub enum Ask {
+pub enum ClientCommand {
     /// Run a job and show what it prints
     #[command(override_usage = RUN_USAGE)]
     Run(Box<run::Run>),
@@ -92,11 +92,11 @@ pub enum Ask {
     /// Show machines
     Nodes(machines::Nodes),
     /// Let machines take no work, and move what runs there
-    Drain(machines::Which),
+    Drain(machines::NodeArgs),
     /// Let machines take no new work
-    Cordon(machines::Which),
+    Cordon(machines::NodeArgs),
     /// Let machines take work again
-    Uncordon(machines::Which),
+    Uncordon(machines::NodeArgs),
     /// Show what was spent
     Cost(cost::Cost),
     /// Show and set budgets
@@ -151,45 +151,45 @@ const RUN_USAGE: &str = "berth run [OPTIONS] [@TEMPLATE] [-f FILE] [-- COMMAND..
 const PLAN_USAGE: &str = "berth plan [OPTIONS] [@TEMPLATE] [-f FILE] [-- COMMAND...]";
 const CLONE_USAGE: &str = "berth clone [OPTIONS] JOB [-- COMMAND...]";
 
-pub async fn run(context: &Context, asked: Ask) -> Result<()> {
-    use machines::Act;
-    match asked {
-        Ask::Run(asked) => run::run(context, &asked).await,
-        Ask::Plan(asked) => run::plan(context, &asked).await,
-        Ask::Ps(asked) => ps::run(context, &asked).await,
-        Ask::Why(asked) => why::run(context, &asked).await,
-        Ask::Logs(asked) => logs::run(context, &asked).await,
-        Ask::Shell(asked) => shell::run(context, &asked).await,
-        Ask::Top(asked) => top::run(context, &asked).await,
-        Ask::Stop(asked) => control::stop(context, &asked).await,
-        Ask::Pause(asked) => control::pause(context, &asked).await,
-        Ask::Resume(asked) => control::resume(context, &asked).await,
-        Ask::Clone(asked) => control::clone(context, &asked).await,
-        Ask::Set(asked) => control::set(context, &asked).await,
-        Ask::Queue(asked) => queues::queue(context, &asked).await,
-        Ask::Share(asked) => queues::share(context, &asked).await,
-        Ask::Gpus(asked) => machines::gpus(context, &asked).await,
-        Ask::Nodes(asked) => machines::nodes(context, &asked).await,
-        Ask::Drain(asked) => machines::act(context, &asked, Act::Drain).await,
-        Ask::Cordon(asked) => machines::act(context, &asked, Act::Cordon).await,
-        Ask::Uncordon(asked) => machines::act(context, &asked, Act::Uncordon).await,
-        Ask::Cost(asked) => cost::run(context, &asked).await,
-        Ask::Budget(asked) => budget::run(context, &asked).await,
-        Ask::Apply(asked) => apply::apply(context, &asked).await,
-        Ask::Diff(asked) => apply::diff(context, &asked).await,
-        Ask::Token(asked) => token::run(context, &asked).await,
-        Ask::User(asked) => identity::user(context, &asked).await,
-        Ask::Team(asked) => identity::team(context, &asked).await,
-        Ask::Member(asked) => identity::member(context, &asked).await,
-        Ask::Project(asked) => identity::project(context, &asked).await,
-        Ask::Secret(asked) => secret::run(context, &asked).await,
-        Ask::Template(asked) => template::run(context, &asked).await,
-        Ask::Schedule(asked) => schedule::run(context, &asked).await,
-        Ask::Audit(asked) => audit::run(context, &asked).await,
+pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
+    use machines::NodeAction;
+    match args {
+        Ask::Run(args) => run::run(context, &args).await,
+        Ask::Plan(args) => run::plan(context, &args).await,
+        Ask::Ps(args) => ps::run(context, &args).await,
+        Ask::Why(args) => why::run(context, &args).await,
+        Ask::Logs(args) => logs::run(context, &args).await,
+        Ask::Shell(args) => shell::run(context, &args).await,
+        Ask::Top(args) => top::run(context, &args).await,
+        Ask::Stop(args) => control::stop(context, &args).await,
+        Ask::Pause(args) => control::pause(context, &args).await,
+        Ask::Resume(args) => control::resume(context, &args).await,
+        Ask::Clone(args) => control::clone(context, &args).await,
+        Ask::Set(args) => control::set(context, &args).await,
+        Ask::Queue(args) => queues::queue(context, &args).await,
+        Ask::Share(args) => queues::share(context, &args).await,
+        Ask::Gpus(args) => machines::gpus(context, &args).await,
+        Ask::Nodes(args) => machines::nodes(context, &args).await,
+        Ask::Drain(args) => machines::act(context, &args, NodeAction::Drain).await,
+        Ask::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,
+        Ask::Uncordon(args) => machines::act(context, &args, NodeAction::Uncordon).await,
+        Ask::Cost(args) => cost::run(context, &args).await,
+        Ask::Budget(args) => budget::run(context, &args).await,
+        Ask::Apply(args) => apply::apply(context, &args).await,
+        Ask::Diff(args) => apply::diff(context, &args).await,
+        Ask::Token(args) => token::run(context, &args).await,
+        Ask::User(args) => identity::user(context, &args).await,
+        Ask::Team(args) => identity::team(context, &args).await,
+        Ask::Member(args) => identity::member(context, &args).await,
+        Ask::Project(args) => identity::project(context, &args).await,
+        Ask::Secret(args) => secret::run(context, &args).await,
+        Ask::Template(args) => template::run(context, &args).await,
+        Ask::Schedule(args) => schedule::run(context, &args).await,
+        Ask::Audit(args) => audit::run(context, &args).await,
         Ask::Backup => debug::backup(context).await,
-        Ask::Debug(asked) => debug::run(context, &asked).await,
+        Ask::Debug(args) => debug::run(context, &args).await,
         Ask::Whoami => identity::whoami(context).await,
-        Ask::Config(asked) => config::run(context, &asked).await,
-        Ask::Completion(asked) => completion::run(&asked),
+        Ask::Config(args) => config::run(context, &args).await,
+        Ask::Completion(args) => completion::run(&args),
     }
 }

@@ -55,20 +55,20 @@ pub fn from_one() -> RangedU64ValueParser<u32> {
 /// The most jobs of one answer.
 const PAGE: u32 = 1_000;
 
-pub async fn run(context: &Context, asked: &Ps) -> Result<()> {
+pub async fn run(context: &Context, args: &Ps) -> Result<()> {
     let client = context.client()?;
-    let user = match asked.mine {
+    let user = match args.mine {
         true => Some(client.me().await?.user),
-        false => asked.user.clone(),
+        false => args.user.clone(),
     };
     let fetch = async || {
-        let list = match asked.jobs.is_empty() {
-            true => list(client, &asked.query(user.clone()), asked.limit).await?,
-            false => named(client, &asked.jobs).await?,
+        let list = match args.jobs.is_empty() {
+            true => list(client, &args.query(user.clone()), args.limit).await?,
+            false => named(client, &args.jobs).await?,
         };
         Ok(Page::new(list, text, names).remarks(remarks))
     };
-    watch::show(context, asked.watch, "job,queue", fetch).await
+    watch::show(context, args.watch, "job,queue", fetch).await
 }
 
 impl Ps {

@@ -19,23 +19,23 @@ pub struct Queue {
     watch: Watch,
 }
 
-pub async fn queue(context: &Context, asked: &Queue) -> Result<()> {
+pub async fn queue(context: &Context, args: &Queue) -> Result<()> {
     let client = context.client()?;
-    match &asked.queue {
+    match &args.queue {
         None => {
             let fetch = async || {
                 let names = |all: &Items<Row>| all.items.iter().map(|q| q.name.clone()).collect();
                 let text = |all: &Items<Row>, look: &Look| table(&all.items).or(look, "No queues.");
                 Ok(Page::new(client.queues().await?, text, names))
             };
-            watch::show(context, asked.watch, "queue,job", fetch).await
+            watch::show(context, args.watch, "queue,job", fetch).await
         }
         Some(name) => {
             let fetch = async || {
                 let ids = |queue: &Row| queue.line.iter().map(|line| line.id.to_string()).collect();
                 Ok(Page::new(client.queue(name).await?, line, ids))
             };
-            watch::show(context, asked.watch, "queue,job", fetch).await
+            watch::show(context, args.watch, "queue,job", fetch).await
         }
     }
 }
@@ -96,13 +96,13 @@ pub struct Share {
     watch: Watch,
 }
 
-pub async fn share(context: &Context, asked: &Share) -> Result<()> {
+pub async fn share(context: &Context, args: &Share) -> Result<()> {
     let client = context.client()?;
     let fetch = async || {
         let names = |all: &Items<ShareRow>| all.items.iter().map(|row| row.queue.clone()).collect();
         Ok(Page::new(client.shares().await?, shares, names))
     };
-    watch::show(context, asked.watch, "queue", fetch).await
+    watch::show(context, args.watch, "queue", fetch).await
 }
 
 fn shares(all: &Items<ShareRow>, look: &Look) -> String {

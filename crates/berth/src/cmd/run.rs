@@ -3,10 +3,10 @@
 use super::attach::{self, Ended};
 use super::flags::JobFlags;
 use super::plan;
-use crate::ask;
 use crate::complete;
 use crate::context::{Context, read_file, someone_is_there};
-use crate::fail::{Exit, Failure, Result};
+use crate::fail::{BadValue, Exit, Failure, Result};
+use crate::prompt;
 use crate::show::{self, Format, Page};
 use berth_api::Problem;
 use berth_api::client::Error;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// What is to be run: a file, a template, flags, in this order laid over each other.
 #[derive(Args, Debug)]
-pub struct What {
+pub struct JobArgs {
     /// A template to start from
     // A list, so that a command without its `--` is told what is missing at its first word.
     #[arg(value_name = "@TEMPLATE", value_parser = template, add = complete::at_templates())]
@@ -29,17 +29,19 @@ pub struct What {
     keys: JobFlags,
 }
 
-fn template(text: &str) -> std::result::Result<String, String> {
+fn template(text: &str) -> Result<String, BadValue> {
     match text.strip_prefix('@') {
         Some(name) if !name.is_empty() => Ok(name.to_owned()),
-        _ => Err("put a command after `--`, a file after `-f`, and `@` before a template".into()),
+        _ => Err(BadValue::new(
+            "put a command after `--`, a file after `-f`, and `@` before a template",
+        )),
     }
 }
 
 #[derive(Args, Debug)]
 pub struct Run {
     #[command(flatten)]
-    what: What,
+    what: JobArgs,
     /// Only say what would happen, as `berth plan` does
     #[arg(long)]
     dry_run: bool,
@@ -57,7 +59,7 @@ pub struct Run {
 #[derive(Args, Debug)]
 pub struct Plan {
     #[command(flatten)]
-    what: What,
+    what: JobArgs,
 }
 
 /// A job file as it is sent, and where its keys stood in the file it came from.
@@ -67,7 +69,7 @@ struct Draft {
     parsed: Option<(PathBuf, Parsed)>,
 }
 
-impl What {
+impl JobArgs {
     fn template(&self) -> Result<Option<&String>> {
         match self.templates.as_slice() {
             [] => Ok(None),
@@ -143,7 +145,7 @@ fn with_defaults(
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::io("finding the folder this was started in", &error))?;
-    file.workdir = file.workdir.map(|said| here.join(said).display().to_string());
+    file.workdir = file.workdir.map(|directory| here.join(directory).display().to_string());
     Ok((file, here.display().to_string()))
 }
 
@@ -185,8 +187,8 @@ impl Draft {
     }
 }
 
-pub async fn plan(context: &Context, asked: &Plan) -> Result<()> {
-    let draft = asked.what.draft(context).await?;
+pub async fn plan(context: &Context, args: &Plan) -> Result<()> {
+    let draft = args.what.draft(context).await?;
     show_plan(context, &draft).await
 }
 
@@ -196,12 +198,12 @@ async fn show_plan(context: &Context, draft: &Draft) -> Result<()> {
     context.show(&plan::page(plan))
 }
 
-pub async fn run(context: &Context, asked: &Run) -> Result<()> {
-    let draft = asked.what.draft(context).await?;
-    if asked.dry_run {
+pub async fn run(context: &Context, args: &Run) -> Result<()> {
+    let draft = args.what.draft(context).await?;
+    if args.dry_run {
         return show_plan(context, &draft).await;
     }
-    if !asked.yes && someone_is_there() {
+    if !args.yes && someone_is_there() {
         let plan = draft.plan(context).await?;
         show::note(plan::page(plan).print(Format::Table, &context.look())?.trim_end());
         if !ask::proceed()? {
@@ -210,18 +212,18 @@ pub async fn run(context: &Context, asked: &Run) -> Result<()> {
     }
     let submitted = draft.submit(context).await?;
     draft.warn(&submitted.warnings);
-    follow(context, asked, submitted).await
+    follow(context, args, submitted).await
 }
 
 /// What comes after the submission. A program that asked for JSON gets it and nothing else: it
 /// follows the log with a command of its own.
-async fn follow(context: &Context, asked: &Run, submitted: JobSubmitted) -> Result<()> {
-    let Some(id) = submitted.id.filter(|_| !asked.detach) else {
+async fn follow(context: &Context, args: &Run, submitted: JobSubmitted) -> Result<()> {
+    let Some(id) = submitted.id.filter(|_| !args.detach) else {
         return announce(context, submitted);
     };
     let job = id.to_string();
     if context.format.is_for_programs() {
-        if !asked.wait {
+        if !args.wait {
             return announce(context, submitted);
         }
         let ended = attach::wait(context, &job, false).await?;
@@ -232,7 +234,7 @@ async fn follow(context: &Context, asked: &Run, submitted: JobSubmitted) -> Resu
     }
     show::note(&announcement(&submitted));
     // Elements of an array have logs of their own, and would be told all at once.
-    let ended = match asked.wait || submitted.elements > 1 {
+    let ended = match args.wait || submitted.elements > 1 {
         true => attach::wait(context, &job, true).await?,
         false => attach::stream(context, &job).await?,
     };

@@ -12,22 +12,22 @@ pub enum Schedule {
     /// Schedules, and when each runs next
     List,
     /// Let a schedule make no jobs
-    Pause(Which),
+    Pause(ScheduleArgs),
     /// Let a schedule make jobs again
-    Resume(Which),
+    Resume(ScheduleArgs),
     /// Remove a schedule; its jobs stay
-    Rm(Which),
+    Rm(ScheduleArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct Which {
+pub struct ScheduleArgs {
     #[arg(value_name = "SCHEDULE", add = complete::schedules())]
     schedule: String,
 }
 
-pub async fn run(context: &Context, asked: &Schedule) -> Result<()> {
+pub async fn run(context: &Context, args: &Schedule) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Schedule::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.id.clone()).collect();
             let text =

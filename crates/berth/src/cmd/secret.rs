@@ -1,10 +1,10 @@
 //! `berth secret`. A value never stands on a command line, where others could see it.
 
 use super::identity::team_of;
-use crate::ask;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
+use crate::prompt;
 use crate::show::{Look, Page, Table};
 use berth_api::wire::{Items, Secret as Row, SecretSet};
 use clap::{Args, Subcommand};
@@ -12,15 +12,15 @@ use clap::{Args, Subcommand};
 #[derive(Subcommand, Debug)]
 pub enum Secret {
     /// Keep a secret, or change it; its value is asked for, or read from standard input
-    Set(Which),
+    Set(SecretArgs),
     /// Names of secrets
     List,
     /// Forget a secret
-    Rm(Which),
+    Rm(SecretArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct Which {
+pub struct SecretArgs {
     #[arg(value_name = "NAME", add = complete::secrets())]
     name: String,
     /// Its team (the one that is set)
@@ -28,20 +28,20 @@ pub struct Which {
     team: Option<String>,
 }
 
-pub async fn run(context: &Context, asked: &Secret) -> Result<()> {
+pub async fn run(context: &Context, args: &Secret) -> Result<()> {
     let client = context.client()?;
-    match asked {
-        Secret::Set(Which { name, team }) => {
+    match args {
+        Secret::Set(SecretArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             let value = ask::secret(&format!("Value of {name}"))?;
-            let kept = client.set_secret(&team, name, &SecretSet { value }).await?;
-            context.done(kept, |kept| format!("{} keeps {}", kept.team, kept.name))
+            let saved = client.set_secret(&team, name, &SecretSet { value }).await?;
+            context.done(saved, |saved| format!("{} keeps {}", saved.team, saved.name))
         }
         Secret::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();
             context.show(&Page::new(client.secrets().await?, list, names))
         }
-        Secret::Rm(Which { name, team }) => {
+        Secret::Rm(SecretArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
             client.delete_secret(&team, name).await?;
             context.gone("secret", name)

@@ -24,12 +24,12 @@ pub struct Shell {
     command: Vec<String>,
 }
 
-pub async fn run(context: &Context, asked: &Shell) -> Result<()> {
-    let mut remote = context.client()?.shell(&asked.job).await?;
+pub async fn run(context: &Context, args: &Shell) -> Result<()> {
+    let mut remote = context.client()?.shell(&args.job).await?;
     let (rows, columns) = size();
     let open = ShellAsk::Open {
-        task: asked.task,
-        command: asked.command.clone(),
+        task: args.task,
+        command: args.command.clone(),
         term: std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned()),
         rows,
         columns,

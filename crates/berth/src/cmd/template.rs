@@ -35,14 +35,14 @@ pub enum Template {
     },
 }
 
-pub async fn run(context: &Context, asked: &Template) -> Result<()> {
+pub async fn run(context: &Context, args: &Template) -> Result<()> {
     let client = context.client()?;
-    match asked {
+    match args {
         Template::Set { name, file, team } => {
             let team = context.team(team.as_deref());
             let body = TemplateSet { team, file: read_file(file)? };
-            let kept = client.set_template(name, &body).await?;
-            context.done(kept, |kept| format!("run it with `berth run @{}`", kept.name))
+            let saved = client.set_template(name, &body).await?;
+            context.done(saved, |saved| format!("run it with `berth run @{}`", saved.name))
         }
         Template::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|one| one.name.clone()).collect();

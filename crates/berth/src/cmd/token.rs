@@ -28,7 +28,7 @@ pub struct Create {
     name: String,
     /// What it is good for
     #[arg(long, value_enum, default_value = "jobs")]
-    scope: Reach,
+    scope: TokenScope,
     /// When it ends, such as 30d (never)
     #[arg(long, value_name = "SPAN")]
     expires: Option<String>,
@@ -38,7 +38,7 @@ pub struct Create {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Reach {
+enum TokenScope {
     /// Changes nothing
     Read,
     /// Reads, and runs jobs
@@ -47,10 +47,10 @@ enum Reach {
     All,
 }
 
-pub async fn run(context: &Context, asked: &Token) -> Result<()> {
+pub async fn run(context: &Context, args: &Token) -> Result<()> {
     let client = context.client()?;
-    match asked {
-        Token::Create(asked) => create(context, asked).await,
+    match args {
+        Token::Create(args) => create(context, args).await,
         Token::List => {
             let names = |all: &Items<Row>| all.items.iter().map(|token| token.id.clone()).collect();
             context.show(&Page::new(client.tokens().await?, list, names))
@@ -63,16 +63,16 @@ pub async fn run(context: &Context, asked: &Token) -> Result<()> {
 }
 
 /// Only the secret goes to standard output, so that it can be kept without being seen.
-async fn create(context: &Context, asked: &Create) -> Result<()> {
+async fn create(context: &Context, args: &Create) -> Result<()> {
     let body = TokenCreate {
-        name: asked.name.clone(),
-        user: asked.user.clone(),
-        scope: match asked.scope {
-            Reach::Read => Scope::Read,
-            Reach::Jobs => Scope::Jobs,
-            Reach::All => Scope::All,
+        name: args.name.clone(),
+        user: args.user.clone(),
+        scope: match args.scope {
+            TokenScope::Read => Scope::Read,
+            TokenScope::Jobs => Scope::Jobs,
+            TokenScope::All => Scope::All,
         },
-        expires_in: asked.expires.clone(),
+        expires_in: args.expires.clone(),
     };
     let created = context.client()?.create_token(&body).await?;
     if matches!(context.format, Format::Table | Format::Wide) {

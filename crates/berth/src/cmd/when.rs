@@ -1,5 +1,6 @@
 //! Moments on the command line: local time unless said otherwise, or a time from now.
 
+use crate::fail::BadValue;
 use crate::show::Look;
 use berth_api::wire::At;
 use berth_model::{Span, Time};
@@ -7,12 +8,12 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// A moment, or a time ago such as `2h`.
-pub fn past(text: &str) -> Result<At, String> {
+pub fn past(text: &str) -> Result<At, BadValue> {
     let look = Look::here(false);
     moment(text, look.now, &look.zone)
 }
 
-fn moment(text: &str, now: Time, zone: &TimeZone) -> Result<At, String> {
+fn moment(text: &str, now: Time, zone: &TimeZone) -> Result<At, BadValue> {
     let local = || {
         let civil: DateTime = text.parse().ok()?;
         let stamp = civil.to_zoned(zone.clone()).ok()?.timestamp();
@@ -23,9 +24,10 @@ fn moment(text: &str, now: Time, zone: &TimeZone) -> Result<At, String> {
     let exact = || text.parse().ok().filter(|_| text.contains(':'));
     let at = exact().or_else(local).or_else(ago);
     at.map(At).ok_or_else(|| {
-        "expected a time ago such as 2h, or a moment such as 2026-11-15, \
-         2026-11-15T09:00 or 2026-11-15T09:00:00Z"
-            .to_owned()
+        BadValue::new(
+            "expected a time ago such as 2h, or a moment such as 2026-11-15, 2026-11-15T09:00 or \
+             2026-11-15T09:00:00Z",
+        )
     })
 }
 
@@ -37,7 +39,7 @@ mod tests {
         let look = Look::fixed();
         match moment(text, look.now, &look.zone) {
             Ok(at) => at.to_string(),
-            Err(error) => error,
+            Err(error) => error.to_string(),
         }
     }
 

@@ -19,10 +19,10 @@ pub struct Why {
     watch: Watch,
 }
 
-pub async fn run(context: &Context, asked: &Why) -> Result<()> {
+pub async fn run(context: &Context, args: &Why) -> Result<()> {
     let client = context.client()?;
-    let fetch = async || Ok(page(client.why(&asked.job).await?));
-    watch::show(context, asked.watch, "job,queue", fetch).await
+    let fetch = async || Ok(page(client.why(&args.job).await?));
+    watch::show(context, args.watch, "job,queue", fetch).await
 }
 
 fn page(why: Answer) -> Page<Answer> {

@@ -21,7 +21,7 @@ pub struct Keys {
 }
 
 /// A file that was found.
-pub struct Settled {
+pub struct FoundFile {
     pub path: PathBuf,
     pub keys: Keys,
 }
@@ -37,14 +37,14 @@ pub struct Local {
 }
 
 /// The nearest project file from a folder upward.
-pub fn project(from: &Path) -> Result<Option<Settled>> {
+pub fn project(from: &Path) -> Result<Option<FoundFile>> {
     from.ancestors()
         .map(|folder| folder.join(PROJECT_FILE))
         .find_map(|path| read(&path).transpose())
         .transpose()
 }
 
-pub fn read(path: &Path) -> Result<Option<Settled>> {
+pub fn read(path: &Path) -> Result<Option<FoundFile>> {
     let Some(text) = text(path)? else { return Ok(None) };
     let keys = toml::from_str(&text).map_err(|error| {
         // The message would show the line, and a token may stand on it.
@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> Result<Option<Settled>> {
         Failure::usage(format!("{}{place}: {}", path.display(), error.message()))
             .next("The keys are url, token, team, project and output, each with a text.")
     })?;
-    Ok(Some(Settled { path: path.to_owned(), keys }))
+    Ok(Some(FoundFile { path: path.to_owned(), keys }))
 }
 
 pub fn local(home: &Path) -> Result<Option<Local>> {

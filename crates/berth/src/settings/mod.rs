@@ -6,7 +6,7 @@ mod files;
 use crate::fail::{Exit, Failure, Result};
 use crate::show::Format;
 use berth_api::client::{Client, Options};
-use files::{Local, Settled};
+use files::{FoundFile, Local};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -170,8 +170,8 @@ fn format(set: &Setting<String>) -> Result<Format> {
 }
 
 struct Layers<'a> {
-    project: Option<Settled>,
-    user: Option<Settled>,
+    project: Option<FoundFile>,
+    user: Option<FoundFile>,
     local: Option<Local>,
     places: &'a Places,
 }

@@ -1,12 +1,13 @@
 //! What is simulated: jobs, machines, prices and what befalls them, from files and options.
 
 use super::refusal::refuse;
+use crate::fail::BadValue;
 use anyhow::{Context, Result, anyhow};
 use berth_model::{Milli, Name, Span, Time};
 use berth_sim::estimate::Estimate;
 use berth_sim::fleet::{Fleet, MODELS, UNNAMED};
 use berth_sim::prices::PriceList;
-use berth_sim::site::{Offer, Saves, Site, Spot, Troubles};
+use berth_sim::site::{Checkpointing, FailureRates, Offer, Site, Spot};
 use berth_sim::synthetic::{self, Recipe};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
@@ -61,12 +62,12 @@ pub struct Input {
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     #[command(flatten)]
-    pub weather: Weather,
+    pub failures: Failures,
 }
 
 /// What befalls machines and jobs.
 #[derive(Args)]
-pub struct Weather {
+pub struct Failures {
     /// Mean time between failures of one node, such as 90d
     #[arg(long, value_name = "SPAN", help_heading = "Failures and checkpoints")]
     pub node_mtbf: Option<Span>,
@@ -133,9 +134,9 @@ pub struct Cluster {
 }
 
 impl FromStr for Cluster {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Cluster, String> {
+    fn from_str(text: &str) -> Result<Cluster, BadValue> {
         let mut parts = text.splitn(3, 'x');
         let mut number = || parts.next()?.parse::<u32>().ok().filter(|number| *number > 0);
         match (number(), number()) {
@@ -143,7 +144,7 @@ impl FromStr for Cluster {
                 let model = parts.next().unwrap_or(UNNAMED).to_owned();
                 Ok(Cluster { nodes, gpus, model })
             }
-            _ => Err("expected NODESxGPUS or NODESxGPUSxMODEL, such as 68x8xA100".to_owned()),
+            _ => Err(BadValue::new("expected NODESxGPUS or NODESxGPUSxMODEL, such as 68x8xA100")),
         }
     }
 }
@@ -163,14 +164,14 @@ pub struct Pool {
 }
 
 impl FromStr for Pool {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Pool, String> {
+    fn from_str(text: &str) -> Result<Pool, BadValue> {
         let (most, buy) = match text.split_once(':') {
             None => (text, Buy::Both),
             Some((most, "spot")) => (most, Buy::Spot),
             Some((most, "on-demand")) => (most, Buy::OnDemand),
-            Some(_) => return Err("after the colon comes spot or on-demand".to_owned()),
+            Some(_) => return Err(BadValue::new("after the colon comes spot or on-demand")),
         };
         Ok(Pool { most: most.parse()?, buy })
     }
@@ -227,8 +228,8 @@ impl Input {
 
     /// Machines and what befalls them. `more` pools are what-ifs.
     pub fn site(&self, prices: &PriceList, more: &[Pool]) -> Result<Site> {
-        let Weather { node_mtbf, gpu_mtbf, repair, checkpoint, checkpoint_cost, .. } =
-            &self.weather;
+        let Failures { node_mtbf, gpu_mtbf, repair, checkpoint, checkpoint_cost, .. } =
+            &self.failures;
         for (name, span) in [("--node-mtbf", node_mtbf), ("--gpu-mtbf", gpu_mtbf)] {
             if span.is_some_and(|span| span < Span::mins(1)) {
                 return Err(refuse("bad-rate", format!("{name} is at least 1m")));
@@ -239,13 +240,13 @@ impl Input {
         }
         let fleet = self.fleet(more)?;
         let troubles =
-            Troubles { seed: self.seed, node: *node_mtbf, gpu: *gpu_mtbf, repair: *repair };
-        let failing = node_mtbf.is_some() || gpu_mtbf.is_some() || !self.weather.pool.is_empty();
+            FailureRates { seed: self.seed, node: *node_mtbf, gpu: *gpu_mtbf, repair: *repair };
+        let failing = node_mtbf.is_some() || gpu_mtbf.is_some() || !self.failures.pool.is_empty();
         let restart =
-            if failing || !more.is_empty() { self.weather.restart_cost } else { Span::ZERO };
-        let saves = Saves { every: *checkpoint, cost: *checkpoint_cost, restart };
+            if failing || !more.is_empty() { self.failures.restart_cost } else { Span::ZERO };
+        let saves = Checkpointing { every: *checkpoint, cost: *checkpoint_cost, restart };
         let mut site = Site { fleet, troubles, saves, market: Vec::new() };
-        for pool in self.weather.pool.iter().chain(more) {
+        for pool in self.failures.pool.iter().chain(more) {
             let offer = self.offer(pool, prices, &mut site.fleet)?;
             site.market.push(offer);
         }
@@ -256,7 +257,7 @@ impl Input {
         if let Some(path) = &self.nodes {
             return self.fleet_from(path);
         }
-        let buys = !self.weather.pool.is_empty() || !more.is_empty();
+        let buys = !self.failures.pool.is_empty() || !more.is_empty();
         match (&self.cluster, &self.jobs, self.synthetic) {
             (Some(Cluster { nodes, gpus, model }), ..) => Ok(Fleet::like(*nodes, *gpus, model)),
             _ if buys => Ok(Fleet::default()),
@@ -295,13 +296,13 @@ impl Input {
         let mut spot = Spot {
             price: whole(rate.spot),
             prices: Vec::new(),
-            lasts: Some(self.weather.spot_lasts.max(Span::mins(1))),
+            lasts: Some(self.failures.spot_lasts.max(Span::mins(1))),
             there: Vec::new(),
             notice: Span::mins(2),
         };
-        if let Some(path) = &self.weather.spot_trace {
+        if let Some(path) = &self.failures.spot_trace {
             let name = path.display().to_string();
-            let series = self.weather.spot_series.as_deref();
+            let series = self.failures.spot_series.as_deref();
             let seen = trace::spot(&name, &read(path)?, series)?;
             // What a record says about when machines could be had takes the place of chance.
             spot.lasts = if seen.there.is_empty() { spot.lasts } else { None };
@@ -313,7 +314,7 @@ impl Input {
             max: *max,
             on_demand: (pool.buy != Buy::Spot).then(|| whole(rate.on_demand)),
             spot: (pool.buy != Buy::OnDemand).then_some(spot),
-            boot: self.weather.boot,
+            boot: self.failures.boot,
         })
     }
 }

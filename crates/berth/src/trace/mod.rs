@@ -17,9 +17,9 @@ use anyhow::Result;
 use berth_model::{Milli, Span, Time};
 use berth_sim::calibration::Calibration;
 use berth_sim::metrics::{Account, Report, Setting};
-use berth_sim::page::{Page, Picture};
+use berth_sim::page::{Page, RunSummary};
 use berth_sim::prices::PriceList;
-use berth_sim::replay::{Asks, Rules};
+use berth_sim::replay::{ForecastRequests, Rules};
 use berth_sim::site::Site;
 use berth_sim::workload::Workload;
 use clap::Args;
@@ -85,53 +85,53 @@ struct Variant {
 struct Row {
     policy: &'static str,
     what_if: bool,
-    picture: Picture,
+    picture: RunSummary,
     calibration: Option<Calibration>,
 }
 
-pub fn run(asked: &Trace, output: Output) -> Result<ExitCode> {
-    let mut workload = asked.input.jobs_to_run()?;
-    let variants = variants(asked, &workload)?;
+pub fn run(args: &Trace, output: Output) -> Result<ExitCode> {
+    let mut workload = args.input.jobs_to_run()?;
+    let variants = variants(args, &workload)?;
     let mut rows = Vec::new();
     for variant in &variants {
         workload.suit(&variant.site.fleet);
-        for policy in &asked.policies {
-            rows.push(row(asked, *policy, variant, &workload)?);
+        for policy in &args.policies {
+            rows.push(row(args, *policy, variant, &workload)?);
         }
     }
     // A policy and its what-if stand together.
     rows.sort_by_key(|row| {
-        let place = asked.policies.iter().position(|policy| policy.word() == row.policy);
+        let place = args.policies.iter().position(|policy| policy.word() == row.policy);
         (place, row.what_if)
     });
-    let about = about(asked, &workload, &variants);
+    let about = about(args, &workload, &variants);
     let text = match output {
         Output::Table => table::text(&about, &workload, &variants, &rows),
-        Output::Json => output::json(asked, &about, &workload, &variants, &rows)?,
+        Output::Json => output::json(args, &about, &workload, &variants, &rows)?,
     };
-    if let Some(path) = &asked.html {
-        output::whole(path, &page(asked, &about, &workload, &variants, &rows))?;
+    if let Some(path) = &args.html {
+        output::whole(path, &page(args, &about, &workload, &variants, &rows))?;
     }
-    match &asked.out {
+    match &args.out {
         Some(path) => output::whole(path, &text)?,
         None => print!("{text}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn variants(asked: &Trace, workload: &Workload) -> Result<Vec<Variant>> {
-    let prices = asked.input.prices()?;
-    let site = asked.input.site(&prices, &[])?;
-    check_peers(&asked.policies, &site)?;
-    let quotas = match &asked.teams {
+fn variants(args: &Trace, workload: &Workload) -> Result<Vec<Variant>> {
+    let prices = args.input.prices()?;
+    let site = args.input.site(&prices, &[])?;
+    check_peers(&args.policies, &site)?;
+    let quotas = match &args.teams {
         Some(given) => given.of(workload, site.fleet.gpus())?,
         None => Vec::new(),
     };
     let base = Variant { suffix: "", site, prices, quotas, set: Vec::new() };
     let mut variants = vec![base];
-    if asked.what_if.is_asked() {
-        let other = asked.what_if.apply(&asked.input, &variants[0], workload)?;
-        check_peers(&asked.policies, &other.site)?;
+    if args.what_if.is_asked() {
+        let other = args.what_if.apply(&args.input, &variants[0], workload)?;
+        check_peers(&args.policies, &other.site)?;
         variants.push(other);
     }
     Ok(variants)
@@ -153,39 +153,40 @@ fn check_peers(policies: &[Policy], site: &Site) -> Result<()> {
     }
 }
 
-fn row(asked: &Trace, policy: Policy, variant: &Variant, workload: &Workload) -> Result<Row> {
+fn row(args: &Trace, policy: Policy, variant: &Variant, workload: &Workload) -> Result<Row> {
     let name = format!("{}{}", policy.word(), variant.suffix);
     let bar = Bar::new(&name, workload.jobs.len());
     let rules = match policy.rules() {
-        Some(rules) => Some(rules_of(asked, rules, variant)?),
+        Some(rules) => Some(rules_of(args, rules, variant)?),
         None => None,
     };
     let site = &variant.site;
-    let progress = &mut |through: usize| bar.told(through);
-    let (course, told) = policy.run(site, workload, &variant.quotas, rules.as_ref(), progress)?;
+    let progress = &mut |finished: usize| bar.set(finished);
+    let (timeline, forecasts) =
+        policy.run(site, workload, &variant.quotas, rules.as_ref(), progress)?;
     let last = workload.jobs.last().map_or(Time(0), |job| job.submit);
-    let calibration = (!told.is_empty())
-        .then(|| Calibration::new(&told, &course.outcomes, last - asked.held_back));
+    let calibration = (!forecasts.is_empty())
+        .then(|| Calibration::new(&forecasts, &timeline.outcomes, last - args.held_back));
     let setting = Setting {
         gpus: site.fleet.gpus(),
         teams: workload.teams.clone(),
         quotas: variant.quotas.clone(),
         trim: Milli::ZERO,
     };
-    let report = Report::new(&course.outcomes, &setting);
-    let account = Account::new(&course, &site.fleet, &workload.jobs, &variant.prices);
+    let report = Report::new(&timeline.outcomes, &setting);
+    let account = Account::new(&timeline, &site.fleet, &workload.jobs, &variant.prices);
     let teams = workload.teams.len();
-    let picture = Picture::new(&name, &course, &site.fleet, teams, report, account);
+    let picture = RunSummary::new(&name, &timeline, &site.fleet, teams, report, account);
     let what_if = !variant.suffix.is_empty();
     Ok(Row { policy: policy.word(), what_if, picture, calibration })
 }
 
-fn rules_of(asked: &Trace, rules: Rules, variant: &Variant) -> Result<Rules> {
+fn rules_of(args: &Trace, rules: Rules, variant: &Variant) -> Result<Rules> {
     let mut rules = rules.with_quotas(variant.quotas.clone());
-    if let Some(every) = asked.forecast {
+    if let Some(every) = args.forecast {
         let runs = rules.policy.forecast_runs;
-        let (seed, after) = (asked.input.seed, Span::ZERO);
-        rules = rules.with_forecasts(Asks { every, runs, seed, after });
+        let (seed, after) = (args.input.seed, Span::ZERO);
+        rules = rules.with_forecasts(ForecastRequests { every, runs, seed, after });
     }
     for set in &variant.set {
         rules.policy = set.on(&rules.policy)?;
@@ -194,10 +195,10 @@ fn rules_of(asked: &Trace, rules: Rules, variant: &Variant) -> Result<Rules> {
 }
 
 /// What was run, a line each.
-fn about(asked: &Trace, workload: &Workload, variants: &[Variant]) -> Vec<String> {
+fn about(args: &Trace, workload: &Workload, variants: &[Variant]) -> Vec<String> {
     let base = &variants[0];
     let fleet = &base.site.fleet;
-    let mut lines = vec![format!("{} jobs on {}", workload.jobs.len(), fleet.told())];
+    let mut lines = vec![format!("{} jobs on {}", workload.jobs.len(), fleet.describe())];
     if workload.left_out > 0 {
         lines.push(format!("{} jobs that need no GPU are left out", workload.left_out));
     }
@@ -210,11 +211,11 @@ fn about(asked: &Trace, workload: &Workload, variants: &[Variant]) -> Vec<String
         };
         format!("up to {} machines of {} {model} may be bought, {how}", offer.max, offer.gpus)
     }));
-    let weather = &asked.input.weather;
+    let failures = &args.input.failures;
     let mut failing = Vec::new();
-    failing.extend(weather.node_mtbf.map(|span: Span| format!("a node fails every {span}")));
-    failing.extend(weather.gpu_mtbf.map(|span: Span| format!("a GPU every {span}")));
-    failing.extend(weather.checkpoint.map(|span: Span| format!("jobs save every {span}")));
+    failing.extend(failures.node_mtbf.map(|span: Span| format!("a node fails every {span}")));
+    failing.extend(failures.gpu_mtbf.map(|span: Span| format!("a GPU every {span}")));
+    failing.extend(failures.checkpoint.map(|span: Span| format!("jobs save every {span}")));
     if !failing.is_empty() {
         lines.push(failing.join(", "));
     }
@@ -229,20 +230,20 @@ fn about(asked: &Trace, workload: &Workload, variants: &[Variant]) -> Vec<String
         ));
     }
     if let Some(other) = variants.get(1) {
-        lines.push(format!("What if: {}", asked.what_if.told(other)));
+        lines.push(format!("What if: {}", args.what_if.describe(other)));
     }
     lines
 }
 
 fn page(
-    asked: &Trace,
+    args: &Trace,
     about: &[String],
     workload: &Workload,
     variants: &[Variant],
     rows: &[Row],
 ) -> String {
-    let pictures: Vec<Picture> = rows.iter().map(|row| row.picture.clone()).collect();
-    let title = match &asked.input.jobs {
+    let pictures: Vec<RunSummary> = rows.iter().map(|row| row.picture.clone()).collect();
+    let title = match &args.input.jobs {
         Some(path) => path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()),
         None => "Simulated jobs".to_owned(),
     };

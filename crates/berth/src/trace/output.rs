@@ -19,7 +19,7 @@ pub fn whole(path: &Path, text: &str) -> Result<()> {
 }
 
 pub fn json(
-    asked: &Trace,
+    args: &Trace,
     about: &[String],
     workload: &Workload,
     variants: &[Variant],
@@ -36,7 +36,7 @@ pub fn json(
             "forecasts": row.calibration,
         })
     };
-    let estimates = asked.input.estimates.to_possible_value();
+    let estimates = args.input.estimates.to_possible_value();
     let world = |variant: &Variant| {
         let site = &variant.site;
         serde_json::json!({
@@ -60,7 +60,7 @@ pub fn json(
         "teams": workload.teams,
         "worlds": variants.iter().map(world).collect::<Vec<_>>(),
         "estimates": estimates.as_ref().map(|value| value.get_name()),
-        "seed": asked.input.seed,
+        "seed": args.input.seed,
         "policies": rows.iter().map(one).collect::<Vec<_>>(),
     });
     Ok(serde_json::to_string_pretty(&value)? + "\n")

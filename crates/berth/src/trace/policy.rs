@@ -1,9 +1,10 @@
 //! Which schedulers are compared, by their names on the command line.
 
+use crate::fail::BadValue;
 use anyhow::{Context, Result};
-use berth_sim::outcome::Course;
+use berth_sim::outcome::Timeline;
 use berth_sim::peers;
-use berth_sim::replay::{self, Preset, Rules, Told};
+use berth_sim::replay::{self, Preset, Rules, StartForecast};
 use berth_sim::site::Site;
 use berth_sim::workload::Workload;
 use std::str::FromStr;
@@ -30,7 +31,8 @@ impl Policy {
         }
     }
 
-    /// What happened, and what jobs were told at submission. `rules` are for the core. `progress` is told how many jobs are through.
+    /// What happened, and the forecasts that jobs got at submission. `rules` are for the core.
+    /// `progress` gets the number of jobs that have finished.
     pub fn run(
         self,
         site: &Site,
@@ -38,14 +40,14 @@ impl Policy {
         quotas: &[u64],
         rules: Option<&Rules>,
         progress: &mut dyn FnMut(usize),
-    ) -> Result<(Course, Vec<Told>)> {
+    ) -> Result<(Timeline, Vec<StartForecast>)> {
         match (self, rules) {
             (Policy::Core(preset), Some(rules)) => {
                 let replayed = replay::run(rules, site.clone(), workload, progress);
                 let mut replayed =
                     replayed.with_context(|| format!("running {}", preset.word()))?;
-                let told = std::mem::take(&mut replayed.told);
-                Ok((replayed.course(), told))
+                let forecasts = std::mem::take(&mut replayed.forecasts);
+                Ok((replayed.timeline(), forecasts))
             }
             (Policy::Core(preset), None) => {
                 let rules = preset.rules();
@@ -59,14 +61,14 @@ impl Policy {
 }
 
 impl FromStr for Policy {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(word: &str) -> Result<Policy, String> {
+    fn from_str(word: &str) -> Result<Policy, BadValue> {
         let peer = peers::Policy::from_word(word).map(Policy::Peer);
         peer.or_else(|| Preset::from_word(word).map(Policy::Core)).ok_or_else(|| {
             let peers = peers::Policy::ALL.iter().map(|policy| policy.word());
             let all: Vec<&str> = Preset::ALL.iter().map(|own| own.word()).chain(peers).collect();
-            format!("there is {}", all.join(", "))
+            BadValue(format!("there is {}", all.join(", ")))
         })
     }
 }

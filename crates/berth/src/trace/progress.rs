@@ -1,52 +1,25 @@
 //! How far a run is, on a terminal only.
 
-use std::io::{IsTerminal, Write};
+use indicatif::{ProgressBar, ProgressStyle};
 
-const CELLS: usize = 24;
-
-pub struct Bar {
-    what: String,
-    jobs: usize,
-    shown: bool,
-}
+/// A bar on standard error, gone when the run is over.
+pub struct Bar(ProgressBar);
 
 impl Bar {
-    pub fn new(what: &str, jobs: usize) -> Bar {
-        let bar = Bar { what: what.to_owned(), jobs, shown: std::io::stderr().is_terminal() };
-        bar.told(0);
-        bar
+    pub fn new(name: &str, jobs: usize) -> Bar {
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {pos} of {len} jobs")
+            .expect("the template is fixed and valid")
+            .progress_chars("█░");
+        Bar(ProgressBar::new(jobs as u64).with_style(style).with_prefix(name.to_owned()))
     }
 
-    pub fn told(&self, through: usize) {
-        if self.shown {
-            eprint!("\r\x1b[K{}", self.text(through));
-            let _ = std::io::stderr().flush();
-        }
-    }
-
-    fn text(&self, through: usize) -> String {
-        let full = (CELLS * through / self.jobs.max(1)).min(CELLS);
-        let (done, left) = ("█".repeat(full), "░".repeat(CELLS - full));
-        format!("{} {done}{left} {through} of {} jobs", self.what, self.jobs)
+    pub fn set(&self, finished: usize) {
+        self.0.set_position(finished as u64);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_is_half_full_when_half_is_through() {
-        let bar = Bar { what: "berth".to_owned(), jobs: 10, shown: false };
-        let cells = |through: usize| bar.text(through).matches('█').count();
-        assert_eq!([0, 5, 10, 12].map(cells), [0, 12, 24, 24]);
+        self.0.finish_and_clear();
     }
 }

@@ -44,7 +44,7 @@ struct Tried {
 }
 
 struct Search<'a> {
-    asked: &'a Size,
+    args: &'a Size,
     workload: Workload,
     prices: PriceList,
     /// With one node of the kind that is multiplied, and the others as they are.
@@ -52,37 +52,37 @@ struct Search<'a> {
     tried: Vec<Tried>,
 }
 
-pub fn run(asked: &Size, output: Output) -> Result<ExitCode> {
-    let prices = asked.input.prices()?;
-    let site = asked.input.site(&prices, &[])?;
+pub fn run(args: &Size, output: Output) -> Result<ExitCode> {
+    let prices = args.input.prices()?;
+    let site = args.input.site(&prices, &[])?;
     let Some(kind) = site.fleet.nodes.first().copied() else {
         let message = "nodes of which kind? give --cluster 1x8xA100";
         return Err(refuse("no-cluster", message));
     };
-    let given = site.fleet.nodes.iter().filter(|node| **node == kind).count() as u32;
-    let mut workload = asked.input.jobs_to_run()?;
+    let start_nodes = site.fleet.nodes.iter().filter(|node| **node == kind).count() as u32;
+    let mut workload = args.input.jobs_to_run()?;
     workload.suit(&site.fleet);
-    let mut search = Search { asked, workload, prices, site, tried: Vec::new() };
-    let found = search.find(given)?;
-    let base = search.tried.iter().find(|tried| tried.nodes == given).cloned();
-    print(asked, output, &mut search, found.as_ref(), base.as_ref())?;
+    let mut search = Search { args, workload, prices, site, tried: Vec::new() };
+    let found = search.find(start_nodes)?;
+    let base = search.tried.iter().find(|tried| tried.nodes == start_nodes).cloned();
+    print(args, output, &mut search, found.as_ref(), base.as_ref())?;
     Ok(if found.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Search<'_> {
     /// Doubles until it is enough, then halves the gap. Waits hardly ever grow with more nodes, but
     /// they may; so what is found is enough and one node less is not, which is what is claimed.
-    fn find(&mut self, given: u32) -> Result<Option<Tried>> {
+    fn find(&mut self, start_nodes: u32) -> Result<Option<Tried>> {
         let (mut short, mut enough) = (0, None);
-        let mut nodes = given.max(1);
+        let mut nodes = start_nodes.max(1);
         while enough.is_none() {
             if self.try_with(nodes)?.enough {
                 enough = Some(nodes);
-            } else if nodes >= self.asked.most {
+            } else if nodes >= self.args.most {
                 return Ok(None);
             } else {
                 short = nodes;
-                nodes = nodes.saturating_mul(2).min(self.asked.most);
+                nodes = nodes.saturating_mul(2).min(self.args.most);
             }
         }
         let mut enough = enough.unwrap_or(nodes);
@@ -106,14 +106,14 @@ impl Search<'_> {
         site.fleet.nodes.retain(|node| *node != kind);
         site.fleet.nodes.splice(0..0, std::iter::repeat_n(kind, nodes as usize));
         let bar = Bar::new(&format!("{nodes} nodes"), self.workload.jobs.len());
-        let progress = &mut |through: usize| bar.told(through);
-        let policy = self.asked.policy;
-        let (course, _) = policy.run(&site, &self.workload, &[], None, progress)?;
+        let progress = &mut |finished: usize| bar.set(finished);
+        let policy = self.args.policy;
+        let (timeline, _) = policy.run(&site, &self.workload, &[], None, progress)?;
         let setting = Setting { gpus: site.fleet.gpus(), trim: Milli::ZERO, ..Setting::default() };
-        let report = Report::new(&course.outcomes, &setting);
-        let account = Account::new(&course, &site.fleet, &self.workload.jobs, &self.prices);
+        let report = Report::new(&timeline.outcomes, &setting);
+        let account = Account::new(&timeline, &site.fleet, &self.workload.jobs, &self.prices);
         let wait = &report.all.wait;
-        let bound = self.asked.p95_wait.0 as f64 / 1_000.0;
+        let bound = self.args.p95_wait.0 as f64 / 1_000.0;
         let tried = Tried {
             nodes,
             gpus: site.fleet.gpus(),
@@ -131,7 +131,7 @@ impl Search<'_> {
 }
 
 fn print(
-    asked: &Size,
+    args: &Size,
     output: Output,
     search: &mut Search<'_>,
     found: Option<&Tried>,
@@ -141,8 +141,8 @@ fn print(
     let tried = &search.tried;
     if output == Output::Json {
         let value = serde_json::json!({
-            "policy": asked.policy.word(),
-            "p95_wait_at_most": asked.p95_wait.0 as f64 / 1_000.0,
+            "policy": args.policy.word(),
+            "p95_wait_at_most": args.p95_wait.0 as f64 / 1_000.0,
             "jobs": search.workload.jobs.len(),
             "found": found,
             "base": base,
@@ -166,8 +166,8 @@ fn print(
     let header =
         ["nodes", "GPUs", "mean wait", "P95 wait", "utilization", "cost", "never ran", "enough"];
     println!("{}\n", figures(&header, tried.iter().map(line).collect()));
-    let bound = asked.p95_wait;
-    let policy = asked.policy.word();
+    let bound = args.p95_wait;
+    let policy = args.policy.word();
     match (found, base) {
         (Some(one), Some(base)) => println!(
             "{} GPUs ({} nodes) keep the P95 wait at {bound} or less under {policy}: {}. The {} \
@@ -178,7 +178,7 @@ fn print(
             base.gpus,
             time(base.p95_wait)
         ),
-        _ => println!("Not even {} nodes keep the P95 wait at {bound} under {policy}.", asked.most),
+        _ => println!("Not even {} nodes keep the P95 wait at {bound} under {policy}.", args.most),
     }
     Ok(())
 }

@@ -228,17 +228,17 @@ fn forecasts(rows: &[Row]) -> String {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let line = |row: &Row| {
         let calibration = row.calibration.as_ref()?;
-        let fared = &calibration.held_back;
+        let accuracy = &calibration.held_back;
         Some(vec![
             row.picture.name.clone(),
-            fared.jobs.to_string(),
-            percent(fared.by_p50),
-            percent(fared.by_p90),
-            percent(fared.by_corrected),
-            fared.waited.to_string(),
-            percent(fared.waited_by_p50),
-            percent(fared.waited_by_p90),
-            percent(fared.waited_by_corrected),
+            accuracy.jobs.to_string(),
+            percent(accuracy.by_p50),
+            percent(accuracy.by_p90),
+            percent(accuracy.by_corrected),
+            accuracy.waited.to_string(),
+            percent(accuracy.waited_by_p50),
+            percent(accuracy.waited_by_p90),
+            percent(accuracy.waited_by_corrected),
             format!("{:.2}", calibration.factor),
         ])
     };

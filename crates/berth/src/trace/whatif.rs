@@ -3,6 +3,7 @@
 use super::Variant;
 use super::input::{Input, Pool, price_list};
 use super::refusal::refuse;
+use crate::fail::BadValue;
 use anyhow::Result;
 use berth_model::Policy;
 use berth_sim::workload::Workload;
@@ -18,7 +19,7 @@ pub struct WhatIf {
     add_nodes: Option<u32>,
     /// Another quota for a team, in GPUs; needs --teams
     #[arg(long, value_name = "TEAM=GPUS", value_delimiter = ',', help_heading = "What if")]
-    quota: Vec<Given>,
+    quota: Vec<TeamQuota>,
     /// Machines that the core may buy beside, spot where they are to be had: at most NxGxMODEL
     #[arg(long, value_name = "NxGxMODEL", help_heading = "What if")]
     spot: Vec<Pool>,
@@ -32,32 +33,32 @@ pub struct WhatIf {
 
 /// A team's quota in GPUs.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct TeamQuota {
     team: String,
     gpus: u64,
 }
 
-impl FromStr for Given {
-    type Err = String;
+impl FromStr for TeamQuota {
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Given, String> {
-        let wrong = || "expected TEAM=GPUS, such as vision=24".to_owned();
+    fn from_str(text: &str) -> Result<TeamQuota, BadValue> {
+        let wrong = || BadValue::new("expected TEAM=GPUS, such as vision=24");
         let (team, gpus) = text.rsplit_once('=').ok_or_else(wrong)?;
         let gpus = gpus.parse().map_err(|_| wrong())?;
-        Ok(Given { team: team.to_owned(), gpus })
+        Ok(TeamQuota { team: team.to_owned(), gpus })
     }
 }
 
 /// The quotas of all teams that are named; the others divide what is left by what they ask for.
 #[derive(Debug, Clone)]
-pub struct Quotas(Vec<Given>);
+pub struct Quotas(Vec<TeamQuota>);
 
 impl FromStr for Quotas {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Quotas, String> {
+    fn from_str(text: &str) -> Result<Quotas, BadValue> {
         let parts = text.split(',').filter(|part| !part.is_empty());
-        parts.map(Given::from_str).collect::<Result<_, _>>().map(Quotas)
+        parts.map(TeamQuota::from_str).collect::<Result<_, _>>().map(Quotas)
     }
 }
 
@@ -69,8 +70,8 @@ impl Quotas {
     pub fn of(&self, workload: &Workload, gpus: u64) -> Result<Vec<u64>> {
         let demand = workload.quotas_by_demand();
         let mut fixed: Vec<Option<u64>> = vec![None; workload.teams.len()];
-        for given in &self.0 {
-            fixed[place(workload, &given.team)?] = Some(given.gpus * PARTS);
+        for quota in &self.0 {
+            fixed[place(workload, &quota.team)?] = Some(quota.gpus * PARTS);
         }
         let taken: u64 = fixed.iter().flatten().sum();
         let left = u128::from((gpus * PARTS).saturating_sub(taken));
@@ -96,13 +97,13 @@ pub struct Set {
 }
 
 impl FromStr for Set {
-    type Err = String;
+    type Err = BadValue;
 
-    fn from_str(text: &str) -> Result<Set, String> {
-        let (key, value) =
-            text.split_once('=').ok_or("expected KEY=VALUE, such as reservations=4")?;
+    fn from_str(text: &str) -> Result<Set, BadValue> {
+        let wrong = || BadValue::new("expected KEY=VALUE, such as reservations=4");
+        let (key, value) = text.split_once('=').ok_or_else(wrong)?;
         let set = Set { key: key.trim().to_owned(), value: value.trim().to_owned() };
-        set.on(&Policy::default()).map_err(|error| error.to_string())?;
+        set.on(&Policy::default()).map_err(|error| BadValue(error.to_string()))?;
         Ok(set)
     }
 }
@@ -155,19 +156,20 @@ impl WhatIf {
             let message = "--quota needs teams that are queues: give --teams";
             return Err(refuse("quota-without-teams", message));
         }
-        for given in &self.quota {
-            quotas[place(workload, &given.team)?] = given.gpus * PARTS;
+        for quota in &self.quota {
+            quotas[place(workload, &quota.team)?] = quota.gpus * PARTS;
         }
         Ok(Variant { suffix: ", what if", site, prices, quotas, set: self.set.clone() })
     }
 
     /// What is different, in words.
-    pub fn told(&self, other: &Variant) -> String {
+    pub fn describe(&self, other: &Variant) -> String {
         let mut parts = Vec::new();
         if let Some(more) = self.add_nodes {
-            parts.push(format!("{more} nodes more, {}", other.site.fleet.told()));
+            parts.push(format!("{more} nodes more, {}", other.site.fleet.describe()));
         }
-        let quota = |given: &Given| format!("{} has a quota of {} GPUs", given.team, given.gpus);
+        let quota =
+            |quota: &TeamQuota| format!("{} has a quota of {} GPUs", quota.team, quota.gpus);
         parts.extend(self.quota.iter().map(quota));
         let spot = |pool: &Pool| {
             let most = &pool.most;
@@ -190,8 +192,8 @@ mod tests {
         assert_eq!(on("reservations=4").unwrap().reservations, 4);
         assert!(on("time_sharing=true").unwrap().time_sharing);
         assert_eq!(on("quantum=45m").unwrap().quantum, berth_model::Span::mins(45));
-        let wrong = on("reservatons=4").unwrap_err();
+        let wrong = on("reservatons=4").unwrap_err().to_string();
         assert!(wrong.contains("no-such-policy-key") && wrong.contains("reservations"), "{wrong}");
-        assert!(on("quantum=soon").unwrap_err().contains("bad-policy-value"));
+        assert!(on("quantum=soon").unwrap_err().to_string().contains("bad-policy-value"));
     }
 }

@@ -18,8 +18,8 @@ pub enum Debug {
     },
 }
 
-pub async fn run(context: &Context, asked: &Debug) -> Result<()> {
-    let Debug::World { anonymous } = asked;
+pub async fn run(context: &Context, args: &Debug) -> Result<()> {
+    let Debug::World { anonymous } = args;
     let mut world = context.client()?.world().await?;
     if *anonymous {
         world.text = anonymous::masked(&world.text)?;

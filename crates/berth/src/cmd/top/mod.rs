@@ -40,10 +40,10 @@ pub struct Screen {
     trouble: Option<String>,
 }
 
-pub async fn run(context: &Context, asked: &Top) -> Result<()> {
+pub async fn run(context: &Context, args: &Top) -> Result<()> {
     let client = context.client()?;
     let first = fetch(client).await?;
-    if asked.once {
+    if args.once {
         return show::print(&text(&first, &context.look())?);
     }
     if !std::io::stdout().is_terminal() {

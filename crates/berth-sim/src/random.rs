@@ -1,55 +1,51 @@
-//! Chance from a seed: the same numbers on every machine.
+//! Random numbers from a seed: the same numbers on every machine.
 //!
 //! The logarithms of the standard library are the platform's and may differ in the last digit, so
 //! a synthetic world would depend on where it was made. Here only additions, multiplications,
 //! divisions and square roots are used, which IEEE 754 defines to the last bit.
 
-/// A stream of pseudo-random numbers (SplitMix64).
+use berth_model::SplitMix64;
+
+/// A stream of pseudo-random numbers, with what floats need besides [`SplitMix64`].
 #[derive(Debug, Clone)]
-pub struct Chance {
-    state: u64,
+pub struct Rng {
+    whole: SplitMix64,
     /// The polar method makes two normal numbers at a time.
     spare: Option<f64>,
 }
 
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-impl Chance {
-    pub fn new(seed: u64) -> Chance {
-        Chance { state: seed, spare: None }
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        Rng { whole: SplitMix64::new(seed), spare: None }
     }
 
-    /// A stream of its own for one thing among many, so that what is drawn for it does not depend
-    /// on how many others there are or in which order they are asked.
-    pub fn of(seed: u64, thing: u64) -> Chance {
-        Chance::new(mix(seed) ^ mix(thing.wrapping_add(STEP)))
+    /// A stream of its own for one thing among many; see [`SplitMix64::stream`].
+    pub fn stream(seed: u64, stream: u64) -> Rng {
+        Rng { whole: SplitMix64::stream(seed, stream), spare: None }
     }
 
-    pub fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(STEP);
-        mix(self.state)
+    pub fn next_u64(&mut self) -> u64 {
+        self.whole.next_u64()
     }
 
     /// A whole number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
+        self.whole.below(bound)
     }
 
-    /// Any of the items, of which there are some.
+    /// One of the items, of which there is at least one.
     pub fn one_of<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len() as u64) as usize]
+        *self.whole.choose(items)
     }
 
     /// Puts items in an order that is as likely as any other.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for at in (1..items.len()).rev() {
-            items.swap(at, self.below(at as u64 + 1) as usize);
-        }
+        self.whole.shuffle(items);
     }
 
     /// At least 0, below 1.
     pub fn unit(&mut self) -> f64 {
-        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// The place in `weights` that a draw in proportion to them hits.
@@ -79,12 +75,6 @@ impl Chance {
             }
         }
     }
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// 1/1, 1/3, 1/5 and so on.
@@ -141,10 +131,10 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_numbers_everywhere() {
-        let mut chance = Chance::new(7);
-        let whole: Vec<u64> = (0..3).map(|_| chance.draw()).collect();
+        let mut rng = Rng::new(7);
+        let whole: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
         assert_eq!(whole, [7191089600892374487, 309689372594955804, 16616101746815609346]);
-        let normal: Vec<u64> = (0..2).map(|_| Chance::of(7, 3).normal().to_bits()).collect();
+        let normal: Vec<u64> = (0..2).map(|_| Rng::stream(7, 3).normal().to_bits()).collect();
         assert_eq!(normal[0], normal[1]);
     }
 
@@ -160,8 +150,8 @@ mod tests {
 
     #[test]
     fn normal_numbers_have_mean_nought_and_deviation_one() {
-        let mut chance = Chance::new(1);
-        let drawn: Vec<f64> = (0..100_000).map(|_| chance.normal()).collect();
+        let mut rng = Rng::new(1);
+        let drawn: Vec<f64> = (0..100_000).map(|_| rng.normal()).collect();
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
         let square = drawn.iter().map(|z| z * z).sum::<f64>() / drawn.len() as f64;
         assert!(mean.abs() < 0.01, "{mean}");
@@ -170,10 +160,10 @@ mod tests {
 
     #[test]
     fn a_pick_follows_the_weights_and_never_takes_a_weight_of_nought() {
-        let mut chance = Chance::new(1);
+        let mut rng = Rng::new(1);
         let mut hits = [0u32; 3];
         for _ in 0..10_000 {
-            hits[chance.pick(&[1, 0, 3])] += 1;
+            hits[rng.pick(&[1, 0, 3])] += 1;
         }
         assert_eq!(hits[1], 0);
         assert!((7_200..7_800).contains(&hits[2]), "{hits:?}");

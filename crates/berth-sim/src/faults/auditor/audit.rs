@@ -1,23 +1,23 @@
 //! Looking through the books: at every moment when all that follows from it has been decided, and
 //! at the end.
 
-use super::{Books, Job};
+use super::{Auditor, Job};
 use crate::faults::bounds::Bounds;
-use crate::faults::{Broken, Class};
+use crate::faults::{Class, Finding, Violation};
 use berth_model::{BudgetAction, GpuAsk, GroupSpec, JobId, Name, Slice, Snapshot, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Books {
-    pub fn settled(&mut self, at: Time) -> Result<(), Broken> {
-        let broken = |class, text| Err(Broken { class, at, text });
+impl Auditor {
+    pub fn settled(&mut self, at: Time) -> Result<(), Violation> {
+        let broken = |class, text| Err(Violation { class, at, text });
         let alive = self.jobs.iter().filter(|(_, job)| job.ended.is_none());
         let ids: Vec<JobId> = alive.map(|(id, _)| *id).collect();
         for id in ids {
             let holds = self.of(id).next().is_some();
             let live = self.of(id).any(|(_, open)| !open.stopping);
             let short = live && !self.is_whole(id);
-            if live && let Some((class, text)) = self.overstays(id, at) {
-                return broken(class, text);
+            if live && let Some(finding) = self.overstays(id, at) {
+                return Err(finding.at(at));
             }
             let stale = self.stale;
             let Some(job) = self.jobs.get_mut(&id) else { continue };
@@ -41,30 +41,33 @@ impl Books {
 
     /// Why a job that runs should have been stopped: its budget is spent, or somebody else keeps
     /// a node it is on.
-    fn overstays(&self, id: JobId, at: Time) -> Option<(Class, String)> {
+    fn overstays(&self, id: JobId, at: Time) -> Option<Finding> {
         let spec = &self.jobs.get(&id)?.spec;
         if !spec.preemptible {
             return None;
         }
         if let Some((queue, BudgetAction::Pause)) = self.bounds.stops(&spec.queue, at) {
-            return Some((Class::Bound, format!("job {id} runs on the spent budget of {queue}")));
+            let text = format!("job {id} runs on the spent budget of {queue}");
+            return Some(Finding { class: Class::Bound, text });
         }
         let live = self.of(id).filter(|(_, open)| !open.stopping).map(|(_, open)| &open.node);
         let nodes: BTreeSet<&Name> = live.collect();
-        let keeps = self.kept.values().find(|kept| {
-            let now = kept.from <= at && at < kept.to && kept.owner != spec.queue;
-            now && kept.nodes.iter().any(|node| nodes.contains(node))
+        let keeps = self.reservations.values().find(|reservation| {
+            let now =
+                reservation.from <= at && at < reservation.to && reservation.owner != spec.queue;
+            now && reservation.nodes.iter().any(|node| nodes.contains(node))
         })?;
-        Some((Class::ClosedNode, format!("job {id} runs where {} is kept", keeps.name)))
+        let text = format!("job {id} runs where {} is kept", keeps.name);
+        Some(Finding { class: Class::ClosedNode, text })
     }
 
     /// Every job is exactly where the state says it is, and all money is accounted for.
-    pub fn compare(&self, snapshot: &Snapshot, at: Time) -> Result<(), Broken> {
+    pub fn compare(&self, snapshot: &Snapshot, at: Time) -> Result<(), Violation> {
         let found = self.differs(snapshot, at);
-        found.map_err(|(class, text)| Broken { class, at, text })
+        found.map_err(|finding| finding.at(at))
     }
 
-    fn differs(&self, snapshot: &Snapshot, at: Time) -> super::Found {
+    fn differs(&self, snapshot: &Snapshot, at: Time) -> Result<(), Finding> {
         let lost = |text| super::wrong(Class::LostJob, text);
         let mut seen = BTreeSet::new();
         for job in &snapshot.jobs {
@@ -91,7 +94,7 @@ impl Books {
             let text = format!("{theirs:?} are in the state and other nodes in the log");
             return super::wrong(Class::Claims, text);
         }
-        super::claims(self.claims.agree(snapshot))?;
+        self.claims.agree(snapshot)?;
         for queue in snapshot.queues.iter().filter(|queue| queue.spec.budget.is_some()) {
             let ours = self.bounds.spent(&queue.spec, at);
             if ours != i128::from(queue.spent.0) {
@@ -100,7 +103,7 @@ impl Books {
                 return super::wrong(Class::Money, format!("{text} by its rows"));
             }
         }
-        super::money(self.money.all_settled(at))
+        self.money.all_settled(at)
     }
 
     /// Jobs that nothing keeps from running, if nothing at all is held: their turn has come, money

@@ -11,9 +11,9 @@ use tokio::runtime::Runtime;
 
 const GPUS: [&str; 2] = ["--gpus", "8xH100"];
 
-pub fn kills(asked: &Asked, berth: &Path) -> Result<Section> {
+pub fn kills(args: &Asked, berth: &Path) -> Result<Section> {
     let mut server = Server::start(berth, &GPUS);
-    let load = Load { jobs: asked.jobs, blows: asked.kills };
+    let load = Load { jobs: args.jobs, blows: args.kills };
     let survival = survive(&mut server, load, |server| {
         server.kill();
         server.start_again();
@@ -22,21 +22,21 @@ pub fn kills(asked: &Asked, berth: &Path) -> Result<Section> {
         "The server is sent SIGKILL at {} moments that look random, and started again, while {} \
          jobs of up to a second come in a stream that lasts as long. Each job looks whether another \
          process of its own is there.",
-        asked.kills, asked.jobs
+        args.kills, args.jobs
     );
-    let mut rows = vec![Row::new("kills", f64::from(asked.kills), "kills", Target::None)];
+    let mut rows = vec![Row::new("kills", f64::from(args.kills), "kills", Target::None)];
     rows.extend(rows_of(&survival));
     Ok(Section { title: "A server that is killed".into(), text, rows })
 }
 
-pub fn outages(asked: &Asked, berth: &Path) -> Result<Section> {
+pub fn outages(args: &Asked, berth: &Path) -> Result<Section> {
     let mut postgres = Postgres::start();
     let url = postgres.database();
     let mut server = Server::start(berth, &[&GPUS[..], &["--database", url.as_str()]].concat());
     let runtime = Runtime::new().context("starting")?;
     let mut unclear = 0;
     let mut back = Vec::new();
-    let load = Load { jobs: asked.jobs, blows: asked.outages };
+    let load = Load { jobs: args.jobs, blows: args.outages };
     let survival = survive(&mut server, load, |server| {
         postgres.stop(Stop::Immediate);
         unclear += u64::from(!refuses_clearly(&runtime, server));
@@ -53,9 +53,9 @@ pub fn outages(asked: &Asked, berth: &Path) -> Result<Section> {
         "The database is PostgreSQL with `fsync` on. It is stopped as in a crash (`pg_ctl stop -m \
          immediate`) and started again {} times, while {} jobs come as above. The server is not \
          touched.",
-        asked.outages, asked.jobs
+        args.outages, args.jobs
     );
-    let mut rows = vec![Row::new("outages", f64::from(asked.outages), "outages", Target::None)];
+    let mut rows = vec![Row::new("outages", f64::from(args.outages), "outages", Target::None)];
     rows.extend(rows_of(&survival));
     rows.push(none("outages without a clear problem (503, BRT0024)", unclear, "outages"));
     rows.push(none("servers that ended", u64::from(!server.is_running()), "servers"));

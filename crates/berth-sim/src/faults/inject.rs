@@ -1,8 +1,8 @@
-//! What befalls the cluster, and how it is repaired.
+//! Injecting faults into the cluster, and repairing them.
 
+use super::case::Fault;
 use super::machines::Due;
 use super::play::{Play, Seam};
-use super::tale::Blow;
 use berth_model::{
     ClaimSpec, Event, GpuSpec, Health, JobChange, Lifecycle, Name, NodeSpec, NodeState, Rejected,
     Span,
@@ -10,57 +10,57 @@ use berth_model::{
 use std::collections::BTreeMap;
 
 impl<S: Seam> Play<'_, S> {
-    pub(super) fn strike(&mut self, blow: Blow) {
+    pub(super) fn inject(&mut self, fault: Fault) {
         let now = self.now;
         self.machines.faults += 1;
         let tell = |node: &Name, state| Due::Told(Event::NodeChanged { node: node.clone(), state });
-        match blow {
-            Blow::Dies { node, back } => {
-                self.machines.dark(now, &node);
-                self.dark.insert(node.clone());
+        match fault {
+            Fault::NodeFails { node, back } => {
+                self.machines.down(now, &node);
+                self.down.insert(node.clone());
                 self.machines.send(now, tell(&node, NodeState::Failed));
                 self.machines.at(now + back, Due::Back(node));
             }
-            Blow::Leaves { node, notice, back } => self.leave(node, notice, back),
-            Blow::Wave { zone, notice, back } => {
-                let fixed = self.tale.nodes.iter().filter(|node| {
+            Fault::NodeLeaves { node, notice, back } => self.leave(node, notice, back),
+            Fault::SpotWave { zone, notice, back } => {
+                let fixed = self.case.nodes.iter().filter(|node| {
                     node.lifecycle == Lifecycle::Spot && node.labels.get("zone") == Some(&zone)
                 });
                 let mut all: Vec<Name> = fixed.map(|node| node.name.clone()).collect();
                 all.extend(self.machines.spot_in(&zone));
                 all.into_iter().for_each(|node| self.leave(node, notice, back));
             }
-            Blow::Drained { node, back } => {
+            Fault::NodeDrained { node, back } => {
                 self.machines.send(now, tell(&node, NodeState::Draining));
                 self.machines.at(now + back, Due::Back(node));
             }
-            Blow::Breaks { node, gpu, back } => {
-                let told =
+            Fault::GpuFails { node, gpu, back } => {
+                let report =
                     |health| Due::Told(Event::GpuChanged { node: node.clone(), gpu, health });
-                self.machines.send(now, told(Health::Failed));
-                self.machines.at(now + back, told(Health::Ok));
+                self.machines.send(now, report(Health::Failed));
+                self.machines.at(now + back, report(Health::Ok));
             }
-            Blow::Said(event) => _ = self.append(event),
+            Fault::Request(event) => _ = self.append(event),
         }
     }
 
     fn leave(&mut self, node: Name, notice: Span, back: Span) {
         let at = self.now + notice;
         let state = NodeState::Leaving { at };
-        let told = Due::Told(Event::NodeChanged { node: node.clone(), state });
-        self.machines.send(self.now, told);
+        let report = Due::Told(Event::NodeChanged { node: node.clone(), state });
+        self.machines.send(self.now, report);
         self.machines.at(at, Due::Forget { node, back });
     }
 
     /// The machine is gone; the scheduler lets go of it once it has heard of every task there.
     pub(super) fn forget(&mut self, node: Name, back: Span) {
-        let fixed = self.tale.nodes.iter().any(|known| known.name == node);
+        let fixed = self.case.nodes.iter().any(|known| known.name == node);
         if self.calm && fixed {
             return;
         }
-        self.machines.dark(self.now, &node);
+        self.machines.down(self.now, &node);
         self.machines.hand_over(&node);
-        self.dark.insert(node.clone());
+        self.down.insert(node.clone());
         let again = match self.append(Event::NodeRemoved { node: node.clone() }) {
             Ok(()) if fixed => return self.machines.at(self.now + back, Due::Joins(node)),
             // Whoever sells machines knows that it is gone, though the notice may be lost.
@@ -82,7 +82,7 @@ impl<S: Seam> Play<'_, S> {
 
     /// Orders a machine from its seller.
     pub(super) fn buy(&mut self, claim: &ClaimSpec) {
-        let pool = self.tale.pools.iter().find(|pool| pool.name == claim.pool);
+        let pool = self.case.pools.iter().find(|pool| pool.name == claim.pool);
         let offering = pool.and_then(|pool| {
             pool.offerings.iter().find(|o| {
                 o.instance == claim.instance
@@ -121,26 +121,26 @@ impl<S: Seam> Play<'_, S> {
     /// A machine is given back: it is gone at once, and the scheduler hears of it.
     pub(super) fn give_back(&mut self, node: Name) {
         if self.machines.hand_over(&node) {
-            self.machines.dark(self.now, &node);
-            self.dark.insert(node.clone());
+            self.machines.down(self.now, &node);
+            self.down.insert(node.clone());
             self.machines.send(self.now, Due::Told(Event::NodeRemoved { node }));
         }
     }
 
     pub(super) fn join(&mut self, name: &Name) {
-        self.dark.remove(name);
+        self.down.remove(name);
         let there = self.state.snapshot().nodes.iter().any(|node| node.spec.name == *name);
-        let spec = self.tale.nodes.iter().find(|node| node.name == *name);
+        let spec = self.case.nodes.iter().find(|node| node.name == *name);
         if let Some(spec) = spec.filter(|_| !there) {
             let _ = self.append(Event::NodeAdded { node: Box::new(spec.clone()) });
         }
     }
 
     /// Everything is repaired, and nothing goes wrong any more.
-    pub(super) fn calm_down(&mut self) {
+    pub(super) fn repair_all(&mut self) {
         self.calm = true;
         self.machines.quiet();
-        for spec in &self.tale.nodes {
+        for spec in &self.case.nodes {
             self.join(&spec.name);
             let node = spec.name.clone();
             let _ = self.append(Event::NodeChanged { node, state: NodeState::Ready });

@@ -13,27 +13,27 @@ const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas 
     looked at four times a second. A gang for which there is never room waits all the time.";
 
 pub fn section(berth: &Path, rounds: u32) -> Section {
-    let siege = besiege(berth, rounds, |round, blow| eprintln!("siege, round {round}: {blow:?}"));
-    siege.lost.iter().for_each(|job| eprintln!("lost: {job}"));
+    let run = besiege(berth, rounds, |round, fault| eprintln!("siege, round {round}: {fault:?}"));
+    run.lost.iter().for_each(|job| eprintln!("lost: {job}"));
     let zero = Target::Exactly(0.0);
     let rows = vec![
-        Row::new("siege: rounds", f64::from(siege.rounds), "", Target::AtLeast(50.0)),
-        Row::new("siege: leaders killed", f64::from(siege.leaders_killed), "", Target::None),
+        Row::new("siege: rounds", f64::from(run.rounds), "", Target::AtLeast(50.0)),
+        Row::new("siege: leaders killed", f64::from(run.leaders_killed), "", Target::None),
         Row::new(
             "siege: pods that others bound first",
-            f64::from(siege.taken_away),
+            f64::from(run.taken_away),
             "",
             Target::None,
         ),
-        Row::new("siege: gangs", f64::from(siege.gangs), "", Target::None),
-        Row::new("siege: looks at a pod", siege.looks as f64, "", Target::None),
-        Row::new("siege: jobs lost", siege.lost.len() as f64, "", zero),
-        Row::new("siege: nodes seen with GPUs given twice", siege.given_twice as f64, "", zero),
-        Row::new("siege: pods bound of a gang that never fits", siege.halves as f64, "", zero),
-        Row::new("siege: jobs left over in the books", siege.left_over as f64, "", zero),
+        Row::new("siege: gangs", f64::from(run.gangs), "", Target::None),
+        Row::new("siege: looks at a pod", run.looks as f64, "", Target::None),
+        Row::new("siege: jobs lost", run.lost.len() as f64, "", zero),
+        Row::new("siege: nodes seen with GPUs given twice", run.given_twice as f64, "", zero),
+        Row::new("siege: pods bound of a gang that never fits", run.halves as f64, "", zero),
+        Row::new("siege: jobs left over in the books", run.left_over as f64, "", zero),
         Row::new(
             "siege: longest time a gang was seen bound in part",
-            siege.longest_half.as_secs_f64(),
+            run.longest_half.as_secs_f64(),
             "s",
             Target::None,
         ),

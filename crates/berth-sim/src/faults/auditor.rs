@@ -1,4 +1,4 @@
-//! Books kept from the log alone: who holds what, which gangs are whole, where every job is, what
+//! An account from the log alone: who holds what, which gangs are whole, where every job is, what
 //! was spent and which machines were bought.
 
 mod audit;
@@ -8,7 +8,7 @@ use super::claims::Claims;
 use super::money::{Money, part};
 use super::places::{self, misplaced, unsuited, whole};
 use super::play::Record;
-use super::{Broken, Class};
+use super::{Class, Finding, Violation};
 use berth_model::{
     After, Cause, Decision, Event, Health, JobId, JobRef, JobSpec, LeaseId, LeaseOutcome, Name,
     NodeSpec, NodeState, Outcome, Reservation, Share, Slice, Span, Stamped, Time,
@@ -39,45 +39,31 @@ struct Node {
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct Auditor {
     nodes: BTreeMap<Name, Node>,
     jobs: BTreeMap<JobId, Job>,
     open: BTreeMap<LeaseId, Open>,
     money: Money,
     bounds: Bounds,
     claims: Claims,
-    kept: BTreeMap<Name, Reservation>,
+    reservations: BTreeMap<Name, Reservation>,
     stale: Span,
     seq: u64,
     now: Time,
     pub starts: usize,
 }
 
-type Found = Result<(), (Class, String)>;
-
-fn named(class: Class, found: Result<(), String>) -> Found {
-    found.map_err(|text| (class, text))
+fn wrong(class: Class, text: String) -> Result<(), Finding> {
+    Err(Finding { class, text })
 }
 
-fn money(found: Result<(), String>) -> Found {
-    named(Class::Money, found)
-}
-
-fn claims(found: Result<(), String>) -> Found {
-    named(Class::Claims, found)
-}
-
-fn wrong(class: Class, text: String) -> Found {
-    Err((class, text))
-}
-
-impl Books {
-    pub fn write(&mut self, record: &Record) -> Result<(), Broken> {
+impl Auditor {
+    pub fn write(&mut self, record: &Record) -> Result<(), Violation> {
         let at = record.stamped.at;
-        self.enter(record).map_err(|(class, text)| Broken { class, at, text })
+        self.enter(record).map_err(|finding| finding.at(at))
     }
 
-    fn enter(&mut self, record: &Record) -> Found {
+    fn enter(&mut self, record: &Record) -> Result<(), Finding> {
         let Stamped { seq, at, event } = &record.stamped;
         let at = *at;
         if *seq != self.seq + 1 || at < self.now {
@@ -88,7 +74,7 @@ impl Books {
         }
         (self.seq, self.now) = (*seq, at);
         for row in &record.rows {
-            money(self.money.row(row))?;
+            self.money.row(row)?;
             self.bounds.row(row);
         }
         match event {
@@ -110,15 +96,15 @@ impl Books {
     }
 
     /// What happens to machines and to those who keep them.
-    fn machines(&mut self, event: &Event, at: Time) -> Found {
+    fn machines(&mut self, event: &Event, at: Time) -> Result<(), Finding> {
         match event {
             Event::NodeAdded { node } => self.joined(node, at),
             Event::ClaimReady { claim, node } => {
-                claims(self.claims.came(claim, node))?;
+                self.claims.came(claim, node)?;
                 self.joined(node, at);
             }
             Event::ClaimFailed { claim, retry_at } => {
-                claims(self.claims.failed(claim, *retry_at))?;
+                self.claims.failed(claim, *retry_at)?;
             }
             Event::PoolSet { pool } => self.claims.pool(pool),
             Event::NodeChanged { node, state } => {
@@ -130,8 +116,10 @@ impl Books {
                 }
                 self.nodes.remove(node);
                 self.claims.gone(node);
-                self.kept.values_mut().for_each(|kept| kept.nodes.retain(|name| name != node));
-                money(self.money.left(node, at))?;
+                self.reservations
+                    .values_mut()
+                    .for_each(|reservation| reservation.nodes.retain(|name| name != node));
+                self.money.left(node, at)?;
             }
             Event::GpuChanged { node, gpu, health } => {
                 if let Some(node) = self.nodes.get_mut(node) {
@@ -142,9 +130,9 @@ impl Books {
                 }
             }
             Event::ReservationSet { reservation } => {
-                self.kept.insert(reservation.name.clone(), reservation.clone());
+                self.reservations.insert(reservation.name.clone(), reservation.clone());
             }
-            Event::ReservationRemoved { name } => _ = self.kept.remove(name),
+            Event::ReservationRemoved { name } => _ = self.reservations.remove(name),
             _ => {}
         }
         Ok(())
@@ -158,7 +146,7 @@ impl Books {
         self.money.joined(node, at);
     }
 
-    fn submitted(&mut self, spec: &JobSpec) -> Found {
+    fn submitted(&mut self, spec: &JobSpec) -> Result<(), Finding> {
         let ids = match &spec.array {
             None => vec![spec.id],
             Some(array) => array.elements.iter().map(|e| spec.id.element(*e)).collect(),
@@ -180,7 +168,7 @@ impl Books {
         Ok(())
     }
 
-    fn ended(&mut self, id: JobId, outcome: Outcome) -> Found {
+    fn ended(&mut self, id: JobId, outcome: Outcome) -> Result<(), Finding> {
         if let Some((lease, _)) = self.open.iter().find(|(lease, _)| lease.job == id) {
             return wrong(Class::LostJob, format!("job {id} ended while lease {lease} is open"));
         }
@@ -196,11 +184,11 @@ impl Books {
         }
     }
 
-    fn closed(&mut self, lease: LeaseId, outcome: LeaseOutcome, at: Time) -> Found {
+    fn closed(&mut self, lease: LeaseId, outcome: LeaseOutcome, at: Time) -> Result<(), Finding> {
         if self.open.remove(&lease).is_none() {
             return wrong(Class::LostJob, format!("lease {lease} ended, and it was not open"));
         }
-        money(self.money.closed(lease, at))?;
+        self.money.closed(lease, at)?;
         let last = !self.open.keys().any(|other| other.job == lease.job);
         if let Some(job) = self.jobs.get_mut(&lease.job) {
             if outcome == LeaseOutcome::Done {
@@ -213,13 +201,13 @@ impl Books {
         Ok(())
     }
 
-    fn decided(&mut self, decisions: &[Decision], at: Time) -> Found {
+    fn decided(&mut self, decisions: &[Decision], at: Time) -> Result<(), Finding> {
         let mut started = BTreeSet::new();
         for decision in decisions {
             match decision {
                 Decision::Start { lease, node, slices, price, .. } => {
                     self.start(*lease, node, slices)?;
-                    money(self.money.opened(*lease, node, slices, price.0, at))?;
+                    self.money.opened(*lease, node, slices, price.0, at)?;
                     started.insert(lease.job);
                 }
                 Decision::Stop { lease, cause, .. } => {
@@ -233,9 +221,9 @@ impl Books {
                         job.cancelled = true;
                     }
                 }
-                Decision::Claim { .. } => claims(self.claims.order(decision, at))?,
+                Decision::Claim { .. } => self.claims.order(decision, at)?,
                 Decision::Return { node } => {
-                    claims(self.claims.give_back(node))?;
+                    self.claims.give_back(node)?;
                     if self.open.values().any(|open| open.node == *node) {
                         return wrong(Class::Claims, format!("{node} is given back in use"));
                     }
@@ -254,7 +242,7 @@ impl Books {
     }
 
     /// A job that starts, when its transaction is through.
-    fn whole_and_in_place(&self, id: JobId) -> Found {
+    fn whole_and_in_place(&self, id: JobId) -> Result<(), Finding> {
         if !self.is_whole(id) {
             return wrong(Class::HalfGang, format!("job {id} is started below its minimum"));
         }
@@ -277,14 +265,14 @@ impl Books {
     /// stopped counts for nobody.
     fn used(&self, queue: &Name) -> i64 {
         let below = |leaf: &Name| self.bounds.path(leaf).any(|above| above.name == *queue);
-        let kept = self.open.iter().filter(|(_, open)| !open.stopping);
-        let held = kept.filter(|(lease, _)| {
+        let lasting = self.open.iter().filter(|(_, open)| !open.stopping);
+        let held = lasting.filter(|(lease, _)| {
             self.jobs.get(&lease.job).is_some_and(|job| below(&job.spec.queue))
         });
         held.flat_map(|(_, open)| &open.slices).map(|slice| part(&slice.share)).sum()
     }
 
-    fn start(&mut self, lease: LeaseId, node: &Name, slices: &[Slice]) -> Found {
+    fn start(&mut self, lease: LeaseId, node: &Name, slices: &[Slice]) -> Result<(), Finding> {
         self.starts += 1;
         let Some(job) = self.jobs.get(&lease.job) else {
             return wrong(Class::LostJob, format!("{lease} of a job nobody submitted"));
@@ -327,7 +315,7 @@ impl Books {
 
     /// Whether it is this job's turn: what it comes after has happened, its array has room and
     /// there is money left.
-    fn turn(&self, id: JobId, job: &Job) -> Found {
+    fn turn(&self, id: JobId, job: &Job) -> Result<(), Finding> {
         let spec = &job.spec;
         if !job.begun && spec.begin.is_some_and(|begin| self.now < begin) {
             return wrong(Class::Order, format!("job {id} starts before it is to begin"));
@@ -353,11 +341,11 @@ impl Books {
     /// Whether all that a job is to come after has happened. Made-up names are of one job each.
     fn released(&self, spec: &JobSpec) -> bool {
         spec.after.iter().all(|dependency| {
-            let meant = |(id, job): &(&JobId, &Job)| match &dependency.job {
+            let matches = |(id, job): &(&JobId, &Job)| match &dependency.job {
                 JobRef::Id(on) => *id == on || id.array() == *on,
                 JobRef::Name(name) => job.spec.name == *name,
             };
-            let mut on = self.jobs.iter().filter(meant).map(|(_, job)| job).peekable();
+            let mut on = self.jobs.iter().filter(matches).map(|(_, job)| job).peekable();
             on.peek().is_some()
                 && on.all(|job| match (dependency.after, job.ended) {
                     (After::Start, ended) => job.begun || ended.is_some(),
@@ -371,11 +359,12 @@ impl Books {
 
     /// Whether the node takes this job now.
     fn takes(&self, job: &Job, node: &Node) -> bool {
-        let keeps = |kept: &Reservation| {
-            let now = kept.from <= self.now && self.now < kept.to;
-            now && kept.owner != job.spec.queue && kept.nodes.contains(&node.spec.name)
+        let keeps = |reservation: &Reservation| {
+            let now = reservation.from <= self.now && self.now < reservation.to;
+            now && reservation.owner != job.spec.queue
+                && reservation.nodes.contains(&node.spec.name)
         };
-        if self.kept.values().any(keeps) {
+        if self.reservations.values().any(keeps) {
             return false;
         }
         let limit = job.spec.time_limit.filter(|_| !job.begun).unwrap_or(Span::ms(1));

@@ -34,7 +34,7 @@ impl Bits {
 
 /// Free GPUs by node, and nodes by model and free GPUs.
 #[derive(Debug, Clone)]
-pub(crate) struct Floor {
+pub(crate) struct FreeGpus {
     /// GPUs of the largest node of each model.
     largest: Vec<u32>,
     model: Vec<u32>,
@@ -47,12 +47,12 @@ pub(crate) struct Floor {
     unfit: Option<Box<[i64]>>,
 }
 
-impl Floor {
-    pub(crate) fn new(fleet: &Fleet) -> Floor {
+impl FreeGpus {
+    pub(crate) fn new(fleet: &Fleet) -> FreeGpus {
         let models = fleet.models.len();
         let largest: Vec<u32> = (0..models).map(|model| fleet.largest(model)).collect();
         let empty = |most: &u32| vec![Bits::new(fleet.nodes.len()); *most as usize + 1];
-        let mut floor = Floor {
+        let mut free = FreeGpus {
             by_free: largest.iter().map(empty).collect(),
             largest,
             model: fleet.nodes.iter().map(|node| node.model).collect(),
@@ -61,15 +61,15 @@ impl Floor {
             unfit: None,
         };
         for (number, node) in fleet.nodes.iter().enumerate() {
-            floor.by_free[node.model as usize][node.gpus as usize].insert(number as u32);
-            floor.totals[node.model as usize] += u64::from(node.gpus);
+            free.by_free[node.model as usize][node.gpus as usize].insert(number as u32);
+            free.totals[node.model as usize] += u64::from(node.gpus);
         }
-        floor
+        free
     }
 
     /// Places are chosen so that least becomes unusable for jobs like these: fragmentation
     /// gradient descent (Weng and others, ATC'23) with whole GPUs.
-    pub(crate) fn with_mix(mut self, asks: impl Iterator<Item = Ask>) -> Floor {
+    pub(crate) fn with_mix(mut self, asks: impl Iterator<Item = Ask>) -> FreeGpus {
         let most = self.largest.iter().copied().max().unwrap_or(0);
         let mut unfit = vec![0_i64; most as usize + 1];
         for ask in asks {
@@ -227,7 +227,7 @@ impl Floor {
     }
 
     /// Best fit among what is free here and in `later` too: GPUs that can be had now and kept.
-    pub(crate) fn find_lasting(&self, ask: Ask, later: &Floor) -> Option<Place> {
+    pub(crate) fn find_lasting(&self, ask: Ask, later: &FreeGpus) -> Option<Place> {
         let (whole, rest, most) = self.parts_of(ask);
         let allowed = |node: &u32| ask.models >> self.model[*node as usize] & 1 == 1;
         let nodes = || (0..self.free.len() as u32).filter(allowed);
@@ -258,8 +258,8 @@ impl Floor {
 mod tests {
     use super::*;
 
-    fn floor(nodes: u32) -> Floor {
-        Floor::new(&Fleet::like(nodes, 8, "A100"))
+    fn free(nodes: u32) -> FreeGpus {
+        FreeGpus::new(&Fleet::like(nodes, 8, "A100"))
     }
 
     fn ask(gpus: u32) -> Ask {
@@ -268,42 +268,42 @@ mod tests {
 
     #[test]
     fn a_job_goes_where_it_leaves_least() {
-        let mut floor = floor(2);
-        floor.take(ask(6));
-        assert_eq!(floor.take(ask(1)), Some(Place::One(0, 1)));
-        assert_eq!(floor.take(ask(2)), Some(Place::One(1, 2)));
+        let mut free = free(2);
+        free.take(ask(6));
+        assert_eq!(free.take(ask(1)), Some(Place::One(0, 1)));
+        assert_eq!(free.take(ask(2)), Some(Place::One(1, 2)));
     }
 
     #[test]
     fn a_job_that_fits_one_node_is_not_spread_over_two() {
-        let mut floor = floor(2);
-        floor.take(ask(5));
-        floor.take(ask(5));
-        assert!(!floor.fits(ask(4)));
-        assert!(floor.fits(ask(3)));
+        let mut free = free(2);
+        free.take(ask(5));
+        free.take(ask(5));
+        assert!(!free.fits(ask(4)));
+        assert!(free.fits(ask(3)));
     }
 
     #[test]
     fn a_large_job_takes_whole_nodes_and_the_rest_where_it_fits_best() {
-        let mut floor = floor(3);
-        floor.take(ask(4));
-        let place = floor.take(ask(12)).expect("one whole node and four GPUs");
+        let mut free = free(3);
+        free.take(ask(4));
+        let place = free.take(ask(12)).expect("one whole node and four GPUs");
         assert_eq!(place, Place::Many([(1, 8), (0, 4)].into()));
-        floor.give(&place);
-        assert!(floor.fits(ask(16)) && floor.fits(ask(20)) && !floor.fits(ask(21)));
+        free.give(&place);
+        assert!(free.fits(ask(16)) && free.fits(ask(20)) && !free.fits(ask(21)));
     }
 
     #[test]
     fn the_rest_of_a_large_job_may_need_another_whole_node() {
-        let mut floor = floor(2);
-        assert!(floor.fits(ask(12)));
-        floor.take(ask(5));
-        assert!(!floor.fits(ask(12)), "three GPUs are left beside the whole node");
+        let mut free = free(2);
+        assert!(free.fits(ask(12)));
+        free.take(ask(5));
+        assert!(!free.fits(ask(12)), "three GPUs are left beside the whole node");
     }
 
     #[test]
     fn lasting_room_is_what_is_free_now_and_later() {
-        let (mut now, mut later) = (floor(2), floor(2));
+        let (mut now, mut later) = (free(2), free(2));
         now.take(ask(8));
         later.take_at(&Place::One(1, 6));
         assert_eq!(now.find_lasting(ask(2), &later), Some(Place::One(1, 2)));
@@ -313,23 +313,23 @@ mod tests {
     #[test]
     fn a_job_that_names_models_runs_on_those_only() {
         let fleet = Fleet::new([(2, "T4"), (8, "A100"), (4, "T4")]).unwrap();
-        let mut floor = Floor::new(&fleet);
+        let mut free = FreeGpus::new(&fleet);
         let t4 = |gpus| Ask { gpus, models: 1 };
-        assert_eq!(floor.take(t4(3)), Some(Place::One(2, 3)));
-        assert!(!floor.fits(t4(4)), "the A100 would have room");
-        assert!(floor.fits(ask(8)) && !floor.fits(Ask { gpus: 1, models: 0 }));
+        assert_eq!(free.take(t4(3)), Some(Place::One(2, 3)));
+        assert!(!free.fits(t4(4)), "the A100 would have room");
+        assert!(free.fits(ask(8)) && !free.fits(Ask { gpus: 1, models: 0 }));
     }
 
     #[test]
     fn by_the_mix_a_job_goes_where_it_makes_least_unusable() {
         let fleet = Fleet::like(2, 8, "A100");
-        let best = |floor: &mut Floor| {
-            floor.take_at(&Place::One(0, 2));
-            floor.take(ask(1))
+        let best = |free: &mut FreeGpus| {
+            free.take_at(&Place::One(0, 2));
+            free.take(ask(1))
         };
         // Half of the jobs need six GPUs: taking one of the six that are left wastes five for them.
         let mix = || [1, 6].into_iter().map(Ask::any);
-        assert_eq!(best(&mut Floor::new(&fleet)), Some(Place::One(0, 1)));
-        assert_eq!(best(&mut Floor::new(&fleet).with_mix(mix())), Some(Place::One(1, 1)));
+        assert_eq!(best(&mut FreeGpus::new(&fleet)), Some(Place::One(0, 1)));
+        assert_eq!(best(&mut FreeGpus::new(&fleet).with_mix(mix())), Some(Place::One(1, 1)));
     }
 }

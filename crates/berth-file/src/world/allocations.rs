@@ -41,15 +41,15 @@ struct Machine<'a> {
 }
 
 /// All GPUs with what is held of them so far.
-pub(crate) struct Floor<'a>(BTreeMap<&'a str, Machine<'a>>);
+pub(crate) struct Allocations<'a>(BTreeMap<&'a str, Machine<'a>>);
 
-impl<'a> Floor<'a> {
-    pub fn new(nodes: impl Iterator<Item = &'a NodeSpec>) -> Floor<'a> {
+impl<'a> Allocations<'a> {
+    pub fn new(nodes: impl Iterator<Item = &'a NodeSpec>) -> Allocations<'a> {
         let machine = |spec: &'a NodeSpec| {
             let uses = spec.gpus.iter().map(|_| Use::Free).collect();
             (spec.name.as_str(), Machine { spec, uses })
         };
-        Floor(nodes.map(machine).collect())
+        Allocations(nodes.map(machine).collect())
     }
 
     pub fn node(&self, node: &Node) -> Result<&'a NodeSpec> {
@@ -133,7 +133,7 @@ impl<'a> Floor<'a> {
         for slice in slices {
             let gpu = &spec.gpus[slice.gpu as usize];
             let held = &mut machine.uses[slice.gpu as usize];
-            if let Err(other) = hold(held, gpu, &slice.share, by) {
+            if let Err(Occupied { by: other }) = hold(held, gpu, &slice.share, by) {
                 let message = format!(
                     "GPU {} of node {} is held twice: by {other} and by {by}",
                     slice.gpu, spec.name
@@ -214,8 +214,25 @@ fn free_instance(gpu: &GpuSpec, profile: &Name, held: &Use) -> Option<MigSlot> {
     layout.place(known).map(|start| MigSlot { profile: profile.clone(), start })
 }
 
+/// Who holds what a share needs.
+struct Occupied {
+    by: String,
+}
+
+impl Occupied {
+    /// The share would not fit on a free GPU either.
+    fn by_nobody() -> Occupied {
+        Occupied { by: "nobody".to_owned() }
+    }
+}
+
 /// Adds a share to what is held, or says who is in the way.
-fn hold(held: &mut Use, gpu: &GpuSpec, share: &Share, by: &str) -> std::result::Result<(), String> {
+fn hold(
+    held: &mut Use,
+    gpu: &GpuSpec,
+    share: &Share,
+    by: &str,
+) -> std::result::Result<(), Occupied> {
     let by = by.to_owned();
     let (kind, milli) = match share {
         Share::Whole => match held {
@@ -224,7 +241,7 @@ fn hold(held: &mut Use, gpu: &GpuSpec, share: &Share, by: &str) -> std::result::
                 return Ok(());
             }
             Use::Whole(other) | Use::Shares { by: other, .. } | Use::Mig { by: other, .. } => {
-                return Err(other.clone());
+                return Err(Occupied { by: other.clone() });
             }
         },
         Share::Mig(slot) => return hold_instance(held, gpu, slot, by),
@@ -241,9 +258,9 @@ fn hold(held: &mut Use, gpu: &GpuSpec, share: &Share, by: &str) -> std::result::
             *used += milli;
             Ok(())
         }
-        Use::Free => Err("nobody".to_owned()),
+        Use::Free => Err(Occupied::by_nobody()),
         Use::Whole(other) | Use::Shares { by: other, .. } | Use::Mig { by: other, .. } => {
-            Err(other.clone())
+            Err(Occupied { by: other.clone() })
         }
     }
 }
@@ -253,9 +270,9 @@ fn hold_instance(
     gpu: &GpuSpec,
     slot: &MigSlot,
     by: String,
-) -> std::result::Result<(), String> {
+) -> std::result::Result<(), Occupied> {
     let Some(profile) = MigProfile::find(&gpu.model, &slot.profile) else {
-        return Err("nobody".to_owned());
+        return Err(Occupied::by_nobody());
     };
     if let Use::Free = held {
         *held = Use::Mig { held: MigLayout::default(), by: by.clone() };
@@ -266,9 +283,9 @@ fn hold_instance(
             Ok(())
         }
         Use::Whole(other) | Use::Shares { by: other, .. } | Use::Mig { by: other, .. } => {
-            Err(other.clone())
+            Err(Occupied { by: other.clone() })
         }
-        Use::Free => Err("nobody".to_owned()),
+        Use::Free => Err(Occupied::by_nobody()),
     }
 }
 
