@@ -5,8 +5,8 @@ use super::gang;
 use super::mirror::{Mirror, Uid};
 use super::sight::{GangKey, PodSight};
 use berth_engine::Turn;
+use berth_model::Observed;
 use berth_model::{Decision, Event, JobId, LeaseId, Name};
-use berth_node::Observed;
 use std::collections::BTreeSet;
 
 impl Mirror {
@@ -46,10 +46,10 @@ impl Mirror {
             members.map(|(uid, pod)| (uid.clone(), &pod.sight)).unzip();
         let wish = pods.first().and_then(|pod| pod.wish.as_ref()?.as_ref().ok());
         let queue = wish.and_then(|wish| wish.queue.clone()).unwrap_or_else(|| self.queue.clone());
-        let submission = gang::submission(&pods, &queue, &self.nodes, &self.claims);
-        let Ok(submission) = submission else { return };
-        let refs = submission.pods.clone();
-        let Ok(job) = turn.submit(submission) else { return };
+        let request = gang::request(&pods, &queue, &self.nodes, &self.claims);
+        let Ok(request) = request else { return };
+        let refs = request.workload.pods().to_vec();
+        let Ok(job) = turn.submit(request) else { return };
         self.heed(&uids);
         // What they take is to be had only on nodes that are said to have it.
         self.nodes.tell(turn);

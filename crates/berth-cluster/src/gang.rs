@@ -6,21 +6,17 @@ use super::claims::{Claims, Wanted};
 use super::dynamic::Ties;
 use super::nodes::{self, Nodes};
 use super::sight::{PodSight, Wish};
-use berth_engine::Submission;
-use berth_file::job::{
-    Checkpoint, Command, Env, Kind, Launch, LogLimits, Port, RetryPlan, RunSpec, Times,
-};
 use berth_kube::mark::Above;
 use berth_kube::need::Gpus;
 use berth_model::PodRef;
 use berth_model::{
-    Bytes, Cpu, GpuAsk, GroupSpec, JobId, JobSpec, LabelAsk, Name, Span, TopologyAsk,
+    Bytes, Cpu, GpuAsk, GroupSpec, JobKind, JobRequest, LabelAsk, Name, PodWorkload, TopologyAsk,
+    Workload,
 };
-use berth_store::JobKind;
 use places::placed;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Pods that ask for the same are one group of tasks.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -51,12 +47,12 @@ pub enum Unready {
 }
 
 /// A job whose tasks are these pods, in the order of the pods it names. They are all of one gang.
-pub fn submission(
+pub fn request(
     pods: &[&PodSight],
     queue: &Name,
     nodes: &Nodes,
     claims: &Claims,
-) -> Result<Submission, Unready> {
+) -> Result<JobRequest, Unready> {
     let mut alike: BTreeMap<Alike, Vec<&PodSight>> = BTreeMap::new();
     let mut first: Option<&Wish> = None;
     for pod in pods {
@@ -110,17 +106,10 @@ pub fn submission(
         let above = key.above.0.clone();
         groups.push((above, group(&format!("g{at}"), all, min, key)));
     }
-    let spec = spec(wish, queue, placed(groups, wish.together.as_ref()));
-    let asks = asks(count, &spec.groups);
-    Ok(Submission {
-        spec,
-        run: run(wish.grace),
-        kind: JobKind::Job,
-        file: String::new(),
-        asks,
-        resume_from: None,
-        pods: refs,
-    })
+    let groups = placed(groups, wish.together.as_ref());
+    let asks = asks(count, &groups);
+    let workload = Workload::Pods(PodWorkload { pods: refs, grace: wish.grace });
+    Ok(JobRequest { asks, ..request_for(wish, queue, groups, workload) })
 }
 
 /// GPUs that a pod claims are whole ones of nodes that have such.
@@ -158,10 +147,15 @@ fn group(name: &str, count: u32, min: u32, key: Alike) -> GroupSpec {
     }
 }
 
-fn spec(wish: &Wish, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
-    JobSpec {
-        id: JobId::new(0),
+fn request_for(
+    wish: &Wish,
+    queue: &Name,
+    groups: Vec<GroupSpec>,
+    workload: Workload,
+) -> JobRequest {
+    JobRequest {
         name: wish.name.clone(),
+        kind: JobKind::Job,
         queue: queue.clone(),
         user: wish.gang.namespace.clone(),
         project: wish.gang.namespace.clone(),
@@ -170,7 +164,6 @@ fn spec(wish: &Wish, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
         priority: wish.priority,
         preemptible: wish.preemptible,
         lifecycle: None,
-        submitted: wish.created,
         time_limit: wish.time_limit,
         deadline: None,
         restart_cost: None,
@@ -183,6 +176,10 @@ fn spec(wish: &Wish, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
         begin: None,
         hold: false,
         groups,
+        workload,
+        file: String::new(),
+        asks: String::new(),
+        resume_from: None,
     }
 }
 
@@ -196,51 +193,6 @@ fn asks(count: u32, groups: &[GroupSpec]) -> String {
         Some(GpuAsk::Whole { .. }) if gpus == 1 => format!("{pods}, 1 GPU"),
         Some(GpuAsk::Whole { .. }) => format!("{pods}, {gpus} GPUs"),
         Some(_) => format!("{pods}, parts of {gpus} GPUs"),
-    }
-}
-
-/// How pods are run is their own affair. A pod that is lost comes again when its controller makes
-/// another one; one that fails has failed.
-fn run(grace: Span) -> Arc<RunSpec> {
-    // There are as many as pods, and nearly all are alike.
-    static LAST: Mutex<Option<Arc<RunSpec>>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*last {
-        Some(run) if run.grace == grace => run.clone(),
-        _ => last.insert(Arc::new(run_with(grace))).clone(),
-    }
-}
-
-fn run_with(grace: Span) -> RunSpec {
-    RunSpec {
-        kind: Kind::Job,
-        command: Command::Program(Vec::new()),
-        env: Env::default(),
-        secrets: BTreeMap::new(),
-        workdir: None,
-        volumes: BTreeMap::new(),
-        data: BTreeMap::new(),
-        launch: Launch::Once,
-        ranks: 1,
-        port: Port::None,
-        ports: Vec::new(),
-        ready: None,
-        checkpoint: Checkpoint::default(),
-        retry: RetryPlan {
-            infra: Times::Forever,
-            error: Times::At(0),
-            oom: Times::At(0),
-            wait: Span::ZERO,
-        },
-        grace,
-        logs: LogLimits::default(),
-        sweep: None,
-        budget: None,
-        notify: Vec::new(),
-        open: Vec::new(),
-        tags: Vec::new(),
-        comment: None,
-        container: None,
     }
 }
 

@@ -50,7 +50,7 @@ fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     let waits = core.jobs.range((from, Bound::Unbounded)).filter(|(_, job)| {
         let is_new = job.row.submitted > since;
-        !is_new && !job.detail.pods.is_empty() && job.leases.is_empty()
+        !is_new && !job.detail.workload.pods().is_empty() && job.leases.is_empty()
     });
     waits.map(|(id, _)| *id).take(AT_ONCE).collect()
 }

@@ -6,8 +6,9 @@ mod likings;
 use super::dynamic::{self, Inside, Locks, News, Pods, Prepare, Reached, Scene, Seen, Watch};
 use super::mirror::Mirror;
 use super::sight::PodSight;
-use berth_engine::{Core, Submission, Turn};
+use berth_engine::{Core, Turn};
 use berth_kube::constraint::NodeView;
+use berth_model::JobRequest;
 use berth_model::{Event, JobChange, JobId, LeaseId, Name, Time};
 use std::collections::BTreeSet;
 
@@ -80,7 +81,7 @@ impl Mirror {
     pub(super) fn bind_together(
         &self,
         core: &Core,
-        submission: &mut Submission,
+        request: &mut JobRequest,
         pods: &[&PodSight],
     ) -> Result<(), String> {
         if !self.is_tied(pods) {
@@ -88,13 +89,13 @@ impl Mirror {
         }
         let (index, nodes) = (&self.dynamics.index, &self.nodes);
         let inside = Inside { index, nodes, levels: core.state.levels() };
-        let mut refs = submission.pods.iter();
-        let sights = submission.spec.groups.iter().map(|group| {
+        let mut refs = request.workload.pods().iter();
+        let sights = request.groups.iter().map(|group| {
             let own = refs.by_ref().take(group.count as usize);
             own.filter_map(|pod| Some(&self.pods.get(&pod.uid)?.sight)).collect()
         });
         let sights: Vec<Vec<&PodSight>> = sights.collect();
-        dynamic::within(&inside, &mut submission.spec.groups, &sights)
+        dynamic::within(&inside, &mut request.groups, &sights)
     }
 
     /// Notes that others have a say about a job, if they have.

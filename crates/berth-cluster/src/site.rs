@@ -26,7 +26,7 @@ use berth_kube::hypernode::Tree;
 use berth_kube::object::{Node, Pod};
 use berth_kube::{Api, Change, Seen, follow_in_binary};
 use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
-use berth_node::{Ended, Observed};
+use berth_model::{Ended, Observed};
 use berth_service::Home;
 use berth_service::Service;
 use berth_service::Vault;
@@ -422,7 +422,7 @@ impl Site for Kubernetes {
             }
             if let Some(cause) = live.stopping {
                 let job = &core.jobs[&lease.job];
-                let grace = if job.kill { Span::ZERO } else { job.detail.run.grace };
+                let grace = if job.kill { Span::ZERO } else { job.detail.workload.grace() };
                 self.stop(*lease, cause, grace, follow_ups);
             }
         }

@@ -5,7 +5,7 @@ use crate::memory::{Core, Stalled};
 use crate::team_tree::TeamTree;
 use berth_api::wire;
 use berth_model::LeaseId;
-use berth_node::Observed;
+use berth_model::Observed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};

@@ -3,13 +3,9 @@
 use crate::memory::Stalled;
 use berth_api::Problem;
 use berth_core::State;
-use berth_file::job::RunSpec;
-use berth_model::PodRef;
-use berth_model::{Event, JobChange, JobId, JobSpec, LeaseId, Rejected, Time};
-use berth_node::Observed;
-use berth_store::{AuditEntry, Batch, JobKind, Store};
+use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Observed, Rejected, Time};
+use berth_store::{AuditEntry, Batch, Store};
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What callers ask of the loop.
@@ -73,7 +69,7 @@ impl Write {
 /// What the core is to be told.
 pub enum Act {
     Nothing,
-    Submit(Box<Submission>),
+    Submit(Box<JobRequest>),
     Cancel {
         job: JobId,
         /// Kill it without its grace.
@@ -91,21 +87,6 @@ pub enum Act {
 
 /// Makes the events from the state as it is, or says why there are none.
 pub type Amend = Box<dyn FnOnce(&State) -> Result<Vec<Event>, Box<Problem>> + Send>;
-
-/// A job that is about to get its number.
-pub struct Submission {
-    /// With any number.
-    pub spec: JobSpec,
-    pub run: Arc<RunSpec>,
-    pub kind: JobKind,
-    /// The file as it was submitted.
-    pub file: String,
-    pub asks: String,
-    /// It goes on from what another job saved.
-    pub resume_from: Option<JobId>,
-    /// The pods that are its tasks, where there are such.
-    pub pods: Vec<PodRef>,
-}
 
 /// A request that may be sent again without being carried out again.
 pub struct Idempotent {

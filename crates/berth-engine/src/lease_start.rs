@@ -1,8 +1,7 @@
 //! What a site needs to start one lease.
 
 use crate::live::{LiveJob, LiveLease};
-use berth_file::job::RunSpec;
-use berth_model::{JobId, LeaseId, Slice, Time};
+use berth_model::{JobId, LeaseId, RunSpec, Slice, Time, Workload};
 use std::sync::Arc;
 
 /// What is needed to start one lease, but for the values of secrets.
@@ -23,16 +22,20 @@ pub struct LeaseStart {
 }
 
 impl LeaseStart {
-    /// An error where the row of the lease cannot be read; the lease fails then, and no other.
-    pub fn of(job: &LiveJob, lease: &LiveLease, now: Time) -> Result<LeaseStart, UnreadableLease> {
+    /// An error fails this lease, and no other.
+    pub fn of(job: &LiveJob, lease: &LiveLease, now: Time) -> Result<LeaseStart, StartError> {
         let detail = &job.detail;
+        let id = lease.row.id;
+        let Workload::Run(run) = &detail.workload else {
+            return Err(StartError::Pods { lease: id });
+        };
         let slices = serde_json::from_str(&lease.row.slices)
-            .map_err(|why| UnreadableLease { lease: lease.row.id, why })?;
+            .map_err(|why| StartError::Unreadable { lease: id, why })?;
         Ok(LeaseStart {
-            lease: lease.row.id,
+            lease: id,
             team: job.row.team.clone(),
             name: job.row.name.clone(),
-            run: detail.run.clone(),
+            run: run.clone(),
             slices,
             node: lease.row.node.clone(),
             tasks: detail.nodes,
@@ -50,10 +53,11 @@ impl LeaseStart {
     }
 }
 
-/// The database has a lease that Berth cannot read.
+/// Why a lease cannot be started as processes of Berth's own.
 #[derive(Debug, thiserror::Error)]
-#[error("the GPUs of lease {lease} cannot be read from the database: {why}")]
-pub struct UnreadableLease {
-    lease: LeaseId,
-    why: serde_json::Error,
+pub enum StartError {
+    #[error("the GPUs of lease {lease} cannot be read from the database: {why}")]
+    Unreadable { lease: LeaseId, why: serde_json::Error },
+    #[error("lease {lease} is of pods that others made, which run on their cluster only")]
+    Pods { lease: LeaseId },
 }

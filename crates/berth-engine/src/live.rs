@@ -1,13 +1,13 @@
 //! What the server knows of a job beyond the core's view: how it is run, and what people are shown.
 
-use berth_api::wire;
-use berth_file::job::{RunSpec, Times};
-use berth_model::PodRef;
-use berth_model::{Bytes, Cause, Cpu, GroupSpec, JobId, JobSpec, LeaseId, Micros, Span, Time};
-use berth_store::{JobRow, JobState, LeaseRow};
+use berth_model::JobState;
+use berth_model::run::Times;
+use berth_model::{
+    Bytes, Cause, Cpu, GroupSpec, JobId, JobSpec, LeaseId, Micros, Span, Time, Workload,
+};
+use berth_store::{JobRow, LeaseRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A job that has not ended, or one element of an array.
 #[derive(Debug, Clone)]
@@ -30,8 +30,8 @@ pub struct LiveLease {
 /// What a job's row keeps as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
-    /// Shared by all elements of an array.
-    pub run: Arc<RunSpec>,
+    #[serde(flatten)]
+    pub workload: Workload,
     /// What it asks for, in the words of its file.
     pub asks: String,
     pub nodes: u32,
@@ -55,7 +55,7 @@ pub struct Detail {
     #[serde(default)]
     pub again_at: Option<Time>,
     #[serde(default)]
-    pub exit: Option<wire::Exit>,
+    pub exit: Option<berth_model::Exit>,
     #[serde(default)]
     pub port: Option<u16>,
     #[serde(default)]
@@ -63,10 +63,7 @@ pub struct Detail {
     /// It goes on from what another job saved.
     #[serde(default)]
     pub resume_from: Option<JobId>,
-    /// The pods it is made of, by task, where it came as pods.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pods: Vec<PodRef>,
-    /// Tasks of these that ended well, which nobody makes pods for again.
+    /// Tasks of its pods that ended well, which no controller makes pods for again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<u32>,
 }
@@ -80,13 +77,13 @@ pub struct Tries {
 }
 
 impl Detail {
-    pub fn new(spec: &JobSpec, run: Arc<RunSpec>, asks: String) -> Detail {
+    pub fn new(spec: &JobSpec, workload: Workload, asks: String) -> Detail {
         let text = |map: &BTreeMap<berth_model::Name, berth_model::Name>| {
             map.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
         };
         let groups: Vec<&GroupSpec> = spec.groups.iter().flat_map(GroupSpec::leaves).collect();
         Detail {
-            run,
+            workload,
             asks,
             nodes: groups.iter().map(|group| group.count).sum(),
             cpu: groups.first().map(|group| group.cpu).filter(|cpu| *cpu > Cpu::ZERO),
@@ -101,7 +98,6 @@ impl Detail {
             port: None,
             ready: false,
             resume_from: None,
-            pods: Vec::new(),
             done: Vec::new(),
         }
     }

@@ -2,10 +2,11 @@
 
 use crate::live::LiveJob;
 use berth_api::wire;
-use berth_file::job::{Moment, Notify, Via};
 use berth_ledger::Alert;
+use berth_model::JobState;
+use berth_model::run::{Moment, Notify, Via};
 use berth_model::{BudgetAction, Time};
-use berth_store::{JobState, NoticeRow};
+use berth_store::NoticeRow;
 use serde_json::json;
 
 /// Where alerts about budgets go: whoever the server's settings name.
@@ -33,7 +34,8 @@ pub fn of_budget_of_job(job: &LiveJob, at: Time) -> Vec<NoticeRow> {
 fn about(job: &LiveJob, moment: Moment, at: Time) -> Vec<NoticeRow> {
     let ends = matches!(moment, Moment::Done | Moment::Failed);
     let wanted = |notify: &&Notify| notify.on.contains(&moment) || (notify.on.is_empty() && ends);
-    let all = job.detail.run.notify.iter().filter(wanted).enumerate();
+    let notify = job.detail.workload.run().into_iter().flat_map(|run| &run.notify);
+    let all = notify.filter(wanted).enumerate();
     all.map(|(n, notify)| of(job, notify, n, at)).collect()
 }
 

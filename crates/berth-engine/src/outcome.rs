@@ -1,10 +1,8 @@
 //! What the end of a task means for its job: done, failed, or to be tried again.
 
 use crate::live::{Detail, allows};
-use berth_api::wire;
-use berth_file::job::RunSpec;
 use berth_model::{Cause, LeaseOutcome, Span, Time};
-use berth_node::{Ended, ExitKind};
+use berth_model::{Ended, Exit, ExitKind, TaskEnd};
 
 /// What the core is told, and when the job is tried again if that is not at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,21 +17,21 @@ const MOST_WAIT: Span = Span::hours(1);
 /// Judges an end, and counts the try. Whoever was asked to stop is not retried: the core knows
 /// why it asked.
 pub(crate) fn judge(ended: &Ended, detail: &mut Detail, now: Time) -> Verdict {
-    let run = detail.run.clone();
-    let kind = ended.kind();
+    let retry = detail.workload.retry();
+    let kind = ended.end();
     let at_once = |outcome| Verdict { outcome, again_at: None };
     let waits = detail.again_at.is_some();
     let (tried, most, otherwise) = match &kind {
-        ExitKind::Done | ExitKind::Stopped | ExitKind::Requeue => return at_once(kind.outcome()),
-        ExitKind::Failed(_) | ExitKind::Signalled(_) | ExitKind::NotReady => {
-            (&mut detail.tries.error, run.retry.error, LeaseOutcome::Failed)
+        TaskEnd::Done | TaskEnd::Stopped | TaskEnd::Requeue => return at_once(kind.outcome()),
+        TaskEnd::Failed(_) | TaskEnd::Signalled(_) | TaskEnd::NotReady => {
+            (&mut detail.tries.error, retry.error, LeaseOutcome::Failed)
         }
-        ExitKind::OutOfMemory => (&mut detail.tries.oom, run.retry.oom, LeaseOutcome::Failed),
-        ExitKind::GpuError | ExitKind::Lost => {
-            (&mut detail.tries.infra, run.retry.infra, LeaseOutcome::Failed)
+        TaskEnd::OutOfMemory => (&mut detail.tries.oom, retry.oom, LeaseOutcome::Failed),
+        TaskEnd::GpuError | TaskEnd::Lost => {
+            (&mut detail.tries.infra, retry.infra, LeaseOutcome::Failed)
         }
         // What is not there will not be there the next time.
-        ExitKind::NotStarted(_) => return at_once(LeaseOutcome::Failed),
+        TaskEnd::NotStarted(_) => return at_once(LeaseOutcome::Failed),
     };
     // Another task of a job that waits for its next try already: the same failure.
     if waits {
@@ -43,32 +41,23 @@ pub(crate) fn judge(ended: &Ended, detail: &mut Detail, now: Time) -> Verdict {
         return at_once(otherwise);
     }
     *tried += 1;
-    Verdict { outcome: LeaseOutcome::Lost, again_at: Some(now + wait(&run, *tried)) }
+    Verdict { outcome: LeaseOutcome::Lost, again_at: Some(now + wait(retry.wait, *tried)) }
 }
 
 /// Doubles with each try.
-fn wait(run: &RunSpec, tried: u32) -> Span {
+fn wait(first: Span, tried: u32) -> Span {
     let doublings = tried.saturating_sub(1).min(20);
-    Span(run.retry.wait.0.saturating_mul(1 << doublings)).min(MOST_WAIT)
+    Span(first.0.saturating_mul(1 << doublings)).min(MOST_WAIT)
 }
 
 /// The end in words and figures, as people see it.
-pub(crate) fn exit(ended: &Ended) -> wire::Exit {
-    let kind = ended.kind();
+pub(crate) fn exit(ended: &Ended) -> Exit {
+    let kind = ended.end();
     let asked = ended.asked;
-    wire::Exit {
-        kind: match &kind {
-            ExitKind::Done => wire::ExitKind::Done,
-            ExitKind::Failed(_) => wire::ExitKind::Failed,
-            ExitKind::Signalled(_) => wire::ExitKind::Signalled,
-            ExitKind::OutOfMemory => wire::ExitKind::OutOfMemory,
-            ExitKind::GpuError => wire::ExitKind::GpuError,
-            ExitKind::NotReady => wire::ExitKind::NotReady,
-            ExitKind::Stopped if asked == Some(Cause::TimeLimit) => wire::ExitKind::Timeout,
-            ExitKind::Stopped => wire::ExitKind::Stopped,
-            ExitKind::Requeue => wire::ExitKind::Requeue,
-            ExitKind::Lost => wire::ExitKind::Lost,
-            ExitKind::NotStarted(_) => wire::ExitKind::NotStarted,
+    Exit {
+        kind: match kind.kind() {
+            ExitKind::Stopped if asked == Some(Cause::TimeLimit) => ExitKind::Timeout,
+            kind => kind,
         },
         code: ended.code,
         signal: ended.signal,
@@ -76,7 +65,7 @@ pub(crate) fn exit(ended: &Ended) -> wire::Exit {
     }
 }
 
-fn words(ended: &Ended, kind: &ExitKind) -> String {
+fn words(ended: &Ended, kind: &TaskEnd) -> String {
     match (ended.asked, &ended.lost) {
         (Some(cause), _) => stop_message(cause).to_owned(),
         (None, Some(why)) => format!("lost: {why}"),

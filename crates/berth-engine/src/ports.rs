@@ -1,6 +1,6 @@
 //! Ports for notebooks and services.
 
-use berth_file::job::{Port, RunSpec};
+use berth_model::run::{Port, RunSpec};
 use std::net::{Ipv4Addr, TcpListener};
 
 /// The port a job listens on: the one it names, or one that is free now. Somebody else may take

@@ -1,10 +1,10 @@
 //! From what the core says to what is stored.
 
-use crate::input::Submission;
 use crate::live::{Detail, LiveJob};
 use berth_ledger::{CostRow, RowKind};
-use berth_model::{GpuAsk, JobId, JobSpec, Micros, Milli, Name};
-use berth_store::{self as store, CostKind, JobRow, JobState};
+use berth_model::JobState;
+use berth_model::{GpuAsk, JobId, JobRequest, JobSpec, Micros, Milli, Name};
+use berth_store::{self as store, CostKind, JobRow};
 use std::collections::BTreeMap;
 
 pub(crate) fn cost(row: &CostRow) -> store::CostRow {
@@ -32,20 +32,20 @@ pub(crate) fn cost(row: &CostRow) -> store::CostRow {
 }
 
 /// The job, or the elements of its array, as they are shown from now on.
-pub(crate) fn submitted(spec: &JobSpec, submission: &Submission) -> Vec<LiveJob> {
+pub(crate) fn submitted(spec: &JobSpec, request: JobRequest) -> Vec<LiveJob> {
     let ids: Vec<JobId> = match &spec.array {
         None => vec![spec.id],
         Some(array) => array.elements.iter().map(|element| spec.id.element(*element)).collect(),
     };
-    let mut detail = Detail::new(spec, submission.run.clone(), submission.asks.clone());
-    detail.resume_from = submission.resume_from;
-    detail.pods = submission.pods.clone();
+    let JobRequest { kind, workload, file, asks, resume_from, .. } = request;
+    let mut detail = Detail::new(spec, workload, asks);
+    detail.resume_from = resume_from;
     let gpus = spec.groups.iter().map(|group| milli(&group.gpus) * i64::from(group.count)).sum();
     let live = |id: JobId| LiveJob {
         row: JobRow {
             id,
             name: spec.name.to_string(),
-            kind: submission.kind,
+            kind,
             user: spec.user.to_string(),
             team: spec.queue.to_string(),
             project: spec.project.to_string(),
@@ -58,7 +58,7 @@ pub(crate) fn submitted(spec: &JobSpec, submission: &Submission) -> Vec<LiveJob>
             attempt: 0,
             gpus: Milli(gpus),
             cost: Micros::ZERO,
-            file: submission.file.clone(),
+            file: file.clone(),
             detail: String::new(),
             reason: String::new(),
         },

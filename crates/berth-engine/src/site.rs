@@ -4,8 +4,8 @@ use crate::error::BootError;
 use crate::input::Report;
 use crate::memory::Core;
 use crate::turn::Turn;
+use berth_model::Observed;
 use berth_model::{Cause, JobId, LeaseId, Rejected, Span, Time};
-use berth_node::Observed;
 
 /// How much of what exists the initial sync has described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

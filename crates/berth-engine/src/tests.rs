@@ -10,8 +10,8 @@ use berth_model::{
     Budget, BudgetAction, BudgetPeriod, Bytes, Cause, Event, GpuSpec, Health, LeaseId, Lifecycle,
     Micros, Name, NodeSpec, NodeState, QueueSpec, Rejected, Span, Stamped,
 };
-use berth_model::{JobId, Time};
-use berth_store::{Batch, JobKind, Options, Store};
+use berth_model::{JobId, JobRequest, Time};
+use berth_store::{Batch, Options, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -237,7 +237,7 @@ fn node(name: &str, price: Micros) -> NodeSpec {
     }
 }
 
-fn submission(state: &State, file: &str) -> Submission {
+fn request(state: &State, file: &str) -> JobRequest {
     let defaults = Defaults {
         user: Name::new("ada"),
         team: Name::new("vision"),
@@ -250,23 +250,14 @@ fn submission(state: &State, file: &str) -> Submission {
         logs: LogLimits::default(),
     };
     let file = job::read(file).unwrap().file;
-    let lowered = job::lower(&file, &defaults, clock::now()).unwrap();
-    Submission {
-        spec: lowered.spec(JobId::new(0)),
-        run: Arc::new(lowered.run),
-        kind: JobKind::Job,
-        file: String::new(),
-        asks: String::new(),
-        resume_from: None,
-        pods: Vec::new(),
-    }
+    job::lower(&file, &defaults, clock::now()).unwrap().0
 }
 
 /// A machine at that price, and a job for it.
 fn submit_one(turn: &mut Turn<'_>, name: &str, price: Micros) {
-    let submission = submission(&turn.core.state, "run: sleep 1\ngpus: 1\n");
+    let request = request(&turn.core.state, "run: sleep 1\ngpus: 1\n");
     turn.apply_observed(Event::NodeAdded { node: Box::new(node(name, price)) });
-    turn.submit(submission).unwrap();
+    turn.submit(request).unwrap();
 }
 
 #[tokio::test]
@@ -300,7 +291,7 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
 
     let store = turning.writer.store();
     let job = store.job(JobId::new(1)).await.unwrap().unwrap();
-    assert_eq!((job.state, job.cost), (berth_store::JobState::Running, price));
+    assert_eq!((job.state, job.cost), (berth_model::JobState::Running, price));
     let leases = store.open_leases().await.unwrap();
     assert_eq!(leases.iter().map(|lease| lease.cost).collect::<Vec<_>>(), [price]);
 }
@@ -409,13 +400,13 @@ async fn a_job_that_is_stopped_while_it_waits_does_not_say_what_it_waited_for() 
     let folder = TempDir::new().unwrap();
     let mut turning = with_a_team(&folder, clock::now(), None).await;
     at(&mut turning, clock::now(), |turn| {
-        let submission = submission(&turn.core.state, "run: sleep 1\ngpus: 1\n");
-        let job = turn.submit(submission).unwrap();
+        let request = request(&turn.core.state, "run: sleep 1\ngpus: 1\n");
+        let job = turn.submit(request).unwrap();
         turn.set_reason(job, "made room for a job of a higher class".to_owned());
         let act = Act::Cancel { job, now: false };
         turn.write(Write { act, ..nothing() }).unwrap();
     })
     .await;
     let job = turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap();
-    assert_eq!((job.state, &*job.reason), (berth_store::JobState::Cancelled, "was stopped"));
+    assert_eq!((job.state, &*job.reason), (berth_model::JobState::Cancelled, "was stopped"));
 }

@@ -2,7 +2,7 @@
 //! before its start; nothing is chosen here.
 
 use crate::task::MakeTask;
-use berth_engine::{Core, Inlet, LeaseStart, UnreadableLease, clock};
+use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Span};
 use berth_node::{Driver, Inventory, Stop};
 use berth_service::{Home, Vault};
@@ -39,7 +39,7 @@ pub struct Tools {
 }
 
 impl Executor {
-    pub fn start(&self, core: &Core, lease: LeaseId) -> Result<(), UnreadableLease> {
+    pub fn start(&self, core: &Core, lease: LeaseId) -> Result<(), StartError> {
         let job = core.jobs.get(&lease.job);
         let Some((job, live)) = job.and_then(|job| Some((job, job.leases.get(&lease)?))) else {
             // It was closed before it was begun.

@@ -8,7 +8,8 @@ use berth_engine::{
     clock,
 };
 use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
-use berth_node::{Driver, Ended, Inventory, Observed};
+use berth_model::{Ended, Observed};
+use berth_node::{Driver, Inventory};
 use berth_service::{Home, Vault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -132,7 +133,7 @@ impl Machine {
         self.start(core, lease, follow_ups);
         if let Some(cause) = live.stopping {
             let job = &core.jobs[&lease.job];
-            let grace = if job.kill { Span::ZERO } else { job.detail.run.grace };
+            let grace = if job.kill { Span::ZERO } else { job.detail.workload.grace() };
             self.executor.stop(lease, cause, grace);
         }
     }

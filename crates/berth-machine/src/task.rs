@@ -1,7 +1,7 @@
 //! From a lease to the processes a driver starts.
 
 use berth_engine::LeaseStart;
-use berth_file::job::{Command, Launch, ReadyCheck, RunSpec};
+use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
 use berth_node::{Gang, Inventory, TaskSpec};
 use berth_service::home::{self, Home};

@@ -8,6 +8,7 @@ mod event;
 mod gpu;
 mod id;
 mod job;
+mod job_state;
 mod mig;
 mod node;
 mod pod;
@@ -17,7 +18,10 @@ mod queue;
 mod random;
 mod reason;
 mod reject;
+mod request;
+pub mod run;
 mod snapshot;
+mod task_end;
 mod unit;
 
 pub use decision::{Cause, Decision, Place};
@@ -28,6 +32,7 @@ pub use job::{
     After, ArraySpec, Dependency, GroupSpec, JobRef, JobSpec, JobTarget, LabelAsk, ModelAsk, Near,
     NodeAsk, Outcome, Segment, Spread, Toleration, TopologyAsk,
 };
+pub use job_state::{Exit, ExitKind, JobKind, JobState, UnknownWord};
 pub use mig::{MigLayout, MigProfile, MigSlot};
 pub use node::{Effect, GpuSpec, Health, Lifecycle, NodeSpec, NodeState, Taint};
 pub use pod::PodRef;
@@ -39,8 +44,11 @@ pub use queue::{
 pub use random::SplitMix64;
 pub use reason::{Awaited, Bound, Reason, Shortage};
 pub use reject::Rejected;
+pub use request::{JobRequest, PodWorkload, Workload};
+pub use run::RunSpec;
 pub use snapshot::{
     History, JobSnapshot, LeaseSnapshot, NodeSnapshot, Promise, QueueSnapshot, RecentAsk, Snapshot,
     StopSnapshot,
 };
+pub use task_end::{Ended, Observed, TaskEnd, Usage};
 pub use unit::{Bytes, Cpu, Micros, Milli, ParseUnit, Span, Time};

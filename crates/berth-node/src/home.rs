@@ -15,8 +15,8 @@
 //!   logs/              what the task wrote
 //! ```
 
-use crate::ended::Ended;
 use crate::error::Error;
+use berth_model::Ended;
 use berth_model::{Cause, LeaseId, Time};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde::de::DeserializeOwned;

@@ -9,7 +9,6 @@
 
 mod cgroup;
 mod driver;
-mod ended;
 mod environ;
 mod error;
 mod home;
@@ -22,8 +21,7 @@ mod supervisor;
 mod task;
 
 pub use cgroup::Limits;
-pub use driver::{Adopted, Driver, Launcher, Observed, Options, Started, State, Stop};
-pub use ended::{Ended, ExitKind, Usage};
+pub use driver::{Adopted, Driver, Launcher, Options, Started, State, Stop};
 pub use environ::environment;
 pub use error::Error;
 pub use inventory::{

@@ -2,8 +2,8 @@
 //! what a job file may ask for, and in what they know of their nodes.
 
 use crate::fault::Fault;
-use berth_file::job::{JobFile, Lowered, Refused};
-use berth_model::{Bytes, GpuAsk, Name};
+use berth_file::job::{JobFile, Refused, Warning};
+use berth_model::{Bytes, GpuAsk, JobRequest, Name};
 
 /// What a host knows of one of its nodes beyond what the core knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,7 +38,13 @@ pub trait JobHost: Send + Sync {
     }
 
     /// Adapts a job to this host, or refuses it with the key of the file that is wrong.
-    fn accept(&self, _: &JobFile, _team: &str, _: &mut Lowered) -> Result<(), Refused> {
+    fn accept(
+        &self,
+        _: &JobFile,
+        _team: &str,
+        _: &mut JobRequest,
+        _: &mut Vec<Warning>,
+    ) -> Result<(), Refused> {
         Ok(())
     }
 

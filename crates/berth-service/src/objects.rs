@@ -50,10 +50,10 @@ pub async fn submit(service: &Service, owner: &Owner<'_>, text: &str) -> Result<
     file.labels.insert(LABEL.to_owned(), owner.uid.to_owned());
     let caller = Caller::of_namespace(service, owner.namespace, &team);
     let submits = Permission::JobsSubmit;
-    let prepared = submit::prepare(service, &caller, &parsed, None, submits).await?;
+    let (request, remarks) = submit::prepare(service, &caller, &parsed, None, submits).await?;
     let key = format!("object {}", owner.uid);
     // The object is the request: what else it says later makes no other one.
-    let made = submit::make(service, &caller, Some(key.clone()), prepared, key, None).await?;
+    let made = submit::make(service, &caller, Some(key.clone()), request, remarks, key).await?;
     made.id.map(|id| id.0).ok_or_else(|| Fault::new(Code::Internal, "the job got no number"))
 }
 

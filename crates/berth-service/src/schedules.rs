@@ -36,7 +36,7 @@ async fn run(service: &Service, mut row: ScheduleRow) {
     let now = clock::now();
     let (id, before) = (row.id.clone(), row.clone());
     let (act, next_at, outcome) = match on_behalf::prepare(service, &row).await {
-        Ok((submission, next_at)) => (Act::Submit(Box::new(submission)), next_at, "ok".to_owned()),
+        Ok((request, next_at)) => (Act::Submit(Box::new(request)), next_at, "ok".to_owned()),
         // It stays due, and is looked at again in a moment.
         Err(fault) if fault.is_for_now() => return,
         Err(fault) => {

@@ -28,11 +28,10 @@ pub use read::{
     Verified,
 };
 pub use rows::{
-    AuditEntry, AuditRow, CostKind, CostRow, IdempotencyRow, JobKind, JobRow, JobState, LeaseRow,
-    MemberRow, NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow,
-    TemplateRow, TokenRow, UserRow,
+    AuditEntry, AuditRow, CostKind, CostRow, IdempotencyRow, JobRow, LeaseRow, MemberRow,
+    NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow,
+    TokenRow, UserRow,
 };
 pub use store::{Options, Store};
 pub use table::Row;
-pub use value::UnknownWord;
 pub use writer::{Recovered, Retained, Writer};

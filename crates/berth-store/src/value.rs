@@ -253,6 +253,24 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
+/// Stores an enum by the word that `as_str` gives and `parse` takes.
+macro_rules! stored_word {
+    ($name:ident) => {
+        impl $crate::value::Field for $name {
+            const TYPES: &'static [$crate::value::Type] = &[$crate::value::Type::Text];
+            fn write(&self, out: &mut Vec<$crate::value::Value>) {
+                out.push($crate::value::Value::Text(Some(self.as_str().to_owned())));
+            }
+            fn read(
+                from: &mut $crate::value::Reader<'_>,
+            ) -> Result<$name, sqlx::error::BoxDynError> {
+                Ok(<String as $crate::value::Field>::read(from)?.parse()?)
+            }
+        }
+    };
+}
+pub(crate) use stored_word;
+
 /// An enum whose variants are kept as words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),* $(,)? }) => {
@@ -277,33 +295,19 @@ macro_rules! words {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::value::UnknownWord;
+            type Err = berth_model::UnknownWord;
             fn from_str(word: &str) -> Result<$name, Self::Err> {
                 match word {
                     $($word => Ok($name::$variant),)*
-                    _ => Err($crate::value::UnknownWord(word.to_owned())),
+                    _ => Err(berth_model::UnknownWord(word.to_owned())),
                 }
             }
         }
 
-        impl $crate::value::Field for $name {
-            const TYPES: &'static [$crate::value::Type] = &[$crate::value::Type::Text];
-            fn write(&self, out: &mut Vec<$crate::value::Value>) {
-                out.push($crate::value::Value::Text(Some(self.as_str().to_owned())));
-            }
-            fn read(
-                from: &mut $crate::value::Reader<'_>,
-            ) -> Result<$name, sqlx::error::BoxDynError> {
-                Ok(<String as $crate::value::Field>::read(from)?.parse()?)
-            }
-        }
+        $crate::value::stored_word!($name);
     };
 }
 pub(crate) use words;
-
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is none of the known words")]
-pub struct UnknownWord(pub String);
 
 /// What a row is found by.
 pub trait Key {

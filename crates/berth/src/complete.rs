@@ -27,7 +27,7 @@ async fn names_of_jobs(client: &Client, state: &str) -> Result<Names> {
     let query = JobQuery { state, limit: Some(200), ..JobQuery::default() };
     let jobs = client.jobs(&query).await?.jobs;
     let by_id = |job: &berth_api::wire::Job| {
-        (job.id.to_string(), format!("{} {}", job.name, job.state.word()))
+        (job.id.to_string(), format!("{} {}", job.name, job.state.as_str()))
     };
     Ok(jobs.iter().map(by_id).chain(jobs.iter().map(|job| named(&job.name))).collect())
 }

@@ -143,7 +143,8 @@ pub fn run(args: Kube) -> Result<()> {
             teams: args.teams,
         },
         publish,
-    }));
+    });
+    let place = Place::Cluster { options, webhook };
     up::serve(&args.serving, place, config, |started| greeting(started, &ours))
 }
 

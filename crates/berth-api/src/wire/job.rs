@@ -1,68 +1,10 @@
 //! Jobs.
 
 use super::{At, Id};
+use super::{Exit, JobKind, JobState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
-
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum JobKind {
-    #[default]
-    Job,
-    Notebook,
-    Service,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// It waits; `why` says for what.
-    Pending,
-    /// GPUs are its own; its processes are being started.
-    Starting,
-    Running,
-    /// It was asked to end or to make room, and has its grace.
-    Stopping,
-    /// Held or paused until someone resumes it.
-    Paused,
-    Done,
-    Failed,
-    Cancelled,
-}
-
-impl JobState {
-    pub const ALL: [JobState; 8] = [
-        JobState::Pending,
-        JobState::Starting,
-        JobState::Running,
-        JobState::Stopping,
-        JobState::Paused,
-        JobState::Done,
-        JobState::Failed,
-        JobState::Cancelled,
-    ];
-
-    pub const fn word(self) -> &'static str {
-        match self {
-            JobState::Pending => "pending",
-            JobState::Starting => "starting",
-            JobState::Running => "running",
-            JobState::Stopping => "stopping",
-            JobState::Paused => "paused",
-            JobState::Done => "done",
-            JobState::Failed => "failed",
-            JobState::Cancelled => "cancelled",
-        }
-    }
-
-    /// Nothing more happens to it.
-    pub const fn is_end(self) -> bool {
-        matches!(self, JobState::Done | JobState::Failed | JobState::Cancelled)
-    }
-}
 
 /// A job as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -272,36 +214,6 @@ pub struct Lease {
     pub cost_micros: i64,
 }
 
-/// How a process came to its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Exit {
-    pub kind: ExitKind,
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-    /// In words, with what to do about it.
-    pub text: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitKind {
-    Done,
-    Failed,
-    Signalled,
-    OutOfMemory,
-    GpuError,
-    /// A service that did not serve in time.
-    NotReady,
-    Timeout,
-    /// We asked for it, whatever the code.
-    Stopped,
-    /// It asked to be run again.
-    Requeue,
-    /// Nobody saw its end.
-    Lost,
-    NotStarted,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,7 +235,7 @@ mod tests {
     #[test]
     fn the_words_of_states_are_those_on_the_wire() {
         for state in JobState::ALL {
-            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.word()));
+            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.as_str()));
         }
     }
 }

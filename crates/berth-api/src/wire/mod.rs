@@ -19,6 +19,7 @@ pub use admin::{
     ConfigEntry, Diff, DocumentKind, Health, Policy, Schedule, Template, TemplateSet, Version,
     WorldText,
 };
+pub use berth_model::{Exit, ExitKind, JobKind, JobState};
 pub use cluster::{Gpu, GpuHolder, Node, NodeState, Queue, QueueLine, Share};
 pub use event::{Event, EventKind, EventQuery, LogChunk, LogQuery, LogStream};
 pub use identity::{
@@ -26,8 +27,8 @@ pub use identity::{
     TokenCreated, User, UserCreate,
 };
 pub use job::{
-    Attempt, Exit, ExitKind, Job, JobChange, JobClone, JobKind, JobList, JobQuery, JobState,
-    JobStop, JobSubmitted, Lease, SubmitQuery, Warning,
+    Attempt, Job, JobChange, JobClone, JobList, JobQuery, JobStop, JobSubmitted, Lease,
+    SubmitQuery, Warning,
 };
 pub use money::{
     Budget, BudgetAction, BudgetPeriod, BudgetSet, CostKey, CostQuery, CostReport, CostRow,

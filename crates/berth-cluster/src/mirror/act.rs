@@ -3,14 +3,14 @@
 use super::{Mirror, Uid, lease_of};
 use crate::orders::{Bind, Done, Note, Order, Wanted};
 use crate::shares::Begin;
-use berth_engine::{Core, Turn, UnreadableLease};
+use berth_engine::{Core, StartError, Turn};
 use berth_kube::event::About;
+use berth_model::Observed;
 use berth_model::{Cause, JobId, LeaseId, Name, Span};
-use berth_node::Observed;
 
 impl Mirror {
     /// A lease was decided. Returns whether there is nothing to do for it any more.
-    pub fn start(&mut self, core: &Core, lease: LeaseId) -> Result<bool, UnreadableLease> {
+    pub fn start(&mut self, core: &Core, lease: LeaseId) -> Result<bool, StartError> {
         if !self.start_own(core, lease)? {
             let tasks = self.jobs.get(&lease.job);
             if tasks.and_then(|tasks| tasks.done.get(lease.task as usize)) == Some(&true) {

@@ -62,9 +62,9 @@ impl Mirror {
 
     /// Returns the jobs of which pods run without a lease.
     pub(super) fn remember(&mut self, turn: &mut Turn<'_>) -> Vec<JobId> {
-        let known = turn.core.jobs.iter().filter(|(_, job)| !job.detail.pods.is_empty());
+        let known = turn.core.jobs.iter().filter(|(_, job)| !job.detail.workload.pods().is_empty());
         let known: Vec<(JobId, Vec<PodRef>)> =
-            known.map(|(id, job)| (*id, job.detail.pods.clone())).collect();
+            known.map(|(id, job)| (*id, job.detail.workload.pods().to_vec())).collect();
         let mut unbooked = Vec::new();
         for (job, refs) in known {
             if !self.remember_job(turn, job, &refs) {

@@ -5,7 +5,7 @@ use crate::orders::Order;
 use crate::shares::{Begin, Next, Spot, Waits, spots};
 use berth_engine::{Core, Turn};
 use berth_model::LeaseId;
-use berth_node::{Ended, Observed};
+use berth_model::{Ended, Observed};
 
 impl Mirror {
     /// Lets a lease begin; one that shares a GPU as soon as that is known.

@@ -88,15 +88,15 @@ impl Mirror {
             return pods.iter().for_each(|uid| self.say(uid, &why));
         }
         let queue = wish.queue.clone().unwrap_or_else(|| self.queue.clone());
-        let mut submission = match gang::submission(&pods, &queue, &self.nodes, &self.claims) {
-            Ok(submission) => submission,
+        let mut request = match gang::request(&pods, &queue, &self.nodes, &self.claims) {
+            Ok(request) => request,
             Err(why) => {
                 let pods: Vec<Uid> = pods.iter().map(|pod| pod.at.uid.clone()).collect();
                 return self.not_ready(key, &pods, &why);
             }
         };
-        let refs = submission.pods.clone();
-        if let Err(why) = self.bind_together(turn.core, &mut submission, &pods) {
+        let refs = request.workload.pods().to_vec();
+        if let Err(why) = self.bind_together(turn.core, &mut request, &pods) {
             refs.iter().for_each(|pod| self.say(&pod.uid, &why));
             return;
         }
@@ -105,7 +105,7 @@ impl Mirror {
         {
             return self.succeed(turn, key, job, &pod.uid);
         }
-        match turn.submit(submission) {
+        match turn.submit(request) {
             Ok(job) => {
                 self.heed(refs.iter().map(|pod| &pod.uid));
                 self.tell_left_out(&refs);
@@ -234,7 +234,7 @@ impl Mirror {
             tasks.ranks[at] = rank.or(tasks.ranks[at].take());
             pod.task = Some((job, task));
             gang.waiting.remove(&uid);
-            turn.amend_detail(job, |detail| detail.pods[at] = pod.sight.at.clone());
+            turn.amend_detail(job, |detail| detail.workload.pods_mut()[at] = pod.sight.at.clone());
             if let Some(lease) = tasks.starts.remove(&task) {
                 // Not before it is in the log which pod it is.
                 turn.start_again(lease);

@@ -5,10 +5,11 @@ use super::{Mirror, Uid};
 use crate::own::{Create, Order, Over, is_pod_of};
 use crate::shares::Begin;
 use crate::sight::{Phase, PodSight};
-use berth_engine::{Core, LiveJob, Turn, UnreadableLease};
+use berth_engine::{Core, LiveJob, StartError, Turn};
 use berth_model::PodRef;
+use berth_model::run::Container;
 use berth_model::{Cause, JobId, LeaseId, Span};
-use berth_node::{Ended, Observed};
+use berth_model::{Ended, Observed};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
 
@@ -45,7 +46,7 @@ impl Mirror {
                 self.of_own(turn, &uid);
             }
         }
-        let own = turn.core.jobs.values().filter(|job| job.detail.run.container.is_some());
+        let own = turn.core.jobs.values().filter(|job| container_of(job).is_some());
         let begun = own.flat_map(|job| &job.leases).filter(|(_, live)| live.row.started.is_some());
         let lost =
             begun.map(|(lease, _)| *lease).filter(|lease| !self.own.pods.contains_key(lease));
@@ -172,11 +173,7 @@ impl Mirror {
     }
 
     /// Whether the lease was one of Berth's own jobs.
-    pub(super) fn start_own(
-        &mut self,
-        core: &Core,
-        lease: LeaseId,
-    ) -> Result<bool, UnreadableLease> {
+    pub(super) fn start_own(&mut self, core: &Core, lease: LeaseId) -> Result<bool, StartError> {
         let Some(create) = Create::of(core, lease, &self.nodes)? else { return Ok(false) };
         self.own.pods.entry(lease).or_default();
         self.begin_lease(core, Begin::Create(Box::new(create)));
@@ -231,8 +228,13 @@ fn is_new(core: &Core, lease: LeaseId) -> bool {
     live.is_some_and(|live| live.row.started.is_none() && live.stopping.is_none())
 }
 
+/// What a managed job runs in.
+fn container_of(job: &LiveJob) -> Option<&Container> {
+    job.detail.workload.run()?.container.as_ref()
+}
+
 /// Whether it is where the pods of the job are, and called as that of the lease is.
 fn is_of(job: &LiveJob, sight: &PodSight, lease: LeaseId) -> bool {
-    let container = job.detail.run.container.as_ref();
+    let container = container_of(job);
     container.is_some_and(|at| is_pod_of(&at.namespace, &job.row.name, lease, &sight.at))
 }

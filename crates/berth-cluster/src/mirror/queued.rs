@@ -123,15 +123,16 @@ impl Mirror {
             return;
         };
         let queue = wish.queue.clone().unwrap_or_else(|| self.queue.clone());
-        let submission = gang::submission(&sights, &queue, &self.nodes, &self.claims);
+        let request = gang::request(&sights, &queue, &self.nodes, &self.claims);
         let at = held.job.at.clone();
-        let submission = match submission {
-            Ok(submission) => submission,
+        let request = match request {
+            Ok(request) => request,
             Err(unready) => return self.leave_suspended(key, &at, unready.to_string()),
         };
-        let asks: Vec<Asks> = submission.pods.iter().map(|pod| asks_of(pods, pod)).collect();
+        let asks: Vec<Asks> =
+            request.workload.pods().iter().map(|pod| asks_of(pods, pod)).collect();
         let left_out = wish.left_out.clone();
-        match turn.submit(submission) {
+        match turn.submit(request) {
             Ok(job) => {
                 self.obey_held(key);
                 self.note_all(left_out.into_iter().map(|left_out| Note {
@@ -288,7 +289,7 @@ impl Mirror {
         let Some(template) = pods.iter().find(|pod| pod.asks == *wanted) else { return };
         let at = template.at.clone();
         turn.amend_detail(job, |detail| {
-            if let Some(pod) = detail.pods.get_mut(task as usize) {
+            if let Some(pod) = detail.workload.pods_mut().get_mut(task as usize) {
                 *pod = at;
             }
         });

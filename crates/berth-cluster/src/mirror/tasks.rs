@@ -5,7 +5,7 @@ use crate::orders::Order;
 use crate::sight::{Asks, GangKey, Phase, PodSight, Rank};
 use berth_engine::{Core, Turn};
 use berth_model::{Cause, Event, JobId, LeaseId, Name};
-use berth_node::{Ended, Observed};
+use berth_model::{Ended, Observed};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The pods of a job.

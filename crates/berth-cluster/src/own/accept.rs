@@ -4,8 +4,8 @@ use super::{Jobs, namespace};
 use crate::devices;
 use crate::nodes::{self, Nodes};
 use berth_api::Code;
-use berth_file::job::{Container, JobFile, Lowered, Refused, Warning};
-use berth_model::{GpuAsk, JobId, Name};
+use berth_file::job::{Container, JobFile, Refused, Warning};
+use berth_model::{GpuAsk, JobRequest, Name};
 use berth_service::{Fault, JobHost};
 use std::collections::BTreeSet;
 
@@ -33,15 +33,20 @@ impl JobHost for Jobs {
     }
 
     /// Makes it a job that runs in containers.
-    fn accept(&self, file: &JobFile, team: &str, lowered: &mut Lowered) -> Result<(), Refused> {
+    fn accept(
+        &self,
+        file: &JobFile,
+        team: &str,
+        request: &mut JobRequest,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), Refused> {
         let refuse = |key, message: String| Err(Refused { key, message });
         let Some(image) = file.image.clone().or_else(|| self.settings.image.clone()) else {
             let message = "jobs run in containers here; name an image, such as \
                            `image: pytorch/pytorch`, or give the server one with --image";
             return refuse("image", message.to_owned());
         };
-        let spec = lowered.spec(JobId::new(0));
-        let asks = spec.groups.first().map(|group| group.gpus.clone()).unwrap_or_default();
+        let asks = request.groups.first().map(|group| group.gpus.clone()).unwrap_or_default();
         let mut labels = self.plain.clone();
         if let Some(kind) = devices::kind(&asks) {
             // Of whole ones the scheduler says more.
@@ -53,8 +58,9 @@ impl JobHost for Jobs {
             labels.clone_from(&self.with_gpus);
             labels.extend([nodes::is_there(kind)]);
         }
-        lowered.only_on(&labels);
-        for (key, all) in [("volumes", &lowered.run.volumes), ("data", &lowered.run.data)] {
+        request.require_labels(&labels);
+        let Some(run) = request.run_mut() else { return Ok(()) };
+        for (key, all) in [("volumes", &run.volumes), ("data", &run.data)] {
             for claim in all.values() {
                 if key == "data" && claim.contains(':') {
                     continue;
@@ -71,10 +77,10 @@ impl JobHost for Jobs {
         if file.checkpoint.is_some() && self.settings.checkpoints.is_none() {
             let message = "nothing keeps what it saves: this server was started without \
                            --checkpoints, so it begins anew after it was stopped";
-            lowered.warnings.push(Warning { key: "checkpoint", message: message.to_owned() });
+            warnings.push(Warning { key: "checkpoint", message: message.to_owned() });
         }
         let namespace = namespace(&self.settings, team);
-        lowered.run.container = Some(Container { image, namespace });
+        run.container = Some(Container { image, namespace });
         Ok(())
     }
 }

@@ -4,9 +4,10 @@ use super::names::{CONTAINER, host, of_job};
 use super::sight::{ATTEMPT, BERTH, JOB, MANAGED, SECRET, TASK};
 use super::{Create, Settings, launch, teams};
 use crate::orders::LEASE;
-use berth_file::job::{Command, Kind, Launch, ReadyCheck, RunSpec};
 use berth_kube::object::Meta;
 use berth_kube::shares;
+use berth_model::JobKind;
+use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name, Span};
 use berth_node::{Gpus, TaskSpec, environment};
 use serde_json::{Value, json};
@@ -160,7 +161,8 @@ fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
     if let Some(directory) = &run.workdir {
         container["workingDir"] = json!(directory);
     }
-    if let (Some(port), Kind::Job | Kind::Service, Some(ready)) = (start.port, run.kind, &run.ready)
+    if let (Some(port), JobKind::Job | JobKind::Service, Some(ready)) =
+        (start.port, run.kind, &run.ready)
     {
         let look = match &ready.check {
             ReadyCheck::Http(path) => json!({ "httpGet": { "path": path, "port": port } }),

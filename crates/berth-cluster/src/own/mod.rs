@@ -30,12 +30,12 @@ use crate::read::Reader;
 use crate::sight::Rule;
 use berth_engine::Core;
 use berth_engine::clock;
-use berth_engine::{LeaseStart, UnreadableLease};
+use berth_engine::{LeaseStart, StartError};
 use berth_file::job::Container;
 use berth_kube::Api;
+use berth_model::Ended;
 use berth_model::PodRef;
 use berth_model::{Cause, LeaseId, Name, Span};
-use berth_node::Ended;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -93,10 +93,10 @@ impl Create {
         core: &Core,
         lease: LeaseId,
         nodes: &Nodes,
-    ) -> Result<Option<Create>, UnreadableLease> {
+    ) -> Result<Option<Create>, StartError> {
         let Some(job) = core.jobs.get(&lease.job) else { return Ok(None) };
-        let (Some(container), Some(live)) = (&job.detail.run.container, job.leases.get(&lease))
-        else {
+        let container = job.detail.workload.run().and_then(|run| run.container.as_ref());
+        let (Some(container), Some(live)) = (container, job.leases.get(&lease)) else {
             return Ok(None);
         };
         let (container, start) = (container.clone(), LeaseStart::of(job, live, clock::now())?);

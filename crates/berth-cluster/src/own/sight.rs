@@ -2,8 +2,8 @@
 
 use super::names::ends_as;
 use berth_kube::object::Pod;
+use berth_model::Ended;
 use berth_model::{LeaseId, Span, Time};
-use berth_node::Ended;
 
 pub const MANAGED: &str = "app.kubernetes.io/managed-by";
 pub const BERTH: &str = "berth";
@@ -111,7 +111,7 @@ impl OwnSight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_node::ExitKind;
+    use berth_model::TaskEnd;
     use serde_json::json;
 
     fn read(name: &str, status: serde_json::Value) -> Option<OwnSight> {
@@ -139,16 +139,16 @@ mod tests {
 
     #[test]
     fn ends_are_told_apart() {
-        let end = |status| sight(status).ended(Time(5)).kind();
+        let end = |status| sight(status).ended(Time(5)).end();
         let with = |end: serde_json::Value| json!({ "containerStatuses": [{ "name": "main", "state": { "terminated": end } }] });
-        assert_eq!(end(with(json!({ "exitCode": 0 }))), ExitKind::Done);
-        assert_eq!(end(with(json!({ "exitCode": 3 }))), ExitKind::Failed(3));
+        assert_eq!(end(with(json!({ "exitCode": 0 }))), TaskEnd::Done);
+        assert_eq!(end(with(json!({ "exitCode": 3 }))), TaskEnd::Failed(3));
         let oom = json!({ "exitCode": 137, "reason": "OOMKilled" });
-        assert_eq!(end(with(oom)), ExitKind::OutOfMemory);
-        assert_eq!(end(json!({ "reason": "OutOfnvidia.com/gpu" })), ExitKind::Lost);
+        assert_eq!(end(with(oom)), TaskEnd::OutOfMemory);
+        assert_eq!(end(json!({ "reason": "OutOfnvidia.com/gpu" })), TaskEnd::Lost);
         let mut evicted = with(json!({ "exitCode": 137 }));
         evicted["reason"] = json!("Evicted");
-        assert_eq!(end(evicted), ExitKind::Lost);
+        assert_eq!(end(evicted), TaskEnd::Lost);
     }
 
     #[test]

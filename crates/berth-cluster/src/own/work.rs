@@ -10,9 +10,9 @@ use crate::patience::patiently;
 use berth_engine::Detail;
 use berth_engine::clock;
 use berth_kube::Api;
+use berth_model::Ended;
 use berth_model::PodRef;
 use berth_model::{Cause, JobId, LeaseId, Span};
-use berth_node::Ended;
 use berth_service::Vault;
 use berth_store::Store;
 use serde_json::json;
@@ -61,7 +61,7 @@ impl Tools {
             tokio::time::sleep(PAUSE).await;
         };
         let detail: Detail = serde_json::from_str(&row.detail).ok()?;
-        let namespace = detail.run.container.as_ref()?.namespace.clone();
+        let namespace = detail.workload.run()?.container.as_ref()?.namespace.clone();
         Some(Booked { namespace, name: row.name })
     }
 }

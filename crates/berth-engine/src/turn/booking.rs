@@ -6,10 +6,11 @@ use crate::outcome::stop_message;
 use crate::{notices, ports, rows};
 use berth_api::wire;
 use berth_core::Applied;
+use berth_model::JobState;
 use berth_model::{
     Cause, Decision, Event, JobChange, JobId, LeaseId, LeaseOutcome, Micros, Outcome, Span,
 };
-use berth_store::{JobState, LeaseRow};
+use berth_store::LeaseRow;
 
 impl Turn<'_> {
     /// Writes down what an event brought about.
@@ -74,7 +75,7 @@ impl Turn<'_> {
                 job.row.reason.clear();
                 job.detail.ready = false;
                 if lease.task == 0 {
-                    job.detail.port = ports::of(&job.detail.run);
+                    job.detail.port = job.detail.workload.run().and_then(|run| ports::of(run));
                 }
                 job.leases.insert(*lease, LiveLease { row, stopping: None });
                 self.note_lease(*lease);

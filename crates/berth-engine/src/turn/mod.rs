@@ -2,20 +2,20 @@
 
 mod booking;
 
-use crate::input::{Act, Refused, Submission, Write, Written};
-use crate::live::{Detail, LiveJob, LiveLease};
+use crate::input::{Act, Refused, Write, Written};
+use crate::live::{Detail, LiveJob};
 use crate::memory::Core;
 use crate::outcome::{self, stop_message};
 use crate::recent_requests::RecentRequests;
-use crate::{job_state, notices, ports, rows};
+use crate::{job_state, notices, rows};
 use berth_api::wire;
-use berth_core::{Applied, Transaction};
+use berth_core::Transaction;
 use berth_model::{
-    Cause, Decision, Event, JobChange, JobId, LeaseId, LeaseOutcome, Micros, Outcome, Rejected,
-    Span, Stamped, Time,
+    Cause, Decision, Event, JobChange, JobId, JobRequest, LeaseId, Outcome, Rejected, Span,
+    Stamped, Time,
 };
-use berth_node::{Ended, Observed};
-use berth_store::{Batch, IdempotencyRow, JobState, LeaseRow};
+use berth_model::{Ended, Observed};
+use berth_store::{Batch, IdempotencyRow, LeaseRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans at one moment. Each either changes something or is the last one; a sound core needs a
@@ -109,7 +109,7 @@ impl<'a> Turn<'a> {
     fn act(&mut self, act: Act) -> Result<Option<JobId>, Refused> {
         match act {
             Act::Nothing => {}
-            Act::Submit(submission) => return self.submit(*submission).map(Some),
+            Act::Submit(request) => return self.submit(*request).map(Some),
             Act::Cancel { job, now } => {
                 self.apply(Event::JobCancelled { job }).map_err(Refused::Rejected)?;
                 for id in self.matching(job) {
@@ -136,12 +136,10 @@ impl<'a> Turn<'a> {
     }
 
     /// Takes a job in and gives it its number.
-    pub fn submit(&mut self, submission: Submission) -> Result<JobId, Refused> {
+    pub fn submit(&mut self, request: JobRequest) -> Result<JobId, Refused> {
         let id = JobId::new(*self.next_job);
-        let mut spec = submission.spec.clone();
-        spec.id = id;
-        spec.submitted = self.at;
-        let live = rows::submitted(&spec, &submission);
+        let spec = request.spec(id, self.at);
+        let live = rows::submitted(&spec, request);
         keepable(&live)?;
         self.apply(Event::JobSubmitted { spec: Box::new(spec) }).map_err(Refused::Rejected)?;
         *self.next_job += 1;
@@ -321,7 +319,7 @@ impl<'a> Turn<'a> {
     /// Pauses jobs that have cost what their owner said they may.
     fn over_budget(&mut self) {
         let spent = |job: &&LiveJob| {
-            let budget = job.detail.run.budget;
+            let budget = job.detail.workload.run().and_then(|run| run.budget);
             !job.detail.held && budget.is_some_and(|budget| job.row.cost >= budget)
         };
         let jobs: Vec<JobId> =

@@ -1,11 +1,12 @@
 //! Reading the values of a job file that have keys of their own.
 
-use super::parts::{
-    Checkpoint, Command, Idle, Kind, Launch, Moment, Notify, Ready, ReadyCheck, Retry, Scale,
-    Schedule, Signal, Spot, Times, Tool, Via, WhenIdle,
-};
-use super::sweep::{How, Parameter, Sweep};
+use super::parts::{Idle, Retry, Scale, Schedule, Spot, WhenIdle};
 use super::values::{any_text, from_one, job_ref, several, some_span, span, texts, variable, word};
+use super::{
+    Checkpoint, Command, JobKind, Launch, Moment, Notify, Ready, ReadyCheck, Signal, Times, Tool,
+    Via,
+};
+use super::{How, Parameter, Sweep};
 use crate::error::{Error, Result};
 use crate::fields::{Fields, int, list, map, one_or_more, percent, text};
 use crate::tree::{Node, Value};
@@ -16,8 +17,8 @@ use std::collections::BTreeSet;
 /// What one file may ask to be run, by array or sweep.
 pub const MOST_ELEMENTS: u64 = 10_000;
 
-pub(super) const KINDS: &[(&str, Kind)] =
-    &[("job", Kind::Job), ("notebook", Kind::Notebook), ("service", Kind::Service)];
+pub(super) const KINDS: &[(&str, JobKind)] =
+    &[("job", JobKind::Job), ("notebook", JobKind::Notebook), ("service", JobKind::Service)];
 pub(super) const SPOTS: &[(&str, Spot)] =
     &[("never", Spot::Never), ("auto", Spot::Auto), ("only", Spot::Only)];
 pub(super) const LAUNCHES: &[(&str, Launch)] =

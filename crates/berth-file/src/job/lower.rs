@@ -1,15 +1,18 @@
 //! From a job file to what the scheduler and a driver need.
 
+use super::JobFile;
 use super::models::{Asked, Models};
-use super::parts::{Command, Kind, Launch, Priority, Ready, ReadyCheck, Spot, Times, Tool};
-use super::run::{LogLimits, Port, RetryPlan, RunSpec};
-use super::{JobFile, Schedule};
+use super::parts::{Priority, Spot};
 use crate::error::{did_you_mean, or_list};
+use berth_model::run::{
+    Command, Launch, LogLimits, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Times, Tool,
+};
 use berth_model::{
-    ArraySpec, Bytes, Cpu, GroupSpec, JobId, JobSpec, LabelAsk, Lifecycle, Name, Policy,
-    PriorityClass, Span, Spread, Time, TopologyAsk,
+    ArraySpec, Bytes, Cpu, GroupSpec, JobId, JobKind, JobRequest, LabelAsk, Lifecycle, Name,
+    Policy, PriorityClass, Span, Spread, Time, TopologyAsk, Workload,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A service has no end of its own; a limit it would reach is a failure.
 const SERVICE_TIME: Span = Span::days(3_650);
@@ -45,35 +48,6 @@ pub struct Abilities {
     pub keep: bool,
 }
 
-/// A job that lacks only its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lowered {
-    spec: JobSpec,
-    pub run: RunSpec,
-    /// The file makes jobs again and again, by the calendar.
-    pub schedule: Option<Schedule>,
-    pub warnings: Vec<Warning>,
-}
-
-impl Lowered {
-    /// Lets it wait until somebody releases it.
-    pub fn hold(&mut self) {
-        self.spec.hold = true;
-    }
-
-    /// Lets it run only on nodes with these labels.
-    pub fn only_on(&mut self, labels: &BTreeMap<Name, Name>) {
-        for group in &mut self.spec.groups {
-            group.labels.need.extend(labels.clone());
-        }
-    }
-
-    /// The job under the number the store gave it.
-    pub fn spec(&self, id: JobId) -> JobSpec {
-        JobSpec { id, ..self.spec.clone() }
-    }
-}
-
 /// What was taken as written, and has no effect here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
@@ -93,8 +67,12 @@ fn refuse<T>(key: &'static str, message: impl Into<String>) -> Result<T, Refused
     Err(Refused { key, message: message.into() })
 }
 
-/// Fills in what the file leaves open, as of now.
-pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, Refused> {
+/// Fills in what the file leaves open, as of now: the job to ask for, and what has no effect here.
+pub fn lower(
+    file: &JobFile,
+    defaults: &Defaults,
+    now: Time,
+) -> Result<(JobRequest, Vec<Warning>), Refused> {
     let kind = file.kind.unwrap_or_default();
     let command = command(file, kind)?;
     refuse_what_cannot_be(file, defaults, now)?;
@@ -105,9 +83,9 @@ pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, 
     let mut warnings = warnings(file, defaults.abilities);
     let grace = grace(file, &defaults.policy, &mut warnings);
     let run = run(file, kind, command.clone(), &asked, grace, defaults)?;
-    let spec = JobSpec {
-        id: JobId::new(0),
+    let request = JobRequest {
         name: file.name.as_deref().map_or_else(|| name_of(&command), Name::new),
+        kind,
         queue: file.team.as_deref().map_or(defaults.team.clone(), Name::new),
         user: defaults.user.clone(),
         project: file.project.as_deref().map_or(defaults.project.clone(), Name::new),
@@ -120,8 +98,7 @@ pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, 
             Spot::Auto => None,
             Spot::Only => Some(Lifecycle::Spot),
         }),
-        submitted: now,
-        time_limit: file.time.or((kind == Kind::Service).then_some(SERVICE_TIME)),
+        time_limit: file.time.or((kind == JobKind::Service).then_some(SERVICE_TIME)),
         deadline: file.deadline.map(|deadline| deadline.from(now)),
         restart_cost: None,
         grace: file.checkpoint.as_ref().and_then(|c| c.grace).map(|_| grace),
@@ -133,15 +110,19 @@ pub fn lower(file: &JobFile, defaults: &Defaults, now: Time) -> Result<Lowered, 
         begin: file.begin.map(|begin| begin.from(now)),
         hold: file.hold.unwrap_or(false),
         groups: vec![group(file, asked, &defaults.levels)?],
+        workload: Workload::Run(Arc::new(run)),
+        file: String::new(),
+        asks: String::new(),
+        resume_from: None,
     };
-    Ok(Lowered { spec, run, schedule: file.schedule.clone(), warnings })
+    Ok((request, warnings))
 }
 
-fn command(file: &JobFile, kind: Kind) -> Result<Command, Refused> {
+fn command(file: &JobFile, kind: JobKind) -> Result<Command, Refused> {
     match (&file.run, kind) {
         (Some(command), _) => Ok(command.clone()),
-        (None, Kind::Notebook) => Ok(Command::Shell(NOTEBOOK.to_owned())),
-        (None, Kind::Job | Kind::Service) => {
+        (None, JobKind::Notebook) => Ok(Command::Shell(NOTEBOOK.to_owned())),
+        (None, JobKind::Job | JobKind::Service) => {
             refuse("run", "there is nothing to run; say what, such as `run: python train.py`")
         }
     }
@@ -220,7 +201,7 @@ fn grace(file: &JobFile, policy: &Policy, warnings: &mut Vec<Warning>) -> Span {
 
 fn run(
     file: &JobFile,
-    kind: Kind,
+    kind: JobKind,
     command: Command,
     asked: &Asked,
     grace: Span,
@@ -236,8 +217,8 @@ fn run(
     };
     let port = match (file.port, kind) {
         (Some(port), _) => Port::At(port),
-        (None, Kind::Notebook | Kind::Service) => Port::Any,
-        (None, Kind::Job) => Port::None,
+        (None, JobKind::Notebook | JobKind::Service) => Port::Any,
+        (None, JobKind::Job) => Port::None,
     };
     if file.ready.is_some() && port == Port::None {
         return refuse("ready", "there is no port to look at; name one with `port`");
@@ -256,7 +237,7 @@ fn run(
         ranks,
         port,
         ports: file.ports.clone(),
-        ready: file.ready.clone().or((kind != Kind::Job).then_some(listening)),
+        ready: file.ready.clone().or((kind != JobKind::Job).then_some(listening)),
         checkpoint: file.checkpoint.clone().unwrap_or_default(),
         retry: RetryPlan {
             infra: retry.infra.unwrap_or(Times::Forever),

@@ -13,27 +13,26 @@ mod lower;
 mod models;
 mod parts;
 mod put;
-mod run;
 mod serial;
-mod sweep;
 mod values;
 
 #[cfg(test)]
 mod tests;
 
+pub use berth_model::JobKind;
+pub use berth_model::run::{
+    Checkpoint, Command, Container, Env, How, Launch, LogLimits, Moment, Notify, Parameter, Port,
+    Ready, ReadyCheck, RetryPlan, RunSpec, Signal, Sweep, Times, Tool, Via,
+};
 pub use blocks::MOST_ELEMENTS;
 pub use flags::FlagError;
 pub use gpus::ParseGpus;
 pub use keys::{KEYS, Key, Takes};
-pub use lower::{Abilities, Defaults, Lowered, Refused, Warning, lower};
+pub use lower::{Abilities, Defaults, Refused, Warning, lower};
 pub use models::Models;
 pub use parts::{
-    Checkpoint, Command, Env, GpuAmount, GpuChoice, Idle, Kind, Launch, Moment, Notify, Priority,
-    Ready, ReadyCheck, Retry, Scale, Schedule, Signal, Spot, Times, Tool, Via, When, WhenIdle,
-    Which,
+    GpuAmount, GpuChoice, Idle, Priority, Retry, Scale, Schedule, Spot, When, WhenIdle, Which,
 };
-pub use run::{Container, LogLimits, Port, RetryPlan, RunSpec};
-pub use sweep::{How, Parameter, Sweep};
 
 use crate::error::{Error, Position, Result as Read};
 use crate::object;
@@ -50,7 +49,7 @@ const MOST_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFile {
     pub name: Option<String>,
-    pub kind: Option<Kind>,
+    pub kind: Option<JobKind>,
     pub team: Option<String>,
     pub project: Option<String>,
     pub experiment: Option<String>,

@@ -1,11 +1,9 @@
 //! Writing the values of a job file.
 
 use super::blocks::{MOMENTS, SIGNALS, THENS, VIAS};
-use super::parts::{
-    Checkpoint, Command, GpuChoice, Idle, Notify, Priority, Ready, ReadyCheck, Retry, Scale,
-    Schedule, Times, When,
-};
-use super::sweep::{How, Sweep};
+use super::parts::{GpuChoice, Idle, Priority, Retry, Scale, Schedule, When};
+use super::{Checkpoint, Command, Notify, Ready, ReadyCheck, Times};
+use super::{How, Sweep};
 use crate::error::{Error, Result};
 use crate::fields::{one_or_more, text as read_text, unit};
 use crate::out::{Out, Record};

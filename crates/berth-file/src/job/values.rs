@@ -1,6 +1,7 @@
 //! Reading single values of a job file.
 
-use super::parts::{Env, Priority, When};
+use super::Env;
+use super::parts::{Priority, When};
 use crate::error::{Error, Result, did_you_mean};
 use crate::fields::{int, list, map, text, unit};
 use crate::tree::{Node, Value};

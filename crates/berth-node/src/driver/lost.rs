@@ -6,10 +6,10 @@
 
 use super::{Driver, Live};
 use crate::cgroup::Cgroup;
-use crate::ended::Ended;
 use crate::error::Error;
 use crate::home::{Begun, Home};
 use crate::process;
+use berth_model::Ended;
 use berth_model::{Cause, LeaseId};
 use rustix::process::{Pid, Signal};
 use std::path::Path;

@@ -5,16 +5,15 @@ mod lost;
 mod watch;
 
 pub use launch::Launcher;
-pub use watch::Observed;
 
 use crate::cgroup::{Cgroups, Limits};
-use crate::ended::Ended;
 use crate::error::Error;
 use crate::home::{self, Home, Lock, StopRequest, folder_name, parse_folder_name};
 use crate::log::LogReader;
 use crate::process;
 use crate::shell::{Shell, Size};
 use crate::task::{Gpus, TaskSpec};
+use berth_model::Ended;
 use berth_model::{Cause, LeaseId, Span, Time};
 use rustix::fs::FlockOperation;
 use std::collections::{BTreeMap, BTreeSet};

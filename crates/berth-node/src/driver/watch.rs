@@ -1,10 +1,10 @@
 //! What has happened to the tasks.
 
 use super::{Driver, Live, Table};
-use crate::ended::Ended;
 use crate::error::Error;
 use crate::home::{drain, parse_folder_name};
-use berth_model::{LeaseId, Time};
+use berth_model::LeaseId;
+use berth_model::Observed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,24 +12,6 @@ use std::time::{Duration, Instant};
 /// Supervisors ring a bell when there is news. One that was killed does not, so all living tasks
 /// are looked at this often as well.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// News of a task. Each is told once by one driver; a driver opened later tells again what is
-/// true of tasks that are not acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Observed {
-    Started { lease: LeaseId, at: Time },
-    Ready { lease: LeaseId, at: Time },
-    Ended(Box<Ended>),
-}
-
-impl Observed {
-    pub fn lease(&self) -> LeaseId {
-        match self {
-            Observed::Started { lease, .. } | Observed::Ready { lease, .. } => *lease,
-            Observed::Ended(ended) => ended.lease,
-        }
-    }
-}
 
 impl Driver {
     /// The news since the last call.

@@ -1,8 +1,8 @@
 //! Writing down how it ended.
 
 use super::complain;
-use crate::ended::Ended;
 use crate::home::{Home, folder_name, ring};
+use berth_model::Ended;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;

@@ -10,10 +10,10 @@ mod run;
 mod spawn;
 
 use crate::cgroup::Cgroup;
-use crate::ended::Ended;
 use crate::home::{Begun, Home, Lock};
 use crate::process;
 use crate::task::TaskSpec;
+use berth_model::Ended;
 use run::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

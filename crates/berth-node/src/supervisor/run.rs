@@ -3,11 +3,11 @@
 use super::spawn::{Exit, Rank, Spawned};
 use super::{LaunchSpec, complain, ends, ready};
 use crate::cgroup::Cgroup;
-use crate::ended::{Ended, Usage};
 use crate::home::{At, Home, Running, StopRequest, drain, write_json};
 use crate::process;
 use crate::task::TaskSpec;
 use berth_model::{Bytes, Cause, Time};
+use berth_model::{Ended, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::fs::File;

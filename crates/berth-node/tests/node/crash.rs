@@ -1,7 +1,8 @@
 //! Every point at which a server or a supervisor may die.
 
 use super::*;
-use berth_node::{ExitKind, State};
+use berth_model::TaskEnd;
+use berth_node::State;
 
 fn only_state(machine: &Machine) -> State {
     let all = machine.driver().adopt().unwrap();
@@ -23,7 +24,7 @@ fn a_new_server_finds_what_runs_and_hears_of_its_end() {
     std::fs::write(machine.path("go"), "").unwrap();
     let news = machine.news_to_the_end(1);
     assert!(matches!(news[0], Observed::Started { .. }), "{news:?}");
-    assert!(matches!(&news[1], Observed::Ended(e) if e.kind() == ExitKind::Failed(4)));
+    assert!(matches!(&news[1], Observed::Ended(e) if e.end() == TaskEnd::Failed(4)));
     assert!(!machine.path("twice").exists());
 }
 
@@ -35,7 +36,7 @@ fn an_end_that_nobody_heard_is_told_by_the_next_server_until_it_is_acknowledged(
     for _ in 0..2 {
         machine.restart();
         assert_eq!(only_state(&machine), State::Ended);
-        assert_eq!(machine.end(1).kind(), ExitKind::Done);
+        assert_eq!(machine.end(1).end(), TaskEnd::Done);
     }
     machine.driver().acknowledge(lease(1)).unwrap();
     machine.restart();
@@ -43,7 +44,7 @@ fn an_end_that_nobody_heard_is_told_by_the_next_server_until_it_is_acknowledged(
     assert_eq!(machine.driver().wait(Duration::ZERO).unwrap(), []);
     assert_eq!(machine.start(shell_task(&machine, 1, "echo ran >> runs")), Started::Known);
     assert_eq!(std::fs::read_to_string(machine.path("runs")).unwrap(), "ran\n");
-    assert_eq!(machine.driver().ended(lease(1)).unwrap().unwrap().kind(), ExitKind::Done);
+    assert_eq!(machine.driver().ended(lease(1)).unwrap().unwrap().end(), TaskEnd::Done);
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn a_folder_without_a_supervisor_is_started_when_asked_again() {
     machine.restart();
     assert_eq!(only_state(&machine), State::Prepared);
     assert_eq!(machine.driver().wait(Duration::from_millis(700)).unwrap(), []);
-    assert_eq!(machine.run(1, "exit 0").kind(), ExitKind::Done);
+    assert_eq!(machine.run(1, "exit 0").end(), TaskEnd::Done);
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn a_folder_without_a_supervisor_can_be_stopped() {
     std::fs::create_dir(machine.folder(1)).unwrap();
     machine.restart();
     machine.stop(1, Span::hours(1));
-    assert_eq!(machine.end(1).kind(), ExitKind::Stopped);
+    assert_eq!(machine.end(1).end(), TaskEnd::Stopped);
     assert_eq!(machine.start(shell_task(&machine, 1, "exit 0")), Started::Known);
 }
 
@@ -79,7 +80,7 @@ fn a_supervisor_that_had_begun_and_started_nothing_is_lost_and_not_run_again() {
     machine.restart();
     assert_eq!(machine.start(shell_task(&machine, 1, "echo ran > ran")), Started::Known);
     let ended = machine.end(1);
-    assert_eq!(ended.kind(), ExitKind::Lost);
+    assert_eq!(ended.end(), TaskEnd::Lost);
     assert_eq!(ended.lost.as_deref(), Some("its supervisor was killed"));
     assert!(!machine.path("ran").exists());
 }
@@ -107,7 +108,7 @@ fn a_killed_supervisor_takes_its_task_along_and_the_task_is_lost() {
     wait_until("it is known to run", || machine.folder(1).join("started.json").exists());
     kill(machine.supervisor(1));
     let ended = machine.end(1);
-    assert_eq!(ended.kind(), ExitKind::Lost);
+    assert_eq!(ended.end(), TaskEnd::Lost);
     assert!(ended.started_at.is_some());
     assert!(!is_alive(pid) && !is_alive(away), "the task holds its GPUs still");
     assert_eq!(machine.start(shell_task(&machine, 1, "exit 0")), Started::Known);
@@ -121,7 +122,7 @@ fn a_supervisor_killed_while_there_was_no_server_is_found_out() {
     machine.driver = None;
     kill(supervisor);
     machine.restart();
-    assert_eq!(machine.end(1).kind(), ExitKind::Lost);
+    assert_eq!(machine.end(1).end(), TaskEnd::Lost);
     assert!(!is_alive(pid));
 }
 
@@ -130,7 +131,7 @@ fn a_killed_task_is_signalled_and_not_lost() {
     let machine = machine();
     machine.start_line(1, "echo $$ > pid; exec sleep 1000");
     kill(machine.number("pid"));
-    assert_eq!(machine.end(1).kind(), ExitKind::Signalled(9));
+    assert_eq!(machine.end(1).end(), TaskEnd::Signalled(9));
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn of_two_supervisors_of_one_lease_only_one_runs_it() {
         machine.start(shell_task(&machine, 1, "echo ran >> runs; exec sleep 0.1"));
         machine.restart();
     }
-    assert_eq!(machine.end(1).kind(), ExitKind::Done);
+    assert_eq!(machine.end(1).end(), TaskEnd::Done);
     assert_eq!(std::fs::read_to_string(machine.path("runs")).unwrap(), "ran\n");
 }
 
@@ -163,7 +164,7 @@ fn a_supervisor_that_cannot_begin_is_told_with_its_reason() {
     let machine = machine();
     std::fs::create_dir_all(machine.folder(1).join("exit.spare")).unwrap();
     machine.start_line(1, "exit 0");
-    let ExitKind::NotStarted(why) = machine_end_after_removing(&machine, "exit.spare") else {
+    let TaskEnd::NotStarted(why) = machine_end_after_removing(&machine, "exit.spare") else {
         panic!("it started");
     };
     assert!(why.contains("its supervisor gave up before it could start it"), "{why}");
@@ -171,11 +172,11 @@ fn a_supervisor_that_cannot_begin_is_told_with_its_reason() {
 }
 
 /// The driver needs the place that the supervisor could not have.
-fn machine_end_after_removing(machine: &Machine, name: &str) -> ExitKind {
+fn machine_end_after_removing(machine: &Machine, name: &str) -> TaskEnd {
     let log = machine.folder(1).join("supervisor.log");
     wait_until("the supervisor complains", || std::fs::read(&log).is_ok_and(|l| !l.is_empty()));
     std::fs::remove_dir(machine.folder(1).join(name)).unwrap();
-    machine.end(1).kind()
+    machine.end(1).end()
 }
 
 #[test]
@@ -196,5 +197,5 @@ fn a_missing_supervisor_is_an_error_and_the_start_can_be_tried_again() {
     assert!(error.to_string().contains("cannot start the supervisor /no/such/berth"), "{error}");
     drop(driver);
     machine.restart();
-    assert_eq!(machine.run(1, "exit 0").kind(), ExitKind::Done);
+    assert_eq!(machine.run(1, "exit 0").end(), TaskEnd::Done);
 }

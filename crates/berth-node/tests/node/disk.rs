@@ -1,7 +1,7 @@
 //! A full disk.
 
 use super::*;
-use berth_node::ExitKind;
+use berth_model::TaskEnd;
 use std::process::Command;
 
 /// A file system of two megabytes, as long as it lives.
@@ -47,11 +47,11 @@ fn a_task_on_a_full_disk_goes_on_and_its_end_is_written() {
     disk.fill();
     std::fs::write(machine.path("go"), "").unwrap();
     let ended = machine.end(1);
-    assert_eq!(ended.kind(), ExitKind::Failed(3));
+    assert_eq!(ended.end(), TaskEnd::Failed(3));
     assert!(ended.log_lost > 0, "{ended:?}");
     // A start needs room, and says so; with room it can be tried again.
     assert!(machine.driver().start(shell_task(&machine, 2, "exit 0")).is_err());
     std::fs::remove_file(disk.path.join("filler")).unwrap();
-    assert_eq!(machine.run(2, "exit 0").kind(), ExitKind::Done);
+    assert_eq!(machine.run(2, "exit 0").end(), TaskEnd::Done);
     machine.driver = None;
 }

@@ -1,7 +1,8 @@
 //! How tasks end, and that nothing of them is left.
 
 use super::*;
-use berth_node::{ExitKind, Gpus, Launch, Ready};
+use berth_model::TaskEnd;
+use berth_node::{Gpus, Launch, Ready};
 
 #[test]
 fn a_task_that_ends_well_is_told_as_started_and_done_once() {
@@ -10,7 +11,7 @@ fn a_task_that_ends_well_is_told_as_started_and_done_once() {
     let news = machine.news_to_the_end(1);
     assert!(matches!(news[0], Observed::Started { .. }), "{news:?}");
     let Observed::Ended(ended) = &news[1] else { panic!("{news:?}") };
-    assert_eq!(ended.kind(), ExitKind::Done);
+    assert_eq!(ended.end(), TaskEnd::Done);
     assert!(ended.started_at.unwrap() <= ended.at);
     assert_eq!(news.len(), 2);
     assert_eq!(machine.log(1, 0), "out\nerr\n");
@@ -20,9 +21,9 @@ fn a_task_that_ends_well_is_told_as_started_and_done_once() {
 #[test]
 fn exits_are_told_apart() {
     let machine = machine();
-    assert_eq!(machine.run(1, "exit 3").kind(), ExitKind::Failed(3));
-    assert_eq!(machine.run(2, "exit 99").kind(), ExitKind::Requeue);
-    assert_eq!(machine.run(3, "kill -SEGV $$").kind(), ExitKind::Signalled(11));
+    assert_eq!(machine.run(1, "exit 3").end(), TaskEnd::Failed(3));
+    assert_eq!(machine.run(2, "exit 99").end(), TaskEnd::Requeue);
+    assert_eq!(machine.run(3, "kill -SEGV $$").end(), TaskEnd::Signalled(11));
 }
 
 #[test]
@@ -40,13 +41,13 @@ fn a_failure_is_explained_by_an_error_of_its_own_gpu() {
     wait_until("both have ended", || {
         for news in machine.driver().wait(Duration::from_secs(1)).unwrap() {
             if let Observed::Ended(ended) = news {
-                kinds.insert(ended.lease.job.number, (ended.kind(), ended.gpu_error));
+                kinds.insert(ended.lease.job.number, (ended.end(), ended.gpu_error));
             }
         }
         kinds.len() == 2
     });
-    assert_eq!(kinds[&1], (ExitKind::Failed(1), None));
-    assert_eq!(kinds[&2], (ExitKind::GpuError, Some(79)));
+    assert_eq!(kinds[&1], (TaskEnd::Failed(1), None));
+    assert_eq!(kinds[&2], (TaskEnd::GpuError, Some(79)));
 }
 
 #[test]
@@ -63,13 +64,13 @@ fn a_command_that_cannot_be_started_says_why() {
     for (job, (command, expect)) in (1..).zip(cases) {
         let spec = TaskSpec::new(lease(job), command, machine.dir.path());
         machine.start(spec);
-        match machine.end(job).kind() {
-            ExitKind::NotStarted(why) => assert!(why.contains(expect), "{why}"),
+        match machine.end(job).end() {
+            TaskEnd::NotStarted(why) => assert!(why.contains(expect), "{why}"),
             other => panic!("{command:?} ended as {other:?}"),
         }
     }
     machine.start(TaskSpec::new(lease(9), &["true"], "/no/such/directory"));
-    let ExitKind::NotStarted(why) = machine.end(9).kind() else { panic!("it started") };
+    let TaskEnd::NotStarted(why) = machine.end(9).end() else { panic!("it started") };
     assert_eq!(why, "the working directory /no/such/directory does not exist");
 }
 
@@ -100,7 +101,7 @@ fn every_rank_has_its_number_and_its_log() {
     let mut spec = shell_task(&machine, 1, "echo $RANK of $WORLD_SIZE");
     spec.launch = Launch::Ranks { count: 3 };
     machine.start(spec);
-    assert_eq!(machine.end(1).kind(), ExitKind::Done);
+    assert_eq!(machine.end(1).end(), TaskEnd::Done);
     for rank in 0..3 {
         assert_eq!(machine.log(1, rank), format!("{rank} of 3\n"));
     }
@@ -113,7 +114,7 @@ fn when_one_rank_fails_the_others_are_ended_and_its_exit_counts() {
     spec.launch = Launch::Ranks { count: 3 };
     machine.start(spec);
     let ended = machine.end(1);
-    assert_eq!((ended.kind(), ended.rank), (ExitKind::Failed(5), 1));
+    assert_eq!((ended.end(), ended.rank), (TaskEnd::Failed(5), 1));
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn a_process_that_forked_away_does_not_survive_its_task() {
     let line = format!("{daemon} while ! test -s daemon; do sleep 0.01; done; exit 0");
     let daemon = |machine: &Machine| machine.number("daemon");
     let ended = machine.run(1, &line);
-    assert_eq!(ended.kind(), ExitKind::Done);
+    assert_eq!(ended.end(), TaskEnd::Done);
     assert!(!is_alive(daemon(&machine)), "the daemon runs on");
 }
 
@@ -137,7 +138,7 @@ fn a_daemon_does_not_survive_without_control_groups_either() {
     assert!(!machine.driver().limits().groups);
     let line = "setsid sh -c 'trap \"\" TERM; echo $$ > daemon; while :; do sleep 1; done' & \
                 while ! test -s daemon; do sleep 0.01; done";
-    assert_eq!(machine.run(1, line).kind(), ExitKind::Done);
+    assert_eq!(machine.run(1, line).end(), TaskEnd::Done);
     assert!(!is_alive(machine.number("daemon")), "the daemon runs on");
 }
 
@@ -163,7 +164,7 @@ fn a_service_that_is_not_ready_in_time_is_ended_and_has_failed() {
     let news = machine.news_to_the_end(1);
     assert!(!news.iter().any(|news| matches!(news, Observed::Ready { .. })), "{news:?}");
     let Some(Observed::Ended(ended)) = news.last() else { panic!("{news:?}") };
-    assert_eq!((ended.kind(), ended.asked), (ExitKind::NotReady, None));
+    assert_eq!((ended.end(), ended.asked), (TaskEnd::NotReady, None));
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn a_service_is_ready_when_its_port_answers() {
         news.iter().any(|news| matches!(news, Observed::Ready { .. }))
     });
     machine.stop(1, Span(0));
-    assert_eq!(machine.end(1).kind(), ExitKind::Stopped);
+    assert_eq!(machine.end(1).end(), TaskEnd::Stopped);
 }
 
 #[test]
@@ -215,6 +216,6 @@ fn a_task_over_its_memory_is_killed_as_a_whole_and_told_so() {
     spec.memory = Some(berth_model::Bytes::mib(64));
     machine.start(spec);
     let ended = machine.end(1);
-    assert_eq!(ended.kind(), ExitKind::OutOfMemory);
+    assert_eq!(ended.end(), TaskEnd::OutOfMemory);
     assert!(ended.usage.memory_peak.unwrap() <= berth_model::Bytes::mib(64));
 }

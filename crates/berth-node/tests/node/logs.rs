@@ -1,7 +1,8 @@
 //! Logs of real tasks.
 
 use super::*;
-use berth_node::{ExitKind, LogLimits};
+use berth_model::TaskEnd;
+use berth_node::LogLimits;
 
 #[test]
 fn a_hundred_megabytes_of_log_take_a_bounded_place() {
@@ -9,7 +10,7 @@ fn a_hundred_megabytes_of_log_take_a_bounded_place() {
     let mut spec = shell_task(&machine, 1, "head -c 100000000 /dev/zero | tr '\\0' x; echo end");
     spec.logs = LogLimits { file_bytes: 1 << 20, files: 4 };
     machine.start(spec);
-    assert_eq!(machine.end(1).kind(), ExitKind::Done);
+    assert_eq!(machine.end(1).end(), TaskEnd::Done);
     let reader = machine.driver().log(lease(1), 0).unwrap();
     let range = reader.range().unwrap();
     assert_eq!(range.end, 100_000_004);
@@ -55,6 +56,6 @@ fn a_task_goes_on_although_its_log_cannot_be_written() {
     std::fs::remove_dir(&logs).unwrap();
     std::fs::write(machine.path("go"), "").unwrap();
     let ended = machine.end(1);
-    assert_eq!((ended.kind(), ended.log_lost), (ExitKind::Done, 5));
+    assert_eq!((ended.end(), ended.log_lost), (TaskEnd::Done, 5));
     assert!(machine.path("ran").exists());
 }

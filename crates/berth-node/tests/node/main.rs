@@ -8,8 +8,9 @@ mod machine;
 mod shell;
 mod stops;
 
+use berth_model::{Ended, Observed};
 use berth_model::{JobId, LeaseId, Span};
-use berth_node::{Driver, Ended, Launcher, Observed, Options, Started, Stop, TaskSpec};
+use berth_node::{Driver, Launcher, Options, Started, Stop, TaskSpec};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

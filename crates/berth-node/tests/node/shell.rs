@@ -1,7 +1,8 @@
 //! Terminals beside tasks.
 
 use super::*;
-use berth_node::{ExitKind, Size};
+use berth_model::TaskEnd;
+use berth_node::Size;
 use std::io::{Read, Write};
 
 const SIZE: Size = Size { rows: 24, columns: 80 };
@@ -52,7 +53,7 @@ fn a_shell_ends_with_its_task_even_if_it_was_told_not_to() {
     let (own, guest) = (machine.number("shell"), machine.number("guest"));
     assert!(is_alive(own) && is_alive(guest));
     machine.stop(1, Span(0));
-    assert_eq!(machine.end(1).kind(), ExitKind::Stopped);
+    assert_eq!(machine.end(1).end(), TaskEnd::Stopped);
     assert!(!is_alive(own) && !is_alive(guest));
     wait_until("its end is known", || shell.try_wait().unwrap().is_some());
 }

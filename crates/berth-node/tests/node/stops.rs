@@ -2,7 +2,7 @@
 
 use super::*;
 use berth_model::Cause;
-use berth_node::ExitKind;
+use berth_model::TaskEnd;
 
 #[test]
 fn a_task_that_obeys_term_is_stopped_whatever_it_exits_with() {
@@ -12,7 +12,7 @@ fn a_task_that_obeys_term_is_stopped_whatever_it_exits_with() {
     wait_until("its trap is set", || machine.log(1, 0).contains("up"));
     machine.stop(1, Span::secs(60));
     let ended = machine.end(1);
-    assert_eq!(ended.kind(), ExitKind::Stopped);
+    assert_eq!(ended.end(), TaskEnd::Stopped);
     assert_eq!((ended.asked, ended.code), (Some(Cause::Preempt), Some(0)));
     assert!(machine.log(1, 0).ends_with("saved\n"), "{}", machine.log(1, 0));
 }
@@ -27,7 +27,7 @@ fn a_task_that_ignores_term_is_killed_after_the_grace() {
     let asked = Instant::now();
     machine.stop(1, Span::ms(400));
     let ended = machine.end(1);
-    assert_eq!((ended.kind(), ended.signal), (ExitKind::Stopped, Some(9)));
+    assert_eq!((ended.end(), ended.signal), (TaskEnd::Stopped, Some(9)));
     assert!(asked.elapsed() >= Duration::from_millis(400), "it did not get its grace");
 }
 
@@ -51,7 +51,7 @@ fn the_grace_ends_although_the_server_is_gone() {
     machine.driver = None;
     wait_until("the supervisor kills it by itself", || !is_alive(pid));
     machine.restart();
-    assert_eq!(machine.end(1).kind(), ExitKind::Stopped);
+    assert_eq!(machine.end(1).end(), TaskEnd::Stopped);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn gpus(amount: Milli) -> f64 {
 fn by_state<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> BTreeMap<(&'static str, String), u64> {
     let mut counts = BTreeMap::new();
     for job in jobs {
-        *counts.entry((shown_state(job).word(), job.row.team.clone())).or_default() += 1;
+        *counts.entry((shown_state(job).as_str(), job.row.team.clone())).or_default() += 1;
     }
     counts
 }

@@ -57,10 +57,10 @@ impl Page {
 /// Each pod under the first reason of its job.
 fn waiting_pods(core: &mut Core) -> BTreeMap<&'static str, usize> {
     let waits = core.jobs.values().filter(|job| {
-        !job.detail.pods.is_empty() && job.leases.is_empty() && !job.row.state.is_final()
+        !job.detail.workload.pods().is_empty() && job.leases.is_empty() && !job.row.state.is_final()
     });
     let mut jobs: Vec<(JobId, usize)> =
-        waits.map(|job| (job.row.id, job.detail.pods.len())).collect();
+        waits.map(|job| (job.row.id, job.detail.workload.pods().len())).collect();
     let rest = jobs.split_off(jobs.len().min(LOOKED_AT));
     let ids: Vec<JobId> = jobs.iter().map(|(id, _)| *id).collect();
     let reasons = core.state.reasons_of(&ids);

@@ -7,9 +7,9 @@ use crate::fault::Fault;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
-use berth_engine::stored_state;
 use berth_model::JobId;
-use berth_store::{JobCounts, JobFilter, JobState};
+use berth_model::JobState;
+use berth_store::{JobCounts, JobFilter};
 use std::collections::BTreeMap;
 
 const LIMIT: u32 = 100;
@@ -38,7 +38,7 @@ pub async fn list(
 }
 
 fn by_state(counts: JobCounts) -> BTreeMap<wire::JobState, u64> {
-    counts.into_iter().map(|(state, n)| (stored_state(state), n)).collect()
+    counts
 }
 
 fn cursor(text: &str) -> Result<JobId, Fault> {
@@ -72,23 +72,15 @@ fn filter(caller: &Caller, query: &wire::JobQuery) -> Result<Option<JobFilter>, 
 }
 
 fn states(text: &str) -> Result<Vec<JobState>, Fault> {
-    const ALL: [JobState; 7] = [
-        JobState::Pending,
-        JobState::Running,
-        JobState::Stopping,
-        JobState::Paused,
-        JobState::Done,
-        JobState::Failed,
-        JobState::Cancelled,
-    ];
+    // One that starts is running as far as the store knows.
+    let stored = JobState::ALL.into_iter().filter(|state| *state != JobState::Starting);
     let mut wanted = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         match word {
-            "active" => wanted.extend(ALL.into_iter().filter(|state| !state.is_final())),
-            // One that starts is running as far as the store knows.
+            "active" => wanted.extend(stored.clone().filter(|state| !state.is_final())),
             "starting" => wanted.push(JobState::Running),
             word => {
-                let known = ALL.into_iter().find(|state| state.as_str() == word);
+                let known = stored.clone().find(|state| state.as_str() == word);
                 let detail = format!("`{word}` is no state of a job");
                 wanted.push(known.ok_or_else(|| {
                     Fault::new(Code::BadRequest, detail).next(

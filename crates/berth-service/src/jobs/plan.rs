@@ -1,6 +1,6 @@
 //! What would become of a job file.
 
-use super::submit::{self, Prepared};
+use super::submit::{self, Remarks, TRIED};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -8,12 +8,10 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_core::{Forecast, State as Core, forecast};
 use berth_engine::clock;
-use berth_model::{Decision, Event, JobId, JobSpec, Micros, Stamped};
+use berth_model::{Decision, Event, JobId, JobRequest, JobSpec, Micros, Stamped};
 
 /// Runs of the forecast: somebody waits for the answer.
 const RUNS: u32 = 8;
-/// A number that no job has.
-pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
 
 pub async fn plan(
     service: &Service,
@@ -24,18 +22,23 @@ pub async fn plan(
     let mut parsed = submit::read(&text)?;
     let template = submit::template(service, caller, query.template.as_deref()).await?;
     submit::start_here(service, &mut parsed, template.as_ref(), &query);
-    let prepared =
+    let (request, remarks) =
         submit::prepare(service, caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
     let state = service.engine.core().state.clone();
     let declared = service.host.has_declared_gpus();
-    let tried = tokio::task::spawn_blocking(move || try_out(state, prepared, declared)).await;
+    let tried =
+        tokio::task::spawn_blocking(move || try_out(state, &request, remarks, declared)).await;
     tried.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the plan could not be made")))
 }
 
 /// Submits it to a copy of the state, and looks what happens there.
-fn try_out(mut state: Core, prepared: Prepared, declared: bool) -> Result<wire::Plan, Fault> {
-    let mut spec = prepared.lowered.spec(TRIED);
-    spec.submitted = clock::now().max(state.now());
+fn try_out(
+    mut state: Core,
+    request: &JobRequest,
+    remarks: Remarks,
+    declared: bool,
+) -> Result<wire::Plan, Fault> {
+    let spec = request.spec(TRIED, clock::now().max(state.now()));
     let event = Event::JobSubmitted { spec: Box::new(spec.clone()) };
     let stamped = Stamped { seq: state.seq() + 1, at: spec.submitted, event };
     state
@@ -70,8 +73,8 @@ fn try_out(mut state: Core, prepared: Prepared, declared: bool) -> Result<wire::
     };
     Ok(wire::Plan {
         name: spec.name.to_string(),
-        team: prepared.team,
-        asks: prepared.asks,
+        team: request.queue.to_string(),
+        asks: request.asks.clone(),
         elements: elements as u32,
         starts_now,
         places,
@@ -81,7 +84,7 @@ fn try_out(mut state: Core, prepared: Prepared, declared: bool) -> Result<wire::
         total_micros: total(estimate),
         estimate_ms: Some(estimate.0),
         most_micros: total(limit),
-        warnings: prepared.warnings,
+        warnings: remarks.warnings,
         declared,
     })
 }

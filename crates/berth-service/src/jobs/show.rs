@@ -3,10 +3,11 @@
 use super::find::Found;
 use crate::service::Service;
 use berth_api::wire;
+use berth_engine::shown_state;
 use berth_engine::{Core, Detail};
-use berth_engine::{shown_state, stored_state};
+use berth_model::JobState;
 use berth_model::{JobId, LeaseId, Reason, Slice, Time};
-use berth_store::{JobKind, JobRow, JobState, LeaseRow};
+use berth_store::{JobRow, LeaseRow};
 use std::collections::BTreeMap;
 
 /// What is worked out about waiting jobs, for all that are shown together: each alone would look at
@@ -90,7 +91,7 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
         JobState::Done,
     ];
     let state = order.into_iter().find(|state| has(*state)).unwrap_or(JobState::Pending);
-    whole.state = stored_state(state);
+    whole.state = state;
     let parts: Vec<String> =
         counts.iter().map(|(state, count)| format!("{count} {}", state.as_str())).collect();
     whole.reason = Some(format!("of {} elements: {}", found.rows.len(), parts.join(", ")));
@@ -102,15 +103,15 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
 }
 
 fn base(row: &JobRow, detail: Option<&Detail>) -> wire::Job {
-    let run = detail.map(|detail| &detail.run);
+    let run = detail.and_then(|detail| detail.workload.run());
     let text = Some(row.reason.clone()).filter(|text| !text.is_empty());
     let sweep = run.and_then(|run| run.sweep.as_ref());
     let values = row.id.element.and_then(|element| sweep.map(|sweep| sweep.values(element)));
     wire::Job {
         id: row.id.into(),
         name: row.name.clone(),
-        kind: kind(row.kind),
-        state: stored_state(row.state),
+        kind: row.kind,
+        state: row.state,
         user: row.user.clone(),
         team: row.team.clone(),
         project: row.project.clone(),
@@ -142,14 +143,6 @@ fn base(row: &JobRow, detail: Option<&Detail>) -> wire::Job {
             .flatten()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
-    }
-}
-
-pub const fn kind(kind: JobKind) -> wire::JobKind {
-    match kind {
-        JobKind::Job => wire::JobKind::Job,
-        JobKind::Notebook => wire::JobKind::Notebook,
-        JobKind::Service => wire::JobKind::Service,
     }
 }
 

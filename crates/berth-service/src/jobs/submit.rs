@@ -10,24 +10,23 @@ use crate::token;
 use berth_api::access::Permission;
 use berth_api::{Code, Problem, wire};
 use berth_engine::clock;
-use berth_engine::{Act, Idempotent, Submission, Write};
-use berth_file::job::{self, Abilities, Defaults, JobFile, Kind, Lowered, Models, Parsed};
-use berth_model::{JobId, Name};
-use berth_store::{Batch, IdempotencyRow, JobKind, ProjectRow, ScheduleRow, SecretRow, Store};
+use berth_engine::{Act, Idempotent, Write};
+use berth_file::job::{self, Abilities, Defaults, JobFile, Models, Parsed, Schedule};
+use berth_model::{JobId, JobRequest, Name};
+use berth_store::{Batch, IdempotencyRow, ProjectRow, ScheduleRow, SecretRow, Store};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
-use std::sync::Arc;
+
+/// A number that no job has, for trying a request out.
+pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
 
 /// The project of jobs that name none.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// A file that could be submitted as it is.
-pub struct Prepared {
-    pub lowered: Lowered,
-    /// The file with the template it was laid over, as YAML.
-    pub text: String,
-    pub asks: String,
-    pub team: String,
+/// What is said of a request besides what it asks for.
+pub struct Remarks {
+    /// The file makes jobs again and again, by the calendar.
+    pub schedule: Option<Schedule>,
     pub warnings: Vec<wire::Warning>,
 }
 
@@ -42,13 +41,14 @@ pub async fn submit(
     let template = template(service, caller, query.template.as_deref()).await?;
     start_here(service, &mut parsed, template.as_ref(), &query);
     let permission = Permission::JobsSubmit;
-    let mut prepared = prepare(service, caller, &parsed, template.as_ref(), permission).await?;
-    prepared.hold(query.hold);
+    let (mut request, remarks) =
+        prepare(service, caller, &parsed, template.as_ref(), permission).await?;
+    request.hold |= query.hold;
     if query.dry_run {
-        return Ok(answer(&prepared, None, None));
+        return Ok(answer(&request, &remarks, None, None));
     }
     let said = format!("{query:?}\n{text}");
-    make(service, caller, key, prepared, said, None).await
+    make(service, caller, key, request, remarks, said).await
 }
 
 pub async fn clone(
@@ -62,15 +62,16 @@ pub async fn clone(
     let old = read(&found.first().file)?;
     let over = read(how.file.as_deref().unwrap_or("{}"))?;
     let permission = Permission::JobsSubmit;
-    let prepared = prepare(service, caller, &over, Some(&old.file), permission).await?;
-    let resume_from = how.resume.then_some(found.first().id);
+    let (mut request, remarks) =
+        prepare(service, caller, &over, Some(&old.file), permission).await?;
+    request.resume_from = how.resume.then_some(found.first().id);
     if how.resume && !service.host.keeps_checkpoints() {
         let detail = "nothing keeps what jobs save: the server was started without --checkpoints";
         let next = "start it with --checkpoints CLAIM, or clone the job without --resume";
         return Err(Fault::new(Code::JobRefused, detail).next(next));
     }
     let said = format!("clone {} {how:?}", found.id);
-    make(service, caller, key, prepared, said, resume_from).await
+    make(service, caller, key, request, remarks, said).await
 }
 
 /// A command starts in the folder its user is in, where that folder is there.
@@ -109,7 +110,7 @@ pub async fn prepare(
     parsed: &Parsed,
     below: Option<&JobFile>,
     permission: Permission,
-) -> Result<Prepared, Fault> {
+) -> Result<(JobRequest, Remarks), Fault> {
     service.host.must_take_jobs()?;
     let file = below.map_or_else(|| parsed.file.clone(), |below| below.merge(&parsed.file));
     let team = file.team.clone().or_else(|| caller.default_team());
@@ -120,11 +121,14 @@ pub async fn prepare(
     caller.must(permission, Some(&team), Some(caller.user()))?;
     let defaults = defaults(service, caller, &team, &file);
     let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
-    let mut lowered = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
-    service.host.accept(&file, &team, &mut lowered).map_err(refuse)?;
+    let (mut request, mut warnings) = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
+    service.host.accept(&file, &team, &mut request, &mut warnings).map_err(refuse)?;
+    request.file = job::write(&file);
+    request.asks = asks(&file);
     let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
     must_have_project(service, &team, project).await?;
-    for secret in lowered.run.secrets.values() {
+    let secrets = request.workload.run().into_iter().flat_map(|run| run.secrets.values());
+    for secret in secrets {
         if service.store.get::<SecretRow>((team.as_str(), secret.as_str())).await?.is_none() {
             let detail = format!("team {team} has no secret `{secret}`");
             let next = format!("add it with `berth secret set {secret}`");
@@ -132,38 +136,13 @@ pub async fn prepare(
         }
     }
     let line = |key: &str| parsed.at(key).map(|at| at.line);
-    let warnings = lowered.warnings.iter().map(|warning| wire::Warning {
+    let warnings = warnings.iter().map(|warning| wire::Warning {
         key: warning.key.to_owned(),
         message: warning.message.clone(),
         line: line(warning.key),
     });
-    let warnings = warnings.collect();
-    Ok(Prepared { asks: asks(&file), text: job::write(&file), lowered, team, warnings })
-}
-
-impl Prepared {
-    fn hold(&mut self, hold: bool) {
-        if hold {
-            self.lowered.hold();
-        }
-    }
-
-    pub fn submission(self, resume_from: Option<JobId>) -> Submission {
-        let Prepared { lowered, text, asks, .. } = self;
-        Submission {
-            spec: lowered.spec(JobId::new(0)),
-            kind: match lowered.run.kind {
-                Kind::Job => JobKind::Job,
-                Kind::Notebook => JobKind::Notebook,
-                Kind::Service => JobKind::Service,
-            },
-            run: Arc::new(lowered.run),
-            file: text,
-            asks,
-            resume_from,
-            pods: Vec::new(),
-        }
-    }
+    let remarks = Remarks { schedule: file.schedule.clone(), warnings: warnings.collect() };
+    Ok((request, remarks))
 }
 
 fn defaults(service: &Service, caller: &Caller, team: &str, file: &JobFile) -> Defaults {
@@ -209,9 +188,9 @@ pub async fn make(
     service: &Service,
     caller: &Caller,
     key: Option<String>,
-    prepared: Prepared,
+    request: JobRequest,
+    remarks: Remarks,
     said: String,
-    resume_from: Option<JobId>,
 ) -> Result<wire::JobSubmitted, Fault> {
     let fingerprint = fingerprint(&said);
     if let Some(key) = &key
@@ -219,9 +198,9 @@ pub async fn make(
     {
         return Ok(before);
     }
-    must_fit(service, &prepared)?;
-    let schedule = prepared.lowered.schedule.is_some().then(|| token::mint().id);
-    let shown = answer(&prepared, None, schedule.clone());
+    must_fit(service, &request)?;
+    let schedule = remarks.schedule.as_ref().map(|_| token::mint().id);
+    let shown = answer(&request, &remarks, None, schedule.clone());
     let again = shown.clone();
     let once = key.clone().map(|key| Idempotent {
         user: caller.user().to_owned(),
@@ -234,8 +213,8 @@ pub async fn make(
             serde_json::to_string(&kept).expect("answers are plain data")
         }),
     });
-    if let Some(id) = schedule {
-        let write = Write { once, ..schedule_write(caller, &prepared, id) };
+    if let (Some(id), Some(schedule)) = (schedule, &remarks.schedule) {
+        let write = Write { once, ..schedule_write(caller, &request, schedule, id) };
         let written = service.engine.write(write).await?;
         // Sent twice at the same moment: the answer is that of the one that was first.
         let first = match key.filter(|_| written.repeated) {
@@ -244,18 +223,17 @@ pub async fn make(
         };
         return Ok(first.unwrap_or(shown));
     }
-    let detail = json!({ "name": shown.name, "team": prepared.team, "asks": prepared.asks });
+    let detail = json!({ "name": shown.name, "team": request.queue, "asks": request.asks });
     let audit = caller.audit("job", detail);
-    let act = Act::Submit(Box::new(prepared.submission(resume_from)));
+    let act = Act::Submit(Box::new(request));
     let write = Write { once, ..Write::act(act, audit) };
     let written = service.engine.write(write).await?;
     Ok(wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown })
 }
 
 /// A job that would wait for ever is better refused while somebody looks.
-fn must_fit(service: &Service, prepared: &Prepared) -> Result<(), Fault> {
-    let mut spec = prepared.lowered.spec(super::plan::TRIED);
-    spec.submitted = clock::now();
+fn must_fit(service: &Service, request: &JobRequest) -> Result<(), Fault> {
+    let spec = request.spec(TRIED, clock::now());
     let never = service.engine.core().state.never(&spec);
     if never.is_empty() {
         return Ok(());
@@ -264,14 +242,18 @@ fn must_fit(service: &Service, prepared: &Prepared) -> Result<(), Fault> {
     Err(Fault::new(Code::NeverFits, why.join("; ")))
 }
 
-fn answer(prepared: &Prepared, id: Option<JobId>, schedule: Option<String>) -> wire::JobSubmitted {
-    let spec = prepared.lowered.spec(JobId::new(0));
+fn answer(
+    request: &JobRequest,
+    remarks: &Remarks,
+    id: Option<JobId>,
+    schedule: Option<String>,
+) -> wire::JobSubmitted {
     wire::JobSubmitted {
         id: id.map(wire::Id),
-        name: spec.name.to_string(),
+        name: request.name.to_string(),
         schedule,
-        elements: spec.array.as_ref().map_or(1, |array| array.elements.len() as u32),
-        warnings: prepared.warnings.clone(),
+        elements: request.array.as_ref().map_or(1, |array| array.elements.len() as u32),
+        warnings: remarks.warnings.clone(),
         repeated: false,
     }
 }
@@ -297,16 +279,15 @@ async fn before(
 }
 
 /// Keeps the file, to make jobs from it by the calendar.
-fn schedule_write(caller: &Caller, prepared: &Prepared, id: String) -> Write {
-    let schedule = prepared.lowered.schedule.as_ref().expect("whoever calls has looked");
-    let name = prepared.lowered.spec(JobId::new(0)).name.to_string();
+fn schedule_write(caller: &Caller, request: &JobRequest, schedule: &Schedule, id: String) -> Write {
+    let name = request.name.to_string();
     let row = ScheduleRow {
         id: id.clone(),
         name: name.clone(),
         user: caller.user().to_owned(),
-        team: prepared.team.clone(),
+        team: request.queue.to_string(),
         cron: schedule.cron.to_string(),
-        file: prepared.text.clone(),
+        file: request.file.clone(),
         next_at: Some(schedule.cron.next(clock::now(), schedule.offset)),
         last_job: None,
         paused: false,

@@ -10,14 +10,14 @@ use berth_api::wire;
 use berth_core::{Change, Starts, State as Sched, What, what_would_start};
 use berth_engine::Core;
 use berth_engine::clock;
-use berth_engine::{shown_state, stored_state};
+use berth_engine::shown_state;
 use berth_model::{JobId, Time};
 use berth_store::JobRow;
 
 pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
     let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
     // Of an array, the element that waits, if one does.
-    let waits = |row: &&JobRow| row.state == berth_store::JobState::Pending;
+    let waits = |row: &&JobRow| row.state == berth_model::JobState::Pending;
     let row = found.rows.iter().find(waits).unwrap_or_else(|| found.first()).clone();
     let (mut why, state) = {
         let mut core = service.engine.core();
@@ -37,12 +37,12 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
     let id = row.id;
     let now = clock::now();
     let live = core.jobs.get(&id);
-    let state = live.map_or_else(|| stored_state(row.state), shown_state);
+    let state = live.map_or_else(|| row.state, shown_state);
     let needs = live.map_or_else(String::new, |live| live.detail.asks.clone());
     let again_at = live.and_then(|live| live.detail.again_at.filter(|_| !live.detail.held));
     let since = match state {
         wire::JobState::Running | wire::JobState::Starting => row.started.unwrap_or(row.submitted),
-        _ if state.is_end() => row.ended.unwrap_or(row.submitted),
+        _ if state.is_final() => row.ended.unwrap_or(row.submitted),
         _ => row.submitted,
     };
     let (position, waiting) = match core.state.position(id) {
@@ -68,7 +68,7 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
         needs,
         clears: None,
         // Of one that has ended, how: nothing is in its way any more.
-        also: match state.is_end() {
+        also: match state.is_final() {
             true if row.reason.is_empty() => Vec::new(),
             true => vec![row.reason.clone()],
             false => also(core, row),

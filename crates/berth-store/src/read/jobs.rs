@@ -1,10 +1,11 @@
 //! Jobs and leases.
 
 use crate::error::Result;
-use crate::rows::{JobKind, JobRow, JobState, LeaseRow};
+use crate::rows::{JobRow, LeaseRow};
 use crate::store::Store;
 use crate::value::{Binds, Field, Key, Reader, Value};
 use berth_model::{JobId, Time};
+use berth_model::{JobKind, JobState};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which jobs to read. What is left out does not matter.

@@ -1,32 +1,12 @@
 //! Jobs and leases as people look at them.
 
 use crate::table::table;
-use crate::value::{Field, Reader, Type, Value, words};
-use berth_model::{JobId, LeaseId, LeaseOutcome, Micros, Milli, Time};
+use crate::value::{Field, Reader, Type, Value, stored_word};
+use berth_model::{JobId, JobKind, JobState, LeaseId, LeaseOutcome, Micros, Milli, Time};
 use sqlx::error::BoxDynError;
 
-words! {
-    JobKind { Job = "job", Notebook = "notebook", Service = "service" }
-}
-
-words! {
-    JobState {
-        Pending = "pending",
-        Running = "running",
-        Stopping = "stopping",
-        Paused = "paused",
-        Done = "done",
-        Failed = "failed",
-        Cancelled = "cancelled",
-    }
-}
-
-impl JobState {
-    /// Whether nothing more happens to the job.
-    pub const fn is_final(self) -> bool {
-        matches!(self, JobState::Done | JobState::Failed | JobState::Cancelled)
-    }
-}
+stored_word!(JobKind);
+stored_word!(JobState);
 
 table! {
     /// A job, or one element of an array.

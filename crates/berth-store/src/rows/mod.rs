@@ -10,7 +10,7 @@ pub use audit::{AuditEntry, AuditRow};
 pub(crate) use audit::{GENESIS, chain};
 pub use cost::{CostKind, CostRow};
 pub use identity::{MemberRow, ProjectRow, SecretRow, TeamRow, TokenRow, UserRow};
-pub use job::{JobKind, JobRow, JobState, LeaseRow};
+pub use job::{JobRow, LeaseRow};
 pub use work::{IdempotencyRow, NoticeRow, QueueFileRow, ScheduleRow, SettingRow, TemplateRow};
 
 use crate::table::{Row, Table};

@@ -1,8 +1,9 @@
 use crate::place::{Place, audit, cost, job, lease, lease_id, on_both, tick, ticks};
+use berth_model::JobState;
 use berth_model::{JobId, Micros, Time};
 use berth_store::{
-    Batch, CostQuery, Error, IdempotencyRow, JobFilter, JobState, LeaseRow, NoticeRow, Retry,
-    SettingRow, Spent,
+    Batch, CostQuery, Error, IdempotencyRow, JobFilter, LeaseRow, NoticeRow, Retry, SettingRow,
+    Spent,
 };
 
 on_both!(

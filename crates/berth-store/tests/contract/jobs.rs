@@ -1,6 +1,7 @@
 use crate::place::{Place, job, lease, on_both};
 use berth_model::{JobId, Time};
-use berth_store::{Batch, JobFilter, JobKind, JobRow, JobState, Store};
+use berth_model::{JobKind, JobState};
+use berth_store::{Batch, JobFilter, JobRow, Store};
 
 on_both!(
     jobs_are_filtered_by_each_field,

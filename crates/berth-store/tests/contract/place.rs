@@ -1,9 +1,9 @@
 //! Where a test has its database, and rows to put into it.
 
 use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Micros, Milli, Stamped, Time};
+use berth_model::{JobKind, JobState};
 use berth_store::{
-    AuditEntry, Batch, CostKind, CostRow, JobKind, JobRow, JobState, LeaseRow, Options, Store,
-    sqlite_url,
+    AuditEntry, Batch, CostKind, CostRow, JobRow, LeaseRow, Options, Store, sqlite_url,
 };
 use berth_testbed::Postgres;
 use sqlx::any::install_default_drivers;

@@ -1,7 +1,8 @@
 use crate::place::{Place, cost, job, lease, on_both, tick, ticks};
+use berth_model::JobState;
 use berth_model::{JobId, Snapshot, Time};
 use berth_store::{
-    AuditCheck, Batch, CostKey, CostKind, CostQuery, CostSum, JobState, Retained, Store, Writer,
+    AuditCheck, Batch, CostKey, CostKind, CostQuery, CostSum, Retained, Store, Writer,
 };
 
 on_both!(

@@ -39,7 +39,7 @@ impl Ended {
 }
 
 fn ending(job: &Job, look: &Look) -> String {
-    let state = look.paint(words::state_tone(job.state), job.state.word());
+    let state = look.paint(words::state_tone(job.state), job.state.as_str());
     let time = job.started.map_or(0, |at| job.ended.map_or(0, |end| (end.0 - at.0).0));
     let why = job.exit.as_ref().map(|exit| exit.text.clone()).or_else(|| job.reason.clone());
     let why = why.filter(|_| job.state != JobState::Done).map(|why| format!(": {why}"));
@@ -66,7 +66,7 @@ pub async fn wait(context: &Context, job: &str, tell: bool) -> Result<Ended> {
         loop {
             let job = look_up(client, job).await?;
             reporter.tell(&job);
-            if job.state.is_end() {
+            if job.state.is_final() {
                 return Ok(Ended::Over(Box::new(job)));
             }
             changes.next().await;
@@ -117,10 +117,10 @@ async fn follow(context: &Context, client: &Client, id: &str) -> Result<Ended> {
                     continue;
                 }
                 // It is being started, and has no log yet.
-                Err(failure) if !job.state.is_end() && has_no_log(&failure) => {}
+                Err(failure) if !job.state.is_final() && has_no_log(&failure) => {}
                 Err(failure) => return Err(failure),
             }
-        } else if job.state.is_end() {
+        } else if job.state.is_final() {
             printer.close()?;
             return Ok(Ended::Over(Box::new(job)));
         }
@@ -160,7 +160,7 @@ impl StateReporter {
 
     fn tell(&mut self, job: &Job) {
         let now = (job.state, job.reason.clone(), job.ready);
-        if !self.tell || job.state.is_end() || self.last.as_ref() == Some(&now) {
+        if !self.tell || job.state.is_final() || self.last.as_ref() == Some(&now) {
             return;
         }
         show::note(&self.look.paint(Tone::Quiet, &news(job, &self.look)));
@@ -169,7 +169,7 @@ impl StateReporter {
 }
 
 fn news(job: &Job, look: &Look) -> String {
-    let mut text = format!("{} {}", job.id, job.state.word());
+    let mut text = format!("{} {}", job.id, job.state.as_str());
     if !job.on.is_empty() {
         text.push_str(&format!(" on {}", job.on.join(", ")));
     }

@@ -68,7 +68,7 @@ async fn each(
 fn tell(context: &Context, job: Job) -> Result<()> {
     match context.format.is_for_programs() {
         true => context.show(&ps::one(job)),
-        false => show::print(&format!("{} {} {}\n", job.id, job.name, job.state.word())),
+        false => show::print(&format!("{} {} {}\n", job.id, job.name, job.state.as_str())),
     }
 }
 

@@ -168,7 +168,7 @@ fn row(job: &Job, look: &Look) -> Vec<Cell> {
     vec![
         job.id.to_string().into(),
         job.name.as_str().into(),
-        Cell::toned(job.state.word(), words::state_tone(job.state)),
+        Cell::toned(job.state.as_str(), words::state_tone(job.state)),
         words::gpus(job.gpus_milli, job.declared).into(),
         job.user.as_str().into(),
         job.team.as_str().into(),

@@ -11,7 +11,7 @@ use crate::show::{self, Format, Page};
 use berth_api::Problem;
 use berth_api::client::Error;
 use berth_api::wire::{JobSubmitted, SubmitQuery, Warning};
-use berth_file::job::{self, JobFile, Kind, Parsed};
+use berth_file::job::{self, JobFile, JobKind, Parsed};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ impl JobArgs {
             None => JobFile::default(),
         };
         // A notebook has a command of its own.
-        let is_notebook = file.kind.or(under.kind) == Some(Kind::Notebook);
+        let is_notebook = file.kind.or(under.kind) == Some(JobKind::Notebook);
         if file.run.is_none() && under.run.is_none() && file.model.is_none() && !is_notebook {
             return Err(Failure::usage("there is nothing to run").next(
                 "Put the command after `--`, such as `berth run -g 1 -- python train.py`, or name \
@@ -206,7 +206,7 @@ pub async fn run(context: &Context, args: &Run) -> Result<()> {
     if !args.yes && someone_is_there() {
         let plan = draft.plan(context).await?;
         show::note(plan::page(plan).print(Format::Table, &context.look())?.trim_end());
-        if !ask::proceed()? {
+        if !prompt::proceed()? {
             return Err(Failure::new(Exit::Failed, "nothing was submitted"));
         }
     }
@@ -316,7 +316,9 @@ Submitted 17 bert
     #[test]
     fn only_a_word_with_an_at_sign_is_a_template() {
         assert_eq!(template("@sft").unwrap(), "sft");
-        assert!(template("python").unwrap_err().starts_with("put a command after `--`"));
+        assert!(
+            template("python").unwrap_err().to_string().starts_with("put a command after `--`")
+        );
         assert!(template("@").is_err());
     }
 }

@@ -52,7 +52,7 @@ fn text(why: &Answer, look: &Look) -> String {
         line("clears", clears);
     }
     if !why.also.is_empty() {
-        line(if why.state.is_end() { "reason" } else { "also" }, &why.also.join("; "));
+        line(if why.state.is_final() { "reason" } else { "also" }, &why.also.join("; "));
     }
     if !why.sooner.is_empty() {
         let changes: Vec<String> = why.sooner.iter().map(|sooner| change(sooner, look)).collect();
@@ -67,7 +67,7 @@ fn text(why: &Answer, look: &Look) -> String {
 
 /// `4711 llama-70b   PENDING 14m   3rd of 21 in nlp   starts ~16:40 (P90 18:05)`.
 fn head(why: &Answer, look: &Look) -> String {
-    let state = look.paint(words::state_tone(why.state), &why.state.word().to_uppercase());
+    let state = look.paint(words::state_tone(why.state), &why.state.as_str().to_uppercase());
     let mut parts = vec![
         format!("{} {}", why.id, plain(&why.name)),
         format!("{state} {}", words::span(why.since_ms)),

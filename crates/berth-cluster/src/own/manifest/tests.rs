@@ -2,7 +2,6 @@ use super::*;
 use berth_engine::LeaseStart;
 use berth_file::job::{self, Defaults, Models};
 use berth_model::{Bytes, Cpu, LeaseId, Policy, Share, Slice, Time};
-use std::sync::Arc;
 
 fn create(file: &str, tasks: u32, gpus: u32) -> Create {
     let parsed = job::read(file).unwrap();
@@ -17,14 +16,15 @@ fn create(file: &str, tasks: u32, gpus: u32) -> Create {
         abilities: job::Abilities { images: true, ..job::Abilities::default() },
         logs: job::LogLimits::default(),
     };
-    let run = job::lower(&parsed.file, &defaults, Time(0)).unwrap().run;
+    let (request, _) = job::lower(&parsed.file, &defaults, Time(0)).unwrap();
+    let run = request.workload.run().unwrap().clone();
     let slice = |gpu| Slice { gpu: gpu + 4, share: Share::Whole };
     let lease = LeaseId { job: JobId::new(17), task: 1, attempt: 2 };
     let start = LeaseStart {
         lease,
         team: "nlp".to_owned(),
         name: "train".to_owned(),
-        run: Arc::new(run),
+        run,
         slices: (0..gpus).map(slice).collect(),
         node: "n1".to_owned(),
         tasks,

@@ -130,7 +130,7 @@ fn what_has_no_effect_here_is_told() {
     assert_eq!(keys("data: {/d: home}\nopen: jupyter\nrun: x"), [""; 0]);
     let able = Abilities { idle: true, tools: true, ..Abilities::default() };
     let defaults = super::Defaults { abilities: able, ..defaults() };
-    assert!(lower(&file(EXAMPLES[2]), &defaults, now()).unwrap().warnings.is_empty());
+    assert!(lower(&file(EXAMPLES[2]), &defaults, now()).unwrap().1.is_empty());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_share_is_one_of_those_that_nodes_hand_out() {
     let defaults = super::Defaults { models, ..defaults() };
     let ask = |gpus: &str| {
         let lowered = lower(&file(&format!("gpus: {gpus}\nrun: x")), &defaults, now());
-        lowered.map(|lowered| lowered.spec(JobId::new(1)).groups.remove(0).gpus)
+        lowered.map(|(mut request, _)| request.groups.remove(0).gpus)
     };
     let slices = |count| Ok(GpuAsk::TimeSlice { of: 4, count });
     assert_eq!(ask("shared"), slices(1), "the most frequent ones");

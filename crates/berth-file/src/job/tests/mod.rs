@@ -7,8 +7,8 @@ mod odd;
 mod reading;
 mod round_trip;
 
-use super::{Abilities, Defaults, JobFile, Lowered, Models, lower, read};
-use berth_model::{Bytes, Name, Policy, Time};
+use super::{Abilities, Defaults, JobFile, Models, RunSpec, Warning, lower, read};
+use berth_model::{Bytes, JobId, JobRequest, JobSpec, Name, Policy, Time};
 
 /// The files that the facts of the project begin with: one GPU, many, a notebook, an endpoint.
 const EXAMPLES: [&str; 4] = [
@@ -77,8 +77,24 @@ fn defaults() -> Defaults {
     }
 }
 
+/// What a file is lowered to.
+struct Lowered {
+    request: JobRequest,
+    run: RunSpec,
+    warnings: Vec<Warning>,
+}
+
+impl Lowered {
+    fn spec(&self, id: JobId) -> JobSpec {
+        self.request.spec(id, now())
+    }
+}
+
 fn lowered(text: &str) -> Lowered {
-    lower(&file(text), &defaults(), now()).unwrap_or_else(|refused| panic!("{text}\n{refused}"))
+    let lowered = lower(&file(text), &defaults(), now());
+    let (request, warnings) = lowered.unwrap_or_else(|refused| panic!("{text}\n{refused}"));
+    let run = request.workload.run().expect("a file is run by Berth").as_ref().clone();
+    Lowered { request, run, warnings }
 }
 
 fn refused(text: &str) -> String {

@@ -1,4 +1,4 @@
-use super::super::{Command, Kind, Launch, Priority, Spot, Times, When, read};
+use super::super::{Command, JobKind, Launch, Priority, Spot, Times, When, read};
 use super::{EXAMPLES, file};
 use berth_model::{After, Cpu, JobId, JobRef, Micros, Name, Span};
 
@@ -11,7 +11,7 @@ fn the_four_examples_are_read() {
     assert_eq!((many.spot, many.budget), (Some(Spot::Auto), Some(Micros::dollars(4_000))));
     assert_eq!(many.retry.unwrap().infra, Some(Times::Forever));
     assert_eq!(many.data["/data"], "dvc:c4@v3");
-    assert_eq!(notebook.kind, Some(Kind::Notebook));
+    assert_eq!(notebook.kind, Some(JobKind::Notebook));
     assert_eq!(notebook.open.len(), 3);
     assert_eq!(service.ready.unwrap().check, super::super::ReadyCheck::Http("/health".into()));
     assert_eq!(service.scale.unwrap().max, 8);

@@ -30,7 +30,8 @@ impl Source {
             return Ok(Source::Here);
         }
         let detail: Option<Detail> = serde_json::from_str(&job.detail).ok();
-        match detail.and_then(|detail| detail.run.container.clone()) {
+        let run = detail.as_ref().and_then(|detail| detail.workload.run());
+        match run.and_then(|run| run.container.clone()) {
             Some(container) => {
                 Ok(Source::Pods { namespace: container.namespace, name: job.name.clone() })
             }

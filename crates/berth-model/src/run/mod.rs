@@ -1,15 +1,22 @@
-//! What a driver needs to know of a job, besides where it goes.
+//! How a job is run: what a driver needs to know of it, besides where it goes.
 
-use super::parts::{Checkpoint, Command, Env, Kind, Launch, Notify, Ready, Times, Tool};
-use super::sweep::{Sweep, fill};
-use berth_model::{Bytes, Micros, Span};
+mod parts;
+mod sweep;
+
+pub use parts::{
+    Checkpoint, Command, Env, Launch, Moment, Notify, Ready, ReadyCheck, Signal, Times, Tool, Via,
+};
+pub use sweep::{How, Parameter, Sweep};
+
+use crate::{Bytes, JobKind, Micros, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use sweep::fill;
 
 /// How a job is run: everything of the file that does not decide where and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    pub kind: Kind,
+    pub kind: JobKind,
     pub command: Command,
     pub env: Env,
     /// Variables and the names of the secrets they will hold.

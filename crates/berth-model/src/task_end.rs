@@ -1,6 +1,6 @@
-//! How a task ended.
+//! What a driver reports of a task: that it started, is ready, or how it ended.
 
-use berth_model::{Bytes, Cause, LeaseId, LeaseOutcome, Time};
+use crate::{Bytes, Cause, ExitKind, LeaseId, LeaseOutcome, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,7 +45,8 @@ pub struct Ended {
 }
 
 impl Ended {
-    pub(crate) fn unknown(lease: LeaseId, at: Time) -> Ended {
+    /// The end of a task of which nothing is known yet.
+    pub fn unknown(lease: LeaseId, at: Time) -> Ended {
         Ended {
             lease,
             at,
@@ -76,34 +77,34 @@ impl Ended {
 
     /// The one thing to tell of it. What we asked for comes before what the process made of it:
     /// frameworks that save on a signal exit with 0, 143 or 255 alike.
-    pub fn kind(&self) -> ExitKind {
+    pub fn end(&self) -> TaskEnd {
         if self.asked.is_some() {
-            return ExitKind::Stopped;
+            return TaskEnd::Stopped;
         }
         if let Some(why) = &self.not_started {
-            return ExitKind::NotStarted(why.clone());
+            return TaskEnd::NotStarted(why.clone());
         }
         if self.lost.is_some() {
-            return ExitKind::Lost;
+            return TaskEnd::Lost;
         }
         if self.not_ready {
-            return ExitKind::NotReady;
+            return TaskEnd::NotReady;
         }
         match (self.code, self.signal) {
-            (Some(0), _) => ExitKind::Done,
-            (Some(REQUEUE), _) => ExitKind::Requeue,
-            _ if self.oom => ExitKind::OutOfMemory,
-            _ if self.gpu_error.is_some() => ExitKind::GpuError,
-            (Some(code), _) => ExitKind::Failed(code),
-            (None, Some(signal)) => ExitKind::Signalled(signal),
-            (None, None) => ExitKind::Lost,
+            (Some(0), _) => TaskEnd::Done,
+            (Some(REQUEUE), _) => TaskEnd::Requeue,
+            _ if self.oom => TaskEnd::OutOfMemory,
+            _ if self.gpu_error.is_some() => TaskEnd::GpuError,
+            (Some(code), _) => TaskEnd::Failed(code),
+            (None, Some(signal)) => TaskEnd::Signalled(signal),
+            (None, None) => TaskEnd::Lost,
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ExitKind {
+pub enum TaskEnd {
     Done,
     Failed(i32),
     Signalled(i32),
@@ -119,38 +120,54 @@ pub enum ExitKind {
     NotStarted(String),
 }
 
-impl ExitKind {
+impl TaskEnd {
+    /// The same without its particulars, as people see it.
+    pub const fn kind(&self) -> ExitKind {
+        match self {
+            TaskEnd::Done => ExitKind::Done,
+            TaskEnd::Failed(_) => ExitKind::Failed,
+            TaskEnd::Signalled(_) => ExitKind::Signalled,
+            TaskEnd::OutOfMemory => ExitKind::OutOfMemory,
+            TaskEnd::GpuError => ExitKind::GpuError,
+            TaskEnd::NotReady => ExitKind::NotReady,
+            TaskEnd::Stopped => ExitKind::Stopped,
+            TaskEnd::Requeue => ExitKind::Requeue,
+            TaskEnd::Lost => ExitKind::Lost,
+            TaskEnd::NotStarted(_) => ExitKind::NotStarted,
+        }
+    }
+
     /// What the core is told. A task that asks to be run again was not stopped by us, but it
     /// goes back to waiting in the same way.
     pub fn outcome(&self) -> LeaseOutcome {
         match self {
-            ExitKind::Done => LeaseOutcome::Done,
-            ExitKind::Failed(_)
-            | ExitKind::Signalled(_)
-            | ExitKind::OutOfMemory
-            | ExitKind::NotReady => LeaseOutcome::Failed,
-            ExitKind::Stopped | ExitKind::Requeue => LeaseOutcome::Stopped,
+            TaskEnd::Done => LeaseOutcome::Done,
+            TaskEnd::Failed(_)
+            | TaskEnd::Signalled(_)
+            | TaskEnd::OutOfMemory
+            | TaskEnd::NotReady => LeaseOutcome::Failed,
+            TaskEnd::Stopped | TaskEnd::Requeue => LeaseOutcome::Stopped,
             // A command that is not there is the job's failure, not the node's: trying it
             // elsewhere forever would help nobody.
-            ExitKind::NotStarted(_) => LeaseOutcome::Failed,
-            ExitKind::GpuError | ExitKind::Lost => LeaseOutcome::Lost,
+            TaskEnd::NotStarted(_) => LeaseOutcome::Failed,
+            TaskEnd::GpuError | TaskEnd::Lost => LeaseOutcome::Lost,
         }
     }
 }
 
-impl fmt::Display for ExitKind {
+impl fmt::Display for TaskEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ExitKind::Done => f.write_str("done"),
-            ExitKind::Failed(code) => write!(f, "failed with exit code {code}"),
-            ExitKind::Signalled(signal) => write!(f, "ended by signal {}", signal_name(*signal)),
-            ExitKind::OutOfMemory => f.write_str("killed because it was out of memory"),
-            ExitKind::GpuError => f.write_str("failed with an error of the GPU"),
-            ExitKind::NotReady => f.write_str("did not become ready in time"),
-            ExitKind::Stopped => f.write_str("stopped"),
-            ExitKind::Requeue => f.write_str("asked to be run again"),
-            ExitKind::Lost => f.write_str("lost"),
-            ExitKind::NotStarted(why) => write!(f, "not started: {why}"),
+            TaskEnd::Done => f.write_str("done"),
+            TaskEnd::Failed(code) => write!(f, "failed with exit code {code}"),
+            TaskEnd::Signalled(signal) => write!(f, "ended by signal {}", signal_name(*signal)),
+            TaskEnd::OutOfMemory => f.write_str("killed because it was out of memory"),
+            TaskEnd::GpuError => f.write_str("failed with an error of the GPU"),
+            TaskEnd::NotReady => f.write_str("did not become ready in time"),
+            TaskEnd::Stopped => f.write_str("stopped"),
+            TaskEnd::Requeue => f.write_str("asked to be run again"),
+            TaskEnd::Lost => f.write_str("lost"),
+            TaskEnd::NotStarted(why) => write!(f, "not started: {why}"),
         }
     }
 }
@@ -175,48 +192,66 @@ fn signal_name(signal: i32) -> String {
     format!("{signal} ({name})")
 }
 
+/// A change of a task. One driver reports each once; a driver that is opened later reports again what
+/// is true of tasks that are not acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observed {
+    Started { lease: LeaseId, at: Time },
+    Ready { lease: LeaseId, at: Time },
+    Ended(Box<Ended>),
+}
+
+impl Observed {
+    pub fn lease(&self) -> LeaseId {
+        match self {
+            Observed::Started { lease, .. } | Observed::Ready { lease, .. } => *lease,
+            Observed::Ended(ended) => ended.lease,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_model::JobId;
+    use crate::JobId;
 
-    fn kind(change: impl FnOnce(&mut Ended)) -> ExitKind {
+    fn kind(change: impl FnOnce(&mut Ended)) -> TaskEnd {
         let lease = LeaseId { job: JobId::new(1), task: 0, attempt: 0 };
         let mut ended = Ended::unknown(lease, Time(0));
         change(&mut ended);
-        ended.kind()
+        ended.end()
     }
 
     #[test]
     fn ends_are_told_apart() {
-        assert_eq!(kind(|e| e.code = Some(0)), ExitKind::Done);
-        assert_eq!(kind(|e| e.code = Some(3)), ExitKind::Failed(3));
-        assert_eq!(kind(|e| e.code = Some(99)), ExitKind::Requeue);
-        assert_eq!(kind(|e| e.signal = Some(11)), ExitKind::Signalled(11));
-        assert_eq!(kind(|e| e.lost = Some("reboot".into())), ExitKind::Lost);
-        assert_eq!(kind(|_| ()), ExitKind::Lost);
+        assert_eq!(kind(|e| e.code = Some(0)), TaskEnd::Done);
+        assert_eq!(kind(|e| e.code = Some(3)), TaskEnd::Failed(3));
+        assert_eq!(kind(|e| e.code = Some(99)), TaskEnd::Requeue);
+        assert_eq!(kind(|e| e.signal = Some(11)), TaskEnd::Signalled(11));
+        assert_eq!(kind(|e| e.lost = Some("reboot".into())), TaskEnd::Lost);
+        assert_eq!(kind(|_| ()), TaskEnd::Lost);
     }
 
     #[test]
     fn our_own_stop_comes_before_any_exit_code() {
         for code in [0, 143, 255] {
             let stopped = kind(|e| (e.code, e.asked) = (Some(code), Some(Cause::Reclaim)));
-            assert_eq!(stopped, ExitKind::Stopped);
+            assert_eq!(stopped, TaskEnd::Stopped);
         }
     }
 
     #[test]
     fn a_service_that_was_late_has_failed_however_it_took_its_end() {
         for code in [0, 1, 143] {
-            assert_eq!(kind(|e| (e.code, e.not_ready) = (Some(code), true)), ExitKind::NotReady);
+            assert_eq!(kind(|e| (e.code, e.not_ready) = (Some(code), true)), TaskEnd::NotReady);
         }
     }
 
     #[test]
     fn memory_and_gpu_errors_explain_a_failure_and_not_a_success() {
         let with = |code| kind(|e| (e.code, e.oom) = (Some(code), true));
-        assert_eq!((with(1), with(0)), (ExitKind::OutOfMemory, ExitKind::Done));
+        assert_eq!((with(1), with(0)), (TaskEnd::OutOfMemory, TaskEnd::Done));
         let with = |code| kind(|e| (e.code, e.gpu_error) = (Some(code), Some(79)));
-        assert_eq!((with(1), with(0)), (ExitKind::GpuError, ExitKind::Done));
+        assert_eq!((with(1), with(0)), (TaskEnd::GpuError, TaskEnd::Done));
     }
 }
