@@ -6,6 +6,7 @@
 //! in `_milli`, lengths of time are milliseconds in fields that end in `_ms`.
 
 pub mod access;
+#[cfg(feature = "client")]
 pub mod client;
 pub mod code;
 pub mod problem;
@@ -13,6 +14,7 @@ pub mod routes;
 pub mod wire;
 
 pub use access::{Least, Needs, Owner, Permission, Role, Scope, Standing};
+#[cfg(feature = "client")]
 pub use client::Client;
 pub use code::Code;
 pub use problem::{FieldError, Problem};

@@ -7,8 +7,9 @@ use berth_model::JobId;
 pub enum BootError {
     #[error(transparent)]
     Store(#[from] berth_store::Error),
+    /// The site could not be compared with the log.
     #[error(transparent)]
-    Node(#[from] berth_node::Error),
+    Site(Box<dyn std::error::Error + Send + Sync>),
     #[error("the snapshot in the database cannot be loaded: {0}. Restore a backup")]
     Snapshot(berth_core::LoadError),
     #[error("event {seq} of the log was refused: {why}. Run the version of Berth that wrote it")]

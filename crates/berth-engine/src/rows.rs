@@ -1,15 +1,15 @@
 //! From what the core says to what is stored.
 
 use crate::live::{Detail, LiveJob};
-use berth_ledger::{CostRow, RowKind};
+use berth_ledger::CostRow;
 use berth_model::JobState;
 use berth_model::{GpuAsk, JobId, JobRequest, JobSpec, Micros, Milli, Name};
-use berth_store::{self as store, CostKind, JobRow};
+use berth_store::{CostRecord, JobRow};
 use std::collections::BTreeMap;
 
-pub(crate) fn cost(row: &CostRow) -> store::CostRow {
+pub(crate) fn cost(row: &CostRow) -> CostRecord {
     let name = |name: &Option<Name>| name.clone().unwrap_or_default();
-    store::CostRow {
+    CostRecord {
         id: 0,
         lease: row.lease,
         team: name(&row.queue),
@@ -17,13 +17,7 @@ pub(crate) fn cost(row: &CostRow) -> store::CostRow {
         experiment: name(&row.experiment),
         user: name(&row.user),
         node: row.node.clone(),
-        kind: match row.kind {
-            RowKind::Used => CostKind::Used,
-            RowKind::Held => CostKind::Held,
-            RowKind::Unallocated => CostKind::Unallocated,
-            RowKind::Fragmented => CostKind::Fragmented,
-            RowKind::Shared => CostKind::Shared,
-        },
+        kind: row.kind,
         from: row.from,
         to: row.to,
         gpus: row.gpus,

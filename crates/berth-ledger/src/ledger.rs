@@ -6,7 +6,8 @@
 //! gets exactly the rows that would have followed.
 
 use crate::cost::{cumulative, row};
-use crate::row::{CostRow, Keys, Loss, RowKind};
+use crate::row::{CostRow, Keys, Loss};
+use berth_model::CostKind;
 use berth_model::{JobId, LeaseId, Micros, Milli, Name, Span, Time};
 use std::collections::BTreeMap;
 
@@ -69,7 +70,7 @@ impl LeaseAccount {
             return;
         }
         let amount = row(self.price, self.since, self.billed, at);
-        let kind = if self.bound { RowKind::Used } else { RowKind::Held };
+        let kind = if self.bound { CostKind::Used } else { CostKind::Held };
         let interval = (self.billed, at);
         rows.push(CostRow::of_lease(id, &self.keys, self.gpus, node, interval, (amount, kind)));
         self.billed = at;
@@ -96,7 +97,7 @@ impl Node {
             left -= row(lease.price, lease.since, from, at);
             idle -= i128::from(lease.price.0) * i128::from((at - from).0);
         }
-        let mut push = |amount: Micros, kind: RowKind| {
+        let mut push = |amount: Micros, kind: CostKind| {
             if !amount.is_zero() {
                 rows.push(CostRow::of_node(name, (from, at), (amount, kind)));
             }
@@ -104,10 +105,10 @@ impl Node {
         if idle > 0 && left > Micros::ZERO {
             let useless = row(account.fragmented, account.since, from, at);
             let useless = useless.clamp(Micros::ZERO, left);
-            push(useless, RowKind::Fragmented);
-            push(left - useless, RowKind::Unallocated);
+            push(useless, CostKind::Fragmented);
+            push(left - useless, CostKind::Unallocated);
         } else {
-            push(left, RowKind::Shared);
+            push(left, CostKind::Shared);
         }
         account.billed = at;
     }

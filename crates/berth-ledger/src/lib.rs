@@ -18,5 +18,5 @@ mod totals;
 
 pub use budget::{Alert, BudgetMeter, Standing};
 pub use ledger::{Closed, LeaseAccount, Ledger, NodeAccount};
-pub use row::{CostRow, Keys, Loss, RowKind};
+pub use row::{CostRow, Keys, Loss};
 pub use totals::{Amounts, Totals};

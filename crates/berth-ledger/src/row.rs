@@ -1,39 +1,7 @@
 //! The rows of the bill.
 
-use berth_model::{JobId, JobSpec, LeaseId, Micros, Milli, Name, Span, Time};
+use berth_model::{CostKind, JobId, JobSpec, LeaseId, Micros, Milli, Name, Span, Time};
 use serde::{Deserialize, Serialize};
-
-/// What an amount was spent on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowKind {
-    /// A lease whose task runs.
-    Used,
-    /// A lease that was offered and whose task does not run yet: paid for, not used.
-    Held,
-    /// Idle: nobody holds it.
-    Unallocated,
-    /// Idle, and of no use to the requests there are.
-    Fragmented,
-    /// What belongs to nobody: the rounding of shares, about a millionth of a dollar a lease, of
-    /// either sign. It is more only where leases are priced above their node, and then negative.
-    /// Kept apart so that idle is never negative.
-    Shared,
-}
-
-impl RowKind {
-    pub const ALL: [RowKind; 5] =
-        [RowKind::Used, RowKind::Held, RowKind::Unallocated, RowKind::Fragmented, RowKind::Shared];
-
-    /// Whether somebody pays for it: the row then names a lease and a job.
-    pub const fn is_attributed(self) -> bool {
-        matches!(self, RowKind::Used | RowKind::Held)
-    }
-
-    pub const fn is_idle(self) -> bool {
-        matches!(self, RowKind::Unallocated | RowKind::Fragmented)
-    }
-}
 
 /// Whom a lease is charged to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,7 +38,7 @@ pub struct CostRow {
     /// GPUs held by the lease all that time; zero for idle and shared rows.
     pub gpus: Milli,
     pub amount: Micros,
-    pub kind: RowKind,
+    pub kind: CostKind,
 }
 
 impl CostRow {
@@ -80,7 +48,7 @@ impl CostRow {
         gpus: Milli,
         node: &Name,
         (from, to): (Time, Time),
-        (amount, kind): (Micros, RowKind),
+        (amount, kind): (Micros, CostKind),
     ) -> CostRow {
         CostRow {
             lease: Some(lease),
@@ -101,7 +69,7 @@ impl CostRow {
     pub(crate) fn of_node(
         node: &Name,
         (from, to): (Time, Time),
-        (amount, kind): (Micros, RowKind),
+        (amount, kind): (Micros, CostKind),
     ) -> CostRow {
         CostRow {
             lease: None,

@@ -1,6 +1,7 @@
 //! Exact sums of rows, by whoever pays.
 
-use crate::row::{CostRow, RowKind};
+use crate::row::CostRow;
+use berth_model::CostKind;
 use berth_model::{JobId, Micros, Name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,22 +17,22 @@ pub struct Amounts {
 }
 
 impl Amounts {
-    fn of(&mut self, kind: RowKind) -> &mut Micros {
+    fn of(&mut self, kind: CostKind) -> &mut Micros {
         match kind {
-            RowKind::Used => &mut self.used,
-            RowKind::Held => &mut self.held,
-            RowKind::Unallocated => &mut self.unallocated,
-            RowKind::Fragmented => &mut self.fragmented,
-            RowKind::Shared => &mut self.shared,
+            CostKind::Used => &mut self.used,
+            CostKind::Held => &mut self.held,
+            CostKind::Unallocated => &mut self.unallocated,
+            CostKind::Fragmented => &mut self.fragmented,
+            CostKind::Shared => &mut self.shared,
         }
     }
 
-    pub fn add(&mut self, kind: RowKind, amount: Micros) {
+    pub fn add(&mut self, kind: CostKind, amount: Micros) {
         *self.of(kind) += amount;
     }
 
     pub fn merge(&mut self, mut other: Amounts) {
-        for kind in RowKind::ALL {
+        for kind in CostKind::ALL {
             *self.of(kind) += *other.of(kind);
         }
     }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use berth_model::{LeaseId, Milli, Time};
 
-    fn row(job: Option<u64>, kind: RowKind, amount: i64) -> CostRow {
+    fn row(job: Option<u64>, kind: CostKind, amount: i64) -> CostRow {
         let job = job.map(JobId::new);
         let name = |text: &str| job.map(|_| Name::new(text));
         CostRow {
@@ -138,12 +139,12 @@ mod tests {
 
     fn rows() -> Vec<CostRow> {
         vec![
-            row(Some(1), RowKind::Held, 1),
-            row(Some(1), RowKind::Used, 20),
-            row(Some(2), RowKind::Used, 300),
-            row(None, RowKind::Unallocated, 4_000),
-            row(None, RowKind::Fragmented, 50_000),
-            row(None, RowKind::Shared, -1),
+            row(Some(1), CostKind::Held, 1),
+            row(Some(1), CostKind::Used, 20),
+            row(Some(2), CostKind::Used, 300),
+            row(None, CostKind::Unallocated, 4_000),
+            row(None, CostKind::Fragmented, 50_000),
+            row(None, CostKind::Shared, -1),
         ]
     }
 

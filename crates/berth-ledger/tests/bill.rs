@@ -1,7 +1,8 @@
 //! Whatever happens to machines and leases, the rows are the bill.
 
 use berth_ledger::cost::{cumulative, split};
-use berth_ledger::{CostRow, Keys, Ledger, RowKind, Totals};
+use berth_ledger::{CostRow, Keys, Ledger, Totals};
+use berth_model::CostKind;
 use berth_model::{JobId, LeaseId, Micros, Milli, Name, Span, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -248,15 +249,18 @@ impl World {
     }
 
     fn check_rows(&self, totals: &Totals) {
-        let mut until: BTreeMap<LeaseId, (Time, RowKind)> = BTreeMap::new();
+        let mut until: BTreeMap<LeaseId, (Time, CostKind)> = BTreeMap::new();
         for row in &self.rows {
             assert!(row.from < row.to);
             assert_eq!(row.lease.is_some(), row.kind.is_attributed());
-            assert!(row.kind == RowKind::Shared || row.amount >= Micros::ZERO, "{row:?}");
+            assert!(row.kind == CostKind::Shared || row.amount >= Micros::ZERO, "{row:?}");
             let Some(id) = row.lease else { continue };
             if let Some((end, kind)) = until.insert(id, (row.to, row.kind)) {
                 assert_eq!(end, row.from, "rows of a lease neither overlap nor leave a gap");
-                assert!((kind, row.kind) != (RowKind::Used, RowKind::Held), "used, and held again");
+                assert!(
+                    (kind, row.kind) != (CostKind::Used, CostKind::Held),
+                    "used, and held again"
+                );
             }
         }
         let shared = totals.sum.shared.0.abs();

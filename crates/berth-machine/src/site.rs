@@ -77,8 +77,13 @@ impl Site for Machine {
         core: &Core,
         follow_ups: &mut FollowUps<Infallible>,
     ) -> Result<(), BootError> {
-        let found: BTreeSet<LeaseId> =
-            self.driver.adopt()?.into_iter().map(|adopted| adopted.lease).collect();
+        let found: BTreeSet<LeaseId> = self
+            .driver
+            .adopt()
+            .map_err(|error| BootError::Site(error.into()))?
+            .into_iter()
+            .map(|adopted| adopted.lease)
+            .collect();
         let mut known = BTreeSet::new();
         for (lease, live) in core.jobs.values().flat_map(|job| &job.leases) {
             known.insert(*lease);
@@ -142,7 +147,7 @@ impl Machine {
     fn end_of(&self, lease: LeaseId) -> Result<Option<Ended>, BootError> {
         match self.driver.ended(lease) {
             Err(berth_node::Error::Unknown { .. }) => Ok(None),
-            ended => ended.map_err(BootError::Node),
+            ended => ended.map_err(|error| BootError::Site(error.into())),
         }
     }
 }

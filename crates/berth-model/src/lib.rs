@@ -3,6 +3,7 @@
 //! Nothing here decides or does anything: this crate is arithmetic and parsing. It has no clock, no
 //! I/O and no randomness but what a seed determines, so every crate may depend on it.
 
+mod cost;
 mod decision;
 mod event;
 mod gpu;
@@ -24,6 +25,7 @@ mod snapshot;
 mod task_end;
 mod unit;
 
+pub use cost::CostKind;
 pub use decision::{Cause, Decision, Place};
 pub use event::{Event, JobChange, LeaseOutcome, Stamped};
 pub use gpu::{Division, GpuAsk, GpuInfo, Share, Slice, catalog, catalog_models};

@@ -1,7 +1,7 @@
 //! What is written together.
 
 use crate::error::Result;
-use crate::rows::{AuditEntry, CostRow, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
+use crate::rows::{AuditEntry, CostRecord, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
 use crate::table::{Row, Table};
 use crate::value::{Key, Value};
 use berth_model::{JobId, LeaseId, Micros, Stamped};
@@ -15,7 +15,7 @@ pub struct Batch {
     pub events: Vec<Stamped>,
     pub jobs: Vec<JobRow>,
     pub leases: Vec<LeaseRow>,
-    pub costs: Vec<CostRow>,
+    pub costs: Vec<CostRecord>,
     pub spent: Spent,
     pub audit: Vec<AuditEntry>,
     pub idempotency: Vec<IdempotencyRow>,

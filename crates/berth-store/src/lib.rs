@@ -28,9 +28,9 @@ pub use read::{
     Verified,
 };
 pub use rows::{
-    AuditEntry, AuditRow, CostKind, CostRow, IdempotencyRow, JobRow, LeaseRow, MemberRow,
-    NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow,
-    TokenRow, UserRow,
+    AuditEntry, AuditRow, CostRecord, IdempotencyRow, JobRow, LeaseRow, MemberRow, NoticeRow,
+    ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow, TokenRow,
+    UserRow,
 };
 pub use store::{Options, Store};
 pub use table::Row;

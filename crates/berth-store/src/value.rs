@@ -271,44 +271,6 @@ macro_rules! stored_word {
 }
 pub(crate) use stored_word;
 
-/// An enum whose variants are kept as words.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[derive(serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "lowercase")]
-        pub enum $name { $($variant),* }
-
-        impl $name {
-            pub const ALL: &'static [$name] = &[$($name::$variant),*];
-
-            pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $word),* }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = berth_model::UnknownWord;
-            fn from_str(word: &str) -> Result<$name, Self::Err> {
-                match word {
-                    $($word => Ok($name::$variant),)*
-                    _ => Err(berth_model::UnknownWord(word.to_owned())),
-                }
-            }
-        }
-
-        $crate::value::stored_word!($name);
-    };
-}
-pub(crate) use words;
-
 /// What a row is found by.
 pub trait Key {
     #[doc(hidden)]

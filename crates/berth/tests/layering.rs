@@ -32,10 +32,9 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-model",
             "berth-ledger",
             "berth-core",
-            "berth-file",
+            // Only types on the wire: events and problems.
             "berth-api",
             "berth-store",
-            "berth-node",
         ],
     ),
     (

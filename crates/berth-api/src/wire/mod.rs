@@ -31,7 +31,7 @@ pub use job::{
     SubmitQuery, Warning,
 };
 pub use money::{
-    Budget, BudgetAction, BudgetPeriod, BudgetSet, CostKey, CostQuery, CostReport, CostRow,
+    Budget, BudgetAction, BudgetPeriod, BudgetSet, CostGroup, CostKey, CostQuery, CostReport,
 };
 pub use plan::{Placement, Plan};
 pub use shell::{ShellAsk, ShellTell};

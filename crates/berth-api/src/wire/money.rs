@@ -54,7 +54,7 @@ pub struct CostReport {
     pub by: Vec<CostKey>,
     pub from: At,
     pub to: At,
-    pub rows: Vec<CostRow>,
+    pub rows: Vec<CostGroup>,
     pub total_micros: i64,
     /// What machines cost while nobody held them; no row has it.
     pub idle_micros: i64,
@@ -63,7 +63,8 @@ pub struct CostReport {
 /// One sum. Keys that the report does not go by are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
-pub struct CostRow {
+#[schema(as = CostRow)]
+pub struct CostGroup {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,12 +4,13 @@ use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
 use berth_api::access::Permission;
-use berth_api::wire::{CostKey, CostReport, CostRow};
+use berth_api::wire::{CostGroup, CostKey, CostReport};
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_file::error::{did_you_mean, or_list};
+use berth_model::CostKind;
 use berth_model::{JobId, Span, Time};
-use berth_store::{self as store, CostKind, CostSum};
+use berth_store::{self as store, CostSum};
 use std::collections::BTreeMap;
 
 pub async fn list(
@@ -105,7 +106,7 @@ struct Sum {
 }
 
 /// Rows of the report, and what belongs to nobody.
-fn add_up(by: &[CostKey], sums: &[CostSum]) -> (Vec<CostRow>, i64) {
+fn add_up(by: &[CostKey], sums: &[CostSum]) -> (Vec<CostGroup>, i64) {
     let mut idle = 0;
     let mut rows: BTreeMap<&[String], Sum> = BTreeMap::new();
     for sum in sums {
@@ -131,12 +132,12 @@ fn is_somebodys(kind: &str) -> bool {
     kind == CostKind::Used.as_str() || kind == CostKind::Held.as_str()
 }
 
-fn row(by: &[CostKey], keys: &[String], sum: &Sum) -> CostRow {
+fn row(by: &[CostKey], keys: &[String], sum: &Sum) -> CostGroup {
     let value = |key: CostKey| {
         let at = by.iter().position(|of| *of == key)?;
         Some(keys[at].clone())
     };
-    CostRow {
+    CostGroup {
         team: value(CostKey::Team),
         project: value(CostKey::Project),
         experiment: value(CostKey::Experiment),

@@ -37,7 +37,7 @@ pub(super) enum MarketEvent {
     Gone(usize),
 }
 
-struct Order {
+struct Purchase {
     offer: usize,
     spot: bool,
     at: Time,
@@ -62,7 +62,7 @@ pub(super) struct Market {
     /// GPUs of fixed nodes that are out of order.
     out: Vec<u32>,
     coming: BinaryHeap<Reverse<(Time, MarketEvent)>>,
-    orders: BTreeMap<Name, Order>,
+    orders: BTreeMap<Name, Purchase>,
     owned: Vec<Owned>,
     bought: Vec<Bought>,
     outages: Vec<Outage>,
@@ -259,7 +259,7 @@ impl Play<'_> {
                     return self.append(at, Event::ClaimFailed { claim, retry_at });
                 }
                 let ready = at + self.market.offers[offer].boot;
-                self.market.orders.insert(claim.clone(), Order { offer, spot, at });
+                self.market.orders.insert(claim.clone(), Purchase { offer, spot, at });
                 self.market.expect(ready, MarketEvent::Booted(claim));
                 Ok(())
             }
@@ -277,7 +277,7 @@ impl Play<'_> {
     }
 
     pub(super) fn booted(&mut self, at: Time, claim: &Name) -> Result<(), Error> {
-        let Some(Order { offer, spot, at: from }) = self.market.orders.remove(claim) else {
+        let Some(Purchase { offer, spot, at: from }) = self.market.orders.remove(claim) else {
             return Ok(());
         };
         if spot && !self.market.there[offer] {

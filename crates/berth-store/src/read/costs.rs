@@ -2,7 +2,7 @@
 //! that old rows have become.
 
 use crate::error::Result;
-use crate::rows::CostRow;
+use crate::rows::CostRecord;
 use crate::store::Store;
 use crate::value::{Binds, Field, NO_ELEMENT, Reader, Value};
 use berth_model::{JobId, LeaseId, Micros, Span, Time};
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// The single rows of a lease that have not become part of a total, in their order.
-    pub async fn costs_of(&self, lease: LeaseId) -> Result<Vec<CostRow>> {
+    pub async fn costs_of(&self, lease: LeaseId) -> Result<Vec<CostRecord>> {
         let mut binds = Binds::default();
         let mut values = Vec::new();
         lease.write(&mut values);

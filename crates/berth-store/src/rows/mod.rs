@@ -8,7 +8,7 @@ mod work;
 
 pub use audit::{AuditEntry, AuditRow};
 pub(crate) use audit::{GENESIS, chain};
-pub use cost::{CostKind, CostRow};
+pub use cost::CostRecord;
 pub use identity::{MemberRow, ProjectRow, SecretRow, TeamRow, TokenRow, UserRow};
 pub use job::{JobRow, LeaseRow};
 pub use work::{IdempotencyRow, NoticeRow, QueueFileRow, ScheduleRow, SettingRow, TemplateRow};
@@ -83,7 +83,7 @@ pub(crate) const TABLES: &[Table] = &[
     SNAPSHOTS,
     JobRow::TABLE,
     LeaseRow::TABLE,
-    CostRow::TABLE,
+    CostRecord::TABLE,
     COST_TOTALS,
     AuditRow::TABLE,
     IdempotencyRow::TABLE,

@@ -4,7 +4,7 @@ use super::Writer;
 use super::head::Head;
 use crate::batch::{Batch, Change, RowChange};
 use crate::error::{Error, Result};
-use crate::rows::{AuditEntry, AuditRow, CostRow, EVENTS, JobRow, LeaseRow, chain};
+use crate::rows::{AuditEntry, AuditRow, CostRecord, EVENTS, JobRow, LeaseRow, chain};
 use crate::table::{Existing, Row, Unwritten};
 use crate::value::{Field, Value};
 use berth_model::Stamped;
@@ -78,9 +78,9 @@ async fn write(
     replace(connection, &batch.leases).await?;
     let costs = batch.costs.iter().enumerate().map(|(before, cost)| {
         let id = last_cost + 1 + before as u64;
-        Ok(CostRow { id, ..cost.clone() }.values())
+        Ok(CostRecord { id, ..cost.clone() }.values())
     });
-    CostRow::TABLE.insert(connection, costs, Existing::Refuse).await?;
+    CostRecord::TABLE.insert(connection, costs, Existing::Refuse).await?;
     JobRow::TABLE.spend(connection, &batch.spent.jobs).await?;
     LeaseRow::TABLE.spend(connection, &batch.spent.leases).await?;
     add(connection, &audit).await?;

@@ -1,6 +1,7 @@
 use crate::place::{Place, cost, on_both};
+use berth_model::CostKind;
 use berth_model::{JobId, Micros, Milli, Name, Time};
-use berth_store::{Batch, CostKey, CostKind, CostQuery, CostRow, Store};
+use berth_store::{Batch, CostKey, CostQuery, CostRecord, Store};
 
 on_both!(sums_are_exact_by_every_key, sums_can_be_narrowed, a_row_counts_where_it_begins);
 
@@ -8,7 +9,7 @@ const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
 /// Two jobs of two teams over two days, and an idle machine.
-fn rows() -> Vec<CostRow> {
+fn rows() -> Vec<CostRecord> {
     let at = |hour: i64| Time(20 * DAY + hour * HOUR);
     let mut other = cost(JobId::new(2).element(3), (at(1), at(2)), 9_007_199_254_740_993);
     other.team = "speech".into();

@@ -1,10 +1,9 @@
 //! Where a test has its database, and rows to put into it.
 
+use berth_model::CostKind;
 use berth_model::{Event, JobId, LeaseId, LeaseOutcome, Micros, Milli, Stamped, Time};
 use berth_model::{JobKind, JobState};
-use berth_store::{
-    AuditEntry, Batch, CostKind, CostRow, JobRow, LeaseRow, Options, Store, sqlite_url,
-};
+use berth_store::{AuditEntry, Batch, CostRecord, JobRow, LeaseRow, Options, Store, sqlite_url};
 use berth_testbed::Postgres;
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, raw_sql};
@@ -129,8 +128,8 @@ pub fn lease(job: JobId, attempt: u32, opened: Time) -> LeaseRow {
     }
 }
 
-pub fn cost(job: JobId, (from, to): (Time, Time), amount: i64) -> CostRow {
-    CostRow {
+pub fn cost(job: JobId, (from, to): (Time, Time), amount: i64) -> CostRecord {
+    CostRecord {
         id: 0,
         lease: Some(lease_id(job, 1)),
         team: "vision".into(),

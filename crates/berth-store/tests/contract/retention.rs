@@ -1,9 +1,8 @@
 use crate::place::{Place, cost, job, lease, on_both, tick, ticks};
+use berth_model::CostKind;
 use berth_model::JobState;
 use berth_model::{JobId, Snapshot, Time};
-use berth_store::{
-    AuditCheck, Batch, CostKey, CostKind, CostQuery, CostSum, Retained, Store, Writer,
-};
+use berth_store::{AuditCheck, Batch, CostKey, CostQuery, CostSum, Retained, Store, Writer};
 
 on_both!(
     events_go_only_when_every_snapshot_covers_them,

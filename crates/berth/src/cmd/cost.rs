@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::fail::{BadValue, Result};
 use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{At, CostKey, CostQuery, CostReport, CostRow};
+use berth_api::wire::{At, CostGroup, CostKey, CostQuery, CostReport};
 use clap::Args;
 use std::fmt::Write;
 
@@ -59,7 +59,7 @@ pub async fn run(context: &Context, args: &Cost) -> Result<()> {
     watch::show(context, args.watch, "job", fetch).await
 }
 
-fn value(row: &CostRow, key: CostKey) -> Option<&str> {
+fn value(row: &CostGroup, key: CostKey) -> Option<&str> {
     match key {
         CostKey::Team => row.team.as_deref(),
         CostKey::Project => row.project.as_deref(),
@@ -70,7 +70,7 @@ fn value(row: &CostRow, key: CostKey) -> Option<&str> {
 }
 
 fn names(report: &CostReport) -> Vec<String> {
-    let name = |row: &CostRow| {
+    let name = |row: &CostGroup| {
         let keys: Vec<&str> =
             report.by.iter().map(|key| value(row, *key).unwrap_or_default()).collect();
         keys.join("/")
@@ -118,13 +118,13 @@ mod tests {
 
     #[test]
     fn sums_stand_beside_the_keys_they_are_taken_by() {
-        let row = |team: &str, project: &str, amount_micros| CostRow {
+        let row = |team: &str, project: &str, amount_micros| CostGroup {
             team: Some(team.into()),
             project: Some(project.into()),
             amount_micros,
             gpu_ms: 3_600_000,
             jobs: 2,
-            ..CostRow::default()
+            ..CostGroup::default()
         };
         let report = CostReport {
             by: vec![CostKey::Team, CostKey::Project],
