@@ -37,7 +37,7 @@ impl Planner<'_> {
                 .any(|ix| !self.shares.over(state, ix) || !fair_share::over_quota(state, ix)),
             // Only where something of a lower class runs, or a gang has grown.
             ClaimKind::Preempt => {
-                let Some(top) = queue.pending.top() else { return false };
+                let Some(top) = queue.pending.top_priority() else { return false };
                 let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
                 below || !state.elastic.is_empty() || state.across(top)
             }

@@ -11,7 +11,7 @@ use crate::plan::units::{NodeVictim, Unit};
 use crate::shape::leaf::Leaf;
 use std::collections::BTreeMap;
 
-/// For whom room is made.
+/// A claim that room is made for.
 pub(crate) struct Claim<'a> {
     pub(super) job: JobIx,
     pub(super) right: Right,
@@ -45,11 +45,11 @@ enum Cleared {
     Nothing,
 }
 
-/// Nodes on which every choice among the victims is looked at, for one claim; and among how many at
-/// the most. A cluster where more than that is out of reach node after node is better off waiting
-/// than looking on.
+/// Nodes on which every set of victims is tried, for one claim. Where that many nodes do not help,
+/// waiting is better than searching on.
 const MAX_SEARCHED_NODES: u32 = 16;
 
+/// Victims on a node up to which every set of them is tried.
 const MAX_VICTIMS_PER_NODE: usize = 8;
 
 /// Nodes with what room on them would cost.
