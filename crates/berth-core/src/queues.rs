@@ -100,7 +100,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Whether its budget is spent and says that it goes after all others then.
-    pub fn lowered(&self) -> bool {
+    pub fn is_deprioritized(&self) -> bool {
         let spent = Standing::Spent(BudgetAction::LowerPriority);
         self.budget.as_ref().is_some_and(|meter| meter.standing() == spent)
     }

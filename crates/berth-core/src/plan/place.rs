@@ -80,7 +80,8 @@ impl Planner<'_> {
                 if open[ix.at()] == 0 {
                     continue;
                 }
-                let key = (queues.get(*ix).lowered(), self.shares.ratio(self.state(), *ix));
+                let key =
+                    (queues.get(*ix).is_deprioritized(), self.shares.ratio(self.state(), *ix));
                 let better = best.as_ref().is_none_or(|(other, at)| {
                     let by_name = || queues.get(*ix).spec.name.cmp(&queues.get(*at).spec.name);
                     let order = key.0.cmp(&other.0).then_with(|| key.1.cmp(other.1));
