@@ -9,7 +9,7 @@ use crate::ix::{JobIx, QueueIx};
 use berth_model::{Cause, Span};
 
 impl Checker<'_> {
-    /// Notes by which right the claimant takes from the victim, where that can be told already.
+    /// Notes by which right the claimant takes from the victim, where that is known already.
     pub(super) fn claim(
         &mut self,
         work: &mut TransactionEffects,

@@ -1,7 +1,6 @@
 //! Jobs that come while a forecast runs: a stretch of the recent past, lived through again.
 //!
-//! Without them a forecast is told to those who wait as if nobody else were coming, and whoever
-//! comes with less work overtakes them. A run takes one of the recent days and goes on from the same
+//! Without them a forecast would be too early: later jobs with less work overtake pending ones. A run takes one of the recent days and goes on from the same
 //! hour of it, so that rush hours, bursts and the mix of requests are those of these users.
 
 use crate::forecast::draw::Rng;

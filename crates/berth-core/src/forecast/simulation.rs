@@ -155,7 +155,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Lets time pass. Accounts are settled only where a budget looks at them.
+    /// Lets time pass. Leases are billed only where a budget needs it.
     fn pass(&mut self, now: Time) {
         if self.state.queues.all.iter().any(|queue| queue.budget.is_some()) {
             self.apply_event_at(now, Event::Tick);

@@ -21,7 +21,7 @@ struct Turn {
     promises: u32,
     /// No more of its jobs may hold one: it is over its share.
     no_more_promises: bool,
-    /// Aged jobs looked at in vain.
+    /// Aged jobs that could not be given a promise.
     aged: u32,
 }
 
@@ -162,7 +162,7 @@ impl Planner<'_> {
     /// A job that has waited too long holds a reservation whatever its share.
     fn promise_to_aged(&mut self, leaf: QueueIx, turn: &mut Turn) -> bool {
         let state = self.state();
-        // A few in vain are enough: the others wait for the same.
+        // A few that fail are enough: the others wait for the same.
         if !state.policy.runs(Pass::Backfill)
             || turn.promises > state.policy.reservations
             || turn.aged >= 4

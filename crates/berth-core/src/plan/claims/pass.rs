@@ -106,7 +106,7 @@ impl Planner<'_> {
         let mut cache = ClaimCache::default();
         let mut seen: BTreeMap<QueueIx, usize> = BTreeMap::new();
         while let Some(leaf) = self.turn(&mut turns) {
-            // Where one was in vain after something was taken, or what is loose helped nobody, little
+            // Where a claim failed after something was taken, or no GPUs being released helped, little
             // may be left for the others.
             let version =
                 takes + self.helped_by_releasing.values().filter(|helps| !**helps).count();
