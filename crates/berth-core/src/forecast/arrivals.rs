@@ -1,7 +1,8 @@
 //! Jobs that come while a forecast runs: a stretch of the recent past, lived through again.
 //!
-//! Without them a forecast would be too early: later jobs with less work overtake pending ones. A run takes one of the recent days and goes on from the same
-//! hour of it, so that rush hours, bursts and the mix of requests are those of these users.
+//! Without them a forecast would be too early: later jobs with less work overtake pending ones. A
+//! run takes one of the recent days and goes on from the same hour of it, so that rush hours, bursts
+//! and the mix of requests are those of these users.
 
 use crate::forecast::draw::Rng;
 use berth_model::{JobId, JobSpec, Span, Time};
