@@ -214,7 +214,7 @@ fn divide(
     }
     let priority = |part: &Part| {
         let queue = queues.get(part.queue);
-        (!queue.lowered(), queue.spec.priority)
+        (!queue.is_deprioritized(), queue.spec.priority)
     };
     let mut priorities: Vec<(bool, i32)> = parts.iter().map(priority).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
@@ -223,7 +223,7 @@ fn divide(
         let bucket: Vec<usize> =
             (0..parts.len()).filter(|at| priority(&parts[*at]) == level).collect();
         let by_weight = |parts: &[Part], open: &[usize]| weights(state, parts, open);
-        rest = pour(&mut parts, &bucket, rest, resource, by_weight);
+        rest = water_fill(&mut parts, &bucket, rest, resource, by_weight);
     }
     for part in &parts {
         let fair = &mut shares.fair[part.queue.at()];
@@ -255,7 +255,7 @@ fn overcommitted(parts: &mut [Part], total: i64, resource: Resource) -> i64 {
     let by_quota = |parts: &[Part], open: &[usize]| {
         open.iter().map(|at| i128::from(parts[*at].quota)).collect()
     };
-    let rest = pour(parts, &all, total, resource, by_quota);
+    let rest = water_fill(parts, &all, total, resource, by_quota);
     for (part, most) in parts.iter_mut().zip(most) {
         part.most = most;
     }
@@ -264,7 +264,7 @@ fn overcommitted(parts: &mut [Part], total: i64, resource: Resource) -> i64 {
 
 /// Divides what is left among some queues by weights, as far as each wants, in whole GPUs;
 /// returns what nobody wanted.
-fn pour(
+fn water_fill(
     parts: &mut [Part],
     bucket: &[usize],
     mut rest: i64,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// One kind of request in the mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Typical {
+pub(crate) struct RequestKind {
     /// Thousandths of one GPU, or whole GPUs.
     pub gpu: i64,
     pub cpu: i64,
@@ -22,7 +22,7 @@ pub(crate) struct Typical {
 /// The most common requests: those that wait and those that started of late.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mix {
-    pub typical: Vec<Typical>,
+    pub typical: Vec<RequestKind>,
 }
 
 /// Kinds of request beyond these make no difference to the choice but cost time.
@@ -56,9 +56,9 @@ impl Mix {
                 }
             }
         }
-        let mut typical: Vec<Typical> = seen
+        let mut typical: Vec<RequestKind> = seen
             .into_iter()
-            .map(|((gpu, cpu, memory), weight)| Typical { gpu, cpu, memory, weight })
+            .map(|((gpu, cpu, memory), weight)| RequestKind { gpu, cpu, memory, weight })
             .collect();
         typical.sort_by_key(|kind| (-kind.weight, kind.gpu, kind.cpu, kind.memory));
         typical.truncate(MAX_REQUEST_KINDS);

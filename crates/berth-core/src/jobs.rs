@@ -165,7 +165,7 @@ pub(crate) struct Promised {
 }
 
 impl Promised {
-    /// Which promise it is, told apart by a number.
+    /// A fingerprint of the promise.
     pub fn fingerprint(&self, job: JobIx) -> u64 {
         let seed = hash_with(u64::from(job.0) + 1, self.at.0 as u64);
         self.places.iter().fold(seed, |seed, (node, place)| {

@@ -10,15 +10,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A job in line: when it was submitted, and which it is.
+/// A job with the time it is ordered by, such as when it was submitted.
 pub(crate) type TimedJob = (Time, JobId, JobIx);
 
-/// Jobs of one shape that wait in a queue: by priority, then by class of work, oldest first.
+/// Pending jobs of one shape in a queue: by priority, then by class of work, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PendingOfShape {
     pub lists: BTreeMap<(Reverse<i32>, u32), BTreeSet<TimedJob>>,
-    /// How many have which priority, and would hold their places for how long.
+    /// How many have which priority.
     pub priorities: BTreeMap<i32, u32>,
+    /// How many would hold their places for how long.
     pub holds: BTreeMap<Span, u32>,
     pub count: u32,
 }
@@ -26,7 +27,7 @@ pub(crate) struct PendingOfShape {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PendingJobs {
     pub shapes: BTreeMap<ShapeIx, PendingOfShape>,
-    /// Everything that waits, oldest first.
+    /// All pending jobs, oldest first.
     pub oldest: BTreeSet<TimedJob>,
     /// Jobs with a deadline, by the latest start that would meet it.
     pub deadlines: BTreeSet<TimedJob>,
@@ -35,14 +36,14 @@ pub(crate) struct PendingJobs {
 }
 
 impl PendingJobs {
-    /// The highest priority that waits.
-    pub fn top(&self) -> Option<i32> {
+    /// The highest priority of a pending job.
+    pub fn top_priority(&self) -> Option<i32> {
         self.priorities.keys().next_back().copied()
     }
 }
 
-/// Shapes and classes of a queue that have nothing to take from lower classes, as long as nothing
-/// more is to be had anywhere and this is as it was.
+/// Shapes and classes of a queue that have nothing to preempt in lower classes. It holds as long as
+/// the versions and fingerprints are the same and no node offers more.
 #[derive(Debug, Clone)]
 pub(crate) struct HopelessClaims {
     pub held_by_priority: Arc<HeldByPriority>,
@@ -50,7 +51,7 @@ pub(crate) struct HopelessClaims {
     pub soft_fingerprint: u64,
     pub class_version: u64,
     pub hopeless: BTreeSet<(ShapeIx, i32)>,
-    /// That is everything that waits.
+    /// All pending jobs of the queue are among them.
     pub all: bool,
 }
 
@@ -69,21 +70,21 @@ pub(crate) struct Queue {
     pub running_priorities: BTreeMap<i32, u32>,
     /// Thousandths of GPUs held on each node by those of them that may be stopped.
     pub on_nodes: BTreeMap<NodeIx, i64>,
-    /// GPUs that jobs hold which may have to give way, by priority; those of gangs that can spare
-    /// some come first. With how many hold a share of each.
+    /// GPUs that preemptible jobs hold, by priority, with how many leases share each. Those of
+    /// elastic gangs come first, whatever their priority.
     pub held: BTreeMap<(i32, NodeIx, u32), u32>,
-    /// Where most of them are; nothing where that has changed since.
+    /// The sums over them; `None` where they are outdated.
     pub held_by_priority: Option<Arc<HeldByPriority>>,
-    /// What was found about its claims on lower classes.
+    /// Claims on lower classes that were found to be hopeless.
     pub hopeless_claims: Option<HopelessClaims>,
-    /// Changes with what waits, by shape and class.
+    /// Changes when a shape and class gets its first pending job, or a shorter one.
     pub pending_version: u64,
-    /// Jobs that hold a reservation which may have to give way.
+    /// Jobs with a promise that is not firm: it may have to give way.
     pub soft_promised: BTreeSet<JobIx>,
-    /// Which reservations these are, told apart by a number.
+    /// A fingerprint of these promises.
     pub soft_fingerprint: u64,
-    /// How many jobs wait for places that others give up for them: counted as used, and not in
-    /// line any more.
+    /// How many jobs have a firm promise, of places that victims give up for them. These places
+    /// count as used, and the jobs are no longer in the pending line.
     pub firm_promised: u32,
     /// GPU-milliseconds in thousandths of a GPU: credit, and decayed use.
     pub credits: i64,
@@ -99,7 +100,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Whether its budget is spent and says that it goes after all others then.
-    pub fn lowered(&self) -> bool {
+    pub fn is_deprioritized(&self) -> bool {
         let spent = Standing::Spent(BudgetAction::LowerPriority);
         self.budget.as_ref().is_some_and(|meter| meter.standing() == spent)
     }

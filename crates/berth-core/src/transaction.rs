@@ -24,7 +24,7 @@ pub struct Plan {
 /// job waits for is both, and [`State::reasons`] tells it in full.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Blockers {
-    /// Shapes that were tried in vain, with one job of each.
+    /// Shapes that were tried and did not fit, with one job of each.
     pub shapes: Vec<Blocked>,
     /// Queues that a bound or their share holds back, with the job that met it.
     pub queues: Vec<(Name, Blocked)>,

@@ -2,7 +2,7 @@
 
 use crate::ix::JobIx;
 use crate::state::State;
-use crate::state::history::{MAX_NAMES, Past, make_room};
+use crate::state::history::{MAX_NAMES, PastRuns, make_room};
 use berth_model::{Milli, Outcome};
 
 impl State {
@@ -17,7 +17,7 @@ impl State {
         if !self.history.contains_key(&key) {
             make_room(&mut self.history, MAX_NAMES);
         }
-        let past = self.history.entry(key).or_insert(Past { runs: 0, ratio: Milli(ratio) });
+        let past = self.history.entry(key).or_insert(PastRuns { runs: 0, ratio: Milli(ratio) });
         // The mean of up to 32 runs, then one that forgets at that rate.
         past.runs = past.runs.saturating_add(1);
         let weight = i64::from(past.runs.min(32));

@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// Puts a job into the tables, parked; its standing is settled by [`State::reconsider`].
+    /// Puts a job into the tables, parked; [`State::reconsider`] sets its standing.
     pub(crate) fn insert_job(&mut self, job: Job) -> JobIx {
         let key = (job.spec.name.clone(), job.spec.user.clone());
         let labels: Vec<(Name, Name)> =

@@ -93,7 +93,7 @@ fn not_lent(view: &mut Overlay<'_>, leaf: QueueIx) -> Vec<Fault> {
         if view.usage.added(leaf, resource) <= 0 {
             continue;
         }
-        let (kept, used) = view.usage.kept_back(leaf, resource);
+        let (kept, used) = view.usage.unlent_quota(leaf, resource);
         let has = view.state.cluster.capacity.get(resource);
         if kept > 0 && used + kept > has {
             let what = format!("others keep {kept}, and what is there");

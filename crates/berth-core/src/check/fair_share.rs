@@ -10,16 +10,16 @@ use berth_model::{GpuAsk, GroupSpec, MigProfile};
 use std::collections::BTreeMap;
 
 /// Shares of every queue.
-pub(super) struct Fair {
+pub(super) struct FairShares {
     of: Vec<BTreeMap<Resource, i64>>,
     /// Jobs in line ask for GPU memory, and what that is of a GPU depends on where they go.
     vague: bool,
 }
 
-impl Fair {
-    pub fn of(state: &State, tree: &Tree) -> Fair {
+impl FairShares {
+    pub fn of(state: &State, tree: &Tree) -> FairShares {
         let (demand, vague) = demands(state);
-        let mut fair = Fair { of: vec![BTreeMap::new(); state.queues.all.len()], vague };
+        let mut fair = FairShares { of: vec![BTreeMap::new(); state.queues.all.len()], vague };
         for resource in &tree.named {
             let roots = &state.queues.roots;
             let there = state.cluster.capacity.get(*resource);
@@ -183,7 +183,7 @@ fn divide(
     }
     let rank = |at: &usize| {
         let queue = parts[*at].queue;
-        (queue.lowered(), -i64::from(queue.spec.priority))
+        (queue.is_deprioritized(), -i64::from(queue.spec.priority))
     };
     order.sort_by_key(rank);
     let alike: Vec<Vec<usize>> =

@@ -213,7 +213,7 @@ pub(super) fn near_faults(view: &Overlay<'_>, ix: JobIx, started: &[Spot]) -> Ve
         let Some((group, _)) = group_of(&view.base(ix).spec, spot.task) else { continue };
         let within = group.topology.as_ref().and_then(|ask| ask.within.as_ref());
         for near in &group.near {
-            // Islands of other jobs are told apart by node only.
+            // Islands of other jobs differ by node only.
             let name = if near.within.as_str() == "nvlink" { "node" } else { &near.within };
             let Some(level) = level(state, within, name) else { continue };
             let theirs = known

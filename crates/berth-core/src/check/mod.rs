@@ -7,6 +7,7 @@
 //! lean on it then fail by themselves.
 
 mod bounds;
+mod checker;
 mod eligible;
 mod fair_share;
 mod finding;
@@ -16,7 +17,6 @@ mod place;
 mod pools;
 mod preemption;
 mod promises;
-mod run;
 mod start;
 mod stops;
 mod transaction;
@@ -25,7 +25,7 @@ mod window;
 
 pub use finding::{Finding, FindingCode};
 
-use crate::check::run::Run;
+use crate::check::checker::Checker;
 use crate::state::State;
 use crate::transaction::{Plan, Transaction};
 use berth_model::{Decision, JobId};
@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is wrong with a plan for this state; nothing if it may be carried out.
 pub fn check(state: &State, plan: &Plan) -> Vec<Finding> {
-    let mut run = Run::new(state);
+    let mut run = Checker::new(state);
     let mut found = Vec::new();
     for (at, transaction) in plan.transactions.iter().enumerate() {
         let faults = run.transaction(transaction);

@@ -214,7 +214,7 @@ impl<'a> Overlay<'a> {
         self.charge(task.job, amounts, -1);
     }
 
-    pub fn kept(&self, ix: JobIx) -> Option<Arc<PromisedPlaces>> {
+    pub fn promised_places(&self, ix: JobIx) -> Option<Arc<PromisedPlaces>> {
         if let Some(kept) = self.kept.get(&ix) {
             return kept.clone();
         }
@@ -233,7 +233,7 @@ impl<'a> Overlay<'a> {
         }))
     }
 
-    pub fn keep(&mut self, ix: JobIx, kept: PromisedPlaces) {
+    pub fn promise(&mut self, ix: JobIx, kept: PromisedPlaces) {
         let mut nodes: Vec<NodeIx> = kept.places.iter().map(|(node, _)| *node).collect();
         nodes.sort();
         nodes.dedup();
@@ -251,8 +251,8 @@ impl<'a> Overlay<'a> {
     }
 
     /// Gives up what is kept for the job, and hands it out.
-    pub fn unkeep(&mut self, ix: JobIx) -> Option<Arc<PromisedPlaces>> {
-        let kept = self.kept(ix)?;
+    pub fn unpromise(&mut self, ix: JobIx) -> Option<Arc<PromisedPlaces>> {
+        let kept = self.promised_places(ix)?;
         for (node, _) in &kept.places {
             let now = self.node_mut(*node);
             if now.kept.contains(&ix) {

@@ -26,7 +26,7 @@ pub(super) struct Pools {
 
 /// What one transaction does to the pools; it counts only if the transaction passes.
 #[derive(Debug, Default)]
-pub(super) struct Trade {
+pub(super) struct PoolChanges {
     bought: Vec<(Name, Name)>,
     returned: Vec<(Name, Name)>,
 }
@@ -57,7 +57,7 @@ impl Pools {
     pub fn claim(
         &mut self,
         view: &Overlay<'_>,
-        trade: &mut Trade,
+        trade: &mut PoolChanges,
         decision: &Decision,
     ) -> Vec<Fault> {
         let Decision::Claim { claim, pool, instance, zone, lifecycle, for_job } = decision else {
@@ -99,7 +99,7 @@ impl Pools {
     pub fn give_back(
         &mut self,
         view: &mut Overlay<'_>,
-        trade: &mut Trade,
+        trade: &mut PoolChanges,
         name: &Name,
     ) -> Vec<Fault> {
         let state = view.state;
@@ -131,11 +131,11 @@ impl Pools {
     }
 
     /// Whether the plan gives the node back.
-    pub fn returns(&self, trade: &Trade, name: &Name) -> bool {
+    pub fn returns(&self, trade: &PoolChanges, name: &Name) -> bool {
         self.returned.contains(name) || trade.returned.iter().any(|(other, _)| other == name)
     }
 
-    pub fn commit(&mut self, trade: Trade) {
+    pub fn commit(&mut self, trade: PoolChanges) {
         for (claim, pool) in trade.bought {
             self.claimed.insert(claim);
             if let Some(sizes) = &mut self.sizes {

@@ -1,18 +1,18 @@
 //! Whether a stop that takes GPUs from a running job is owed to the job it is for.
 
 use crate::amounts::{Amounts, Resource};
-use crate::check::fair_share::Fair;
+use crate::check::checker::{Checker, Claim, TransactionEffects};
+use crate::check::fair_share::FairShares;
 use crate::check::finding::FindingCode;
 use crate::check::place::Fault;
-use crate::check::run::{Claim, Run, Work};
 use crate::ix::{JobIx, QueueIx};
 use berth_model::{Cause, Span};
 
-impl Run<'_> {
-    /// Notes by which right the claimant takes from the victim, where that can be told already.
+impl Checker<'_> {
+    /// Notes by which right the claimant takes from the victim, where that is known already.
     pub(super) fn claim(
         &mut self,
-        work: &mut Work,
+        work: &mut TransactionEffects,
         victim: JobIx,
         claimant: JobIx,
         cause: Cause,
@@ -103,7 +103,7 @@ impl Run<'_> {
     }
 
     /// Judges the claims of a transaction now that it is known where everybody ends.
-    pub(super) fn judge(&mut self, work: &Work) -> Vec<Fault> {
+    pub(super) fn judge(&mut self, work: &TransactionEffects) -> Vec<Fault> {
         let mut found = Vec::new();
         for claim in &work.claims {
             let (from, to) = (self.view.base(claim.victim), self.view.base(claim.claimant));
@@ -114,7 +114,7 @@ impl Run<'_> {
                         true
                     } else if self.over_share(*theirs, used)
                         && self.ends_in_share(*mine, claim.claimant)
-                        && self.is_rested(claim.victim)
+                        && self.is_cooled_down(claim.victim)
                     {
                         false
                     } else {
@@ -137,7 +137,7 @@ impl Run<'_> {
     }
 
     /// Whether the victim, if it has given way before, has had its quantum since.
-    fn is_rested(&self, ix: JobIx) -> bool {
+    fn is_cooled_down(&self, ix: JobIx) -> bool {
         let state = self.view.state;
         let job = self.view.base(ix);
         let rest = state.policy.quantum;
@@ -167,7 +167,7 @@ impl Run<'_> {
         for (_, hold) in self.view.holds(ix) {
             asks.add(&hold.amounts, 1);
         }
-        if let Some(kept) = self.view.kept(ix) {
+        if let Some(kept) = self.view.promised_places(ix) {
             asks.add(&kept.amounts, 1);
             if !kept.firm {
                 uncharged.add(&kept.amounts, 1);
@@ -192,10 +192,10 @@ impl Run<'_> {
             .all(|r| quota.get(r).is_none_or(|quota| self.ends(mine, &uncharged, r) <= quota))
     }
 
-    fn fair(&mut self) -> &Fair {
+    fn fair(&mut self) -> &FairShares {
         let state = self.view.state;
         let tree = self.view.usage.tree();
-        self.fair.get_or_insert_with(|| Fair::of(state, tree))
+        self.fair.get_or_insert_with(|| FairShares::of(state, tree))
     }
 
     fn over_share(&mut self, theirs: QueueIx, used: &Amounts) -> bool {

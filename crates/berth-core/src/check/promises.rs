@@ -2,21 +2,21 @@
 //! else; and none that is given up for a later one.
 
 use crate::amounts::Amounts;
+use crate::check::checker::{Checker, TransactionEffects};
 use crate::check::finding::FindingCode;
 use crate::check::gang::{Spot, below_minimum, topology_faults};
 use crate::check::overlay::{PromisedPlaces, Stand};
 use crate::check::place::{self, Fault};
-use crate::check::run::{Run, Work};
 use crate::check::window::Window;
 use crate::ix::{JobIx, NodeIx};
 use crate::transaction::Transaction;
 use berth_model::{Health, JobId, NodeState, Place, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Run<'_> {
+impl Checker<'_> {
     pub(super) fn reserve(
         &mut self,
-        work: &mut Work,
+        work: &mut TransactionEffects,
         id: JobId,
         at: Time,
         places: &[Place],
@@ -32,14 +32,14 @@ impl Run<'_> {
         }
         work.late.extend(self.moved_later(ix, Some(at)).map(|fault| (ix, fault)));
         let known = self.places(ix, places, &mut found);
-        self.view.unkeep(ix);
+        self.view.unpromise(ix);
         let until = at + self.view.stay(ix);
         found.extend(self.free_then(ix, at, until, &known));
         let mut amounts = Amounts::default();
         for (node, place) in &known {
             amounts.add(&place::amounts(state, ix, place.task, *node, &place.slices), 1);
         }
-        self.view.keep(ix, PromisedPlaces { at, to: until, firm, places: known, amounts });
+        self.view.promise(ix, PromisedPlaces { at, to: until, firm, places: known, amounts });
         work.reserved.insert(ix);
         if firm {
             work.firm.insert(ix);
@@ -62,7 +62,7 @@ impl Run<'_> {
     /// A promise that stands is not exchanged for a later one, or for none.
     fn moved_later(&self, ix: JobIx, at: Option<Time>) -> Option<Fault> {
         let state = self.view.state;
-        let before = self.view.kept(ix)?;
+        let before = self.view.promised_places(ix)?;
         let stands = before.at > state.now
             && before.places.iter().all(|(node, place)| {
                 let spec = &state.cluster.node(*node).spec;
@@ -142,17 +142,21 @@ impl Run<'_> {
         found
     }
 
-    pub(super) fn unreserve(&mut self, work: &mut Work, id: JobId) -> Vec<Fault> {
+    pub(super) fn unreserve(&mut self, work: &mut TransactionEffects, id: JobId) -> Vec<Fault> {
         let Some(ix) = self.view.state.jobs.find(id) else {
             return vec![(FindingCode::Unknown, format!("there is no job {id}"))];
         };
         work.late.extend(self.moved_later(ix, None).map(|fault| (ix, fault)));
-        self.view.unkeep(ix);
+        self.view.unpromise(ix);
         Vec::new()
     }
 
     /// Reservations that moved, except for an owner or a higher class.
-    pub(super) fn late(&mut self, transaction: &Transaction, work: &Work) -> Vec<Fault> {
+    pub(super) fn late(
+        &mut self,
+        transaction: &Transaction,
+        work: &TransactionEffects,
+    ) -> Vec<Fault> {
         let claimant = transaction.job.and_then(|id| self.view.state.jobs.find(id));
         let claimant = claimant.filter(|ix| work.firm.contains(ix));
         let mut found = Vec::new();

@@ -1,22 +1,22 @@
 //! Starts: one task at a time, then the gang.
 
 use crate::amounts::Amounts;
+use crate::check::checker::{Checker, TransactionEffects};
 use crate::check::eligible;
 use crate::check::finding::FindingCode;
 use crate::check::gang::{self, Spot, below_minimum, counting};
 use crate::check::overlay::{Hold, JobNow, Stand};
 use crate::check::place::{self, Fault, crowded};
-use crate::check::run::{Run, Work};
 use crate::check::window::Window;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::transaction::Transaction;
 use berth_model::{Decision, GroupSpec, LeaseId, Micros, Share, Slice, Span, Time};
 
-impl Run<'_> {
+impl Checker<'_> {
     pub(super) fn start(
         &mut self,
         transaction: &Transaction,
-        work: &mut Work,
+        work: &mut TransactionEffects,
         decision: &Decision,
     ) -> Vec<Fault> {
         let Decision::Start { lease, node, slices, price, resume } = decision else {
@@ -78,7 +78,7 @@ impl Run<'_> {
     }
 
     /// The first task of the job in this transaction: it must be in line, or already run.
-    fn begin(&mut self, work: &mut Work, ix: JobIx, resume: bool) -> Vec<Fault> {
+    fn begin(&mut self, work: &mut TransactionEffects, ix: JobIx, resume: bool) -> Vec<Fault> {
         if work.started.contains_key(&ix) {
             return Vec::new();
         }
@@ -94,7 +94,7 @@ impl Run<'_> {
             let text = format!("job {} has {} of saved run time", job.id, job.saved);
             found.push((FindingCode::Resume, text));
         }
-        if let Some(kept) = self.view.unkeep(ix) {
+        if let Some(kept) = self.view.unpromise(ix) {
             work.own.insert(ix, kept);
         }
         work.fresh.insert(ix);
@@ -184,7 +184,7 @@ impl Run<'_> {
     /// Whether the task may stay there until it must have ended.
     fn stay(
         &mut self,
-        work: &Work,
+        work: &TransactionEffects,
         ix: JobIx,
         node: NodeIx,
         slices: &[Slice],
@@ -206,7 +206,7 @@ impl Run<'_> {
     }
 
     /// Jobs with tasks that start: all of what they need, where they need it.
-    pub(super) fn gangs(&mut self, work: &Work) -> Vec<Fault> {
+    pub(super) fn gangs(&mut self, work: &TransactionEffects) -> Vec<Fault> {
         let mut found = Vec::new();
         for (ix, started) in &work.started {
             let job = self.view.base(*ix);
@@ -244,7 +244,7 @@ impl Run<'_> {
 }
 
 /// Until when the job was promised these GPUs, if it was.
-fn own_until(work: &Work, ix: JobIx, node: NodeIx, gpus: &[u32]) -> Option<Time> {
+fn own_until(work: &TransactionEffects, ix: JobIx, node: NodeIx, gpus: &[u32]) -> Option<Time> {
     let kept = work.own.get(&ix)?;
     let covers = kept.places.iter().any(|(at, place)| {
         *at == node && gpus.iter().all(|gpu| place.slices.iter().any(|slice| slice.gpu == *gpu))

@@ -1,11 +1,11 @@
 //! Stops: each has a cause that is true, and leaves nobody with half a gang.
 
 use crate::check::bounds;
+use crate::check::checker::{Checker, TransactionEffects};
 use crate::check::finding::FindingCode;
 use crate::check::gang::{below_minimum, counting};
 use crate::check::overlay::{JobNow, Stand};
 use crate::check::place::{Fault, group_of};
-use crate::check::run::{Run, Work};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use berth_model::{BudgetAction, Cause, JobId, LeaseId, NodeState, Span};
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ fn fault(code: FindingCode, text: String) -> Vec<Fault> {
     vec![(code, text)]
 }
 
-impl Run<'_> {
+impl Checker<'_> {
     pub(super) fn stop(
         &mut self,
-        work: &mut Work,
+        work: &mut TransactionEffects,
         lease: LeaseId,
         cause: Cause,
         for_job: Option<JobId>,
@@ -52,7 +52,7 @@ impl Run<'_> {
         work.claimants.extend(claimant);
         // The tasks of a job that go together have one cause.
         if cause == Cause::Shrink || !work.stopped.contains(&(ix, cause)) {
-            found.extend(self.untrue(ix, cause));
+            found.extend(self.false_cause(ix, cause));
             if let Some(claimant) = claimant.filter(|_| cause.displaces()) {
                 found.extend(self.claim(work, ix, claimant, cause));
             }
@@ -66,7 +66,7 @@ impl Run<'_> {
     }
 
     /// Why the cause is not so, as far as the victim alone is concerned.
-    fn untrue(&self, ix: JobIx, cause: Cause) -> Vec<Fault> {
+    fn false_cause(&self, ix: JobIx, cause: Cause) -> Vec<Fault> {
         let (state, job) = (self.view.state, self.view.base(ix));
         let now = self.view.job(ix);
         let mut found = Vec::new();
@@ -145,7 +145,7 @@ impl Run<'_> {
     }
 
     /// Jobs that lost tasks: a surplus was one, and nobody is left with half a gang.
-    pub(super) fn remains(&mut self, work: &Work) -> Vec<Fault> {
+    pub(super) fn remains(&mut self, work: &TransactionEffects) -> Vec<Fault> {
         let mut found = Vec::new();
         let mut seen: BTreeSet<(JobIx, u32)> = BTreeSet::new();
         for task in &work.shrunk {

@@ -1,19 +1,19 @@
 //! Judging the decisions of one transaction, and all of them together.
 
 use crate::check::bounds;
+use crate::check::checker::{Checker, TransactionEffects};
 use crate::check::finding::FindingCode;
 use crate::check::overlay::JobNow;
 use crate::check::place::Fault;
-use crate::check::run::{Run, Work};
 use crate::ix::JobIx;
 use crate::transaction::Transaction;
 use berth_model::{Cause, Decision};
 use std::collections::BTreeSet;
 
-impl<'a> Run<'a> {
+impl<'a> Checker<'a> {
     /// Judges a transaction and applies it if nothing is wrong with it.
     pub(super) fn transaction(&mut self, transaction: &Transaction) -> Vec<Fault> {
-        let mut work = Work::default();
+        let mut work = TransactionEffects::default();
         let mut found = Vec::new();
         for decision in &transaction.decisions {
             found.extend(self.decision(transaction, &mut work, decision));
@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
         found
     }
 
-    fn commit(&mut self, work: Work, moved: u32) {
+    fn commit(&mut self, work: TransactionEffects, moved: u32) {
         for ix in &work.fresh {
             self.count_growth(*ix, &work.started[ix]);
             self.arrays.start(&self.view, *ix);
@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
         if !self.view.has_leases(ix) {
             let now = self.view.job(ix);
             self.view.set_job(ix, JobNow { aside: true, ..now });
-            self.view.unkeep(ix);
+            self.view.unpromise(ix);
             self.view.commit();
         }
     }
@@ -65,7 +65,7 @@ impl<'a> Run<'a> {
     fn decision(
         &mut self,
         transaction: &Transaction,
-        work: &mut Work,
+        work: &mut TransactionEffects,
         decision: &Decision,
     ) -> Vec<Fault> {
         match decision {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The bounds of one queue as plain amounts.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Plain {
+pub(super) struct QueueBounds {
     pub quota: Bounds,
     pub limit: Bounds,
     pub borrow: Bounds,
@@ -19,7 +19,7 @@ pub(super) struct Plain {
 
 /// The tree of queues with its bounds; made once, when a decision first asks.
 pub(super) struct Tree {
-    pub plain: Vec<Plain>,
+    pub plain: Vec<QueueBounds>,
     /// Resources that a quota names, and GPUs.
     pub named: Vec<Resource>,
     /// Some queue keeps part of its quota to itself.
@@ -37,11 +37,11 @@ pub(super) struct Usage<'a> {
     /// Growth of gangs that start in this plan. It is decided last, whichever transaction it is
     /// in, so it does not count against the rights of others.
     grown: BTreeMap<QueueIx, Amounts>,
-    kept_back: Vec<KeptBack>,
+    unlent_quota: Vec<UnlentQuota>,
 }
 
 /// How much unused quota of one resource each subtree does not lend.
-struct KeptBack {
+struct UnlentQuota {
     resource: Resource,
     of: Vec<i64>,
     /// The sum over the children.
@@ -60,7 +60,7 @@ impl<'a> Usage<'a> {
             users: BTreeMap::new(),
             users_transaction: BTreeMap::new(),
             grown: BTreeMap::new(),
-            kept_back: Vec::new(),
+            unlent_quota: Vec::new(),
         }
     }
 
@@ -88,12 +88,12 @@ impl<'a> Usage<'a> {
         let key = (leaf, user.clone());
         self.users.entry(key.clone()).or_default().add(amounts, times);
         self.users_transaction.entry(key).or_default().add(amounts, times);
-        let mut kept_back = std::mem::take(&mut self.kept_back);
-        for kept in &mut kept_back {
+        let mut unlent_quota = std::mem::take(&mut self.unlent_quota);
+        for kept in &mut unlent_quota {
             kept.used += amounts.get(kept.resource) * times;
             self.adjust(kept, leaf);
         }
-        self.kept_back = kept_back;
+        self.unlent_quota = unlent_quota;
     }
 
     pub fn grow(&mut self, leaf: QueueIx, amounts: &Amounts) {
@@ -128,13 +128,13 @@ impl<'a> Usage<'a> {
     }
 
     /// Quota of other queues that they do not lend to this leaf, and what is used in all.
-    pub fn kept_back(&mut self, leaf: QueueIx, resource: Resource) -> (i64, i64) {
-        if !self.kept_back.iter().any(|kept| kept.resource == resource) {
-            let made = self.make_kept_back(resource);
-            self.kept_back.push(made);
+    pub fn unlent_quota(&mut self, leaf: QueueIx, resource: Resource) -> (i64, i64) {
+        if !self.unlent_quota.iter().any(|kept| kept.resource == resource) {
+            let made = self.sum_unlent_quota(resource);
+            self.unlent_quota.push(made);
         }
         let path = self.path(leaf);
-        let kept = self.kept_back.iter().find(|kept| kept.resource == resource).expect("made");
+        let kept = self.unlent_quota.iter().find(|kept| kept.resource == resource).expect("made");
         let mut total = 0;
         let mut siblings = kept.roots;
         for ix in path.iter().rev() {
@@ -144,11 +144,12 @@ impl<'a> Usage<'a> {
         (total, kept.used)
     }
 
-    fn make_kept_back(&mut self, resource: Resource) -> KeptBack {
+    fn sum_unlent_quota(&mut self, resource: Resource) -> UnlentQuota {
         let all = self.state.queues.all.len();
         let roots = self.state.queues.roots.clone();
         let used = roots.iter().map(|root| self.used(*root, resource)).sum();
-        let mut kept = KeptBack { resource, of: vec![0; all], below: vec![0; all], roots: 0, used };
+        let mut kept =
+            UnlentQuota { resource, of: vec![0; all], below: vec![0; all], roots: 0, used };
         for leaf in self.leaves() {
             self.adjust(&mut kept, leaf);
         }
@@ -162,7 +163,7 @@ impl<'a> Usage<'a> {
     }
 
     /// Brings the way from a leaf to its root up to date.
-    fn adjust(&mut self, kept: &mut KeptBack, leaf: QueueIx) {
+    fn adjust(&mut self, kept: &mut UnlentQuota, leaf: QueueIx) {
         for ix in self.path(leaf) {
             let used = self.used(ix, kept.resource);
             let plain = &self.tree().plain[ix.at()];
@@ -185,7 +186,7 @@ impl Tree {
     fn of(state: &State) -> Tree {
         let queues = &state.queues;
         let mut tree = Tree {
-            plain: vec![Plain::default(); queues.all.len()],
+            plain: vec![QueueBounds::default(); queues.all.len()],
             named: Vec::new(),
             some_lend: false,
         };

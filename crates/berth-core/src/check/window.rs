@@ -92,7 +92,9 @@ impl Window<'_> {
     fn others(&self, view: &mut Overlay<'_>) -> Vec<Other> {
         let mut found = Vec::new();
         for job in view.node(self.node).kept.clone() {
-            let Some(kept) = view.kept(job).filter(|_| job != self.job) else { continue };
+            let Some(kept) = view.promised_places(job).filter(|_| job != self.job) else {
+                continue;
+            };
             if kept.at >= self.until || kept.to <= self.from {
                 continue;
             }

@@ -28,7 +28,7 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    pub fn repels(&self) -> impl Iterator<Item = &Taint> {
+    pub fn repelling_taints(&self) -> impl Iterator<Item = &Taint> {
         self.key.taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule)
     }
 }

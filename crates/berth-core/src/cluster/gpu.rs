@@ -25,7 +25,7 @@ pub(crate) struct Gpu {
     pub used: i64,
     pub holders: u16,
     pub mig: Option<Box<MigGpu>>,
-    /// Where only such pieces are to be had.
+    /// Set where the GPU is handed out in such pieces only.
     pub division: Option<Division>,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::ix::QueueIx;
 
-/// Queues that find their place in the line.
+/// Queues that are stored inline, within one cache line.
 const INLINE_QUEUES: usize = 7;
 const NO_QUEUE: QueueIx = QueueIx(u32::MAX);
 
@@ -11,20 +11,20 @@ const NO_QUEUE: QueueIx = QueueIx(u32::MAX);
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(crate) struct GpusByQueue {
-    few: [(QueueIx, u32); INLINE_QUEUES],
-    /// Those for which there was no place, or that hold more than a place can say.
-    more: Option<Box<More>>,
+    inline: [(QueueIx, u32); INLINE_QUEUES],
+    /// Queues beyond these, or that hold more than an inline entry can store.
+    overflow: Option<Box<Overflow>>,
 }
 
 /// Behind one pointer: a list takes three times the place.
 #[derive(Debug, Clone, Default)]
-struct More {
+struct Overflow {
     list: Vec<(QueueIx, i64)>,
 }
 
 impl Default for GpusByQueue {
     fn default() -> GpusByQueue {
-        GpusByQueue { few: [(NO_QUEUE, 0); INLINE_QUEUES], more: None }
+        GpusByQueue { inline: [(NO_QUEUE, 0); INLINE_QUEUES], overflow: None }
     }
 }
 
@@ -35,23 +35,23 @@ impl GpusByQueue {
         if now == 0 {
             return;
         }
-        let place = self.few.iter_mut().find(|(of, _)| *of == NO_QUEUE);
+        let place = self.inline.iter_mut().find(|(of, _)| *of == NO_QUEUE);
         match (place, u32::try_from(now)) {
             (Some(place), Ok(now)) => *place = (queue, now),
-            _ => self.more.get_or_insert_default().list.push((queue, now)),
+            _ => self.overflow.get_or_insert_default().list.push((queue, now)),
         }
     }
 
     /// Takes a queue out; how much it held.
     fn remove(&mut self, queue: QueueIx) -> i64 {
-        if let Some(place) = self.few.iter_mut().find(|(of, _)| *of == queue) {
+        if let Some(place) = self.inline.iter_mut().find(|(of, _)| *of == queue) {
             return i64::from(std::mem::replace(place, (NO_QUEUE, 0)).1);
         }
-        let Some(more) = self.more.as_deref_mut() else { return 0 };
-        let Some(at) = more.list.iter().position(|(of, _)| *of == queue) else { return 0 };
-        let (_, held) = more.list.swap_remove(at);
-        if more.list.is_empty() {
-            self.more = None;
+        let Some(overflow) = self.overflow.as_deref_mut() else { return 0 };
+        let Some(at) = overflow.list.iter().position(|(of, _)| *of == queue) else { return 0 };
+        let (_, held) = overflow.list.swap_remove(at);
+        if overflow.list.is_empty() {
+            self.overflow = None;
         }
         held
     }
@@ -60,9 +60,9 @@ impl GpusByQueue {
     pub fn of(&self, among: &[bool]) -> i64 {
         // Whether a queue is among them is a toss-up, so it is a factor and not a branch.
         let times = |queue: QueueIx| i64::from(among.get(queue.at()).copied().unwrap_or(false));
-        let few = self.few.iter().map(|(of, gpu)| i64::from(*gpu) * times(*of)).sum::<i64>();
-        let more = self.more.iter().flat_map(|more| &more.list);
-        few + more.map(|(of, gpu)| gpu * times(*of)).sum::<i64>()
+        let inline = self.inline.iter().map(|(of, gpu)| i64::from(*gpu) * times(*of)).sum::<i64>();
+        let overflow = self.overflow.iter().flat_map(|overflow| &overflow.list);
+        inline + overflow.map(|(of, gpu)| gpu * times(*of)).sum::<i64>()
     }
 }
 

@@ -37,33 +37,36 @@ pub(crate) struct Cluster {
     pub topologies: Vec<(Name, Vec<Name>)>,
     pub domains: Vec<Domain>,
     domain_by_path: BTreeMap<(u32, Vec<Name>), DomainIx>,
-    /// Open nodes with free GPUs that are promised, or that are there only for some or for a time:
-    /// looked at one by one.
+    /// Open nodes that the free counts leave out, and that are examined one by one: some of their
+    /// free GPUs are promised, or they are open only to some queues or for some time.
     pub contested: BTreeSet<NodeIx>,
-    /// Free GPUs of each node by ordinal that are promised to nobody.
+    /// Free GPUs of each node that are promised to no job, by ordinal.
     pub uncommitted: Vec<u32>,
-    /// How each node looks by ordinal, as far as claims are concerned, and how those looked that
-    /// were touched since claims were last looked at.
+    /// A fingerprint of each node by ordinal: equal ones offer the same to claims.
     fingerprints: Vec<u64>,
+    /// Nodes touched since claims were last screened, with their fingerprint at that time.
     touched: BTreeMap<NodeIx, u64>,
-    /// Places each job is promised that are not free for it yet, and the jobs without any.
+    /// How many of its promised places each job still waits for.
     awaited: BTreeMap<JobIx, u32>,
+    /// Jobs whose promised places are all free.
     pub ready: BTreeSet<JobIx>,
-    /// What schedulable nodes hold in all.
+    /// What all open nodes have together.
     pub capacity: Amounts,
+    /// Nodes that were removed; their ordinals are not reused.
     pub removed: u32,
     /// The free GPUs of each open node by ordinal, whatever is promised there.
     pub free_by_node: Vec<Option<u32>>,
-    /// GPUs that live leases of preemptible jobs hold on each node, by ordinal.
+    /// GPUs that live leases of preemptible jobs hold on each node, by ordinal and queue.
     pub held_by_queue: Vec<GpusByQueue>,
     /// When the GPUs of each node come free, by ordinal, but for those of `outdated`.
     pub release_times: Vec<GpuReleaseTimes>,
+    /// Nodes whose release times have to be worked out anew.
     pub outdated: Vec<NodeIx>,
     /// Nodes that have changed since [`Cluster::take_dirty`] was last called.
     dirty: Vec<NodeIx>,
     /// Changes whenever a class, or what the empty cluster could hold, does.
     pub version: u64,
-    /// Changes with the classes there are nodes of.
+    /// Changes whenever a class gets its first node or loses its last.
     pub class_version: u64,
 }
 

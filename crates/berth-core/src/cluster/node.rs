@@ -80,7 +80,7 @@ pub(crate) struct Need {
     pub min_gpu_memory: i64,
     /// Which models will do; empty: any.
     pub models: Vec<ModelIx>,
-    /// All GPUs of the task in one NVLink island, and in which, where that is settled.
+    /// All GPUs of the task lie in one NVLink island; in `only`, where that is set.
     pub island: bool,
     pub only: Option<u8>,
 }
@@ -126,7 +126,7 @@ impl Node {
         free.count() as u32
     }
 
-    /// What a claim may find here, told apart by a number: which GPUs are free, and for whom.
+    /// A fingerprint of what a claim may find here: which GPUs are free, and for which queues.
     pub fn fingerprint(&self) -> u64 {
         if !self.open() {
             return 1;

@@ -39,8 +39,8 @@ impl Cluster {
         })
     }
 
-    /// The node of a domain that joined first: domains are told apart by it, not by the order they
-    /// were first heard of.
+    /// The node of a domain that joined first. Ties between domains are broken by it, because the
+    /// ordinal of a domain depends on history.
     pub fn first_of(&self, domain: DomainIx) -> Option<NodeIx> {
         self.domains[domain.at()].nodes.first().copied()
     }

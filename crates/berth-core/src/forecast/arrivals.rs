@@ -1,8 +1,8 @@
 //! Jobs that come while a forecast runs: a stretch of the recent past, lived through again.
 //!
-//! Without them a forecast is told to those who wait as if nobody else were coming, and whoever
-//! comes with less work overtakes them. A run takes one of the recent days and goes on from the same
-//! hour of it, so that rush hours, bursts and the mix of requests are those of these users.
+//! Without them a forecast would be too early: later jobs with less work overtake pending ones. A
+//! run takes one of the recent days and goes on from the same hour of it, so that rush hours, bursts
+//! and the mix of requests are those of these users.
 
 use crate::forecast::draw::Rng;
 use berth_model::{JobId, JobSpec, Span, Time};
@@ -19,7 +19,7 @@ pub struct Arrived {
 const FIRST_SIMULATED_ID: u64 = 1 << 62;
 
 /// What one run has still to come.
-pub(super) struct Coming<'a> {
+pub(super) struct ArrivalStream<'a> {
     past: &'a [Arrived],
     next: usize,
     shift: Span,
@@ -28,9 +28,9 @@ pub(super) struct Coming<'a> {
     made: u64,
 }
 
-impl<'a> Coming<'a> {
+impl<'a> ArrivalStream<'a> {
     /// Picks the day to live through again. Nobody comes where less than a day is known.
-    pub fn new(past: &'a [Arrived], now: Time, seed: u64, run: u32) -> Option<Coming<'a>> {
+    pub fn new(past: &'a [Arrived], now: Time, seed: u64, run: u32) -> Option<ArrivalStream<'a>> {
         let day = Span::days(1).0;
         let first = past.first()?.at;
         let days = (now - first).0 / day;
@@ -40,7 +40,7 @@ impl<'a> Coming<'a> {
         let mut rng = Rng::of(seed, run, JobId::new(FIRST_SIMULATED_ID));
         let shift = Span((rng.below(days as u64) as i64 + 1) * day);
         let next = past.partition_point(|arrived| arrived.at + shift <= now);
-        let mut coming = Coming { past, next, shift, lap: Span(days * day), made: 0 };
+        let mut coming = ArrivalStream { past, next, shift, lap: Span(days * day), made: 0 };
         coming.wrap();
         Some(coming)
     }

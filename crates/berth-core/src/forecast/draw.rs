@@ -1,6 +1,6 @@
 //! How long jobs run, drawn from history.
 
-use crate::state::history::Past;
+use crate::state::history::PastRuns;
 use berth_model::{JobId, Span};
 
 /// SplitMix64: small, fast, and good enough to shuffle durations.
@@ -60,7 +60,7 @@ fn quantile(table: &[i64; QUANTILES + 1], rng: &mut Rng) -> i64 {
 }
 
 /// How long a job runs in all: longer than it has already, and no longer than its limit.
-pub(super) fn duration(past: Option<Past>, limit: Span, ran: Span, rng: &mut Rng) -> Span {
+pub(super) fn duration(past: Option<PastRuns>, limit: Span, ran: Span, rng: &mut Rng) -> Span {
     for _ in 0..MAX_DRAWS {
         let ratio = match past {
             Some(past) if rng.below(FULL_TRUST_RUNS) < u64::from(past.runs) => {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use berth_model::Milli;
 
-    fn draws(past: Option<Past>, ran: Span) -> Vec<Span> {
+    fn draws(past: Option<PastRuns>, ran: Span) -> Vec<Span> {
         let draw = |run| duration(past, Span::hours(10), ran, &mut Rng::of(7, run, JobId::new(1)));
         let mut all: Vec<Span> = (0..1_000).map(draw).collect();
         all.sort();
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn history_moves_the_middle_and_leaves_a_spread() {
-        let past = Some(Past { runs: 20, ratio: Milli(400) });
+        let past = Some(PastRuns { runs: 20, ratio: Milli(400) });
         let all = draws(past, Span::ZERO);
         assert!(Span::mins(220) < all[500] && all[500] < Span::mins(260), "{}", all[500]);
         assert!(all[100] < Span::hours(3) && Span::hours(5) < all[900]);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn jobs_that_always_run_into_their_limit_are_certain() {
-        let past = Some(Past { runs: 8, ratio: Milli(1_000) });
+        let past = Some(PastRuns { runs: 8, ratio: Milli(1_000) });
         let all = draws(past, Span::ZERO);
         assert!(all.iter().all(|drawn| *drawn == Span::hours(10)));
     }

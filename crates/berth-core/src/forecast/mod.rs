@@ -8,14 +8,14 @@
 
 mod arrivals;
 mod draw;
-mod run;
+mod simulation;
 
-use crate::forecast::arrivals::Coming;
-use crate::forecast::run::Run;
+use crate::forecast::arrivals::ArrivalStream;
+use crate::forecast::simulation::Simulation;
 use crate::state::State;
 pub use arrivals::Arrived;
 use berth_model::{JobId, Time};
-pub use run::STEPS;
+pub use simulation::STEPS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -100,10 +100,10 @@ impl Copies {
         let horizon = base.now + base.policy.forecast_horizon;
         let mut cut_off = 0;
         for number in 0..runs {
-            let coming = Coming::new(ask.arrivals, base.now, seed, number);
+            let coming = ArrivalStream::new(ask.arrivals, base.now, seed, number);
             // The old copy goes before the next one is made.
             drop(std::mem::take(&mut self.run));
-            let mut run = Run::new(base.clone(), number, seed, &waiting, coming);
+            let mut run = Simulation::new(base.clone(), number, seed, &waiting, coming);
             cut_off += u32::from(!run.go(horizon));
             for (job, at) in run.started {
                 starts.entry(job).or_default().push(at);

@@ -42,12 +42,12 @@ impl Gpus {
     }
 }
 
-/// What jobs of one queue that may have to give way hold, by priority: each entry counts those of
-/// lower priorities too.
+/// GPUs that preemptible jobs of one queue hold, by priority. Each entry includes those of lower
+/// priorities.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeldByPriority {
-    /// Only lower priorities than this are counted: nobody of a higher one waits.
-    pub(crate) top: i32,
+    /// Only priorities below this are counted: no pending job has a higher one.
+    pub(crate) top_priority: i32,
     pub(crate) steps: Vec<(i32, HeldGpus)>,
 }
 

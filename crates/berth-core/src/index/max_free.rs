@@ -1,5 +1,5 @@
 //! The max-free index: the most free GPUs on one node and in one domain of each level. A few numbers
-//! tell that most claims are in vain before any is tried.
+//! rule most claims out before any is tried.
 
 use crate::cluster::Cluster;
 use crate::cluster::domain::WHOLE;

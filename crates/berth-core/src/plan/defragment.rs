@@ -4,7 +4,7 @@
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::jobs::Standing;
 use crate::plan::bounds::bound;
-use crate::plan::displace::seize::known_places;
+use crate::plan::displace::take_places::known_places;
 use crate::plan::fit::fit;
 use crate::plan::fit::spot::{Misfit, Spot};
 use crate::plan::planner::Planner;

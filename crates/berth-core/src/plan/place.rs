@@ -21,7 +21,7 @@ struct Turn {
     promises: u32,
     /// No more of its jobs may hold one: it is over its share.
     no_more_promises: bool,
-    /// Aged jobs looked at in vain.
+    /// Aged jobs that could not be given a promise.
     aged: u32,
 }
 
@@ -80,7 +80,8 @@ impl Planner<'_> {
                 if open[ix.at()] == 0 {
                     continue;
                 }
-                let key = (queues.get(*ix).lowered(), self.shares.ratio(self.state(), *ix));
+                let key =
+                    (queues.get(*ix).is_deprioritized(), self.shares.ratio(self.state(), *ix));
                 let better = best.as_ref().is_none_or(|(other, at)| {
                     let by_name = || queues.get(*ix).spec.name.cmp(&queues.get(*at).spec.name);
                     let order = key.0.cmp(&other.0).then_with(|| key.1.cmp(other.1));
@@ -161,7 +162,7 @@ impl Planner<'_> {
     /// A job that has waited too long holds a reservation whatever its share.
     fn promise_to_aged(&mut self, leaf: QueueIx, turn: &mut Turn) -> bool {
         let state = self.state();
-        // A few in vain are enough: the others wait for the same.
+        // A few that fail are enough: the others wait for the same.
         if !state.policy.runs(Pass::Backfill)
             || turn.promises > state.policy.reservations
             || turn.aged >= 4

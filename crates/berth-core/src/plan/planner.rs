@@ -26,23 +26,23 @@ pub(crate) struct Planner<'a> {
     pub skipped: JobSet,
     /// Shapes that a bound of the queue keeps from starting.
     pub barred: BTreeSet<(QueueIx, ShapeIx)>,
-    /// What may still be claimed for in this pass.
+    /// Shapes and classes of queues that may still claim something in this pass.
     pub open_claims: BTreeSet<(QueueIx, ShapeIx, i32)>,
     /// Shapes too large for the share of the queue to hold a reservation.
     pub too_large_to_promise: BTreeSet<(QueueIx, ShapeIx)>,
-    /// Shapes that may fit, or not, with what is being stopped and promised to nobody.
+    /// Whether a shape may fit on GPUs that are being released and promised to no job.
     pub helped_by_releasing: BTreeMap<ShapeIx, bool>,
-    /// The job of each shape that was last tried in vain.
+    /// The job of each shape that was tried last and did not fit.
     pub last_tried: BTreeMap<ShapeIx, JobIx>,
-    /// The first job of each queue that met a bound, and which.
+    /// The first job of each queue that a bound kept from starting, with the bounds.
     pub bound_by_queue: BTreeMap<QueueIx, (JobIx, Vec<Reason>)>,
-    /// Jobs whose promise from before this plan was made anew.
+    /// Jobs whose promise from before this plan was renewed.
     pub renewed: BTreeSet<JobIx>,
     /// Jobs that start or are given GPUs in this plan.
     pub served: JobSet,
     /// Jobs that were placed in this plan, in their order.
     pub placed: Vec<JobIx>,
-    /// Blocked jobs are looked at for what they may take: also those with a distant promise.
+    /// The pass claims GPUs of others: jobs with a promise that is not firm take part too.
     pub claiming: bool,
     /// Victims of each queue, in the order they are taken, made when first needed.
     pub victims: BTreeMap<QueueIx, QueueVictims>,

@@ -2,7 +2,7 @@
 
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
-use crate::plan::displace::seize::known_places;
+use crate::plan::displace::take_places::known_places;
 use crate::plan::fit::spot::Spot;
 use crate::plan::order::{Candidate, before};
 use crate::plan::planner::Planner;

@@ -3,18 +3,18 @@
 use crate::ix::{JobIx, NodeIx, QueueIx};
 use crate::state::State;
 
-/// What may be taken from one queue, in the order it is taken.
+/// What may be preempted in one queue, in the order it is preempted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QueueVictims {
     /// Members of elastic gangs beyond their minimum, newest first.
     pub(super) surplus: Vec<Unit>,
     /// Whole jobs: lowest class, least lost work, newest, by id.
     pub(super) whole: Vec<Unit>,
-    /// How many of those in front have been taken in this plan.
-    pub(super) gone: usize,
+    /// How many of them, from the first, this plan has preempted.
+    pub(super) preempted: usize,
 }
 
-/// Tasks that go together.
+/// Tasks that are preempted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unit {
     pub job: JobIx,
@@ -42,14 +42,14 @@ pub(crate) struct NodeVictim {
     pub(super) open: bool,
 }
 
-/// Victims by node, made when first asked for. A plan asks again and again, and little has changed.
+/// Victims by node, made when first needed and reused until the node changes.
 #[derive(Debug, Default)]
 pub(crate) struct NodeVictims {
     by_node: Vec<Option<Vec<NodeVictim>>>,
 }
 
 impl NodeVictims {
-    /// Forgets those of nodes where something has happened since.
+    /// Drops those of nodes that have changed since.
     pub(super) fn refresh(&mut self, state: &mut State) {
         let dirty = state.cluster.take_dirty();
         // What a gang has to spare depends on its members on other nodes.

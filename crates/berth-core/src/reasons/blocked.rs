@@ -1,4 +1,4 @@
-//! What keeps jobs pending, told with every plan by shape of request and by queue.
+//! What keeps jobs pending, by shape of request and by queue: part of every plan.
 
 use crate::ix::JobIx;
 use crate::plan::planner::Planner;
@@ -17,7 +17,7 @@ impl State {
 }
 
 impl Planner<'_> {
-    /// What stands in the way of the shapes and queues that were tried in vain. The figures of a
+    /// What blocks the shapes and queues that were tried and did not start. The figures of a
     /// shape, and the bounds of a queue, are worked out once for all its jobs.
     fn blocked(&mut self) -> Blockers {
         let mut blockers = Blockers::default();

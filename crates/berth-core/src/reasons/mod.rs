@@ -49,7 +49,7 @@ impl Planner<'_> {
             Standing::Parked(_) => found.extend(never::reasons(state, ix)),
             Standing::Waiting => {
                 let mark = self.draft.mark();
-                found.extend(self.why(ix));
+                found.extend(self.pending_reasons(ix));
                 self.draft.roll_back(mark);
                 if found.is_empty() {
                     found.push(Reason::Next);
@@ -66,13 +66,13 @@ impl Planner<'_> {
     }
 
     /// What keeps a waiting job from starting, as things are on the draft.
-    fn why(&mut self, job: JobIx) -> Vec<Reason> {
+    fn pending_reasons(&mut self, job: JobIx) -> Vec<Reason> {
         let state = self.state();
         let firm = state.promises.get(&job).is_some_and(|promised| promised.firm);
         let possible = state.shape_of(job).possible;
         let mut found = never::reasons(state, job);
         found.extend(bound(state, job, firm));
-        found.extend(self.behind(job));
+        found.extend(self.behind_head(job));
         let mut room = false;
         if possible {
             let requester = self.requester(job);
@@ -90,19 +90,19 @@ impl Planner<'_> {
             }
             self.draft.roll_back(mark);
         }
-        found.extend(self.coming(job));
+        found.extend(self.under_way(job));
         if !room {
             found.extend(pools::reasons(self.state(), job));
             let under_way = found.iter().any(|reason| matches!(reason, Reason::Stopping { .. }));
             if possible && !under_way {
-                found.extend(self.taking(job));
+                found.extend(self.preemption_reasons(job));
             }
         }
         found
     }
 
     /// In a queue that keeps strict order only the head is tried.
-    fn behind(&self, job: JobIx) -> Option<Reason> {
+    fn behind_head(&self, job: JobIx) -> Option<Reason> {
         let state = self.state();
         let queue = state.jobs.get(job).queue;
         let order = state.queues.get(queue).spec.order.unwrap_or(state.policy.order);
@@ -114,7 +114,7 @@ impl Planner<'_> {
     }
 
     /// What is already under way for the job: stops, or a promise.
-    fn coming(&self, job: JobIx) -> Option<Reason> {
+    fn under_way(&self, job: JobIx) -> Option<Reason> {
         let state = self.state();
         let id = state.jobs.get(job).id;
         let promised = state.promises.get(&job);

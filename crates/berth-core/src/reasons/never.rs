@@ -258,7 +258,7 @@ fn no_class(
             let classes: BTreeSet<ClassIx> = of(Unsuitable::Taint).collect();
             let taints: BTreeSet<String> = classes
                 .iter()
-                .flat_map(|class| cluster.classes[class.at()].repels())
+                .flat_map(|class| cluster.classes[class.at()].repelling_taints())
                 .map(|taint| match taint.value.is_empty() {
                     true => taint.key.to_string(),
                     false => format!("{}={}", taint.key, taint.value),

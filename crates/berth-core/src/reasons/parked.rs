@@ -3,7 +3,7 @@
 use crate::ix::JobIx;
 use crate::jobs::{Parked, Standing};
 use crate::state::State;
-use crate::state::parking::Met;
+use crate::state::parking::DependencyStatus;
 use berth_model::{Awaited, Dependency, JobRef, Name, Reason};
 
 pub(super) fn reasons(state: &State, ix: JobIx) -> Vec<Reason> {
@@ -48,10 +48,12 @@ fn dependencies(state: &State, ix: JobIx) -> Vec<Reason> {
     let mut found = Vec::new();
     let mut on = Vec::new();
     for dependency in &job.spec.after {
-        match state.met(dependency.after, &dependency.job, job.id) {
-            Met::Yes => {}
-            Met::NotYet => on.push(awaited(state, dependency)),
-            Met::Never => found.push(Reason::DependencyNever { on: awaited(state, dependency) }),
+        match state.dependency_status(dependency.after, &dependency.job, job.id) {
+            DependencyStatus::Yes => {}
+            DependencyStatus::NotYet => on.push(awaited(state, dependency)),
+            DependencyStatus::Never => {
+                found.push(Reason::DependencyNever { on: awaited(state, dependency) })
+            }
         }
     }
     if !on.is_empty() {

@@ -12,7 +12,7 @@ const MAX_VICTIMS: usize = 4_096;
 
 impl Planner<'_> {
     /// From when on the job could have GPUs of others, or why it never can.
-    pub(super) fn taking(&mut self, job: JobIx) -> Vec<Reason> {
+    pub(super) fn preemption_reasons(&mut self, job: JobIx) -> Vec<Reason> {
         let state = self.state();
         let now = state.now;
         let mut victims: Vec<(Time, JobId, JobIx)> = Vec::new();

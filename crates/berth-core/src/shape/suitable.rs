@@ -74,7 +74,7 @@ pub(crate) fn unsuitable(
                 && toleration.value.as_ref().is_none_or(|value| *value == taint.value)
         })
     };
-    if class.repels().any(|taint| !tolerated(taint)) {
+    if class.repelling_taints().any(|taint| !tolerated(taint)) {
         return Some(Unsuitable::Taint);
     }
     None

@@ -3,7 +3,7 @@
 use crate::apply::validate;
 use crate::ix::QueueIx;
 use crate::state::State;
-use crate::state::history::Past;
+use crate::state::history::PastRuns;
 use crate::state::models::Models;
 use berth_ledger::{BudgetMeter, NodeAccount};
 use berth_model::{Micros, Name, Rejected, Snapshot};
@@ -50,7 +50,7 @@ impl State {
         state.claims_made = snapshot.claims_made;
         for past in &snapshot.history {
             let key = (past.user.clone(), past.name.clone());
-            state.history.insert(key, Past { runs: past.runs, ratio: past.ratio });
+            state.history.insert(key, PastRuns { runs: past.runs, ratio: past.ratio });
         }
         for (id, name, outcome) in &snapshot.outcomes {
             state.outcomes.insert(*id, (name.clone(), *outcome));

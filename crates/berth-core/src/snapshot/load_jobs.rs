@@ -15,7 +15,7 @@ impl State {
         let mut loaded = Vec::with_capacity(snapshot.jobs.len());
         for (n, job) in snapshot.jobs.iter().enumerate() {
             let path = || format!("jobs[{n}]");
-            validate::jobs::job(self, &job.spec, validate::groups::When::Loaded)
+            validate::jobs::job(self, &job.spec, validate::groups::JobOrigin::Loaded)
                 .map_err(at(path()))?;
             if self.jobs.find(job.id()).is_some() {
                 let rejected = Rejected::JobExists { job: job.id() };

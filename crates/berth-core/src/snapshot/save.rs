@@ -99,7 +99,7 @@ impl State {
     fn node_snapshot(&self, node: &crate::cluster::node::Node) -> NodeSnapshot {
         let mut spec = node.spec.clone();
         for (at, gpu) in node.gpus.iter().enumerate() {
-            // Idle instances are part of what is there; held ones are told by their leases.
+            // Idle instances belong to the node; the leases name those that are held.
             // Where no new ones can be made, those that are held are among those that there are.
             if gpu.mode == Mode::Mig && gpu.division.is_none() {
                 let mig = gpu.mig.as_deref().filter(|mig| mig.fixed);

@@ -13,7 +13,7 @@ impl State {
             .get(queue)
             .held_by_priority
             .as_ref()
-            .filter(|held_by_priority| held_by_priority.top >= top)
+            .filter(|held_by_priority| held_by_priority.top_priority >= top)
         {
             return known.clone();
         }
@@ -24,7 +24,7 @@ impl State {
 
     /// The same for what waits there.
     pub(crate) fn held_by_priority_for_pending(&mut self, queue: QueueIx) -> Arc<HeldByPriority> {
-        let top = self.queues.get(queue).pending.top().unwrap_or(i32::MIN);
+        let top = self.queues.get(queue).pending.top_priority().unwrap_or(i32::MIN);
         self.held_by_priority(queue, top)
     }
 
@@ -51,6 +51,6 @@ impl State {
             });
             steps.push((of_class[0].0, self.cluster.held_gpus(&nodes)));
         }
-        HeldByPriority { top, steps }
+        HeldByPriority { top_priority: top, steps }
     }
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 pub(crate) const MAX_NAMES: usize = 1 << 16;
 
 /// By user and name of the job.
-pub(crate) type History = BTreeMap<(Name, Name), Past>;
+pub(crate) type History = BTreeMap<(Name, Name), PastRuns>;
 
 /// How a user's jobs of one name ran, relative to their time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Past {
+pub(crate) struct PastRuns {
     pub runs: u32,
     pub ratio: Milli,
 }
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn names_that_came_once_make_room_for_others_and_those_that_come_often_stay() {
         let key = |at: u32| (Name::new("kim"), Name::new(&format!("job-{at}")));
-        let past = |runs| Past { runs, ratio: Milli(500) };
+        let past = |runs| PastRuns { runs, ratio: Milli(500) };
         let mut history: History = (0..8).map(|at| (key(at), past(1 + at / 6))).collect();
         make_room(&mut history, 9);
         assert_eq!(history.len(), 8);

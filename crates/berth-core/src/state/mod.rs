@@ -55,29 +55,34 @@ pub struct State {
     pub(crate) jobs: Jobs,
     /// Jobs that run, by the time they must have ended.
     pub(crate) ends: BTreeSet<TimedJob>,
-    /// Leases being stopped, and those of them with GPUs that are promised to nobody.
+    /// Leases being stopped.
     pub(crate) stopping: BTreeSet<TaskIx>,
+    /// Those of them whose GPUs are not promised to any job yet.
     pub(crate) releasing: BTreeSet<TaskIx>,
     pub(crate) promises: BTreeMap<JobIx, Promised>,
-    /// Jobs with a promise by its time; of each shape, and all.
+    /// Jobs with a promise, by shape and by the time of the promise.
     pub(crate) promises_by_shape: BTreeMap<ShapeIx, BTreeSet<TimedJob>>,
+    /// All jobs with a promise, by its time.
     pub(crate) promises_by_time: BTreeSet<TimedJob>,
     /// Parked jobs that begin at a time.
     pub(crate) begins: BTreeSet<TimedJob>,
+    /// Parked jobs by what wakes them.
     pub(crate) wakes: BTreeMap<Wake, BTreeSet<JobIx>>,
-    /// How many elements of an array may run, and do.
+    /// How many elements of each array run, where it bounds them.
     pub(crate) arrays: BTreeMap<u64, u32>,
     /// Jobs by name and user, for singletons, dependencies, near and away.
     pub(crate) named: BTreeMap<(Name, Name), BTreeSet<JobId>>,
+    /// Jobs by label.
     pub(crate) labelled: BTreeMap<(Name, Name), BTreeSet<JobId>>,
     /// Jobs with a group that may grow.
     pub(crate) elastic: BTreeSet<JobId>,
+    /// Running gangs below their minimum.
     pub(crate) stale: BTreeSet<JobId>,
-    /// Jobs with leases that must be stopped: cancelled, failed or held.
+    /// Jobs with leases to stop: cancelled, failed or held.
     pub(crate) must_stop: BTreeSet<JobId>,
     /// Nodes that drain or leave.
     pub(crate) closing: BTreeSet<NodeIx>,
-    /// Jobs whose decisions failed the check.
+    /// Jobs that were set aside because their decisions failed the check.
     pub(crate) set_aside: BTreeSet<JobId>,
     pub(crate) outcomes: BTreeMap<JobId, (Name, Outcome)>,
     pub(crate) outcome_order: VecDeque<JobId>,
@@ -86,7 +91,9 @@ pub struct State {
     pub(crate) claims: BTreeMap<Name, ClaimSpec>,
     pub(crate) claims_made: u64,
     pub(crate) reservations: BTreeMap<Name, Reservation>,
+    /// When jobs were moved to defragment within the last hour.
     pub(crate) moves: VecDeque<Time>,
+    /// What the last jobs to start asked for.
     pub(crate) recent: VecDeque<RecentAsk>,
     pub(crate) ledger: Ledger,
 }

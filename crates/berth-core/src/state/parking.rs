@@ -6,7 +6,7 @@ use crate::state::{State, Wake};
 use berth_model::{After, JobId, JobRef, JobSpec, Name, Outcome};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Met {
+pub(crate) enum DependencyStatus {
     Yes,
     NotYet,
     Never,
@@ -44,13 +44,13 @@ impl State {
         let mut wakes = Vec::new();
         let mut never = None;
         for dependency in spec.after.iter().filter(|_| !job.released) {
-            let met = self.met(dependency.after, &dependency.job, job.id);
-            if met == Met::Yes {
+            let met = self.dependency_status(dependency.after, &dependency.job, job.id);
+            if met == DependencyStatus::Yes {
                 continue;
             }
             // What can never be may still be if somebody submits such a job.
             wakes.push(Wake::on(&dependency.job));
-            if met == Met::Never {
+            if met == DependencyStatus::Never {
                 never.get_or_insert_with(|| match &dependency.job {
                     JobRef::Id(id) => Name::from(format!("job {id}")),
                     JobRef::Name(name) => name.clone(),
@@ -80,7 +80,12 @@ impl State {
         None
     }
 
-    pub(crate) fn met(&self, after: After, on: &JobRef, own: JobId) -> Met {
+    pub(crate) fn dependency_status(
+        &self,
+        after: After,
+        on: &JobRef,
+        own: JobId,
+    ) -> DependencyStatus {
         let mut alive: Vec<JobIx> = Vec::new();
         let mut ended: Vec<Outcome> = Vec::new();
         match on {
@@ -105,11 +110,11 @@ impl State {
         if after == After::Start {
             let started = alive.iter().all(|ix| self.jobs.get(*ix).first_start.is_some());
             return if started && (!alive.is_empty() || !ended.is_empty()) {
-                Met::Yes
+                DependencyStatus::Yes
             } else if alive.is_empty() {
-                Met::Never
+                DependencyStatus::Never
             } else {
-                Met::NotYet
+                DependencyStatus::NotYet
             };
         }
         let fits = |outcome: &Outcome| match after {
@@ -118,13 +123,13 @@ impl State {
             After::Any | After::Start => true,
         };
         if ended.iter().any(|outcome| !fits(outcome)) {
-            Met::Never
+            DependencyStatus::Never
         } else if !alive.is_empty() {
-            Met::NotYet
+            DependencyStatus::NotYet
         } else if ended.is_empty() {
-            Met::Never
+            DependencyStatus::Never
         } else {
-            Met::Yes
+            DependencyStatus::Yes
         }
     }
 

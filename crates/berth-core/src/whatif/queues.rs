@@ -6,7 +6,7 @@ use crate::plan::planner::Planner;
 use crate::state::State;
 use crate::whatif::change::What;
 use crate::whatif::spec::respec;
-use crate::whatif::tries::{Tries, tell};
+use crate::whatif::tries::{Tries, apply_event};
 use berth_model::{Amount, Bound, Event, JobChange, Milli, Name, QueueSpec, Quota};
 
 /// Other queues that are tried, at the most.
@@ -27,7 +27,7 @@ impl Tries {
         higher.sort();
         for (value, class) in higher {
             let change = JobChange::Priority(value);
-            let starts = self.outcome(|copy| tell(copy, Event::JobChanged { job, change }));
+            let starts = self.outcome(|copy| apply_event(copy, Event::JobChanged { job, change }));
             if self.keep(What::Class { class }, starts) {
                 return;
             }
@@ -56,7 +56,7 @@ impl Tries {
             others.iter().map(|leaf| state.queues.get(*leaf).spec.name.clone()).collect();
         for queue in names.into_iter().take(MAX_OTHER_QUEUES) {
             let change = JobChange::Queue(queue.clone());
-            let starts = self.outcome(|copy| tell(copy, Event::JobChanged { job, change }));
+            let starts = self.outcome(|copy| apply_event(copy, Event::JobChanged { job, change }));
             self.keep(What::Queue { queue }, starts);
         }
     }
@@ -68,7 +68,8 @@ impl Tries {
         }
         let Some(short) = self.short_of() else { return };
         let (what, spec) = short;
-        let starts = self.outcome(|copy| tell(copy, Event::QueueSet { queue: Box::new(spec) }));
+        let starts =
+            self.outcome(|copy| apply_event(copy, Event::QueueSet { queue: Box::new(spec) }));
         self.keep(what, starts);
     }
 

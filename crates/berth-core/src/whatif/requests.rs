@@ -2,7 +2,7 @@
 
 use crate::whatif::change::What;
 use crate::whatif::spec::{each, leaves, levels, respec};
-use crate::whatif::tries::{Tries, tell};
+use crate::whatif::tries::{Tries, apply_event};
 use berth_model::{
     Event, GpuAsk, GroupSpec, JobChange, JobSpec, Lifecycle, Milli, ModelAsk, Name, Span,
 };
@@ -36,7 +36,7 @@ impl Tries {
         }
         let (job, limit) = (self.job, Span::mins(low));
         let change = JobChange::TimeLimit(limit);
-        let starts = self.outcome(|copy| tell(copy, Event::JobChanged { job, change }));
+        let starts = self.outcome(|copy| apply_event(copy, Event::JobChanged { job, change }));
         self.keep(What::TimeLimit { limit, of }, starts);
     }
 

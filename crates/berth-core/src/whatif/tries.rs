@@ -50,7 +50,8 @@ impl Tries {
         let what = match parked {
             Parked::Held => {
                 let change = JobChange::Hold(false);
-                let starts = self.outcome(|copy| tell(copy, Event::JobChanged { job, change }));
+                let starts =
+                    self.outcome(|copy| apply_event(copy, Event::JobChanged { job, change }));
                 self.keep(What::Release, starts);
                 return;
             }
@@ -145,7 +146,7 @@ pub(crate) fn starts(plan: &Plan, job: JobId) -> Option<Starts> {
     })
 }
 
-pub(crate) fn tell(state: &mut State, event: Event) -> bool {
+pub(crate) fn apply_event(state: &mut State, event: Event) -> bool {
     let stamped = Stamped { seq: state.seq + 1, at: state.now, event };
     state.apply(&stamped).is_ok()
 }

@@ -6,7 +6,7 @@ use berth_model::{GpuAsk, GroupSpec, JobId, MigProfile, Name, Rejected};
 
 /// Whether a job is new, or part of a state that has taken it already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum JobOrigin {
     Submitted,
     Loaded,
 }
@@ -15,7 +15,7 @@ pub(crate) fn group(
     state: &State,
     job: JobId,
     spec: &GroupSpec,
-    when: When,
+    origin: JobOrigin,
 ) -> Result<(), Rejected> {
     let bad = |why: String| {
         let what = if spec.name.is_empty() {
@@ -34,7 +34,7 @@ pub(crate) fn group(
                 spec.groups.len()
             ));
         }
-        return spec.groups.iter().try_for_each(|child| group(state, job, child, when));
+        return spec.groups.iter().try_for_each(|child| group(state, job, child, origin));
     }
     if spec.count == 0 {
         return bad("it has no tasks; give it a count of 1 or more".to_owned());
@@ -91,10 +91,10 @@ pub(crate) fn group(
             let known = nodes().any(|gpu| MigProfile::find(&gpu.model, profile).is_some());
             let with_mig = nodes().map(|gpu| &gpu.model).find(|m| MigProfile::names(m).is_some());
             let Some(model) = with_mig.or_else(|| models.next()) else { return Ok(()) };
-            let lacking = match when {
-                When::Submitted => !known && state.pools.is_empty(),
+            let lacking = match origin {
+                JobOrigin::Submitted => !known && state.pools.is_empty(),
                 // It was fine when it was submitted; the nodes it could use may come back.
-                When::Loaded => !known && !MigProfile::exists(profile),
+                JobOrigin::Loaded => !known && !MigProfile::exists(profile),
             };
             if spec.models.is_empty() && lacking {
                 return Err(no_profile(job, profile, model));

@@ -1,6 +1,6 @@
 //! Events about jobs and their leases.
 
-use crate::apply::validate::groups::{When, group};
+use crate::apply::validate::groups::{JobOrigin, group};
 use crate::apply::validate::limits::{MAX_SPAN, is_plausible_time};
 use crate::state::State;
 use berth_model::{GroupSpec, JobChange, JobId, JobSpec, LeaseId, Name, Rejected, Span};
@@ -31,7 +31,7 @@ pub(crate) fn leaf_queue(state: &State, queue: &Name) -> Result<(), Rejected> {
     }
 }
 
-pub(crate) fn job(state: &State, spec: &JobSpec, when: When) -> Result<(), Rejected> {
+pub(crate) fn job(state: &State, spec: &JobSpec, origin: JobOrigin) -> Result<(), Rejected> {
     leaf_queue(state, &spec.queue)?;
     let bad = |why: &str| Err(bad_job(spec.id, why));
     if spec.time_limit.is_some_and(|limit| limit <= Span::ZERO) {
@@ -62,7 +62,7 @@ pub(crate) fn job(state: &State, spec: &JobSpec, when: When) -> Result<(), Rejec
     }
     let mut tasks: u64 = 0;
     for top in &spec.groups {
-        group(state, spec.id, top, when)?;
+        group(state, spec.id, top, origin)?;
         tasks += top.leaves().iter().map(|leaf| u64::from(leaf.count)).sum::<u64>();
     }
     if tasks > 1_000_000 {
@@ -77,7 +77,7 @@ pub(super) fn submitted(state: &State, spec: &JobSpec) -> Result<(), Rejected> {
     if taken(spec.id) || elements.map(|e| spec.id.element(*e)).any(taken) {
         return Err(Rejected::JobExists { job: spec.id });
     }
-    job(state, spec, When::Submitted)
+    job(state, spec, JobOrigin::Submitted)
 }
 
 pub(super) fn cancelled(state: &State, job: JobId) -> Result<(), Rejected> {

@@ -1,11 +1,11 @@
-//! What a pass of claims knows: what is asked for, and what is to be had.
+//! What a pass of claims works with: what is asked for, and what there is to take.
 
 use crate::index::max_free::{MaxFree, MaxFreeUntil};
 use crate::ix::{NodeIx, ShapeIx};
 use crate::state::State;
 use berth_model::{Span, Time};
 
-/// Waiting jobs of one queue, shape and class: what one of them may take, the next may.
+/// Pending jobs of one queue, shape and class: what one of them may take, the next may.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) shape: ShapeIx,
@@ -30,8 +30,8 @@ pub(crate) struct OverUse {
     pub(super) children: Vec<(u32, u32)>,
 }
 
-/// What holds until something is taken: what is free in one place at the most, by how long it would
-/// be held; where anything has changed since claims were looked at; who has too much.
+/// What holds until something is taken: the max-free index by how long a job would hold its places,
+/// the nodes that changed since claims were last screened, and the queues that use too much.
 #[derive(Default)]
 pub(crate) struct ClaimCache {
     by_hold: Option<MaxFreeUntil>,

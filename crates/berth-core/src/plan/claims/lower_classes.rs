@@ -1,5 +1,5 @@
-//! What jobs may take from lower classes of their queue. What was found to be in vain is stored with
-//! the queue as long as it holds.
+//! What jobs may preempt in lower classes of their queue. Claims that were found to be hopeless are
+//! stored with the queue as long as that holds.
 
 use crate::index::held_gpus::HeldByPriority;
 use crate::index::may_hold::YieldingPromises;
@@ -72,7 +72,7 @@ impl Planner<'_> {
     }
 
     /// Which of these have no lower class of their queue to take from, or none where it would help.
-    /// What was found before holds unless something more is to be had since.
+    /// What was found before holds unless a node offers more since.
     pub(super) fn nothing_to_preempt(
         &mut self,
         leaf: QueueIx,

@@ -1,5 +1,5 @@
 //! Claims: which waiting jobs may take GPUs from others, and in which order they do. Most claims
-//! are in vain, and most of those are told by a few numbers before anything is tried.
+//! fail, and a few numbers rule most of those out before anything is tried.
 
 mod between_queues;
 mod known;

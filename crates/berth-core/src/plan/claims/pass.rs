@@ -37,7 +37,7 @@ impl Planner<'_> {
                 .any(|ix| !self.shares.over(state, ix) || !fair_share::over_quota(state, ix)),
             // Only where something of a lower class runs, or a gang has grown.
             ClaimKind::Preempt => {
-                let Some(top) = queue.pending.top() else { return false };
+                let Some(top) = queue.pending.top_priority() else { return false };
                 let below = queue.running_priorities.keys().next().is_some_and(|low| *low < top);
                 below || !state.elastic.is_empty() || state.across(top)
             }
@@ -49,7 +49,7 @@ impl Planner<'_> {
         let known = self.state().jobs.get(job);
         let (queue, priority) = (known.queue, known.priority);
         match kind {
-            ClaimKind::Reclaim if self.may_wait_no_longer(job) => vec![Right::Share],
+            ClaimKind::Reclaim if self.may_displace_now(job) => vec![Right::Share],
             ClaimKind::Reclaim => {
                 let state = self.state();
                 let more = &state.shape_of(job).amounts;
@@ -57,7 +57,7 @@ impl Planner<'_> {
                     state.queues.path(queue).any(|ix| fair_share::within_quota(state, ix, more));
                 if owns { vec![Right::Quota] } else { Vec::new() }
             }
-            ClaimKind::Preempt if !self.may_wait_no_longer(job) => Vec::new(),
+            ClaimKind::Preempt if !self.may_displace_now(job) => Vec::new(),
             ClaimKind::Preempt => match self.state().across(priority) {
                 true => vec![Right::Class, Right::Across],
                 false => vec![Right::Class],
@@ -70,7 +70,7 @@ impl Planner<'_> {
     }
 
     /// Whether the job has waited long enough to displace others.
-    pub(super) fn may_wait_no_longer(&mut self, job: JobIx) -> bool {
+    pub(super) fn may_displace_now(&mut self, job: JobIx) -> bool {
         let from = self.displaces_from(job);
         if from > self.now() {
             self.wake(from);
@@ -106,7 +106,7 @@ impl Planner<'_> {
         let mut cache = ClaimCache::default();
         let mut seen: BTreeMap<QueueIx, usize> = BTreeMap::new();
         while let Some(leaf) = self.turn(&mut turns) {
-            // Where one was in vain after something was taken, or what is loose helped nobody, little
+            // Where a claim failed after something was taken, or no GPUs being released helped, little
             // may be left for the others.
             let version =
                 takes + self.helped_by_releasing.values().filter(|helps| !**helps).count();
@@ -157,7 +157,7 @@ impl Planner<'_> {
         let (queue, shape, priority) = (known.queue, known.shape, known.priority);
         let over_use = cache.over_use.get_or_insert_with(|| self.over_use());
         self.may_combine(&self.rivals(queue, over_use), queue, shape, priority)
-            && self.may_wait_no_longer(job)
+            && self.may_displace_now(job)
             && self.displace(job, Right::Both)
     }
 }

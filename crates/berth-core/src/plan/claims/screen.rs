@@ -141,7 +141,7 @@ impl Planner<'_> {
         let lowest = queue.running_priorities.keys().next();
         // Most queues have used up their quota, or nothing of theirs is of a lower class.
         let used_up = queue.quota.gpu.is_some_and(|quota| queue.usage.gpu >= quota);
-        if used_up || lowest.is_none_or(|lowest| queue.pending.top() <= Some(*lowest)) {
+        if used_up || lowest.is_none_or(|lowest| queue.pending.top_priority() <= Some(*lowest)) {
             return;
         }
         let rivals = self.rivals(leaf, over_use);

@@ -11,7 +11,7 @@ use crate::plan::units::{NodeVictim, Unit};
 use crate::shape::leaf::Leaf;
 use std::collections::BTreeMap;
 
-/// For whom room is made.
+/// A claim that room is made for.
 pub(crate) struct Claim<'a> {
     pub(super) job: JobIx,
     pub(super) right: Right,
@@ -45,11 +45,11 @@ enum Cleared {
     Nothing,
 }
 
-/// Nodes on which every choice among the victims is looked at, for one claim; and among how many at
-/// the most. A cluster where more than that is out of reach node after node is better off waiting
-/// than looking on.
+/// Nodes on which every set of victims is tried, for one claim. Where that many nodes do not help,
+/// waiting is better than searching on.
 const MAX_SEARCHED_NODES: u32 = 16;
 
+/// Victims on a node up to which every set of them is tried.
 const MAX_VICTIMS_PER_NODE: usize = 8;
 
 /// Nodes with what room on them would cost.
@@ -126,7 +126,7 @@ impl Planner<'_> {
             return Cleared::Nothing;
         }
         let cleared = self.clear_by(claim, node, here.iter(), freed);
-        let open = here.iter().filter(|unit| self.is_to_be_had(claim, unit, freed));
+        let open = here.iter().filter(|unit| self.is_available(claim, unit, freed));
         let open: Vec<&Unit> = open.collect();
         let choices = 2..=MAX_VICTIMS_PER_NODE;
         let out_of_reach = matches!(cleared, Cleared::Nothing) && choices.contains(&open.len());
@@ -196,7 +196,7 @@ impl Planner<'_> {
         let (mark, before) = (self.draft.mark(), freed.len());
         let enough = (self.capacity_on(claim, node) + 1).max(claim.at_once());
         for unit in units {
-            if !self.is_to_be_had(claim, unit, freed) {
+            if !self.is_available(claim, unit, freed) {
                 continue;
             }
             self.free(unit);
@@ -219,7 +219,7 @@ impl Planner<'_> {
     }
 
     /// Whether the unit is still there to be taken.
-    fn is_to_be_had(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
+    fn is_available(&self, claim: &Claim<'_>, unit: &Unit, freed: &[Unit]) -> bool {
         !freed.contains(unit)
             && self.state().jobs.get(unit.job).live() > 0
             && (!unit.surplus || self.is_live(unit.job, unit.tasks[0]))

@@ -4,7 +4,7 @@ use crate::amounts::{Amounts, Resource};
 use crate::fair_share;
 use crate::ix::{JobIx, QueueIx};
 use crate::jobs::Standing;
-use crate::plan::displace::protection::rested;
+use crate::plan::displace::protection::cooldown_end;
 use crate::plan::displace::right::Right;
 use crate::plan::fit::spot::Spot;
 use crate::plan::planner::Planner;
@@ -44,7 +44,7 @@ impl Planner<'_> {
         let models = models.filter(|(_, (gives, asks))| **gives > 0 && **asks > 0);
         let mut models = models.map(|(model, _)| model).peekable();
         // One that has given way before is left alone for a while by those who merely share.
-        let right = if rested(state, unit.job) > state.now { Right::Quota } else { right };
+        let right = if cooldown_end(state, unit.job) > state.now { Right::Quota } else { right };
         if models.peek().is_none() {
             return self.owes(rivals, right, more, &given);
         }
@@ -96,7 +96,7 @@ impl Planner<'_> {
     }
 
     /// Whether the claimant's queues stay within their quota or share with the models it gets.
-    pub(super) fn ends_rightly(
+    pub(super) fn stays_entitled(
         &self,
         job: JobIx,
         right: Right,

@@ -10,7 +10,7 @@ pub(crate) mod protection;
 pub(crate) mod right;
 mod room;
 mod search;
-pub(crate) mod seize;
 mod sources;
 mod surplus;
+pub(crate) mod take_places;
 mod victims;

@@ -26,7 +26,7 @@ impl Planner<'_> {
         };
         let until = running
             .filter(|other| **other != job && open(other))
-            .flat_map(|other| [self.protected(*other), rested(state, *other)])
+            .flat_map(|other| [self.protected(*other), cooldown_end(state, *other)])
             .filter(|until| *until > state.now)
             .min();
         if let Some(until) = until {
@@ -67,7 +67,7 @@ pub(crate) fn protected(state: &State, job: JobIx) -> Time {
 
 /// From when on a running job gives way to a share alone. Shares move with what was used before:
 /// without a rest two queues would hand GPUs to and fro with every small difference.
-pub(crate) fn rested(state: &State, job: JobIx) -> Time {
+pub(crate) fn cooldown_end(state: &State, job: JobIx) -> Time {
     let known = state.jobs.get(job);
     let rest = if known.displaced > 0 { state.policy.quantum } else { Span::ZERO };
     known.started.map_or(state.now, |started| started + rest)

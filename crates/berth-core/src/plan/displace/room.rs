@@ -126,7 +126,7 @@ impl Planner<'_> {
         }
         let base = self.draft.mark();
         let near: Vec<Unit> = units.iter().filter(|unit| touches(self, unit)).cloned().collect();
-        let (mut needed, mut spots) = match self.fits_but(job, requester, &near, None) {
+        let (mut needed, mut spots) = match self.fits_without_unit(job, requester, &near, None) {
             Some(found) => (near, found),
             None => (units, spots),
         };
@@ -136,7 +136,7 @@ impl Planner<'_> {
         let mut at = needed.len();
         while at > 0 && needed.len() <= MAX_PRUNED && needed.len() > 1 {
             at -= 1;
-            if let Some(found) = self.fits_but(job, requester, &needed, Some(at)) {
+            if let Some(found) = self.fits_without_unit(job, requester, &needed, Some(at)) {
                 needed.remove(at);
                 spots = found;
             }
@@ -145,7 +145,7 @@ impl Planner<'_> {
         (needed, spots)
     }
 
-    fn fits_but(
+    fn fits_without_unit(
         &mut self,
         job: JobIx,
         requester: Requester,

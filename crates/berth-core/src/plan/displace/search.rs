@@ -19,7 +19,7 @@ impl Planner<'_> {
         // One that goes after all others takes nothing from them.
         let own = state.jobs.get(job).queue;
         if (between || right == Right::Both)
-            && state.queues.path(own).any(|ix| state.queues.get(ix).lowered())
+            && state.queues.path(own).any(|ix| state.queues.get(ix).is_deprioritized())
         {
             return false;
         }
@@ -34,7 +34,7 @@ impl Planner<'_> {
             let spots = self.fits_releasing(job, requester);
             self.draft.roll_back(mark);
             if let Some(spots) = spots {
-                return self.seize(job, right, Vec::new(), &spots, &[]);
+                return self.take_places(job, right, Vec::new(), &spots, &[]);
             }
             if bound(self.state(), job, false).is_empty() {
                 // The others of its shape need not try: it is there for them when it is free.
@@ -73,10 +73,10 @@ impl Planner<'_> {
         self.free_releasing();
         let (units, spots) = self.prune(job, requester, units, spots);
         self.draft.roll_back(mark);
-        if !self.ends_rightly(job, right, &units, &spots) {
+        if !self.stays_entitled(job, right, &units, &spots) {
             return false;
         }
-        self.seize(job, right, units, &spots, &yielding)
+        self.take_places(job, right, units, &spots, &yielding)
     }
 
     /// Whether the job fits once these reservations have given way: as it is, or with victims.

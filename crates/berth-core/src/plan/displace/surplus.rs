@@ -25,7 +25,7 @@ impl Planner<'_> {
 
     fn surplus_in(&self, job: JobIx, shape: &Shape, tree: &Tree, found: &mut Vec<Vec<u32>>) {
         let known = self.state().jobs.get(job);
-        // What lies on a failed node is as good as lost, though nobody has said so yet.
+        // What lies on a failed node is as good as lost, though its lease has not ended yet.
         let lost = |task: u32| {
             let lease = known.tasks[task as usize].lease.as_deref();
             let node = lease.map(|lease| self.state().cluster.node(lease.node));

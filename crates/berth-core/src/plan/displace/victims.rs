@@ -191,7 +191,7 @@ impl Planner<'_> {
                 .into_iter()
                 .map(|(.., job)| Unit { job, tasks: Vec::new(), surplus: false })
                 .collect(),
-            gone: 0,
+            preempted: 0,
         };
         self.victims.insert(queue, victims);
     }
@@ -229,7 +229,7 @@ impl Planner<'_> {
                 }
                 self.victims_of(most);
                 if !surplus && !cursors.contains_key(&most) {
-                    cursors.insert(most, self.gone(most));
+                    cursors.insert(most, self.preempted(most));
                 }
                 let cursor = cursors.entry(most).or_default();
                 let claim = (job, right, requester, shape.single());
@@ -249,16 +249,16 @@ impl Planner<'_> {
     }
 
     /// How many of a queue's whole jobs, from the first, this plan has taken for good.
-    fn gone(&mut self, queue: QueueIx) -> usize {
+    fn preempted(&mut self, queue: QueueIx) -> usize {
         let Some(victims) = self.victims.get(&queue) else { return 0 };
         let taken = |unit: &Unit| {
             let job = self.state().jobs.get(unit.job);
             job.standing != Standing::Running || self.served.contains(unit.job)
         };
-        let more = victims.whole[victims.gone..].iter().take_while(|unit| taken(unit)).count();
+        let more = victims.whole[victims.preempted..].iter().take_while(|unit| taken(unit)).count();
         let victims = self.victims.get_mut(&queue).expect("just seen");
-        victims.gone += more;
-        victims.gone
+        victims.preempted += more;
+        victims.preempted
     }
 
     /// The place of the queue that uses the most of its share.

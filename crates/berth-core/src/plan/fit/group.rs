@@ -21,14 +21,14 @@ impl<'d, 's> Search<'d, 's> {
             if self.leaf(&plain, n, preferred) {
                 return true;
             }
-            self.back(mark, spots);
+            self.undo_to(mark, spots);
         }
         if let Some(preferring) = preferring(leaf) {
             let (mark, spots) = (self.draft.mark(), self.spots.len());
             if self.leaf(&preferring, n, domain) {
                 return true;
             }
-            self.back(mark, spots);
+            self.undo_to(mark, spots);
         }
         let one = matches!(leaf.together.required, Some(Level::Node | Level::Nvlink));
         if one && !self.spread_allows(leaf, n) {
@@ -105,7 +105,7 @@ impl<'d, 's> Search<'d, 's> {
                 if self.place(leaf, n, domain) {
                     return true;
                 }
-                self.back(mark, spots);
+                self.undo_to(mark, spots);
             }
         }
         highest.is_none() && self.place(leaf, n, within)
@@ -192,7 +192,7 @@ impl<'d, 's> Search<'d, 's> {
             if left == 0 {
                 return true;
             }
-            self.back(mark, spots);
+            self.undo_to(mark, spots);
         }
         false
     }

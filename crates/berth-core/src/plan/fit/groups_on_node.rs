@@ -31,7 +31,7 @@ impl Search<'_, '_> {
                 if self.children_on(children, min, ix, part) {
                     return true;
                 }
-                self.back(mark, spots);
+                self.undo_to(mark, spots);
             }
         }
         false
@@ -61,7 +61,7 @@ impl Search<'_, '_> {
             if fits {
                 placed += 1;
             } else {
-                self.back(mark, spots);
+                self.undo_to(mark, spots);
             }
         }
         placed >= min
@@ -74,7 +74,7 @@ impl Search<'_, '_> {
             let (mark, spots) = (self.draft.mark(), self.spots.len());
             let fits = self.children_on(children, min, ix, Some(island));
             if !fits {
-                self.back(mark, spots);
+                self.undo_to(mark, spots);
             }
             fits
         })

@@ -25,7 +25,7 @@ impl<'d, 's> Search<'d, 's> {
             if self.place_in(leaf, n, domain, tier) {
                 return true;
             }
-            self.back(mark, spots);
+            self.undo_to(mark, spots);
         }
         false
     }

@@ -63,7 +63,7 @@ impl<'d, 's> Search<'d, 's> {
     }
 
     /// Undoes what a failed branch has tried.
-    pub(crate) fn back(&mut self, mark: crate::draft::Mark, spots: usize) {
+    pub(crate) fn undo_to(&mut self, mark: crate::draft::Mark, spots: usize) {
         self.draft.roll_back(mark);
         self.spots.truncate(spots);
     }

@@ -26,7 +26,7 @@ impl<'d, 's> Search<'d, 's> {
                     if self.children(children, *min, inner) {
                         return true;
                     }
-                    self.back(mark, spots);
+                    self.undo_to(mark, spots);
                     if self.steps > self.state().policy.search {
                         self.cut_off = true;
                         return false;
@@ -52,13 +52,13 @@ impl<'d, 's> Search<'d, 's> {
             if self.tree(&children[at], domain) {
                 placed += 1;
             } else {
-                self.back(mark, spots);
+                self.undo_to(mark, spots);
             }
         }
         if placed >= min {
             return true;
         }
-        self.back(mark, spots);
+        self.undo_to(mark, spots);
         self.search_unlike(children, min, domain)
     }
 
@@ -128,7 +128,7 @@ impl<'d, 's> Search<'d, 's> {
             if self.descend(&tasks[1..], next, nodes) {
                 return true;
             }
-            self.back(mark, spots);
+            self.undo_to(mark, spots);
             if self.cut_off {
                 return false;
             }

@@ -1,6 +1,6 @@
 //! One run of a forecast.
 
-use crate::forecast::arrivals::Coming;
+use crate::forecast::arrivals::ArrivalStream;
 use crate::forecast::draw::{Rng, duration};
 use crate::ix::JobIx;
 use crate::jobs::Standing;
@@ -18,7 +18,7 @@ pub const STEPS: u32 = 5_000;
 
 /// Something that will happen. Ends come before what they make room for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum SimEvent {
     /// A job that has run since that time is through.
     Done(JobId, Time),
     Stopped(LeaseId),
@@ -27,31 +27,31 @@ enum Due {
     Ready(Name),
 }
 
-pub(super) struct Run<'a> {
+pub(super) struct Simulation<'a> {
     pub state: State,
     number: u32,
     seed: u64,
-    due: BinaryHeap<Reverse<(Time, Due)>>,
+    due: BinaryHeap<Reverse<(Time, SimEvent)>>,
     /// When the last plan wants to be asked again.
     wake: Option<Time>,
     /// Since when each job has run whose end is due.
     running: BTreeMap<JobId, Time>,
     /// Jobs whose start is asked for.
     wanted: &'a BTreeSet<JobId>,
-    coming: Option<Coming<'a>>,
+    coming: Option<ArrivalStream<'a>>,
     /// First starts of those that are asked for.
     pub started: BTreeMap<JobId, Time>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Simulation<'a> {
     pub fn new(
         state: State,
         number: u32,
         seed: u64,
         wanted: &'a BTreeSet<JobId>,
-        coming: Option<Coming<'a>>,
-    ) -> Run<'a> {
-        let mut run = Run {
+        coming: Option<ArrivalStream<'a>>,
+    ) -> Simulation<'a> {
+        let mut run = Simulation {
             state,
             number,
             seed,
@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
             coming,
             started: BTreeMap::new(),
         };
-        run.expect();
+        run.schedule_events();
         run
     }
 
@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
                 return true;
             }
             let due = self.due.peek().map(|Reverse((at, _))| *at);
-            let comes = self.coming.as_ref().map(Coming::at);
+            let comes = self.coming.as_ref().map(ArrivalStream::at);
             let next = due.into_iter().chain(self.wake).chain(comes).min();
             let Some(now) = next.filter(|at| *at <= horizon) else {
                 return true;
@@ -87,11 +87,11 @@ impl<'a> Run<'a> {
                 && *at <= now
                 && let Some(Reverse((_, due))) = self.due.pop()
             {
-                self.happen(due);
+                self.handle(due);
             }
             while let Some(coming) = self.coming.as_mut().filter(|coming| coming.at() <= now) {
                 let spec = Box::new(coming.take());
-                self.tell(Event::JobSubmitted { spec });
+                self.apply_event(Event::JobSubmitted { spec });
             }
             self.plan();
         }
@@ -99,18 +99,18 @@ impl<'a> Run<'a> {
     }
 
     /// What is due because of how things stand at the beginning.
-    fn expect(&mut self) {
+    fn schedule_events(&mut self) {
         let state = &self.state;
         let now = state.now;
-        let mut due: Vec<(Time, Due)> = Vec::new();
+        let mut due: Vec<(Time, SimEvent)> = Vec::new();
         let mut running: Vec<JobIx> = Vec::new();
         for (ix, job) in state.jobs.iter() {
             for (task, lease) in job.leases() {
                 let id = job.lease_id(task, lease.attempt);
                 if state.cluster.node(lease.node).spec.state == NodeState::Failed {
-                    due.push((now, Due::Lost(id)));
+                    due.push((now, SimEvent::Lost(id)));
                 } else if let Some(stop) = &lease.stopping {
-                    due.push((stop.until.max(now), Due::Stopped(id)));
+                    due.push((stop.until.max(now), SimEvent::Stopped(id)));
                 }
             }
             if job.open > 0 && job.started.is_some() {
@@ -119,21 +119,21 @@ impl<'a> Run<'a> {
         }
         for claim in state.claims.values() {
             let boot = self.offering(claim).map_or(Span::ZERO, |offering| offering.boot);
-            due.push(((claim.since + boot).max(now), Due::Ready(claim.name.clone())));
+            due.push(((claim.since + boot).max(now), SimEvent::Ready(claim.name.clone())));
         }
         for (_, node) in state.cluster.live() {
             if let NodeState::Leaving { at } = node.spec.state {
-                due.push((at.max(now), Due::Gone(node.spec.name.clone())));
+                due.push((at.max(now), SimEvent::Gone(node.spec.name.clone())));
             }
         }
         self.due.extend(due.into_iter().map(Reverse));
         for ix in running {
-            self.expect_end(ix);
+            self.schedule_end(ix);
         }
     }
 
     /// Draws how long a job that runs now will go on.
-    fn expect_end(&mut self, ix: JobIx) {
+    fn schedule_end(&mut self, ix: JobIx) {
         let job = self.state.jobs.get(ix);
         let Some(started) = job.started else { return };
         if self.running.insert(job.id, started) == Some(started) {
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
         let ran = self.state.now - started + job.saved;
         let whole = duration(past.copied(), job.time_limit, ran, &mut rng);
         let end = started + (whole - job.saved);
-        self.due.push(Reverse((end.max(self.state.now), Due::Done(job.id, started))));
+        self.due.push(Reverse((end.max(self.state.now), SimEvent::Done(job.id, started))));
     }
 
     fn offering(&self, claim: &ClaimSpec) -> Option<&Offering> {
@@ -155,33 +155,33 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Lets time pass. Accounts are settled only where a budget looks at them.
+    /// Lets time pass. Leases are billed only where a budget needs it.
     fn pass(&mut self, now: Time) {
         if self.state.queues.all.iter().any(|queue| queue.budget.is_some()) {
-            self.tell_at(now, Event::Tick);
+            self.apply_event_at(now, Event::Tick);
         } else {
             let _ = self.state.advance(now);
         }
     }
 
-    fn tell(&mut self, event: Event) -> bool {
-        self.tell_at(self.state.now, event)
+    fn apply_event(&mut self, event: Event) -> bool {
+        self.apply_event_at(self.state.now, event)
     }
 
-    fn tell_at(&mut self, at: Time, event: Event) -> bool {
+    fn apply_event_at(&mut self, at: Time, event: Event) -> bool {
         let stamped = Stamped { seq: self.state.seq + 1, at, event };
         self.state.apply(&stamped).is_ok()
     }
 
-    fn happen(&mut self, due: Due) {
+    fn handle(&mut self, due: SimEvent) {
         match due {
-            Due::Done(job, started) => self.done(job, started),
-            Due::Stopped(lease) => self.stopped(lease),
-            Due::Lost(lease) => {
-                self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
+            SimEvent::Done(job, started) => self.done(job, started),
+            SimEvent::Stopped(lease) => self.stopped(lease),
+            SimEvent::Lost(lease) => {
+                self.apply_event(Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
             }
-            Due::Gone(node) => self.gone(node),
-            Due::Ready(claim) => self.ready(&claim),
+            SimEvent::Gone(node) => self.node_gone(node),
+            SimEvent::Ready(claim) => self.ready(&claim),
         }
     }
 
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         let open: Vec<LeaseId> =
             job.leases().map(|(task, lease)| job.lease_id(task, lease.attempt)).collect();
         for lease in open {
-            self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Done });
+            self.apply_event(Event::LeaseEnded { lease, outcome: LeaseOutcome::Done });
         }
         self.running.remove(&id);
     }
@@ -207,12 +207,12 @@ impl<'a> Run<'a> {
         let cause = held.stopping.as_ref().map(|stop| stop.cause);
         let saves = job.last_checkpoint.is_some() || job.saved > Span::ZERO;
         if saves && cause != Some(Cause::Shrink) {
-            self.tell(Event::LeaseSaved { job: lease.job });
+            self.apply_event(Event::LeaseSaved { job: lease.job });
         }
-        self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Stopped });
+        self.apply_event(Event::LeaseEnded { lease, outcome: LeaseOutcome::Stopped });
     }
 
-    fn gone(&mut self, name: Name) {
+    fn node_gone(&mut self, name: Name) {
         let Some(ix) = self.state.cluster.find(&name) else { return };
         let mut open: Vec<LeaseId> = Vec::new();
         for task in &self.state.cluster.node(ix).tasks {
@@ -222,9 +222,9 @@ impl<'a> Run<'a> {
         }
         open.sort();
         for lease in open {
-            self.tell(Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
+            self.apply_event(Event::LeaseEnded { lease, outcome: LeaseOutcome::Lost });
         }
-        self.tell(Event::NodeRemoved { node: name });
+        self.apply_event(Event::NodeRemoved { node: name });
     }
 
     fn ready(&mut self, name: &Name) {
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
             counted: BTreeMap::new(),
         };
         let event = Event::ClaimReady { claim: name.clone(), node: Box::new(node) };
-        self.tell(event);
+        self.apply_event(event);
     }
 
     /// Plans, and carries everything out at once.
@@ -264,52 +264,52 @@ impl<'a> Run<'a> {
         self.wake = plan.next;
         for made in plan.transactions {
             let decided = Event::Decided { job: made.job, decisions: made.decisions.clone() };
-            if !self.tell(decided) {
+            if !self.apply_event(decided) {
                 // The loop would put such a job aside.
                 let aside = made.job.map(|job| Decision::SetAside { job, finding: String::new() });
                 let decisions = aside.into_iter().collect();
-                self.tell(Event::Decided { job: made.job, decisions });
+                self.apply_event(Event::Decided { job: made.job, decisions });
                 continue;
             }
             for decision in made.decisions {
-                self.follow(decision);
+                self.carry_out(decision);
             }
         }
     }
 
-    fn follow(&mut self, decision: Decision) {
+    fn carry_out(&mut self, decision: Decision) {
         let now = self.state.now;
         match decision {
             Decision::Start { lease, .. } => {
-                self.tell(Event::LeaseStarted { lease });
+                self.apply_event(Event::LeaseStarted { lease });
                 if let Some(ix) = self.state.jobs.find(lease.job)
                     && self.state.jobs.get(ix).standing == Standing::Running
                 {
-                    self.begun(ix);
+                    self.job_started(ix);
                 }
             }
             Decision::Stop { lease, grace, .. } => {
-                self.due.push(Reverse((now + grace, Due::Stopped(lease))));
+                self.due.push(Reverse((now + grace, SimEvent::Stopped(lease))));
             }
             Decision::Claim { claim, .. } => {
                 let known = self.state.claims.get(&claim).and_then(|claim| self.offering(claim));
                 let boot = known.map_or(Span::ZERO, |offering| offering.boot);
-                self.due.push(Reverse((now + boot, Due::Ready(claim))));
+                self.due.push(Reverse((now + boot, SimEvent::Ready(claim))));
             }
             Decision::Return { node } => {
-                self.tell(Event::NodeRemoved { node });
+                self.apply_event(Event::NodeRemoved { node });
             }
             Decision::Reserve { .. } | Decision::Unreserve { .. } | Decision::SetAside { .. } => {}
         }
     }
 
-    fn begun(&mut self, ix: JobIx) {
+    fn job_started(&mut self, ix: JobIx) {
         let job = self.state.jobs.get(ix);
         let (id, started) = (job.id, job.started);
         let asked = self.wanted.contains(&id);
         if asked && started == Some(self.state.now) && !self.running.contains_key(&id) {
             self.started.entry(id).or_insert(self.state.now);
         }
-        self.expect_end(ix);
+        self.schedule_end(ix);
     }
 }

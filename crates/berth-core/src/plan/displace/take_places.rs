@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 impl Planner<'_> {
     /// Stops the victims and promises the job their places, as one transaction.
-    pub(super) fn seize(
+    pub(super) fn take_places(
         &mut self,
         job: JobIx,
         right: Right,
@@ -32,7 +32,7 @@ impl Planner<'_> {
             decisions.extend(self.stop(unit.job, &tasks, cause, Some(id), grace));
         }
         let at = self.free_at(spots);
-        let moved = self.in_the_way(job, at, spots, yielding);
+        let moved = self.overlapping_promises(job, at, spots, yielding);
         for other in &moved {
             self.draft.unpromise(*other);
             let job = self.state().jobs.get(*other).id;
@@ -58,7 +58,13 @@ impl Planner<'_> {
     }
 
     /// Those of the jobs whose reservations overlap with what the job takes from that time on.
-    fn in_the_way(&self, job: JobIx, at: Time, spots: &[Spot], yielding: &[JobIx]) -> Vec<JobIx> {
+    fn overlapping_promises(
+        &self,
+        job: JobIx,
+        at: Time,
+        spots: &[Spot],
+        yielding: &[JobIx],
+    ) -> Vec<JobIx> {
         let state = self.state();
         let to = at + self.holding(job);
         let mut found = BTreeSet::new();

@@ -3,11 +3,11 @@
 
 use crate::amounts::Amounts;
 use crate::check::eligible::Arrays;
-use crate::check::fair_share::Fair;
+use crate::check::fair_share::FairShares;
 use crate::check::gang::Spot;
 use crate::check::overlay::{Overlay, PromisedPlaces};
 use crate::check::place::Fault;
-use crate::check::pools::{Pools, Trade};
+use crate::check::pools::{PoolChanges, Pools};
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::state::State;
 use berth_model::Cause;
@@ -15,18 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A check in progress.
-pub(crate) struct Run<'a> {
+pub(crate) struct Checker<'a> {
     pub(crate) view: Overlay<'a>,
     pub(super) arrays: Arrays,
     pub(super) pools: Pools,
-    pub(super) fair: Option<Fair>,
+    pub(super) fair: Option<FairShares>,
     /// Jobs moved to defragment in this plan.
     pub(super) moved: u32,
 }
 
 /// What one transaction has done so far.
 #[derive(Default)]
-pub(crate) struct Work {
+pub(crate) struct TransactionEffects {
     pub(crate) started: BTreeMap<JobIx, Vec<Spot>>,
     /// Jobs of which nothing ran before.
     pub(super) fresh: BTreeSet<JobIx>,
@@ -40,12 +40,12 @@ pub(crate) struct Work {
     pub(super) claims: Vec<Claim>,
     /// Reservations that were given up or exchanged for later ones.
     pub(super) late: Vec<(JobIx, Fault)>,
-    pub(super) trade: Trade,
+    pub(super) trade: PoolChanges,
 }
 
-impl<'a> Run<'a> {
-    pub(super) fn new(state: &'a State) -> Run<'a> {
-        Run {
+impl<'a> Checker<'a> {
+    pub(super) fn new(state: &'a State) -> Checker<'a> {
+        Checker {
             view: Overlay::new(state),
             arrays: Arrays::default(),
             pools: Pools::default(),
