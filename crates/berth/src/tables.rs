@@ -1,7 +1,7 @@
 //! Reports as tables.
 
 use berth_sim::report::{
-    Bill, DecisionReport, ForecastReport, GpuReport, PlaceReport, Report, Standing, TaskReport,
+    Bill, DecisionReport, ForecastReport, GpuReport, PlaceReport, Report, TaskReport, TaskStatus,
     WhyReport,
 };
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
@@ -236,7 +236,7 @@ fn placement(tasks: &[TaskReport]) -> Option<Table> {
     Some(table)
 }
 
-fn before(now: &Standing, before: &Standing) -> String {
+fn before(now: &TaskStatus, before: &TaskStatus) -> String {
     if now.state == before.state && now.node == before.node {
         return String::new();
     }
