@@ -1,7 +1,7 @@
-//! Berth on a Kubernetes control plane that is struck again and again: gangs come all the time, and
-//! at the end of each round every one of them has to have run, whole, with nothing given twice.
+//! Berth on a Kubernetes control plane with one fault injected after another. Each round submits
+//! gangs; at its end every gang has to have run as a whole, with no GPU allocated twice.
 
-use crate::kube::{ADMIN, Cluster, Kwok, Part, Tool, Wire};
+use crate::kube::{ADMIN, Cluster, Kwok, Objects, Part, Wire};
 use crate::{Postgres, Server, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,89 +20,95 @@ const TOO_LARGE: &str = "too-large";
 /// How long a replica may be about before the one that leads is killed again.
 const KILL_EVERY: Duration = Duration::from_secs(5);
 
-/// What is done to the cluster or to Berth in a round.
+/// What a round injects into the cluster or into Berth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blow {
+pub enum Fault {
     /// The API server is killed and started again.
-    ApiServer,
+    ApiServerRestart,
     /// Etcd answers nothing for a while.
-    Etcd,
+    EtcdPause,
     /// Berth loses its watches and the answers to its writes.
-    Wire,
-    /// Somebody else binds pods of ours.
-    Rogue,
-    /// A node is deleted under a gang, and comes again.
-    Node,
-    /// The replica that leads is killed.
-    Leader,
+    ConnectionLoss,
+    /// Another scheduler binds pods that Berth is about to bind.
+    ForeignBinding,
+    /// A node is deleted while a gang runs on it, and is created again.
+    NodeDeletion,
+    /// The leading replica is killed.
+    LeaderKill,
 }
 
-impl Blow {
-    pub const ALL: [Blow; 6] =
-        [Blow::ApiServer, Blow::Etcd, Blow::Wire, Blow::Rogue, Blow::Node, Blow::Leader];
+impl Fault {
+    pub const ALL: [Fault; 6] = [
+        Fault::ApiServerRestart,
+        Fault::EtcdPause,
+        Fault::ConnectionLoss,
+        Fault::ForeignBinding,
+        Fault::NodeDeletion,
+        Fault::LeaderKill,
+    ];
 }
 
-/// What was seen over all rounds.
+/// What was observed over all rounds.
 #[derive(Debug, Clone, Default)]
-pub struct Siege {
+pub struct ChaosReport {
     pub rounds: u32,
     pub leaders_killed: u32,
-    /// Pods that somebody else bound before Berth did.
-    pub taken_away: u32,
+    /// Pods that another scheduler bound before Berth did.
+    pub bound_by_others: u32,
     pub gangs: u32,
-    /// Pods that were looked at, over all looks.
-    pub looks: u64,
-    /// Nodes that had more GPUs given than they have, at any look.
-    pub given_twice: u64,
-    /// Pods of the gang that never fits which had a node.
-    pub halves: u64,
-    /// Jobs of a round that did not come to their end, and what was left of them.
-    pub lost: Vec<String>,
-    /// Jobs that are neither over nor waiting for a reason when all rounds are over.
-    pub left_over: u64,
+    /// Pods in all lists that were read, each time counted.
+    pub pods_observed: u64,
+    /// Nodes with more GPUs allocated than they have, in any list.
+    pub overcommitted_nodes: u64,
+    /// Bound pods of the gang that never fits.
+    pub oversized_gang_pods_bound: u64,
+    /// Jobs of a round that did not finish, and what was left of them.
+    pub lost_jobs: Vec<String>,
+    /// Jobs that the server still lists as active when all rounds are over.
+    pub jobs_left: u64,
     /// The longest that a gang was seen with some of its pods bound and others not.
-    pub longest_half: Duration,
+    pub longest_partial_gang: Duration,
 }
 
-impl Siege {
+impl ChaosReport {
     /// What went wrong; nothing, if all is well.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn violations(&self) -> Vec<String> {
         let counts = [
-            (self.given_twice, "times a GPU was given twice"),
-            (self.halves, "pods of a gang that never fits were bound"),
-            (self.left_over, "jobs are left over in the books"),
+            (self.overcommitted_nodes, "times a node had more GPUs allocated than it has"),
+            (self.oversized_gang_pods_bound, "pods of a gang that never fits were bound"),
+            (self.jobs_left, "jobs are still active in the server's books"),
         ];
         let wrong = counts.into_iter().filter(|(count, _)| *count > 0);
         let wrong = wrong.map(|(count, what)| format!("{count} {what}"));
-        wrong.chain(self.lost.iter().map(|job| format!("lost: {job}"))).collect()
+        wrong.chain(self.lost_jobs.iter().map(|job| format!("lost: {job}"))).collect()
     }
 }
 
-/// Strikes so many rounds. `tell` hears of each.
-pub fn besiege(program: &Path, rounds: u32, tell: impl Fn(u32, Blow)) -> Siege {
-    let mut field = Field::prepare(program);
+/// Injects one fault a round. `on_round` is called before each.
+pub fn run_chaos(program: &Path, rounds: u32, on_round: impl Fn(u32, Fault)) -> ChaosReport {
+    let mut setup = Setup::start(program);
     let is_over = AtomicBool::new(false);
-    let mut siege = Siege::default();
-    let kubectl = field.cluster.tool("kubectl", ADMIN);
+    let mut report = ChaosReport::default();
+    let objects = setup.cluster.objects().clone();
     thread::scope(|scope| {
-        let looker = scope.spawn(|| look(&kubectl, &is_over));
+        let observer = scope.spawn(|| observe(&objects, &is_over));
         for round in 0..rounds {
-            let blow = Blow::ALL[round as usize % Blow::ALL.len()];
-            tell(round, blow);
-            field.round(round, blow, &mut siege);
+            let fault = Fault::ALL[round as usize % Fault::ALL.len()];
+            on_round(round, fault);
+            setup.round(round, fault, &mut report);
         }
         is_over.store(true, Relaxed);
-        let seen = looker.join().expect("looking does not fail");
-        siege.looks = seen.looks;
-        siege.given_twice = seen.given_twice;
-        siege.halves = seen.halves;
-        siege.longest_half = seen.longest_half;
+        let observed = observer.join().expect("the observer does not fail");
+        report.pods_observed = observed.pods;
+        report.overcommitted_nodes = observed.overcommitted_nodes;
+        report.oversized_gang_pods_bound = observed.oversized_gang_pods_bound;
+        report.longest_partial_gang = observed.longest_partial_gang;
     });
-    siege.left_over = field.left_over();
-    siege
+    report.jobs_left = setup.jobs_left();
+    report
 }
 
-struct Field {
+struct Setup {
     cluster: Cluster,
     wire: Wire,
     replicas: Vec<Server>,
@@ -110,8 +116,8 @@ struct Field {
     _postgres: Postgres,
 }
 
-impl Field {
-    fn prepare(program: &Path) -> Field {
+impl Setup {
+    fn start(program: &Path) -> Setup {
         let cluster = Cluster::builder()
             .controller_manager()
             .kwok(Kwok::all_nodes().without_leases())
@@ -120,7 +126,7 @@ impl Field {
             cluster.apply(&self::node(node));
         }
         until("the nodes are free of taints", || {
-            let nodes = cluster.json(&["get", "nodes"]);
+            let nodes = cluster.get(&["nodes"]);
             nodes["items"]
                 .as_array()
                 .is_some_and(|nodes| nodes.iter().all(|node| node["spec"]["taints"] == Value::Null))
@@ -132,85 +138,85 @@ impl Field {
         let args = ["--database", database.as_str(), "--lease-duration", "3s"];
         let replicas = (0..2).map(|_| Server::start_on(program, &through, &args)).collect();
         cluster.apply(&batch_job(TOO_LARGE, NODES + 1, GPUS, true));
-        Field { cluster, wire, replicas, killed_at: Instant::now(), _postgres: postgres }
+        Setup { cluster, wire, replicas, killed_at: Instant::now(), _postgres: postgres }
     }
 
-    fn round(&mut self, round: u32, blow: Blow, siege: &mut Siege) {
+    fn round(&mut self, round: u32, fault: Fault, report: &mut ChaosReport) {
         let gangs: Vec<String> = (0..GANGS).map(|gang| format!("r{round}-{gang}")).collect();
         let alone = format!("r{round}-alone");
         let mut all: String = gangs.iter().map(|name| batch_job(name, SIZE, 2, true)).collect();
         all.push_str(&batch_job(&alone, SIZE, 0, false));
-        // What Berth is about to bind somebody else binds first.
-        self.wire.hold(blow == Blow::Rogue);
+        // Berth's own bindings are delayed, so that the other scheduler comes first.
+        self.wire.hold(fault == Fault::ForeignBinding);
         self.cluster.apply(&all);
-        // Not always at the same moment of what Berth is about to do.
+        // The fault meets Berth at another point of its work in each round.
         sleep(Duration::from_millis(u64::from(round * 137 % 700)));
-        self.strike(blow, &alone, siege);
+        self.inject(fault, &alone, report);
         for name in gangs.iter().chain([&alone]) {
             let done = || {
                 if self.killed_at.elapsed() >= KILL_EVERY {
-                    siege.leaders_killed += u32::from(self.kill_leader());
+                    report.leaders_killed += u32::from(self.kill_leader());
                 }
-                let job = self.cluster.kubectl(&["get", "job", name, "-o", "json"]);
-                let job: Value = serde_json::from_slice(&job.stdout).unwrap_or_default();
+                let job = self.cluster.find(&["job", name]).unwrap_or_default();
                 job["status"]["succeeded"] == SIZE
             };
             if !crate::eventually(done) {
-                siege.lost.push(self.remains(name));
+                report.lost_jobs.push(self.remains(name));
             }
         }
-        siege.rounds += 1;
-        siege.gangs += GANGS;
-        let names: Vec<&str> = gangs.iter().chain([&alone]).map(String::as_str).collect();
-        self.cluster.kubectl(&[&["delete", "job", "--wait=false"], &names[..]].concat());
+        report.rounds += 1;
+        report.gangs += GANGS;
+        for name in gangs.iter().chain([&alone]) {
+            let job = ["job", name, "--wait=false", "--ignore-not-found"];
+            crate::eventually(|| self.cluster.objects().try_delete(&job).is_ok());
+        }
     }
 
-    fn strike(&mut self, blow: Blow, alone: &str, siege: &mut Siege) {
-        match blow {
-            Blow::ApiServer => {
+    fn inject(&mut self, fault: Fault, alone: &str, report: &mut ChaosReport) {
+        match fault {
+            Fault::ApiServerRestart => {
                 self.cluster.kill(Part::ApiServer);
                 self.cluster.start(Part::ApiServer);
             }
-            Blow::Etcd => {
+            Fault::EtcdPause => {
                 self.cluster.pause(Part::Etcd);
                 sleep(Duration::from_secs(3));
                 self.cluster.resume(Part::Etcd);
             }
-            Blow::Wire => {
+            Fault::ConnectionLoss => {
                 for _ in 0..5 {
                     self.wire.cut();
                     sleep(Duration::from_millis(150));
                 }
             }
-            Blow::Rogue => {
+            Fault::ForeignBinding => {
                 until("somebody else has bound a pod", || {
                     let bound = self.bind_others(alone);
-                    siege.taken_away += bound;
+                    report.bound_by_others += bound;
                     bound > 0
                 });
                 self.wire.hold(false);
             }
-            Blow::Node => {
+            Fault::NodeDeletion => {
                 let lost = self.a_busy_node();
                 let name = format!("n{lost}");
-                self.cluster.kubectl(&["delete", "node", &name, "--wait=false"]);
+                self.cluster.delete(&["node", &name, "--wait=false"]);
                 sleep(Duration::from_millis(500));
                 until("the node is back", || {
                     self.cluster.apply(&node(lost));
-                    let node = self.cluster.kubectl(&["get", "node", &name, "-o", "json"]);
-                    let node: Value = serde_json::from_slice(&node.stdout).unwrap_or_default();
+                    let node = self.cluster.find(&["node", &name]).unwrap_or_default();
                     node["metadata"]["uid"].is_string()
                         && node["metadata"]["deletionTimestamp"].is_null()
                 });
             }
-            Blow::Leader => {
+            Fault::LeaderKill => {
                 until("a replica leads", || self.replicas.iter().any(Server::is_ready));
-                siege.leaders_killed += u32::from(self.kill_leader());
+                report.leaders_killed += u32::from(self.kill_leader());
             }
         }
     }
 
-    /// Whether one was there to be killed.
+    /// Whether a replica led.
     fn kill_leader(&mut self) -> bool {
         let Some(leader) = self.replicas.iter_mut().find(|replica| replica.is_ready()) else {
             return false;
@@ -230,9 +236,9 @@ impl Field {
         let selector = format!("job={job}");
         let pods = self.cluster.kubectl(&["get", "pods", "-l", &selector, "-o", columns]);
         let known = self.replicas.iter().find(|one| one.is_ready());
-        let known = known.map_or(Value::Null, |leader| leader.json(&["ps", "-n", "1000"]));
-        let known = known["jobs"].as_array().into_iter().flatten();
-        let known = known.filter(|known| known["name"].as_str().is_some_and(|n| n.contains(job)));
+        let known = known.map_or_else(Vec::new, Server::jobs);
+        let known =
+            known.iter().filter(|known| known["name"].as_str().is_some_and(|n| n.contains(job)));
         let known: Vec<&Value> = known.collect();
         format!("{job}\n{}{known:#?}", String::from_utf8_lossy(&pods.stdout))
     }
@@ -241,9 +247,7 @@ impl Field {
     /// bind.
     fn bind_others(&self, job: &str) -> u32 {
         let mut bound = 0;
-        let pods =
-            self.cluster.kubectl(&["get", "pods", "-l", &format!("job={job}"), "-o", "json"]);
-        let pods: Value = serde_json::from_slice(&pods.stdout).unwrap_or_default();
+        let pods = self.cluster.find(&["pods", "-l", &format!("job={job}")]).unwrap_or_default();
         let pods = pods["items"].as_array().into_iter().flatten();
         for pod in pods.filter(|pod| pod["spec"]["nodeName"].is_null()) {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
@@ -258,23 +262,21 @@ impl Field {
     }
 
     fn a_busy_node(&self) -> u32 {
-        let pods = self.cluster.kubectl(&["get", "pods", "-o", "json"]);
-        let pods: Value = serde_json::from_slice(&pods.stdout).unwrap_or_default();
+        let pods = self.cluster.find(&["pods"]).unwrap_or_default();
         let placed = pods["items"].as_array().into_iter().flatten();
         let placed = placed.filter(|pod| pod["status"]["phase"] == "Running");
         let mut nodes = placed.filter_map(|pod| pod["spec"]["nodeName"].as_str());
         nodes.next().and_then(|name| name[1..].parse().ok()).unwrap_or(0)
     }
 
-    /// Jobs in the books that nothing stands behind. What never fits waits for ever.
-    fn left_over(&self) -> u64 {
+    /// Active jobs in the server's books, but for the gang that never fits.
+    fn jobs_left(&self) -> u64 {
         let leader = |replica: &&Server| replica.is_ready();
         until("a replica leads", || self.replicas.iter().any(|one| leader(&one)));
         let mut left = u64::MAX;
         let settled = || {
             let Some(leader) = self.replicas.iter().find(leader) else { return false };
-            let jobs = leader.json(&["ps", "-n", "1000"]);
-            let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+            let jobs = leader.jobs();
             let mine =
                 |job: &&Value| !job["name"].as_str().is_some_and(|n| n.starts_with(TOO_LARGE));
             left = jobs.iter().filter(mine).count() as u64;
@@ -286,34 +288,32 @@ impl Field {
 }
 
 #[derive(Default)]
-struct Seen {
-    looks: u64,
-    given_twice: u64,
-    halves: u64,
-    longest_half: Duration,
-    /// Since when gangs have been seen in part.
-    half_since: BTreeMap<String, Instant>,
+struct Observed {
+    pods: u64,
+    overcommitted_nodes: u64,
+    oversized_gang_pods_bound: u64,
+    longest_partial_gang: Duration,
+    /// Since when a gang has been bound in part.
+    partial_since: BTreeMap<String, Instant>,
 }
 
-/// Looks at all pods again and again.
-fn look(kubectl: &Tool, is_over: &AtomicBool) -> Seen {
-    let mut seen = Seen::default();
+/// Reads all pods again and again.
+fn observe(objects: &Objects, is_over: &AtomicBool) -> Observed {
+    let mut observed = Observed::default();
     while !is_over.load(Relaxed) {
-        let pods = kubectl.command().args(["get", "pods", "-o", "json"]).output();
-        let pods = pods.expect("kubectl runs");
         // While the API server is away there is nothing to be seen.
-        if let Ok(pods) = serde_json::from_slice::<Value>(&pods.stdout) {
-            seen.take_in(pods["items"].as_array().map_or(&[], Vec::as_slice));
+        if let Some(pods) = objects.find(&["pods"]) {
+            observed.add(pods["items"].as_array().map_or(&[], Vec::as_slice));
         }
         sleep(Duration::from_millis(250));
     }
-    seen
+    observed
 }
 
-impl Seen {
-    fn take_in(&mut self, pods: &[Value]) {
-        self.looks += pods.len() as u64;
-        let mut given: BTreeMap<&str, u64> = BTreeMap::new();
+impl Observed {
+    fn add(&mut self, pods: &[Value]) {
+        self.pods += pods.len() as u64;
+        let mut allocated: BTreeMap<&str, u64> = BTreeMap::new();
         let mut gangs: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for pod in pods {
             let labels = &pod["metadata"]["labels"];
@@ -323,8 +323,8 @@ impl Seen {
             if let Some(node) = node.filter(|_| !is_over) {
                 let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
                 let gpus = limits["nvidia.com/gpu"].as_str().and_then(|gpus| gpus.parse().ok());
-                *given.entry(node).or_default() += gpus.unwrap_or(0u64);
-                self.halves += u64::from(job == TOO_LARGE);
+                *allocated.entry(node).or_default() += gpus.unwrap_or(0u64);
+                self.oversized_gang_pods_bound += u64::from(job == TOO_LARGE);
             }
             if labels["gang"] == "true" {
                 let (bound, all) = gangs.entry(job).or_default();
@@ -332,19 +332,19 @@ impl Seen {
                 *all += 1;
             }
         }
-        self.given_twice += given.values().filter(|gpus| **gpus > GPUS).count() as u64;
-        self.note_halves(&gangs);
+        self.overcommitted_nodes += allocated.values().filter(|gpus| **gpus > GPUS).count() as u64;
+        self.note_partial(&gangs);
     }
 
-    fn note_halves(&mut self, gangs: &BTreeMap<&str, (u64, u64)>) {
+    fn note_partial(&mut self, gangs: &BTreeMap<&str, (u64, u64)>) {
         let now = Instant::now();
         for (gang, (bound, all)) in gangs {
             if *bound == 0 || bound == all {
-                self.half_since.remove(*gang);
+                self.partial_since.remove(*gang);
                 continue;
             }
-            let since = *self.half_since.entry((*gang).to_owned()).or_insert(now);
-            self.longest_half = self.longest_half.max(now - since);
+            let since = *self.partial_since.entry((*gang).to_owned()).or_insert(now);
+            self.longest_partial_gang = self.longest_partial_gang.max(now - since);
         }
     }
 }

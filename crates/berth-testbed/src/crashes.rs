@@ -1,4 +1,4 @@
-//! A stream of short jobs while something is struck again and again, and the books afterwards.
+//! A stream of short jobs while a fault is injected again and again, and the books afterwards.
 
 use crate::{Bill, Server, eventually, until};
 use berth_api::Client;
@@ -12,87 +12,91 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 
-/// What the moments of blows are made from.
+/// The seed of the moments at which faults are injected.
 pub const SEED: u64 = 20_261_115;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub jobs: u32,
-    pub blows: u32,
+    pub faults: u32,
 }
 
 /// What became of the jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survival {
+pub struct CrashReport {
     /// Acknowledged, and never run to their end.
     pub lost: u64,
     /// Known to the server beyond those that were submitted.
     pub extra: u64,
     /// Found another process of their own job beside them.
-    pub twice_at_once: u64,
+    pub ran_twice_at_once: u64,
     /// Run to their end more than once.
-    pub repeated: u64,
-    /// Acknowledged before the last blow: jobs that come later have lived through nothing.
-    pub before_the_last_blow: u64,
-    /// Run to their end by one process, through at least one blow.
-    pub through_a_blow: u64,
+    pub ran_again: u64,
+    /// Acknowledged before the last fault: later jobs prove nothing.
+    pub acknowledged_before_last_fault: u64,
+    /// Run to their end by one process, while at least one fault was injected.
+    pub ran_through_a_fault: u64,
     /// Leases that are open, or cost other than their price times their time.
-    pub bills_wrong: u64,
+    pub leases_misbilled: u64,
     /// Between the rows of the bill and the sum of all leases.
-    pub rows_differ_micros: u64,
-    /// Whether every row of the audit log is where it was put.
-    pub audit_is_whole: bool,
+    pub bill_difference_micros: u64,
+    /// Whether every row of the audit log verifies.
+    pub audit_is_intact: bool,
 }
 
-impl Survival {
+impl CrashReport {
     /// What went wrong; nothing, if all is well.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn violations(&self) -> Vec<String> {
         let counts = [
             (self.lost, "jobs were lost"),
             (self.extra, "jobs are there that nobody submitted"),
-            (self.twice_at_once, "jobs ran twice at once"),
-            (self.repeated, "jobs ran more than once"),
-            (self.bills_wrong, "leases were billed wrongly"),
-            (self.rows_differ_micros, "millionths of a dollar are between rows and leases"),
-            (u64::from(!self.audit_is_whole), "audit log is damaged"),
+            (self.ran_twice_at_once, "jobs ran twice at once"),
+            (self.ran_again, "jobs ran more than once"),
+            (self.leases_misbilled, "leases were billed wrongly"),
+            (self.bill_difference_micros, "millionths of a dollar are between rows and leases"),
+            (u64::from(!self.audit_is_intact), "audit log is damaged"),
         ];
         let wrong = counts.into_iter().filter(|(count, _)| *count > 0);
         wrong.map(|(count, what)| format!("{count} {what}")).collect()
     }
 }
 
-/// Submits jobs in a stream that lasts as long as the blows, which fall at moments that look
-/// random and are the same in every run. Then waits for the jobs, and looks.
+/// Submits jobs in a stream that lasts as long as the faults, which come at moments that look
+/// random and are the same in every run. Then waits for the jobs and checks the books.
 ///
-/// Each blow has its share of the jobs, which are handed out just before it. They are waited for
-/// before the next share: a stream that fell behind would come when all blows are over.
+/// Each fault has its share of the jobs, which are submitted just before it. The next share waits
+/// for them: a stream that fell behind would come when all faults are over.
 ///
 /// # Panics
 ///
-/// If the server takes no jobs between two blows, or does not answer in the end.
-pub fn survive(server: &mut Server, load: Load, mut blow: impl FnMut(&mut Server)) -> Survival {
+/// If the server takes no jobs between two faults, or does not answer in the end.
+pub fn run_through_faults(
+    server: &mut Server,
+    load: Load,
+    mut inject: impl FnMut(&mut Server),
+) -> CrashReport {
     let marks = Marks::new();
     let (tickets, taken) = mpsc::channel();
     let acknowledged = Arc::new(AtomicU64::new(0));
     let count = acknowledged.clone();
     let submitting = submit(server.client(), marks.folder().to_owned(), taken, count);
-    let mut blows = Vec::new();
+    let mut faults = Vec::new();
     let mut seed = SEED;
-    let (mut given, mut before_the_last_blow) = (0, 0);
-    for number in 1..=load.blows {
-        until("the jobs before the last blow are taken", || acknowledged.load(Relaxed) >= given);
-        let due = u64::from(load.jobs) * u64::from(number) / u64::from(load.blows);
+    let (mut given, mut acknowledged_before_last_fault) = (0, 0);
+    for number in 1..=load.faults {
+        until("the jobs before the last fault are taken", || acknowledged.load(Relaxed) >= given);
+        let due = u64::from(load.jobs) * u64::from(number) / u64::from(load.faults);
         (given..due).for_each(|job| tickets.send(job).expect("the submitter takes them all"));
         given = due;
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         thread::sleep(Duration::from_millis(20 + (seed >> 33) % 400));
-        before_the_last_blow = acknowledged.load(Relaxed);
-        blows.push(now_us());
-        blow(server);
+        acknowledged_before_last_fault = acknowledged.load(Relaxed);
+        faults.push(now_us());
+        inject(server);
     }
     drop(tickets);
     let numbers = submitting.join().expect("all were submitted");
-    Survival { before_the_last_blow, ..look(server, &marks, &numbers, &blows) }
+    CrashReport { acknowledged_before_last_fault, ..check(server, &marks, &numbers, &faults) }
 }
 
 fn submit(
@@ -137,7 +141,7 @@ fn now_us() -> u64 {
     u64::try_from(now.as_micros()).expect("it is before the year 500000")
 }
 
-/// Where jobs leave word of themselves.
+/// The folder in which jobs record that they run and have run.
 struct Marks(tempfile::TempDir);
 
 impl Marks {
@@ -157,7 +161,12 @@ impl Marks {
     }
 }
 
-fn look(server: &Server, marks: &Marks, acknowledged: &BTreeSet<u64>, blows: &[u64]) -> Survival {
+fn check(
+    server: &Server,
+    marks: &Marks,
+    acknowledged: &BTreeSet<u64>,
+    faults: &[u64],
+) -> CrashReport {
     let runtime = Runtime::new().expect("a runtime");
     let client = server.client();
     let query = JobQuery { limit: Some(1), ..JobQuery::default() };
@@ -167,18 +176,18 @@ fn look(server: &Server, marks: &Marks, acknowledged: &BTreeSet<u64>, blows: &[u
     eventually(|| counts().get(&JobState::Done) == Some(&all));
     let ran = marks.read("ran");
     let ended: BTreeSet<u64> = ran.iter().map(|line| line[0]).collect();
-    let through = |line: &&Vec<u64>| blows.iter().any(|at| (line[1]..=line[2]).contains(at));
-    let (bills_wrong, billed) = bills(&runtime, &client, acknowledged);
-    Survival {
+    let through = |line: &&Vec<u64>| faults.iter().any(|at| (line[1]..=line[2]).contains(at));
+    let (leases_misbilled, billed) = bills(&runtime, &client, acknowledged);
+    CrashReport {
         lost: acknowledged.difference(&ended).count() as u64,
         extra: counts().values().sum::<u64>().saturating_sub(all),
-        twice_at_once: marks.read("twice").len() as u64,
-        repeated: (ran.len() - ended.len()) as u64,
-        through_a_blow: ran.iter().filter(through).count() as u64,
-        bills_wrong,
-        rows_differ_micros: rows_total(&runtime, &client).abs_diff(billed),
-        audit_is_whole: server.berth(&["audit", "verify"]).status.success(),
-        before_the_last_blow: 0,
+        ran_twice_at_once: marks.read("twice").len() as u64,
+        ran_again: (ran.len() - ended.len()) as u64,
+        ran_through_a_fault: ran.iter().filter(through).count() as u64,
+        leases_misbilled,
+        bill_difference_micros: rows_total(&runtime, &client).abs_diff(billed),
+        audit_is_intact: server.berth(&["audit", "verify"]).status.success(),
+        acknowledged_before_last_fault: 0,
     }
 }
 

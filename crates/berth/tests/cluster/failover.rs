@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 
 fn uids(cluster: &berth_testbed::kube::Cluster) -> Vec<Value> {
-    let pods = cluster.json(&["get", "pods"]);
+    let pods = cluster.get(&["pods"]);
     let pods = pods["items"].as_array().cloned().unwrap_or_default();
     pods.iter().map(|pod| pod["metadata"]["uid"].clone()).collect()
 }
@@ -31,8 +31,7 @@ fn a_server_without_its_database_takes_over_what_runs_as_it_is() {
     let second = Server::start_on(program, &kubeconfig, &["--lease-duration", "1s"]);
     until("it leads", || second.is_ready());
     until("both run in the books", || {
-        let jobs = second.json(&["ps"]);
-        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        let jobs = second.jobs();
         jobs.len() == 2 && jobs.iter().all(|job| job["state"] == "running")
     });
     cluster.apply(&pod("more", 4, "", ""));
@@ -49,14 +48,12 @@ fn a_job_that_is_stopped_before_it_ran_takes_its_pods_with_it() {
     add_nodes(&cluster, &["a"]);
     let mut berth = berth(&cluster);
     cluster.apply(&gang("wide", 3, 8));
-    until("it waits in the books", || {
-        berth.json(&["ps"])["jobs"].as_array().is_some_and(|jobs| jobs.len() == 1)
-    });
+    until("it waits in the books", || berth.jobs().len() == 1);
     berth.says(&["stop", "wide"]);
     until("its pods are gone", || uids(&cluster).is_empty());
     berth.kill();
     berth.start_again();
-    assert_eq!(berth.json(&["ps"])["jobs"].as_array().map(Vec::len), Some(0));
+    assert_eq!(berth.jobs().len(), 0);
 }
 
 #[test]
@@ -72,17 +69,17 @@ fn a_replica_that_stands_by_leads_when_the_other_one_stops() {
     assert!(first.is_ready() && !second.is_ready());
     cluster.apply(&pod("before", 1, "", ""));
     until("the first binds", || node_of(&cluster, "before").is_some());
-    let lease = cluster.json(&["get", "lease", "berth"]);
+    let lease = cluster.get(&["lease", "berth"]);
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap().to_owned();
     first.kill();
     until("the second leads", || second.is_ready());
     cluster.apply(&pod("after", 1, "", ""));
     until("the second binds", || node_of(&cluster, "after").is_some());
-    let lease = cluster.json(&["get", "lease", "berth"]);
+    let lease = cluster.get(&["lease", "berth"]);
     assert_ne!(lease["spec"]["holderIdentity"].as_str(), Some(holder.as_str()));
     // What the first one decided is in the books of the second.
-    let jobs = second.json(&["ps", "--all"]);
-    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(2), "{jobs}");
+    let jobs = second.all_jobs();
+    assert_eq!(jobs.len(), 2, "{jobs:?}");
     first.start_again();
     assert!(second.is_ready() && !first.is_ready());
 }

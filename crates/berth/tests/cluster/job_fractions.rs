@@ -47,8 +47,8 @@ fn until_one_runs(cluster: &Cluster, berth: &Server, job: &str) -> Value {
 /// The job says why it waits, and has no pod.
 fn until_waits(cluster: &Cluster, berth: &Server, job: &str) {
     until("it says why it waits", || {
-        let shown = berth.json(&["ps", "--all", job]);
-        shown["jobs"][0]["reason"].as_str().is_some_and(|reason| !reason.is_empty())
+        let shown = berth.job(job);
+        shown["reason"].as_str().is_some_and(|reason| !reason.is_empty())
     });
     assert_eq!(state(berth, job), "pending");
     assert!(pods(cluster, job).is_empty());
@@ -60,13 +60,11 @@ fn jobs_share_a_gpu_through_restarts_and_give_it_back_at_the_end() {
     add_node(&cluster, "a", H100, "nvidia.com/gpu: 1");
     let mut berth = berth_with(&cluster, IMAGE);
     let first = job(&berth, "0.5");
-    until("nothing holds GPUs yet", || {
-        berth.json(&["ps", "--all", &first]).to_string().contains("could not be held")
-    });
+    until("nothing holds GPUs yet", || berth.job(&first).to_string().contains("could not be held"));
     install_reservations(&cluster);
     until("a pod holds the GPU", || holders(&cluster).len() == 1);
     let holder = holders(&cluster).remove(0);
-    let held = || uid(&cluster.json(&["get", "pod", &holder, "-n", RESERVATIONS]));
+    let held = || uid(&cluster.get(&["pod", &holder, "-n", RESERVATIONS]));
     let held_before = held();
 
     // Whoever leads next waits for the same GPU.
@@ -81,7 +79,7 @@ fn jobs_share_a_gpu_through_restarts_and_give_it_back_at_the_end() {
         assert_eq!(devices(pod), json!({}), "another pod holds it");
         assert_eq!(variable(pod, "BERTH_GPUS")["value"], "0");
     }
-    let shown = berth.json(&["ps", "--all", &first]).to_string();
+    let shown = berth.job(&first).to_string();
     assert!(!shown.contains("could not be held"), "{shown}");
     let third = job(&berth, "0.5");
     until_waits(&cluster, &berth, &third);
@@ -174,7 +172,7 @@ fn jobs_are_given_shares_as_often_as_there_are() {
                nvidia.com/gpu.replicas: '13', nvidia.com/gpu.sharing-strategy: mps";
     add_node(&cluster, "mps", mps, "nvidia.com/gpu: 13");
     until("both nodes are known", || {
-        let nodes = berth.json(&["nodes"]).to_string();
+        let nodes = berth.get("/v1/nodes").to_string();
         nodes.contains("slices") && nodes.contains("mps")
     });
     for _ in 0..3 {

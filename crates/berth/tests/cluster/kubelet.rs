@@ -46,7 +46,7 @@ impl<'a> Machine<'a> {
 
     fn look(&mut self) {
         let on = format!("--field-selector=spec.nodeName={}", self.node);
-        let pods = self.cluster.json(&["get", "pods", "--all-namespaces", &on]);
+        let pods = self.cluster.get(&["pods", "--all-namespaces", &on]);
         for pod in pods["items"].as_array().into_iter().flatten() {
             match self.runs.get_mut(uid(pod)) {
                 Some(run) if run.is_over => {
@@ -118,14 +118,15 @@ impl<'a> Machine<'a> {
     fn say(&self, pod: &Value, status: &Value) {
         let (namespace, name) = at(pod);
         let patch = json!({ "status": status }).to_string();
-        let what = ["patch", "pod", name, "--namespace", namespace, "--subresource=status"];
-        self.cluster.says(&[&what[..], &["--patch", &patch]].concat());
+        let what = ["pod", name, "--namespace", namespace, "--subresource=status"];
+        self.cluster.patch(&[&what[..], &["--patch", &patch]].concat());
     }
 
     fn remove(&self, pod: &Value) {
         let (namespace, name) = at(pod);
-        let what = ["delete", "pod", name, "--namespace", namespace, "--ignore-not-found"];
-        self.cluster.says(&[&what[..], &["--grace-period=0", "--force", "--wait=false"]].concat());
+        let what = ["pod", name, "--namespace", namespace, "--ignore-not-found"];
+        self.cluster
+            .delete(&[&what[..], &["--grace-period=0", "--force", "--wait=false"]].concat());
     }
 }
 

@@ -16,9 +16,7 @@ fn runs_with(cluster: &Cluster, pod: &str, cpu: u32) {
             "state": {{"running": {{}}}}, "allocatedResources": {{"cpu": "{cpu}"}},
             "resources": {{"requests": {{"cpu": "{cpu}"}}}}}}]}}}}"#
     );
-    let patch = ["patch", "pod", pod, "--subresource=status", "--type=merge", "-p", &status];
-    let patched = cluster.kubectl(&patch);
-    assert!(patched.status.success(), "{}", String::from_utf8_lossy(&patched.stderr));
+    cluster.patch(&["pod", pod, "--subresource=status", "--type=merge", "-p", &status]);
 }
 
 fn resize(cluster: &Cluster, pod: &str, cpu: u32) {
@@ -26,8 +24,7 @@ fn resize(cluster: &Cluster, pod: &str, cpu: u32) {
         r#"{{"spec": {{"containers": [{{"name": "main", "resources":
             {{"requests": {{"cpu": "{cpu}"}}, "limits": {{"cpu": "{cpu}"}}}}}}]}}}}"#
     );
-    let patched = cluster.kubectl(&["patch", "pod", pod, "--subresource=resize", "-p", &spec]);
-    assert!(patched.status.success(), "{}", String::from_utf8_lossy(&patched.stderr));
+    cluster.patch(&["pod", pod, "--subresource=resize", "-p", &spec]);
 }
 
 #[test]
@@ -40,7 +37,7 @@ fn a_pod_whose_marks_make_no_sense_counts_as_used_where_it_runs() {
     cluster.apply(&pod("first", 1, "", ""));
     until("the first one waits", || !why(&cluster, "first").is_empty());
     assert_eq!(node_of(&cluster, "first"), None);
-    cluster.kubectl(&["delete", "pod", "odd", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "odd", "--force", "--grace-period=0"]);
     until("it is bound when the other is gone", || node_of(&cluster, "first").is_some());
 }
 
@@ -50,7 +47,7 @@ fn a_pod_that_is_made_smaller_counts_as_large_until_it_is_and_one_of_ours_that_g
     add_nodes(&cluster, &["a"]);
     let foreign = of_cpu("foreign", 60, "  nodeName: a");
     cluster.apply(&foreign.replace("schedulerName: berth", "schedulerName: another"));
-    until("it runs", || cluster.json(&["get", "pod", "foreign"])["status"]["phase"] == "Running");
+    until("it runs", || cluster.get(&["pod", "foreign"])["status"]["phase"] == "Running");
     runs_with(&cluster, "foreign", 60);
     resize(&cluster, "foreign", 2);
     let _berth = berth(&cluster);
@@ -60,7 +57,7 @@ fn a_pod_that_is_made_smaller_counts_as_large_until_it_is_and_one_of_ours_that_g
     runs_with(&cluster, "foreign", 2);
     until("it is bound when there is room", || node_of(&cluster, "first").is_some());
 
-    until("it runs", || cluster.json(&["get", "pod", "first"])["status"]["phase"] == "Running");
+    until("it runs", || cluster.get(&["pod", "first"])["status"]["phase"] == "Running");
     runs_with(&cluster, "first", 16);
     resize(&cluster, "first", 56);
     runs_with(&cluster, "first", 56);

@@ -1,8 +1,8 @@
 //! Manifests written for other schedulers, applied as they are, with Berth in the place of the one
 //! they were written for.
 
-use super::marks::kinds::define;
-use super::support::{node, pod, until};
+use super::pod_groups::kinds::define;
+use super::support::{cluster, node, pod, until};
 use berth_testbed::Server;
 use berth_testbed::kube::{ADMIN, Cluster, Kwok};
 use serde_json::Value;
@@ -15,10 +15,6 @@ pub fn sample(name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn cluster() -> Cluster {
-    Cluster::builder().controller_manager().kwok(Kwok::all_nodes()).start()
-}
-
 fn berth(cluster: &Cluster, args: &[&str]) -> Server {
     let program = Path::new(env!("CARGO_BIN_EXE_berth"));
     Server::start_on(program, &cluster.kubeconfig(ADMIN), args)
@@ -29,21 +25,21 @@ pub fn add_namespaces(cluster: &Cluster, names: &[&str]) {
         cluster.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
     }
     for name in names {
-        let account = ["get", "serviceaccount", "default", "--namespace", name];
-        until("the namespace can have pods", || cluster.kubectl(&account).status.success());
+        let account = ["serviceaccount", "default", "--namespace", name];
+        until("the namespace can have pods", || cluster.find(&account).is_some());
     }
 }
 
 pub fn add_node(cluster: &Cluster, name: &str, labels: &str) {
     cluster.apply(&node(name, &format!("{{kubernetes.io/hostname: {name}, {labels}}}"), "[]"));
     until("the node is ready and free of taints", || {
-        cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
+        cluster.get(&["node", name])["spec"]["taints"] == Value::Null
     });
 }
 
 /// The pods of a namespace that have a node, by name.
 pub fn placed(cluster: &Cluster, namespace: &str) -> BTreeMap<String, String> {
-    let pods = cluster.json(&["get", "pods", "--namespace", namespace]);
+    let pods = cluster.get(&["pods", "--namespace", namespace]);
     let pods = pods["items"].as_array().cloned().unwrap_or_default();
     let node = |pod: &Value| {
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -53,7 +49,7 @@ pub fn placed(cluster: &Cluster, namespace: &str) -> BTreeMap<String, String> {
 }
 
 pub fn why(cluster: &Cluster, namespace: &str, pod: &str) -> String {
-    let pod = cluster.json(&["get", "pod", pod, "--namespace", namespace]);
+    let pod = cluster.get(&["pod", pod, "--namespace", namespace]);
     let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let scheduled = conditions.iter().find(|one| one["type"] == "PodScheduled");
     scheduled.and_then(|one| one["message"].as_str()).unwrap_or_default().to_owned()
@@ -61,7 +57,7 @@ pub fn why(cluster: &Cluster, namespace: &str, pod: &str) -> String {
 
 /// The jobs of a name, also those that have ended.
 pub fn jobs(berth: &Server, name: &str) -> Vec<Value> {
-    let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
+    let all = berth.all_jobs();
     all.into_iter().filter(|job| job["name"] == name).collect()
 }
 
@@ -74,14 +70,14 @@ pub fn job(berth: &Server, name: &str) -> Value {
 
 /// What was said about objects.
 pub fn events(cluster: &Cluster) -> String {
-    let events = cluster.json(&["get", "events.events.k8s.io", "--all-namespaces"]);
+    let events = cluster.get(&["events.events.k8s.io", "--all-namespaces"]);
     let events = events["items"].as_array().cloned().unwrap_or_default();
     let notes: Vec<&str> = events.iter().filter_map(|event| event["note"].as_str()).collect();
     notes.join("\n")
 }
 
 fn is_suspended(cluster: &Cluster, namespace: &str, name: &str) -> bool {
-    cluster.json(&["get", "job", name, "--namespace", namespace])["spec"]["suspend"] == true
+    cluster.get(&["job", name, "--namespace", namespace])["spec"]["suspend"] == true
 }
 
 #[test]
@@ -140,7 +136,7 @@ spec:
     cluster.apply(&in_vision("odd", odd));
     until("nonsense is told", || why(&cluster, "vision", "odd").contains("`maybe`"));
     until("also in an event", || events(&cluster).contains("`maybe`"));
-    cluster.says(&["delete", "pod", "early", "--namespace=vision", "--force"]);
+    cluster.delete(&["pod", "early", "--namespace=vision", "--force"]);
 
     // Six of a gang in one zone, each two in a rack.
     cluster.apply(&sample("kai/gang-job.yaml"));
@@ -156,7 +152,7 @@ spec:
     let pretrain = job(&berth, "pretrain");
     assert_eq!((&pretrain["team"], &pretrain["priority"]), (&"vision".into(), &50.into()));
     until("the job is complete", || {
-        let job = cluster.json(&["get", "job", "pretrain", "--namespace=vision"]);
+        let job = cluster.get(&["job", "pretrain", "--namespace=vision"]);
         job["status"]["succeeded"] == 6
     });
 
@@ -237,7 +233,7 @@ fn manifests_of_volcano_run_as_they_are() {
     let replicas = sample("volcano/replicas.yaml");
     cluster.apply(&replicas.replace("replicas: 4", "replicas: 2"));
     let ps = || {
-        let pods = cluster.json(&["get", "pods", "--namespace=ml", "--selector=app=ps"]);
+        let pods = cluster.get(&["pods", "--namespace=ml", "--selector=app=ps"]);
         let pods = pods["items"].as_array().cloned().unwrap_or_default();
         let names = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str());
         names.map(str::to_owned).collect::<Vec<String>>()
@@ -288,9 +284,8 @@ fn manifests_of_kueue_run_as_they_are_also_beside_the_default_scheduler() {
         .collect();
     cluster.apply(&taken);
     until("all GPUs are used", || {
-        (0..4).all(|at| {
-            cluster.json(&["get", "pod", &format!("taken-{at}")])["status"]["phase"] == "Running"
-        })
+        (0..4)
+            .all(|at| cluster.get(&["pod", &format!("taken-{at}")])["status"]["phase"] == "Running")
     });
     cluster.apply(&sample("kueue/job.yaml"));
     until("it waits in its queue", || {
@@ -304,9 +299,9 @@ fn manifests_of_kueue_run_as_they_are_also_beside_the_default_scheduler() {
     berth.start_again();
     assert_eq!(job(&berth, "sample-job")["id"], waits["id"]);
 
-    cluster.says(&["delete", "pod", "--all", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "--all", "--force", "--grace-period=0"]);
     until("the job is complete", || {
-        let job = cluster.json(&["get", "job", "sample-job", "--namespace=team-a"]);
+        let job = cluster.get(&["job", "sample-job", "--namespace=team-a"]);
         job["status"]["succeeded"] == 4
     });
     until("it is done in the books", || job(&berth, "sample-job")["state"] == "done");
@@ -356,7 +351,7 @@ spec:
     cluster.apply(&with("odd", "kueue.x-k8s.io/queue-name: nowhere", "1s"));
     cluster.apply(&with("low", "kueue.x-k8s.io/queue-name: user-queue", "1h"));
     let runs = |name: &str| {
-        cluster.json(&["get", "job", name, "--namespace=team-a"])["status"]["active"] == 2
+        cluster.get(&["job", name, "--namespace=team-a"])["status"]["active"] == 2
             && placed(&cluster, "team-a").keys().filter(|pod| pod.starts_with(name)).count() == 2
     };
     until("the low one runs", || runs("low"));
@@ -368,13 +363,13 @@ spec:
     until("the low one is suspended", || is_suspended(&cluster, "team-a", "low"));
     until("the high one runs", || runs("high"));
     until("the high one is complete", || {
-        let high = cluster.json(&["get", "job", "high", "--namespace=team-a"]);
+        let high = cluster.get(&["job", "high", "--namespace=team-a"]);
         high["status"]["succeeded"] == 2
     });
     until("the low one runs again", || runs("low"));
     assert_eq!(job(&berth, "low")["attempts"], 2);
     // Whoever deletes it also takes it out of the queue.
-    cluster.says(&["delete", "job", "low", "--namespace=team-a"]);
+    cluster.delete(&["job", "low", "--namespace=team-a"]);
     until("it has ended", || job(&berth, "low")["state"] == "cancelled");
     // A queue that is made later is found.
     cluster.apply(
@@ -382,7 +377,7 @@ spec:
          namespace: team-a}, spec: {clusterQueue: team-a-cq}}",
     );
     until("the odd one is complete", || {
-        let odd = cluster.json(&["get", "job", "odd", "--namespace=team-a"]);
+        let odd = cluster.get(&["job", "odd", "--namespace=team-a"]);
         odd["status"]["succeeded"] == 2
     });
     // Nobody has what this one asks for.
@@ -404,7 +399,7 @@ spec:
     );
     cluster.apply(&spread);
     until("the one with such rules is complete", || {
-        let spread = cluster.json(&["get", "job", "spread", "--namespace=team-a"]);
+        let spread = cluster.get(&["job", "spread", "--namespace=team-a"]);
         spread["status"]["succeeded"] == 2
     });
 }

@@ -1,11 +1,8 @@
 //! Pods that say with the help of other objects what they are: groups and owners.
 
-#[path = "marks/kinds.rs"]
 pub mod kinds;
-#[path = "marks/owners.rs"]
 mod owners;
-#[path = "marks/parts.rs"]
-mod parts;
+mod subgroups;
 
 use super::support::{add_nodes, berth, cluster, node, node_of, nodes_of, pod, until, why};
 use berth_testbed::kube::{Cluster, Kwok, Part};
@@ -205,8 +202,8 @@ spec:
     ] {
         until(&format!("{name} is bound"), || all_bound(&cluster, name, count));
     }
-    let jobs = berth.json(&["ps", "--all"]);
-    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(5), "{jobs}");
-    let tune = berth.json(&["ps", "tune-x"]);
-    assert_eq!(tune["jobs"][0]["priority"], 7, "its owner's owner said so: {tune}");
+    let jobs = berth.all_jobs();
+    assert_eq!(jobs.len(), 5, "{jobs:?}");
+    let tune = berth.job("tune-x");
+    assert_eq!(tune["priority"], 7, "its owner's owner said so: {tune}");
 }

@@ -89,7 +89,7 @@ fn pods_that_run_draw_others_near_and_keep_them_off() {
     until("it is there", || is_bound(&cluster, "hates-web"));
     assert_eq!(goes(&cluster, "second", &labels("web"), ""), "a");
     // Nobody minds what has ended.
-    cluster.says(&["delete", "pod", "hates-web", "hates-batch", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "hates-web", "hates-batch", "--force", "--grace-period=0"]);
     assert_eq!(goes(&cluster, "third", &labels("web"), ""), "c");
     assert_eq!(goes(&cluster, "more", &labels("batch"), ""), "a");
 }
@@ -112,7 +112,7 @@ fn a_pod_that_waits_heeds_those_that_come_to_run_meanwhile() {
     // the clock, every second.
     assert_eq!(goes(&cluster, "seen", &labels("late"), ""), "c");
     std::thread::sleep(std::time::Duration::from_secs(3));
-    cluster.says(&["delete", "pod", "first", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "first", "--force", "--grace-period=0"]);
     until("it is bound", || is_bound(&cluster, "late"));
     assert_eq!(node_of(&cluster, "late").as_deref(), Some("c"));
 }

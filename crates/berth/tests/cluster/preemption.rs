@@ -1,15 +1,14 @@
 //! Pods that give way, and what becomes of the jobs of those that their controllers make anew.
 
-use super::peers::job;
+use super::other_schedulers::job;
 use super::support::{add_nodes, berth, cluster, node_of, pod, until, why};
 use berth_testbed::Server;
-use berth_testbed::kube::Cluster;
+use berth_testbed::kube::{Cluster, Pooled};
 use serde_json::Value;
 
 /// Whether a pod was told to leave, and has so many seconds for it.
 pub fn is_displaced(cluster: &Cluster, name: &str, grace: u32) -> bool {
-    let pod = cluster.kubectl(&["get", "pod", name, "-o", "json"]);
-    let pod: Value = serde_json::from_slice(&pod.stdout).unwrap_or_default();
+    let pod = cluster.find(&["pod", name]).unwrap_or_default();
     let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let told = conditions.iter().any(|one| one["type"] == "DisruptionTarget");
     told && pod["metadata"]["deletionGracePeriodSeconds"] == grace
@@ -20,7 +19,7 @@ pub const URGENT: &str = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass
                       metadata: {name: urgent}, value: 1000}";
 
 /// A node of eight GPUs, and Berth.
-fn scene() -> (Cluster, Server) {
+fn scene() -> (Pooled, Server) {
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
     let berth = berth(&cluster);
@@ -31,7 +30,7 @@ fn scene() -> (Cluster, Server) {
 /// The high one gets the place of the only low one, and gives it back.
 fn has_its_place_back(cluster: &Cluster) {
     until("the high one is bound", || node_of(cluster, "high").is_some());
-    cluster.says(&["delete", "pod", "high", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "high", "--force", "--grace-period=0"]);
     until("it runs again", || running(cluster, "low").len() == 1);
 }
 
@@ -65,7 +64,7 @@ spec:
 
 /// The names of the pods of a Job that run.
 fn running(cluster: &Cluster, job: &str) -> Vec<String> {
-    let pods = cluster.json(&["get", "pods", &format!("--selector=job-name={job}")]);
+    let pods = cluster.get(&["pods", &format!("--selector=job-name={job}")]);
     let pods = pods["items"].as_array().cloned().unwrap_or_default();
     let runs = |pod: &&Value| {
         pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
@@ -82,15 +81,18 @@ fn displace(cluster: &Cluster, name: &str) {
     until("the low one is asked to end", || first.iter().all(|pod| is_displaced(cluster, pod, 20)));
     assert_eq!(node_of(cluster, "high"), None, "the low one still has its GPUs");
     until("the high one is bound", || node_of(cluster, "high").is_some());
-    cluster.says(&["delete", "pod", "high", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "high", "--force", "--grace-period=0"]);
     until("the low one runs again", || running(cluster, name).len() == 2);
     let second = running(cluster, name);
     assert!(second.iter().all(|pod| !first.contains(pod)), "{first:?} {second:?}");
     for pod in &second {
-        cluster.says(&["annotate", "pod", pod, "testbed.berth.dev/runs=10ms", "--overwrite"]);
+        cluster.annotate(&["pod", pod, "testbed.berth.dev/runs=10ms", "--overwrite"]);
     }
-    let complete = format!("job/{name}");
-    cluster.says(&["wait", "--for=condition=Complete", &complete, "--timeout=120s"]);
+    until("the job is complete", || {
+        let job = cluster.get(&["job", name]);
+        let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|one| one["type"] == "Complete" && one["status"] == "True")
+    });
 }
 
 #[test]
@@ -160,7 +162,7 @@ spec:
 
 /// The pod of a ReplicaSet that waits for the one before it, if there is one.
 fn heir(cluster: &Cluster, name: &str) -> Option<String> {
-    let pods = cluster.json(&["get", "pods", &format!("--selector=job-name={name}")]);
+    let pods = cluster.get(&["pods", &format!("--selector=job-name={name}")]);
     let pods = pods["items"].as_array().cloned().unwrap_or_default();
     let waits = |pod: &&Value| {
         pod["spec"]["nodeName"].is_null() && pod["metadata"]["deletionTimestamp"].is_null()
@@ -179,9 +181,9 @@ fn a_pod_that_is_deleted_while_it_waits_for_the_one_before_it_leaves_its_place_t
     cluster.apply(&urgent("high"));
     until("another one waits for it to end", || heir(&cluster, "low").is_some());
     let deleted = heir(&cluster, "low").unwrap();
-    cluster.says(&["delete", "pod", &deleted]);
+    cluster.delete(&["pod", &deleted]);
     until("the next one waits", || heir(&cluster, "low").is_some_and(|heir| heir != deleted));
-    cluster.says(&["annotate", "pod", &first, "testbed.berth.dev/stops=10ms", "--overwrite"]);
+    cluster.annotate(&["pod", &first, "testbed.berth.dev/stops=10ms", "--overwrite"]);
     has_its_place_back(&cluster);
     is_the_same_again(&berth, &before);
 }
@@ -194,7 +196,7 @@ fn a_pod_whose_node_is_lost_while_it_gives_way_is_the_same_job_elsewhere() {
     let before = of_job(&berth, "low");
     cluster.apply(&urgent("high"));
     until("another one waits for it to end", || heir(&cluster, "low").is_some());
-    cluster.says(&["delete", "node", "a"]);
+    cluster.delete(&["node", "a"]);
     add_nodes(&cluster, &["b", "c"]);
     until("both run elsewhere", || {
         node_of(&cluster, "high").is_some() && running(&cluster, "low").len() == 1
@@ -216,8 +218,8 @@ fn a_pod_that_ends_well_while_it_gives_way_is_done() {
     until("they are asked to end", || pods.iter().all(|pod| is_displaced(&cluster, pod, 20)));
     for pod in &pods {
         let done = r#"{"status": {"phase": "Succeeded"}}"#;
-        cluster.says(&["patch", "pod", pod, "--subresource=status", "--type=merge", "-p", done]);
-        cluster.says(&["delete", "pod", pod, "--force", "--grace-period=0"]);
+        cluster.patch(&["pod", pod, "--subresource=status", "--type=merge", "-p", done]);
+        cluster.delete(&["pod", pod, "--force", "--grace-period=0"]);
     }
     until("the high one is bound", || node_of(&cluster, "high").is_some());
     until("both are done in the books", || {
@@ -245,7 +247,7 @@ fn a_pod_with_a_rule_about_others_gives_way_and_is_the_same_job_again() {
 
 /// The jobs in the books whose names begin so.
 pub fn of_job(berth: &Server, beginning: &str) -> Vec<Value> {
-    let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
+    let all = berth.all_jobs();
     let is_of = |job: &Value| job["name"].as_str().is_some_and(|name| name.starts_with(beginning));
     all.into_iter().filter(is_of).collect()
 }

@@ -215,18 +215,18 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
     assert_eq!(spec.volumes[0].source, Source::Claim("imagenet".into()));
     assert!(spec.scheduling_group.is_some() && spec.resources.is_some());
     assert!(spec.containers[0].learns_gpu && !spec.containers[1].learns_gpu);
-    cluster.says(&["patch", "pod", "everything", "--subresource=status", "-p", STATUS]);
+    cluster.patch(&["pod", "everything", "--subresource=status", "-p", STATUS]);
     let (_, ended) = pods();
     assert!(ended.status.is_over());
     assert_eq!(ended.status.container_statuses.len(), 2);
-    cluster.says(&["delete", "pod", "everything", "--wait=false"]);
+    cluster.delete(&["pod", "everything", "--wait=false"]);
     let (is_there, stopping) = pods();
     assert!(is_there && stopping.metadata.deletion_timestamp.is_some());
 
     let taints = "[{key: gpu, value: 'yes', effect: NoSchedule}, {key: spot, effect: NoExecute}]";
     cluster.apply(&node("n1", "{zone: a, nvidia.com/gpu.product: H100}", taints));
     assert_eq!(nodes().1.spec.taints.len(), 2);
-    cluster.says(&["patch", "node", "n1", "-p", r#"{"spec": {"unschedulable": true}}"#]);
+    cluster.patch(&["node", "n1", "-p", r#"{"spec": {"unschedulable": true}}"#]);
     let (_, cordoned) = nodes();
     assert!(cordoned.spec.unschedulable);
     assert!(cordoned.status.allocatable.contains("nvidia.com/gpu"));
@@ -250,7 +250,7 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
     });
     assert_eq!(lists, (vec![stopping], vec![cordoned]));
 
-    cluster.says(&["patch", "pod", "everything", "-p", r#"{"metadata": {"finalizers": null}}"#]);
+    cluster.patch(&["pod", "everything", "-p", r#"{"metadata": {"finalizers": null}}"#]);
     let (is_there, gone) = pods();
     assert!(!is_there && &*gone.metadata.name == "everything");
 

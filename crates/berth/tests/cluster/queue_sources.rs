@@ -1,7 +1,7 @@
 //! Queues that several may describe, and what becomes of them when somebody does not any more.
 
 use super::crds::{install, object, queue};
-use super::marks::kinds::define;
+use super::pod_groups::kinds::define;
 use super::support::{add_nodes, berth_with, cluster, until};
 use berth_testbed::kube::Cluster;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn of_kai(name: &str, gpus: u32) -> String {
 
 /// What was said about objects of that name.
 fn said(cluster: &Cluster, name: &str) -> String {
-    let events = cluster.json(&["get", "events.events.k8s.io", "--all-namespaces"]);
+    let events = cluster.get(&["events.events.k8s.io", "--all-namespaces"]);
     let events = events["items"].as_array().cloned().unwrap_or_default();
     let about = events.iter().filter(|event| event["regarding"]["name"] == name);
     about.filter_map(|event| event["note"].as_str()).collect::<Vec<_>>().join("\n")
@@ -28,7 +28,7 @@ fn serve(cluster: &Cluster, is_served: bool) {
     let patch = format!(
         r#"[{{"op": "replace", "path": "/spec/versions/0/served", "value": {is_served}}}]"#
     );
-    cluster.says(&["patch", "crd", "queues.scheduling.run.ai", "--type=json", "-p", &patch]);
+    cluster.patch(&["crd", "queues.scheduling.run.ai", "--type=json", "-p", &patch]);
 }
 
 #[test]
@@ -53,25 +53,25 @@ fn queues_of_another_scheduler_go_when_they_are_deleted_and_not_before() {
 
     // What is deleted while nobody looks is gone, and what is not stays.
     berth.kill();
-    cluster.says(&["delete", KAI, "speech"]);
+    cluster.delete(&[KAI, "speech"]);
     berth.start_again();
     until("it is gone", || quota(&berth, "speech").is_none());
     assert_eq!((quota(&berth, "vision"), quota(&berth, "text")), (Some(5_000), Some(2_000)));
 
     // A kind that is not served for a while has lost no objects.
     serve(&cluster, false);
-    until("it is not served", || !cluster.kubectl(&["get", KAI]).status.success());
+    until("it is not served", || cluster.find(&[KAI]).is_none());
     std::thread::sleep(Duration::from_secs(7));
     assert_eq!(quota(&berth, "text"), Some(2_000));
     berth.kill();
     berth.start_again();
     assert_eq!(quota(&berth, "text"), Some(2_000));
     serve(&cluster, true);
-    until("it is served", || cluster.kubectl(&["get", KAI]).status.success());
-    cluster.says(&["delete", KAI, "text"]);
+    until("it is served", || cluster.find(&[KAI]).is_some());
+    cluster.delete(&[KAI, "text"]);
     until("it is gone, too", || quota(&berth, "text").is_none());
 
     // Without our own object the other one holds.
-    cluster.says(&["delete", "queues.berth.dev", "vision"]);
+    cluster.delete(&["queues.berth.dev", "vision"]);
     until("the other one has its way", || quota(&berth, "vision") == Some(3_000));
 }

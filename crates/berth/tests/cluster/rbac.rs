@@ -3,23 +3,17 @@
 //!
 //! For a new right: a line in deploy/helm/berth/files/rights.yaml, and a step that needs it.
 
-#[path = "rights/holder.rs"]
-mod holder;
-#[path = "rights/jobs.rs"]
 mod jobs;
-#[path = "rights/scene.rs"]
-mod scene;
-#[path = "rights/steps.rs"]
+mod reservations;
+mod setup;
 mod steps;
-#[path = "rights/storage.rs"]
 mod storage;
-#[path = "rights/writes.rs"]
 mod writes;
 
 use super::chart::ACCOUNT;
 use super::support::until;
 use berth_testbed::{Server, eventually};
-use scene::{PEERS, Scene};
+use setup::{PEERS, Scene};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -109,7 +103,7 @@ fn a_start_without_a_right_it_must_have_tells_of_the_others_that_are_missing_too
 }
 
 #[test]
-#[ignore = "some sixty rights one after another take six minutes; make kube-rights runs it"]
+#[ignore = "sixty rights are revoked one after another, which takes minutes; make test-long runs it"]
 fn a_right_that_is_taken_away_is_told_and_what_needs_it_waits() {
     let scene = Scene::new(&ALL);
     let mut berth = scene.berth();

@@ -1,6 +1,6 @@
 //! GPUs that pods claim.
 
-use super::marks::kinds::define;
+use super::pod_groups::kinds::define;
 use super::support::{berth, berth_with, cluster, node_of, until, why};
 use berth_testbed::kube::Cluster;
 use serde_json::{Value, json};
@@ -95,9 +95,9 @@ const LARGE: &str = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity
 
 /// The claim of a pod.
 fn claim(cluster: &Cluster, pod: &str) -> Value {
-    let pod = cluster.json(&["get", "pod", pod]);
+    let pod = cluster.get(&["pod", pod]);
     let name = &pod["status"]["resourceClaimStatuses"][0]["resourceClaimName"];
-    cluster.json(&["get", "resourceclaim", name.as_str().expect("it was made")])
+    cluster.get(&["resourceclaim", name.as_str().expect("it was made")])
 }
 
 /// The devices a pod was given, and where, when it is bound.
@@ -121,7 +121,7 @@ fn claims_are_given_the_gpus_that_were_decided() {
     let foreign = pod("foreign", 1, LARGE).replace("schedulerName: berth", "schedulerName: other");
     cluster.apply(&foreign);
     until("its claim is made", || {
-        cluster.json(&["get", "pod", "foreign"])["status"]["resourceClaimStatuses"].is_array()
+        cluster.get(&["pod", "foreign"])["status"]["resourceClaimStatuses"].is_array()
     });
     let taken = json!({ "status": { "allocation": { "devices": { "results": [{
         "request": "gpu", "driver": "gpu.nvidia.com", "pool": "large", "device": "gpu-0",
@@ -129,13 +129,13 @@ fn claims_are_given_the_gpus_that_were_decided() {
     let name = claim(&cluster, "foreign")["metadata"]["name"].as_str().unwrap().to_owned();
     let patch = taken.to_string();
     let target = format!("resourceclaim/{name}");
-    cluster.says(&["patch", &target, "--subresource=status", "--type=merge", "-p", &patch]);
+    cluster.patch(&[&target, "--subresource=status", "--type=merge", "-p", &patch]);
     let mut berth = berth(&cluster);
 
     cluster.apply(&pod("one", 1, LARGE));
     assert_eq!(given(&cluster, "one"), ("large".to_owned(), vec!["gpu-1".to_owned()]));
     let written = claim(&cluster, "one");
-    let uid = &cluster.json(&["get", "pod", "one"])["metadata"]["uid"];
+    let uid = &cluster.get(&["pod", "one"])["metadata"]["uid"];
     assert_eq!(written["status"]["reservedFor"][0]["uid"], *uid);
     let config = &written["status"]["allocation"]["devices"]["config"][0];
     assert_eq!(config["source"], "FromClass", "the driver is told what the class says");
@@ -156,7 +156,7 @@ fn claims_are_given_the_gpus_that_were_decided() {
     until("it says what is not understood", || why(&cluster, "odd").contains("not understood"));
 
     // When it is over, its GPU is somebody else's.
-    cluster.says(&["delete", "pod", "one", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "one", "--force", "--grace-period=0"]);
     assert_eq!(given(&cluster, "two"), ("large".to_owned(), vec!["gpu-1".to_owned()]));
 }
 
@@ -199,7 +199,7 @@ spec:
       containers: [{name: main, image: none, resources: {claims: [{name: gpu}]}}]
 ",
     );
-    let pods = || cluster.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
+    let pods = || cluster.get(&["pods"])["items"].as_array().cloned().unwrap_or_default();
     until("its pods say that one GPU is not enough for both", || {
         pods().iter().any(|pod| {
             let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -209,6 +209,6 @@ spec:
     assert!(pods().iter().all(|pod| pod["spec"]["nodeName"] == Value::Null));
     cluster.apply(&format!("{}{}", node("b"), slice("b", "NVIDIA L4", "24Gi", 1)));
     until("it is complete with another one", || {
-        cluster.json(&["get", "job", "train"])["status"]["succeeded"] == 2
+        cluster.get(&["job", "train"])["status"]["succeeded"] == 2
     });
 }

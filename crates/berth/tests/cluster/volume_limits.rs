@@ -92,12 +92,12 @@ fn a_node_attaches_so_many_volumes_and_no_more() {
     assert_eq!(node_of(&cluster, "again"), node_of(&cluster, "v0"));
 
     // A volume is attached for as long as some pod there uses it.
-    cluster.says(&["delete", "pod", "v0", "--wait=true"]);
+    cluster.delete(&["pod", "v0", "--wait=true"]);
     cluster.apply(&(disk("v4") + &user("v4", "v4")));
     waits_for_room(&cluster, "v4");
     assert!(!is_bound("v3"));
     let room = node_of(&cluster, "again");
-    cluster.says(&["delete", "pod", "again", "--wait=true"]);
+    cluster.delete(&["pod", "again", "--wait=true"]);
     until("the first of them has its place", || is_bound("v3") || is_bound("v4"));
     let (first, last) = if is_bound("v3") { ("v3", "v4") } else { ("v4", "v3") };
     assert_eq!(node_of(&cluster, first), room);
@@ -137,9 +137,8 @@ fn the_volumes_of_a_gang_count_together() {
     let four = pods("four", 4);
     until("all of it is bound", || counts(&cluster, &four).values().sum::<u32>() == 4);
     assert_eq!(counts(&cluster, &four), [("a".to_owned(), 2), ("b".to_owned(), 2)].into());
-    let delete: Vec<&str> =
-        ["delete", "pod"].into_iter().chain(four.iter().map(|one| &**one)).collect();
-    cluster.says(&delete);
+    let delete: Vec<&str> = ["pod"].into_iter().chain(four.iter().map(|one| &**one)).collect();
+    cluster.delete(&delete);
 
     cluster.apply(&gang("five", 5));
     let five = pods("five", 5);
@@ -179,7 +178,7 @@ spec: {attachRequired: false, storageCapacity: true}
         why(&cluster, "maker").contains("too little storage of the class made for the claim new")
     });
     let chosen = || {
-        let claim = cluster.json(&["get", "pvc", "new"]);
+        let claim = cluster.get(&["pvc", "new"]);
         let annotations = &claim["metadata"]["annotations"];
         annotations["volume.kubernetes.io/selected-node"].as_str().map(str::to_owned)
     };
@@ -188,7 +187,7 @@ spec: {attachRequired: false, storageCapacity: true}
     until("it is made where there is enough", || chosen().is_some());
     assert_eq!(chosen().as_deref(), Some("b"));
     cluster.apply(&(claim("more", "made", "ReadWriteOnce") + &user("another", "more")));
-    let chosen = || cluster.json(&["get", "pvc", "more"])["metadata"]["annotations"].clone();
+    let chosen = || cluster.get(&["pvc", "more"])["metadata"]["annotations"].clone();
     until("a node is chosen for the next", || {
         chosen()["volume.kubernetes.io/selected-node"] == "b"
     });

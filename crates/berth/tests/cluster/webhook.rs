@@ -1,7 +1,7 @@
 //! The webhook that gives pods with GPUs their scheduler, asked by the real API server.
 
 use super::chart::{certificate_file, install, kubeconfig, upgrade};
-use super::support::{add_nodes, cluster, node_of, until};
+use super::support::{add_nodes, node_of, own_cluster, until};
 use berth_testbed::Server;
 use berth_testbed::kube::Cluster;
 use std::path::Path;
@@ -22,7 +22,7 @@ spec:
   - {{name: main, image: none, resources: {{limits: {{{resource}: 1}}}}}}
 "
     ));
-    let pod = cluster.json(&["get", "pod", name]);
+    let pod = cluster.get(&["pod", name]);
     pod["spec"]["schedulerName"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -32,8 +32,8 @@ pub fn lead_to(cluster: &Cluster, url: &str) {
         r#"[{{"op":"remove","path":"/webhooks/0/clientConfig/service"}},
             {{"op":"add","path":"/webhooks/0/clientConfig/url","value":{url:?}}}]"#
     );
-    let of = ["patch", "mutatingwebhookconfiguration", "berth", "--type=json", "--patch", &patch];
-    cluster.says(&of);
+    let of = ["mutatingwebhookconfiguration", "berth", "--type=json", "--patch", &patch];
+    cluster.patch(&of);
 }
 
 /// Where a server answers the API server, as it says itself.
@@ -49,7 +49,7 @@ pub fn webhook_of(berth: &Server) -> String {
 
 #[test]
 fn pods_that_ask_for_gpus_get_our_scheduler_in_namespaces_that_are_labelled() {
-    let cluster = cluster();
+    let cluster = own_cluster();
     add_nodes(&cluster, &["a"]);
     install(&cluster, &["webhook.enabled=true"]);
     let (cert, key) = (
@@ -68,7 +68,7 @@ fn pods_that_ask_for_gpus_get_our_scheduler_in_namespaces_that_are_labelled() {
     lead_to(&cluster, &url);
 
     assert_eq!(made(&cluster, "unlabelled", "", "nvidia.com/gpu"), "default-scheduler");
-    cluster.says(&["label", "namespace", "default", "berth.dev/managed=true"]);
+    cluster.label(&["namespace", "default", "berth.dev/managed=true"]);
     let mut tries = 0;
     until("the API server knows the label", || {
         tries += 1;
@@ -90,7 +90,7 @@ spec:
   containers: [{name: main, image: none}]
 ",
     );
-    let pod = cluster.json(&["get", "pod", "fraction"]);
+    let pod = cluster.get(&["pod", "fraction"]);
     assert_eq!(pod["spec"]["schedulerName"], "kai-scheduler");
     let variable = &pod["spec"]["containers"][0]["env"][0];
     assert_eq!(variable["name"], "NVIDIA_VISIBLE_DEVICES", "{pod}");
@@ -98,7 +98,7 @@ spec:
     // With another name there is another certificate, of an authority that is new as well. The API
     // server trusts no other from then on, and the server goes on with the files as they are.
     // Helm would not take back what somebody else has written.
-    cluster.says(&["delete", "mutatingwebhookconfiguration", "berth"]);
+    cluster.delete(&["mutatingwebhookconfiguration", "berth"]);
     upgrade(&cluster, &["webhook.enabled=true", "tls.extraNames={berth.example}"]);
     lead_to(&cluster, &url);
     let mut tries = 0;

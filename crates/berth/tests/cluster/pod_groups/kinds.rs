@@ -35,7 +35,7 @@ spec:
         served.push(format!("{plural}.{version}.{group}"));
     }
     for kind in served {
-        until("the kind is served", || cluster.kubectl(&["get", &kind, "-A"]).status.success());
+        until("the kind is served", || cluster.find(&[&kind, "-A"]).is_some());
     }
 }
 
@@ -43,6 +43,6 @@ spec:
 pub fn uid_of(cluster: &Cluster, kind: &str, name: &str) -> String {
     let words: Vec<&str> = kind.split('/').collect();
     let [group, version, kind] = words[..] else { panic!("{kind} is no kind") };
-    let object = cluster.json(&["get", &format!("{kind}.{version}.{group}"), name]);
+    let object = cluster.get(&[&format!("{kind}.{version}.{group}"), name]);
     object["metadata"]["uid"].as_str().expect("every object has one").to_owned()
 }

@@ -30,7 +30,7 @@ spec:
 
 /// The pods of a controller, as the API server has them.
 fn made(cluster: &Cluster, name: &str) -> Vec<Value> {
-    let pods = cluster.json(&["get", "pods", "--selector", &format!("app={name}")]);
+    let pods = cluster.get(&["pods", "--selector", &format!("app={name}")]);
     pods["items"].as_array().cloned().unwrap_or_default()
 }
 
@@ -40,7 +40,7 @@ fn bound(cluster: &Cluster, name: &str) -> usize {
 
 /// The jobs whose names begin with this one, also those that have ended.
 fn jobs(berth: &Server, name: &str) -> Vec<Value> {
-    let all = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
+    let all = berth.all_jobs();
     let is_it = |job: &Value| job["name"].as_str().is_some_and(|known| known.starts_with(name));
     all.into_iter().filter(is_it).collect()
 }
@@ -62,8 +62,8 @@ fn marks_on_what_keeps_pods_running_count_for_these_and_make_no_gang_by_themselv
         jobs(&berth, "web")
     );
     // Old ReplicaSets have no pods, and new ones have the same marks.
-    cluster.says(&["scale", "deployment", "web", "--replicas=1"]);
-    cluster.says(&["set", "image", "deployment/web", "main=other"]);
+    cluster.kubectl_stdout(&["scale", "deployment", "web", "--replicas=1"]);
+    cluster.kubectl_stdout(&["set", "image", "deployment/web", "main=other"]);
     let image = |pod: &Value| pod["spec"]["containers"][0]["image"] == "other";
     until("the new one took the place of the old ones", || {
         let made = made(&cluster, "web");
@@ -71,7 +71,7 @@ fn marks_on_what_keeps_pods_running_count_for_these_and_make_no_gang_by_themselv
     });
     let new = made(&cluster, "web")[0]["metadata"]["name"].as_str().unwrap().to_owned();
     assert_eq!(jobs(&berth, &new)[0]["priority"], 7);
-    cluster.says(&["delete", "deployment", "web"]);
+    cluster.delete(&["deployment", "web"]);
     until("there is room again", || made(&cluster, "web").is_empty());
 
     // A queue that nobody has, on the Deployment alone.
@@ -89,7 +89,7 @@ fn marks_on_what_keeps_pods_running_count_for_these_and_make_no_gang_by_themselv
     until("both are bound", || bound(&cluster, "free") == 2);
     assert_eq!(jobs(&berth, "free").len(), 2);
     let least = "annotations: {scheduling.volcano.sh/group-min-member: '2'}";
-    cluster.says(&["scale", "statefulset", "free", "--replicas=1"]);
+    cluster.kubectl_stdout(&["scale", "statefulset", "free", "--replicas=1"]);
     until("there is room for one", || made(&cluster, "free").len() == 1);
     cluster.apply(&of("StatefulSet", "tied", least, 2, at_once));
     until("they are one job, and it waits", || {
@@ -97,7 +97,7 @@ fn marks_on_what_keeps_pods_running_count_for_these_and_make_no_gang_by_themselv
         tied.len() == 1 && tied[0]["state"] == "pending" && made(&cluster, "tied").len() == 2
     });
     assert_eq!(bound(&cluster, "tied"), 0, "there is room for one of two");
-    cluster.says(&["delete", "statefulset", "free"]);
+    cluster.delete(&["statefulset", "free"]);
     until("both are bound", || bound(&cluster, "tied") == 2);
     assert_eq!(jobs(&berth, "tied").len(), 1);
 }
@@ -251,7 +251,7 @@ spec:
     let leader = of_llm(&by(&cluster, "apps/v1/StatefulSet", "llm"));
     cluster.apply(&pod("llm-lead", 1, &leader, ""));
     until("the leader is bound", || node_of(&cluster, "llm-lead").is_some());
-    let uid = cluster.json(&["get", "pod", "llm-lead"])["metadata"]["uid"].clone();
+    let uid = cluster.get(&["pod", "llm-lead"])["metadata"]["uid"].clone();
     let uid = uid.as_str().unwrap();
     cluster.apply(&keeper(
         "llm-0",

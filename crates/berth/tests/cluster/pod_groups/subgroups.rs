@@ -16,7 +16,7 @@ fn add_racks(cluster: &Cluster) {
         );
         cluster.apply(&node(name, &labels, "[]"));
         until("the node is ready and free of taints", || {
-            cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
+            cluster.get(&["node", name])["spec"]["taints"] == Value::Null
         });
     }
 }
@@ -35,7 +35,7 @@ fn parts_of_parts_are_where_each_of_them_has_to_be() {
     let _berth = berth(&cluster);
     // One of another scheduler, where a part has to be.
     cluster.apply(&pod("taken", 1, "", "  nodeName: n0").replace("berth\n", "elder\n"));
-    until("it runs", || cluster.json(&["get", "pod", "taken"])["status"]["phase"] == "Running");
+    until("it runs", || cluster.get(&["pod", "taken"])["status"]["phase"] == "Running");
     cluster.apply(
         "apiVersion: scheduling.run.ai/v2alpha2
 kind: PodGroup
@@ -67,7 +67,7 @@ spec:
     until("another pod is bound", || node_of(&cluster, "other").is_some());
     let found = [nodes_of(&cluster, "a", 1), nodes_of(&cluster, "b", 2)].concat();
     assert_eq!(found, [None, None, None], "no block has room for both");
-    cluster.says(&["delete", "pod", "taken", "other", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "taken", "other", "--force", "--grace-period=0"]);
     for (part, count) in [("a", 1), ("b", 2), ("c", 2)] {
         until(&format!("part {part} is bound"), || all_bound(&cluster, part, count));
     }
@@ -75,7 +75,7 @@ spec:
     let mut both = nodes_of(&cluster, "b", 2);
     both.sort();
     assert_eq!(both, [Some("n1".to_owned()), Some("n2".to_owned())], "the rack of two");
-    cluster.says(&["delete", "pod", "--all", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "--all", "--force", "--grace-period=0"]);
 
     // Workers of one shard are in one rack, wherever the master is.
     cluster.apply(

@@ -1,6 +1,6 @@
 //! What Berth does for jobs of its own.
 
-use super::scene::Scene;
+use super::setup::Scene;
 use super::steps::{STEP, Step, own};
 use crate::support::bound_claim;
 use berth_testbed::Server;
@@ -26,11 +26,11 @@ pub const STEPS: &[Step] = &[
             "patch rolebindings.rbac.authorization.k8s.io",
         ],
         // Every team has a namespace here, and every queue is a team.
-        act: |scene, _, name, _| drop(scene.cluster.apply(&own("Queue", &team(name), "{}"))),
+        act: |scene, _, name, _| scene.cluster.apply(&own("Queue", &team(name), "{}")),
         is_done: |scene, _, name, _| {
             let namespace = format!("berth-{}", team(name));
-            let last = ["get", "rolebinding", "berth-members", "--namespace", &namespace];
-            scene.cluster.kubectl(&last).status.success()
+            let last = ["rolebinding", "berth-members", "--namespace", &namespace];
+            scene.cluster.find(&last).is_some()
         },
         ..STEP
     },
@@ -59,11 +59,10 @@ pub const STEPS: &[Step] = &[
             // Its pods end as soon as they are told to, and everything of it goes.
             for pod in pods_of(scene, name) {
                 let ends = "testbed.berth.dev/runs=10ms";
-                let _ =
-                    scene.cluster.kubectl(&["annotate", "pod", "-n", "berth-default", &pod, ends]);
+                let words = ["pod", "-n", "berth-default", &pod, ends];
+                let _ = scene.cluster.objects().try_annotate(&words);
             }
-            let jobs = berth.json(&["ps", "--all", name]);
-            let is_over = jobs["jobs"][0]["state"] == "done";
+            let is_over = berth.job(name)["state"] == "done";
             is_over && left(scene, "services").is_empty() && left(scene, "secrets").is_empty()
         },
         ..STEP
@@ -75,16 +74,16 @@ pub const STEPS: &[Step] = &[
         act: |scene, _, name, _| {
             let (team, namespace) = (team(name), format!("home-{name}"));
             scene.cluster.apply(&own("Queue", &team, "{}"));
-            scene.cluster.says(&["create", "namespace", &namespace]);
+            scene.cluster.create_namespace(&namespace);
             let label = format!("berth.dev/team={team}");
-            scene.cluster.says(&["label", "namespace", &namespace, &label]);
+            scene.cluster.label(&["namespace", &namespace, &label]);
             let job = own("Job", name, &format!("{{team: {team}, gpus: 1, run: sleep 1}}"));
             let within = format!("metadata: {{namespace: {namespace}, name");
             scene.cluster.apply(&job.replace("metadata: {name", &within));
         },
         is_done: |scene, _, name, _| {
             let namespace = format!("home-{name}");
-            let job = scene.cluster.json(&["get", "jobs.berth.dev", name, "-n", &namespace]);
+            let job = scene.cluster.get(&["jobs.berth.dev", name, "-n", &namespace]);
             let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
             conditions.iter().any(|one| one["type"] == "Accepted" && one["status"] == "True")
         },
@@ -141,11 +140,11 @@ fn names(list: &Value) -> Vec<String> {
 
 /// The pods of a job of that name.
 fn pods_of(scene: &Scene, name: &str) -> Vec<String> {
-    let pods = names(&scene.cluster.json(&["get", "pods", "-n", "berth-default"]));
+    let pods = names(&scene.cluster.get(&["pods", "-n", "berth-default"]));
     pods.into_iter().filter(|pod| pod.starts_with(name)).collect()
 }
 
 /// What is left of a kind of jobs that have ended.
 fn left(scene: &Scene, kind: &str) -> Vec<String> {
-    names(&scene.cluster.json(&["get", kind, "-n", "berth-default", "-l", "berth.dev/job"]))
+    names(&scene.cluster.get(&[kind, "-n", "berth-default", "-l", "berth.dev/job"]))
 }

@@ -1,6 +1,6 @@
 //! The account of pods that hold GPUs has what their program uses, and nothing else.
 
-use super::scene::Scene;
+use super::setup::Scene;
 use crate::gpus::{HOLDER, RESERVATIONS, container, fraction, holders, say_which};
 use crate::support::until;
 use std::collections::BTreeSet;
@@ -19,11 +19,7 @@ fn a_pod_that_holds_a_gpu_has_the_rights_it_uses_and_nothing_else() {
     let granted = scene.granted_by(HOLDER);
     assert_eq!(granted, BTreeSet::from([RIGHT.to_owned()]));
     let before = scene.take_from(HOLDER, RIGHT);
-    let may = || {
-        let whom = format!("--as={ACCOUNT}");
-        let asked = ["auth", "can-i", "patch", "pods", &whom, "--namespace", RESERVATIONS];
-        scene.cluster.kubectl(&asked).status.success()
-    };
+    let may = || scene.cluster.may(ACCOUNT, "patch", "pods", Some(RESERVATIONS));
     until("it is taken", || !may());
     let output = container(&scene.cluster, &holder, "GPU-1").wait_with_output();
     let output = output.expect("it ends without its right");

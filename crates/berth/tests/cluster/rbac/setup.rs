@@ -1,8 +1,8 @@
 //! A cluster with the chart on it, whose API server writes down what Berth asks.
 
 use crate::chart::{ACCOUNT, NAMESPACE, install, kubeconfig};
-use crate::claims;
-use crate::marks::kinds::define;
+use crate::pod_groups::kinds::define;
+use crate::resource_claims as claims;
 use crate::support::{node, until};
 use crate::volumes::class;
 use berth_testbed::Server;
@@ -154,8 +154,7 @@ value: 1000
 
     /// The roles of a name, as kubectl names them. The chart has others for people.
     fn roles(&self, name: &str) -> Vec<Value> {
-        let all = self.cluster.json(&[
-            "get",
+        let all = self.cluster.get(&[
             "clusterroles,roles",
             "--all-namespaces",
             "--selector=app.kubernetes.io/name=berth",
@@ -282,19 +281,12 @@ value: 1000
             (role["kind"].as_str().unwrap(), role["metadata"]["name"].as_str().unwrap());
         let patch = json!({ "rules": role["rules"] }).to_string();
         let namespace = role["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
-        self.cluster.says(&["patch", kind, name, "-n", namespace, "--type=merge", "-p", &patch]);
+        self.cluster.patch(&[kind, name, "-n", namespace, "--type=merge", "-p", &patch]);
     }
 
     pub fn may(&self, right: &str) -> bool {
-        let (verb, object) = right.split_once(' ').unwrap();
-        let (object, part) = object.split_once('/').unwrap_or((object, ""));
-        let part = format!("--subresource={part}");
-        let whom = format!("--as={ACCOUNT}");
-        let mut asked = vec!["auth", "can-i", verb, object, &part, &whom, "--namespace", NAMESPACE];
-        if !self.is_own(right) {
-            asked.push("--all-namespaces");
-        }
-        self.cluster.kubectl(&asked).status.success()
+        let (verb, what) = right.split_once(' ').unwrap();
+        self.cluster.may(ACCOUNT, verb, what, self.is_own(right).then_some(NAMESPACE))
     }
 
     /// Whether it is granted in the namespace of the release alone.
@@ -305,10 +297,10 @@ value: 1000
     pub fn clear(&self) {
         let training = "pytorchjobs,tfjobs,mpijobs,xgboostjobs,paddlejobs,jaxjobs";
         let all = format!("jobs,jobsets,rayclusters,rayjobs,trainjobs,{training}");
-        self.cluster.says(&["delete", &all, "--all", "--cascade=background"]);
-        self.cluster.says(&["delete", "pods", "--all", "--force", "--grace-period=0"]);
+        self.cluster.delete(&[&all, "--all", "--cascade=background"]);
+        self.cluster.delete(&["pods", "--all", "--force", "--grace-period=0"]);
         let own = "jobs.berth.dev,budgets.berth.dev";
-        self.cluster.says(&["delete", own, "--all", "--all-namespaces"]);
+        self.cluster.delete(&[own, "--all", "--all-namespaces"]);
     }
 }
 
@@ -324,7 +316,7 @@ fn add_nodes(cluster: &Cluster) {
     cluster.apply(&all.replace("Ready, status: 'True'", "Ready, status: 'False'"));
     for name in ["a", "b", "claims"] {
         until("the node has an address", || {
-            let node = cluster.json(&["get", "node", name]);
+            let node = cluster.get(&["node", name]);
             node["status"]["addresses"].is_array() && node["spec"]["taints"].is_null()
         });
     }

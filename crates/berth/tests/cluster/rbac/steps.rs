@@ -1,10 +1,10 @@
 //! What Berth does, and the rights each of it needs.
 
-use super::scene::{SLICE, Scene};
+use super::setup::{SLICE, Scene};
 use super::{jobs, storage};
 use crate::chart::NAMESPACE;
 use crate::gpus::{fraction, holders};
-use crate::marks::kinds::uid_of;
+use crate::pod_groups::kinds::uid_of;
 use crate::support::{node_of, pod, until, why};
 use berth_testbed::Server;
 use berth_testbed::kube::Cluster;
@@ -39,7 +39,7 @@ pub fn all() -> impl Iterator<Item = &'static Step> {
 /// Needed for jobs everywhere, and otherwise where pods hold shared GPUs.
 const LAST: &[Step] = &[Step {
     rights: &["create pods"],
-    act: |scene, _, name, _| drop(scene.cluster.apply(&fraction(name, "0.5"))),
+    act: |scene, _, name, _| scene.cluster.apply(&fraction(name, "0.5")),
     is_done: |scene, _, _, _| !holders(&scene.cluster).is_empty(),
     ..STEP
 }];
@@ -56,14 +56,14 @@ const STEPS: &[Step] = &[
             "watch pods",
             "create pods/binding",
         ],
-        act: |scene, _, name, _| drop(scene.cluster.apply(&pod(name, 1, "", ""))),
+        act: |scene, _, name, _| scene.cluster.apply(&pod(name, 1, "", "")),
         is_done: |scene, _, name, _| node_of(&scene.cluster, name).is_some(),
         ..STEP
     },
     Step {
         rights: &["patch pods/status"],
         act: |scene, _, name, _| {
-            drop(scene.cluster.apply(&pod(name, 1, "", "  nodeSelector: {disk: none}")));
+            scene.cluster.apply(&pod(name, 1, "", "  nodeSelector: {disk: none}"));
         },
         is_done: |scene, _, name, _| !why(&scene.cluster, name).is_empty(),
         ..STEP
@@ -74,11 +74,11 @@ const STEPS: &[Step] = &[
             "update endpointslices.discovery.k8s.io",
         ],
         act: |scene, _, _, _| {
-            drop(scene.cluster.kubectl(&["delete", "endpointslice", SLICE, "-n", NAMESPACE]));
+            let slice = ["endpointslice", SLICE, "-n", NAMESPACE, "--ignore-not-found"];
+            scene.cluster.delete(&slice);
         },
         is_done: |scene, _, _, _| {
-            let slice = scene.cluster.kubectl(&["get", "endpointslice", SLICE, "-n", NAMESPACE]);
-            slice.status.success()
+            scene.cluster.find(&["endpointslice", SLICE, "-n", NAMESPACE]).is_some()
         },
         ..STEP
     },
@@ -98,10 +98,10 @@ const STEPS: &[Step] = &[
     Step {
         rights: &["create events.events.k8s.io"],
         act: |scene, _, name, _| {
-            drop(scene.cluster.apply(&own("Queue", name, "{parent: nowhere}")));
+            scene.cluster.apply(&own("Queue", name, "{parent: nowhere}"));
         },
         is_done: |scene, _, name, _| {
-            let events = scene.cluster.json(&["get", "events.events.k8s.io", "--all-namespaces"]);
+            let events = scene.cluster.get(&["events.events.k8s.io", "--all-namespaces"]);
             let events = events["items"].as_array().cloned().unwrap_or_default();
             events.iter().any(|event| event["regarding"]["name"] == name)
         },
@@ -118,7 +118,7 @@ const STEPS: &[Step] = &[
     Step {
         rights: &["patch policies.berth.dev/status"],
         act: |scene, _, _, _| {
-            let _ = scene.cluster.kubectl(&["delete", "policies.berth.dev", "default"]);
+            scene.cluster.delete(&["policies.berth.dev", "default", "--ignore-not-found"]);
             scene.cluster.apply(&own("Policy", "default", "{grace: 2m}"));
         },
         is_done: |scene, _, _, _| has_status(scene, "policies", "default"),
@@ -143,7 +143,7 @@ const STEPS: &[Step] = &[
             scene.cluster.apply(&queued("batch/v1 Job", name, &spec));
         },
         is_done: |scene, _, name, _| {
-            let pods = scene.cluster.json(&["get", "pods", "-l", &format!("job-name={name}")]);
+            let pods = scene.cluster.get(&["pods", "-l", &format!("job-name={name}")]);
             pods["items"][0]["spec"]["nodeName"].is_string()
         },
         ..STEP
@@ -220,7 +220,7 @@ spec:
 ];
 
 fn is_let_go(cluster: &Cluster, kind: &str, name: &str) -> bool {
-    cluster.json(&["get", kind, name])["spec"]["suspend"] == false
+    cluster.get(&[kind, name])["spec"]["suspend"] == false
 }
 
 /// An object of Berth's own.
@@ -231,7 +231,7 @@ pub fn own(kind: &str, name: &str, spec: &str) -> String {
 }
 
 fn has_status(scene: &Scene, plural: &str, name: &str) -> bool {
-    let object = scene.cluster.json(&["get", &format!("{plural}.berth.dev"), name]);
+    let object = scene.cluster.get(&[&format!("{plural}.berth.dev"), name]);
     object["status"]["conditions"].is_array()
 }
 
@@ -243,7 +243,7 @@ const fn object(data: &'static str, rights: &'static [&'static str]) -> Step {
         data,
         act: |scene, _, name, data| {
             let (kind, spec) = data.split_once(' ').expect("a kind and a spec");
-            drop(scene.cluster.apply(&own(kind, name, spec)));
+            scene.cluster.apply(&own(kind, name, spec));
         },
         is_done: |scene, _, name, data| {
             let (kind, _) = data.split_once(' ').expect("a kind and a spec");
@@ -285,7 +285,7 @@ const fn training(data: &'static str, rights: &'static [&'static str]) -> Step {
         },
         is_done: |scene, _, name, data| {
             let (kind, _) = data.split_once(' ').expect("a kind and a field");
-            scene.cluster.json(&["get", kind, name])["spec"]["runPolicy"]["suspend"] == false
+            scene.cluster.get(&[kind, name])["spec"]["runPolicy"]["suspend"] == false
         },
         is_made_up_for: true,
     }

@@ -1,7 +1,7 @@
 //! What Berth does for pods with volumes, and with devices that they claim.
 
 use super::steps::{STEP, Step};
-use crate::claims;
+use crate::resource_claims as claims;
 use crate::support::{node_of, volume};
 use crate::volumes::{claim, user};
 
@@ -24,7 +24,7 @@ pub const STEPS: &[Step] = &[
             scene.cluster.apply(&(claim(name, "made", "ReadWriteOnce") + &user(name, name)));
         },
         is_done: |scene, _, name, _| {
-            let claim = scene.cluster.json(&["get", "pvc", name]);
+            let claim = scene.cluster.get(&["pvc", name]);
             claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_string()
         },
         ..STEP
@@ -36,7 +36,7 @@ pub const STEPS: &[Step] = &[
             "update resourceclaims.resource.k8s.io/status",
             "update resourceclaims.resource.k8s.io/binding",
         ],
-        act: |scene, _, name, _| drop(scene.cluster.apply(&claims::pod(name, 1, claims::ANY))),
+        act: |scene, _, name, _| scene.cluster.apply(&claims::pod(name, 1, claims::ANY)),
         is_done: |scene, _, name, _| node_of(&scene.cluster, name).is_some(),
         ..STEP
     },

@@ -1,7 +1,7 @@
 //! What pods cost the API server: one write for each, whoever else is told of them.
 
 use super::figure;
-use super::scene::Scene;
+use super::setup::Scene;
 use crate::support::{gang, pod, until};
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ fn a_pod_costs_one_write_which_binds_it() {
     scene.cluster.apply(&(with + &without + &gang("together", 4, 2)));
     let count = (WITH + WITHOUT + 4) as usize;
     until("all of them run", || {
-        let running = ["get", "pods", "--field-selector=status.phase=Running", "--output=name"];
-        scene.cluster.says(&running).lines().count() == count
+        let running = scene.cluster.get(&["pods", "--field-selector=status.phase=Running"]);
+        running["items"].as_array().is_some_and(|pods| pods.len() == count)
     });
 
     let mut bindings: BTreeMap<String, u32> = BTreeMap::new();

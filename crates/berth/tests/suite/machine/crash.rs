@@ -3,19 +3,19 @@
 
 use super::server::{Server, until};
 use berth_api::Code;
-use berth_testbed::{Load, Postgres, Stop, survive};
+use berth_testbed::{Load, Postgres, Stop, run_through_faults};
 use std::time::Duration;
 
 #[test]
 fn a_server_that_is_killed_again_and_again_loses_no_job_and_runs_none_twice() {
     let mut server = Server::start(&["--gpus", "8xH100"]);
-    let survival = survive(&mut server, Load { jobs: 200, blows: 20 }, |server| {
+    let report = run_through_faults(&mut server, Load { jobs: 200, faults: 20 }, |server| {
         server.kill();
         server.start_again();
     });
-    assert_eq!(survival.faults(), Vec::<String>::new(), "{survival:?}");
-    assert!(survival.before_the_last_blow >= 190, "{survival:?}");
-    assert!(survival.through_a_blow > 0, "{survival:?}");
+    assert_eq!(report.violations(), Vec::<String>::new(), "{report:?}");
+    assert!(report.acknowledged_before_last_fault >= 190, "{report:?}");
+    assert!(report.ran_through_a_fault > 0, "{report:?}");
 }
 
 #[test]
@@ -23,15 +23,15 @@ fn a_database_that_crashes_again_and_again_costs_no_job_and_the_server_goes_on_b
     let mut postgres = Postgres::start();
     let url = postgres.database();
     let mut server = Server::start(&["--gpus", "8xH100", "--database", &url]);
-    let survival = survive(&mut server, Load { jobs: 60, blows: 3 }, |server| {
+    let report = run_through_faults(&mut server, Load { jobs: 60, faults: 3 }, |server| {
         postgres.stop(Stop::Immediate);
         assert_eq!(refusal(server), Some(Code::StoreDown));
         postgres.resume();
     });
-    assert_eq!(survival.faults(), Vec::<String>::new(), "{survival:?}");
+    assert_eq!(report.violations(), Vec::<String>::new(), "{report:?}");
     assert!(server.is_running());
-    assert!(survival.before_the_last_blow >= 40, "{survival:?}");
-    assert!(survival.through_a_blow > 0, "{survival:?}");
+    assert!(report.acknowledged_before_last_fault >= 40, "{report:?}");
+    assert!(report.ran_through_a_fault > 0, "{report:?}");
 }
 
 /// What is said to somebody who does not try again.
@@ -47,10 +47,10 @@ fn running_processes_are_found_again_by_the_next_server() {
     let mut server = Server::start(&["--gpus", "1xL4"]);
     let script = "sleep 3; echo end";
     server.says(&["run", "-d", "--name", "long", "-g", "1", "--", "bash", "-c", script]);
-    until("it runs", || server.json(&["ps", "long"])["jobs"][0]["state"] == "running");
+    until("it runs", || server.job("long")["state"] == "running");
     server.kill();
     server.start_again();
-    until("it is done", || server.json(&["ps", "--all", "long"])["jobs"][0]["state"] == "done");
+    until("it is done", || server.job("long")["state"] == "done");
     let job = server.json(&["ps", "--all", "long"]);
     assert_eq!(job["jobs"][0]["attempts"], 1, "{job}");
     assert!(server.says(&["logs", "long"]).contains("end"));

@@ -4,7 +4,7 @@ use super::server::{Server, until};
 use berth_testbed::Bill;
 
 fn state(server: &Server, job: &str) -> String {
-    server.json(&["ps", "--all", job])["jobs"][0]["state"].as_str().unwrap_or_default().to_owned()
+    server.job(job)["state"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_job_that_waits_for_its_next_try_can_be_paused_and_let_go_on_at_once() {
     let text = "name: flaky\nretry: {error: 2, wait: 1h}\nrun: '[ $BERTH_ATTEMPT = 1 ]'\n";
     std::fs::write(&file, text).unwrap();
     server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
-    let waits = || server.json(&["ps", "flaky"])["jobs"][0]["reason_code"] == "retry";
+    let waits = || server.job("flaky")["reason_code"] == "retry";
     until("it waits for its next try", waits);
     server.says(&["pause", "flaky"]);
     until("it is paused", || state(&server, "flaky") == "paused");

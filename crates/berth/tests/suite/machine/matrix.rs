@@ -2,11 +2,8 @@
 //! is asked for over HTTP by somebody of every role, about things of their own, of their team and
 //! of another team.
 
-#[path = "matrix/attempt.rs"]
 mod attempt;
-#[path = "matrix/page.rs"]
 mod page;
-#[path = "matrix/stage.rs"]
 mod stage;
 
 use super::http::Answer;

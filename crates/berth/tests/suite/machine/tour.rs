@@ -3,7 +3,7 @@
 use super::server::{BERTH, Server};
 use std::process::Command;
 
-const README: &str = include_str!("../../../../README.md");
+const README: &str = include_str!("../../../../../README.md");
 
 /// The commands of the section, block by block, without the alias that a script has no use for.
 fn commands() -> String {

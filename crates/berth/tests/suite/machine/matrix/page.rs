@@ -2,7 +2,7 @@
 
 use berth_api::{ROUTES, Route};
 
-const PAGE: &str = include_str!("../../../../../docs/authorization.md");
+const PAGE: &str = include_str!("../../../../../../docs/authorization.md");
 
 /// Whoever asks, in the order of the page's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
