@@ -26,14 +26,26 @@ run: toolchain ## Build Berth and start it on this machine (GPUS=8xH100 declares
 .PHONY: test
 test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must pass: format, lints, licences, tests
 
+# A few minutes at most. The script says how it picks.
+.PHONY: check
+check: components ## What daily work needs: format, lints, and the tests of the crates that changed
+	@.ci/check-changed
+
+# What finds faults only when it goes on for long: it changes with the code of every day too little
+# to be part of each change.
+.PHONY: test-long
+test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, the API fuzzed
+	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
+	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
+
 # All failures of a run are worth seeing at once, hence --no-fail-fast.
 .PHONY: unit
 unit: toolchain postgres kube-tools ## Run the tests alone
 	$(CARGO) test --workspace --locked --no-fail-fast
 
-.PHONY: kube-rights
-kube-rights: toolchain kube-tools ## Take each right of the chart away, one at a time, and see what waits
-	$(CARGO) test --workspace --locked --test cluster -- --ignored rights::
+.PHONY: kube-rbac
+kube-rbac: toolchain kube-tools ## Revoke each right of the chart, one at a time, and see what waits
+	$(CARGO) test --workspace --locked --test cluster -- --ignored rbac::
 
 # SCHEDULER=yes adds kube-scheduler; otherwise pods wait for whoever schedules them.
 .PHONY: kube-up

@@ -6,16 +6,17 @@
 
 mod account;
 mod bill;
+mod chaos;
+mod crashes;
 mod guard;
+mod http;
 pub mod kube;
 mod postgres;
 mod server;
-mod siege;
-mod survival;
 
 pub use account::Account;
 pub use bill::Bill;
+pub use chaos::{ChaosReport, Fault, run_chaos};
+pub use crashes::{CrashReport, Load, SEED, run_through_faults};
 pub use postgres::{Postgres, Stop};
 pub use server::{Server, eventually, until};
-pub use siege::{Blow, Siege, besiege};
-pub use survival::{Load, SEED, Survival, survive};

@@ -1,12 +1,15 @@
 //! The real program as a server, in a folder of its own.
 
+use crate::http::{self, Answer, Request};
 use berth_api::Client;
 use berth_api::client::Options;
+use reqwest::Method;
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -28,6 +31,7 @@ pub struct Server {
     args: Vec<String>,
     log: Log,
     said: Log,
+    http: OnceLock<reqwest::Client>,
 }
 
 /// What a server has said since it was started.
@@ -57,7 +61,17 @@ impl Server {
         let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (child, url, log, said) = begin(program, command, home.path(), "127.0.0.1:0", &args);
-        Server { program: program.to_owned(), child, home, url, command, args, log, said }
+        Server {
+            program: program.to_owned(),
+            child,
+            home,
+            url,
+            command,
+            args,
+            log,
+            said,
+            http: OnceLock::new(),
+        }
     }
 
     /// Whether it takes requests, as a load balancer would ask it: one of several replicas does.
@@ -147,27 +161,88 @@ impl Server {
     }
 
     /// What a command prints as JSON.
-    pub fn json(&self, args: &[&str]) -> serde_json::Value {
+    pub fn json(&self, args: &[&str]) -> Value {
         let text = self.says(&[args, &["-o", "json"]].concat());
         serde_json::from_str(&text)
             .unwrap_or_else(|error| panic!("berth {args:?}: {error}\n{text}"))
     }
 }
 
+/// The same answers as those of `berth ps` and others, without starting the program.
+impl Server {
+    /// The jobs that have not ended.
+    pub fn jobs(&self) -> Vec<Value> {
+        self.list_jobs("/v1/jobs?state=active&limit=1000")
+    }
+
+    /// All jobs.
+    pub fn all_jobs(&self) -> Vec<Value> {
+        self.list_jobs("/v1/jobs?limit=1000")
+    }
+
+    /// A job by its number or name.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such job.
+    pub fn job(&self, job: &str) -> Value {
+        self.get(&format!("/v1/jobs/{job}"))
+    }
+
+    /// What the server answers to the administrator.
+    ///
+    /// # Panics
+    ///
+    /// If that is an error, or there is no answer.
+    pub fn get(&self, path: &str) -> Value {
+        let request = Request::get(format!("{}{path}", self.url));
+        let answer =
+            request.send(self.http.get_or_init(|| {
+                http::client(&self.token()).build().expect("a client without files")
+            }));
+        let answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert!(answer.is_success(), "{path}: {} {}", answer.status, answer.body);
+        answer.json()
+    }
+
+    fn list_jobs(&self, path: &str) -> Vec<Value> {
+        let list = self.get(path);
+        assert!(list["next"].is_null(), "{path}: there are more jobs than one page has");
+        list["jobs"].as_array().cloned().unwrap_or_default()
+    }
+}
+
 impl Server {
     /// Jobs outlive a server, but not a test. None may start in the place of another.
     fn end_jobs(&self) {
-        let _ = self.berth(&["cordon", NODE]);
-        for job in self.held() {
-            let _ = self.berth(&["stop", "--now", &job]);
+        let _ = self.post(&format!("/v1/nodes/{NODE}/cordon"), "{}");
+        for job in self.jobs_with_processes() {
+            let _ = self.post(&format!("/v1/jobs/{job}/stop"), r#"{"now":true}"#);
         }
-        eventually(|| self.held().is_empty());
+        eventually(|| self.jobs_with_processes().is_empty());
     }
 
-    /// Jobs that have processes; none where nobody answers.
-    fn held(&self) -> Vec<String> {
-        let jobs = self.berth(&["ps", "--state", "running,stopping", "-n", "1000", "-o", "name"]);
-        String::from_utf8_lossy(&jobs.stdout).lines().map(str::to_owned).collect()
+    /// Their numbers; none where nobody answers.
+    fn jobs_with_processes(&self) -> Vec<String> {
+        let path = "/v1/jobs?state=running,stopping&limit=1000";
+        let list = self.send(Request::get(format!("{}{path}", self.url)));
+        let list = list.map(|answer| answer.json()).unwrap_or_default();
+        let jobs = list["jobs"].as_array().into_iter().flatten();
+        jobs.filter_map(|job| job["id"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn post(&self, path: &str, body: &str) -> Result<Answer, String> {
+        let request = Request::new(Method::POST, format!("{}{path}", self.url));
+        self.send(request.body("application/json", body.to_owned()))
+    }
+
+    fn send(&self, request: Request) -> Result<Answer, String> {
+        let token = std::fs::read_to_string(self.home.path().join("admin.token"));
+        let token = token.map_err(|error| error.to_string())?;
+        let client = self
+            .http
+            .get_or_init(|| http::client(token.trim()).build().expect("a client without files"));
+        request.send(client)
     }
 }
 
@@ -254,7 +329,7 @@ pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
         if Instant::now() >= deadline {
             return false;
         }
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(20));
     }
     true
 }

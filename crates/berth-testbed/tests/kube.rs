@@ -29,7 +29,7 @@ spec:
       - {name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}
 ",
     );
-    let pods = || cluster.json(&["get", "pods", "-l", "job-name=train"])["items"].clone();
+    let pods = || cluster.get(&["pods", "-l", "job-name=train"])["items"].clone();
     until("the controller makes the pods", || pods().as_array().is_some_and(|all| all.len() == 2));
     for pod in pods().as_array().expect("a list") {
         assert_eq!(pod["spec"]["nodeName"], serde_json::Value::Null, "nobody schedules");
@@ -37,10 +37,10 @@ spec:
 
     cluster.start(Part::Scheduler);
     until("the job is complete", || {
-        let job = cluster.json(&["get", "job", "train"]);
+        let job = cluster.get(&["job", "train"]);
         job["status"]["succeeded"] == 2 && job["status"]["completionTime"].is_string()
     });
-    let pods = cluster.json(&["get", "pods", "-l", "job-name=train"]);
+    let pods = cluster.get(&["pods", "-l", "job-name=train"]);
     let pods = pods["items"].as_array().expect("a list");
     let mut nodes: Vec<&str> =
         pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).collect();
@@ -56,9 +56,9 @@ fn a_simulated_pod_runs_and_stops_as_long_as_it_is_told_to() {
         .kwok(Kwok::nodes_with_label("played=yes").without_leases())
         .start();
     cluster.apply(&node("a"));
-    cluster.says(&["label", "node", "a", "played=yes"]);
+    cluster.label(&["node", "a", "played=yes"]);
     cluster.apply(&node("b"));
-    let phase = |name| cluster.json(&["get", "pod", name])["status"]["phase"].clone();
+    let phase = |name| cluster.get(&["pod", name])["status"]["phase"].clone();
 
     cluster.apply(&pod("short", "a", "testbed.berth.dev/runs: 1s"));
     cluster.apply(&pod("long", "a", "testbed.berth.dev/stops: 1h"));
@@ -66,13 +66,13 @@ fn a_simulated_pod_runs_and_stops_as_long_as_it_is_told_to() {
     until("the short one ends", || phase("short") == "Succeeded");
     until("the long one runs", || phase("long") == "Running");
 
-    cluster.says(&["delete", "pod", "long", "short", "--wait=false", "--grace-period=30"]);
+    cluster.delete(&["pod", "long", "short", "--wait=false", "--grace-period=30"]);
     until("the short one goes", || !cluster.kubectl(&["get", "pod", "short"]).status.success());
-    let long = cluster.json(&["get", "pod", "long"]);
+    let long = cluster.get(&["pod", "long"]);
     assert_eq!(long["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(long["status"]["phase"], "Running", "it uses its grace");
     assert_eq!(phase("elsewhere"), "Pending", "its node is not played");
-    let leases = cluster.json(&["get", "leases", "-n", "kube-node-lease"]);
+    let leases = cluster.get(&["leases", "-n", "kube-node-lease"]);
     assert_eq!(leases["items"], serde_json::json!([]), "nobody renews Leases");
 }
 
@@ -84,9 +84,15 @@ fn an_api_server_that_was_killed_comes_back_with_its_objects_and_users() {
         .service_account("default", "berth")
         .flag(Part::ApiServer, "--request-timeout=30s")
         .start();
-    cluster.says(&["create", "configmap", "kept", "--from-literal=a=b"]);
-    cluster.says(&["create", "role", "reader", "--verb=get", "--resource=configmaps"]);
-    cluster.says(&["create", "rolebinding", "readers", "--role=reader", "--group=vision"]);
+    cluster.kubectl_stdout(&["create", "configmap", "kept", "--from-literal=a=b"]);
+    cluster.kubectl_stdout(&["create", "role", "reader", "--verb=get", "--resource=configmaps"]);
+    cluster.kubectl_stdout(&[
+        "create",
+        "rolebinding",
+        "readers",
+        "--role=reader",
+        "--group=vision",
+    ]);
     let (url, process) = (cluster.url(), cluster.process(Part::ApiServer));
 
     cluster.kill(Part::ApiServer);
@@ -95,7 +101,7 @@ fn an_api_server_that_was_killed_comes_back_with_its_objects_and_users() {
 
     assert_eq!(cluster.url(), url);
     assert_ne!(cluster.process(Part::ApiServer), process);
-    assert_eq!(cluster.json(&["get", "configmap", "kept"])["data"]["a"], "b");
+    assert_eq!(cluster.get(&["configmap", "kept"])["data"]["a"], "b");
     // Who somebody is and what they may do.
     let (ada, pod) = ("ada", "system:serviceaccount:default:berth");
     assert!(cluster.kubectl_as(ada, &["get", "configmap", "kept"]).status.success());
@@ -120,7 +126,7 @@ fn writes_wait_while_etcd_is_paused_and_go_through_when_it_resumes() {
 
     cluster.resume(Part::Etcd);
     assert!(patient.wait().expect("it ends").success());
-    assert_eq!(cluster.json(&["get", "configmap", "patient"])["kind"], "ConfigMap");
+    assert_eq!(cluster.get(&["configmap", "patient"])["kind"], "ConfigMap");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Blows to the control plane and to Berth, round after round.
 
 use crate::report::{Row, Section, Target};
-use berth_testbed::besiege;
+use berth_testbed::run_chaos;
 use std::path::Path;
 
 const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas of Berth on one \
@@ -13,27 +13,38 @@ const TEXT: &str = "Six nodes of eight GPUs, the real controllers, two replicas 
     looked at four times a second. A gang for which there is never room waits all the time.";
 
 pub fn section(berth: &Path, rounds: u32) -> Section {
-    let run = besiege(berth, rounds, |round, fault| eprintln!("siege, round {round}: {fault:?}"));
-    run.lost.iter().for_each(|job| eprintln!("lost: {job}"));
+    let chaos =
+        run_chaos(berth, rounds, |round, fault| eprintln!("chaos, round {round}: {fault:?}"));
+    chaos.lost_jobs.iter().for_each(|job| eprintln!("lost: {job}"));
     let zero = Target::Exactly(0.0);
     let rows = vec![
-        Row::new("siege: rounds", f64::from(run.rounds), "", Target::AtLeast(50.0)),
-        Row::new("siege: leaders killed", f64::from(run.leaders_killed), "", Target::None),
+        Row::new("siege: rounds", f64::from(chaos.rounds), "", Target::AtLeast(50.0)),
+        Row::new("siege: leaders killed", f64::from(chaos.leaders_killed), "", Target::None),
         Row::new(
             "siege: pods that others bound first",
-            f64::from(run.taken_away),
+            f64::from(chaos.bound_by_others),
             "",
             Target::None,
         ),
-        Row::new("siege: gangs", f64::from(run.gangs), "", Target::None),
-        Row::new("siege: looks at a pod", run.looks as f64, "", Target::None),
-        Row::new("siege: jobs lost", run.lost.len() as f64, "", zero),
-        Row::new("siege: nodes seen with GPUs given twice", run.given_twice as f64, "", zero),
-        Row::new("siege: pods bound of a gang that never fits", run.halves as f64, "", zero),
-        Row::new("siege: jobs left over in the books", run.left_over as f64, "", zero),
+        Row::new("siege: gangs", f64::from(chaos.gangs), "", Target::None),
+        Row::new("siege: looks at a pod", chaos.pods_observed as f64, "", Target::None),
+        Row::new("siege: jobs lost", chaos.lost_jobs.len() as f64, "", zero),
+        Row::new(
+            "siege: nodes seen with GPUs given twice",
+            chaos.overcommitted_nodes as f64,
+            "",
+            zero,
+        ),
+        Row::new(
+            "siege: pods bound of a gang that never fits",
+            chaos.oversized_gang_pods_bound as f64,
+            "",
+            zero,
+        ),
+        Row::new("siege: jobs left over in the books", chaos.jobs_left as f64, "", zero),
         Row::new(
             "siege: longest time a gang was seen bound in part",
-            run.longest_half.as_secs_f64(),
+            chaos.longest_partial_gang.as_secs_f64(),
             "s",
             Target::None,
         ),

@@ -4,7 +4,7 @@ use super::{Asked, none};
 use crate::report::{Row, Section, Target};
 use anyhow::{Context, Result};
 use berth_api::Code;
-use berth_testbed::{Load, Postgres, Server, Stop, Survival, survive, until};
+use berth_testbed::{CrashReport, Load, Postgres, Server, Stop, run_through_faults, until};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -13,8 +13,8 @@ const GPUS: [&str; 2] = ["--gpus", "8xH100"];
 
 pub fn kills(args: &Asked, berth: &Path) -> Result<Section> {
     let mut server = Server::start(berth, &GPUS);
-    let load = Load { jobs: args.jobs, blows: args.kills };
-    let survival = survive(&mut server, load, |server| {
+    let load = Load { jobs: args.jobs, faults: args.kills };
+    let report = run_through_faults(&mut server, load, |server| {
         server.kill();
         server.start_again();
     });
@@ -25,7 +25,7 @@ pub fn kills(args: &Asked, berth: &Path) -> Result<Section> {
         args.kills, args.jobs
     );
     let mut rows = vec![Row::new("kills", f64::from(args.kills), "kills", Target::None)];
-    rows.extend(rows_of(&survival));
+    rows.extend(rows_of(&report));
     Ok(Section { title: "A server that is killed".into(), text, rows })
 }
 
@@ -36,8 +36,8 @@ pub fn outages(args: &Asked, berth: &Path) -> Result<Section> {
     let runtime = Runtime::new().context("starting")?;
     let mut unclear = 0;
     let mut back = Vec::new();
-    let load = Load { jobs: args.jobs, blows: args.outages };
-    let survival = survive(&mut server, load, |server| {
+    let load = Load { jobs: args.jobs, faults: args.outages };
+    let report = run_through_faults(&mut server, load, |server| {
         postgres.stop(Stop::Immediate);
         unclear += u64::from(!refuses_clearly(&runtime, server));
         postgres.resume();
@@ -56,7 +56,7 @@ pub fn outages(args: &Asked, berth: &Path) -> Result<Section> {
         args.outages, args.jobs
     );
     let mut rows = vec![Row::new("outages", f64::from(args.outages), "outages", Target::None)];
-    rows.extend(rows_of(&survival));
+    rows.extend(rows_of(&report));
     rows.push(none("outages without a clear problem (503, BRT0024)", unclear, "outages"));
     rows.push(none("servers that ended", u64::from(!server.is_running()), "servers"));
     let longest = back.into_iter().max().unwrap_or_default().as_secs_f64();
@@ -74,26 +74,30 @@ fn refuses_clearly(runtime: &Runtime, server: &Server) -> bool {
     })
 }
 
-fn rows_of(survival: &Survival) -> Vec<Row> {
+fn rows_of(report: &CrashReport) -> Vec<Row> {
     vec![
         Row::new(
             "jobs acknowledged before the last blow",
-            survival.before_the_last_blow as f64,
+            report.acknowledged_before_last_fault as f64,
             "jobs",
             Target::None,
         ),
-        none("jobs lost", survival.lost, "jobs"),
-        none("jobs that nobody submitted", survival.extra, "jobs"),
-        none("jobs run twice at once", survival.twice_at_once, "jobs"),
-        none("jobs run more than once", survival.repeated, "jobs"),
+        none("jobs lost", report.lost, "jobs"),
+        none("jobs that nobody submitted", report.extra, "jobs"),
+        none("jobs run twice at once", report.ran_twice_at_once, "jobs"),
+        none("jobs run more than once", report.ran_again, "jobs"),
         Row::new(
             "jobs whose process lived through a blow",
-            survival.through_a_blow as f64,
+            report.ran_through_a_fault as f64,
             "jobs",
             Target::AtLeast(1.0),
         ),
-        none("leases whose cost is not price times time", survival.bills_wrong, "leases"),
-        none("rows of the bill beside all leases", survival.rows_differ_micros, "millionths of $"),
-        none("audit logs that are damaged", u64::from(!survival.audit_is_whole), "logs"),
+        none("leases whose cost is not price times time", report.leases_misbilled, "leases"),
+        none(
+            "rows of the bill beside all leases",
+            report.bill_difference_micros,
+            "millionths of $",
+        ),
+        none("audit logs that are damaged", u64::from(!report.audit_is_intact), "logs"),
     ]
 }

@@ -5,19 +5,26 @@
 //! What is deliberately missing: a kubelet, a network between pods, and a way to add users later.
 
 mod client;
+mod discovery;
 mod identity;
+mod objects;
 mod options;
 mod part;
+mod pool;
 mod ports;
 mod probe;
 mod programs;
+mod reset;
 mod usage;
 mod wire;
+mod words;
 
 pub use client::Tool;
 pub use identity::{ADMIN, CONTROLLER_MANAGER, SCHEDULER};
+pub use objects::Objects;
 pub use options::{Builder, Kwok, Storage};
 pub use part::Part;
+pub use pool::{Pool, Pooled};
 pub use usage::Usage;
 pub use wire::Wire;
 
@@ -31,6 +38,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -56,6 +64,10 @@ pub struct Cluster {
     has_kwok: bool,
     bare_admission: bool,
     extra_flags: BTreeMap<Part, Vec<String>>,
+    /// Made when the API server has a certificate to be known by.
+    objects: OnceLock<Objects>,
+    /// For parts with certificates of their own.
+    probe: OnceLock<reqwest::Client>,
     etcd_data: TempDir,
     folder: TempDir,
 }
@@ -76,6 +88,8 @@ impl Cluster {
             kwok: options.kwok,
             bare_admission: options.bare_admission,
             extra_flags: options.flags,
+            objects: OnceLock::new(),
+            probe: OnceLock::new(),
             etcd_data: etcd_folder(options.storage),
             folder: private_folder("berth-kube-", &env::temp_dir()).expect("a temporary folder"),
         };
@@ -250,6 +264,7 @@ impl Cluster {
     /// Somebody else may have taken the port between our looking and the program's start.
     fn take_other_ports(&mut self, part: Part) {
         self.ports.insert(part, ports::free());
+        self.objects = OnceLock::new();
         if part == Part::Etcd {
             self.peer_port = ports::free();
         }

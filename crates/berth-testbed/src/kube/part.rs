@@ -54,14 +54,16 @@ impl Cluster {
         match part {
             Part::Etcd => probe::answers(port, "/health"),
             Part::Kwok => probe::answers(port, "/healthz"),
-            // Looking for an open port first is cheap, and saves starting kubectl for nothing.
-            Part::ApiServer => probe::is_open(port) && self.succeeds(&["get", "--raw", "/readyz"]),
-            Part::Scheduler => probe::is_open(port) && self.says_ready(port, "/readyz"),
+            // It listens when it has written all of its certificate.
+            Part::ApiServer => {
+                probe::is_open(port)
+                    && self.try_objects().is_some_and(|objects| objects.answers("/readyz"))
+            }
+            Part::Scheduler => self.says_ready(port, "/readyz"),
             // Its controllers run when it has done something.
             Part::ControllerManager => {
-                probe::is_open(port)
-                    && self.says_ready(port, "/healthz")
-                    && self.succeeds(&["get", "serviceaccount", "default", "-n", "default"])
+                self.says_ready(port, "/healthz")
+                    && self.find(&["serviceaccount", "default"]).is_some()
             }
         }
     }

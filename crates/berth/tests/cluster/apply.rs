@@ -2,7 +2,7 @@
 
 use super::crds::{install, object, queue, refused};
 use super::gpus::{H100, add_node};
-use super::peers::job;
+use super::other_schedulers::job;
 use super::support::{add_nodes, berth_with, cluster, until};
 use berth_testbed::Server;
 use berth_testbed::kube::Cluster;
@@ -19,7 +19,7 @@ fn written(cluster: &Cluster, name: &str, text: &str) -> String {
 /// The queues and budgets of a server, but for what runs in them.
 fn set_up(berth: &Server) -> [Value; 2] {
     let queues = ["lab", "nlp"].map(|name| queue(berth, name));
-    [Value::from(queues.to_vec()), berth.json(&["budget", "list"])["items"].clone()]
+    [Value::from(queues.to_vec()), berth.get("/v1/budgets")["items"].clone()]
 }
 
 fn said(output: &Output) -> String {
@@ -50,13 +50,13 @@ fn queues_policy_and_budgets_are_the_same_by_kubectl_and_by_berth_apply() {
         || kinds.iter().all(|kind| changes().iter().any(|changed| changed == kind));
     assert!(all_are_wanted(), "nothing is there yet: {:?}", changes());
 
-    cluster.says(&["apply", "-f", &file]);
+    cluster.kubectl_stdout(&["apply", "-f", &file]);
     until("all is as the file says", || changes().is_empty());
     let by_kubectl = set_up(&berth);
     assert_eq!(by_kubectl[0][1]["quota_milli"], 2_000, "{by_kubectl:?}");
     assert_eq!(by_kubectl[1][0]["limit_micros"], 100_000_000, "{by_kubectl:?}");
 
-    cluster.says(&["delete", "-f", &file]);
+    cluster.delete(&["-f", &file]);
     until("all of it is gone", all_are_wanted);
     until("no queue is left", || set_up(&berth)[0] == Value::from(vec![Value::Null; 2]));
     let applied = berth.says(&["apply", "-f", &file]);
@@ -73,23 +73,23 @@ fn a_job_is_the_same_by_kubectl_and_by_berth_run_and_a_pool_is_refused_alike() {
     let berth = berth_with(&cluster, &["--image", "none"]);
     let spec = "{team: default, gpus: 2, time: 90m, priority: low, run: python train.py}";
     let file = written(&cluster, "job.yaml", &object("Job", "train", spec));
-    cluster.says(&["apply", "-f", &file]);
-    until("its job runs", || cluster.json(&["get", "bj", "train"])["status"]["state"] == "Running");
+    cluster.kubectl_stdout(&["apply", "-f", &file]);
+    until("its job runs", || cluster.get(&["bj", "train"])["status"]["state"] == "Running");
     let by_kubectl = job(&berth, "train");
     let set_up = said(&berth.berth(&["apply", "-f", &file]));
     assert!(set_up.contains("berth run -f FILE"), "{set_up}");
     berth.says(&["run", "--detach", "-f", &file]);
     until("there are two", || {
-        let jobs = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
+        let jobs = berth.all_jobs();
         jobs.len() == 2 && jobs.iter().all(|job| job["state"] == "running")
     });
-    let jobs = berth.json(&["ps", "--all"])["jobs"].as_array().cloned().unwrap_or_default();
+    let jobs = berth.all_jobs();
     let by_run = jobs.iter().find(|job| job["id"] != by_kubectl["id"]).expect("the second");
     for key in ["name", "team", "gpus_milli", "asks", "priority", "kind"] {
         assert!(!by_run[key].is_null(), "{key}: {by_run}");
         assert_eq!(by_run[key], by_kubectl[key], "{key}");
     }
-    let pods = cluster.json(&["get", "pods", "-n", "berth-default", "-l", "berth.dev/job"]);
+    let pods = cluster.get(&["pods", "-n", "berth-default", "-l", "berth.dev/job"]);
     let container = |at: usize| {
         let container = &pods["items"][at]["spec"]["containers"][0];
         ["image", "command", "args", "resources"].map(|key| container[key].clone())
@@ -99,7 +99,7 @@ fn a_job_is_the_same_by_kubectl_and_by_berth_run_and_a_pool_is_refused_alike() {
 
     let spec = "{max: 4, offerings: [{type: p5, gpus: 8, model: H100-80GB, price: 98}]}";
     let file = written(&cluster, "pool.yaml", &object("Pool", "cloud", spec));
-    cluster.says(&["apply", "-f", &file]);
+    cluster.kubectl_stdout(&["apply", "-f", &file]);
     let by_kubectl = refused(&cluster, "bpool", "cloud", "NotSupported");
     let by_apply = said(&berth.berth(&["apply", "-f", &file]));
     let words = "machines cannot be bought yet, so a pool has no effect";
@@ -108,7 +108,7 @@ fn a_job_is_the_same_by_kubectl_and_by_berth_run_and_a_pool_is_refused_alike() {
 
 /// What `kubectl get` shows of a Job under a heading; nothing where the place is empty.
 fn column(cluster: &Cluster, name: &str, heading: &str) -> String {
-    let table = cluster.says(&["get", "jobs.berth.dev", name]);
+    let table = cluster.kubectl_stdout(&["get", "jobs.berth.dev", name]);
     let mut lines = table.lines();
     let (heads, line) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     let at = heads.find(heading).unwrap_or_else(|| panic!("{heading}: {table}"));

@@ -1,7 +1,7 @@
 //! The Helm chart on a real API server. Its image is not there, so that no pod of it runs; what it
 //! installs is what Berth then runs with.
 
-use super::support::{cluster, until};
+use super::support::{own_cluster, until};
 use berth_testbed::kube::Cluster;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -35,9 +35,9 @@ fn says(cluster: &Cluster, words: &[&str], sets: &[&str]) -> String {
 
 /// Installs the chart in a namespace in which pods are held to the strictest rules.
 pub fn install(cluster: &Cluster, sets: &[&str]) {
-    cluster.says(&["create", "namespace", NAMESPACE]);
+    cluster.create_namespace(NAMESPACE);
     let strict = "pod-security.kubernetes.io/enforce=restricted";
-    cluster.says(&["label", "namespace", NAMESPACE, strict]);
+    cluster.label(&["namespace", NAMESPACE, strict]);
     says(cluster, &["install", "berth"], sets);
 }
 
@@ -59,8 +59,14 @@ pub fn kubeconfig(cluster: &Cluster) -> PathBuf {
 
 /// A kubeconfig of an account that the chart has made, with a token as its pod would have one.
 pub fn kubeconfig_of(cluster: &Cluster, namespace: &str, account: &str) -> PathBuf {
-    let token =
-        cluster.says(&["create", "token", account, "--namespace", namespace, "--duration=2h"]);
+    let token = cluster.kubectl_stdout(&[
+        "create",
+        "token",
+        account,
+        "--namespace",
+        namespace,
+        "--duration=2h",
+    ]);
     let file = cluster.folder().join(format!("{account}.account.yaml"));
     let config = format!(
         "apiVersion: v1
@@ -81,7 +87,7 @@ users: [{{name: own, user: {{token: {:?}}}}}]
 /// A file of the certificate that the chart has made.
 pub fn certificate_file(cluster: &Cluster, key: &str) -> PathBuf {
     let template = format!("--output=go-template={{{{index .data {key:?} | base64decode}}}}");
-    let text = cluster.says(&["get", "secret", "berth-tls", "-n", NAMESPACE, &template]);
+    let text = cluster.kubectl_stdout(&["get", "secret", "berth-tls", "-n", NAMESPACE, &template]);
     let file = cluster.folder().join(key);
     std::fs::write(&file, text).expect("the folder can be written");
     file
@@ -130,18 +136,18 @@ fn runs_as_the_chart_says(cluster: &Cluster, while_it_runs: impl FnOnce()) {
     child.kill().expect("it runs");
     child.wait().expect("it ended");
     // The next one has another home, and would wait for the Lease to run out.
-    cluster.says(&["delete", "lease", "berth", "--namespace", NAMESPACE]);
+    cluster.delete(&["lease", "berth", "--namespace", NAMESPACE]);
     let first = first.expect("it says something").expect("it is text");
     assert!(first.starts_with("Berth is ready at https://127.0.0.1:"), "{first}");
 }
 
 fn get(cluster: &Cluster, kind: &str, name: &str) -> Value {
-    cluster.json(&["get", kind, name, "--namespace", NAMESPACE])
+    cluster.get(&[kind, name, "--namespace", NAMESPACE])
 }
 
 #[test]
 fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
-    let cluster = cluster();
+    let cluster = own_cluster();
     says(&cluster, &["lint", "--strict"], &[]);
     says(&cluster, &["lint", "--strict"], &[DATABASE, "webhook.enabled=true"]);
 
@@ -154,17 +160,21 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     let certificate = get(&cluster, "secret", "berth-tls")["data"].clone();
     // The controllers would be refused a pod that breaks the strict rules of the namespace.
     until("there is a pod", || {
-        let pods = cluster.json(&["get", "pods", "--namespace", NAMESPACE]);
+        let pods = cluster.get(&["pods", "--namespace", NAMESPACE]);
         pods["items"].as_array().is_some_and(|pods| !pods.is_empty())
     });
 
     runs_as_the_chart_says(&cluster, || {});
 
     // Who may change what is in a namespace submits Jobs there, and changes no quotas.
-    cluster.says(&["create", "clusterrolebinding", "kim", "--clusterrole=edit", "--user=kim"]);
-    let may = |verb: &str, kind: &str| {
-        cluster.kubectl(&["auth", "can-i", verb, kind, "--as=kim"]).status.success()
-    };
+    cluster.kubectl_stdout(&[
+        "create",
+        "clusterrolebinding",
+        "kim",
+        "--clusterrole=edit",
+        "--user=kim",
+    ]);
+    let may = |verb: &str, kind: &str| cluster.may("kim", verb, kind, Some("default"));
     until("the roles are put together", || may("create", "jobs.berth.dev"));
     until("the roles are put together", || may("list", "queues.berth.dev"));
     assert!(!may("create", "queues.berth.dev") && !may("patch", "budgets.berth.dev"));
@@ -203,11 +213,8 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
 
     runs_as_the_chart_says(&cluster, || {
         until("the Service leads to it", || {
-            let slice =
-                ["get", "endpointslice", "berth-leader-ipv4", "-o", "json", "-n", NAMESPACE];
-            let slice: Value =
-                serde_json::from_slice(&cluster.kubectl(&slice).stdout).unwrap_or_default();
-            slice["endpoints"][0]["addresses"][0] == "10.1.2.3"
+            let slice = cluster.find(&["endpointslice", "berth-leader-ipv4", "-n", NAMESPACE]);
+            slice.unwrap_or_default()["endpoints"][0]["addresses"][0] == "10.1.2.3"
         });
     });
 

@@ -23,7 +23,7 @@ status:
     }
     for (name, _, _) in nodes {
         until("the node is ready and free of taints", || {
-            cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
+            cluster.get(&["node", name])["spec"]["taints"] == Value::Null
         });
     }
 }
@@ -67,7 +67,7 @@ fn resources_ports_and_the_number_of_pods_are_counted() {
     until("two are bound", || is_bound(&cluster, "first") && is_bound(&cluster, "second"));
     cluster.apply(&pod("third", 0, "", &on_c));
     until("it says that there are enough", || why(&cluster, "third").contains("as many tasks"));
-    cluster.says(&["delete", "pod", "first", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "first", "--force", "--grace-period=0"]);
     until("the third takes its place", || is_bound(&cluster, "third"));
     let rdma = |name: &str| pod(name, 1, "", "").replace("gpu: 1}", "gpu: 1, rdma/hca: 1}");
     for name in ["r0", "r1", "r2"] {
@@ -107,9 +107,9 @@ fn resources_ports_and_the_number_of_pods_are_counted() {
 fn preferences_of_nodes_are_weighed() {
     let cluster = cluster();
     three(&cluster);
-    cluster.says(&["taint", "node", "a", "noisy=yes:PreferNoSchedule"]);
-    cluster.says(&["label", "node", "b", "disk=fast"]);
-    cluster.says(&["label", "node", "c", "disk=fast", "net=fast"]);
+    cluster.kubectl_stdout(&["taint", "node", "a", "noisy=yes:PreferNoSchedule"]);
+    cluster.label(&["node", "b", "disk=fast"]);
+    cluster.label(&["node", "c", "disk=fast", "net=fast"]);
     let _berth = berth(&cluster);
     let wish = |weight: i32, key: &str, value: &str| {
         format!(
@@ -170,7 +170,7 @@ fn pods_stay_away_from_each_other_and_from_those_that_want_it() {
     until("it says why", || !why(&cluster, waits).is_empty());
 
     let goes = web.iter().find(|pod| node_of(&cluster, pod).as_deref() == Some("b")).unwrap();
-    cluster.says(&["delete", "pod", goes, "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", goes, "--force", "--grace-period=0"]);
     let left: Vec<&str> = web.iter().copied().filter(|pod| pod != goes).collect();
     until("another one takes its place", || placed(&left) == ["b", "c"]);
 
@@ -209,7 +209,7 @@ fn pods_go_where_others_are() {
 
 /// How many pods of a kind are in each zone.
 fn by_zone(cluster: &Cluster, app: &str) -> BTreeMap<String, usize> {
-    let pods = cluster.json(&["get", "pods", "-l", &format!("app={app}")]);
+    let pods = cluster.get(&["pods", "-l", &format!("app={app}")]);
     let mut zones = BTreeMap::new();
     for pod in pods["items"].as_array().cloned().unwrap_or_default() {
         let zone = match pod["spec"]["nodeName"].as_str() {
@@ -267,7 +267,7 @@ fn a_gate_of_somebody_else_keeps_a_pod_waiting_until_it_is_lifted() {
     cluster.apply(&pod("gated", 1, "", gates));
     let lift = || {
         let patch = r#"[{"op": "remove", "path": "/spec/schedulingGates/0"}]"#;
-        cluster.says(&["patch", "pod", "gated", "--type=json", "-p", patch]);
+        cluster.patch(&["pod", "gated", "--type=json", "-p", patch]);
     };
     // Whoever comes later and is bound shows that the one before it was seen and left alone.
     let passed_by = |later: &str| {
@@ -301,7 +301,7 @@ fn whoever_writes_on_a_disk_has_it_for_itself_on_its_node() {
     cluster.apply(&pod("writes", 1, "", &disk("")));
     until("it says which disk", || why(&cluster, "writes").contains("gcePersistentDisk/pd-1"));
     assert!(!is_bound(&cluster, "writes"));
-    cluster.says(&["delete", "pod", "foreign", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "foreign", "--force", "--grace-period=0"]);
     until("it writes where the other one did", || is_bound(&cluster, "writes"));
     assert_eq!(node_of(&cluster, "writes").as_deref(), Some("a"));
 }

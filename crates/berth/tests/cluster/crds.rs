@@ -12,7 +12,15 @@ pub fn install(cluster: &Cluster) {
     let printed = printed.expect("the program runs");
     assert!(printed.status.success());
     cluster.apply(&String::from_utf8(printed.stdout).unwrap());
-    cluster.says(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+    until("the kinds are served", || {
+        let definitions = cluster.get(&["crd"])["items"].as_array().cloned().unwrap_or_default();
+        let is_established = |definition: &Value| {
+            let conditions = definition["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
+        };
+        definitions.iter().all(is_established)
+    });
 }
 
 pub fn object(kind: &str, name: &str, spec: &str) -> String {
@@ -23,7 +31,7 @@ pub fn object(kind: &str, name: &str, spec: &str) -> String {
 
 /// A condition of an object: its status, reason and message.
 fn condition(cluster: &Cluster, what: &str, name: &str, of: &str) -> [String; 3] {
-    let object = cluster.json(&["get", what, name]);
+    let object = cluster.get(&[what, name]);
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.into_iter().find(|one| one["type"] == of).unwrap_or_default();
     ["status", "reason", "message"].map(|key| found[key].as_str().unwrap_or_default().to_owned())
@@ -43,20 +51,20 @@ pub fn refused(cluster: &Cluster, what: &str, name: &str, reason: &str) -> Strin
 }
 
 fn queues(berth: &Server) -> Vec<String> {
-    let queues = berth.json(&["queue"]);
+    let queues = berth.get("/v1/queues");
     let items = queues["items"].as_array().cloned().unwrap_or_default();
     items.iter().filter_map(|queue| queue["name"].as_str().map(str::to_owned)).collect()
 }
 
 pub fn queue(berth: &Server, name: &str) -> Value {
-    let queues = berth.json(&["queue"]);
+    let queues = berth.get("/v1/queues");
     let items = queues["items"].as_array().cloned().unwrap_or_default();
     items.into_iter().find(|queue| queue["name"] == name).unwrap_or_default()
 }
 
 /// How often an event of that reason was written about an object.
 fn events(cluster: &Cluster, name: &str, reason: &str) -> usize {
-    let events = cluster.json(&["get", "events.events.k8s.io", "--all-namespaces"]);
+    let events = cluster.get(&["events.events.k8s.io", "--all-namespaces"]);
     let items = events["items"].as_array().cloned().unwrap_or_default();
     let about = |event: &&Value| event["regarding"]["name"] == name && event["reason"] == reason;
     items.iter().filter(about).count()
@@ -80,28 +88,26 @@ fn a_tree_of_queues_is_set_up_used_changed_and_removed_by_objects() {
     cluster.apply(&tree.concat());
     until("the pod runs in its queue", || node_of(&cluster, "early").is_some());
     until("the queue says so", || {
-        let status = cluster.json(&["get", "bq", "nlp"])["status"].clone();
+        let status = cluster.get(&["bq", "nlp"])["status"].clone();
         status["running"] == 1 && status["usedGpus"] == "2" && status["state"] == "Active"
     });
     let [status, _, message] = condition(&cluster, "bq", "nlp", "Ready");
     assert_eq!(status, "True", "{message}");
 
-    let table = cluster.says(&["get", "queues.berth.dev"]);
+    let table = cluster.kubectl_stdout(&["get", "queues.berth.dev"]);
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let lines: Vec<Vec<String>> = table.lines().map(words).collect();
     let heads = ["NAME", "PARENT", "GPUS", "USED", "PENDING", "RUNNING", "STATUS", "AGE"];
     assert_eq!(lines[0], heads, "{table}");
     let nlp = lines.iter().find(|line| line[0] == "nlp").unwrap();
     assert_eq!(nlp[..7], ["nlp", "lab", "2", "2", "0", "1", "Active"], "{table}");
-    assert!(cluster.says(&["get", "berth"]).contains("queue.berth.dev/nlp"));
+    assert!(cluster.kubectl_stdout(&["get", "berth"]).contains("queue.berth.dev/nlp"));
 
     // What an object says is changed in one place, and stays so.
     let patch = r#"{"spec": {"quota": {"gpu": 3}}}"#;
-    cluster.says(&["patch", "bq", "nlp", "--type=merge", "--patch", patch]);
+    cluster.patch(&["bq", "nlp", "--type=merge", "--patch", patch]);
     until("the quota is another one", || queue(&berth, "nlp")["quota_milli"] == 3_000);
-    until("the object shows it", || {
-        cluster.json(&["get", "bq", "nlp"])["status"]["quotaGpus"] == "3"
-    });
+    until("the object shows it", || cluster.get(&["bq", "nlp"])["status"]["quotaGpus"] == "3");
     let mut apply = berth.command(&["apply", "-f", "-"]);
     apply.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
     let mut apply = apply.spawn().unwrap();
@@ -111,13 +117,13 @@ fn a_tree_of_queues_is_set_up_used_changed_and_removed_by_objects() {
     until("the object has its way", || queue(&berth, "nlp")["quota_milli"] == 3_000);
 
     // A queue goes with its object when nothing is in it.
-    cluster.says(&["delete", "bq", "nlp", "vision"]);
+    cluster.delete(&["bq", "nlp", "vision"]);
     until("the empty one is gone", || !queues(&berth).contains(&"vision".to_owned()));
     until("the other one is said to stay", || events(&cluster, "nlp", "QueueInUse") == 1);
     assert!(queues(&berth).contains(&"nlp".to_owned()));
     berth.kill();
-    cluster.says(&["delete", "pod", "early", "--force", "--grace-period=0"]);
-    cluster.says(&["delete", "bq", "lab"]);
+    cluster.delete(&["pod", "early", "--force", "--grace-period=0"]);
+    cluster.delete(&["bq", "lab"]);
     berth.start_again();
     until("all are gone", || queues(&berth) == ["default"]);
 }
@@ -180,7 +186,7 @@ fn objects_that_make_no_sense_say_what_to_do_and_the_rest_goes_on() {
         until("there is an event", || events(&cluster, name, reason) > 0);
         assert_eq!(events(&cluster, name, reason), 1, "{name}");
     }
-    let described = cluster.says(&["describe", "queues.berth.dev", "lost"]);
+    let described = cluster.kubectl_stdout(&["describe", "queues.berth.dev", "lost"]);
     assert!(described.contains("UnknownParent") && described.contains("Events:"), "{described}");
 
     // What a schema can tell is refused at once.
@@ -204,12 +210,12 @@ fn objects_that_make_no_sense_say_what_to_do_and_the_rest_goes_on() {
 
     // The rest is as it says.
     until("the good budget holds", || {
-        let budgets = berth.json(&["budget", "list"]);
+        let budgets = berth.get("/v1/budgets");
         let budget = &budgets["items"][0];
         budget["queue"] == "good" && budget["limit_micros"] == 100_000_000
     });
     until("the budget shows what is spent", || {
-        let table = cluster.says(&["get", "budgets.berth.dev", "good"]);
+        let table = cluster.kubectl_stdout(&["get", "budgets.berth.dev", "good"]);
         ["$100.00", "$0.00", "day", "Within"].iter().all(|word| table.contains(word))
     });
     until("the policy is taken", || accepted(&cluster, "bpol", "default")[0] == "True");
@@ -217,24 +223,17 @@ fn objects_that_make_no_sense_say_what_to_do_and_the_rest_goes_on() {
     until("pods go on", || node_of(&cluster, "fine").is_some());
 
     // What was wrong is put right, and what goes leaves nothing behind.
-    cluster.says(&[
-        "patch",
-        "bq",
-        "round",
-        "--type=merge",
-        "--patch",
-        r#"{"spec": {"parent": null}}"#,
-    ]);
+    cluster.patch(&["bq", "round", "--type=merge", "--patch", r#"{"spec": {"parent": null}}"#]);
     for name in ["round", "about", "below"] {
         until("the circle is broken", || accepted(&cluster, "bq", name)[0] == "True");
     }
-    cluster.says(&["delete", "bb", "good"]);
+    cluster.delete(&["bb", "good"]);
     until("the other budget takes its place", || {
-        berth.json(&["budget", "list"])["items"][0]["limit_micros"] == 5_000_000
+        berth.get("/v1/budgets")["items"][0]["limit_micros"] == 5_000_000
     });
-    cluster.says(&["delete", "bb", "twice"]);
+    cluster.delete(&["bb", "twice"]);
     until("no budget is left", || {
-        berth.json(&["budget", "list"])["items"].as_array().is_some_and(Vec::is_empty)
+        berth.get("/v1/budgets")["items"].as_array().is_some_and(Vec::is_empty)
     });
 }
 
@@ -251,7 +250,7 @@ fn a_job_object_is_one_job_and_tells_how_it_is_until_it_ends() {
         object("Queue", "vision", "{}"),
     ];
     cluster.apply(&objects.concat());
-    let status = |name: &str| cluster.json(&["get", "bj", name])["status"].clone();
+    let status = |name: &str| cluster.get(&["bj", name])["status"].clone();
     until("the first runs", || {
         let status = status("train");
         status["state"] == "Running" && status["nodes"] == "a" && status["gpus"] == "8"
@@ -263,10 +262,10 @@ fn a_job_object_is_one_job_and_tells_how_it_is_until_it_ends() {
     let foreign = refused(&cluster, "bj", "foreign", "Forbidden");
     assert!(foreign.contains("kubectl label namespace default berth.dev/team"), "{foreign}");
     // A namespace is not a team's because of what it is called.
-    cluster.says(&["create", "namespace", "vision"]);
+    cluster.create_namespace("vision");
     let named = object("Job", "named", "{team: vision, gpus: 1, run: python train.py}");
     cluster.apply(&named.replace("name: named", "name: named, namespace: vision"));
-    let named = || cluster.json(&["get", "bj", "named", "-n", "vision"])["status"].to_string();
+    let named = || cluster.get(&["bj", "named", "-n", "vision"])["status"].to_string();
     until("it is refused", || named().contains("Forbidden"));
 
     cluster.apply(&object("Job", "next", "{gpus: 8, priority: low, run: python train.py}"));
@@ -274,30 +273,33 @@ fn a_job_object_is_one_job_and_tells_how_it_is_until_it_ends() {
         let status = status("next");
         status["position"] == 1 && status["state"] == "Pending" && status["reason"].is_string()
     });
-    let table = cluster.says(&["get", "jobs.berth.dev"]);
+    let table = cluster.kubectl_stdout(&["get", "jobs.berth.dev"]);
     let heads: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(heads, ["NAME", "GPUS", "POSITION", "ETA", "COST", "STATUS", "AGE"], "{table}");
     let patch = r#"{"spec": {"gpus": 1}}"#;
-    cluster.says(&["patch", "bj", "next", "--type=merge", "--patch", patch]);
+    cluster.patch(&["bj", "next", "--type=merge", "--patch", patch]);
     let changed = refused(&cluster, "bj", "next", "SpecChanged");
     assert!(changed.contains("delete the object"), "{changed}");
 
-    let pods = cluster.json(&["get", "pods", "-n", "berth-default", "-l", "berth.dev/job"]);
+    let pods = cluster.get(&["pods", "-n", "berth-default", "-l", "berth.dev/job"]);
     let pod = pods["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
     let runs = "testbed.berth.dev/runs=10ms";
-    cluster.says(&["annotate", "pod", "-n", "berth-default", &pod, runs]);
-    cluster.says(&["wait", "--for=condition=Complete", "jobs.berth.dev/train", "--timeout=120s"]);
+    cluster.annotate(&["pod", "-n", "berth-default", &pod, runs]);
+    cluster.kubectl_stdout(&[
+        "wait",
+        "--for=condition=Complete",
+        "jobs.berth.dev/train",
+        "--timeout=120s",
+    ]);
     until("the second runs", || status("next")["state"] == "Running");
     assert!(status("next")["position"].is_null(), "it waits no more");
 
     // An object that went while nobody looked takes its job along, and none is made twice.
     berth.kill();
-    cluster.says(&["delete", "bj", "next"]);
+    cluster.delete(&["bj", "next"]);
     berth.start_again();
-    until("the job is cancelled", || {
-        berth.json(&["ps", "--all", "next"])["jobs"][0]["state"] == "cancelled"
-    });
+    until("the job is cancelled", || berth.job("next")["state"] == "cancelled");
     assert_eq!(status("train")["state"], "Done");
-    let jobs = berth.json(&["ps", "--all"]);
-    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(2), "{jobs}");
+    let jobs = berth.all_jobs();
+    assert_eq!(jobs.len(), 2, "{jobs:?}");
 }

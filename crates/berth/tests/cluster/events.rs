@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The warnings about pods whose names begin so, by reason.
 fn warnings(cluster: &Cluster, beginning: &str) -> Vec<(String, String)> {
-    let events = cluster.json(&["get", "events.events.k8s.io"]);
+    let events = cluster.get(&["events.events.k8s.io"]);
     let events = events["items"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let about = |event: &&Value| {
@@ -46,7 +46,7 @@ fn a_gang_that_can_never_fit_says_so_on_its_pods_and_in_one_event() {
     };
     assert_eq!(reason, "NeverFits");
     assert!(note.contains("24 GPUs") && note.contains("add or change nodes"), "{note}");
-    let described = cluster.says(&["describe", "pod", "huge-0"]);
+    let described = cluster.kubectl_stdout(&["describe", "pod", "huge-0"]);
     assert!(described.contains("NeverFits"), "{described}");
 
     // Others may end, which is nothing to warn of.
@@ -63,7 +63,7 @@ fn a_gang_that_can_never_fit_says_so_on_its_pods_and_in_one_event() {
     assert_eq!(warnings(&cluster, "huge-").len(), 1, "{:?}", warnings(&cluster, "huge-"));
     assert_eq!(warnings(&cluster, "waits"), []);
 
-    cluster.says(&["delete", "pod", "busy", "waits", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "busy", "waits", "--force", "--grace-period=0"]);
     add_nodes(&cluster, &["c"]);
     until("with enough nodes it runs", || {
         nodes_of(&cluster, "huge", 3).iter().all(Option::is_some)

@@ -1,6 +1,6 @@
-//! Blows: to Berth, to the API server, to nodes.
+//! Faults of Berth, of the API server and of nodes.
 
-use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, pod, until};
+use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, own_cluster, pod, until};
 use berth_kube::{Api, Election};
 use berth_testbed::kube::{ADMIN, Cluster, Part};
 use serde_json::Value;
@@ -22,8 +22,7 @@ fn a_server_that_is_killed_goes_on_where_it_was() {
         until("the gang is bound", || nodes_of(&cluster, &name, 4).iter().all(Option::is_some));
     }
     until("all run in the books", || {
-        let jobs = berth.json(&["ps"]);
-        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        let jobs = berth.jobs();
         jobs.len() == 4 && jobs.iter().all(|job| job["state"] == "running")
     });
 }
@@ -50,7 +49,7 @@ fn a_lease_is_renewed_while_all_else_is_busy_and_given_back_in_the_end() {
 
 #[test]
 fn an_api_server_that_is_away_is_waited_for() {
-    let mut cluster = cluster();
+    let mut cluster = own_cluster();
     add_nodes(&cluster, &["a"]);
     let berth = berth(&cluster);
     cluster.apply(&gang("before", 2, 1));
@@ -63,7 +62,7 @@ fn an_api_server_that_is_away_is_waited_for() {
     cluster.resume(Part::Etcd);
     cluster.apply(&gang("last", 2, 1));
     until("the third is bound", || nodes_of(&cluster, "last", 2).iter().all(Option::is_some));
-    assert_eq!(berth.json(&["ps"])["jobs"].as_array().map(Vec::len), Some(3));
+    assert_eq!(berth.jobs().len(), 3);
 }
 
 #[test]
@@ -74,15 +73,13 @@ fn a_node_that_is_deleted_under_a_gang_takes_it_down_as_a_whole() {
     cluster.apply(&gang("wide", 2, 8));
     until("it is bound", || nodes_of(&cluster, "wide", 2).iter().all(Option::is_some));
     let lost = node_of(&cluster, "wide-0").unwrap();
-    cluster.says(&["delete", "node", &lost]);
+    cluster.delete(&["node", &lost]);
     until("the node is gone from the books", || {
-        let nodes = berth.json(&["nodes"]);
+        let nodes = berth.get("/v1/nodes");
         nodes["items"].as_array().is_some_and(|nodes| nodes.len() == 1)
     });
     // Half a gang is of no use; its controller, where it has one, makes all of it anew.
-    until("nothing is left of it", || {
-        berth.json(&["ps", "--all", "wide"])["jobs"][0]["state"] == "cancelled"
-    });
+    until("nothing is left of it", || berth.job("wide")["state"] == "cancelled");
 }
 
 #[test]
@@ -91,13 +88,11 @@ fn a_pod_that_waits_for_a_node_still_gets_it_after_a_restart() {
     add_nodes(&cluster, &["a"]);
     let mut berth = berth(&cluster);
     cluster.apply(&pod("picky", 1, "", "  nodeSelector: {disk: nvme}"));
-    until("it waits in the books", || {
-        berth.json(&["ps"])["jobs"].as_array().is_some_and(|jobs| jobs.len() == 1)
-    });
+    until("it waits in the books", || berth.jobs().len() == 1);
     berth.kill();
     berth.start_again();
     assert_eq!(node_of(&cluster, "picky"), None);
-    cluster.says(&["label", "node", "a", "disk=nvme"]);
+    cluster.label(&["node", "a", "disk=nvme"]);
     until("it is bound", || node_of(&cluster, "picky").is_some());
 }
 
@@ -122,18 +117,17 @@ spec:
 ",
     );
     let bound = || {
-        let pods = cluster.json(&["get", "pods", "-l", "app=serve"]);
+        let pods = cluster.get(&["pods", "-l", "app=serve"]);
         let pods = pods["items"].as_array().cloned().unwrap_or_default();
         let bound = pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string());
         bound.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     until("it is bound", || bound().len() == 1);
     let first = bound().remove(0);
-    cluster.says(&["delete", "pod", &first, "--wait=false"]);
+    cluster.delete(&["pod", &first, "--wait=false"]);
     until("another one is bound", || bound().iter().any(|pod| *pod != first));
     until("only that one is left in the books", || {
-        let jobs = berth.json(&["ps"]);
-        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        let jobs = berth.jobs();
         jobs.len() == 1 && jobs[0]["name"] != first.as_str()
     });
 }
@@ -165,7 +159,7 @@ spec:
     );
     let running = |index: &str| {
         let index = format!("job=half,batch.kubernetes.io/job-completion-index={index}");
-        let pods = cluster.json(&["get", "pods", "-l", &index]);
+        let pods = cluster.get(&["pods", "-l", &index]);
         let pods = pods["items"].as_array().cloned().unwrap_or_default();
         let runs = |pod: &&Value| {
             pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
@@ -177,22 +171,18 @@ spec:
     };
     let succeed = |pod: &str| {
         let patch = "{\"status\": {\"phase\": \"Succeeded\"}}";
-        cluster.says(&["patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch]);
+        cluster.patch(&["pod", pod, "--subresource=status", "--type=merge", "-p", patch]);
     };
     until("both run", || running("0").is_some() && running("1").is_some());
     let (first, _) = running("0").unwrap();
     let (second, lost) = running("1").unwrap();
     succeed(&first);
-    until("one has ended", || cluster.json(&["get", "job", "half"])["status"]["succeeded"] == 1);
-    cluster.says(&["delete", "node", &lost]);
+    until("one has ended", || cluster.get(&["job", "half"])["status"]["succeeded"] == 1);
+    cluster.delete(&["node", &lost]);
     until("the other runs again", || running("1").is_some_and(|(pod, _)| pod != second));
     succeed(&running("1").unwrap().0);
-    until("all of it is over", || {
-        cluster.json(&["get", "job", "half"])["status"]["succeeded"] == 2
-    });
-    until("so it is in the books", || {
-        berth.json(&["ps", "--all", "half"])["jobs"][0]["state"] == "done"
-    });
+    until("all of it is over", || cluster.get(&["job", "half"])["status"]["succeeded"] == 2);
+    until("so it is in the books", || berth.job("half")["state"] == "done");
 }
 
 /// A pod of a gang of two, as a Job of that identity would make it.
@@ -214,7 +204,7 @@ fn a_gang_whose_pods_come_from_another_job_is_filled_again() {
     cluster.apply(&numbered("one", "first", 1));
     let bound = |name: &str| node_of(&cluster, name).is_some();
     until("the gang is bound", || bound("zero") && bound("one"));
-    cluster.says(&["delete", "pod", "one", "zero", "--grace-period=0", "--force"]);
+    cluster.delete(&["pod", "one", "zero", "--grace-period=0", "--force"]);
     // As a JobSet does when it begins anew.
     cluster.apply(&numbered("next-zero", "second", 0));
     cluster.apply(&numbered("next-one", "second", 1));
@@ -234,7 +224,7 @@ fn of_two_pods_that_do_the_same_work_one_is_part_of_the_gang() {
     };
     let succeed = |pod: &str| {
         let patch = "{\"status\": {\"phase\": \"Succeeded\"}}";
-        cluster.says(&["patch", "pod", pod, "--subresource=status", "--type=merge", "-p", patch]);
+        cluster.patch(&["pod", pod, "--subresource=status", "--type=merge", "-p", patch]);
     };
     part("one", 1);
     part("same", 1);
@@ -250,9 +240,7 @@ fn of_two_pods_that_do_the_same_work_one_is_part_of_the_gang() {
     others_are_seen("after-one");
     assert_eq!(bound().len(), 1, "its work is done");
     succeed("zero");
-    until("all of it is over", || {
-        berth.json(&["ps", "--all", "twins"])["jobs"][0]["state"] == "done"
-    });
+    until("all of it is over", || berth.job("twins")["state"] == "done");
     others_are_seen("last");
     assert_eq!(bound().len(), 1, "its work is done");
 }

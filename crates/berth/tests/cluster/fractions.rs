@@ -4,10 +4,10 @@
 
 use super::chart::{certificate_file, install, kubeconfig};
 use super::gpus::{H100, RESERVATIONS, add_node, holders, say_which};
-use super::hook::{lead_to, webhook_of};
-use super::marks::kinds::define;
-use super::peers::{add_namespaces, sample};
-use super::support::{cluster, until};
+use super::other_schedulers::{add_namespaces, sample};
+use super::pod_groups::kinds::define;
+use super::support::{own_cluster, until};
+use super::webhook::{lead_to, webhook_of};
 use berth_testbed::Server;
 use berth_testbed::kube::Cluster;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub fn berth_in_place_of(peer: &str, cluster: &Cluster) -> Server {
 }
 
 fn pod(cluster: &Cluster, name: &str) -> Value {
-    cluster.json(&["get", "pod", name, "--namespace=vision"])
+    cluster.get(&["pod", name, "--namespace=vision"])
 }
 
 /// The variable of a pod's first container, as the pod has it.
@@ -72,7 +72,7 @@ pub fn play(cluster: &Cluster, said: &mut BTreeMap<String, String>) {
 
 #[test]
 fn fractions_of_kai_run_as_they_are_from_the_webhook_to_the_gpu() {
-    let cluster = cluster();
+    let cluster = own_cluster();
     define(
         &cluster,
         &[
@@ -82,7 +82,7 @@ fn fractions_of_kai_run_as_they_are_from_the_webhook_to_the_gpu() {
         ],
     );
     add_namespaces(&cluster, &["vision"]);
-    cluster.says(&["label", "namespace", "vision", "berth.dev/managed=true"]);
+    cluster.label(&["namespace", "vision", "berth.dev/managed=true"]);
     add_node(&cluster, "a", H100, "nvidia.com/gpu: 4");
     let _berth = berth_in_place_of("kai", &cluster);
     wait_for_webhook(&cluster, "kai/pods.yaml");
@@ -117,13 +117,12 @@ fn fractions_of_kai_run_as_they_are_from_the_webhook_to_the_gpu() {
     assert!(used.iter().all(|gpu| held.contains(gpu)), "{used:?} of {held:?}");
     assert!(held.iter().all(|gpu| used.contains(gpu)), "{held:?} for {used:?}");
     for holder in said.keys() {
-        let pod = cluster.json(&["get", "pod", holder, "--namespace", RESERVATIONS]);
+        let pod = cluster.get(&["pod", holder, "--namespace", RESERVATIONS]);
         assert_eq!(pod["spec"]["nodeName"], "a");
         let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
         assert_eq!(limits["nvidia.com/gpu"], "1", "nobody else is given that GPU");
     }
 
-    let gone = ["delete", "pod", "half", "memory", "--namespace=vision", "--force"];
-    cluster.says(&gone);
+    cluster.delete(&["pod", "half", "memory", "--namespace=vision", "--force"]);
     until("the GPUs are given back", || holders(&cluster).is_empty());
 }

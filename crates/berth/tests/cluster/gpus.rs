@@ -22,7 +22,7 @@ status:
 "
     ));
     until("the node is ready and free of taints", || {
-        cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
+        cluster.get(&["node", name])["spec"]["taints"] == Value::Null
     });
 }
 
@@ -69,7 +69,7 @@ fn mig_instances_are_given_as_the_node_has_them() {
     until("nothing is cut anew", || !why(&cluster, "not-made").is_empty());
     assert_eq!(node_of(&cluster, "one-more"), None);
     assert_eq!(node_of(&cluster, "not-made"), None);
-    cluster.says(&["delete", "pod", "foreign", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "foreign", "--force", "--grace-period=0"]);
     assert_eq!(bound(&cluster, "one-more"), "mixed");
 
     // Where all instances are alike they are called GPUs. A whole one is given first.
@@ -137,7 +137,7 @@ pub fn fraction(name: &str, share: &str) -> String {
 
 /// The pods that hold GPUs.
 pub fn holders(cluster: &Cluster) -> Vec<String> {
-    let pods = cluster.json(&["get", "pods", "-n", RESERVATIONS]);
+    let pods = cluster.get(&["pods", "-n", RESERVATIONS]);
     let names = pods["items"].as_array().into_iter().flatten();
     names.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }
@@ -160,7 +160,7 @@ pub fn container(cluster: &Cluster, holder: &str, uuid: &str) -> Child {
 pub fn say_which(cluster: &Cluster, holder: &str, uuid: &str) {
     let mut program = container(cluster, holder, uuid);
     until("the pod says which GPU it has", || {
-        let pod = cluster.json(&["get", "pod", holder, "-n", RESERVATIONS]);
+        let pod = cluster.get(&["pod", holder, "-n", RESERVATIONS]);
         pod["metadata"]["annotations"]["berth.dev/gpu-uuid"] == uuid
     });
     program.kill().expect("it holds the GPU until it is ended");
@@ -168,7 +168,7 @@ pub fn say_which(cluster: &Cluster, holder: &str, uuid: &str) {
 }
 
 fn told(cluster: &Cluster, pod: &str) -> Value {
-    cluster.json(&["get", "pod", pod])["metadata"]["annotations"]["berth.dev/gpus"].clone()
+    cluster.get(&["pod", pod])["metadata"]["annotations"]["berth.dev/gpus"].clone()
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn fractions_share_a_gpu_that_a_pod_of_ours_holds() {
     // A server that starts knows which GPU is shared.
     berth.kill();
     berth.start_again();
-    cluster.says(&["delete", "pod", "half-0", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "half-0", "--force", "--grace-period=0"]);
     cluster.apply(&fraction("third", "0.3"));
     assert_eq!(bound(&cluster, "third"), "a");
     assert_eq!(told(&cluster, "third"), "GPU-1");
@@ -209,7 +209,7 @@ fn fractions_share_a_gpu_that_a_pod_of_ours_holds() {
     cluster.apply(&pod("late", "nvidia.com/gpu: 1", ""));
     until("no GPU is free", || !why(&cluster, "late").is_empty());
     // With the last share the GPU is whole again.
-    cluster.says(&["delete", "pod", "half-1", "third", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "half-1", "third", "--force", "--grace-period=0"]);
     until("the GPU is given back", || holders(&cluster).is_empty());
     assert_eq!(bound(&cluster, "late"), "a");
 }

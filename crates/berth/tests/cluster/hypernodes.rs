@@ -1,7 +1,7 @@
 //! Gangs of Volcano that have to lie within a HyperNode.
 
-use super::marks::kinds::define;
-use super::peers::{add_namespaces, events, placed, sample, why};
+use super::other_schedulers::{add_namespaces, events, placed, sample, why};
+use super::pod_groups::kinds::define;
 use super::support::{add_nodes, berth_with, cluster, pod, until};
 use berth_testbed::kube::Cluster;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ spec: {tier: 1, members: [{type: HyperNode, selector: {exactMatch: {name: spine}
         why(&cluster, "ml", "ring-0").contains("volcano.sh/tier-1")
     });
     assert!(nodes_of(&cluster, "ring").is_empty(), "n1, n3 and n4 are free, and far apart");
-    cluster.says(&["delete", "pod", "taken-n2", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "taken-n2", "--force", "--grace-period=0"]);
     until("it lies within one HyperNode", || nodes_of(&cluster, "ring") == ["n2", "n3"]);
 
     // One that may lie in the tier called leaf waits until the leaf has another node, also if Berth
@@ -70,6 +70,6 @@ spec: {tier: 1, members: [{type: HyperNode, selector: {exactMatch: {name: spine}
     assert!(nodes_of(&cluster, "pair").is_empty(), "n4 is in none");
     let more = r#"[{"op": "add", "path": "/spec/members/-", "value":
         {"type": "Node", "selector": {"exactMatch": {"name": "n4"}}}}]"#;
-    cluster.says(&["patch", "hypernode", "leaf-a", "--type=json", "--patch", more]);
+    cluster.patch(&["hypernode", "leaf-a", "--type=json", "--patch", more]);
     until("a node that has come to it is used", || nodes_of(&cluster, "pair") == ["n1", "n4"]);
 }

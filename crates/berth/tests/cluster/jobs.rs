@@ -1,6 +1,6 @@
 //! Berth's own jobs as pods.
 
-use super::support::{add_nodes, berth_with, node, until};
+use super::support::{add_nodes, berth_with, cluster, node, until};
 use berth_testbed::Server;
 use berth_testbed::kube::{Cluster, Kwok, Part};
 use serde_json::Value;
@@ -10,14 +10,10 @@ use std::process::{Output, Stdio};
 const NAMESPACE: &str = "berth-default";
 pub const IMAGE: &[&str] = &["--image", "registry.example/train:1"];
 
-fn cluster() -> Cluster {
-    super::support::cluster()
-}
-
 /// Pods that Berth has made for a job.
 pub fn pods(cluster: &Cluster, job: &str) -> Vec<Value> {
     let label = format!("berth.dev/job={job}");
-    let pods = cluster.json(&["get", "pods", "-n", NAMESPACE, "-l", &label]);
+    let pods = cluster.get(&["pods", "-n", NAMESPACE, "-l", &label]);
     pods["items"].as_array().cloned().unwrap_or_default()
 }
 
@@ -26,12 +22,11 @@ pub fn name(pod: &Value) -> &str {
 }
 
 fn exists(cluster: &Cluster, what: &[&str]) -> bool {
-    cluster.kubectl(&[&["get", "-n", NAMESPACE], what].concat()).status.success()
+    cluster.find(&[&["-n", NAMESPACE], what].concat()).is_some()
 }
 
 pub fn state(berth: &Server, job: &str) -> String {
-    let jobs = berth.json(&["ps", "--all", job]);
-    jobs["jobs"][0]["state"].as_str().unwrap_or_default().to_owned()
+    berth.job(job)["state"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Runs a job in the background, and its number.
@@ -52,7 +47,7 @@ pub fn until_runs(cluster: &Cluster, job: &str, count: usize) -> Vec<Value> {
 
 /// Lets a simulated pod end well, as if its program had.
 pub fn finish(cluster: &Cluster, pod: &str) {
-    cluster.says(&["annotate", "pod", "-n", NAMESPACE, pod, "testbed.berth.dev/runs=10ms"]);
+    cluster.annotate(&["pod", "-n", NAMESPACE, pod, "testbed.berth.dev/runs=10ms"]);
 }
 
 pub fn variable(pod: &Value, name: &str) -> Value {
@@ -85,18 +80,18 @@ fn a_job_runs_as_a_pod_in_the_namespace_of_its_team_and_leaves_nothing_behind() 
     let token = &variable(pod, "HF_TOKEN")["valueFrom"]["secretKeyRef"]["name"];
     let token = token.as_str().unwrap().to_owned();
     until("the secret has come", || exists(&cluster, &["secret", &token]));
-    let secret = cluster.json(&["get", "secret", "-n", NAMESPACE, &token]);
+    let secret = cluster.get(&["secret", "-n", NAMESPACE, &token]);
     assert_eq!(secret["data"]["HF_TOKEN"], "czNjcmV0LXZhbHVl");
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], pod["metadata"]["uid"]);
     until("it runs in the books", || state(&berth, &job) == "running");
 
     // What a team has around its pods.
-    let namespace = cluster.json(&["get", "namespace", NAMESPACE]);
+    let namespace = cluster.get(&["namespace", NAMESPACE]);
     let labels = &namespace["metadata"]["labels"];
     assert_eq!(labels["pod-security.kubernetes.io/enforce"], "baseline");
-    let policy = cluster.json(&["get", "networkpolicy", "-n", NAMESPACE, "berth"]);
+    let policy = cluster.get(&["networkpolicy", "-n", NAMESPACE, "berth"]);
     assert_eq!(policy["spec"]["policyTypes"], serde_json::json!(["Ingress"]));
-    let binding = cluster.json(&["get", "rolebinding", "-n", NAMESPACE, "berth-members"]);
+    let binding = cluster.get(&["rolebinding", "-n", NAMESPACE, "berth-members"]);
     assert!(binding["subjects"].to_string().contains("\"ada\""), "{binding}");
     assert!(exists(&cluster, &["serviceaccount", "berth-jobs"]));
     assert!(exists(&cluster, &["resourcequota", "berth"]));
@@ -130,7 +125,7 @@ fn a_gang_finds_itself_by_name_and_fails_as_a_whole() {
         assert_eq!(variable(pod, "NODE_RANK")["value"], at.to_string().as_str());
         assert_eq!(pod["spec"]["subdomain"], service.as_str());
     }
-    let made = cluster.json(&["get", "service", "-n", NAMESPACE, &service]);
+    let made = cluster.get(&["service", "-n", NAMESPACE, &service]);
     assert_eq!(made["spec"]["clusterIP"], "None");
 
     let waits = run(&berth, &["-g", "1", "--name", "next", "--", "true"]);
@@ -138,10 +133,9 @@ fn a_gang_finds_itself_by_name_and_fails_as_a_whole() {
         "image": "x", "imageID": "", "ready": false, "restartCount": 0,
         "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}}"#;
     let pod = name(&pods[1]);
-    let patch = ["patch", "pod", "-n", NAMESPACE, pod, "--subresource=status", "-p", failed];
-    cluster.says(&patch);
+    cluster.patch(&["pod", "-n", NAMESPACE, pod, "--subresource=status", "-p", failed]);
     until("it has failed", || state(&berth, &job) == "failed");
-    let shown = berth.json(&["ps", "--all", &job]);
+    let shown = berth.job(&job);
     assert!(shown.to_string().contains("exit code 3"), "{shown}");
     until("nothing is left of it", || {
         self::pods(&cluster, &job).is_empty() && !exists(&cluster, &["service", &service])
@@ -163,13 +157,10 @@ fn a_job_that_is_stopped_has_its_grace_and_what_cannot_run_is_refused() {
 
     let job = run(&berth, &["-g", "8", "--image", "x", "--name", "long", "--", "sleep", "600"]);
     let pod = format!("long-j{job}-0-0");
-    let found = || {
-        let pod = cluster.kubectl(&["get", "pod", "-n", "research", &pod, "-o", "json"]);
-        serde_json::from_slice::<Value>(&pod.stdout).unwrap_or_default()
-    };
+    let found = || cluster.find(&["pod", "-n", "research", &pod]).unwrap_or_default();
     until("it runs", || found()["status"]["phase"] == "Running");
     // A program that takes its time to save.
-    cluster.says(&["annotate", "pod", "-n", "research", &pod, "testbed.berth.dev/stops=3s"]);
+    cluster.annotate(&["pod", "-n", "research", &pod, "testbed.berth.dev/stops=3s"]);
     let next = run(&berth, &["-g", "8", "--image", "x", "--name", "next", "--", "true"]);
     berth.says(&["stop", &job]);
     until("it is asked to end", || found()["metadata"]["deletionTimestamp"].is_string());
@@ -181,10 +172,9 @@ fn a_job_that_is_stopped_has_its_grace_and_what_cannot_run_is_refused() {
 
     // Somebody takes the pod away: it is made again.
     let again = |attempt: u32| format!("next-j{next}-{attempt}-0");
-    let gone = ["delete", "pod", "-n", "research", &again(0), "--grace-period=0", "--force"];
-    cluster.says(&gone);
+    cluster.delete(&["pod", "-n", "research", &again(0), "--grace-period=0", "--force"]);
     until("its second attempt runs", || {
-        cluster.kubectl(&["get", "pod", "-n", "research", &again(1)]).status.success()
+        cluster.find(&["pod", "-n", "research", &again(1)]).is_some()
     });
 }
 
@@ -207,7 +197,7 @@ fn a_server_that_is_killed_makes_no_pod_twice_and_loses_none() {
             let ends = pods(&cluster, &jobs[0]);
             finish(&cluster, name(&ends[0]));
             let goes = pods(&cluster, &jobs[1]);
-            cluster.says(&["delete", "pod", "-n", NAMESPACE, name(&goes[0]), "--now"]);
+            cluster.delete(&["pod", "-n", NAMESPACE, name(&goes[0]), "--now"]);
         }
         berth.start_again();
     }
@@ -219,7 +209,7 @@ fn a_server_that_is_killed_makes_no_pod_twice_and_loses_none() {
         until("it is done", || state(&berth, job) == "done");
     }
     until("nothing is left", || {
-        let all = cluster.json(&["get", "pods", "-n", NAMESPACE]);
+        let all = cluster.get(&["pods", "-n", NAMESPACE]);
         all["items"].as_array().is_some_and(Vec::is_empty)
     });
 }
@@ -261,7 +251,7 @@ spec: {{execs: [{{local: {{envs: [{{name: INSIDE, value: 'yes'}}]}}}}]}}
     let node = node("a", "{}", "[]").replace("Ready, status: 'True'", "Ready, status: 'False'");
     cluster.apply(&node);
     until("the node has an address", || {
-        let node = cluster.json(&["get", "node", "a"]);
+        let node = cluster.get(&["node", "a"]);
         node["status"]["addresses"].is_array() && node["spec"]["taints"].is_null()
     });
     let berth = berth_with(&cluster, IMAGE);
@@ -325,7 +315,15 @@ fn a_pod_that_only_says_it_was_made_for_a_job_is_left_alone_and_so_is_its_secret
         ("default", "train-j18446744073709551615-0-0".to_owned(), "18446744073709551615", 0),
     ];
     for (namespace, name, job, attempt) in &forged {
-        cluster.says(&["create", "secret", "generic", "-n", namespace, name, "--from-literal=a=b"]);
+        cluster.kubectl_stdout(&[
+            "create",
+            "secret",
+            "generic",
+            "-n",
+            namespace,
+            name,
+            "--from-literal=a=b",
+        ]);
         cluster.apply(&labelled(namespace, name, job, *attempt));
     }
     finish(&cluster, name(&made[0]));
@@ -344,7 +342,7 @@ fn a_pod_that_only_says_it_was_made_for_a_job_is_left_alone_and_so_is_its_secret
     until("what was left is removed", || !exists(&cluster, &["pod", name(&made[0])]));
     for (namespace, name, ..) in &forged {
         for kind in ["pod", "secret"] {
-            let found = cluster.json(&["get", kind, name, "-n", namespace]);
+            let found = cluster.get(&[kind, name, "-n", namespace]);
             let leaves = &found["metadata"]["deletionTimestamp"];
             assert!(found["metadata"]["uid"].is_string() && leaves.is_null(), "{found}");
         }

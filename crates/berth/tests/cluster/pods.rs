@@ -1,6 +1,6 @@
 //! What becomes of pods.
 
-use super::again::is_displaced;
+use super::preemption::is_displaced;
 use super::support::{add_nodes, berth, cluster, gang, node, node_of, nodes_of, pod, until, why};
 
 #[test]
@@ -25,12 +25,9 @@ spec:
       - {name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}
 ",
     );
-    until("the job is complete", || {
-        cluster.json(&["get", "job", "train"])["status"]["succeeded"] == 2
-    });
+    until("the job is complete", || cluster.get(&["job", "train"])["status"]["succeeded"] == 2);
     until("both are done in the books", || {
-        let jobs = berth.json(&["ps", "--all"]);
-        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        let jobs = berth.all_jobs();
         jobs.len() == 2 && jobs.iter().all(|job| job["state"] == "done")
     });
     let cost = berth.json(&["cost", "--by", "job"]);
@@ -49,7 +46,7 @@ fn a_gang_is_bound_whole_or_not_at_all() {
     let small = nodes_of(&cluster, "small", 2);
     assert_eq!(small[0], small[1], "it fits one node");
     assert_eq!(nodes_of(&cluster, "big", 3), [None, None, None]);
-    assert_eq!(berth.json(&["ps", "big"])["jobs"][0]["state"], "pending");
+    assert_eq!(berth.job("big")["state"], "pending");
 
     add_nodes(&cluster, &["c", "d"]);
     until("the big one is bound", || nodes_of(&cluster, "big", 3).iter().all(Option::is_some));
@@ -83,7 +80,7 @@ fn pods_of_other_schedulers_count_as_used() {
     assert_eq!(node_of(&cluster, "large"), None);
     let job = berth.json(&["why", "large"]);
     assert!(!job["blockers"].as_array().unwrap().is_empty(), "{job}");
-    cluster.says(&["delete", "pod", "foreign", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "foreign", "--force", "--grace-period=0"]);
     until("the large one is bound", || node_of(&cluster, "large").is_some());
 }
 
@@ -112,7 +109,7 @@ fn selectors_affinity_and_taints_are_honoured() {
     assert_eq!(node_of(&cluster, "avoids").as_deref(), Some("plain"));
     assert_eq!(node_of(&cluster, "chooses"), None, "the taint keeps it out");
     // Nodes that run something may get other labels, too.
-    cluster.says(&["taint", "node", "fast", "team-"]);
+    cluster.kubectl_stdout(&["taint", "node", "fast", "team-"]);
     until("the one that chooses is bound", || node_of(&cluster, "chooses").is_some());
     assert_eq!(node_of(&cluster, "chooses").as_deref(), Some("fast"));
     assert_eq!(node_of(&cluster, "any"), None, "no node has eight left");
@@ -138,14 +135,12 @@ preemptionPolicy: Never
     );
     let runs = "  annotations: {testbed.berth.dev/runs: 1h, testbed.berth.dev/stops: 2s}";
     cluster.apply(&pod("low", 8, runs, "  terminationGracePeriodSeconds: 20"));
-    until("the low one runs", || {
-        cluster.json(&["get", "pod", "low"])["status"]["phase"] == "Running"
-    });
+    until("the low one runs", || cluster.get(&["pod", "low"])["status"]["phase"] == "Running");
     // One that would rather wait displaces nobody.
     cluster.apply(&pod("patient", 8, "", "  priorityClassName: patient"));
     until("it says that it waits", || !why(&cluster, "patient").is_empty());
     assert_eq!(
-        cluster.json(&["get", "pod", "low"])["metadata"]["deletionTimestamp"],
+        cluster.get(&["pod", "low"])["metadata"]["deletionTimestamp"],
         serde_json::Value::Null
     );
     cluster.apply(&pod("high", 8, "", "  priorityClassName: urgent"));
@@ -153,9 +148,7 @@ preemptionPolicy: Never
     assert_eq!(node_of(&cluster, "high"), None, "the low one still has its GPUs");
     until("the high one is bound", || node_of(&cluster, "high").is_some());
     // Nobody makes the low one again.
-    until("the low one has ended", || {
-        berth.json(&["ps", "--all", "low"])["jobs"][0]["state"] == "cancelled"
-    });
+    until("the low one has ended", || berth.job("low")["state"] == "cancelled");
 }
 
 #[test]

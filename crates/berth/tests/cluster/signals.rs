@@ -1,9 +1,9 @@
 //! Giving way as a program sees it: its signal, its grace, and its next start. Nodes that are played
 //! run no program, so this one is a machine.
 
-use super::again::{URGENT, of_job};
 use super::jobs::{run, state};
-use super::machine::Machine;
+use super::kubelet::Machine;
+use super::preemption::{URGENT, of_job};
 use super::support::{add_nodes, berth, berth_with, bound_claim};
 use berth_testbed::kube::{Cluster, Part};
 use serde_json::{Value, json};
@@ -69,9 +69,9 @@ fn a_program_that_gives_way_has_its_signal_and_its_grace_and_goes_on_from_what_i
     // It begins only when the other one has saved and ended.
     cluster.apply(&urgent(r#"cp "$WORK/saved" "$WORK/found" && exec sleep 600"#, work));
     machine.until("the high one runs in its place", || work.join("found").exists());
-    cluster.says(&["delete", "pod", "high", "--wait=false"]);
+    cluster.delete(&["pod", "high", "--wait=false"]);
     machine.until("the low one is complete", || {
-        cluster.json(&["get", "job", "low"])["status"]["succeeded"] == 1
+        cluster.get(&["job", "low"])["status"]["succeeded"] == 1
     });
     assert_eq!(std::fs::read_to_string(work.join("resumed")).unwrap(), "7\n");
     machine.until("it is done in the books", || of_job(&berth, "low")[0]["state"] == "done");
@@ -83,8 +83,8 @@ fn a_program_that_gives_way_has_its_signal_and_its_grace_and_goes_on_from_what_i
 #[test]
 fn a_job_of_berths_own_that_gives_way_goes_on_from_its_checkpoint() {
     let cluster = scene();
-    cluster.says(&["create", "namespace", "research"]);
-    cluster.says(&["annotate", "namespace", "research", "berth.dev/team=default"]);
+    cluster.create_namespace("research");
+    cluster.annotate(&["namespace", "research", "berth.dev/team=default"]);
     bound_claim(&cluster, "research", "saved");
     let flags = ["--namespace", "default=research", "--checkpoints", "saved", "--image", "none"];
     let berth = berth_with(&cluster, &flags);
@@ -107,7 +107,7 @@ fn a_job_of_berths_own_that_gives_way_goes_on_from_its_checkpoint() {
     machine.until("the high one runs in its place", || work.join("runs").exists());
     assert_eq!(std::fs::read_to_string(saved.join("step")).unwrap(), "7\n");
     assert_eq!(state(&berth, &job), "pending");
-    cluster.says(&["delete", "pod", "high", "--wait=false"]);
+    cluster.delete(&["pod", "high", "--wait=false"]);
     machine.until("it is done", || state(&berth, &job) == "done");
     assert_eq!(std::fs::read_to_string(saved.join("resumed")).unwrap(), "7\n");
 }

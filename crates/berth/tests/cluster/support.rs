@@ -1,15 +1,27 @@
 //! A cluster, Berth on it, and objects to give it.
 
 use berth_testbed::Server;
-use berth_testbed::kube::{ADMIN, Cluster, Kwok};
+use berth_testbed::kube::{ADMIN, Builder, Cluster, Kwok, Pool, Pooled};
 use serde_json::Value;
 use std::path::Path;
 
 pub use berth_testbed::until;
 
-/// The real controllers, and nodes that are played.
-pub fn cluster() -> Cluster {
-    Cluster::builder().controller_manager().kwok(Kwok::all_nodes()).start()
+/// The real controllers, and simulated nodes.
+fn options() -> Builder {
+    Cluster::builder().controller_manager().kwok(Kwok::all_nodes())
+}
+
+/// A cluster that another test has used before, with nothing left of that.
+pub fn cluster() -> Pooled {
+    static POOL: Pool = Pool::new(options);
+    POOL.take()
+}
+
+/// A cluster for one test alone, which may stop parts of it or change what is in it from its
+/// start, such as the roles that a chart extends.
+pub fn own_cluster() -> Cluster {
+    options().start()
 }
 
 pub fn berth(cluster: &Cluster) -> Server {
@@ -28,7 +40,7 @@ pub fn add_nodes(cluster: &Cluster, names: &[&str]) {
     cluster.apply(&nodes.join("---\n"));
     for name in names {
         until("the node is ready and free of taints", || {
-            cluster.json(&["get", "node", name])["spec"]["taints"] == Value::Null
+            cluster.get(&["node", name])["spec"]["taints"] == Value::Null
         });
     }
 }
@@ -79,7 +91,7 @@ pub fn gang(name: &str, size: u32, gpus: u32) -> String {
 
 /// Where a pod is, if it is anywhere.
 pub fn node_of(cluster: &Cluster, pod: &str) -> Option<String> {
-    let pod = cluster.json(&["get", "pod", pod]);
+    let pod = cluster.get(&["pod", pod]);
     pod["spec"]["nodeName"].as_str().map(str::to_owned)
 }
 
@@ -118,13 +130,13 @@ spec:
 "
     ));
     until("the claim is bound", || {
-        cluster.json(&["get", "pvc", name, "--namespace", namespace])["status"]["phase"] == "Bound"
+        cluster.get(&["pvc", name, "--namespace", namespace])["status"]["phase"] == "Bound"
     });
 }
 
 /// Why a pod waits, as it says itself.
 pub fn why(cluster: &Cluster, pod: &str) -> String {
-    let pod = cluster.json(&["get", "pod", pod]);
+    let pod = cluster.get(&["pod", pod]);
     let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let scheduled = conditions.iter().find(|one| one["type"] == "PodScheduled");
     scheduled.and_then(|one| one["message"].as_str()).unwrap_or_default().to_owned()

@@ -1,10 +1,10 @@
 //! Jobs of kinds that others have defined, suspended until there is a place for them. Their
 //! controllers are played here.
 
-use super::marks::kinds::define;
-use super::peers::{add_namespaces, add_node, define_kueue, job, jobs, sample};
+use super::other_schedulers::{add_namespaces, add_node, define_kueue, job, jobs, sample};
+use super::pod_groups::kinds::define;
 use super::support::{berth_with, cluster, pod, until};
-use berth_testbed::kube::Cluster;
+use berth_testbed::kube::{Cluster, Pooled};
 use serde_json::Value;
 
 /// What a manifest says that does not name Berth.
@@ -12,7 +12,7 @@ const TEMPLATE: &str = "{spec: {containers: [{name: main, image: none, resources
                         nvidia.com/gpu: 3}}}]}}";
 
 /// A node of eight GPUs, queues of Kueue's, and the kinds.
-fn scene() -> Cluster {
+fn scene() -> Pooled {
     let cluster = cluster();
     define_kueue(&cluster);
     define(
@@ -50,13 +50,11 @@ const QUEUED: &str = "  labels: {kueue.x-k8s.io/queue-name: user-queue}";
 /// All GPUs are somebody else's, who gives them back to nobody.
 fn take_all(cluster: &Cluster) {
     cluster.apply(&pod("taken", 8, "", "  nodeName: a").replace("berth", "elder"));
-    until("all GPUs are used", || {
-        cluster.json(&["get", "pod", "taken"])["status"]["phase"] == "Running"
-    });
+    until("all GPUs are used", || cluster.get(&["pod", "taken"])["status"]["phase"] == "Running");
 }
 
 fn get(cluster: &Cluster, kind: &str, name: &str) -> Value {
-    cluster.json(&["get", kind, name, "--namespace=team-a"])
+    cluster.get(&[kind, name, "--namespace=team-a"])
 }
 
 /// A pod as a controller makes it from a template.
@@ -111,7 +109,7 @@ fn a_ray_cluster_is_let_go_when_its_head_and_workers_have_their_places() {
     until("it waits", || jobs(&berth, "tune").first().is_some_and(|job| job["state"] == "pending"));
     assert_eq!(job(&berth, "tune")["team"], "team-a-cq");
     assert_eq!(get(&cluster, "raycluster", "tune")["spec"]["suspend"], true);
-    cluster.says(&["delete", "pod", "taken", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "taken", "--force", "--grace-period=0"]);
     until("it is let go", || get(&cluster, "raycluster", "tune")["spec"]["suspend"] == false);
 
     let spec = get(&cluster, "raycluster", "tune")["spec"].clone();
@@ -154,7 +152,7 @@ fn a_ray_job_is_let_go_at_once_and_its_pods_wait_behind_their_gates() {
     });
     assert_eq!(job(&berth, "tune-x7k")["team"], "team-a-cq");
     assert!(!is_bound(&cluster, "tune-headgroup") && !is_bound(&cluster, "tune-gpus"));
-    cluster.says(&["delete", "pod", "taken", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "taken", "--force", "--grace-period=0"]);
     until("both are bound", || {
         is_bound(&cluster, "tune-headgroup") && is_bound(&cluster, "tune-gpus")
     });
@@ -179,7 +177,7 @@ fn a_train_job_is_let_go_when_its_job_set_has_its_place() {
     until("it waits", || jobs(&berth, "bert").first().is_some_and(|job| job["state"] == "pending"));
     assert_eq!(job(&berth, "bert")["team"], "team-a-cq");
     assert_eq!(get(&cluster, "trainjob", "bert")["spec"]["suspend"], true);
-    cluster.says(&["delete", "pod", "taken", "--force", "--grace-period=0"]);
+    cluster.delete(&["pod", "taken", "--force", "--grace-period=0"]);
     until("it is let go", || get(&cluster, "trainjob", "bert")["spec"]["suspend"] == false);
 
     // Its controller lets the set go, and that makes a Job.
@@ -187,8 +185,7 @@ fn a_train_job_is_let_go_when_its_job_set_has_its_place() {
     let template = jobs_of[0]["template"]["spec"]["template"].clone();
     assert_eq!(gates(&template), ["berth.dev/placement"], "{template}");
     let let_go = r#"{"spec": {"suspend": false}}"#;
-    let patch = ["patch", "jobset", "bert", "--namespace=team-a", "--type=merge", "-p", let_go];
-    cluster.says(&patch);
+    cluster.patch(&["jobset", "bert", "--namespace=team-a", "--type=merge", "-p", let_go]);
     let owner = by(&cluster, "jobset", "bert");
     let labels = "jobset.sigs.k8s.io/jobset-name: bert, \
                   jobset.sigs.k8s.io/replicatedjob-name: node";

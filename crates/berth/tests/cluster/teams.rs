@@ -3,7 +3,6 @@
 use super::jobs::{run, state};
 use super::support::{add_nodes, berth_with, cluster, until};
 use berth_testbed::Server;
-use serde_json::Value;
 
 /// Makes teams, each with what is said of its queue.
 pub fn set_up(berth: &Server, teams: &[(&str, &str)]) {
@@ -25,14 +24,11 @@ fn every_team_has_a_namespace_that_holds_it_to_its_limit() {
     berth.says(&["member", "set", "vision", "kim", "researcher"]);
     let team = "berth-vision";
     until("its quota is its limit", || {
-        let quota = cluster.kubectl(&["get", "resourcequota", "-n", team, "berth", "-o", "json"]);
-        let quota: Value = serde_json::from_slice(&quota.stdout).unwrap_or_default();
+        let quota = cluster.find(&["resourcequota", "-n", team, "berth"]).unwrap_or_default();
         quota["status"]["hard"]["requests.nvidia.com/gpu"] == "2"
     });
-    let may = |verb: &str, what: &str, namespace: &str| {
-        let asked = ["auth", "can-i", verb, what, "--as", "kim", "-n", namespace];
-        cluster.kubectl(&asked).status.success()
-    };
+    let may =
+        |verb: &str, what: &str, namespace: &str| cluster.may("kim", verb, what, Some(namespace));
     until("its members may look at its pods", || may("get", "pods/log", team));
     assert!(!may("delete", "pods", team) && !may("get", "pods", "default"));
 
@@ -58,22 +54,22 @@ fn every_team_has_a_namespace_that_holds_it_to_its_limit() {
 fn a_namespace_of_somebody_else_is_taken_only_when_it_says_so_and_stops_no_other_team() {
     let cluster = cluster();
     add_nodes(&cluster, &["a"]);
-    cluster.says(&["create", "namespace", "berth-vision"]);
+    cluster.create_namespace("berth-vision");
     let berth = berth_with(&cluster, &["--image", "x", "--teams"]);
     set_up(&berth, &[("reservations", ""), ("vision", ""), ("zoology", "")]);
     let exists = |namespace: &str, what: &[&str]| {
-        cluster.kubectl(&[&["get", "-n", namespace], what].concat()).status.success()
+        cluster.find(&[&["-n", namespace], what].concat()).is_some()
     };
     let policy = ["networkpolicy", "berth"];
     let members = ["rolebinding", "berth-members"];
     until("the last team has its namespace", || exists("berth-zoology", &members));
-    cluster.says(&["delete", "-n", "berth-zoology", policy[0], policy[1]]);
-    cluster.says(&["delete", "-n", "berth-zoology", "resourcequota", "berth"]);
+    cluster.delete(&["-n", "berth-zoology", policy[0], policy[1]]);
+    cluster.delete(&["-n", "berth-zoology", "resourcequota", "berth"]);
 
     let fails = |team: &str, why: &str| {
         let job = run(&berth, &["--team", team, "-g", "1", "--", "true"]);
         until("it has failed", || state(&berth, &job) == "failed");
-        let shown = berth.json(&["ps", "--all", &job]).to_string();
+        let shown = berth.job(&job).to_string();
         assert!(shown.contains(why), "{shown}");
     };
     fails("vision", "kubectl annotate namespace berth-vision berth.dev/team=vision");
@@ -81,10 +77,10 @@ fn a_namespace_of_somebody_else_is_taken_only_when_it_says_so_and_stops_no_other
     assert!(!exists("berth-vision", &policy), "it is as it was");
     assert!(!exists("berth-reservations", &policy), "it is not even made");
 
-    cluster.says(&["annotate", "namespace", "berth-vision", "berth.dev/team=vision"]);
+    cluster.annotate(&["namespace", "berth-vision", "berth.dev/team=vision"]);
     let job = run(&berth, &["--team", "vision", "-g", "1", "--", "true"]);
     until("it runs", || state(&berth, &job) == "running");
-    let namespace = cluster.json(&["get", "namespace", "berth-vision"]);
+    let namespace = cluster.get(&["namespace", "berth-vision"]);
     assert_eq!(namespace["metadata"]["labels"]["berth.dev/team"], "vision");
     until("what was deleted is put back", || {
         exists("berth-zoology", &policy) && exists("berth-zoology", &["resourcequota", "berth"])

@@ -2,14 +2,14 @@
 
 use super::fractions::{berth_in_place_of, environment, play, variable, wait_for_webhook};
 use super::gpus::{H100, add_node, holders};
-use super::peers::{add_namespaces, events, sample, why};
-use super::support::{cluster, until};
+use super::other_schedulers::{add_namespaces, events, sample, why};
+use super::support::{own_cluster, until};
 use berth_testbed::kube::Cluster;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 fn pod(cluster: &Cluster, name: &str) -> Value {
-    cluster.json(&["get", "pod", name, "--namespace=ml"])
+    cluster.get(&["pod", name, "--namespace=ml"])
 }
 
 fn gpus_of(cluster: &Cluster, name: &str) -> Vec<String> {
@@ -19,9 +19,9 @@ fn gpus_of(cluster: &Cluster, name: &str) -> Vec<String> {
 
 #[test]
 fn pods_for_volcano_with_half_a_gpu_each_share_one_and_the_webhook_tells_them_which() {
-    let cluster = cluster();
+    let cluster = own_cluster();
     add_namespaces(&cluster, &["ml"]);
-    cluster.says(&["label", "namespace", "ml", "berth.dev/managed=true"]);
+    cluster.label(&["namespace", "ml", "berth.dev/managed=true"]);
     add_node(&cluster, "theirs", H100, "nvidia.com/gpu: 8, volcano.sh/vgpu-number: 80");
     let _berth = berth_in_place_of("volcano", &cluster);
     wait_for_webhook(&cluster, "volcano/vgpu.yaml");

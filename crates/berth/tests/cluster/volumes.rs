@@ -54,7 +54,7 @@ pub fn user(name: &str, claim: &str) -> String {
 }
 
 fn phase(cluster: &Cluster, claim: &str) -> String {
-    let claim = cluster.json(&["get", "pvc", claim]);
+    let claim = cluster.get(&["pvc", claim]);
     claim["status"]["phase"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -100,7 +100,7 @@ fn pods_go_where_their_volumes_are_or_can_be() {
     // A volume that has to be made is made for the node that was chosen.
     cluster.apply(&(claim("new", "made", "ReadWriteOncePod") + &user("fifth", "new")));
     until("a node is chosen", || {
-        let claim = cluster.json(&["get", "pvc", "new"]);
+        let claim = cluster.get(&["pvc", "new"]);
         claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_string()
     });
     assert_eq!(node_of(&cluster, "fifth"), None, "there is no volume yet");
@@ -169,7 +169,7 @@ fn volumes_of_a_zone_keep_their_pods_there() {
     assert_eq!(node_of(&cluster, "several").as_deref(), Some("a"));
     until("the last one says why", || why(&cluster, "nowhere").contains("volumes"));
     assert!(!bound("nowhere"));
-    cluster.says(&["label", "pv", "nowhere", "--overwrite", &format!("{ZONE}=z2")]);
+    cluster.label(&["pv", "nowhere", "--overwrite", &format!("{ZONE}=z2")]);
     until("its volume is somewhere now", || bound("nowhere"));
     assert_eq!(node_of(&cluster, "nowhere").as_deref(), Some("c"));
 
@@ -180,7 +180,7 @@ fn volumes_of_a_zone_keep_their_pods_there() {
     let made = class("made", "example.com/disks", "WaitForFirstConsumer").replace("---", &zones);
     cluster.apply(&(made + &claim("new", "made", "ReadWriteOnce") + &user("maker", "new")));
     let chosen = || {
-        let claim = cluster.json(&["get", "pvc", "new"]);
+        let claim = cluster.get(&["pvc", "new"]);
         let annotations = &claim["metadata"]["annotations"];
         annotations["volume.kubernetes.io/selected-node"].as_str().map(str::to_owned)
     };

@@ -1,0 +1,100 @@
+//! Requests that the test process sends itself. A test asks the same question again and again
+//! until the answer is what it waits for, and to start `kubectl` or `berth` for each question takes
+//! more CPU time than the servers need to answer it.
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, ClientBuilder, Method};
+use serde_json::Value;
+use std::sync::OnceLock;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// No answer takes longer, also while the machine is busy.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// An answer of a server, whatever its status.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub status: u16,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body, or null where it is not JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+}
+
+/// A request to be sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    method: Method,
+    url: String,
+    accept: Option<&'static str>,
+    body: Option<(&'static str, String)>,
+}
+
+impl Request {
+    pub fn new(method: Method, url: String) -> Request {
+        Request { method, url, accept: None, body: None }
+    }
+
+    pub fn get(url: String) -> Request {
+        Request::new(Method::GET, url)
+    }
+
+    pub fn accept(mut self, media: &'static str) -> Request {
+        self.accept = Some(media);
+        self
+    }
+
+    pub fn body(mut self, media: &'static str, body: String) -> Request {
+        self.body = Some((media, body));
+        self
+    }
+
+    /// Sends it and waits. An error says that there is no answer, because the server is away.
+    pub fn send(self, client: &Client) -> Result<Answer, String> {
+        let mut request = client.request(self.method, self.url);
+        if let Some(accept) = self.accept {
+            request = request.header(ACCEPT, accept);
+        }
+        if let Some((media, body)) = self.body {
+            request = request.header(CONTENT_TYPE, media).body(body);
+        }
+        let (sender, answer) = mpsc::channel();
+        // Not `block_on`: a caller may be inside a runtime of its own.
+        runtime().spawn(async move {
+            let answer = async {
+                let response = request.send().await?;
+                Ok(Answer { status: response.status().as_u16(), body: response.text().await? })
+            };
+            let answer = answer.await.map_err(|error: reqwest::Error| format!("{error:?}"));
+            let _ = sender.send(answer);
+        });
+        answer.recv().unwrap_or_else(|_| Err("the request was dropped".to_owned()))
+    }
+}
+
+/// A client whose requests carry this token.
+pub(crate) fn client(token: &str) -> ClientBuilder {
+    // An error says that there is a provider already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).expect("tokens are plain");
+    value.set_sensitive(true);
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+    Client::builder().default_headers(headers).timeout(TIMEOUT).no_proxy()
+}
+
+/// One thread for the requests of all tests of this process.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    let start = || Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    RUNTIME.get_or_init(|| start().expect("a thread can be started"))
+}

@@ -1,0 +1,205 @@
+//! A node whose pods run as processes of this machine, and end as a kubelet ends them: asked by a
+//! signal, with their grace, and then killed.
+
+use super::support::until;
+use berth_testbed::kube::Cluster;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub struct Machine<'a> {
+    cluster: &'a Cluster,
+    node: &'static str,
+    folder: TempDir,
+    runs: BTreeMap<String, Run>,
+}
+
+struct Run {
+    process: Child,
+    /// When it is killed, once it was asked to end.
+    until: Option<Instant>,
+    is_over: bool,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(cluster: &'a Cluster, node: &'static str) -> Machine<'a> {
+        let folder = tempfile::tempdir().unwrap();
+        Machine { cluster, node, folder, runs: BTreeMap::new() }
+    }
+
+    /// Waits until something is so, and goes on with the pods meanwhile.
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut() -> bool) {
+        until(what, || {
+            self.look();
+            is_so()
+        });
+    }
+
+    /// What a claim holds.
+    pub fn claim(&self, name: &str) -> PathBuf {
+        self.folder.path().join("claims").join(name)
+    }
+
+    fn look(&mut self) {
+        let on = format!("--field-selector=spec.nodeName={}", self.node);
+        let pods = self.cluster.get(&["pods", "--all-namespaces", &on]);
+        for pod in pods["items"].as_array().into_iter().flatten() {
+            match self.runs.get_mut(uid(pod)) {
+                Some(run) if run.is_over => {
+                    if leaves(pod) {
+                        self.remove(pod);
+                    }
+                }
+                Some(run) => {
+                    if let Some(status) = run.go_on(pod) {
+                        run.is_over = true;
+                        self.over(pod, status);
+                    }
+                }
+                None if leaves(pod) => self.remove(pod),
+                None => self.start(pod),
+            }
+        }
+    }
+
+    fn start(&mut self, pod: &Value) {
+        let container = &pod["spec"]["containers"][0];
+        let folders = self.folders(pod);
+        let mut words = strings(&container["command"]);
+        let mut command = Command::new(words.remove(0));
+        // Nobody else is in a container, and a signal to all there is reaches nobody else.
+        command.args(words).process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
+        command.current_dir(self.folder.path());
+        for variable in container["env"].as_array().into_iter().flatten() {
+            let value = plain(variable["value"].as_str().unwrap_or_default());
+            let value = on_this_machine(&folders, &value).unwrap_or(value);
+            command.env(variable["name"].as_str().unwrap(), value);
+        }
+        let process = command.spawn().expect("its command is there");
+        self.runs.insert(uid(pod).to_owned(), Run { process, until: None, is_over: false });
+        self.say(pod, &json!({ "phase": "Running" }));
+    }
+
+    /// Where the volumes of a pod are: each path in it, longest first, and the folder here.
+    fn folders(&self, pod: &Value) -> Vec<(String, PathBuf)> {
+        let volumes = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+        let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array();
+        let folder = |mount: &Value| {
+            let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+            let folder = match volume["persistentVolumeClaim"]["claimName"].as_str() {
+                Some(claim) => self.claim(claim),
+                None => self.folder.path().join(uid(pod)).join(mount["name"].as_str().unwrap()),
+            };
+            let folder = folder.join(mount["subPath"].as_str().unwrap_or_default());
+            std::fs::create_dir_all(&folder).unwrap();
+            (mount["mountPath"].as_str().unwrap().to_owned(), folder)
+        };
+        let mut folders: Vec<_> = mounts.into_iter().flatten().map(folder).collect();
+        folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        folders
+    }
+
+    /// Says how a pod has ended.
+    fn over(&self, pod: &Value, status: ExitStatus) {
+        let code = status.code().or_else(|| Some(128 + status.signal()?));
+        let ended = json!({ "terminated": { "exitCode": code } });
+        let container = json!({
+            "name": pod["spec"]["containers"][0]["name"], "image": "none", "imageID": "",
+            "ready": false, "restartCount": 0, "state": ended,
+        });
+        let phase = if status.success() { "Succeeded" } else { "Failed" };
+        self.say(pod, &json!({ "phase": phase, "containerStatuses": [container] }));
+    }
+
+    fn say(&self, pod: &Value, status: &Value) {
+        let (namespace, name) = at(pod);
+        let patch = json!({ "status": status }).to_string();
+        let what = ["pod", name, "--namespace", namespace, "--subresource=status"];
+        self.cluster.patch(&[&what[..], &["--patch", &patch]].concat());
+    }
+
+    fn remove(&self, pod: &Value) {
+        let (namespace, name) = at(pod);
+        let what = ["pod", name, "--namespace", namespace, "--ignore-not-found"];
+        self.cluster
+            .delete(&[&what[..], &["--grace-period=0", "--force", "--wait=false"]].concat());
+    }
+}
+
+impl Run {
+    /// How it has ended, if it has.
+    fn go_on(&mut self, pod: &Value) -> Option<ExitStatus> {
+        let ended = self.process.try_wait().unwrap();
+        if ended.is_none() && leaves(pod) {
+            match self.until {
+                None => {
+                    let grace = pod["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap();
+                    self.until = Some(Instant::now() + Duration::from_secs(grace));
+                    signal("-TERM", &self.process.id().to_string());
+                }
+                Some(until) if until <= Instant::now() => self.kill_all(),
+                Some(_) => {}
+            }
+        }
+        if ended.is_some() {
+            // A container ends with its first process.
+            self.kill_all();
+        }
+        ended
+    }
+
+    fn kill_all(&self) {
+        signal("-KILL", &format!("-{}", self.process.id()));
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        for run in self.runs.values_mut().filter(|run| !run.is_over) {
+            run.kill_all();
+            let _ = run.process.wait();
+        }
+    }
+}
+
+fn signal(which: &str, to: &str) {
+    let _ = Command::new("kill").args([which, "--", to]).stderr(Stdio::null()).status();
+}
+
+fn uid(pod: &Value) -> &str {
+    pod["metadata"]["uid"].as_str().unwrap()
+}
+
+/// Its namespace and its name.
+fn at(pod: &Value) -> (&str, &str) {
+    let of = |key: &str| pod["metadata"][key].as_str().unwrap();
+    (of("namespace"), of("name"))
+}
+
+fn leaves(pod: &Value) -> bool {
+    pod["metadata"]["deletionTimestamp"].is_string()
+}
+
+fn strings(words: &Value) -> Vec<String> {
+    let words = words.as_array().expect("a command");
+    words.iter().map(|word| plain(word.as_str().unwrap())).collect()
+}
+
+/// Two dollars stand for one.
+fn plain(text: &str) -> String {
+    text.replace("$$", "$")
+}
+
+/// Where a path of the container is here, if it is in a volume.
+fn on_this_machine(folders: &[(String, PathBuf)], path: &str) -> Option<String> {
+    let path = Path::new(path);
+    let here = folders.iter().find_map(|(at, folder)| {
+        let within = path.strip_prefix(at).ok()?;
+        Some(if within == Path::new("") { folder.clone() } else { folder.join(within) })
+    });
+    here.map(|here| here.display().to_string())
+}

@@ -1,0 +1,34 @@
+//! The program as the scheduler of a real API server. Nodes are simulated, everything else is real.
+
+mod apply;
+mod chaos;
+mod chart;
+mod constraints;
+mod crds;
+mod events;
+mod failover;
+mod faults;
+mod fractions;
+mod gpus;
+mod hypernodes;
+mod job_fractions;
+mod jobs;
+mod kubelet;
+mod node_usage;
+mod other_schedulers;
+mod pod_groups;
+mod pod_preferences;
+mod pods;
+mod preemption;
+mod protobuf;
+mod queue_sources;
+mod rbac;
+mod resource_claims;
+mod signals;
+mod support;
+mod suspended;
+mod teams;
+mod vgpu;
+mod volume_limits;
+mod volumes;
+mod webhook;

@@ -1,0 +1,9 @@
+//! The program and the workspace around it, but for Kubernetes: one binary, because each one links
+//! everything.
+
+mod cli;
+mod commands;
+mod docs;
+mod image;
+mod layering;
+mod machine;
