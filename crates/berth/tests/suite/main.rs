@@ -2,6 +2,7 @@
 //! everything.
 
 mod cli;
+mod cycles;
 mod commands;
 mod docs;
 mod image;
