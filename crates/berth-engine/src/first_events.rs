@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// The queue and team of jobs that name none.
 pub const DEFAULT_TEAM: &str = "default";
 
+/// The project of jobs that name none.
+pub const DEFAULT_PROJECT: &str = "default";
+
 /// Prices, and on the first start a queue to begin with.
 pub fn first_events(snapshot: &Snapshot, prices: &BTreeMap<Name, Micros>) -> Vec<Event> {
     let mut events = Vec::new();

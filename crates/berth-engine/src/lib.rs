@@ -34,7 +34,7 @@ mod tests;
 
 pub use boot::{Running, Setup, begin};
 pub use error::{BootError, Fatal};
-pub use first_events::{DEFAULT_TEAM, first_events};
+pub use first_events::{DEFAULT_PROJECT, DEFAULT_TEAM, first_events};
 pub use handle::{Handle, Inlet};
 pub use input::{Act, Amend, Idempotent, Refused, Report, Write, Written};
 pub use job_state::shown_state;

@@ -1,8 +1,7 @@
 //! Why a server could not start, or had to end.
 
-use crate::first::FirstError;
-use crate::listen::EncryptError;
-use berth_engine::{BootError, Fatal};
+use crate::tls::EncryptError;
+use berth_engine::{BootError, Fatal, Refused};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,4 +38,15 @@ pub enum Error {
     Fatal(Fatal),
     #[error("the server failed: {0}")]
     Serve(io::Error),
+}
+
+/// Why the first admin could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum FirstError {
+    #[error(transparent)]
+    Store(berth_store::Error),
+    #[error(transparent)]
+    Refused(Refused),
+    #[error("{}: {source}", path.display())]
+    Write { path: PathBuf, source: std::io::Error },
 }

@@ -1,8 +1,9 @@
 //! The first start: an admin, a team, and a token that the command line finds by itself.
 
-use crate::listen::Tls;
+use crate::error::FirstError;
+use crate::tls::Tls;
 use berth_api::access::{Role, Scope};
-use berth_engine::{DEFAULT_TEAM, Refused, clock};
+use berth_engine::{DEFAULT_TEAM, clock};
 use berth_service::{Home, Service, caller, put_as_server, server_audit, token};
 use berth_store::{Batch, MemberRow, ProjectRow, TeamRow, TokenRow, UserRow};
 use serde_json::json;
@@ -10,17 +11,6 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-/// Why the first admin could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum FirstError {
-    #[error(transparent)]
-    Store(berth_store::Error),
-    #[error(transparent)]
-    Refused(Refused),
-    #[error("{}: {source}", path.display())]
-    Write { path: PathBuf, source: std::io::Error },
-}
 
 /// Sees that there is an admin with a token on this machine; where it lies.
 pub async fn admin(service: &Service, name: &str) -> Result<PathBuf, FirstError> {

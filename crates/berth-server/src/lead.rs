@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::http::answer::{Failure, Json};
-use crate::serve::Stage;
+use crate::options::Stage;
 use axum::Router;
 use axum::routing::get;
 use berth_api::{Code, wire};

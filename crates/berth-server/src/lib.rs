@@ -8,8 +8,10 @@ mod http;
 mod lead;
 mod listen;
 mod notifier;
+mod options;
 mod restore;
 mod serve;
+mod tls;
 mod webhook;
 
 pub use berth_cluster::{
@@ -17,7 +19,8 @@ pub use berth_cluster::{
     Publish, StandIn, crds, hold_gpu,
 };
 pub use error::Error;
-pub use listen::{EncryptError, Tls, TlsError};
+pub use options::{Options, Place, Stage, Started};
 pub use restore::{Restored, restore};
-pub use serve::{Options, Place, Stage, Started, serve};
+pub use serve::serve;
+pub use tls::{EncryptError, Tls, TlsError};
 pub use webhook::Webhook;

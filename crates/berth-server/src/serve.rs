@@ -3,15 +3,15 @@
 use crate::app::{App, Parts};
 use crate::error::Error;
 use crate::lead::{self, Replica};
-use crate::listen::{Door, Tls};
-use crate::webhook::{self, Webhook};
+use crate::listen::Door;
+use crate::options::{Options, Place, Stage, Started};
+use crate::webhook;
 use crate::{first, http, notifier};
-use berth_api::wire;
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, forecasts};
 use berth_kube::{Api, Kept, Term};
 use berth_machine::Host;
-use berth_model::{Micros, Name, Span};
+use berth_model::Name;
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
 use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
 use berth_store::Store;
@@ -22,70 +22,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// How a server is to run.
-#[derive(Debug, Clone)]
-pub struct Options {
-    pub home: PathBuf,
-    pub listen: SocketAddr,
-    pub tls: Option<Tls>,
-    /// SQLite in the home where left out.
-    pub database: Option<String>,
-    /// What secrets are sealed with; a file in the home where left out. Replicas share one.
-    pub key: Option<PathBuf>,
-    /// The name of this machine.
-    pub node: String,
-    pub place: Place,
-    pub prices: BTreeMap<Name, Micros>,
-    /// How long what has ended is kept in detail; for ever where left out.
-    pub keep: Option<Span>,
-    /// Who becomes the first admin.
-    pub admin: String,
-    pub config: Vec<wire::ConfigEntry>,
-}
-
-/// Where jobs run.
-#[derive(Debug, Clone)]
-pub enum Place {
-    Machine {
-        /// GPUs that are bookkeeping, instead of the real ones.
-        gpus: Option<Declared>,
-        launcher: Launcher,
-        cgroups: bool,
-    },
-    Cluster {
-        options: Box<berth_cluster::Options>,
-        /// Nothing where pods name their scheduler themselves.
-        webhook: Option<Webhook>,
-    },
-}
-
-/// What people have to know of a server that runs.
-#[derive(Debug, Clone)]
-pub struct Started {
-    pub url: String,
-    /// Where the API server asks about pods, if it does.
-    pub webhook: Option<SocketAddr>,
-    pub home: PathBuf,
-    pub token: PathBuf,
-    pub database: String,
-    pub gpus: String,
-    pub has_gpus: bool,
-    pub declared: bool,
-    /// Why jobs are not held to their CPU and memory, where they are not.
-    pub unlimited: Option<String>,
-}
-
-/// How far a server has got.
-#[derive(Debug, Clone, Copy)]
-pub enum Stage<'a> {
-    /// Another replica leads.
-    StandsBy {
-        url: &'a str,
-        leader: &'a str,
-    },
-    Ready(&'a Started),
-}
 
 /// How a time of leading came to its end.
 enum Left {
@@ -107,7 +43,7 @@ pub async fn serve(
     }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
-    let answering = webhook::begin(&options.place).await?;
+    let answering = webhook::begin(options.place.webhook()).await?;
     let webhook = answering.as_ref().map(|answering| answering.address);
     // Before anything is changed: a second server should find out at once.
     let door = Door::open(options.listen, options.tls.clone()).await?;

@@ -2,8 +2,8 @@
 //! stands by: it needs to know nothing but the pod.
 
 use crate::error::Error;
-use crate::listen::{Encrypted, Tls};
-use crate::serve::Place;
+use crate::listen::Encrypted;
+use crate::tls::Tls;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -42,8 +42,8 @@ impl Drop for Answering {
 }
 
 /// Answers for as long as the result is kept; nothing where nobody asked for it.
-pub async fn begin(place: &Place) -> Result<Option<Answering>, Error> {
-    let Place::Cluster { webhook: Some(webhook), .. } = place else { return Ok(None) };
+pub async fn begin(webhook: Option<&Webhook>) -> Result<Option<Answering>, Error> {
+    let Some(webhook) = webhook else { return Ok(None) };
     let address = webhook.listen;
     let failed = |source| Error::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;

@@ -1,16 +1,16 @@
 //! Who asks. Every route but the public ones needs a token. The table in `berth_api::access` decides
 //! what it allows: here for what concerns no team, in each use case for what does.
 
+use crate::checks;
 use crate::fault::Fault;
 use crate::service::Service;
 use crate::token;
-use crate::token_use;
 use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
 use berth_api::routes::Route;
 use berth_api::{Code, wire};
-use berth_engine::{DEFAULT_TEAM, TeamTree, clock};
+use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
 use berth_model::Time;
-use berth_store::{AuditEntry, MemberRow, Store, TokenRow, UserRow};
+use berth_store::{AuditEntry, Batch, MemberRow, Store, TokenRow, UserRow};
 use std::sync::Arc;
 
 /// Whoever is asking, and what they are where.
@@ -178,7 +178,7 @@ pub async fn identify(
         return Err(Fault::new(Code::NoToken, "the request has no token"));
     };
     let token = valid(&service.store, &given).await?;
-    token_use::note(service, &token);
+    note_use(service, &token);
     let user = service.store.get::<UserRow>(token.user.as_str()).await?;
     let Some(user) = user.filter(|user| user.disabled.is_none()) else {
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
@@ -239,4 +239,23 @@ pub fn role(word: &str) -> Option<Role> {
 
 fn membership(row: MemberRow) -> Option<wire::Membership> {
     Some(wire::Membership { role: role(&row.role)?, team: row.team })
+}
+
+/// Notes that a token was used. Nobody waits for that, and it undoes nothing that was done to the
+/// token meanwhile.
+fn note_use(service: &Service, token: &TokenRow) {
+    let now = clock::now();
+    if !service.token_use.is_news(token, now) {
+        return;
+    }
+    let mut documents = Batch::default();
+    documents.put(&TokenRow { last_used: Some(now), ..token.clone() });
+    let (engine, token) = (service.engine.clone(), token.clone());
+    tokio::spawn(async move {
+        let write = Write::unnoted(documents).only_if(async move |store| {
+            checks::all(checks::same(&store, token.id.as_str(), Some(&token))).await
+        });
+        // A use that could not be noted is noted the next time.
+        let _ = engine.write(write).await;
+    });
 }

@@ -21,6 +21,7 @@ pub mod objects;
 mod on_behalf;
 pub mod schedules;
 mod service;
+pub mod templates;
 pub mod token;
 mod token_use;
 pub mod vault;

@@ -1,12 +1,8 @@
 //! When tokens were last used, to the minute: enough to find those that nobody needs, and no write
 //! for every request.
 
-use crate::checks;
-use crate::service::Service;
-use berth_engine::Write;
-use berth_engine::clock;
 use berth_model::{Span, Time};
-use berth_store::{Batch, TokenRow};
+use berth_store::TokenRow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +16,7 @@ pub struct TokenUse(Mutex<BTreeMap<String, Time>>);
 
 impl TokenUse {
     /// Whether this use is to be written down.
-    fn is_news(&self, token: &TokenRow, now: Time) -> bool {
+    pub fn is_news(&self, token: &TokenRow, now: Time) -> bool {
         let old = |at: Time| at + COARSE <= now;
         if !token.last_used.is_none_or(old) {
             return false;
@@ -35,25 +31,6 @@ impl TokenUse {
         noted.insert(token.id.clone(), now);
         true
     }
-}
-
-/// Notes that a token was used. Nobody waits for that, and it undoes nothing that was done to the
-/// token meanwhile.
-pub fn note(service: &Service, token: &TokenRow) {
-    let now = clock::now();
-    if !service.token_use.is_news(token, now) {
-        return;
-    }
-    let mut documents = Batch::default();
-    documents.put(&TokenRow { last_used: Some(now), ..token.clone() });
-    let (engine, token) = (service.engine.clone(), token.clone());
-    tokio::spawn(async move {
-        let write = Write::unnoted(documents).only_if(async move |store| {
-            checks::all(checks::same(&store, token.id.as_str(), Some(&token))).await
-        });
-        // A use that could not be noted is noted the next time.
-        let _ = engine.write(write).await;
-    });
 }
 
 #[cfg(test)]

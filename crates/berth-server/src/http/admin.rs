@@ -7,7 +7,7 @@ use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::wire;
-use berth_service::admin;
+use berth_service::{admin, templates};
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
     Some(match id {
@@ -31,7 +31,7 @@ async fn list_templates(
     State(app): State<App>,
     Asking(caller): Asking,
 ) -> Answer<wire::Items<wire::Template>> {
-    Ok(Json(admin::templates::list(&app.service, &caller).await?))
+    Ok(Json(templates::list(&app.service, &caller).await?))
 }
 
 async fn get_template(
@@ -39,7 +39,7 @@ async fn get_template(
     Asking(caller): Asking,
     Path(wanted): Path<String>,
 ) -> Answer<wire::Template> {
-    Ok(Json(admin::templates::get(&app.service, &caller, &wanted).await?))
+    Ok(Json(templates::get(&app.service, &caller, &wanted).await?))
 }
 
 async fn set_template(
@@ -48,7 +48,7 @@ async fn set_template(
     Path(name): Path<String>,
     Body(wish): Body<wire::TemplateSet>,
 ) -> Answer<wire::Template> {
-    Ok(Json(admin::templates::set(&app.service, &caller, &name, wish).await?))
+    Ok(Json(templates::set(&app.service, &caller, &name, wish).await?))
 }
 
 async fn delete_template(
@@ -56,7 +56,7 @@ async fn delete_template(
     Asking(caller): Asking,
     Path(wanted): Path<String>,
 ) -> Result<Done, Failure> {
-    admin::templates::delete(&app.service, &caller, &wanted).await?;
+    templates::delete(&app.service, &caller, &wanted).await?;
     Ok(Done)
 }
 

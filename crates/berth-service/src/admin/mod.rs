@@ -1,8 +1,5 @@
-//! Templates, schedules, the audit log and backups.
+//! Schedules, the audit log and backups.
 
 pub mod audit;
 pub mod backup;
 pub mod schedules;
-pub mod templates;
-
-pub use templates::named as template;

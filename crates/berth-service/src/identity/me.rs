@@ -2,8 +2,8 @@
 
 use super::tokens::shown;
 use crate::caller::Caller;
-use crate::jobs::submit::DEFAULT_PROJECT;
 use berth_api::wire;
+use berth_engine::DEFAULT_PROJECT;
 
 pub fn me(caller: &Caller) -> wire::Me {
     wire::Me {

@@ -1,16 +1,16 @@
 //! Submitting a job file.
 
 use super::find;
-use crate::admin;
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
 use crate::service::Service;
+use crate::templates;
 use crate::token;
 use berth_api::access::Permission;
 use berth_api::{Code, Problem, wire};
 use berth_engine::clock;
-use berth_engine::{Act, Idempotent, Write};
+use berth_engine::{Act, DEFAULT_PROJECT, Idempotent, Write};
 use berth_file::job::{self, Abilities, Defaults, JobFile, Models, Parsed, Schedule};
 use berth_model::{JobId, JobRequest, Name};
 use berth_store::{Batch, IdempotencyRow, ProjectRow, ScheduleRow, SecretRow, Store};
@@ -19,9 +19,6 @@ use serde_json::json;
 
 /// A number that no job has, for trying a request out.
 pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
-
-/// The project of jobs that name none.
-pub const DEFAULT_PROJECT: &str = "default";
 
 /// What is said of a request besides what it asks for.
 pub struct Remarks {
@@ -98,7 +95,7 @@ pub async fn template(
     name: Option<&str>,
 ) -> Result<Option<JobFile>, Fault> {
     let Some(name) = name.map(|name| name.trim_start_matches('@')) else { return Ok(None) };
-    let row = admin::template(service, caller, name).await?;
+    let row = templates::named(service, caller, name).await?;
     Ok(Some(read(&row.file)?.file))
 }
 

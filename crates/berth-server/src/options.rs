@@ -1,0 +1,84 @@
+//! How a server is to run, and what it says of itself once it does.
+
+use crate::tls::Tls;
+use crate::webhook::Webhook;
+use berth_api::wire;
+use berth_model::{Micros, Name, Span};
+use berth_node::{Declared, Launcher};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How a server is to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub home: PathBuf,
+    pub listen: SocketAddr,
+    pub tls: Option<Tls>,
+    /// SQLite in the home where left out.
+    pub database: Option<String>,
+    /// What secrets are sealed with; a file in the home where left out. Replicas share one.
+    pub key: Option<PathBuf>,
+    /// The name of this machine.
+    pub node: String,
+    pub place: Place,
+    pub prices: BTreeMap<Name, Micros>,
+    /// How long what has ended is kept in detail; for ever where left out.
+    pub keep: Option<Span>,
+    /// Who becomes the first admin.
+    pub admin: String,
+    pub config: Vec<wire::ConfigEntry>,
+}
+
+/// Where jobs run.
+#[derive(Debug, Clone)]
+pub enum Place {
+    Machine {
+        /// GPUs that are bookkeeping, instead of the real ones.
+        gpus: Option<Declared>,
+        launcher: Launcher,
+        cgroups: bool,
+    },
+    Cluster {
+        options: Box<berth_cluster::Options>,
+        /// Nothing where pods name their scheduler themselves.
+        webhook: Option<Webhook>,
+    },
+}
+
+impl Place {
+    /// Where the API server asks about pods, if it does.
+    pub fn webhook(&self) -> Option<&Webhook> {
+        match self {
+            Place::Machine { .. } => None,
+            Place::Cluster { webhook, .. } => webhook.as_ref(),
+        }
+    }
+}
+
+/// What people have to know of a server that runs.
+#[derive(Debug, Clone)]
+pub struct Started {
+    pub url: String,
+    /// Where the API server asks about pods, if it does.
+    pub webhook: Option<SocketAddr>,
+    pub home: PathBuf,
+    pub token: PathBuf,
+    pub database: String,
+    pub gpus: String,
+    pub has_gpus: bool,
+    pub declared: bool,
+    /// Why jobs are not held to their CPU and memory, where they are not.
+    pub unlimited: Option<String>,
+}
+
+/// How far a server has got.
+#[derive(Debug, Clone, Copy)]
+pub enum Stage<'a> {
+    /// Another replica leads.
+    StandsBy {
+        url: &'a str,
+        leader: &'a str,
+    },
+    Ready(&'a Started),
+}
