@@ -206,7 +206,7 @@ pub async fn run(context: &Context, args: &Run) -> Result<()> {
     if !args.yes && someone_is_there() {
         let plan = draft.plan(context).await?;
         show::note(plan::page(plan).print(Format::Table, &context.look())?.trim_end());
-        if !ask::proceed()? {
+        if !prompt::proceed()? {
             return Err(Failure::new(Exit::Failed, "nothing was submitted"));
         }
     }

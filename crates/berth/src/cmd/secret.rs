@@ -33,7 +33,7 @@ pub async fn run(context: &Context, args: &Secret) -> Result<()> {
     match args {
         Secret::Set(SecretArgs { name, team }) => {
             let team = team_of(context, team.as_deref()).await?;
-            let value = ask::secret(&format!("Value of {name}"))?;
+            let value = prompt::secret(&format!("Value of {name}"))?;
             let saved = client.set_secret(&team, name, &SecretSet { value }).await?;
             context.done(saved, |saved| format!("{} keeps {}", saved.team, saved.name))
         }
