@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn roles_are_named_by_their_words() {
         assert_eq!(role("team_lead"), Ok(Role::TeamLead));
-        assert!(role("king").unwrap_err().contains("viewer, researcher, team_lead"));
+        assert!(role("king").unwrap_err().0.contains("viewer, researcher, team_lead"));
     }
 
     #[test]

@@ -316,7 +316,7 @@ Submitted 17 bert
     #[test]
     fn only_a_word_with_an_at_sign_is_a_template() {
         assert_eq!(template("@sft").unwrap(), "sft");
-        assert!(template("python").unwrap_err().starts_with("put a command after `--`"));
+        assert!(template("python").unwrap_err().0.starts_with("put a command after `--`"));
         assert!(template("@").is_err());
     }
 }
