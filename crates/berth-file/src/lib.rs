@@ -13,5 +13,6 @@ pub mod fields;
 pub mod job;
 pub mod object;
 pub mod out;
+mod spec_keys;
 pub mod tree;
 pub mod world;

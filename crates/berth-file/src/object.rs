@@ -1,12 +1,10 @@
 //! Objects as Kubernetes writes them: `apiVersion`, `kind`, `metadata` and `spec`. A spec says what
 //! a document or a job file says, so that one file serves `kubectl apply` and `berth apply` alike.
 
-use crate::documents;
 use crate::error::{Error, Result, did_you_mean, or_list};
 use crate::fields::{map, text};
-use crate::job::KEYS;
 use crate::tree::{Entry, Node, Value};
-use crate::world::{policy, pools, queues, words};
+use crate::world::{policy, pools, words};
 
 /// The API group of our objects, and its version.
 pub const GROUP: &str = "berth.dev";
@@ -46,19 +44,6 @@ impl Kind {
             Kind::Job => "jobs",
             Kind::Budget => "budgets",
         }
-    }
-
-    /// The keys of its spec. The name of an object is in its metadata.
-    pub fn keys(self) -> Vec<&'static str> {
-        let keys: Vec<&str> = match self {
-            Kind::Queue => queues::WISHED.to_vec(),
-            Kind::Policy => policy::KINDS.iter().map(|(key, _)| *key).collect(),
-            Kind::Pool => pools::POOL.to_vec(),
-            Kind::Job => KEYS.iter().map(|key| key.name).collect(),
-            Kind::Budget => documents::BUDGET.to_vec(),
-        };
-        // What is being bought and which version of a policy it is, is not for people to say.
-        keys.into_iter().filter(|key| !["name", "claims", "version"].contains(key)).collect()
     }
 }
 

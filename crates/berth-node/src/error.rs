@@ -1,6 +1,6 @@
 //! What can go wrong, one variant per operation.
 
-use crate::home::folder_name;
+use crate::folder::folder_name;
 use berth_model::LeaseId;
 use std::io;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@
 
 use crate::error::Error;
 use berth_model::Ended;
-use berth_model::{Cause, LeaseId, Time};
+use berth_model::{Cause, Time};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -25,19 +25,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-/// The name of a lease's folder. A lease is written `17_3/0#2`, which no file can be called.
-pub(crate) fn folder_name(lease: LeaseId) -> String {
-    format!("{}.{}.{}", lease.job, lease.task, lease.attempt)
-}
-
-pub(crate) fn parse_folder_name(name: &str) -> Option<LeaseId> {
-    let mut parts = name.split('.');
-    let job = parts.next()?.parse().ok()?;
-    let task = parts.next()?.parse().ok()?;
-    let attempt = parts.next()?.parse().ok()?;
-    parts.next().is_none().then_some(LeaseId { job, task, attempt })
-}
 
 /// Written into the lock before the first process is started: from here on this lease has been
 /// run, whatever happens next.
@@ -249,18 +236,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_model::JobId;
-
-    #[test]
-    fn a_lease_is_found_again_by_its_folder() {
-        for job in [JobId::new(17), JobId::new(17).element(3)] {
-            let lease = LeaseId { job, task: 4, attempt: 2 };
-            assert_eq!(parse_folder_name(&folder_name(lease)), Some(lease));
-        }
-        for name in ["", "17", "17.0", "17.0.1.2", "a.0.1", "17.0.x"] {
-            assert_eq!(parse_folder_name(name), None, "{name}");
-        }
-    }
+    use berth_model::{JobId, LeaseId};
 
     #[test]
     fn only_one_holds_the_lock_and_what_was_begun_stays() {

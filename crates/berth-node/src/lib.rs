@@ -11,9 +11,10 @@ mod cgroup;
 mod driver;
 mod environ;
 mod error;
+mod folder;
 mod home;
 mod inventory;
-
+mod launcher;
 mod log;
 mod process;
 mod shell;
@@ -21,13 +22,14 @@ mod supervisor;
 mod task;
 
 pub use cgroup::Limits;
-pub use driver::{Adopted, Driver, Launcher, Options, Started, State, Stop};
+pub use driver::{Adopted, Driver, Options, Started, State, Stop};
 pub use environ::environment;
 pub use error::Error;
 pub use inventory::{
     Declared, Device, DeviceError, GpuFault, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,
 };
+pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};

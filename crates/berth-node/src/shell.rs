@@ -1,9 +1,9 @@
 //! A terminal beside a running task.
 
 use crate::cgroup::Cgroup;
-use crate::driver::Launcher;
 use crate::error::Error;
 use crate::home::{Home, private, read_json};
+use crate::launcher::Launcher;
 use crate::process;
 use crate::task::TaskSpec;
 use berth_model::LeaseId;

@@ -1,8 +1,7 @@
 //! The machines a workload runs on, and what a job asks of them.
 
-use crate::peers::Pool;
 use berth_model::Name;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What nodes are said to hold when nobody says.
 pub const UNNAMED: &str = "GPU";
@@ -104,6 +103,19 @@ impl Fleet {
             fleet.nodes.extend(std::iter::repeat_n(*first, nodes as usize));
         }
         fleet
+    }
+}
+
+/// Nodes that all have the same number of GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    pub nodes: u32,
+    pub gpus_per_node: u32,
+}
+
+impl Pool {
+    pub fn gpus(self) -> u64 {
+        u64::from(self.nodes) * u64::from(self.gpus_per_node)
     }
 }
 

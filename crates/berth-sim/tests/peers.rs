@@ -1,8 +1,9 @@
 //! The whole way on the bundled trace: text, estimates, schedulers, figures.
 
 use berth_sim::estimate::Estimate;
+use berth_sim::fleet::Pool;
 use berth_sim::metrics::{Report, Setting};
-use berth_sim::peers::{self, Policy, Pool};
+use berth_sim::peers::{self, Policy};
 use berth_sim::trace::{self, Select};
 use berth_sim::workload::Workload;
 

@@ -1,6 +1,6 @@
 //! `berth sim faults`: seeds to verdicts, and a failing one made short.
 
-use crate::sim::Output;
+use crate::show::ReportFormat;
 use anyhow::Result;
 use berth_sim::faults::{self, Case, Honest, Size, Verdict};
 use clap::{Args, ValueEnum};
@@ -38,7 +38,7 @@ impl From<Scale> for Size {
     }
 }
 
-pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
+pub fn run(options: &Options, output: ReportFormat) -> Result<ExitCode> {
     let size = Size::from(options.size);
     let seeds = match options.seed {
         Some(seed) => seed..seed.saturating_add(1),
@@ -69,8 +69,8 @@ pub fn run(options: &Options, output: Output) -> Result<ExitCode> {
     }
     progress.abandon();
     match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&summary(&verdicts))?),
-        Output::Table => print_table(&verdicts),
+        ReportFormat::Json => println!("{}", serde_json::to_string_pretty(&summary(&verdicts))?),
+        ReportFormat::Table => print_table(&verdicts),
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

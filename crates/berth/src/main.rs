@@ -30,7 +30,7 @@ use cli::Cli;
 use cmd::{ClientCommand, Command};
 use context::Context;
 use fail::{Exit, Failure};
-use show::Format;
+use show::{Format, ReportFormat};
 use std::process::ExitCode;
 
 /// How a node's driver calls this program to look after a task.
@@ -82,7 +82,7 @@ fn report(failure: &Failure, as_json: bool) -> ExitCode {
 }
 
 fn simulate(command: &sim::Sim, format: Format) -> ExitCode {
-    let ran = sim::Output::try_from(format).and_then(|output| sim::run(command, output));
+    let ran = ReportFormat::try_from(format).and_then(|output| sim::run(command, output));
     match ran {
         Ok(code) => code,
         Err(error) => {

@@ -1,6 +1,6 @@
 //! `berth sim`: worlds from files, reports to the terminal.
 
-use crate::show::Format;
+use crate::show::ReportFormat;
 use crate::{tables, trace};
 use anyhow::{Context, Result, anyhow, bail};
 use berth_model::{JobId, Span};
@@ -67,28 +67,7 @@ impl WorldArgs {
     }
 }
 
-/// What a simulation can be shown as: its reports have no names to list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    Table,
-    Json,
-}
-
-impl TryFrom<Format> for Output {
-    type Error = anyhow::Error;
-
-    fn try_from(format: Format) -> Result<Output> {
-        match format {
-            Format::Table | Format::Wide => Ok(Output::Table),
-            Format::Json => Ok(Output::Json),
-            Format::Yaml | Format::Name => {
-                bail!("a simulation is shown as table or json, not as {}", format.word())
-            }
-        }
-    }
-}
-
-pub fn run(command: &Sim, output: Output) -> Result<ExitCode> {
+pub fn run(command: &Sim, output: ReportFormat) -> Result<ExitCode> {
     match command {
         Sim::Once(look) => {
             let loaded = load(&look.file)?;
@@ -130,10 +109,10 @@ fn at(path: &Path, error: &berth_sim::world::Error) -> anyhow::Error {
     anyhow!("{}:{}:{}: {}", path.display(), error.at.line, error.at.column, error.message)
 }
 
-fn print(report: &Report, output: Output) -> Result<()> {
+fn print(report: &Report, output: ReportFormat) -> Result<()> {
     match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(report)?),
-        Output::Table => print!("{}", tables::report(report)),
+        ReportFormat::Json => println!("{}", serde_json::to_string_pretty(report)?),
+        ReportFormat::Table => print!("{}", tables::report(report)),
     }
     Ok(())
 }
@@ -144,7 +123,7 @@ struct Played<'a> {
     verdict: Result<Verdict>,
 }
 
-fn check(files: &[PathBuf], output: Output) -> Result<ExitCode> {
+fn check(files: &[PathBuf], output: ReportFormat) -> Result<ExitCode> {
     let played: Vec<Played<'_>> = files
         .iter()
         .map(|file| {
@@ -154,8 +133,8 @@ fn check(files: &[PathBuf], output: Output) -> Result<ExitCode> {
         })
         .collect();
     match output {
-        Output::Table => played.iter().for_each(print_line),
-        Output::Json => println!("{}", serde_json::to_string_pretty(&verdicts(&played))?),
+        ReportFormat::Table => played.iter().for_each(print_line),
+        ReportFormat::Json => println!("{}", serde_json::to_string_pretty(&verdicts(&played))?),
     }
     let code = |played: &Played<'_>| match &played.verdict {
         Ok(verdict) if verdict.passed() => 0,
@@ -195,10 +174,10 @@ fn verdicts(played: &[Played<'_>]) -> serde_json::Value {
     played.iter().map(one).collect()
 }
 
-fn demo(output: Output) -> Result<ExitCode> {
+fn demo(output: ReportFormat) -> Result<ExitCode> {
     let loaded = World::parse(FIRST_WORLD)?;
     let report = play::settle(&loaded, &Settle::default())?;
-    if output == Output::Json {
+    if output == ReportFormat::Json {
         print(&report, output)?;
         return Ok(ExitCode::SUCCESS);
     }

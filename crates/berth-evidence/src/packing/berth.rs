@@ -1,7 +1,7 @@
 //! The core on the same pods: each is a job that starts at once or is taken back.
 
 use super::openb::Cluster;
-use super::run::Places;
+use super::placer::Placer;
 use crate::drive::plan_and_check;
 use crate::world::{START, queue};
 use anyhow::{Context, Result, ensure};
@@ -121,7 +121,7 @@ fn milli(share: &Share) -> Result<i64> {
     }
 }
 
-impl Places for Core<'_> {
+impl Placer for Core<'_> {
     fn arrive(&mut self, at: usize) -> Result<Duration> {
         let pod = self.list.pods[at];
         let id = JobId::new(at as u64 + 1);

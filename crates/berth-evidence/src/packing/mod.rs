@@ -3,6 +3,7 @@
 
 mod berth;
 mod openb;
+mod placer;
 mod run;
 mod table;
 

@@ -2,6 +2,7 @@
 
 use super::berth::Core;
 use super::openb::Cluster;
+use super::placer::Placer;
 use crate::measure::{Clock, percentile};
 use anyhow::Result;
 use berth_sim::packing::{Bench, List, Policy, Progress, Ties};
@@ -47,20 +48,12 @@ pub struct Outcome {
     pub decision_p99: Duration,
 }
 
-/// Whatever takes pods in one by one.
-pub trait Places {
-    /// Takes the next pod of the list in, or drops it.
-    fn arrive(&mut self, at: usize) -> Result<Duration>;
-    fn progress(&self) -> Progress;
-    fn fragmented_milli(&self) -> i64;
-}
-
 struct Rival<'l> {
     bench: Bench,
     list: &'l List,
 }
 
-impl Places for Rival<'_> {
+impl Placer for Rival<'_> {
     fn arrive(&mut self, at: usize) -> Result<Duration> {
         let clock = Clock::start(true);
         self.bench.arrive(&self.list.pods[at]);
@@ -87,18 +80,18 @@ pub fn run(who: Contender, cluster: &Cluster, list: &List, seed: u64) -> Result<
     }
 }
 
-fn watch(places: &mut dyn Places, list: &List, capacity_milli: i64) -> Result<Outcome> {
+fn watch(placer: &mut dyn Placer, list: &List, capacity_milli: i64) -> Result<Outcome> {
     let mut looks = BTreeMap::new();
     let mut times = Vec::with_capacity(list.pods.len());
     let percent = |milli: i64| milli as f64 * 100.0 / capacity_milli as f64;
     for at in 0..list.pods.len() {
-        times.push(places.arrive(at)?);
-        let progress = places.progress();
+        times.push(placer.arrive(at)?);
+        let progress = placer.progress();
         for demand in LOOKS {
             // The last pod may not quite get there: then the end is what is looked at.
             let reached = progress.arrived_milli * 100 >= demand * capacity_milli;
             if (reached || at + 1 == list.pods.len()) && !looks.contains_key(&demand) {
-                let fragmented = percent(places.fragmented_milli());
+                let fragmented = percent(placer.fragmented_milli());
                 let allocated = percent(progress.allocated_milli);
                 looks.insert(demand, Sample { allocated, fragmented });
             }
@@ -107,7 +100,7 @@ fn watch(places: &mut dyn Places, list: &List, capacity_milli: i64) -> Result<Ou
     times.sort_unstable();
     Ok(Outcome {
         looks,
-        progress: places.progress(),
+        progress: placer.progress(),
         decision_p50: percentile(&times, 500),
         decision_p99: percentile(&times, 990),
     })

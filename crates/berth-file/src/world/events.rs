@@ -1,9 +1,10 @@
 //! What happens in a scenario, and when.
 
+use super::classes::read_classes;
 use super::jobs::{self, JOB, JobScript};
 use super::nodes::{self, STATES};
-use super::read::{read_classes, read_topologies};
 use super::refs::JobNames;
+use super::topology::read_topologies;
 use super::words::HEALTHS;
 use super::{Context, policy, pools, queues};
 use crate::error::{Error, Position, Result, or_list};

@@ -5,6 +5,7 @@
 //! snapshot. A world that makes no sense is refused with the line and what was expected.
 
 mod allocations;
+mod classes;
 mod events;
 mod expect;
 mod groups;
@@ -17,6 +18,7 @@ mod read;
 mod refs;
 mod runs;
 mod runs_out;
+mod topology;
 pub(crate) mod words;
 mod write;
 
@@ -24,10 +26,11 @@ mod write;
 mod tests;
 
 pub use crate::error::{Error, Position};
+pub use classes::default_classes;
+pub(crate) use classes::read_classes;
 pub use events::{Action, ScriptedEvent};
 pub use expect::{AmountRange, Check, Costs, Expectation, OfJob, When};
 pub use jobs::JobScript;
-pub(crate) use read::read_classes;
 pub use refs::JobNames;
 pub use write::{write, write_json, write_world};
 
@@ -96,12 +99,4 @@ pub(crate) struct Context {
     pub classes: BTreeMap<Name, PriorityClass>,
     /// The policy's, which is also the most a job may ask for.
     pub grace: Span,
-}
-
-/// The classes of a world that names none.
-pub fn default_classes() -> BTreeMap<Name, PriorityClass> {
-    [("critical", 1_000), ("high", 100), ("normal", 50), ("low", 10)]
-        .into_iter()
-        .map(|(name, value)| (Name::new(name), PriorityClass { value, across: name == "critical" }))
-        .collect()
 }

@@ -1,9 +1,11 @@
 //! Text as a snapshot and a scenario.
 
 use super::allocations::Allocations;
+use super::classes::read_classes;
 use super::nodes::{self, ReadNode};
 use super::refs::{JobNames, read_id};
 use super::runs::{self, ReadJob};
+use super::topology::read_topologies;
 use super::words::OUTCOMES;
 use super::{
     Context, DriverScript, Lines, Loaded, default_classes, events, expect, jobs, policy, pools,
@@ -11,12 +13,12 @@ use super::{
 };
 use crate::error::{Error, Result, did_you_mean};
 use crate::fields::{
-    Fields, absolute, choice, int, map, moments, name, named, names, unit, unit_from_zero,
+    Fields, absolute, choice, int, map, moments, name, named, unit, unit_from_zero,
 };
-use crate::tree::{Limits, Node, Value, parse};
+use crate::tree::{Limits, Node, parse};
 use berth_model::{
-    Bytes, ClaimSpec, Cpu, JobId, Name, NodeSnapshot, Outcome, Policy, PoolSpec, PriorityClass,
-    Promise, QueueSnapshot, QueueSpec, RecentAsk, Reservation, Snapshot, Span, Time,
+    Bytes, ClaimSpec, Cpu, JobId, Name, NodeSnapshot, Outcome, Policy, PoolSpec, Promise,
+    QueueSnapshot, QueueSpec, RecentAsk, Reservation, Snapshot, Span, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,29 +119,6 @@ pub(crate) fn read(text: &str) -> Result<Loaded> {
     let driver = top.read("driver", read_driver)?.unwrap_or_default();
     let title = top.read("name", |node| name(node).map(|name| name.to_string()))?;
     Ok(Loaded { name: title, snapshot, events, expect, scripts, driver, names: heads.names, lines })
-}
-
-pub(crate) fn read_classes(node: &Node) -> Result<BTreeMap<Name, PriorityClass>> {
-    named(node, |node| match &node.value {
-        Value::Map(_) => {
-            let fields = Fields::of(node, "a priority class", &["value", "across"])?;
-            Ok(PriorityClass {
-                value: fields.demand("value", int)?,
-                across: fields.flag("across")?,
-            })
-        }
-        Value::Null | Value::Scalar { .. } | Value::List(_) => {
-            Ok(PriorityClass { value: int(node)?, across: false })
-        }
-    })
-}
-
-/// A list is the default topology; a map holds several by name.
-pub(crate) fn read_topologies(node: &Node) -> Result<BTreeMap<Name, Vec<Name>>> {
-    match &node.value {
-        Value::List(_) => Ok([(Name::new("default"), names(node)?)].into()),
-        Value::Map(_) | Value::Null | Value::Scalar { .. } => named(node, names),
-    }
 }
 
 fn read_driver(node: &Node) -> Result<DriverScript> {

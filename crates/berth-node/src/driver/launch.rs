@@ -2,25 +2,12 @@
 
 use super::Driver;
 use crate::error::Error;
-use crate::home::{Home, folder_name, private};
+use crate::folder::folder_name;
+use crate::home::{Home, private};
 use crate::supervisor::LaunchSpec;
 use crate::task::TaskSpec;
-use rustix::fs::{MemfdFlags, memfd_create};
-use serde::Serialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-/// How the binary is started as a helper: `exe args… supervise <folder>`, which must come to
-/// [`helper`](crate::helper) with the last two.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launcher {
-    pub exe: PathBuf,
-    pub args: Vec<OsString>,
-}
+use std::process::{Child, Stdio};
 
 /// What tasks get of the server's own environment. All of it would hand them its secrets.
 const INHERITED: [&str; 13] = [
@@ -40,24 +27,6 @@ const INHERITED: [&str; 13] = [
 ];
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-impl Launcher {
-    /// A command for a helper, with an order that is readable until the last one has closed it
-    /// and never lies on a disk.
-    pub(crate) fn command(
-        &self,
-        word: &str,
-        home: &Path,
-        order: &impl Serialize,
-    ) -> io::Result<Command> {
-        let mut file = File::from(memfd_create("berth-order", MemfdFlags::CLOEXEC)?);
-        file.write_all(&serde_json::to_vec(order).map_err(io::Error::other)?)?;
-        file.rewind()?;
-        let mut command = Command::new(&self.exe);
-        command.args(&self.args).arg(word).arg(home).env_clear().current_dir("/").stdin(file);
-        Ok(command)
-    }
-}
 
 impl Driver {
     pub(super) fn launch(&self, home: &Home, spec: TaskSpec) -> Result<Child, Error> {

@@ -4,11 +4,11 @@ mod launch;
 mod lost;
 mod watch;
 
-pub use launch::Launcher;
-
 use crate::cgroup::{Cgroups, Limits};
 use crate::error::Error;
-use crate::home::{self, Home, Lock, StopRequest, folder_name, parse_folder_name};
+use crate::folder::{folder_name, parse_folder_name};
+use crate::home::{self, Home, Lock, StopRequest};
+use crate::launcher::Launcher;
 use crate::log::LogReader;
 use crate::process;
 use crate::shell::{Shell, Size};

@@ -2,7 +2,8 @@
 
 use super::{Driver, Live, Table};
 use crate::error::Error;
-use crate::home::{drain, parse_folder_name};
+use crate::folder::parse_folder_name;
+use crate::home::drain;
 use berth_model::LeaseId;
 use berth_model::Observed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

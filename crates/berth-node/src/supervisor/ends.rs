@@ -1,7 +1,8 @@
 //! Writing down how it ended.
 
 use super::complain;
-use crate::home::{Home, folder_name, ring};
+use crate::folder::folder_name;
+use crate::home::{Home, ring};
 use berth_model::Ended;
 use std::path::Path;
 use std::thread::sleep;

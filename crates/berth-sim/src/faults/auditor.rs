@@ -5,9 +5,10 @@ mod audit;
 
 use super::bounds::Bounds;
 use super::claims::Claims;
-use super::money::{Money, part};
+use super::money::Money;
 use super::places::{self, misplaced, unsuited, whole};
-use super::play::Record;
+use super::seam::Record;
+use super::shares::milli;
 use super::{Class, Finding, Violation};
 use berth_model::{
     After, Cause, Decision, Event, Health, JobId, JobRef, JobSpec, LeaseId, LeaseOutcome, Name,
@@ -269,7 +270,7 @@ impl Auditor {
         let held = lasting.filter(|(lease, _)| {
             self.jobs.get(&lease.job).is_some_and(|job| below(&job.spec.queue))
         });
-        held.flat_map(|(_, open)| &open.slices).map(|slice| part(&slice.share)).sum()
+        held.flat_map(|(_, open)| &open.slices).map(|slice| milli(&slice.share)).sum()
     }
 
     fn start(&mut self, lease: LeaseId, node: &Name, slices: &[Slice]) -> Result<(), Finding> {

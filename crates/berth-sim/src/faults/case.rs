@@ -1,12 +1,11 @@
 //! Small worlds from a seed, and the faults injected into them. Every part can be left out, so
 //! that a case that fails can be made shorter.
 
-use super::work;
+use super::work::{self, Arrival};
 use super::world::{self, between, one_of, within};
 use crate::random::Rng;
 use berth_model::{
-    Event, JobChange, JobSpec, Micros, Name, NodeSpec, Policy, PoolSpec, QueueSpec, Reservation,
-    Span, Time,
+    Event, JobChange, Micros, Name, NodeSpec, Policy, PoolSpec, QueueSpec, Reservation, Span, Time,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,16 +36,6 @@ pub struct Noise {
     pub doubled: u64,
     /// Starts that fail, and machines that cannot be had.
     pub failing: u64,
-}
-
-/// A job that arrives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
-    pub at: Time,
-    pub spec: JobSpec,
-    pub runs: Span,
-    /// Its tasks fail at their end rather than end well.
-    pub fails: bool,
 }
 
 /// A fault that is injected.

@@ -2,7 +2,8 @@
 
 use super::case::Fault;
 use super::machines::Due;
-use super::play::{Play, Seam};
+use super::play::Play;
+use super::seam::Seam;
 use berth_model::{
     ClaimSpec, Event, GpuSpec, Health, JobChange, Lifecycle, Name, NodeSpec, NodeState, Rejected,
     Span,

@@ -1,6 +1,7 @@
 //! The log as lines people can read.
 
-use super::play::Record;
+use super::seam::Record;
+use super::shares::milli;
 use berth_model::{Decision, Event, GroupSpec, Slice, Time};
 
 pub(super) fn line(record: &Record, start: Time) -> String {
@@ -89,6 +90,6 @@ fn decision(decision: &Decision) -> String {
 fn slice(slice: &Slice) -> String {
     match slice.share {
         berth_model::Share::Whole => slice.gpu.to_string(),
-        _ => format!("{}({})", slice.gpu, super::money::part(&slice.share)),
+        _ => format!("{}({})", slice.gpu, milli(&slice.share)),
     }
 }

@@ -15,12 +15,14 @@ mod machines;
 mod money;
 mod places;
 mod play;
+mod seam;
+mod shares;
 mod shrink;
 mod work;
 mod world;
 
 pub use case::{Case, Size};
-pub use play::{Honest, Record, Seam};
+pub use seam::{Honest, Record, Seam};
 pub use shrink::shrink;
 
 use berth_model::Time;

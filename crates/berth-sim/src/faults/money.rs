@@ -1,9 +1,10 @@
 //! The money of the log, counted again: price times time in whole numbers, rounded down once for
 //! each price, and rows that follow one another without gap or overlap.
 
+use super::shares::milli;
 use super::{Class, Finding};
 use berth_ledger::CostRow;
-use berth_model::{LeaseId, Name, NodeSpec, Share, Slice, Time};
+use berth_model::{LeaseId, Name, NodeSpec, Slice, Time};
 use std::collections::BTreeMap;
 
 /// What has been running up a bill.
@@ -50,7 +51,7 @@ impl Money {
     }
 
     fn lease(&self, node: &NodeSpec, slices: &[Slice]) -> i128 {
-        let parts: i128 = slices.iter().map(|slice| i128::from(part(&slice.share))).sum();
+        let parts: i128 = slices.iter().map(|slice| i128::from(milli(&slice.share))).sum();
         (self.gpu(node) * parts).div_euclid(1_000)
     }
 
@@ -171,13 +172,4 @@ fn settled(what: &str, meter: &Meter, at: Time) -> Result<(), Finding> {
 
 fn wrong(text: String) -> Finding {
     Finding { class: Class::Money, text }
-}
-
-/// Thousandths of a GPU.
-pub(super) fn part(share: &Share) -> i64 {
-    match share {
-        Share::Whole => 1_000,
-        Share::Fraction(part) | Share::Mps(part) | Share::TimeSlice(part) => part.0,
-        Share::Mig(slot) => super::places::instance(&slot.profile),
-    }
 }

@@ -1,7 +1,7 @@
 //! What fits on a GPU and where the tasks of a group may lie, worked out here from names and labels
 //! alone, so that a mistake in the scheduler's own geometry shows.
 
-use super::money::part;
+use super::shares::{mig_profile, milli};
 use berth_model::{GpuAsk, GpuSpec, GroupSpec, JobSpec, Name, NodeSpec, Share, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(super) fn room(gpu: &GpuSpec, shares: &[&Share]) -> bool {
     if shares.iter().any(|share| kind(share) != kind(first)) || gpu.mig.is_some() && !mig {
         return false;
     }
-    shares.iter().map(|share| part(share)).sum::<i64>() <= 1_000 && (!mig || cut(gpu, shares))
+    shares.iter().map(|share| milli(share)).sum::<i64>() <= 1_000 && (!mig || cut(gpu, shares))
 }
 
 /// Whether MIG instances lie beside one another: `3g.20gb` takes 3 of 7 compute slices and as many
@@ -33,7 +33,7 @@ fn cut(gpu: &GpuSpec, shares: &[&Share]) -> bool {
     let mut compute = 0;
     for share in shares {
         let Share::Mig(slot) = share else { return false };
-        let Some((own, gb)) = profile(&slot.profile) else { return false };
+        let Some((own, gb)) = mig_profile(&slot.profile) else { return false };
         let size = (gb * 8_000_000_000 / gpu.memory.0.max(1)) as usize;
         let start = usize::from(slot.start);
         let lies = size > 0 && start.is_multiple_of(size) && start + own as usize <= 7;
@@ -47,17 +47,6 @@ fn cut(gpu: &GpuSpec, shares: &[&Share]) -> bool {
         compute += own;
     }
     compute <= 7
-}
-
-/// Compute slices and gigabytes of `3g.20gb`.
-fn profile(name: &Name) -> Option<(i64, i64)> {
-    let (compute, memory) = name.split_once("g.")?;
-    Some((compute.parse().ok()?, memory.strip_suffix("gb")?.parse().ok()?))
-}
-
-/// Compute slices of an instance, in thousandths of its GPU.
-pub(super) fn instance(name: &Name) -> i64 {
-    profile(name).map_or(0, |(compute, _)| compute * 1_000 / 7)
 }
 
 /// Why a task may not be on this node with these slices, whoever else is there.

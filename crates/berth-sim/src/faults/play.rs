@@ -4,12 +4,12 @@
 use super::auditor::Auditor;
 use super::case::Case;
 use super::machines::{Due, Machines};
+use super::seam::{Record, Seam};
 use super::{Class, Verdict, Violation, lines};
 use crate::engine::{self, LoadError, Plan, State, Transaction};
-use berth_ledger::CostRow;
 use berth_model::{
-    ClaimSpec, Decision, Event, GroupSpec, JobId, LeaseId, Name, NodeState, Outcome, Rejected,
-    Snapshot, Span, Stamped, Time,
+    ClaimSpec, Decision, Event, GroupSpec, LeaseId, Name, NodeState, Rejected, Snapshot, Span,
+    Stamped, Time,
 };
 use fnv::FnvHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,33 +21,6 @@ const PLANS_AT_ONCE: u32 = 300;
 const EVENTS: usize = 30_000;
 /// Events after which a snapshot is taken.
 const SNAPSHOT_EVERY: usize = 40;
-
-/// One event as the world sees it, with what it brought about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    pub stamped: Stamped,
-    pub rows: Vec<CostRow>,
-    pub ended: Vec<(JobId, Outcome)>,
-}
-
-/// What lies between the core and the world. An honest one lets everything through as it is; a
-/// test puts a bug there.
-pub trait Seam {
-    fn to_core(&mut self, stamped: Stamped) -> Stamped {
-        stamped
-    }
-    fn to_world(&mut self, record: Record) -> Record {
-        record
-    }
-    fn planned(&mut self, plan: Plan) -> Plan {
-        plan
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Honest;
-
-impl Seam for Honest {}
 
 pub(super) struct Played {
     pub hash: u64,

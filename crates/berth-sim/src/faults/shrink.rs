@@ -1,7 +1,7 @@
 //! Makes a case that fails shorter while it still fails in the same way.
 
 use super::case::{Case, Noise};
-use super::play::Seam;
+use super::seam::Seam;
 use super::{Class, Verdict, judge};
 use berth_model::{JobSpec, QueueSpec};
 

@@ -1,6 +1,5 @@
 //! The made-up jobs of a case.
 
-use super::case::Arrival;
 use super::world::{MODELS, between, one_of};
 use crate::random::Rng;
 use berth_model::{
@@ -8,6 +7,16 @@ use berth_model::{
     Lifecycle, Milli, ModelAsk, Name, QueueSpec, Span, Spread, Time, TopologyAsk,
 };
 use std::collections::BTreeMap;
+
+/// A job that arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    pub at: Time,
+    pub spec: JobSpec,
+    pub runs: Span,
+    /// Its tasks fail at their end rather than end well.
+    pub fails: bool,
+}
 
 /// What jobs can ask for in this world.
 pub(super) struct Choices {

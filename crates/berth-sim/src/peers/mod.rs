@@ -64,19 +64,6 @@ impl Ask {
     }
 }
 
-/// Like nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pool {
-    pub nodes: u32,
-    pub gpus_per_node: u32,
-}
-
-impl Pool {
-    pub fn gpus(self) -> u64 {
-        u64::from(self.nodes) * u64::from(self.gpus_per_node)
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::fleet::Pool;
 
 /// `submit duration gpus [estimate] [team]`, in seconds, a job a line.
 fn jobs(text: &str) -> Vec<Job> {

@@ -20,9 +20,11 @@
 //! At one moment ends come before what happens to machines, that before submissions, and plans
 //! after all of them.
 
+mod lifecycle;
+mod machines;
 mod market;
 mod play;
-mod runs;
+mod run;
 mod world;
 
 #[cfg(test)]

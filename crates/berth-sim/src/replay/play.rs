@@ -1,8 +1,8 @@
 //! The loop: what happens next, a plan, what was decided.
 
 use super::market::{Market, MarketEvent};
-use super::runs::{Run, RunEvent};
-use super::world::{self, JobMaker, id, number};
+use super::run::{Run, RunEvent};
+use super::world::{self, BEGIN, JobMaker, id, number};
 use super::{Counts, Error, ForecastRequests, Replayed, Rules, StartForecast};
 use crate::engine::{Arrived, Ask, State, Transaction, forecast_with, vetted};
 use crate::outcome::Outcome;
@@ -16,9 +16,6 @@ use std::sync::Arc;
 
 /// Plans at one moment before the replay gives up.
 const PLANS_AT_ONCE: u32 = 10_000;
-/// When every replay begins. A trace may count from any time, even from one after its first job,
-/// and the core takes no time before 1970.
-pub(super) const BEGIN: Time = Time(Span::days(10_957).0);
 /// How far back submissions are kept for forecasts: two of each day of the week.
 const RECENT: Span = Span::days(14);
 /// Jobs between two reports of progress.
@@ -289,8 +286,4 @@ impl<'a> Play<'a> {
             MarketEvent::Weather { offer, there } => self.weather(at, offer, there),
         }
     }
-}
-
-pub(super) fn id_of(place: usize) -> berth_model::JobId {
-    id(place as u32)
 }

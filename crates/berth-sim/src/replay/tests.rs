@@ -1,6 +1,7 @@
 use super::*;
+use crate::fleet::Pool;
 use crate::metrics::{Report, Setting};
-use crate::peers::{self, Job, Pool};
+use crate::peers::{self, Job};
 use crate::random::Rng;
 use berth_model::{Name, Time};
 

@@ -1,17 +1,21 @@
 //! The site and the jobs of a trace as the core sees them.
 
-use super::{Rules, market};
+use super::Rules;
 use crate::fleet::Machine;
 use crate::peers::free::FreeGpus;
 use crate::peers::{Ask, Job};
-use crate::site::Site;
+use crate::site::{Offer, Site, Spot};
 use crate::workload::Workload;
 use berth_model::{
     Amount, Bytes, Cpu, GpuAsk, GpuQuota, GpuSpec, GroupSpec, Health, JobId, JobSpec, LabelAsk,
-    Lifecycle, Milli, ModelAsk, Name, NodeSnapshot, NodeSpec, NodeState, QueueSnapshot, QueueSpec,
-    Quota, Snapshot, Span, Time,
+    Lifecycle, Micros, Milli, ModelAsk, Name, NodeSnapshot, NodeSpec, NodeState, Offering,
+    PoolSpec, QueueSnapshot, QueueSpec, Quota, Snapshot, Span, Time,
 };
 use std::collections::BTreeMap;
+
+/// When every replay begins. A trace may count from any time, even from one after its first job,
+/// and the core takes no time before 1970.
+pub(super) const BEGIN: Time = Time(Span::days(10_957).0);
 
 pub(super) struct JobMaker {
     /// The queue of each team.
@@ -60,7 +64,7 @@ pub(super) fn world(
         policy: rules.policy.clone(),
         nodes: site.fleet.nodes.iter().enumerate().map(machine).collect(),
         queues: queues.iter().zip(quotas).map(|(name, quota)| queue(name, quota)).collect(),
-        pools: market::pools(site),
+        pools: pools(site),
         ..Snapshot::default()
     };
     let job_maker = JobMaker {
@@ -94,6 +98,53 @@ fn queue(name: &Name, gpus: Amount<Milli>) -> QueueSnapshot {
     spec.quota =
         Quota { gpu: GpuQuota { total: Some(gpus), ..GpuQuota::default() }, ..Quota::default() };
     QueueSnapshot { spec, credits: 0, past_use: 0, spent: Default::default() }
+}
+
+pub(super) fn pool_name(offer: usize) -> Name {
+    Name::from(format!("pool-{offer}"))
+}
+
+/// The offers as the core sees them.
+fn pools(site: &Site) -> Vec<PoolSpec> {
+    let one = |(number, offer): (usize, &Offer)| {
+        let price = offer.spot.as_ref().map(|spot| spot.price);
+        pool(site, number, offer, price)
+    };
+    site.market.iter().enumerate().map(one).collect()
+}
+
+pub(super) fn pool(
+    site: &Site,
+    number: usize,
+    offer: &Offer,
+    spot_price: Option<Micros>,
+) -> PoolSpec {
+    let offering = |lifecycle, price, interruptions| Offering {
+        instance: Name::from(format!("{}x{}", offer.gpus, site.fleet.models[offer.model as usize])),
+        gpus: offer.gpus,
+        model: site.fleet.models[offer.model as usize].clone(),
+        memory_per_gpu: Bytes::gb(80),
+        cpu: None,
+        memory: None,
+        zone: Name::new("zone"),
+        lifecycle,
+        price,
+        boot: offer.boot,
+        interruptions,
+        unavailable_until: None,
+    };
+    let per_1000_h =
+        |spot: &Spot| spot.lasts.map_or(0, |lasts| Span::hours(1_000).0 / lasts.0.max(1));
+    let spot = offer.spot.as_ref().zip(spot_price);
+    let spot = spot.map(|(spot, price)| offering(Lifecycle::Spot, price, per_1000_h(spot)));
+    let on_demand = offer.on_demand.map(|price| offering(Lifecycle::OnDemand, price, 0));
+    PoolSpec {
+        name: pool_name(number),
+        min: 0,
+        max: offer.max,
+        offerings: spot.into_iter().chain(on_demand).collect(),
+        labels: BTreeMap::new(),
+    }
 }
 
 pub(super) fn node_name(number: u32) -> Name {
@@ -217,6 +268,10 @@ pub(super) fn limit(job: &Job) -> Span {
 /// Jobs are numbered from 1 on, as a server would.
 pub(super) fn id(number: u32) -> JobId {
     JobId::new(u64::from(number) + 1)
+}
+
+pub(super) fn id_of(place: usize) -> JobId {
+    id(place as u32)
 }
 
 pub(super) fn number(id: JobId) -> usize {

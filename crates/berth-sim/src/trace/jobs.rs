@@ -3,6 +3,7 @@
 use super::error::Result;
 use super::select::Select;
 use super::table::{Row, Schema, Table, Use};
+use crate::random::Rng;
 use berth_file::error::{did_you_mean, or_list};
 use berth_model::{Bytes, Cpu, Milli, Name, Span, Time};
 use std::collections::BTreeSet;
@@ -119,6 +120,18 @@ pub fn jobs(file: &str, text: &str, select: &Select) -> Result<Vec<Job>> {
     // Stable, so the order of the file remains among equals.
     found.sort_by_key(|job| job.submit);
     Ok(found)
+}
+
+/// Puts jobs submitted at the same moment into an order by chance. A third of a trace may share
+/// its seconds with other jobs, and a policy that lives on the order of the file would not work
+/// elsewhere: compare a few seeds.
+pub fn shuffle_ties(jobs: &mut [Job], seed: u64) {
+    let mut rng = Rng::new(seed);
+    for group in jobs.chunk_by_mut(|a, b| a.submit == b.submit) {
+        for place in (1..group.len()).rev() {
+            group.swap(place, rng.below(place as u64 + 1) as usize);
+        }
+    }
 }
 
 fn no_such(what: &str, wanted: &str, there: &BTreeSet<Name>) -> String {

@@ -15,10 +15,10 @@ mod table;
 mod write;
 
 pub use error::{Column, Error};
-pub use jobs::{Job, jobs};
+pub use jobs::{Job, jobs, shuffle_ties};
 pub use nodes::{Node, nodes};
 pub use prices::prices;
-pub use select::{Select, shuffle_ties};
+pub use select::Select;
 pub use spot::{SpotSeries, spot};
 pub use write::to_csv;
 

@@ -6,6 +6,7 @@
 
 mod client;
 mod discovery;
+mod flags;
 mod identity;
 mod objects;
 mod options;

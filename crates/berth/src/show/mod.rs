@@ -1,10 +1,12 @@
 //! What commands print: tables for people, JSON, YAML or bare names for programs.
 
 mod look;
+mod report_format;
 mod table;
 pub mod words;
 
 pub use look::{Look, Tone};
+pub use report_format::ReportFormat;
 pub use table::{Cell, Table};
 
 use crate::fail::{Failure, Result};

@@ -12,7 +12,7 @@ mod whatif;
 pub use size::Size;
 pub use size::run as run_size;
 
-use crate::sim::Output;
+use crate::show::ReportFormat;
 use anyhow::Result;
 use berth_model::{Milli, Span, Time};
 use berth_sim::calibration::Calibration;
@@ -89,7 +89,7 @@ struct Row {
     calibration: Option<Calibration>,
 }
 
-pub fn run(args: &Trace, output: Output) -> Result<ExitCode> {
+pub fn run(args: &Trace, output: ReportFormat) -> Result<ExitCode> {
     let mut workload = args.input.jobs_to_run()?;
     let variants = variants(args, &workload)?;
     let mut rows = Vec::new();
@@ -106,8 +106,8 @@ pub fn run(args: &Trace, output: Output) -> Result<ExitCode> {
     });
     let about = about(args, &workload, &variants);
     let text = match output {
-        Output::Table => table::text(&about, &workload, &variants, &rows),
-        Output::Json => output::json(args, &about, &workload, &variants, &rows)?,
+        ReportFormat::Table => table::text(&about, &workload, &variants, &rows),
+        ReportFormat::Json => output::json(args, &about, &workload, &variants, &rows)?,
     };
     if let Some(path) = &args.html {
         output::whole(path, &page(args, &about, &workload, &variants, &rows))?;

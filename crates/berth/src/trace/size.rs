@@ -5,7 +5,7 @@ use super::policy::Policy;
 use super::progress::Bar;
 use super::refusal::refuse;
 use super::table::{figures, time};
-use crate::sim::Output;
+use crate::show::ReportFormat;
 use anyhow::Result;
 use berth_model::{Milli, Span};
 use berth_sim::metrics::{Account, Report, Setting};
@@ -52,7 +52,7 @@ struct Search<'a> {
     tried: Vec<Tried>,
 }
 
-pub fn run(args: &Size, output: Output) -> Result<ExitCode> {
+pub fn run(args: &Size, output: ReportFormat) -> Result<ExitCode> {
     let prices = args.input.prices()?;
     let site = args.input.site(&prices, &[])?;
     let Some(kind) = site.fleet.nodes.first().copied() else {
@@ -132,14 +132,14 @@ impl Search<'_> {
 
 fn print(
     args: &Size,
-    output: Output,
+    output: ReportFormat,
     search: &mut Search<'_>,
     found: Option<&Tried>,
     base: Option<&Tried>,
 ) -> Result<()> {
     search.tried.sort_by_key(|tried| tried.nodes);
     let tried = &search.tried;
-    if output == Output::Json {
+    if output == ReportFormat::Json {
         let value = serde_json::json!({
             "policy": args.policy.word(),
             "p95_wait_at_most": args.p95_wait.0 as f64 / 1_000.0,

@@ -1,8 +1,9 @@
 //! Jobs as their machines see them: they start, save, end, are stopped and are thrown out.
 
 use super::Error;
-use super::play::{Play, id_of};
-use super::world::number;
+use super::play::Play;
+use super::run::{Run, RunEvent, Task};
+use super::world::{id_of, number};
 use crate::outcome::{Place, Segment};
 use berth_model::{Event, JobChange, LeaseId, LeaseOutcome, Span, Time};
 use std::cmp::Reverse;
@@ -11,40 +12,6 @@ use std::cmp::Reverse;
 /// time; without one it is never paused. Later checkpoints change nothing, because a job that is
 /// stopped saves itself then.
 const FIRST_SAVE: Span = Span::mins(15);
-
-/// In the order in which they are taken at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RunEvent {
-    Done,
-    LimitReached,
-    Saved,
-}
-
-/// A task that runs.
-#[derive(Debug, Clone)]
-pub(super) struct Task {
-    pub lease: LeaseId,
-    pub node: u32,
-    pub gpus: Vec<u32>,
-}
-
-/// One job as its machines see it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Run {
-    pub tasks: Vec<Task>,
-    /// Since when all of it runs.
-    pub since: Option<Time>,
-    /// Part of this run that is no progress.
-    pub restart: Span,
-    pub progress: Span,
-    /// Run time behind it as the core counts it, restarts included.
-    pub behind: Span,
-    /// The last checkpoint of this run that the core was told of.
-    pub saved: Option<Time>,
-    pub limit: Span,
-    /// Counts runs.
-    pub epoch: u32,
-}
 
 impl Play<'_> {
     pub(super) fn start(
