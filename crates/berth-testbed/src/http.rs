@@ -61,6 +61,16 @@ impl Request {
 
     /// Sends it and waits. An error says that there is no answer, because the server is away.
     pub fn send(self, client: &Client) -> Result<Answer, String> {
+        let again = (self.method == Method::GET).then(|| self.clone());
+        let answer = self.send_once(client);
+        match (answer, again) {
+            // A connection that was kept may be one to a server that has been restarted since.
+            (Err(_), Some(again)) => again.send_once(client),
+            (answer, _) => answer,
+        }
+    }
+
+    fn send_once(self, client: &Client) -> Result<Answer, String> {
         let mut request = client.request(self.method, self.url);
         if let Some(accept) = self.accept {
             request = request.header(ACCEPT, accept);

@@ -30,11 +30,11 @@ pub struct Server {
     command: &'static str,
     args: Vec<String>,
     log: Log,
-    said: Log,
+    printed: Log,
     http: OnceLock<reqwest::Client>,
 }
 
-/// What a server has said since it was started.
+/// The lines that a server has printed since it was started.
 type Log = Arc<Mutex<String>>;
 
 impl Server {
@@ -60,7 +60,7 @@ impl Server {
     fn start_as(program: &Path, command: &'static str, args: &[&str]) -> Server {
         let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, url, log, said) = begin(program, command, home.path(), "127.0.0.1:0", &args);
+        let (child, url, log, printed) = begin(program, command, home.path(), "127.0.0.1:0", &args);
         Server {
             program: program.to_owned(),
             child,
@@ -69,7 +69,7 @@ impl Server {
             command,
             args,
             log,
-            said,
+            printed,
             http: OnceLock::new(),
         }
     }
@@ -102,7 +102,7 @@ impl Server {
     /// In the same folder, and where it listened before.
     pub fn start_again(&mut self) {
         let listen = self.url.trim_start_matches("http://");
-        (self.child, self.url, self.log, self.said) =
+        (self.child, self.url, self.log, self.printed) =
             begin(&self.program, self.command, self.home.path(), listen, &self.args);
     }
 
@@ -112,8 +112,8 @@ impl Server {
     }
 
     /// What it has printed since it was ready.
-    pub fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn printed(&self) -> String {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn token(&self) -> String {
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// What a command prints, if it ends well.
-    pub fn says(&self, args: &[&str]) -> String {
+    pub fn run_ok(&self, args: &[&str]) -> String {
         let output = self.berth(args);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -162,7 +162,7 @@ impl Server {
 
     /// What a command prints as JSON.
     pub fn json(&self, args: &[&str]) -> Value {
-        let text = self.says(&[args, &["-o", "json"]].concat());
+        let text = self.run_ok(&[args, &["-o", "json"]].concat());
         serde_json::from_str(&text)
             .unwrap_or_else(|error| panic!("berth {args:?}: {error}\n{text}"))
     }
@@ -279,7 +279,7 @@ fn begin(
         .expect("berth starts");
     let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     // It is shown as well.
-    let log = keep(stderr.lines(), |line| eprintln!("{line}"));
+    let log = collect(stderr.lines(), |line| eprintln!("{line}"));
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let url = loop {
         let line = lines.next().expect("the server says where it is").expect("it is text");
@@ -291,20 +291,20 @@ fn begin(
             break url.to_owned();
         }
     };
-    let said = keep(lines, |_| {});
-    (child, url, log, said)
+    let printed = collect(lines, |_| {});
+    (child, url, log, printed)
 }
 
-/// Keeps what is said, so that nobody who says something is blocked.
-fn keep(
+/// Reads all lines, so that whoever prints is never blocked.
+fn collect(
     lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
-    tell: impl Fn(&str) + Send + 'static,
+    echo: impl Fn(&str) + Send + 'static,
 ) -> Log {
     let log = Log::default();
     let to = log.clone();
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
-            tell(&line);
+            echo(&line);
             let mut log = to.lock().unwrap_or_else(PoisonError::into_inner);
             log.push_str(&line);
             log.push('\n');

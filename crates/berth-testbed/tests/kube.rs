@@ -1,6 +1,6 @@
 //! The Kubernetes testbed does what tests that stand on it rely on. All programs are real.
 
-use berth_testbed::kube::{ADMIN, Cluster, Kwok, Part, Storage};
+use berth_testbed::kube::{ADMIN, Cluster, Kwok, Part, Pool, Storage};
 use berth_testbed::until;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -67,7 +67,7 @@ fn a_simulated_pod_runs_and_stops_as_long_as_it_is_told_to() {
     until("the long one runs", || phase("long") == "Running");
 
     cluster.delete(&["pod", "long", "short", "--wait=false", "--grace-period=30"]);
-    until("the short one goes", || !cluster.kubectl(&["get", "pod", "short"]).status.success());
+    until("the short one goes", || cluster.find(&["pod", "short"]).is_none());
     let long = cluster.get(&["pod", "long"]);
     assert_eq!(long["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(long["status"]["phase"], "Running", "it uses its grace");
@@ -75,6 +75,97 @@ fn a_simulated_pod_runs_and_stops_as_long_as_it_is_told_to() {
     let leases = cluster.get(&["leases", "-n", "kube-node-lease"]);
     assert_eq!(leases["items"], serde_json::json!([]), "nobody renews Leases");
 }
+
+#[test]
+fn a_cluster_that_went_back_to_its_pool_has_nothing_of_the_test_before() {
+    static POOL: Pool =
+        Pool::new(|| Cluster::builder().controller_manager().kwok(Kwok::all_nodes()));
+    let cluster = POOL.take();
+    let process = cluster.process(Part::ApiServer);
+    cluster.apply(&node("a"));
+    cluster.create_namespace("other");
+    cluster.label(&["namespace", "default", "of=test"]);
+    let account = ["serviceaccount", "default", "-n", "other"];
+    until("the namespace can have pods", || cluster.find(&account).is_some());
+    // Objects whose owners make them again, and such as nobody lets go.
+    cluster.apply(LEFT);
+    cluster.apply(&pod("held", "a", "").replace("metadata: {", "metadata: {finalizers: [a/b], "));
+    until("the kind is served", || cluster.find(&["things"]).is_some());
+    cluster
+        .apply("{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, finalizers: [a/b]}}");
+    until("a pod runs", || {
+        let pods = cluster.get(&["pods", "-n", "other", "-l", "app=web"]);
+        pods["items"].as_array().is_some_and(|pods| pods.len() == 2)
+    });
+    drop(cluster);
+
+    let cluster = POOL.take();
+    assert_eq!(cluster.process(Part::ApiServer), process, "it is the same one");
+    let names = |words: &[&str]| {
+        let list = cluster.get(words)["items"].clone();
+        let names = list.as_array().cloned().unwrap_or_default();
+        names.iter().map(|one| one["metadata"]["name"].clone()).collect::<Vec<_>>()
+    };
+    for kind in ["pods", "deployments", "replicasets", "pvc", "events", "leases"] {
+        let all =
+            names(&[kind, "--all-namespaces", "--field-selector=metadata.namespace!=kube-system"]);
+        assert_eq!(all, Vec::<serde_json::Value>::new(), "{kind}");
+    }
+    for kind in ["nodes", "pv", "storageclasses", "crd"] {
+        assert_eq!(names(&[kind]), Vec::<serde_json::Value>::new(), "{kind}");
+    }
+    assert_eq!(
+        names(&["namespaces"]),
+        ["default", "kube-node-lease", "kube-public", "kube-system"]
+    );
+    assert!(cluster.find(&["things"]).is_none(), "its kind is gone");
+    assert!(cluster.get(&["namespace", "default"])["metadata"]["labels"]["of"].is_null());
+    // It works as a new one does.
+    cluster.apply(&node("a"));
+    cluster.apply(&pod("next", "a", ""));
+    until("a pod runs", || cluster.get(&["pod", "next"])["status"]["phase"] == "Running");
+}
+
+/// What a test may leave.
+const LEFT: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: other}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: main, image: none}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], volumeName: data, storageClassName: '', resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: data}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /data}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: slow}
+provisioner: example.com/slow
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
 
 #[test]
 fn an_api_server_that_was_killed_comes_back_with_its_objects_and_users() {

@@ -32,7 +32,7 @@ impl Cluster {
     ///
     /// If it does not.
     pub fn kubectl_stdout(&self, args: &[&str]) -> String {
-        said(args, &self.kubectl(args))
+        checked_stdout(args, &self.kubectl(args))
     }
 
     /// What `kubectl get` finds, without starting it.
@@ -125,7 +125,7 @@ impl Cluster {
         // If it does not read to the end, it says why.
         let _ = input.write_all(object.as_bytes());
         drop(input);
-        said(&args, &child.wait_with_output().expect("kubectl ends"));
+        checked_stdout(&args, &child.wait_with_output().expect("kubectl ends"));
     }
 
     /// The objects of the cluster, also for another thread.
@@ -161,7 +161,7 @@ impl Cluster {
 
     /// Whether a part that has a certificate of its own says that it is well. Anybody may ask; the
     /// administrator's token is for the API server alone.
-    pub(super) fn says_ready(&self, port: u16, page: &str) -> bool {
+    pub(super) fn answers_ready(&self, port: u16, page: &str) -> bool {
         let client = self.probe.get_or_init(|| {
             let client = http::client("none").tls_danger_accept_invalid_certs(true).build();
             client.expect("a client without files")
@@ -196,7 +196,7 @@ impl Tool {
     }
 }
 
-fn said(args: &[&str], output: &Output) -> String {
+fn checked_stdout(args: &[&str], output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "kubectl {args:?} ended with {}\n{out}{err}", output.status);

@@ -34,10 +34,10 @@ impl Cluster {
                 probe::is_open(port)
                     && self.try_objects().is_some_and(|objects| objects.answers("/readyz"))
             }
-            Part::Scheduler => self.says_ready(port, "/readyz"),
+            Part::Scheduler => self.answers_ready(port, "/readyz"),
             // Its controllers run when it has done something.
             Part::ControllerManager => {
-                self.says_ready(port, "/healthz")
+                self.answers_ready(port, "/healthz")
                     && self.find(&["serviceaccount", "default"]).is_some()
             }
         }

@@ -211,19 +211,22 @@ impl Objects {
         self.send(Request::get(self.at(path))).is_ok()
     }
 
-    /// Makes an object that is not there yet.
+    /// Makes an object that is not there yet. A kind that was just defined is waited for.
     pub(super) fn create(&self, object: &Value) -> Result<(), Refusal> {
-        let resource = self.once_served(&object["kind"].to_string(), |all| {
-            discovery::of_object(all, object).cloned()
-        });
+        let until = Instant::now() + DISCOVERY;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-        let path = resource.path(Some(namespace));
-        let path = self.at(&format!(
-            "{path}?fieldManager=kubectl-client-side-apply\
-                                     &fieldValidation=Strict"
-        ));
-        let request = Request::new(Method::POST, path);
-        self.send(request.body("application/json", object.to_string())).map(drop)
+        loop {
+            let resource = self.once_served(&object["kind"].to_string(), |all| {
+                discovery::of_object(all, object).cloned()
+            });
+            let path = resource.path(Some(namespace));
+            let query = "fieldManager=kubectl-client-side-apply&fieldValidation=Strict";
+            let request = Request::new(Method::POST, self.at(&format!("{path}?{query}")));
+            match self.send(request.body("application/json", object.to_string())) {
+                Err(Refusal::NotFound) if Instant::now() < until => sleep(PAUSE),
+                answer => return answer.map(drop),
+            }
+        }
     }
 
     /// All kinds, asked anew.

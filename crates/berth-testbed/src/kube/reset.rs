@@ -191,6 +191,14 @@ fn remove(objects: &Objects, one: &Leftover, is_late: bool) -> Result<(), String
     if one.plural == "apiservices" {
         return Ok(());
     }
+    if one.is_leaving && one.plural == "namespaces" && is_late {
+        // Its objects are listed like all others, so nobody needs to look for them again.
+        let name = one.path.rsplit('/').next().unwrap_or_default();
+        let empty = json!({ "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": name }, "spec": { "finalizers": [] } });
+        let _ = objects.put(&format!("{}/finalize", one.path), &empty);
+        return Ok(());
+    }
     if one.is_leaving && one.has_finalizers && is_late {
         let patch = json!({ "metadata": { "finalizers": null } }).to_string();
         // It may be gone, or have changed; the next pass shows.

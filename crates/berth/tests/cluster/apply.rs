@@ -59,7 +59,7 @@ fn queues_policy_and_budgets_are_the_same_by_kubectl_and_by_berth_apply() {
     cluster.delete(&["-f", &file]);
     until("all of it is gone", all_are_wanted);
     until("no queue is left", || set_up(&berth)[0] == Value::from(vec![Value::Null; 2]));
-    let applied = berth.says(&["apply", "-f", &file]);
+    let applied = berth.run_ok(&["apply", "-f", &file]);
     assert!(applied.contains("Applied."), "{applied}");
     assert!(changes().is_empty(), "{:?}", changes());
     assert_eq!(set_up(&berth), by_kubectl);
@@ -78,7 +78,7 @@ fn a_job_is_the_same_by_kubectl_and_by_berth_run_and_a_pool_is_refused_alike() {
     let by_kubectl = job(&berth, "train");
     let set_up = said(&berth.berth(&["apply", "-f", &file]));
     assert!(set_up.contains("berth run -f FILE"), "{set_up}");
-    berth.says(&["run", "--detach", "-f", &file]);
+    berth.run_ok(&["run", "--detach", "-f", &file]);
     until("there are two", || {
         let jobs = berth.all_jobs();
         jobs.len() == 2 && jobs.iter().all(|job| job["state"] == "running")

@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What helm prints, if it ends well.
-fn says(cluster: &Cluster, words: &[&str], sets: &[&str]) -> String {
+fn helm_ok(cluster: &Cluster, words: &[&str], sets: &[&str]) -> String {
     let output = helm(cluster, words, sets);
     assert!(output.status.success(), "helm {words:?} {sets:?}: {}", text(&output.stderr));
     text(&output.stdout)
@@ -38,18 +38,18 @@ pub fn install(cluster: &Cluster, sets: &[&str]) {
     cluster.create_namespace(NAMESPACE);
     let strict = "pod-security.kubernetes.io/enforce=restricted";
     cluster.label(&["namespace", NAMESPACE, strict]);
-    says(cluster, &["install", "berth"], sets);
+    helm_ok(cluster, &["install", "berth"], sets);
 }
 
 /// Changes what was installed.
 pub fn upgrade(cluster: &Cluster, sets: &[&str]) {
-    says(cluster, &["upgrade", "berth"], sets);
+    helm_ok(cluster, &["upgrade", "berth"], sets);
 }
 
 /// What the chart makes for pods that hold GPUs, alone.
 pub fn install_reservations(cluster: &Cluster) {
     let part = ["template", "berth", "--show-only", "templates/reservations.yaml"];
-    cluster.apply(&says(cluster, &part, &[]));
+    cluster.apply(&helm_ok(cluster, &part, &[]));
 }
 
 /// A kubeconfig of Berth's own account.
@@ -148,8 +148,8 @@ fn get(cluster: &Cluster, kind: &str, name: &str) -> Value {
 #[test]
 fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     let cluster = own_cluster();
-    says(&cluster, &["lint", "--strict"], &[]);
-    says(&cluster, &["lint", "--strict"], &[DATABASE, "webhook.enabled=true"]);
+    helm_ok(&cluster, &["lint", "--strict"], &[]);
+    helm_ok(&cluster, &["lint", "--strict"], &[DATABASE, "webhook.enabled=true"]);
 
     install(&cluster, &["prices.H100=2", "scheduler.map.queues.old=new"]);
     let deployment = get(&cluster, "deployment", "berth");
@@ -203,7 +203,7 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     upgrade(&cluster, &all);
     assert_eq!(get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"], sealing);
     // A tool that only renders makes another key, and cannot put it in the place of this one.
-    let rendered = says(&cluster, &["template", "berth"], &all);
+    let rendered = helm_ok(&cluster, &["template", "berth"], &all);
     let other = rendered.split("---\n").find(|one| one.contains("secrets.key:"));
     let file = cluster.folder().join("rendered.yaml");
     std::fs::write(&file, other.expect("a Secret")).expect("the folder can be written");
@@ -243,13 +243,13 @@ fn values_that_make_no_sense_are_refused_with_what_to_do() {
     refused(&["webhook.failurePolicy=Retry"], "/webhook/failurePolicy");
     // What of the values a pod sees only when it starts begins another one.
     let settings = |set: &str| {
-        let rendered = says(&cluster, &["template", "berth"], &[set]);
+        let rendered = helm_ok(&cluster, &["template", "berth"], &[set]);
         let line = rendered.lines().find(|line| line.contains("berth.dev/settings"));
         line.expect("an annotation").to_owned()
     };
     assert_ne!(settings("tls.extraNames={a}"), settings("tls.extraNames={b}"));
     let monitor =
         ["metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.tokenSecret.name=t"];
-    let rendered = says(&cluster, &["template", "berth"], &monitor);
+    let rendered = helm_ok(&cluster, &["template", "berth"], &monitor);
     assert!(rendered.contains("kind: ServiceMonitor"), "{rendered}");
 }

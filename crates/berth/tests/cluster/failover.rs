@@ -49,7 +49,7 @@ fn a_job_that_is_stopped_before_it_ran_takes_its_pods_with_it() {
     let mut berth = berth(&cluster);
     cluster.apply(&gang("wide", 3, 8));
     until("it waits in the books", || berth.jobs().len() == 1);
-    berth.says(&["stop", "wide"]);
+    berth.run_ok(&["stop", "wide"]);
     until("its pods are gone", || uids(&cluster).is_empty());
     berth.kill();
     berth.start_again();

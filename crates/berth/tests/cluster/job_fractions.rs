@@ -108,7 +108,7 @@ fn jobs_share_a_gpu_through_restarts_and_give_it_back_at_the_end() {
     let whole = job(&berth, "1");
     until_waits(&cluster, &berth, &whole);
     finish(&cluster, name(&pod));
-    berth.says(&["stop", &second]);
+    berth.run_ok(&["stop", &second]);
     until("the whole GPU is given", || !pods(&cluster, &whole).is_empty());
     assert!(holders(&cluster).is_empty(), "nobody holds it any more");
     assert_eq!(devices(&until_one_runs(&cluster, &berth, &whole)), json!({"nvidia.com/gpu": "1"}));
@@ -122,7 +122,7 @@ fn a_job_that_is_stopped_before_its_gpu_is_known_leaves_nothing_behind() {
     let berth = berth_with(&cluster, IMAGE);
     let job = job(&berth, "0.25");
     until("a pod holds the GPU", || holders(&cluster).len() == 1);
-    berth.says(&["stop", &job]);
+    berth.run_ok(&["stop", &job]);
     until("it has ended", || state(&berth, &job) == "cancelled");
     until("the GPU is given back", || holders(&cluster).is_empty());
     assert!(pods(&cluster, &job).is_empty());

@@ -31,7 +31,7 @@ pub fn state(berth: &Server, job: &str) -> String {
 
 /// Runs a job in the background, and its number.
 pub fn run(berth: &Server, args: &[&str]) -> String {
-    let made = berth.says(&[&["run", "-d", "-o", "json"], args].concat());
+    let made = berth.run_ok(&[&["run", "-d", "-o", "json"], args].concat());
     let made: Value = serde_json::from_str(&made).unwrap();
     let id = &made["id"];
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
@@ -162,7 +162,7 @@ fn a_job_that_is_stopped_has_its_grace_and_what_cannot_run_is_refused() {
     // A program that takes its time to save.
     cluster.annotate(&["pod", "-n", "research", &pod, "testbed.berth.dev/stops=3s"]);
     let next = run(&berth, &["-g", "8", "--image", "x", "--name", "next", "--", "true"]);
-    berth.says(&["stop", &job]);
+    berth.run_ok(&["stop", &job]);
     until("it is asked to end", || found()["metadata"]["deletionTimestamp"].is_string());
     let grace = found()["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
     assert!(grace >= 30, "{grace}");
@@ -258,8 +258,8 @@ spec: {{execs: [{{local: {{envs: [{{name: INSIDE, value: 'yes'}}]}}}}]}}
     let job = run(&berth, &["-g", "1", "--name", "talks", "--", "python", "train.py"]);
     let pods = until_runs(&cluster, &job, 1);
     until("it runs in the books", || state(&berth, &job) == "running");
-    assert_eq!(berth.says(&["logs", &job]), "epoch 1\nepoch 2\n");
-    assert_eq!(berth.says(&["logs", "-n", "1", &job]), "epoch 2\n");
+    assert_eq!(berth.run_ok(&["logs", &job]), "epoch 1\nepoch 2\n");
+    assert_eq!(berth.run_ok(&["logs", "-n", "1", &job]), "epoch 2\n");
 
     let typed = folder.path().join("typed");
     let script = format!("echo inside: $INSIDE; read word; echo $word > {}", typed.display());
@@ -281,7 +281,7 @@ spec: {{execs: [{{local: {{envs: [{{name: INSIDE, value: 'yes'}}]}}}}]}}
     let followed = follows.wait_with_output().unwrap();
     assert_eq!(out(&followed), "epoch 1\nepoch 2\nsaved\n");
     until("its pod is gone", || self::pods(&cluster, &job).is_empty());
-    assert_eq!(berth.says(&["logs", &job]), "epoch 1\nepoch 2\nsaved\n", "it was kept");
+    assert_eq!(berth.run_ok(&["logs", &job]), "epoch 1\nepoch 2\nsaved\n", "it was kept");
 }
 
 /// A pod with the labels of Berth's own.

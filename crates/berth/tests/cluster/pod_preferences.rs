@@ -102,7 +102,7 @@ fn a_pod_that_waits_heeds_those_that_come_to_run_meanwhile() {
     fill(&cluster);
     let file = berth.home.path().join("queue.yaml");
     std::fs::write(&file, "kind: queue\nname: narrow\nlimit: {gpu: 1}\n").unwrap();
-    berth.says(&["apply", "-f", file.to_str().unwrap()]);
+    berth.run_ok(&["apply", "-f", file.to_str().unwrap()]);
     let queued = |app: &str| format!("{}\n  annotations: {{berth.dev/queue: narrow}}", labels(app));
     assert_eq!(goes(&cluster, "first", &queued("first"), &on("b")), "b");
     cluster.apply(&pod("late", 1, &queued("late"), ""));

@@ -11,7 +11,7 @@ pub fn set_up(berth: &Server, teams: &[(&str, &str)]) {
         format!("kind: team\nname: {name}\n---\nkind: queue\nname: {name}\n{queue}\n---\n")
     };
     std::fs::write(&file, teams.iter().map(team).collect::<String>()).unwrap();
-    berth.says(&["apply", "-f", file.to_str().unwrap()]);
+    berth.run_ok(&["apply", "-f", file.to_str().unwrap()]);
 }
 
 #[test]
@@ -20,8 +20,8 @@ fn every_team_has_a_namespace_that_holds_it_to_its_limit() {
     add_nodes(&cluster, &["a"]);
     let berth = berth_with(&cluster, &["--image", "x", "--teams"]);
     set_up(&berth, &[("vision", "limit: {gpu: 2}")]);
-    berth.says(&["user", "add", "kim"]);
-    berth.says(&["member", "set", "vision", "kim", "researcher"]);
+    berth.run_ok(&["user", "add", "kim"]);
+    berth.run_ok(&["member", "set", "vision", "kim", "researcher"]);
     let team = "berth-vision";
     until("its quota is its limit", || {
         let quota = cluster.find(&["resourcequota", "-n", team, "berth"]).unwrap_or_default();
@@ -46,7 +46,7 @@ fn every_team_has_a_namespace_that_holds_it_to_its_limit() {
     refused("  hostNetwork: true", "violates PodSecurity");
     // The next one needs the room of the last one, which the quota gives back a moment later.
     let next = run(&berth, &["--team", "vision", "-g", "2", "--name", "two", "--", "true"]);
-    berth.says(&["stop", &job]);
+    berth.run_ok(&["stop", &job]);
     until("the next one runs", || state(&berth, &next) == "running");
 }
 

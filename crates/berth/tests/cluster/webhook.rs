@@ -39,7 +39,7 @@ pub fn lead_to(cluster: &Cluster, url: &str) {
 /// Where a server answers the API server, as it says itself.
 pub fn webhook_of(berth: &Server) -> String {
     let url = || {
-        let said = berth.said();
+        let said = berth.printed();
         let line = said.lines().find_map(|line| line.trim().strip_prefix("webhook"));
         line.map(|url| url.trim().to_owned())
     };
@@ -62,7 +62,7 @@ fn pods_that_ask_for_gpus_get_our_scheduler_in_namespaces_that_are_labelled() {
     let mut berth =
         Server::start_on(program, &kubeconfig(&cluster), &[&listen[..], &more[..]].concat());
     until("it says whose pods it takes", || {
-        berth.said().contains("schedulerName: berth or kai-scheduler")
+        berth.printed().contains("schedulerName: berth or kai-scheduler")
     });
     let url = webhook_of(&berth);
     lead_to(&cluster, &url);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/image/build");
 
-fn says(program: &Path, args: &[&str]) -> String {
+fn run_ok(program: &Path, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     assert!(output.status.success(), "{args:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
@@ -18,13 +18,13 @@ fn says(program: &Path, args: &[&str]) -> String {
 
 fn build(archive: &Path) -> String {
     let program = env!("CARGO_BIN_EXE_berth");
-    says(Path::new(BUILD), &[program, "berth:1.2.3", archive.to_str().unwrap()])
+    run_ok(Path::new(BUILD), &[program, "berth:1.2.3", archive.to_str().unwrap()])
 }
 
 fn unpack(archive: &Path, folder: &Path) {
     fs::create_dir(folder).unwrap();
     let (archive, folder) = (archive.to_str().unwrap(), folder.to_str().unwrap());
-    says(Path::new("tar"), &["--extract", "--file", archive, "--directory", folder]);
+    run_ok(Path::new("tar"), &["--extract", "--file", archive, "--directory", folder]);
 }
 
 fn json(path: &Path) -> Value {
@@ -35,7 +35,7 @@ fn json(path: &Path) -> Value {
 fn blob(image: &Path, described: &Value) -> PathBuf {
     let digest = described["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
     let path = image.join("blobs/sha256").join(digest);
-    let found = says(Path::new("sha256sum"), &[path.to_str().unwrap()]);
+    let found = run_ok(Path::new("sha256sum"), &[path.to_str().unwrap()]);
     assert!(found.starts_with(digest), "{found}");
     assert_eq!(described["size"], fs::metadata(&path).unwrap().len());
     path
@@ -76,7 +76,7 @@ fn an_image_has_all_that_its_program_needs_and_is_the_same_each_time() {
     let program = at("root").join(entry.trim_start_matches('/'));
     let loader = loader(&at("root"));
     // Libraries of this machine are found at the same paths, so those of the image are named.
-    let listed = says(Path::new("ldd"), &[env!("CARGO_BIN_EXE_berth")]);
+    let listed = run_ok(Path::new("ldd"), &[env!("CARGO_BIN_EXE_berth")]);
     let needed = listed.lines().filter_map(|line| line.split("=> /").nth(1)?.split(' ').next());
     let libraries: Vec<&str> = needed.collect();
     assert!(!libraries.is_empty(), "{listed}");
@@ -88,7 +88,7 @@ fn an_image_has_all_that_its_program_needs_and_is_the_same_each_time() {
     }
     let folders = folders.join(":");
     let words = ["--inhibit-cache", "--library-path", &folders, program.to_str().unwrap()];
-    let version = says(&loader, &[&words[..], &["--version"]].concat());
+    let version = run_ok(&loader, &[&words[..], &["--version"]].concat());
     assert_eq!(version, format!("berth {}", env!("CARGO_PKG_VERSION")));
 
     assert_eq!(build(&at("again.tar")).replace("again", "berth"), said);

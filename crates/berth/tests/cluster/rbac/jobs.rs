@@ -93,7 +93,7 @@ pub const STEPS: &[Step] = &[
         when: "jobs",
         rights: &["get pods/exec", "create pods/exec"],
         act: |_, berth, name, _| {
-            berth.says(&["run", "-d", "-g", "1", "--name", name, "--", "sleep", "600"]);
+            berth.run_ok(&["run", "-d", "-g", "1", "--name", name, "--", "sleep", "600"]);
         },
         is_done: |_, berth, name, _| {
             let typed = berth.berth(&["shell", name, "--", "true"]).status.success();
@@ -119,7 +119,7 @@ pub const STEPS: &[Step] = &[
 fn submit(scene: &Scene, berth: &Server, text: &str) {
     let file = scene.cluster.folder().join("job.yaml");
     std::fs::write(&file, text).expect("the folder can be written");
-    berth.says(&["run", "-d", "-f", &file.display().to_string()]);
+    berth.run_ok(&["run", "-d", "-f", &file.display().to_string()]);
 }
 
 /// Ends a job that would go on for ever.

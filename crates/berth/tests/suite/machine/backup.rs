@@ -15,10 +15,10 @@ fn remove_database(server: &Server) {
 #[test]
 fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     let mut server = Server::start(&["--gpus", "1xL4"]);
-    server.says(&["run", "--name", "kept", "-g", "1", "--", "true"]);
+    server.run_ok(&["run", "--name", "kept", "-g", "1", "--", "true"]);
     let cost = server.json(&["cost", "--by", "job"]);
-    let backup = server.says(&["backup"]).trim().to_owned();
-    server.says(&["run", "--name", "later", "--", "true"]);
+    let backup = server.run_ok(&["backup"]).trim().to_owned();
+    server.run_ok(&["run", "--name", "later", "--", "true"]);
 
     let home = server.home.path().display().to_string();
     let restore = ["restore", backup.as_str(), "--home", home.as_str()];
@@ -41,7 +41,7 @@ fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     let what = |row: &serde_json::Value| row["what"].as_str().unwrap_or_default().to_owned();
     let restores = audit["rows"].as_array().unwrap().iter().filter(|row| what(row) == "restore");
     assert_eq!(restores.count(), 1, "{audit}");
-    server.says(&["run", "--name", "next", "-g", "1", "--", "true"]);
+    server.run_ok(&["run", "--name", "next", "-g", "1", "--", "true"]);
     let next = server.json(&["ps", "--all", "next"]);
     assert_eq!(next["jobs"][0]["id"], "3", "the number of what came after the backup is used up");
 }

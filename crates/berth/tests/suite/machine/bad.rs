@@ -162,7 +162,7 @@ fn a_damaged_database_is_told_at_the_start_with_how_to_restore_it() {
 #[test]
 fn streams_end_when_their_token_is_revoked() {
     let server = Server::start(&["--gpus", "1xL4"]);
-    server.says(&[
+    server.run_ok(&[
         "run",
         "-d",
         "--name",
@@ -199,12 +199,12 @@ fn a_flood_of_output_is_kept_in_bounds_and_the_server_answers_meanwhile() {
     let server = Server::start(&["--gpus", "1xL4"]);
     // More than is kept, as fast as the machine can, and a last line.
     let flood = "head -c 200000000 /dev/zero | tr '\\0' x | fold -w 99; echo the last line";
-    server.says(&["run", "-d", "--name", "flood", "--", "bash", "-c", flood]);
+    server.run_ok(&["run", "-d", "--name", "flood", "--", "bash", "-c", flood]);
     until("it is done", || {
         assert_eq!(Request::new("GET", "/readyz").send(&server.url).status, 200);
         state(&server, "flood") == "done"
     });
-    assert!(server.says(&["logs", "flood", "--tail", "1"]).contains("the last line"));
+    assert!(server.run_ok(&["logs", "flood", "--tail", "1"]).contains("the last line"));
     let kept = bytes_below(&server.home.path().join("node"));
     // Eight files of 16 MiB, and what belongs to them.
     assert!(kept < 140_000_000, "{kept} bytes were kept");
@@ -248,7 +248,7 @@ fn what_a_job_forked_away_ends_with_it() {
     let stops = submit(&server, &file).json()["id"].as_str().unwrap().to_owned();
     let pid = server.home.path().join("jobs").join(&stops).join("away.pid");
     until("the second job has forked", || std::fs::read(&pid).is_ok_and(|text| !text.is_empty()));
-    server.says(&["stop", &stops]);
+    server.run_ok(&["stop", &stops]);
     until("the second job is over", || state(&server, &stops) == "cancelled");
     assert!(!lives(away(&server, &stops)), "it outlived the stop of its job");
 }

@@ -46,12 +46,12 @@ fn refusal(server: &berth_testbed::Server) -> Option<Code> {
 fn running_processes_are_found_again_by_the_next_server() {
     let mut server = Server::start(&["--gpus", "1xL4"]);
     let script = "sleep 3; echo end";
-    server.says(&["run", "-d", "--name", "long", "-g", "1", "--", "bash", "-c", script]);
+    server.run_ok(&["run", "-d", "--name", "long", "-g", "1", "--", "bash", "-c", script]);
     until("it runs", || server.job("long")["state"] == "running");
     server.kill();
     server.start_again();
     until("it is done", || server.job("long")["state"] == "done");
     let job = server.json(&["ps", "--all", "long"]);
     assert_eq!(job["jobs"][0]["attempts"], 1, "{job}");
-    assert!(server.says(&["logs", "long"]).contains("end"));
+    assert!(server.run_ok(&["logs", "long"]).contains("end"));
 }

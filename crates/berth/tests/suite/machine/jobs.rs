@@ -14,7 +14,7 @@ fn a_job_runs_to_its_end_and_its_output_is_kept() {
     assert!(ran.status.success(), "{ran:?}");
     let printed = String::from_utf8_lossy(&ran.stdout);
     assert!(printed.contains("from the job"), "{printed}");
-    assert!(server.says(&["logs", "hello"]).contains("from the job"));
+    assert!(server.run_ok(&["logs", "hello"]).contains("from the job"));
     assert_eq!(state(&server, "hello"), "done");
 }
 
@@ -25,32 +25,32 @@ fn a_job_that_fails_is_told_by_the_exit_code_of_run() {
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     let job = server.json(&["ps", "--all", "bad"]);
     assert_eq!(job["jobs"][0]["exit"]["code"], 7, "{job}");
-    let why = server.says(&["why", "bad"]);
+    let why = server.run_ok(&["why", "bad"]);
     assert!(why.contains("FAILED") && why.contains("reason  failed with exit code 7"), "{why}");
 }
 
 #[test]
 fn jobs_wait_for_gpus_and_are_told_why() {
     let server = Server::start(&["--gpus", "1xL4"]);
-    server.says(&["run", "-d", "--name", "long", "-g", "1", "--", "sleep", "600"]);
+    server.run_ok(&["run", "-d", "--name", "long", "-g", "1", "--", "sleep", "600"]);
     until("the first job runs", || state(&server, "long") == "running");
-    server.says(&["run", "-d", "--name", "next", "-g", "1", "--", "true"]);
+    server.run_ok(&["run", "-d", "--name", "next", "-g", "1", "--", "true"]);
     let why = server.json(&["why", "next"]);
     assert_eq!(why["position"], 1, "{why}");
     assert_eq!(why["blockers"][0]["code"], "no-fit", "{why}");
-    server.says(&["stop", "long"]);
+    server.run_ok(&["stop", "long"]);
     until("the next job is done", || state(&server, "next") == "done");
 }
 
 #[test]
 fn a_paused_job_gives_its_gpus_back_and_goes_on_when_it_is_resumed() {
     let server = Server::start(&["--gpus", "1xL4"]);
-    server.says(&["run", "-d", "--name", "long", "-g", "1", "--", "sleep", "600"]);
+    server.run_ok(&["run", "-d", "--name", "long", "-g", "1", "--", "sleep", "600"]);
     until("it runs", || state(&server, "long") == "running");
-    server.says(&["pause", "long"]);
+    server.run_ok(&["pause", "long"]);
     until("it is paused", || state(&server, "long") == "paused");
     assert_eq!(server.json(&["gpus"])["items"][0]["free_milli"], 1000);
-    server.says(&["resume", "long"]);
+    server.run_ok(&["resume", "long"]);
     until("it runs again", || state(&server, "long") == "running");
     let attempts = server.json(&["ps", "--all", "long"]);
     assert_eq!(attempts["jobs"][0]["attempts"], 2, "{attempts}");
@@ -62,7 +62,7 @@ fn a_job_is_tried_again_as_often_as_its_file_says() {
     let file = server.home.path().join("flaky.yaml");
     let text = "name: flaky\nretry: {error: 2, wait: 1s}\nrun: '[ $BERTH_ATTEMPT = 2 ]'\n";
     std::fs::write(&file, text).unwrap();
-    server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
+    server.run_ok(&["run", "-d", "-f", file.to_str().unwrap()]);
     until("it is done", || state(&server, "flaky") == "done");
     let job = server.json(&["ps", "--all", "flaky"]);
     assert_eq!(job["jobs"][0]["attempts"], 3, "{job}");
@@ -93,13 +93,13 @@ fn an_array_runs_all_its_elements() {
     let file = server.home.path().join("sweep.yaml");
     let text = "name: sweep\ngpus: 1\nsweep: {lr: [1, 2, 3]}\nrun: 'echo lr is $lr'\n";
     std::fs::write(&file, text).unwrap();
-    server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
+    server.run_ok(&["run", "-d", "-f", file.to_str().unwrap()]);
     until("all are done", || {
         let jobs = server.json(&["ps", "--all"]);
         let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
         jobs.len() == 3 && jobs.iter().all(|job| job["state"] == "done")
     });
-    assert!(server.says(&["logs", "1_2"]).contains("lr is 3"));
+    assert!(server.run_ok(&["logs", "1_2"]).contains("lr is 3"));
 }
 
 #[test]
@@ -139,14 +139,14 @@ fn a_job_that_waits_for_its_next_try_can_be_paused_and_let_go_on_at_once() {
     let file = server.home.path().join("flaky.yaml");
     let text = "name: flaky\nretry: {error: 2, wait: 1h}\nrun: '[ $BERTH_ATTEMPT = 1 ]'\n";
     std::fs::write(&file, text).unwrap();
-    server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
+    server.run_ok(&["run", "-d", "-f", file.to_str().unwrap()]);
     let waits = || server.job("flaky")["reason_code"] == "retry";
     until("it waits for its next try", waits);
-    server.says(&["pause", "flaky"]);
+    server.run_ok(&["pause", "flaky"]);
     until("it is paused", || state(&server, "flaky") == "paused");
-    server.says(&["resume", "flaky"]);
+    server.run_ok(&["resume", "flaky"]);
     until("it is done", || state(&server, "flaky") == "done");
-    server.says(&["run", "--name", "other", "--", "true"]);
+    server.run_ok(&["run", "--name", "other", "--", "true"]);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn tasks_that_fail_together_are_one_try() {
     let text = "name: gang\nnodes: 2\ngpus: 1\nretry: {error: 1, wait: 1s}\n\
                 run: '[ $BERTH_ATTEMPT = 1 ]'\n";
     std::fs::write(&file, text).unwrap();
-    server.says(&["run", "-d", "-f", file.to_str().unwrap()]);
+    server.run_ok(&["run", "-d", "-f", file.to_str().unwrap()]);
     until("it is done", || state(&server, "gang") == "done");
 }
 
