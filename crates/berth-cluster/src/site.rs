@@ -3,21 +3,25 @@
 //! The API server is the truth about what runs where, the log about what was asked for and decided.
 //! A server that starts lists everything before it plans.
 
-use crate::around::{Around, Eye, Following, Told};
-use crate::claims::Claims;
-use crate::dynamic::News;
-use crate::mirror::Mirror;
-use crate::names::Names;
-use crate::observation::Observation;
-use crate::queued::Queued;
-use crate::reserve::Reserve;
-use crate::sight::{NodeSight, PodSight};
-use crate::stand_in::StandIn;
-use crate::storage::Storage;
-use crate::whose::ForeignQueues;
-use crate::{
-    around, crd, dra, foreign, mirror, nodes, orders, own, publish, read, reasons, rights, topology,
+use crate::actuate::reserve::Reserve;
+use crate::actuate::{executor, managed, publish, reasons};
+use crate::constraints::dynamic::News;
+use crate::constraints::need;
+use crate::observe::names::Names;
+use crate::observe::reader::Reader;
+use crate::observe::{
+    AHEAD, Around, Eye, Following, Storage, Tasks, Told, dra, listed, listed_kinds, pump,
 };
+use crate::options::{Options, Settings};
+use crate::shared::lock;
+use crate::state::device_claims::Claims;
+use crate::state::observation::Observation;
+use crate::state::orders::Done;
+use crate::state::{Mirror, Own, topology};
+use crate::tenancy::ownership::ForeignQueues;
+use crate::tenancy::{Teams, is_for_teams};
+use crate::view::{NodeSight, Note, PodSight, Queued, Queues, Rule};
+use crate::{crd, rbac};
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, Inlet, Running, Setup, Site, Turn,
     first_events,
@@ -32,42 +36,15 @@ use berth_service::Service;
 use berth_service::Vault;
 use berth_store::Store;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/pods";
-/// News that are read before anybody has taken them in.
-pub(crate) const AHEAD: usize = 64;
 const TURN_EVERY: Duration = Duration::from_secs(1);
 /// Nobody comes to a larger number of a job. What has one is not ours, and would use them all up.
 const LARGEST: u64 = 1 << 48;
-
-/// Which cluster, and which of its pods.
-#[derive(Debug, Clone)]
-pub struct Options {
-    pub kubeconfig: Option<PathBuf>,
-    pub context: Option<String>,
-    /// Pods that name one of these as their scheduler are ours.
-    pub scheduler_names: Vec<String>,
-    /// The queue of pods that name none.
-    pub queue: String,
-    /// The schedulers in whose place Berth works.
-    pub stand_in: StandIn,
-    pub lease: LeaseOptions,
-    /// Where pods hold the GPUs that are shared by fractions, and what they run.
-    pub reservation_namespace: String,
-    pub reservation_image: String,
-    /// How urgent those pods are; the default of the cluster where left out.
-    pub reservation_priority: Option<String>,
-    /// How jobs of Berth's own run.
-    pub jobs: own::Settings,
-    /// Nothing where people know where the server is.
-    pub publish: Option<publish::Publish>,
-}
 
 /// Why the loop could not start on a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -78,25 +55,15 @@ pub enum BeginError {
     Boot(BootError),
 }
 
-/// The Lease that says which replica leads.
-#[derive(Debug, Clone)]
-pub struct LeaseOptions {
-    /// Our own where left out.
-    pub namespace: Option<String>,
-    pub name: String,
-    /// After so long without a sign of life another replica leads.
-    pub duration: Duration,
-}
-
 /// A cluster that was listed once, and is followed from there.
 pub struct Cluster {
     api: Api,
-    reader: Arc<read::Reader>,
+    reader: Arc<Reader>,
     queue: Name,
     reserve: Reserve,
     /// What pods that Berth makes name as their scheduler.
     scheduler: String,
-    jobs: own::Settings,
+    jobs: Settings,
     nodes: mpsc::Receiver<Seen<Node>>,
     pods: mpsc::Receiver<Seen<Pod>>,
     around: Around,
@@ -109,8 +76,8 @@ pub struct Cluster {
 
 /// What there was when the server started.
 struct First {
-    queues: foreign::Queues,
-    notes: Vec<orders::Note>,
+    queues: Queues,
+    notes: Vec<Note>,
     queued: Vec<Queued>,
     topologies: BTreeMap<Name, Vec<Name>>,
     hypernodes: Tree,
@@ -121,19 +88,13 @@ struct First {
 
 /// The tasks that follow the cluster; they end with this.
 #[derive(Default)]
-pub struct Follows(pub(crate) Vec<JoinHandle<()>>, Option<crd::Surroundings>);
-
-impl Drop for Follows {
-    fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
-    }
-}
+pub struct Follows(Tasks, Option<crd::Surroundings>);
 
 impl Follows {
     /// Looks after objects of our own, now that there is somebody to take what they say.
     pub fn attend(&mut self, service: &Service) {
         if let Some(around) = self.1.take() {
-            self.0.push(tokio::spawn(crd::run(service.clone(), around)));
+            self.0.0.push(tokio::spawn(crd::run(service.clone(), around)));
         }
     }
 }
@@ -143,7 +104,7 @@ pub async fn connect(options: &Options) -> berth_kube::Result<Api> {
     let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
     // Whatever is wrong with our access is said now, not tried for ever.
     let _: serde::de::IgnoredAny = api.get("/version").await?;
-    rights::look(&api, options).await?;
+    rbac::look(&api, options).await?;
     Ok(api)
 }
 
@@ -156,33 +117,33 @@ impl Cluster {
         let nothing = String::new;
         let following =
             follow_in_binary::<Node>(api.clone(), NODES.to_owned(), nothing(), tell_nodes);
-        follows.0.push(tokio::spawn(following));
+        follows.0.0.push(tokio::spawn(following));
         let following = follow_in_binary::<Pod>(api.clone(), PODS.to_owned(), nothing(), tell_pods);
-        follows.0.push(tokio::spawn(following));
+        follows.0.0.push(tokio::spawn(following));
         let stand_in = &options.stand_in;
-        let reader = Arc::new(read::Reader::new(
+        let reader = Arc::new(Reader::new(
             &options.scheduler_names,
             stand_in,
             &options.reservation_namespace,
         ));
         let mut around = Around::new(Names::new(stand_in));
-        let (mut stored, mut claimed) = (Follows::default(), Follows::default());
+        let (mut stored, mut claimed) = (Tasks::default(), Tasks::default());
         let ((following, mut told), storage, dra) = tokio::join!(
             Following::begin(api.clone(), |kind| kind.matters(stand_in)),
             Storage::follow(&api, &mut stored),
             dra::watch(&api, &mut claimed),
         );
         for mut also in [stored, claimed] {
-            follows.0.append(&mut also.0);
+            follows.0.0.append(&mut also.0);
         }
         let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
-        for told in around::listed(&mut told, following.len()).await {
+        for told in listed_kinds(&mut told, following.len()).await {
             let news = around.take(&reader, told);
             notes.extend(news.notes);
             hypernodes = news.hypernodes.unwrap_or(hypernodes);
         }
         reader.look_for(around.topologies());
-        follows.0.push(tokio::spawn(following.go_on()));
+        follows.0.0.push(tokio::spawn(following.go_on()));
         let pods_there = Seen::All(listed(&mut pods).await);
         let first = First {
             queues: around.queues(),
@@ -198,7 +159,7 @@ impl Cluster {
             },
         };
         if let Some(publish) = options.publish.clone() {
-            follows.0.push(tokio::spawn(publish::keep(api.clone(), publish)));
+            follows.0.0.push(tokio::spawn(publish::keep(api.clone(), publish)));
         }
         let queue = Name::new(&options.queue);
         let reserve = Reserve {
@@ -234,7 +195,7 @@ impl Cluster {
         prices: &BTreeMap<Name, Micros>,
         home: &Home,
         vault: &Vault,
-    ) -> Result<(Running, own::Jobs, Follows), BeginError> {
+    ) -> Result<(Running, managed::Jobs, Follows), BeginError> {
         let (dra, claims) =
             self.dra.map_or_else(Default::default, |(dra, claims)| (Some(dra), claims));
         let Cluster { api, reader, queue, reserve, scheduler, jobs, nodes, pods, around, .. } =
@@ -243,16 +204,16 @@ impl Cluster {
             (self.told, self.first, self.storage, self.follows);
         let (orders, taken) = mpsc::unbounded_channel();
         let (own_orders, own_taken) = mpsc::unbounded_channel();
-        let own = mirror::Own::new(own_orders);
+        let own = Own::new(own_orders);
         let foreign = ForeignQueues::load(&setup.store).await.map_err(BeginError::Store)?;
         let own_queues = foreign.own.clone();
         let mut mirror = Mirror::new(orders, own, queue.clone(), claims, foreign);
-        let (plain, with_gpus) = own::rules(&reader);
+        let (plain, with_gpus) = rules(&reader);
         mirror.obey(&plain);
         mirror.obey(&with_gpus);
         let mirror = Arc::new(Mutex::new(mirror));
         let store = setup.store.clone();
-        let logs = own::Logs::new(api.clone(), home.logs());
+        let logs = managed::Logs::new(api.clone(), home.logs());
         let mut told = None;
         let running = engine::begin(setup, |inlet| {
             told = Some(inlet.clone());
@@ -268,27 +229,27 @@ impl Cluster {
         let running = running.await.map_err(BeginError::Boot)?;
         let inlet = told.expect("the loop was begun");
         if let Some(dra) = dra {
-            dra.report(&inlet, &mut follows);
+            dra.report(&inlet, &mut follows.0);
         }
         let to = inlet.clone();
         let again = Box::new(move || to.site(Observation::QueuesAgain));
         follows.1 = Some(crd::Surroundings { api: api.clone(), again, queue, own_queues });
         let (to, read) = (inlet.clone(), reader.clone());
-        follows.0.push(tokio::spawn(pump(nodes, move |seen| {
+        follows.0.0.push(tokio::spawn(pump(nodes, move |seen| {
             let seen = sights(seen, |node| read.node(node));
             to.site(Observation::Nodes(seen));
         })));
-        follows.0.push(tokio::spawn(storage_pump(storage, inlet.clone())));
-        follows.0.push(tokio::spawn(keep_turning(inlet.clone(), mirror.clone())));
+        follows.0.0.push(tokio::spawn(storage_pump(storage, inlet.clone())));
+        follows.0.0.push(tokio::spawn(keep_turning(inlet.clone(), mirror.clone())));
         let telling = reasons::tell(running.handle.clone(), mirror.clone());
-        follows.0.push(tokio::spawn(telling));
+        follows.0.0.push(tokio::spawn(telling));
         let around = Arc::new(Mutex::new(around));
         let eye = Eye { reader, around, inlet: inlet.clone(), mirror: mirror.clone() };
-        follows.0.push(tokio::spawn(eye.clone().look(seen)));
-        follows.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
+        follows.0.0.push(tokio::spawn(eye.clone().look(seen)));
+        follows.0.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
         let seen = mirror.clone();
         let are_whole = Box::new(move || !lock(&seen).nodes.has_parts_as_gpus());
-        let teams = own::Teams::new(
+        let teams = Teams::new(
             api.clone(),
             store.clone(),
             running.handle.clone(),
@@ -298,7 +259,7 @@ impl Cluster {
         );
         let to = inlet.clone();
         let over = Box::new(move |lease, over| to.site(Observation::TaskOver { lease, over }));
-        let tools = Arc::new(own::Tools {
+        let tools = Arc::new(managed::Tools {
             api: api.clone(),
             store,
             vault: vault.clone(),
@@ -307,33 +268,20 @@ impl Cluster {
             logs: logs.clone(),
             teams: teams.clone(),
             over,
-            services: own::Services::default(),
+            services: managed::Services::default(),
         });
         if !jobs.are_off {
-            follows.0.push(tokio::spawn(teams.keep()));
-            follows.0.push(tokio::spawn(own::tidy(tools.clone(), running.handle.clone())));
+            follows.0.0.push(tokio::spawn(teams.keep()));
+            follows.0.0.push(tokio::spawn(managed::tidy(tools.clone(), running.handle.clone())));
         }
-        follows.0.push(tokio::spawn(own::work(tools, own_taken)));
-        let (plain, with_gpus) = (nodes::need(&plain), nodes::need(&with_gpus));
+        follows.0.0.push(tokio::spawn(managed::work(tools, own_taken)));
+        let (plain, with_gpus) = (need(&plain), need(&with_gpus));
         let (settings, seen) = (jobs, mirror.clone());
-        let own = own::Jobs { api: api.clone(), settings, logs, plain, with_gpus, mirror: seen };
-        let done = move |done: orders::Done| inlet.site(Observation::OrderDone(done));
-        follows.0.push(tokio::spawn(orders::work(api, reserve, taken, Arc::new(done))));
+        let own =
+            managed::Jobs { api: api.clone(), settings, logs, plain, with_gpus, mirror: seen };
+        let done = move |done: Done| inlet.site(Observation::OrderDone(done));
+        follows.0.0.push(tokio::spawn(executor::work(api, reserve, taken, Arc::new(done))));
         Ok((running, own, follows))
-    }
-}
-
-/// The first thing that is told: everything there is.
-pub(crate) async fn listed<T>(seen: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
-    match seen.recv().await {
-        Some(Seen::All(all)) => all,
-        Some(Seen::Changes(_)) | None => Vec::new(),
-    }
-}
-
-pub(crate) async fn pump<T>(mut seen: mpsc::Receiver<Seen<T>>, tell: impl Fn(Seen<T>)) {
-    while let Some(news) = seen.recv().await {
-        tell(news);
     }
 }
 
@@ -351,6 +299,11 @@ async fn keep_turning(to: Inlet<Observation>, mirror: Arc<Mutex<Mirror>>) {
             to.site(Observation::Tick);
         }
     }
+}
+
+/// Which nodes take plain pods, and pods with GPUs.
+fn rules(reader: &Reader) -> (Vec<Rule>, Vec<Rule>) {
+    (reader.rules_for(serde_json::json!([])), reader.rules_for(managed::tolerations()))
 }
 
 /// What was seen, as it is read.
@@ -372,8 +325,8 @@ struct Kubernetes {
     mirror: Arc<Mutex<Mirror>>,
     first: Option<First>,
     prices: BTreeMap<Name, Micros>,
-    jobs: own::Settings,
-    logs: Arc<own::Logs>,
+    jobs: Settings,
+    logs: Arc<managed::Logs>,
     store: Store,
 }
 
@@ -383,7 +336,7 @@ impl Site for Kubernetes {
     fn last_job(&self) -> u64 {
         // A number that was used here has pods, for a while.
         let pods = self.first.iter().flat_map(|first| &first.pods);
-        let ours = pods.filter(|pod| own::is_for_teams(&self.jobs, &pod.at.namespace));
+        let ours = pods.filter(|pod| is_for_teams(&self.jobs, &pod.at.namespace));
         let numbers = ours.filter_map(|pod| Some(pod.own.as_ref()?.lease.job.number));
         numbers.filter(|number| *number <= LARGEST).max().unwrap_or(0)
     }
@@ -473,8 +426,4 @@ impl Site for Kubernetes {
     fn cancelled(&mut self, job: JobId) {
         lock(&self.mirror).cancelled(job);
     }
-}
-
-pub(crate) fn lock(mirror: &Mutex<Mirror>) -> MutexGuard<'_, Mirror> {
-    mirror.lock().unwrap_or_else(PoisonError::into_inner)
 }

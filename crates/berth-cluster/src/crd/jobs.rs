@@ -1,8 +1,8 @@
 //! Jobs of objects: one for each, and its end when the object goes.
 
 use super::Controller;
-use super::object::{Key, Known, Verdict};
 use super::write;
+use crate::crd::object::{Key, Known, Verdict};
 use berth_engine::{Act, Refused, Write};
 use berth_file::object::Kind;
 use berth_kube::Api;

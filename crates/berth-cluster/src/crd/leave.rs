@@ -1,8 +1,8 @@
 //! What is left when an object is deleted. A queue goes when nothing is in it any more.
 
 use super::Controller;
-use super::money::{unlike, with_budget};
-use super::write::Whose;
+use crate::crd::money::{unlike, with_budget};
+use crate::crd::write::Whose;
 use berth_core::State;
 use berth_engine::Refused;
 use berth_file::documents::Want;

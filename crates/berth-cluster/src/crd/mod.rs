@@ -15,10 +15,10 @@ mod status;
 mod watch;
 mod write;
 
-pub use schema::crds;
-pub use write::owner;
+pub use crate::crd::schema::crds;
 
-use crate::whose::OwnQueues;
+use crate::tenancy::ownership::OwnQueues;
+use crate::tenancy::rows;
 use berth_file::object::Kind;
 use berth_kube::event::{Events, Level, Saying};
 use berth_kube::{Api, Change, Seen};
@@ -120,7 +120,7 @@ type Jobs = BTreeMap<String, JobId>;
 /// What objects have set up before, and the jobs they have made.
 async fn before(service: &Service) -> berth_store::Result<(Owned, Jobs)> {
     let rows = service.store.page::<SettingRow>(None, ALL).await?;
-    let owned = rows.into_iter().filter_map(|row| Some((write::owner(&row.name)?, row.value)));
+    let owned = rows.into_iter().filter_map(|row| Some((rows::owner(&row.name)?, row.value)));
     Ok((owned.collect(), objects::live(service)))
 }
 

@@ -1,9 +1,10 @@
 //! Budgets, the policy and pools as objects say.
 
 use super::Controller;
-use super::object::{Key, Verdict};
-use super::queues::queues;
-use super::write::{self, Whose};
+use super::write;
+use crate::crd::object::{Key, Verdict};
+use crate::crd::queues::queues;
+use crate::crd::write::Whose;
 use berth_file::documents::{NO_POOLS, Want};
 use berth_file::error::{did_you_mean, or_list};
 use berth_file::object::Kind;

@@ -1,8 +1,9 @@
 //! Queues as objects say, the upper ones first.
 
 use super::Controller;
-use super::object::{Key, Verdict};
-use super::write::{self, Whose};
+use super::write;
+use crate::crd::object::{Key, Verdict};
+use crate::crd::write::Whose;
 use berth_core::State;
 use berth_file::documents::Want;
 use berth_file::error::{did_you_mean, or_list};

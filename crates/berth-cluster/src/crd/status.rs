@@ -2,8 +2,8 @@
 //! move all the time are written every few seconds.
 
 use super::Controller;
-use super::object::{Key, Known, Verdict};
-use super::schema::is_namespaced;
+use crate::crd::object::{Key, Known, Verdict};
+use crate::crd::schema::is_namespaced;
 use berth_api::wire;
 use berth_core::QueueReport;
 use berth_engine::clock;

@@ -1,7 +1,7 @@
 //! Which of our kinds the API server has, and following those. Whoever installs a definition later
 //! is noticed a little later.
 
-use super::object::Object;
+use crate::crd::object::Object;
 use berth_file::object::{GROUP, Kind, VERSION};
 use berth_kube::{Api, Seen, Wanted, follow};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,8 @@
 //! of whose object it was, all in one.
 
 use super::Controller;
-use super::object::Verdict;
+use crate::crd::object::Verdict;
+use crate::tenancy::rows::row;
 use berth_api::{Code, Problem};
 use berth_core::State;
 use berth_engine::{Act, Refused, Write};
@@ -12,20 +13,6 @@ use berth_service::Fault;
 use berth_service::objects;
 use berth_service::server_audit;
 use berth_store::{Batch, SettingRow};
-
-const PREFIX: &str = "kube/";
-
-/// The name of the row that says what an object has set up.
-fn row(kind: Kind, name: &str) -> String {
-    format!("{PREFIX}{}/{name}", kind.plural())
-}
-
-/// The object that a row is about, if it is such a row.
-pub fn owner(row: &str) -> Option<(Kind, String)> {
-    let (plural, name) = row.strip_prefix(PREFIX)?.split_once('/')?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.plural() == plural)?;
-    Some((kind, name.to_owned()))
-}
 
 /// An object, and the queue it is about.
 pub struct Whose<'a> {
@@ -116,17 +103,4 @@ pub fn of_fault(fault: &Fault) -> Option<Verdict> {
     }
     let reason = code.map_or_else(|| "Refused".to_owned(), |code| format!("{code:?}"));
     Some(Verdict::no(reason, objects::words(fault)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_row_of_an_object_leads_back_to_it() {
-        for kind in Kind::ALL {
-            assert_eq!(owner(&row(kind, "nlp.east")), Some((kind, "nlp.east".to_owned())));
-        }
-        assert_eq!(owner("notify/slack"), None);
-    }
 }

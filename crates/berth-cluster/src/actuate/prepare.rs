@@ -1,0 +1,22 @@
+//! What has to be written before a pod is bound.
+
+use crate::state::orders::Step;
+use berth_kube::Api;
+use berth_model::PodRef;
+
+/// Why a pod is not bound.
+#[derive(Debug)]
+pub enum Unprepared {
+    Api(berth_kube::Error),
+    Gone(String),
+}
+
+impl Step {
+    /// Doing it again does nothing.
+    pub async fn carry_out(&self, api: &Api, pod: &PodRef) -> Result<(), Unprepared> {
+        match self {
+            Step::Claim(allocation) => api.allocate(allocation, pod).await.map_err(Unprepared::Api),
+            Step::Gone(why) => Err(Unprepared::Gone(why.clone())),
+        }
+    }
+}

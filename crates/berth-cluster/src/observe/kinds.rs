@@ -1,0 +1,193 @@
+//! The kinds that say something about pods without being pods: what owns them, what groups them, and
+//! what names on them stand for. Nearly all are of others, and there only where somebody has
+//! installed them.
+
+use crate::compat::{Peer, StandIn};
+use crate::view::Foreign;
+use berth_kube::Wanted;
+use berth_kube::mark::{self, Group, GroupKey};
+use berth_kube::object::{Meta, Owner};
+use berth_model::Name;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// A kind that is followed where it is served.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub wanted: Wanted,
+    /// As owner references have it.
+    pub name: &'static str,
+    pub what: What,
+}
+
+/// What objects of a kind are to pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    Owner,
+    Group(mark::Kind),
+    Foreign(Foreign),
+}
+
+const fn owner(group: &'static str, plural: &'static str, name: &'static str) -> Kind {
+    Kind { wanted: Wanted { group, plural }, name, what: What::Owner }
+}
+
+const fn group(group: &'static str, kind: mark::Kind) -> Kind {
+    let wanted = Wanted { group, plural: "podgroups" };
+    Kind { wanted, name: "PodGroup", what: What::Group(kind) }
+}
+
+const fn foreign(
+    group: &'static str,
+    plural: &'static str,
+    name: &'static str,
+    what: Foreign,
+) -> Kind {
+    Kind { wanted: Wanted { group, plural }, name, what: What::Foreign(what) }
+}
+
+const KUEUE: &str = "kueue.x-k8s.io";
+const HYPERNODES: &str = "topology.volcano.sh";
+const APPS: &str = "apps";
+const SET: &str = "LeaderWorkerSet";
+
+pub static KINDS: [Kind; 30] = [
+    owner("batch", "jobs", "Job"),
+    owner(APPS, "deployments", "Deployment"),
+    owner(APPS, "replicasets", "ReplicaSet"),
+    owner(APPS, "statefulsets", "StatefulSet"),
+    owner("jobset.x-k8s.io", "jobsets", "JobSet"),
+    owner("leaderworkerset.x-k8s.io", "leaderworkersets", SET),
+    owner("kubeflow.org", "pytorchjobs", "PyTorchJob"),
+    owner("kubeflow.org", "tfjobs", "TFJob"),
+    owner("kubeflow.org", "mpijobs", "MPIJob"),
+    owner("kubeflow.org", "xgboostjobs", "XGBoostJob"),
+    owner("kubeflow.org", "paddlejobs", "PaddleJob"),
+    owner("kubeflow.org", "jaxjobs", "JAXJob"),
+    owner("trainer.kubeflow.org", "trainjobs", "TrainJob"),
+    owner("ray.io", "rayclusters", "RayCluster"),
+    owner("ray.io", "rayjobs", "RayJob"),
+    owner("ray.io", "rayservices", "RayService"),
+    group("scheduling.run.ai", mark::Kind::KaiPodGroup),
+    group("scheduling.volcano.sh", mark::Kind::VolcanoPodGroup),
+    group("scheduling.k8s.io", mark::Kind::PodGroup),
+    foreign("scheduling.k8s.io", "priorityclasses", "PriorityClass", Foreign::PriorityClass),
+    foreign("scheduling.run.ai", "queues", "Queue", Foreign::KaiQueue),
+    foreign("kai.scheduler", "topologies", "Topology", Foreign::Topology),
+    foreign("scheduling.volcano.sh", "queues", "Queue", Foreign::VolcanoQueue),
+    foreign(HYPERNODES, "hypernodes", "HyperNode", Foreign::HyperNode),
+    foreign(KUEUE, "clusterqueues", "ClusterQueue", Foreign::ClusterQueue),
+    foreign(KUEUE, "localqueues", "LocalQueue", Foreign::LocalQueue),
+    foreign(KUEUE, "cohorts", "Cohort", Foreign::Cohort),
+    foreign(KUEUE, "resourceflavors", "ResourceFlavor", Foreign::ResourceFlavor),
+    foreign(
+        KUEUE,
+        "workloadpriorityclasses",
+        "WorkloadPriorityClass",
+        Foreign::WorkloadPriorityClass,
+    ),
+    foreign(KUEUE, "topologies", "Topology", Foreign::Topology),
+];
+
+impl Kind {
+    /// Whether it matters to somebody who works in the place of these. Queues and topologies of a
+    /// scheduler that does its own work are its own affair.
+    pub fn matters(&self, stand_in: &StandIn) -> bool {
+        match (self.what, self.wanted.group) {
+            (What::Foreign(Foreign::PriorityClass), _) => true,
+            (What::Foreign(_), KUEUE) => stand_in.is_for(Peer::Kueue),
+            (What::Foreign(_), "scheduling.volcano.sh" | HYPERNODES) => {
+                stand_in.is_for(Peer::Volcano)
+            }
+            (What::Foreign(_), _) => stand_in.is_for(Peer::Kai),
+            (What::Owner | What::Group(_), _) => true,
+        }
+    }
+
+    /// Whether there are so many of it that only the least of each is kept.
+    pub fn is_slim(&self) -> bool {
+        self.wanted.group == APPS
+    }
+
+    /// Whether pods may have to be led to it by its name.
+    pub fn is_named_by_pods(&self) -> bool {
+        self.name == SET
+    }
+
+    /// The kind of an owner, if it is one that is followed.
+    pub fn of_owner(group: &str, name: &str) -> Option<&'static Kind> {
+        let is_it = |kind: &&Kind| kind.wanted.group == group && kind.name == name;
+        KINDS.iter().filter(|kind| kind.what == What::Owner).find(is_it)
+    }
+
+    /// The kind of the object that names a gang.
+    pub fn of_group(kind: mark::Kind) -> Option<&'static Kind> {
+        KINDS.iter().find(|known| known.what == What::Group(kind))
+    }
+}
+
+/// An object, or why it cannot be read. One that cannot be does not stand in the way of the others.
+pub struct Object<T> {
+    pub meta: Meta,
+    pub read: Result<T, String>,
+}
+
+/// Nothing for what is no object at all.
+pub fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<Object<T>> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Head {
+        metadata: Meta,
+    }
+    let mut meta = serde_json::from_str::<Head>(raw.get()).ok()?.metadata;
+    // It differs after every write, also of the status, which nobody reads here.
+    meta.resource_version = "".into();
+    let read = serde_json::from_str(raw.get()).map_err(|error| error.to_string());
+    Some(Object { meta, read })
+}
+
+pub fn read_owner(kind: &Kind, path: &str, raw: &RawValue) -> Option<Object<Owner>> {
+    let Object { meta, read } = read::<Owner>(raw)?;
+    // Items of a list say neither.
+    let read = read.map(|owner| Owner {
+        api_version: api_version(path).into(),
+        kind: kind.name.into(),
+        metadata: meta.clone(),
+        ..owner
+    });
+    Some(Object { meta, read })
+}
+
+/// `batch/v1` of `/apis/batch/v1/jobs`.
+pub fn api_version(path: &str) -> &str {
+    let path = path.trim_start_matches("/apis/");
+    path.rsplit_once('/').map_or(path, |(version, _)| version)
+}
+
+pub fn read_group(kind: mark::Kind, raw: &RawValue) -> Option<Object<Group>> {
+    fn of<T: DeserializeOwned>(raw: &RawValue, group: fn(T) -> Group) -> Option<Object<Group>> {
+        let Object { meta, read } = read::<T>(raw)?;
+        Some(Object { meta, read: read.map(group) })
+    }
+    let mut object = match kind {
+        mark::Kind::KaiPodGroup => of(raw, Group::Kai),
+        mark::Kind::VolcanoPodGroup => of(raw, Group::Volcano),
+        _ => of(raw, Group::Upstream),
+    }?;
+    if let Ok(group) = &mut object.read {
+        let meta = match group {
+            Group::Kai(group) => &mut group.metadata,
+            Group::Volcano(group) => &mut group.metadata,
+            Group::Upstream(group) => &mut group.metadata,
+        };
+        *meta = object.meta.clone();
+    }
+    Some(object)
+}
+
+/// By what pods know a group.
+pub fn key(kind: mark::Kind, meta: &Meta) -> GroupKey {
+    let (namespace, name) = (Name::new(&meta.namespace), Name::new(&meta.name));
+    GroupKey { namespace, kind, name, uid: None }
+}

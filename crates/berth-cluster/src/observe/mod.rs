@@ -1,0 +1,20 @@
+//! Following the objects of the cluster, and reading them.
+
+pub mod dra;
+mod external;
+mod follow;
+mod kinds;
+pub mod names;
+mod pump;
+mod queued;
+pub mod reader;
+mod related;
+mod slim;
+mod storage;
+mod tasks;
+
+pub use follow::{Following, Told, listed as listed_kinds};
+pub use pump::Eye;
+pub use related::Around;
+pub use storage::Storage;
+pub use tasks::{AHEAD, Tasks, listed, pump};

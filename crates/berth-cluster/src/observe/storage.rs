@@ -1,0 +1,72 @@
+//! Following what pods depend on beside nodes: claims, volumes, their classes, what can be attached
+//! and made where, and namespaces.
+
+use super::tasks::{AHEAD, Tasks};
+use crate::constraints::dynamic::News;
+use berth_kube::object::{
+    Claim, CsiCapacity, CsiDriver, CsiNode, Namespace, PersistentVolume, StorageClass,
+    VolumeAttachment,
+};
+use berth_kube::{Api, Seen, follow};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+/// What there was at first, and what comes.
+pub struct Storage {
+    pub first: Vec<News>,
+    pub news: mpsc::Receiver<News>,
+}
+
+impl Storage {
+    pub async fn follow(api: &Api, follows: &mut Tasks) -> Storage {
+        let (tell, news) = mpsc::channel(AHEAD);
+        let mut storage = Storage { first: Vec::new(), news };
+        let claims = "/api/v1/persistentvolumeclaims";
+        let volumes = "/api/v1/persistentvolumes";
+        let stored = |kind: &str| format!("/apis/storage.k8s.io/v1/{kind}");
+        let (classes, drivers) = (&stored("storageclasses"), &stored("csidrivers"));
+        let (nodes, capacities) = (&stored("csinodes"), &stored("csistoragecapacities"));
+        let attachments = &stored("volumeattachments");
+        let begun = [
+            begin::<Namespace>(api, "/api/v1/namespaces", News::Namespaces, &tell, follows),
+            begin::<Claim>(api, claims, News::Claims, &tell, follows),
+            begin::<PersistentVolume>(api, volumes, News::Volumes, &tell, follows),
+            begin::<StorageClass>(api, classes, News::Classes, &tell, follows),
+            begin::<CsiDriver>(api, drivers, News::Drivers, &tell, follows),
+            begin::<CsiNode>(api, nodes, News::Nodes, &tell, follows),
+            begin::<CsiCapacity>(api, capacities, News::Capacities, &tell, follows),
+            begin::<VolumeAttachment>(api, attachments, News::Attachments, &tell, follows),
+        ];
+        for first in begun {
+            // Nobody is left to tell only where the server ends.
+            storage.first.extend(first.await.ok());
+        }
+        storage
+    }
+}
+
+/// Tasks one kind. The first of its news comes by itself.
+fn begin<T: DeserializeOwned + Send + 'static>(
+    api: &Api,
+    path: &str,
+    wrap: fn(Seen<T>) -> News,
+    tell: &mpsc::Sender<News>,
+    follows: &mut Tasks,
+) -> tokio::sync::oneshot::Receiver<News> {
+    let (to, mut seen) = mpsc::channel(AHEAD);
+    let following = follow::<T>(api.clone(), path.to_owned(), String::new(), to);
+    follows.0.push(tokio::spawn(following));
+    let (first, begun) = tokio::sync::oneshot::channel();
+    let tell = tell.clone();
+    follows.0.push(tokio::spawn(async move {
+        if let Some(news) = seen.recv().await {
+            let _ = first.send(wrap(news));
+        }
+        while let Some(news) = seen.recv().await {
+            if tell.send(wrap(news)).await.is_err() {
+                return;
+            }
+        }
+    }));
+    begun
+}

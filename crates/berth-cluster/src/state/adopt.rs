@@ -1,0 +1,100 @@
+//! Pods of ours that run and that the log knows nothing of, or not that they run: a database was
+//! lost, or an older one restored. They are not stopped for that; from now on they are in the books.
+
+use super::submission as gang;
+use super::{Mirror, Uid};
+use crate::view::{GangKey, PodSight};
+use berth_engine::Turn;
+use berth_model::{Decision, Event, JobId, LeaseId, Name};
+use berth_node::Observed;
+use std::collections::BTreeSet;
+
+impl Mirror {
+    /// Jobs that wait in the log while pods of theirs run.
+    pub(super) fn adopt_known(&mut self, turn: &mut Turn<'_>, jobs: Vec<JobId>) {
+        for job in jobs {
+            let pods: Vec<Uid> = self.tasks_of(job);
+            let pods: Vec<Uid> =
+                pods.into_iter().filter(|uid| self.runs_unbooked(turn.core, uid)).collect();
+            if !self.start_where_they_are(turn, job, &pods) {
+                // What cannot be in the books must not run.
+                pods.iter().for_each(|uid| self.of_task(turn, uid));
+            }
+        }
+    }
+
+    /// Gangs of which pods run, and which are no job. Where such a gang cannot be in the books, its
+    /// pods are left alone and count as used.
+    pub(super) fn adopt_unknown(&mut self, turn: &mut Turn<'_>) {
+        let unknown = self.pods.values().filter(|pod| pod.runs_unknown());
+        let gangs: BTreeSet<GangKey> =
+            unknown.filter_map(|pod| Some(pod.wish()?.gang.clone())).collect();
+        for gang in gangs {
+            self.adopt_gang(turn, &gang);
+        }
+    }
+
+    fn adopt_gang(&mut self, turn: &mut Turn<'_>, key: &GangKey) {
+        if self.gangs.get(key).is_some_and(|gang| gang.job.is_some()) {
+            return;
+        }
+        let members = self.pods.iter().filter(|(_, pod)| {
+            let alive = !pod.sight.phase.is_over() && !pod.sight.is_leaving;
+            alive && !pod.sight.is_gated && pod.wish().is_some_and(|wish| wish.gang == *key)
+        });
+        let (uids, pods): (Vec<Uid>, Vec<&PodSight>) =
+            members.map(|(uid, pod)| (uid.clone(), &pod.sight)).unzip();
+        let wish = pods.first().and_then(|pod| pod.wish.as_ref()?.as_ref().ok());
+        let queue = wish.and_then(|wish| wish.queue.clone()).unwrap_or_else(|| self.queue.clone());
+        let submission = gang::submission(&pods, &queue, &self.nodes, &self.claims);
+        let Ok(submission) = submission else { return };
+        let refs = submission.pods.clone();
+        let Ok(job) = turn.submit(submission) else { return };
+        self.heed(&uids);
+        // What they take is to be had only on nodes that are said to have it.
+        self.nodes.tell(turn);
+        self.gangs.entry(key.clone()).or_default();
+        self.assign(key, job, &refs);
+        let running = uids.into_iter().filter(|uid| self.pods[uid].sight.is_placed());
+        let running: Vec<Uid> = running.collect();
+        if !self.start_where_they_are(turn, job, &running) {
+            tracing::warn!(gang = %key.name, "pods that run cannot be taken into the books");
+            self.abandon(turn, key, job);
+        }
+    }
+
+    /// Books the leases of pods that run. All of them or none.
+    fn start_where_they_are(&self, turn: &mut Turn<'_>, job: JobId, pods: &[Uid]) -> bool {
+        let place = |uid: &Uid| {
+            let pod = &self.pods[uid];
+            Some((pod.task?.1, pod.sight.node.clone()?))
+        };
+        let Some(places) = pods.iter().map(place).collect::<Option<Vec<(u32, Name)>>>() else {
+            return false;
+        };
+        let Some(starts) = turn.core.state.adoption(job, &places) else { return false };
+        let leases: Vec<LeaseId> = starts
+            .iter()
+            .filter_map(|start| match start {
+                Decision::Start { lease, .. } => Some(*lease),
+                _ => None,
+            })
+            .collect();
+        if !turn.apply_observed(Event::Decided { job: Some(job), decisions: starts }) {
+            return false;
+        }
+        for lease in leases {
+            turn.observe(Observed::Started { lease, at: turn.at });
+        }
+        true
+    }
+
+    /// A job that was made for a gang and cannot be.
+    fn abandon(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: JobId) {
+        for uid in self.tasks_of(job) {
+            self.forget_task(&uid);
+        }
+        self.forget_job(key, job);
+        turn.apply_observed(Event::JobCancelled { job });
+    }
+}

@@ -1,0 +1,121 @@
+//! What is to be written to the API server, and what came of it.
+
+use super::shares::Spot;
+use crate::constraints::dynamic::Prepare;
+use crate::view::{JobAt, Note};
+use berth_kube::dra::Allocation;
+use berth_model::PodRef;
+use berth_model::{LeaseId, Name};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[derive(Debug)]
+pub enum ApiOrder {
+    Bind(Bind),
+    /// A pod is to hold a GPU for those that share it.
+    Reserve {
+        spot: Spot,
+        tries: u32,
+    },
+    /// Nobody shares the GPU of this pod any more.
+    Release {
+        pod: PodRef,
+    },
+    Displace {
+        pod: PodRef,
+        grace_secs: i64,
+        why: &'static str,
+    },
+    /// On the pod as it was in that version.
+    SayWhy {
+        pod: PodRef,
+        version: String,
+        message: String,
+    },
+    /// An event on an object.
+    Note(Note),
+    /// Suspends a job of others, or lets it go, as is wanted when it is written.
+    Hold {
+        job: Box<JobAt>,
+        suspended: Arc<AtomicBool>,
+    },
+}
+
+#[derive(Debug)]
+pub struct Bind {
+    pub lease: LeaseId,
+    pub pod: PodRef,
+    pub node: Name,
+    /// A gate is in the way that is ours to lift.
+    pub open: Option<Open>,
+    /// What is to be done for its volumes before.
+    pub claims: Vec<Prepare>,
+    pub wanted: Wanted,
+    /// What its containers are told of the GPUs they share.
+    pub gpus: Option<String>,
+    /// What has to be written first for the devices that it claims.
+    pub devices: Vec<Step>,
+}
+
+impl Bind {
+    /// Nothing has to be written before.
+    pub fn is_one_request(&self) -> bool {
+        self.open.is_none() && self.claims.is_empty() && self.devices.is_empty()
+    }
+}
+
+/// Lifts a gate. Until the pod is bound it may run nowhere else: another scheduler may see it in
+/// between.
+#[derive(Debug)]
+pub struct Open {
+    /// As the label of its node has it.
+    pub hostname: Option<String>,
+}
+
+/// Whether a binding is still meant. Its lease may end while it waits for the API server.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted(Arc<AtomicBool>);
+
+impl Wanted {
+    pub fn revoke(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What came of an order.
+#[derive(Debug)]
+pub enum Done {
+    Bound(LeaseId),
+    /// The pod is gone, or somebody else has given it a node.
+    Lost {
+        lease: LeaseId,
+        pod: PodRef,
+        why: String,
+    },
+    /// What it needs first was not to be had; it may be another time.
+    Unready {
+        lease: LeaseId,
+        pod: PodRef,
+        why: String,
+    },
+    /// It is not possible there, but may be elsewhere.
+    NotThere(LeaseId, String),
+    /// It will never be possible.
+    Never(LeaseId, String),
+    /// The pod had changed meanwhile, so nothing was written on it.
+    Unsaid(PodRef),
+    /// No pod could be made that holds the GPU.
+    NotReserved(Spot, String),
+}
+
+#[derive(Debug)]
+pub enum Step {
+    /// A claim is given its devices.
+    Claim(Box<Allocation>),
+    /// What was decided cannot be had any more.
+    Gone(String),
+}

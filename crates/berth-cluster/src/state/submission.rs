@@ -1,0 +1,251 @@
+//! From the pods of a gang to a job of the core.
+
+mod placement;
+
+use super::device_claims::{Claims, Wanted};
+use super::nodes::Nodes;
+use crate::constraints::{is_there, need};
+use crate::view::Ties;
+use crate::view::{PodSight, Wish};
+use berth_engine::Submission;
+use berth_file::job::{
+    Checkpoint, Command, Env, Kind, Launch, LogLimits, Port, RetryPlan, RunSpec, Times,
+};
+use berth_kube::mark::Above;
+use berth_kube::need::Gpus;
+use berth_model::PodRef;
+use berth_model::{
+    Bytes, Cpu, GpuAsk, GroupSpec, JobId, JobSpec, LabelAsk, Name, Span, TopologyAsk,
+};
+use berth_store::JobKind;
+use placement::placed;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Pods that ask for the same are one group of tasks.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike {
+    /// First, so that those that have to be together follow one another. Of groups that are equally
+    /// large the core places the first one first, and whoever may be anywhere goes around the others.
+    above: Reverse<Vec<Above>>,
+    may_be_anywhere: bool,
+    part: Option<(Name, Option<u32>)>,
+    cpu: Cpu,
+    memory: Bytes,
+    gpus: GpuAsk,
+    counted: BTreeMap<Name, i64>,
+    labels: LabelAsk,
+    topology: Option<TopologyAsk>,
+    ties: Option<Arc<Ties>>,
+}
+
+/// Why pods cannot be made a job for now.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unready {
+    #[error("one of them is not ours")]
+    Foreign,
+    #[error("no node hands out nvidia.com/gpu.shared; the pod is looked at again when one does")]
+    NotShared,
+    #[error("{0}")]
+    Claim(String),
+}
+
+/// A job whose tasks are these pods, in the order of the pods it names. They are all of one gang.
+pub fn submission(
+    pods: &[&PodSight],
+    queue: &Name,
+    nodes: &Nodes,
+    claims: &Claims,
+) -> Result<Submission, Unready> {
+    let mut alike: BTreeMap<Alike, Vec<&PodSight>> = BTreeMap::new();
+    let mut first: Option<&Wish> = None;
+    for pod in pods {
+        let wish = pod.wish.as_ref().and_then(|wish| wish.as_ref().ok());
+        let wish = wish.ok_or(Unready::Foreign)?;
+        // What is said of the gang as a whole is what its first pod says.
+        let known = first.get_or_insert(wish);
+        if wish.created < known.created {
+            *known = wish;
+        }
+        let mut labels = wish.labels.clone();
+        let gpus = match claims.wanted(pod).map_err(Unready::Claim)? {
+            Some(wanted) => claimed(pod, wanted, &mut labels)?,
+            None => {
+                let given = nodes.given(&pod.asks.gpus, &wish.rules);
+                let (gpus, label) = given.ok_or(Unready::NotShared)?;
+                labels.need.extend(label.map(is_there));
+                gpus
+            }
+        };
+        let key = Alike {
+            above: Reverse(wish.above.clone()),
+            may_be_anywhere: wish.topology.is_none(),
+            part: wish.part.clone(),
+            cpu: pod.asks.cpu,
+            memory: pod.asks.memory,
+            gpus,
+            counted: pod.asks.counted.clone(),
+            labels,
+            topology: wish.topology.clone(),
+            ties: pod.ties.clone(),
+        };
+        alike.entry(key).or_default().push(pod);
+    }
+    let wish = first.ok_or(Unready::Foreign)?;
+    let mut refs = Vec::with_capacity(pods.len());
+    let mut groups = Vec::with_capacity(alike.len());
+    let count = pods.len() as u32;
+    let several = alike.len() > 1;
+    for (at, (key, mut members)) in alike.into_iter().enumerate() {
+        // Ranks are numbered by names, and w-10 comes after w-9.
+        members.sort_by(|a, b| {
+            let key = |pod: &PodSight| (pod.at.name.len(), pod.at.name.clone());
+            key(a).cmp(&key(b))
+        });
+        let all = members.len() as u32;
+        // Which of several kinds can be spared, nobody says.
+        let part = key.part.as_ref().and_then(|(_, min)| *min);
+        let min = part.unwrap_or(if several { all } else { wish.min }).min(all);
+        refs.extend(members.iter().map(|pod| pod.at.clone()));
+        let above = key.above.0.clone();
+        groups.push((above, group(&format!("g{at}"), all, min, key)));
+    }
+    let spec = spec(wish, queue, placed(groups, wish.together.as_ref()));
+    let asks = asks(count, &spec.groups);
+    Ok(Submission {
+        spec,
+        run: run(wish.grace),
+        kind: JobKind::Job,
+        file: String::new(),
+        asks,
+        resume_from: None,
+        pods: refs,
+    })
+}
+
+/// GPUs that a pod claims are whole ones of nodes that have such.
+fn claimed(pod: &PodSight, wanted: Wanted, labels: &mut LabelAsk) -> Result<GpuAsk, Unready> {
+    if pod.asks.gpus != Gpus::None {
+        let why = "it claims devices and asks for GPUs as resources; do one of the two";
+        return Err(Unready::Claim(why.to_owned()));
+    }
+    labels.need.extend(need(&wanted.rules));
+    Ok(match wanted.count {
+        0 => GpuAsk::None,
+        count => GpuAsk::Whole { count },
+    })
+}
+
+fn group(name: &str, count: u32, min: u32, key: Alike) -> GroupSpec {
+    let Alike { cpu, memory, gpus, counted, labels, topology, .. } = key;
+    GroupSpec {
+        name: Name::new(name),
+        count,
+        min,
+        groups: Vec::new(),
+        gpus,
+        models: Vec::new(),
+        min_gpu_memory: None,
+        cpu,
+        memory,
+        topology,
+        spread: None,
+        labels,
+        tolerations: Vec::new(),
+        near: Vec::new(),
+        counted,
+        nodes: None,
+    }
+}
+
+fn spec(wish: &Wish, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
+    JobSpec {
+        id: JobId::new(0),
+        name: wish.name.clone(),
+        queue: queue.clone(),
+        user: wish.gang.namespace.clone(),
+        project: wish.gang.namespace.clone(),
+        experiment: Name::default(),
+        labels: BTreeMap::new(),
+        priority: wish.priority,
+        preemptible: wish.preemptible,
+        lifecycle: None,
+        submitted: wish.created,
+        time_limit: wish.time_limit,
+        deadline: None,
+        restart_cost: None,
+        grace: Some(wish.grace),
+        min_runtime: wish.min_runtime,
+        preempt_after: wish.preempt_after,
+        array: None,
+        after: Vec::new(),
+        singleton: false,
+        begin: None,
+        hold: false,
+        groups,
+    }
+}
+
+/// What the pods ask for, in a word.
+fn asks(count: u32, groups: &[GroupSpec]) -> String {
+    let groups: Vec<&GroupSpec> = groups.iter().flat_map(GroupSpec::leaves).collect();
+    let gpus: u32 = groups.iter().map(|group| group.gpus.count() * group.count).sum();
+    let pods = if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") };
+    match groups.iter().map(|group| &group.gpus).find(|ask| !matches!(ask, GpuAsk::None)) {
+        None => pods,
+        Some(GpuAsk::Whole { .. }) if gpus == 1 => format!("{pods}, 1 GPU"),
+        Some(GpuAsk::Whole { .. }) => format!("{pods}, {gpus} GPUs"),
+        Some(_) => format!("{pods}, parts of {gpus} GPUs"),
+    }
+}
+
+/// How pods are run is their own affair. A pod that is lost comes again when its controller makes
+/// another one; one that fails has failed.
+fn run(grace: Span) -> Arc<RunSpec> {
+    // There are as many as pods, and nearly all are alike.
+    static LAST: Mutex<Option<Arc<RunSpec>>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some(run) if run.grace == grace => run.clone(),
+        _ => last.insert(Arc::new(run_with(grace))).clone(),
+    }
+}
+
+fn run_with(grace: Span) -> RunSpec {
+    RunSpec {
+        kind: Kind::Job,
+        command: Command::Program(Vec::new()),
+        env: Env::default(),
+        secrets: BTreeMap::new(),
+        workdir: None,
+        volumes: BTreeMap::new(),
+        data: BTreeMap::new(),
+        launch: Launch::Once,
+        ranks: 1,
+        port: Port::None,
+        ports: Vec::new(),
+        ready: None,
+        checkpoint: Checkpoint::default(),
+        retry: RetryPlan {
+            infra: Times::Forever,
+            error: Times::At(0),
+            oom: Times::At(0),
+            wait: Span::ZERO,
+        },
+        grace,
+        logs: LogLimits::default(),
+        sweep: None,
+        budget: None,
+        notify: Vec::new(),
+        open: Vec::new(),
+        tags: Vec::new(),
+        comment: None,
+        container: None,
+    }
+}
+
+/// The pods of a job by task, as its row keeps them.
+pub fn refs(pods: &[PodRef]) -> impl Iterator<Item = (u32, &PodRef)> {
+    pods.iter().enumerate().map(|(task, pod)| (task as u32, pod))
+}

@@ -1,0 +1,109 @@
+//! Whose a queue is: set up by an object of our own, described by another scheduler, or neither.
+//! What objects of others have set up is kept in the store, so that what went while nobody looked is
+//! known to be gone.
+
+use super::rows;
+use crate::view::{Foreign, Queues};
+use berth_engine::{Act, Refused, Turn, Write};
+use berth_file::object::Kind;
+use berth_model::{Event, Name};
+use berth_service::server_audit;
+use berth_store::{Batch, SettingRow, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const PREFIX: &str = "kube/foreign-queues/";
+/// Rows that are read: one for each queue.
+const ALL: u32 = 1_000_000;
+
+/// The queues that objects of our own have set up. They go before those of others.
+#[derive(Clone, Default)]
+pub struct OwnQueues(Arc<Mutex<BTreeSet<Name>>>);
+
+impl OwnQueues {
+    /// Returns whether they are others than before.
+    pub fn set(&self, names: BTreeSet<Name>) -> bool {
+        let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = *own != names;
+        *own = names;
+        is_other
+    }
+
+    pub fn has(&self, name: &Name) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+}
+
+/// The queues that other schedulers describe.
+#[derive(Default)]
+pub struct ForeignQueues {
+    pub own: OwnQueues,
+    /// Those that are there for no other reason, by the kind that described them.
+    pub made: BTreeMap<Name, Foreign>,
+    /// Those of which was said that one of our own goes before them.
+    pub hidden: BTreeSet<Name>,
+    /// As they were last described.
+    pub described: Queues,
+}
+
+impl ForeignQueues {
+    /// What is known from before.
+    pub async fn load(store: &Store) -> berth_store::Result<ForeignQueues> {
+        let rows = store.page::<SettingRow>(None, ALL).await?;
+        let own = rows.iter().filter_map(|row| match rows::owner(&row.name)? {
+            (Kind::Queue, name) => Some(Name::from(name)),
+            _ => None,
+        });
+        let own: BTreeSet<Name> = own.collect();
+        let made = rows.iter().filter_map(|row| {
+            let name = row.name.strip_prefix(PREFIX)?;
+            Some((Name::new(name), Foreign::of_word(&row.value)?))
+        });
+        let queues = ForeignQueues { made: made.collect(), ..ForeignQueues::default() };
+        queues.own.set(own);
+        Ok(queues)
+    }
+
+    /// Writes what a queue of another scheduler's is now, and that it is such.
+    pub fn put(
+        &mut self,
+        turn: &mut Turn<'_>,
+        name: &Name,
+        what: Foreign,
+        events: Vec<Event>,
+    ) -> Result<(), Refused> {
+        let mut documents = Batch::default();
+        let value = what.word().to_owned();
+        documents.put(&SettingRow { name: format!("{PREFIX}{name}"), value });
+        write(turn, "apply_object", name, documents, events)?;
+        self.made.insert(name.clone(), what);
+        Ok(())
+    }
+
+    /// Writes that a queue is described by nobody any more.
+    pub fn remove(
+        &mut self,
+        turn: &mut Turn<'_>,
+        name: &Name,
+        events: Vec<Event>,
+    ) -> Result<(), Refused> {
+        let mut documents = Batch::default();
+        documents.delete::<SettingRow>(&format!("{PREFIX}{name}"));
+        write(turn, "remove_object", name, documents, events)?;
+        self.made.remove(name);
+        Ok(())
+    }
+}
+
+/// Writes events about a queue in the server's name.
+pub fn write(
+    turn: &mut Turn<'_>,
+    what: &str,
+    queue: &Name,
+    documents: Batch,
+    events: Vec<Event>,
+) -> Result<(), Refused> {
+    let mut audit = server_audit("berth", what, format!("queue {queue}"));
+    audit.from = "kubernetes".to_owned();
+    turn.write(Write { documents, ..Write::act(Act::Events(events), audit) }).map(drop)
+}
