@@ -43,28 +43,28 @@ impl FromStr for Peer {
 /// What names of others mean here, as `--map` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Map {
+pub struct PeerMap {
     /// Pods that name one of these are ours, too.
     pub schedulers: BTreeSet<String>,
     /// Queues of others, or `NAMESPACE/NAME`, to ours.
     pub queues: BTreeMap<String, String>,
 }
 
-impl FromStr for Map {
+impl FromStr for PeerMap {
     type Err = String;
-    fn from_str(text: &str) -> Result<Map, String> {
+    fn from_str(text: &str) -> Result<PeerMap, String> {
         serde_saphyr::from_str(text).map_err(|error| error.to_string())
     }
 }
 
 /// Whose place is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StandIn {
+pub struct Compat {
     pub peers: BTreeSet<Peer>,
-    pub map: Map,
+    pub map: PeerMap,
 }
 
-impl StandIn {
+impl Compat {
     pub fn is_for(&self, peer: Peer) -> bool {
         self.peers.contains(&peer)
     }
@@ -102,10 +102,10 @@ mod tests {
     fn names_of_others_are_ours_where_their_place_is_taken() {
         let map = "schedulers: [training]\nqueues: {team-a/main: vision, best-effort: spare}\n";
         let peers = [Peer::Kai, Peer::Kueue].into();
-        let stand_in = StandIn { peers, map: map.parse().unwrap() };
-        let names = stand_in.scheduler_names(&["berth".to_owned()]);
+        let compat = Compat { peers, map: map.parse().unwrap() };
+        let names = compat.scheduler_names(&["berth".to_owned()]);
         assert_eq!(Vec::from_iter(names), ["berth", "kai-scheduler", "training"]);
-        assert_eq!(stand_in.queues()["team-a/main"], Name::new("vision"));
-        assert!("queue: {a: b}".parse::<Map>().is_err(), "a slip of the pen is told");
+        assert_eq!(compat.queues()["team-a/main"], Name::new("vision"));
+        assert!("queue: {a: b}".parse::<PeerMap>().is_err(), "a slip of the pen is told");
     }
 }

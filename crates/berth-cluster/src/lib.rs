@@ -20,10 +20,10 @@ mod tenancy;
 mod view;
 
 pub use actuate::holder::{HoldError, hold_gpu};
-pub use actuate::managed::{Jobs, Logs, Step};
+pub use actuate::managed::{Logs, ManagedJobs as Jobs, Step};
 pub use berth_kube::admission::Adoption;
-pub use compat::{Map as PeerMap, Peer, StandIn};
+pub use compat::{Compat as StandIn, Peer, PeerMap};
 pub use crd::crds;
-pub use options::{LeaseOptions, Options, Publish, Settings as PodSettings};
-pub use site::{BeginError, Cluster, Follows, connect};
+pub use options::{LeaseOptions, Options, PodSettings, Publish};
+pub use site::{BeginError, Cluster, ClusterTasks, connect};
 pub use view::{CONTAINER, pod_ref};

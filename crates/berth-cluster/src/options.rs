@@ -1,6 +1,6 @@
 //! What the operator of a server says about the cluster.
 
-use crate::compat::StandIn;
+use crate::compat::Compat;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Options {
     /// The queue of pods that name none.
     pub queue: String,
     /// The schedulers in whose place Berth works.
-    pub stand_in: StandIn,
+    pub stand_in: Compat,
     pub lease: LeaseOptions,
     /// Where pods hold the GPUs that are shared by fractions, and what they run.
     pub reservation_namespace: String,
@@ -24,7 +24,7 @@ pub struct Options {
     /// How urgent those pods are; the default of the cluster where left out.
     pub reservation_priority: Option<String>,
     /// How jobs of Berth's own run.
-    pub jobs: Settings,
+    pub jobs: PodSettings,
     /// Nothing where people know where the server is.
     pub publish: Option<Publish>,
 }
@@ -41,7 +41,7 @@ pub struct LeaseOptions {
 
 /// How Berth's own jobs run on the cluster.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct PodSettings {
     /// There are none, and no rights are needed for them.
     pub are_off: bool,
     /// The image of jobs that name none.

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 const TABLE: &str = include_str!("../../../deploy/helm/berth/files/rights.yaml");
 /// Questions that are asked at once.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_REVIEWS: usize = 16;
 /// A namespace that is nobody's: what we may do there we may do everywhere.
-const NOWHERE: &str = "berth-asks-what-it-may-do-everywhere";
+const UNUSED_NAMESPACE: &str = "berth-asks-what-it-may-do-everywhere";
 /// What the server can begin without is asked for when it has begun, and not among the first
 /// bindings of a full cluster.
-const LATER: Duration = Duration::from_secs(5);
+const OPTIONAL_REVIEW_DELAY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Deserialize)]
 struct Table {
@@ -55,7 +55,7 @@ struct Asked {
 
 /// Says which rights are missing. That is an error where nothing can be begun without them; what
 /// needs others waits until they are given, and nothing waits for these to be looked at.
-pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
+pub async fn check(api: &Api, options: &Options) -> berth_kube::Result<()> {
     let asked = asked(api.namespace(), &options.reservation_namespace, &features(options));
     let (served, asked) = tokio::join!(api.groups(), not_listed(api, asked));
     // Where that is not known, all are asked for.
@@ -65,14 +65,14 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
     };
     let (must, may): (Vec<Asked>, Vec<Asked>) =
         asked.into_iter().filter(is_served).partition(|asked| asked.must);
-    if let Some((user, named)) = missing(api, must, AT_ONCE).await {
+    if let Some((user, named)) = missing(api, must, MAX_CONCURRENT_REVIEWS).await {
         // Whoever gives these gives the others with them, if they are told of too.
-        missing(api, may, AT_ONCE).await;
+        missing(api, may, MAX_CONCURRENT_REVIEWS).await;
         return Err(Error::Rights { user, missing: named });
     }
     let api = api.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(LATER).await;
+        tokio::time::sleep(OPTIONAL_REVIEW_DELAY).await;
         missing(&api, may, 1).await;
     });
     Ok(())
@@ -81,7 +81,8 @@ pub async fn look(api: &Api, options: &Options) -> berth_kube::Result<()> {
 /// Those that the API server does not list among what we may do. It may not know all of that, so
 /// these are asked for one by one; where all is well there are none, and the start is quick.
 async fn not_listed(api: &Api, mut asked: Vec<Asked>) -> Vec<Asked> {
-    let place = |asked: &Asked| asked.namespace.clone().unwrap_or_else(|| NOWHERE.to_owned());
+    let place =
+        |asked: &Asked| asked.namespace.clone().unwrap_or_else(|| UNUSED_NAMESPACE.to_owned());
     let places: BTreeSet<String> = asked.iter().map(place).collect();
     let listed = join_all(places.iter().map(|place| api.rules(place))).await;
     let listed: BTreeMap<String, Rules> = places

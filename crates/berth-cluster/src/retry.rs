@@ -8,8 +8,10 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Tries again for as long as another try may help. A right that is missing may be given: whatever
 /// would follow from giving up would not give it to us.
-pub async fn patiently<T, F: Future<Output = Result<T>>>(act: impl FnMut() -> F) -> Result<T> {
-    again_while(act, |error| {
+pub async fn retry_while_recoverable<T, F: Future<Output = Result<T>>>(
+    act: impl FnMut() -> F,
+) -> Result<T> {
+    retry_while(act, |error| {
         let is_without_right = error.is_without_right();
         if is_without_right {
             tracing::error!(%error, "not allowed; trying again");
@@ -20,11 +22,13 @@ pub async fn patiently<T, F: Future<Output = Result<T>>>(act: impl FnMut() -> F)
 }
 
 /// Tries again until the API server has said yes or no.
-pub async fn answered<T, F: Future<Output = Result<T>>>(act: impl FnMut() -> F) -> Result<T> {
-    again_while(act, Error::is_for_now).await
+pub async fn retry_until_answered<T, F: Future<Output = Result<T>>>(
+    act: impl FnMut() -> F,
+) -> Result<T> {
+    retry_while(act, Error::is_for_now).await
 }
 
-async fn again_while<T, F: Future<Output = Result<T>>>(
+async fn retry_while<T, F: Future<Output = Result<T>>>(
     mut act: impl FnMut() -> F,
     may_help: impl Fn(&Error) -> bool,
 ) -> Result<T> {
@@ -58,7 +62,11 @@ mod tests {
             let done = if count.get() > 3 { Ok(()) } else { Err(refused(code, message)) };
             std::future::ready(done)
         };
-        let done = if is_patient { patiently(act).await } else { answered(act).await };
+        let done = if is_patient {
+            retry_while_recoverable(act).await
+        } else {
+            retry_until_answered(act).await
+        };
         (count.get(), done.is_ok())
     }
 

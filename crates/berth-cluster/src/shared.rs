@@ -1,8 +1,8 @@
 //! The state of the cluster as the loop and its readers share it.
 
-use crate::state::Mirror;
+use crate::state::ClusterState;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub fn lock(mirror: &Mutex<Mirror>) -> MutexGuard<'_, Mirror> {
-    mirror.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn lock(state: &Mutex<ClusterState>) -> MutexGuard<'_, ClusterState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

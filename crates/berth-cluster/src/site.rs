@@ -5,22 +5,23 @@
 
 use crate::actuate::reserve::Reserve;
 use crate::actuate::{executor, managed, publish, reasons};
-use crate::constraints::dynamic::News;
+use crate::constraints::dynamic::StorageUpdate;
 use crate::constraints::need;
 use crate::observe::names::Names;
 use crate::observe::reader::Reader;
 use crate::observe::{
-    AHEAD, Around, Eye, Following, Storage, Tasks, Told, dra, listed, listed_kinds, pump,
+    Following, KindUpdate, PodFeed, RelatedObjects, Storage, Tasks, WATCH_BUFFER, dra, listed,
+    listed_kinds, pump,
 };
-use crate::options::{Options, Settings};
+use crate::options::{Options, PodSettings};
 use crate::shared::lock;
 use crate::state::device_claims::Claims;
 use crate::state::observation::Observation;
-use crate::state::orders::Done;
-use crate::state::{Mirror, Own, topology};
-use crate::tenancy::ownership::ForeignQueues;
+use crate::state::orders::OrderOutcome;
+use crate::state::{ClusterState, ManagedPods, topology};
+use crate::tenancy::ownership::QueueOwnership;
 use crate::tenancy::{Teams, is_for_teams};
-use crate::view::{NodeSight, Note, PodSight, Queued, Queues, Rule};
+use crate::view::{ExternalQueues, NodePredicate, NodeView, Note, PodView, QueuedJob};
 use crate::{crd, rbac};
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, Inlet, Running, Setup, Site, Turn,
@@ -40,11 +41,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-const NODES: &str = "/api/v1/nodes";
-const PODS: &str = "/api/v1/pods";
-const TURN_EVERY: Duration = Duration::from_secs(1);
+const NODES_PATH: &str = "/api/v1/nodes";
+const PODS_PATH: &str = "/api/v1/pods";
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Nobody comes to a larger number of a job. What has one is not ours, and would use them all up.
-const LARGEST: u64 = 1 << 48;
+const MAX_JOB_NUMBER: u64 = 1 << 48;
 
 /// Why the loop could not start on a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -63,38 +64,38 @@ pub struct Cluster {
     reserve: Reserve,
     /// What pods that Berth makes name as their scheduler.
     scheduler: String,
-    jobs: Settings,
+    jobs: PodSettings,
     nodes: mpsc::Receiver<Seen<Node>>,
     pods: mpsc::Receiver<Seen<Pod>>,
-    around: Around,
-    told: mpsc::Receiver<Told>,
+    related: RelatedObjects,
+    told: mpsc::Receiver<KindUpdate>,
     first: First,
     dra: Option<(dra::Watches, Claims)>,
-    storage: mpsc::Receiver<News>,
-    follows: Follows,
+    storage: mpsc::Receiver<StorageUpdate>,
+    follows: ClusterTasks,
 }
 
 /// What there was when the server started.
 struct First {
-    queues: Queues,
+    queues: ExternalQueues,
     notes: Vec<Note>,
-    queued: Vec<Queued>,
+    queued: Vec<QueuedJob>,
     topologies: BTreeMap<Name, Vec<Name>>,
     hypernodes: Tree,
-    nodes: Vec<NodeSight>,
-    pods: Vec<PodSight>,
-    storage: Vec<News>,
+    nodes: Vec<NodeView>,
+    pods: Vec<PodView>,
+    storage: Vec<StorageUpdate>,
 }
 
 /// The tasks that follow the cluster; they end with this.
 #[derive(Default)]
-pub struct Follows(Tasks, Option<crd::Surroundings>);
+pub struct ClusterTasks(Tasks, Option<crd::ControllerContext>);
 
-impl Follows {
+impl ClusterTasks {
     /// Looks after objects of our own, now that there is somebody to take what they say.
     pub fn attend(&mut self, service: &Service) {
-        if let Some(around) = self.1.take() {
-            self.0.0.push(tokio::spawn(crd::run(service.clone(), around)));
+        if let Some(related) = self.1.take() {
+            self.0.0.push(tokio::spawn(crd::run(service.clone(), related)));
         }
     }
 }
@@ -104,32 +105,30 @@ pub async fn connect(options: &Options) -> berth_kube::Result<Api> {
     let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
     // Whatever is wrong with our access is said now, not tried for ever.
     let _: serde::de::IgnoredAny = api.get("/version").await?;
-    rbac::look(&api, options).await?;
+    rbac::check(&api, options).await?;
     Ok(api)
 }
 
 impl Cluster {
     /// Lists what there is.
     pub async fn list(api: Api, options: &Options) -> Cluster {
-        let mut follows = Follows::default();
-        let (tell_nodes, mut nodes) = mpsc::channel(AHEAD);
-        let (tell_pods, mut pods) = mpsc::channel(AHEAD);
+        let mut follows = ClusterTasks::default();
+        let (report_nodes, mut nodes) = mpsc::channel(WATCH_BUFFER);
+        let (tell_pods, mut pods) = mpsc::channel(WATCH_BUFFER);
         let nothing = String::new;
         let following =
-            follow_in_binary::<Node>(api.clone(), NODES.to_owned(), nothing(), tell_nodes);
+            follow_in_binary::<Node>(api.clone(), NODES_PATH.to_owned(), nothing(), report_nodes);
         follows.0.0.push(tokio::spawn(following));
-        let following = follow_in_binary::<Pod>(api.clone(), PODS.to_owned(), nothing(), tell_pods);
+        let following =
+            follow_in_binary::<Pod>(api.clone(), PODS_PATH.to_owned(), nothing(), tell_pods);
         follows.0.0.push(tokio::spawn(following));
-        let stand_in = &options.stand_in;
-        let reader = Arc::new(Reader::new(
-            &options.scheduler_names,
-            stand_in,
-            &options.reservation_namespace,
-        ));
-        let mut around = Around::new(Names::new(stand_in));
+        let compat = &options.stand_in;
+        let reader =
+            Arc::new(Reader::new(&options.scheduler_names, compat, &options.reservation_namespace));
+        let mut related = RelatedObjects::new(Names::new(compat));
         let (mut stored, mut claimed) = (Tasks::default(), Tasks::default());
         let ((following, mut told), storage, dra) = tokio::join!(
-            Following::begin(api.clone(), |kind| kind.matters(stand_in)),
+            Following::begin(api.clone(), |kind| kind.matters(compat)),
             Storage::follow(&api, &mut stored),
             dra::watch(&api, &mut claimed),
         );
@@ -138,28 +137,28 @@ impl Cluster {
         }
         let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
         for told in listed_kinds(&mut told, following.len()).await {
-            let news = around.take(&reader, told);
+            let news = related.apply(&reader, told);
             notes.extend(news.notes);
             hypernodes = news.hypernodes.unwrap_or(hypernodes);
         }
-        reader.look_for(around.topologies());
+        reader.add_topology_labels(related.topologies());
         follows.0.0.push(tokio::spawn(following.go_on()));
         let pods_there = Seen::All(listed(&mut pods).await);
         let first = First {
-            queues: around.queues(),
+            queues: related.queues(),
             notes,
-            queued: around.all_queued(&reader),
-            topologies: around.topologies().clone(),
+            queued: related.all_queued(&reader),
+            topologies: related.topologies().clone(),
             hypernodes,
             storage: storage.first,
             nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
-            pods: match around.see(&reader, pods_there) {
+            pods: match related.read_pods(&reader, pods_there) {
                 Seen::All(pods) => pods,
                 Seen::Changes(_) => Vec::new(),
             },
         };
         if let Some(publish) = options.publish.clone() {
-            follows.0.0.push(tokio::spawn(publish::keep(api.clone(), publish)));
+            follows.0.0.push(tokio::spawn(publish::run(api.clone(), publish)));
         }
         let queue = Name::new(&options.queue);
         let reserve = Reserve {
@@ -179,7 +178,7 @@ impl Cluster {
             jobs,
             nodes,
             pods,
-            around,
+            related,
             told,
             first,
             dra,
@@ -195,30 +194,32 @@ impl Cluster {
         prices: &BTreeMap<Name, Micros>,
         home: &Home,
         vault: &Vault,
-    ) -> Result<(Running, managed::Jobs, Follows), BeginError> {
+    ) -> Result<(Running, managed::ManagedJobs, ClusterTasks), BeginError> {
         let (dra, claims) =
             self.dra.map_or_else(Default::default, |(dra, claims)| (Some(dra), claims));
-        let Cluster { api, reader, queue, reserve, scheduler, jobs, nodes, pods, around, .. } =
+        let Cluster { api, reader, queue, reserve, scheduler, jobs, nodes, pods, related, .. } =
             self;
         let (seen, first, storage, mut follows) =
             (self.told, self.first, self.storage, self.follows);
         let (orders, taken) = mpsc::unbounded_channel();
         let (own_orders, own_taken) = mpsc::unbounded_channel();
-        let own = Own::new(own_orders);
-        let foreign = ForeignQueues::load(&setup.store).await.map_err(BeginError::Store)?;
-        let own_queues = foreign.own.clone();
-        let mut mirror = Mirror::new(orders, own, queue.clone(), claims, foreign);
+        let managed_pods = ManagedPods::new(own_orders);
+        let queue_ownership =
+            QueueOwnership::load(&setup.store).await.map_err(BeginError::Store)?;
+        let owned_queues = queue_ownership.own.clone();
+        let mut state =
+            ClusterState::new(orders, managed_pods, queue.clone(), claims, queue_ownership);
         let (plain, with_gpus) = rules(&reader);
-        mirror.obey(&plain);
-        mirror.obey(&with_gpus);
-        let mirror = Arc::new(Mutex::new(mirror));
+        state.keep_predicates(&plain);
+        state.keep_predicates(&with_gpus);
+        let state = Arc::new(Mutex::new(state));
         let store = setup.store.clone();
         let logs = managed::Logs::new(api.clone(), home.logs());
         let mut told = None;
         let running = engine::begin(setup, |inlet| {
             told = Some(inlet.clone());
             Kubernetes {
-                mirror: mirror.clone(),
+                state: state.clone(),
                 first: Some(first),
                 prices: prices.clone(),
                 jobs: jobs.clone(),
@@ -233,21 +234,21 @@ impl Cluster {
         }
         let to = inlet.clone();
         let again = Box::new(move || to.site(Observation::QueuesAgain));
-        follows.1 = Some(crd::Surroundings { api: api.clone(), again, queue, own_queues });
+        follows.1 = Some(crd::ControllerContext { api: api.clone(), again, queue, owned_queues });
         let (to, read) = (inlet.clone(), reader.clone());
         follows.0.0.push(tokio::spawn(pump(nodes, move |seen| {
-            let seen = sights(seen, |node| read.node(node));
+            let seen = views(seen, |node| read.node(node));
             to.site(Observation::Nodes(seen));
         })));
         follows.0.0.push(tokio::spawn(storage_pump(storage, inlet.clone())));
-        follows.0.0.push(tokio::spawn(keep_turning(inlet.clone(), mirror.clone())));
-        let telling = reasons::tell(running.handle.clone(), mirror.clone());
-        follows.0.0.push(tokio::spawn(telling));
-        let around = Arc::new(Mutex::new(around));
-        let eye = Eye { reader, around, inlet: inlet.clone(), mirror: mirror.clone() };
-        follows.0.0.push(tokio::spawn(eye.clone().look(seen)));
-        follows.0.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
-        let seen = mirror.clone();
+        follows.0.0.push(tokio::spawn(tick_while_waiting(inlet.clone(), state.clone())));
+        let reporting = reasons::run(running.handle.clone(), state.clone());
+        follows.0.0.push(tokio::spawn(reporting));
+        let related = Arc::new(Mutex::new(related));
+        let feed = PodFeed { reader, related, inlet: inlet.clone(), state: state.clone() };
+        follows.0.0.push(tokio::spawn(feed.clone().run(seen)));
+        follows.0.0.push(tokio::spawn(pump(pods, move |seen| feed.observe_pods(seen))));
+        let seen = state.clone();
         let are_whole = Box::new(move || !lock(&seen).nodes.has_parts_as_gpus());
         let teams = Teams::new(
             api.clone(),
@@ -272,42 +273,51 @@ impl Cluster {
         });
         if !jobs.are_off {
             follows.0.0.push(tokio::spawn(teams.keep()));
-            follows.0.0.push(tokio::spawn(managed::tidy(tools.clone(), running.handle.clone())));
+            follows.0.0.push(tokio::spawn(managed::collect_services(
+                tools.clone(),
+                running.handle.clone(),
+            )));
         }
         follows.0.0.push(tokio::spawn(managed::work(tools, own_taken)));
         let (plain, with_gpus) = (need(&plain), need(&with_gpus));
-        let (settings, seen) = (jobs, mirror.clone());
-        let own =
-            managed::Jobs { api: api.clone(), settings, logs, plain, with_gpus, mirror: seen };
-        let done = move |done: Done| inlet.site(Observation::OrderDone(done));
+        let (settings, seen) = (jobs, state.clone());
+        let own = managed::ManagedJobs {
+            api: api.clone(),
+            settings,
+            logs,
+            plain,
+            with_gpus,
+            state: seen,
+        };
+        let done = move |done: OrderOutcome| inlet.site(Observation::OrderDone(done));
         follows.0.0.push(tokio::spawn(executor::work(api, reserve, taken, Arc::new(done))));
         Ok((running, own, follows))
     }
 }
 
-async fn storage_pump(mut news: mpsc::Receiver<News>, to: Inlet<Observation>) {
+async fn storage_pump(mut news: mpsc::Receiver<StorageUpdate>, to: Inlet<Observation>) {
     while let Some(news) = news.recv().await {
         to.site(Observation::Storage(news));
     }
 }
 
 /// Lets those that take turns try again now and then: what others hold comes free unseen.
-async fn keep_turning(to: Inlet<Observation>, mirror: Arc<Mutex<Mirror>>) {
+async fn tick_while_waiting(to: Inlet<Observation>, state: Arc<Mutex<ClusterState>>) {
     loop {
-        tokio::time::sleep(TURN_EVERY).await;
-        if lock(&mirror).has_line() {
+        tokio::time::sleep(TICK_INTERVAL).await;
+        if lock(&state).has_waiting() {
             to.site(Observation::Tick);
         }
     }
 }
 
 /// Which nodes take plain pods, and pods with GPUs.
-fn rules(reader: &Reader) -> (Vec<Rule>, Vec<Rule>) {
-    (reader.rules_for(serde_json::json!([])), reader.rules_for(managed::tolerations()))
+fn rules(reader: &Reader) -> (Vec<NodePredicate>, Vec<NodePredicate>) {
+    (reader.predicates_for(serde_json::json!([])), reader.predicates_for(managed::tolerations()))
 }
 
 /// What was seen, as it is read.
-fn sights<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
+fn views<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
     match seen {
         Seen::All(all) => Seen::All(all.iter().map(read).collect()),
         Seen::Changes(changes) => {
@@ -322,10 +332,10 @@ fn sights<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
 
 /// What the loop knows of the cluster.
 struct Kubernetes {
-    mirror: Arc<Mutex<Mirror>>,
+    state: Arc<Mutex<ClusterState>>,
     first: Option<First>,
     prices: BTreeMap<Name, Micros>,
-    jobs: Settings,
+    jobs: PodSettings,
     logs: Arc<managed::Logs>,
     store: Store,
 }
@@ -337,8 +347,8 @@ impl Site for Kubernetes {
         // A number that was used here has pods, for a while.
         let pods = self.first.iter().flat_map(|first| &first.pods);
         let ours = pods.filter(|pod| is_for_teams(&self.jobs, &pod.at.namespace));
-        let numbers = ours.filter_map(|pod| Some(pod.own.as_ref()?.lease.job.number));
-        numbers.filter(|number| *number <= LARGEST).max().unwrap_or(0)
+        let numbers = ours.filter_map(|pod| Some(pod.managed.as_ref()?.lease.job.number));
+        numbers.filter(|number| *number <= MAX_JOB_NUMBER).max().unwrap_or(0)
     }
 
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
@@ -346,18 +356,18 @@ impl Site for Kubernetes {
         turn.all(first_events(&outline, &self.prices))?;
         if let Some(first) = &self.first {
             let known = &outline.topologies;
-            topology::tell(turn, known, topology::event(known, &first.nodes, &first.topologies));
+            topology::report(turn, known, topology::event(known, &first.nodes, &first.topologies));
         }
         if let Some(first) = self.first.take() {
             let First { queues, notes, queued, nodes, pods, storage, hypernodes, .. } = first;
-            let mut mirror = lock(&self.mirror);
-            mirror.see_levels(turn.core);
-            mirror.see_hypernodes(turn, hypernodes);
-            mirror.note_all(notes);
-            mirror.see_queues(turn, queues);
-            mirror.expect(queued);
-            storage.into_iter().for_each(|news| mirror.see_storage(turn, news));
-            mirror.begin(turn, nodes, pods);
+            let mut state = lock(&self.state);
+            state.observe_levels(turn.core);
+            state.observe_hypernodes(turn, hypernodes);
+            state.note_all(notes);
+            state.observe_queues(turn, queues);
+            state.hold_queued(queued);
+            storage.into_iter().for_each(|news| state.observe_storage(turn, news));
+            state.sync(turn, nodes, pods);
         }
         // The lists hold all there is.
         Ok(InitialSync::Complete)
@@ -387,12 +397,12 @@ impl Site for Kubernetes {
     }
 
     fn observe(&mut self, turn: &mut Turn<'_>, observation: Observation) {
-        lock(&self.mirror).observe(turn, observation);
+        lock(&self.state).observe(turn, observation);
     }
 
     fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Observation>) {
-        let mut mirror = lock(&self.mirror);
-        let is_done = mirror.start(core, lease).unwrap_or_else(|unreadable| {
+        let mut state = lock(&self.state);
+        let is_done = state.start(core, lease).unwrap_or_else(|unreadable| {
             follow_ups.not_started(lease, unreadable.to_string());
             false
         });
@@ -402,7 +412,7 @@ impl Site for Kubernetes {
             (ended.lost, ended.started_at, ended.code) = (None, Some(at), Some(0));
             follow_ups.task(Observed::Ended(Box::new(ended)));
         }
-        if mirror.has_line() && mirror.takes_turns(lease.job) {
+        if state.has_waiting() && state.takes_turns(lease.job) {
             follow_ups.site(Observation::Release);
         }
     }
@@ -414,16 +424,16 @@ impl Site for Kubernetes {
         grace: Span,
         follow_ups: &mut FollowUps<Observation>,
     ) {
-        if lock(&self.mirror).stop(lease, cause, grace) {
+        if lock(&self.state).stop(lease, cause, grace) {
             follow_ups.site(Observation::EndedWithoutPod(lease));
         }
     }
 
     fn acknowledge(&mut self, lease: LeaseId) {
-        lock(&self.mirror).acknowledge(lease);
+        lock(&self.state).acknowledge(lease);
     }
 
     fn cancelled(&mut self, job: JobId) {
-        lock(&self.mirror).cancelled(job);
+        lock(&self.state).cancelled(job);
     }
 }

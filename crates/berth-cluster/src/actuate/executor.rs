@@ -6,7 +6,7 @@ use super::reserve::{self, Reserve};
 use super::window::Window;
 use super::{suspend, volumes};
 use crate::retry::{FIRST_PAUSE, LONGEST_PAUSE};
-use crate::state::orders::{ApiOrder, Bind, Done, Wanted};
+use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
 use crate::view::{LEASE, Note};
 use berth_kube::event::{Events, Level, Saying};
 use berth_kube::{Api, shares};
@@ -19,34 +19,36 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 /// Reasons that are written at once. They are less urgent, and must not stand in the way.
-const WORDS_AT_ONCE: usize = 8;
+const MAX_CONCURRENT_MESSAGES: usize = 8;
 
 /// Who says what is said about objects.
 const CONTROLLER: &str = "berth";
 
-type Tell = Arc<dyn Fn(Done) + Send + Sync>;
+type Report = Arc<dyn Fn(OrderOutcome) + Send + Sync>;
 
 /// Takes orders until nobody gives any.
 pub async fn work(
     api: Api,
     reserve: Reserve,
     mut orders: mpsc::UnboundedReceiver<ApiOrder>,
-    tell: Tell,
+    report: Report,
 ) {
     let (acts, mut act) = mpsc::unbounded_channel();
-    let (words, word) = mpsc::unbounded_channel();
+    let (messages, message) = mpsc::unbounded_channel();
     let events = Events::new(api.clone(), CONTROLLER);
-    let hand = Arc::new(Hand { api, reserve, events, again: acts.clone(), tell });
+    let hand = Arc::new(Executor { api, reserve, events, retries: acts.clone(), report });
     let later = acts.clone();
     let sorts = async move {
         while let Some(order) = orders.recv().await {
             let sent = match order {
-                ApiOrder::SayWhy { .. } | ApiOrder::Note(_) => words.send(order).is_ok(),
+                ApiOrder::WriteReason { .. } | ApiOrder::WriteEvent(_) => {
+                    messages.send(order).is_ok()
+                }
                 ApiOrder::Reserve { tries: 1.., .. } => {
-                    come_again(later.clone(), order);
+                    retry_later(later.clone(), order);
                     true
                 }
-                order => acts.send(Try { order, pause: FIRST_PAUSE }).is_ok(),
+                order => acts.send(Attempt { order, pause: FIRST_PAUSE }).is_ok(),
             };
             if !sent {
                 return;
@@ -62,10 +64,10 @@ pub async fn work(
             tokio::select! {
                 Some(bound) = under_way.next() => {
                     match bound {
-                        Tried::Bound(took) => window.answered(took, count),
-                        Tried::Several => window.got_through(),
-                        Tried::TooMany => window.refused(),
-                        Tried::Other => {}
+                        AttemptOutcome::Bound(took) => window.answered(took, count),
+                        AttemptOutcome::Several => window.got_through(),
+                        AttemptOutcome::TooMany => window.refused(),
+                        AttemptOutcome::Other => {}
                     }
                 }
                 next = act.recv(), if count < window.size() => {
@@ -76,29 +78,31 @@ pub async fn work(
         }
         under_way.for_each(|_| std::future::ready(())).await;
     };
-    let words = UnboundedReceiverStream::new(word)
-        .for_each_concurrent(WORDS_AT_ONCE, move |word| hand.clone().say(word));
-    tokio::join!(sorts, acts, words);
+    let messages = UnboundedReceiverStream::new(message)
+        .for_each_concurrent(MAX_CONCURRENT_MESSAGES, move |message| {
+            hand.clone().write_message(message)
+        });
+    tokio::join!(sorts, acts, messages);
 }
 
 /// What was tried before is tried again after a while.
-fn come_again(to: mpsc::UnboundedSender<Try>, order: ApiOrder) {
+fn retry_later(to: mpsc::UnboundedSender<Attempt>, order: ApiOrder) {
     tokio::spawn(async move {
         if let ApiOrder::Reserve { tries, .. } = &order {
             tokio::time::sleep(reserve::pause(*tries)).await;
         }
-        let _ = to.send(Try { order, pause: FIRST_PAUSE });
+        let _ = to.send(Attempt { order, pause: FIRST_PAUSE });
     });
 }
 
 /// An order, and how long it waits if it has to be tried again.
-struct Try {
+struct Attempt {
     order: ApiOrder,
     pause: Duration,
 }
 
 /// What an order that was tried says of how many are tried at once.
-enum Tried {
+enum AttemptOutcome {
     /// A single request has bound a pod in that time. A refusal, or a server that is away, comes
     /// quicker than any work is done.
     Bound(Duration),
@@ -110,74 +114,80 @@ enum Tried {
 }
 
 /// What carries out orders.
-struct Hand {
+struct Executor {
     api: Api,
     reserve: Reserve,
     events: Events,
-    again: mpsc::UnboundedSender<Try>,
-    tell: Tell,
+    retries: mpsc::UnboundedSender<Attempt>,
+    report: Report,
 }
 
-impl Hand {
+impl Executor {
     /// Tries an order once. One that may succeed later comes again, and is in nobody's way
     /// meanwhile.
-    async fn attempt(self: Arc<Hand>, act: Try) -> Tried {
+    async fn attempt(self: Arc<Executor>, act: Attempt) -> AttemptOutcome {
         let begun = Instant::now();
-        let Try { order, pause } = act;
+        let Attempt { order, pause } = act;
         let tried = match &order {
-            ApiOrder::Bind(bind) if bind.wanted.is_revoked() => return Tried::Other,
+            ApiOrder::Bind(bind) if bind.permit.is_revoked() => return AttemptOutcome::Other,
             ApiOrder::Bind(bind) if !bind.claims.is_empty() => {
                 // That may take long, and others are not to wait for it.
                 tokio::spawn(self.prepare(order));
-                return Tried::Other;
+                return AttemptOutcome::Other;
             }
             ApiOrder::Bind(bind) => match self::bind(&self.api, bind).await {
                 Ok(done) => {
                     let tried = match &done {
-                        Done::Bound(_) if bind.is_one_request() => Tried::Bound(begun.elapsed()),
-                        Done::Bound(_) => Tried::Several,
-                        _ => Tried::Other,
+                        OrderOutcome::Bound(_) if bind.is_one_request() => {
+                            AttemptOutcome::Bound(begun.elapsed())
+                        }
+                        OrderOutcome::Bound(_) => AttemptOutcome::Several,
+                        _ => AttemptOutcome::Other,
                     };
-                    (self.tell)(done);
+                    (self.report)(done);
                     return tried;
                 }
                 Err(error) => Err(error),
             },
-            ApiOrder::Displace { pod, grace_secs, why } => {
+            ApiOrder::Evict { pod, grace_secs, why } => {
                 self.api.displace(pod, *grace_secs, why).await
             }
-            ApiOrder::Reserve { spot, .. } => self.reserve.hold(&self.api, spot).await,
+            ApiOrder::Reserve { slot, .. } => self.reserve.hold(&self.api, slot).await,
             ApiOrder::Release { pod } => reserve::release(&self.api, pod).await,
-            ApiOrder::Hold { job, suspended } => suspend::hold(&self.api, job, suspended).await,
-            ApiOrder::SayWhy { .. } | ApiOrder::Note(_) => return Tried::Other,
+            ApiOrder::SetSuspended { job, suspended } => {
+                suspend::hold(&self.api, job, suspended).await
+            }
+            ApiOrder::WriteReason { .. } | ApiOrder::WriteEvent(_) => return AttemptOutcome::Other,
         };
-        let Err(error) = tried else { return Tried::Other };
-        if let ApiOrder::Reserve { spot, .. } = &order
+        let Err(error) = tried else { return AttemptOutcome::Other };
+        if let ApiOrder::Reserve { slot, .. } = &order
             && !error.is_for_now()
         {
-            (self.tell)(Done::NotReserved(spot.clone(), error.to_string()));
-            return Tried::Other;
+            (self.report)(OrderOutcome::NotReserved(slot.clone(), error.to_string()));
+            return AttemptOutcome::Other;
         }
         if error.is_denied() {
             // Failing the job would not give us the right.
             tracing::error!(%error, "not allowed; trying again");
         } else if !error.is_for_now() {
             match order {
-                ApiOrder::Bind(bind) => (self.tell)(Done::Never(bind.lease, error.to_string())),
-                ApiOrder::Hold { job, .. } => {
+                ApiOrder::Bind(bind) => {
+                    (self.report)(OrderOutcome::Impossible(bind.lease, error.to_string()))
+                }
+                ApiOrder::SetSuspended { job, .. } => {
                     tracing::error!(%error, job = job.name, "a job could not be let go");
                 }
                 _ => tracing::error!(%error, "a pod could not be asked to end"),
             }
-            return Tried::Other;
+            return AttemptOutcome::Other;
         }
         let is_bind = matches!(order, ApiOrder::Bind(_));
         let asked = error.wait().unwrap_or_default();
         tokio::spawn(async move {
             tokio::time::sleep(pause.max(asked)).await;
-            let _ = self.again.send(Try { order, pause: (pause * 2).min(LONGEST_PAUSE) });
+            let _ = self.retries.send(Attempt { order, pause: (pause * 2).min(LONGEST_PAUSE) });
         });
-        if is_bind && error.is_overload() { Tried::TooMany } else { Tried::Other }
+        if is_bind && error.is_overload() { AttemptOutcome::TooMany } else { AttemptOutcome::Other }
     }
 
     async fn note(&self, Note { about, reason, note, apart }: Note) {
@@ -189,52 +199,52 @@ impl Hand {
     }
 
     /// Has the volumes of a pod made or given, and binds it then.
-    async fn prepare(self: Arc<Hand>, order: ApiOrder) {
+    async fn prepare(self: Arc<Executor>, order: ApiOrder) {
         let ApiOrder::Bind(bind) = order else { return };
         let prepared = tokio::select! {
             prepared = volumes::prepare(&self.api, &bind.claims, &bind.node) => prepared,
-            () = revoked(&bind.wanted) => return,
+            () = revoked(&bind.permit) => return,
         };
         match prepared {
             Ok(()) => {
                 let order = ApiOrder::Bind(Bind { claims: Vec::new(), ..bind });
-                let _ = self.again.send(Try { order, pause: FIRST_PAUSE });
+                let _ = self.retries.send(Attempt { order, pause: FIRST_PAUSE });
             }
-            Err(why) => (self.tell)(Done::NotThere(bind.lease, why)),
+            Err(why) => (self.report)(OrderOutcome::Infeasible(bind.lease, why)),
         }
     }
 
-    async fn say(self: Arc<Hand>, word: ApiOrder) {
-        let (pod, version, message) = match word {
-            ApiOrder::SayWhy { pod, version, message } => (pod, version, message),
-            ApiOrder::Note(note) => return self.note(note).await,
+    async fn write_message(self: Arc<Executor>, message: ApiOrder) {
+        let (pod, version, message) = match message {
+            ApiOrder::WriteReason { pod, version, message } => (pod, version, message),
+            ApiOrder::WriteEvent(note) => return self.note(note).await,
             _ => return,
         };
         match self.api.say_why(&pod, &version, &message).await {
             Ok(true) => {}
-            Ok(false) => (self.tell)(Done::Unsaid(pod)),
+            Ok(false) => (self.report)(OrderOutcome::ReasonNotWritten(pod)),
             Err(error) => {
                 tracing::debug!(%error, pod = pod.name, "a reason could not be written");
-                (self.tell)(Done::Unsaid(pod));
+                (self.report)(OrderOutcome::ReasonNotWritten(pod));
             }
         }
     }
 }
 
 /// Waits until a binding is not meant any more.
-async fn revoked(wanted: &Wanted) {
-    while !wanted.is_revoked() {
+async fn revoked(permit: &BindPermit) {
+    while !permit.is_revoked() {
         tokio::time::sleep(LONGEST_PAUSE).await;
     }
 }
 
-async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<Done> {
+async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<OrderOutcome> {
     let Bind { lease, pod, node, .. } = bind;
-    let lost = |why: String| Done::Lost { lease: *lease, pod: pod.clone(), why };
+    let lost = |why: String| OrderOutcome::Lost { lease: *lease, pod: pod.clone(), why };
     if let Some(open) = &bind.open {
         api.open(pod, open.hostname.as_deref()).await?;
     }
-    let unready = |why: String| Done::Unready { lease: *lease, pod: pod.clone(), why };
+    let unready = |why: String| OrderOutcome::Unready { lease: *lease, pod: pod.clone(), why };
     for step in &bind.devices {
         match step.carry_out(api, pod).await {
             Ok(()) => {}
@@ -248,11 +258,11 @@ async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<Done> {
     let mut annotations = BTreeMap::from([(LEASE, lease.to_string())]);
     annotations.extend(bind.gpus.clone().map(|gpus| (shares::GPUS, gpus)));
     match api.bind(pod, node, &annotations).await {
-        Ok(()) => Ok(Done::Bound(*lease)),
+        Ok(()) => Ok(OrderOutcome::Bound(*lease)),
         Err(error) if error.is_missing() => Ok(lost("its pod is gone".to_owned())),
         // Also where our own write came through and its answer did not.
         Err(error) if error.is_conflict() => Ok(match api.node_of(pod).await? {
-            Some(bound) if bound == node.as_str() => Done::Bound(*lease),
+            Some(bound) if bound == node.as_str() => OrderOutcome::Bound(*lease),
             Some(bound) => lost(format!("its pod was put on {bound}")),
             None => lost("its pod is gone".to_owned()),
         }),

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
-const PAUSE: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a pod cannot say which GPU it holds.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub async fn hold_gpu(
     loop {
         match api.patch(&path, Patch::Merge, &said).await {
             Ok(_) => return Ok(uuid),
-            Err(error) if error.is_for_now() => tokio::time::sleep(PAUSE).await,
+            Err(error) if error.is_for_now() => tokio::time::sleep(RETRY_INTERVAL).await,
             Err(error) => return Err(HoldError::Api(error)),
         }
     }

@@ -1,6 +1,6 @@
 //! What has to be written before a pod is bound.
 
-use crate::state::orders::Step;
+use crate::state::orders::BindStep;
 use berth_kube::Api;
 use berth_model::PodRef;
 
@@ -11,12 +11,14 @@ pub enum Unprepared {
     Gone(String),
 }
 
-impl Step {
+impl BindStep {
     /// Doing it again does nothing.
     pub async fn carry_out(&self, api: &Api, pod: &PodRef) -> Result<(), Unprepared> {
         match self {
-            Step::Claim(allocation) => api.allocate(allocation, pod).await.map_err(Unprepared::Api),
-            Step::Gone(why) => Err(Unprepared::Gone(why.clone())),
+            BindStep::Claim(allocation) => {
+                api.allocate(allocation, pod).await.map_err(Unprepared::Api)
+            }
+            BindStep::Gone(why) => Err(Unprepared::Gone(why.clone())),
         }
     }
 }

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Between two looks, also where all is well: somebody may have deleted it.
-const EVERY: Duration = Duration::from_secs(10);
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Publishes our address, in the place of whoever led before, for as long as we lead.
-pub async fn keep(api: Api, publish: Publish) {
+pub async fn run(api: Api, publish: Publish) {
     loop {
         if let Err(error) = write(&api, &publish).await {
             tracing::warn!(%error, "the address of the leader was not published; trying again");
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(PUBLISH_INTERVAL).await;
     }
 }
 

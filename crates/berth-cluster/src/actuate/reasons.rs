@@ -2,7 +2,7 @@
 //! not said again: each word is a write to the API server.
 
 use crate::shared::lock;
-use crate::state::Mirror;
+use crate::state::ClusterState;
 use berth_engine::Handle;
 use berth_engine::clock;
 use berth_model::{JobId, Reason, Span};
@@ -11,52 +11,52 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How often it is looked, and how long a job waits before anybody is told.
-const EVERY: Duration = Duration::from_secs(2);
-const AFTER: Span = Span::secs(2);
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+const REPORT_AFTER: Span = Span::secs(2);
 /// Jobs that are looked at in one round, and before the loop may have the state again. Each job
 /// costs a look at the whole cluster.
-const AT_ONCE: usize = 500;
-const IN_A_ROW: usize = 10;
+const MAX_JOBS_PER_ROUND: usize = 500;
+const JOBS_PER_LOCK: usize = 10;
 /// What is said besides where no waiting helps.
-const WHAT_TO_DO: &str = ". Waiting does not help: change what the pod asks for, or add or change \
+const LASTING_HINT: &str = ". Waiting does not help: change what the pod asks for, or add or change \
     nodes so that they have it";
 /// How much longer than that the state is left to the loop.
-const REST: u32 = 4;
+const REST_FACTOR: u32 = 4;
 
-pub async fn tell(engine: Handle, mirror: Arc<Mutex<Mirror>>) {
+pub async fn run(engine: Handle, state: Arc<Mutex<ClusterState>>) {
     let mut last = None;
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(REPORT_INTERVAL).await;
         let waiting = waiting(&engine, last);
         // The next round goes on where this one ends, and begins anew behind the last job.
-        last = waiting.last().copied().filter(|_| waiting.len() == AT_ONCE);
-        for some in waiting.chunks(IN_A_ROW) {
-            let (clock, engine, mirror, jobs) =
-                (Instant::now(), engine.clone(), mirror.clone(), some.to_vec());
-            let told = tokio::task::spawn_blocking(move || explain(&engine, &mirror, &jobs));
+        last = waiting.last().copied().filter(|_| waiting.len() == MAX_JOBS_PER_ROUND);
+        for some in waiting.chunks(JOBS_PER_LOCK) {
+            let (clock, engine, state, jobs) =
+                (Instant::now(), engine.clone(), state.clone(), some.to_vec());
+            let told = tokio::task::spawn_blocking(move || explain(&engine, &state, &jobs));
             if let Err(panic) = told.await {
                 // What it left of the state is nothing to go on with.
                 return tracing::error!(%panic, "pods are not told any more why they wait");
             }
-            tokio::time::sleep(clock.elapsed() * REST).await;
+            tokio::time::sleep(clock.elapsed() * REST_FACTOR).await;
         }
     }
 }
 
 /// Jobs of pods that have waited for a while, from the one behind `last` on.
 fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
-    let since = clock::now() - AFTER;
+    let since = clock::now() - REPORT_AFTER;
     let core = engine.core();
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     let waits = core.jobs.range((from, Bound::Unbounded)).filter(|(_, job)| {
         let is_new = job.row.submitted > since;
         !is_new && !job.detail.pods.is_empty() && job.leases.is_empty()
     });
-    waits.map(|(id, _)| *id).take(AT_ONCE).collect()
+    waits.map(|(id, _)| *id).take(MAX_JOBS_PER_ROUND).collect()
 }
 
 /// Tells the pods of these jobs their reasons in words.
-fn explain(engine: &Handle, mirror: &Mutex<Mirror>, jobs: &[JobId]) {
+fn explain(engine: &Handle, state: &Mutex<ClusterState>, jobs: &[JobId]) {
     let reasons = engine.core().state.reasons_of(jobs);
     for (job, reasons) in jobs.iter().zip(reasons) {
         let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
@@ -65,9 +65,9 @@ fn explain(engine: &Handle, mirror: &Mutex<Mirror>, jobs: &[JobId]) {
         }
         let (mut why, lasting) = (words.join("; "), lasting(&reasons));
         if lasting.is_some() {
-            why.push_str(WHAT_TO_DO);
+            why.push_str(LASTING_HINT);
         }
-        lock(mirror).explain(*job, &why, lasting);
+        lock(state).explain(*job, &why, lasting);
     }
 }
 

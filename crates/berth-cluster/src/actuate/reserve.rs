@@ -1,6 +1,6 @@
 //! Making and ending the pods that hold shared GPUs.
 
-use crate::state::shares::Spot;
+use crate::state::shares::GpuSlot;
 use berth_kube::{Api, shares};
 use berth_model::PodRef;
 use serde_json::json;
@@ -15,15 +15,15 @@ pub struct Reserve {
 }
 
 /// After how many tries the pause grows no more, and how long it is for each.
-const MOST_TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(500);
+const MAX_RETRY_STEPS: u32 = 10;
+const RETRY_STEP: Duration = Duration::from_millis(500);
 
 impl Reserve {
     /// Makes the pod that holds a GPU, if there is none.
-    pub async fn hold(&self, api: &Api, spot: &Spot) -> berth_kube::Result<()> {
+    pub async fn hold(&self, api: &Api, slot: &GpuSlot) -> berth_kube::Result<()> {
         let Reserve { namespace, image, priority_class } = self;
         let class = priority_class.as_deref();
-        let pod = shares::reservation(namespace, image, class, &spot.node, spot.gpu);
+        let pod = shares::reservation(namespace, image, class, &slot.node, slot.gpu);
         match api.post(&format!("/api/v1/namespaces/{namespace}/pods"), &pod).await {
             // It is there, or its predecessor is on its way out: the watch tells which.
             Err(error) if error.is_conflict() => Ok(()),
@@ -34,7 +34,7 @@ impl Reserve {
 
 /// How long to wait before it is tried once more.
 pub fn pause(tries: u32) -> Duration {
-    PAUSE * tries.min(MOST_TRIES)
+    RETRY_STEP * tries.min(MAX_RETRY_STEPS)
 }
 
 pub async fn release(api: &Api, pod: &PodRef) -> berth_kube::Result<()> {

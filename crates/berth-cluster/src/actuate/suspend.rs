@@ -1,12 +1,12 @@
 //! Letting go jobs that somebody else would have let go, and holding them back.
 
-use crate::view::{GATE, JobAt};
+use crate::view::{GATE, JobRef};
 use berth_kube::{Api, Patch, Result};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Suspends a job or lets it go, as is wanted by the time it is written.
-pub async fn hold(api: &Api, job: &JobAt, suspended: &AtomicBool) -> Result<()> {
+pub async fn hold(api: &Api, job: &JobRef, suspended: &AtomicBool) -> Result<()> {
     let mut with_gates = true;
     loop {
         let wanted = suspended.load(Ordering::SeqCst);
@@ -25,7 +25,7 @@ pub async fn hold(api: &Api, job: &JobAt, suspended: &AtomicBool) -> Result<()> 
     }
 }
 
-async fn write(api: &Api, job: &JobAt, suspended: bool, with_gates: bool) -> Result<()> {
+async fn write(api: &Api, job: &JobRef, suspended: bool, with_gates: bool) -> Result<()> {
     let mut change = vec![json!({ "op": "add", "path": job.suspend, "value": suspended })];
     if with_gates && !job.gates.is_empty() {
         let gates = job.gates.iter().map(|(spec, gates)| gate(spec, gates));

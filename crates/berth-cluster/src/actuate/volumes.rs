@@ -1,20 +1,20 @@
 //! Giving claims their volumes once it is known where their pod is to be.
 
-use crate::constraints::dynamic::Prepare;
-use crate::retry::{LONGEST_PAUSE, patiently};
+use crate::constraints::dynamic::VolumeStep;
+use crate::retry::{LONGEST_PAUSE, retry_while_recoverable};
 use berth_kube::object::{Claim, PersistentVolume};
 use berth_kube::{Api, Error, Patch, escape};
 use serde_json::json;
 use std::time::Duration;
 
 /// How long a volume may take to be made and bound.
-const PATIENCE: Duration = Duration::from_secs(120);
-const PAUSE: Duration = Duration::from_millis(100);
+const BIND_TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
 /// Does what is to be done and waits until every claim has its volume.
-pub async fn prepare(api: &Api, claims: &[Prepare], node: &str) -> Result<(), String> {
+pub async fn prepare(api: &Api, claims: &[VolumeStep], node: &str) -> Result<(), String> {
     for claim in claims {
         begin(api, claim, node).await?;
     }
@@ -25,12 +25,12 @@ pub async fn prepare(api: &Api, claims: &[Prepare], node: &str) -> Result<(), St
         Ok(())
     };
     let late = |_| Err("its volumes were not bound in time".to_owned());
-    tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(late)
+    tokio::time::timeout(BIND_TIMEOUT, all).await.unwrap_or_else(late)
 }
 
-async fn begin(api: &Api, claim: &Prepare, node: &str) -> Result<(), String> {
+async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), String> {
     match claim {
-        Prepare::Give { namespace, claim, uid, volume, version } => {
+        VolumeStep::Assign { namespace, claim, uid, volume, version } => {
             let path = format!("/api/v1/persistentvolumes/{volume}");
             let patch = json!({
                 "metadata": {
@@ -45,14 +45,16 @@ async fn begin(api: &Api, claim: &Prepare, node: &str) -> Result<(), String> {
                     "uid": &**uid,
                 } },
             });
-            match patiently(|| api.patch(&path, Patch::Merge, &patch)).await {
+            match retry_while_recoverable(|| api.patch(&path, Patch::Merge, &patch)).await {
                 Ok(_) => Ok(()),
                 // Also where our own write came through and its answer did not.
                 Err(error) if error.is_conflict() => {
                     // A list of one: whoever follows volumes needs no other right for it.
                     let named = format!("fieldSelector=metadata.name%3D{}", escape(volume));
                     let folder = "/api/v1/persistentvolumes";
-                    let now = patiently(|| api.list::<PersistentVolume>(folder, &named)).await;
+                    let now =
+                        retry_while_recoverable(|| api.list::<PersistentVolume>(folder, &named))
+                            .await;
                     let now = now.map_err(|error| error.to_string())?.items.into_iter().next();
                     let claimed = now.and_then(|now| now.spec.claim_ref);
                     let ours = claimed.is_some_and(|of| of.uid == *uid);
@@ -61,10 +63,10 @@ async fn begin(api: &Api, claim: &Prepare, node: &str) -> Result<(), String> {
                 Err(error) => Err(refused(&error).await),
             }
         }
-        Prepare::Make { namespace, claim } => {
+        VolumeStep::Provision { namespace, claim } => {
             let path = path(namespace, claim);
             let patch = json!({ "metadata": { "annotations": { SELECTED: node } } });
-            let chosen = patiently(|| api.patch(&path, Patch::Merge, &patch)).await;
+            let chosen = retry_while_recoverable(|| api.patch(&path, Patch::Merge, &patch)).await;
             match chosen {
                 Ok(_) => Ok(()),
                 Err(error) => Err(refused(&error).await),
@@ -79,12 +81,15 @@ async fn refused(error: &Error) -> String {
     error.to_string()
 }
 
-async fn bound(api: &Api, order: &Prepare) -> Result<(), String> {
-    let (Prepare::Give { namespace, claim, .. } | Prepare::Make { namespace, claim }) = order;
+async fn bound(api: &Api, order: &VolumeStep) -> Result<(), String> {
+    let (VolumeStep::Assign { namespace, claim, .. } | VolumeStep::Provision { namespace, claim }) =
+        order;
     let path = path(namespace, claim);
-    let made = matches!(order, Prepare::Make { .. });
+    let made = matches!(order, VolumeStep::Provision { .. });
     loop {
-        let now = patiently(|| api.get::<Claim>(&path)).await.map_err(|error| error.to_string())?;
+        let now = retry_while_recoverable(|| api.get::<Claim>(&path))
+            .await
+            .map_err(|error| error.to_string())?;
         if &*now.status.phase == "Bound" {
             return Ok(());
         }
@@ -92,7 +97,7 @@ async fn bound(api: &Api, order: &Prepare) -> Result<(), String> {
         if made && now.metadata.annotation(SELECTED).is_none() {
             return Err(format!("no volume could be made there for the claim {claim}"));
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-const FIRST: f64 = 96.0;
-const LEAST: f64 = 16.0;
-const MOST: f64 = 512.0;
+const INITIAL_SIZE: f64 = 96.0;
+const MIN_SIZE: f64 = 16.0;
+const MAX_SIZE: f64 = 512.0;
 /// Requests that wait at the server: with fewer it gets more of them, with more it gets fewer.
-const FEW: f64 = 64.0;
-const MANY: f64 = 128.0;
+const MIN_WAITING: f64 = 64.0;
+const MAX_WAITING: f64 = 128.0;
 /// The quickest answer is forgotten over a million of them: the way to the server may have become
 /// longer. Sooner, and what waits all the time would be taken for the way.
-const FORGET: f64 = 1e-6;
+const FORGET_RATE: f64 = 1e-6;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
@@ -24,7 +24,7 @@ pub struct Window {
 
 impl Default for Window {
     fn default() -> Window {
-        Window { size: FIRST, quickest: f64::INFINITY }
+        Window { size: INITIAL_SIZE, quickest: f64::INFINITY }
     }
 }
 
@@ -37,29 +37,29 @@ impl Window {
     /// An answer came after so long, with so many under way.
     pub fn answered(&mut self, took: Duration, under_way: usize) {
         let took = took.as_secs_f64().max(1e-6);
-        self.quickest = (self.quickest * (1.0 + FORGET)).min(took);
+        self.quickest = (self.quickest * (1.0 + FORGET_RATE)).min(took);
         let waiting = under_way as f64 * (1.0 - self.quickest / took);
         // By one for as many answers as there are requests under way. One that is not used up says
         // nothing about a larger one.
-        if waiting > MANY {
+        if waiting > MAX_WAITING {
             self.size -= 1.0 / self.size;
-        } else if waiting < FEW && under_way >= self.size() {
+        } else if waiting < MIN_WAITING && under_way >= self.size() {
             self.size += 1.0 / self.size;
         }
-        self.size = self.size.clamp(LEAST, MOST);
+        self.size = self.size.clamp(MIN_SIZE, MAX_SIZE);
     }
 
     /// One that says nothing about how many wait did get through: what was taken away for those that
     /// did not comes back.
     pub fn got_through(&mut self) {
-        if self.size < FIRST {
+        if self.size < INITIAL_SIZE {
             self.size += 1.0 / self.size;
         }
     }
 
     /// One was more than the server gets to. When that is true of all, half of them are left.
     pub fn refused(&mut self) {
-        self.size = (self.size - 0.5).max(LEAST);
+        self.size = (self.size - 0.5).max(MIN_SIZE);
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let (again, rate) = settled(&mut window, way, 3_000.0);
         assert!(slow < usual && slow < again, "{usual}, {slow}, {again}");
         // On the way are 15 of them.
-        assert!((slow as f64) < MANY + 20.0, "{slow}");
+        assert!((slow as f64) < MAX_WAITING + 20.0, "{slow}");
         assert!(rate > 2_900.0, "{rate}");
     }
 
@@ -114,18 +114,18 @@ mod tests {
         for _ in 0..1_000 {
             window.refused();
         }
-        assert_eq!(window.size(), LEAST as usize);
+        assert_eq!(window.size(), MIN_SIZE as usize);
         let mut other = window;
         (0..10_000).for_each(|_| other.got_through());
-        assert_eq!(other.size(), FIRST as usize);
+        assert_eq!(other.size(), INITIAL_SIZE as usize);
         let (size, rate) = settled(&mut window, Duration::from_millis(2), 1_400.0);
-        assert!(size >= FEW as usize && rate > 1_390.0, "{size}, {rate}");
+        assert!(size >= MIN_WAITING as usize && rate > 1_390.0, "{size}, {rate}");
     }
 
     #[test]
     fn a_window_that_is_not_used_up_does_not_grow() {
         let mut window = Window::default();
         (0..10_000).for_each(|_| window.answered(Duration::from_millis(3), 1));
-        assert_eq!(window.size(), FIRST as usize);
+        assert_eq!(window.size(), INITIAL_SIZE as usize);
     }
 }

@@ -2,7 +2,7 @@
 //! to node. Nodes carry what they hand out as labels, and pods ask for it by them, so that a pod is
 //! never put where the device plugin would have to refuse it.
 
-use crate::view::NodeSight;
+use crate::view::NodeView;
 use berth_kube::need::{Gpus, Sharing, Strategy, Unit, Vendor};
 use berth_model::{Division, GpuAsk, Health, Name, NodeSpec, Share, Slice};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub enum Offer {
 
 impl Offer {
     /// All that a node hands out.
-    pub fn of(node: &NodeSight) -> Vec<Offer> {
+    pub fn of(node: &NodeView) -> Vec<Offer> {
         let gpus = &node.spec.gpus;
         if gpus.is_empty() {
             return Vec::new();
@@ -183,7 +183,7 @@ impl Pieces {
 
     /// Takes them off a node. Which ones they are nobody knows, but they are none of those that our
     /// own tasks were given.
-    pub fn leave_out(&self, node: &NodeSight, spec: &mut NodeSpec, ours: &[Slice]) {
+    pub fn leave_out(&self, node: &NodeView, spec: &mut NodeSpec, ours: &[Slice]) {
         match &node.devices.gpu {
             Unit::Whole => self.fail(spec, ours),
             Unit::Replica(_) => share_out(spec, self.gpus, ours),
@@ -252,14 +252,14 @@ mod tests {
     use berth_kube::node;
     use std::sync::Arc;
 
-    fn sight(labels: &str, allocatable: &str) -> NodeSight {
+    fn view(labels: &str, allocatable: &str) -> NodeView {
         let object: berth_kube::object::Node = serde_json::from_str(&format!(
             r#"{{"metadata": {{"name": "n", "labels": {labels}}},
                  "status": {{"allocatable": {allocatable}}}}}"#
         ))
         .unwrap();
         let reading = node::read(&object, &node::TOPOLOGY_KEYS).unwrap();
-        NodeSight {
+        NodeView {
             spec: reading.spec,
             devices: reading.devices,
             claimable: Arc::default(),
@@ -268,27 +268,27 @@ mod tests {
         }
     }
 
-    fn labels(sight: &NodeSight) -> Vec<String> {
-        Offer::of(sight).iter().map(|offer| offer.label().to_string()).collect()
+    fn labels(view: &NodeView) -> Vec<String> {
+        Offer::of(view).iter().map(|offer| offer.label().to_string()).collect()
     }
 
     #[test]
     fn a_node_says_what_each_of_its_resources_is() {
         let h100 = r#""nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3""#;
-        let plain = sight(&format!("{{{h100}}}"), r#"{"nvidia.com/gpu": "8"}"#);
+        let plain = view(&format!("{{{h100}}}"), r#"{"nvidia.com/gpu": "8"}"#);
         assert_eq!(labels(&plain), ["nvidia.com/gpu"]);
         assert!(plain.spec.gpus[0].division.is_none(), "nothing else could be meant");
-        let mixed = sight(
+        let mixed = view(
             &format!(r#"{{{h100}, "nvidia.com/gpu.count": "2"}}"#),
             r#"{"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "7"}"#,
         );
         assert_eq!(labels(&mixed), ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu"]);
-        let single = sight(
+        let single = view(
             r#"{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}"#,
             r#"{"nvidia.com/gpu": "7"}"#,
         );
         assert_eq!(labels(&single), ["nvidia.com/gpu as MIG 1g.10gb"]);
-        let shared = sight(
+        let shared = view(
             &format!(
                 r#"{{{h100}, "nvidia.com/gpu.replicas": "4",
                    "nvidia.com/gpu.sharing-strategy": "mps"}}"#
@@ -296,8 +296,8 @@ mod tests {
             r#"{"nvidia.com/gpu.shared": "8"}"#,
         );
         assert_eq!(labels(&shared), ["nvidia.com/gpu.shared as MPS shares of 4"]);
-        assert_eq!(labels(&sight("{}", r#"{"amd.com/gpu": "8"}"#)), ["amd.com/gpu"]);
-        assert_eq!(labels(&sight("{}", r#"{"cpu": "8"}"#)), [""; 0]);
+        assert_eq!(labels(&view("{}", r#"{"amd.com/gpu": "8"}"#)), ["amd.com/gpu"]);
+        assert_eq!(labels(&view("{}", r#"{"cpu": "8"}"#)), [""; 0]);
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_gpu_that_is_held_for_somebody_in_no_book_is_that_one_and_no_other() {
-        let node = sight("{}", r#"{"nvidia.com/gpu": "3"}"#);
+        let node = view("{}", r#"{"nvidia.com/gpu": "3"}"#);
         let failed = |taken: &Pieces, ours: &[Slice]| -> Vec<bool> {
             let mut spec = node.spec.clone();
             taken.leave_out(&node, &mut spec, ours);
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_others_use_is_not_there_for_us() {
-        let mixed = sight(
+        let mixed = view(
             r#"{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "3"}"#,
             r#"{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "7"}"#,
         );
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn shares_that_others_use_are_taken_from_where_most_are_free() {
-        let shared = sight(
+        let shared = view(
             r#"{"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"}"#,
             r#"{"nvidia.com/gpu": "8"}"#,
         );

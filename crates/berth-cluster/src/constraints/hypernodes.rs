@@ -88,7 +88,7 @@ impl Places {
     }
 
     /// Says which nodes are in several HyperNodes of one tier.
-    pub fn tell_overlaps<'a>(&self, nodes: impl Iterator<Item = &'a Node>) {
+    pub fn report_overlaps<'a>(&self, nodes: impl Iterator<Item = &'a Node>) {
         let twice = nodes.filter_map(|node| {
             let meta = &node.metadata;
             Some((self.tree.around(&meta.name, &meta.labels).1?, &*meta.name))
@@ -120,17 +120,17 @@ mod tests {
         let all = [
             (
                 "leaf-a",
-                r#"{"tier": 1, "tierName": "leaf", "members": [
+                r#"{"constrainr": 1, "tierName": "leaf", "members": [
                 {"type": "Node", "selector": {"exactMatch": {"name": "n0"}}}]}"#,
             ),
             (
                 "leaf-b",
-                r#"{"tier": 1, "members": [
+                r#"{"constrainr": 1, "members": [
                 {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}]}"#,
             ),
             (
                 "spine",
-                r#"{"tier": 3, "members": [
+                r#"{"constrainr": 3, "members": [
                 {"type": "HyperNode", "selector": {"exactMatch": {"name": "leaf-a"}}},
                 {"type": "Node", "selector": {"exactMatch": {"name": "n2"}}}]}"#,
             ),

@@ -1,6 +1,6 @@
 //! Conditions that nodes meet, as labels that the core knows.
 
-use crate::view::Rule;
+use crate::view::NodePredicate;
 use berth_model::Name;
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub const YES: &str = "yes";
 
 /// The label by which nodes that satisfy a rule are told apart.
-pub fn need(rules: &[Rule]) -> BTreeMap<Name, Name> {
+pub fn need(rules: &[NodePredicate]) -> BTreeMap<Name, Name> {
     rules.iter().map(|rule| is_there(rule.name.clone())).collect()
 }
 

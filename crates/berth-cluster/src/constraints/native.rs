@@ -2,8 +2,8 @@
 //! resources beside CPU, memory and GPUs, and ports.
 
 use super::labels::need;
-use crate::view::{NodeSight, Rule};
-use berth_kube::constraint::{Constraint, NodeView};
+use crate::view::{NodePredicate, NodeView};
+use berth_kube::constraint::{self, Constraint};
 use berth_kube::dynamic::{Dynamic, HostPort, PORT_WHOLE, disks};
 use berth_kube::object::{Node, PodSpec};
 use berth_model::{LabelAsk, Name};
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a taint to be avoided weighs: as much as the heaviest preference.
-const SOFT_TAINT: i32 = 100;
+const SOFT_TAINT_WEIGHT: i32 = 100;
 /// The resource of which every pod takes one.
-const PODS: &str = "pods";
+const PODS_RESOURCE: &str = "pods";
 
 /// So many readings are kept before it is looked which of them nobody uses any more.
-const READINGS: usize = 1_024;
+const MAX_CACHED_READINGS: usize = 1_024;
 
 /// Reads with a memory: pods that ask for the same share what was read.
 #[derive(Default)]
@@ -38,7 +38,7 @@ struct Readings {
 impl Readings {
     /// Looking costs no more than what was read since, a few times over.
     fn forget_unused(&mut self) {
-        if self.known.len() >= READINGS.max(2 * self.used) {
+        if self.known.len() >= MAX_CACHED_READINGS.max(2 * self.used) {
             self.known.retain(|_, rules| rules.is_used());
             self.used = self.known.len();
         }
@@ -48,7 +48,7 @@ impl Readings {
 /// The rules of a pod, and how it asks for nodes by them.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NodePredicate>,
     pub labels: LabelAsk,
 }
 
@@ -58,7 +58,7 @@ impl Rules {
         self.rules.iter().any(|rule| Arc::strong_count(&rule.allows) > 1)
     }
 
-    fn prefer(&mut self, weight: i32, rule: Rule) {
+    fn prefer(&mut self, weight: i32, rule: NodePredicate) {
         let label = need(std::slice::from_ref(&rule));
         self.labels.weights.insert(rule.name.clone(), weight);
         self.labels.prefer.extend(label);
@@ -68,7 +68,7 @@ impl Rules {
 
 impl Native {
     /// Notes what of a node changes how pods are read.
-    pub fn see(&self, node: &Node) {
+    pub fn note_taints(&self, node: &Node) {
         if node.spec.taints.iter().any(|taint| &*taint.effect == "PreferNoSchedule") {
             self.soft.store(true, Ordering::Relaxed);
         }
@@ -103,19 +103,22 @@ fn read(Constraint { selection, tolerance }: &Constraint, soft: bool) -> Rules {
     if soft {
         let name = format!("nothing to avoid for who {tolerance}");
         let tolerant = tolerance.clone();
-        rules.prefer(SOFT_TAINT, rule(name, move |node| tolerant.avoided(node) == 0));
+        rules.prefer(SOFT_TAINT_WEIGHT, rule(name, move |node| tolerant.avoided(node) == 0));
     }
     rules
 }
 
-fn rule(name: String, holds: impl Fn(&NodeView<'_>) -> bool + Send + Sync + 'static) -> Rule {
-    let allows = move |node: &NodeSight| holds(&NodeView::from(&*node.object));
-    Rule { name: Name::from(name), allows: Arc::new(allows) }
+fn rule(
+    name: String,
+    holds: impl Fn(&constraint::NodeView<'_>) -> bool + Send + Sync + 'static,
+) -> NodePredicate {
+    let allows = move |node: &NodeView| holds(&constraint::NodeView::from(&*node.object));
+    NodePredicate { name: Name::from(name), allows: Arc::new(allows) }
 }
 
 /// How many pods a node takes, and what else it has.
 pub fn counted(mut other: BTreeMap<Name, i64>) -> (Option<u32>, BTreeMap<Name, i64>) {
-    let pods = other.remove(PODS).map(|pods| u32::try_from(pods).unwrap_or(u32::MAX));
+    let pods = other.remove(PODS_RESOURCE).map(|pods| u32::try_from(pods).unwrap_or(u32::MAX));
     (pods, other)
 }
 
@@ -123,7 +126,7 @@ pub fn counted(mut other: BTreeMap<Name, i64>) -> (Option<u32>, BTreeMap<Name, i
 pub fn asks(other: &BTreeMap<Name, i64>, spec: &PodSpec) -> BTreeMap<Name, i64> {
     let mut asks = other.clone();
     // Each pod is one, whatever it says.
-    asks.remove(PODS);
+    asks.remove(PODS_RESOURCE);
     let ports = HostPort::of(spec).unwrap_or_default();
     for (name, amount, _) in ports.iter().flat_map(HostPort::amounts).chain(disks(spec)) {
         let taken = asks.entry(Name::from(name)).or_default();
@@ -153,11 +156,11 @@ mod tests {
     fn readings_that_no_pod_has_any_more_are_forgotten() {
         let native = Native::default();
         let kept = native.rules(only_on(0));
-        for zone in 1..5 * READINGS {
+        for zone in 1..5 * MAX_CACHED_READINGS {
             native.rules(only_on(zone));
         }
         let readings = native.rules.lock().unwrap();
-        assert!(readings.known.len() <= READINGS, "{}", readings.known.len());
+        assert!(readings.known.len() <= MAX_CACHED_READINGS, "{}", readings.known.len());
         let first = &readings.known[&(only_on(0), false)];
         assert!(Arc::ptr_eq(&first.rules[0].allows, &kept.rules[0].allows));
     }

@@ -2,16 +2,16 @@
 //! it, and a little longer: pods come and go with the same rules, and with every change of them the
 //! core is told of all nodes anew.
 
-use crate::view::Rule;
+use crate::view::NodePredicate;
 use berth_model::Name;
 use std::collections::BTreeMap;
 
 /// Rules and ports that nobody has any more and that are kept all the same.
-const SPARE: usize = 64;
+const MAX_UNUSED: usize = 64;
 
 #[derive(Default)]
-pub struct Heed {
-    rules: BTreeMap<Name, Used<Rule>>,
+pub struct NodePredicates {
+    rules: BTreeMap<Name, Used<NodePredicate>>,
     /// Ports of nodes, and how much every node has of each.
     ports: BTreeMap<Name, Used<i64>>,
 }
@@ -25,13 +25,13 @@ struct Used<T> {
 /// What is kept for somebody, until it is given back.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use = "what is not given back is kept for ever"]
-pub struct Heeded {
+pub struct PredicateRefs {
     rules: Vec<Name>,
     ports: Vec<Name>,
 }
 
-impl Heed {
-    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+impl NodePredicates {
+    pub fn rules(&self) -> impl Iterator<Item = &NodePredicate> {
         self.rules.values().map(|used| &used.what)
     }
 
@@ -40,7 +40,11 @@ impl Heed {
     }
 
     /// Keeps these for somebody. Returns also whether nodes are told apart by anything else now.
-    pub fn keep(&mut self, rules: &[Rule], ports: &BTreeMap<Name, i64>) -> (Heeded, bool) {
+    pub fn acquire(
+        &mut self,
+        rules: &[NodePredicate],
+        ports: &BTreeMap<Name, i64>,
+    ) -> (PredicateRefs, bool) {
         let is_new = rules.iter().any(|rule| !self.rules.contains_key(&rule.name))
             || ports.keys().any(|port| !self.ports.contains_key(port));
         for rule in rules {
@@ -56,10 +60,10 @@ impl Heed {
             self.forget_unused();
         }
         let rules = rules.iter().map(|rule| rule.name.clone()).collect();
-        (Heeded { rules, ports: ports.keys().cloned().collect() }, is_new)
+        (PredicateRefs { rules, ports: ports.keys().cloned().collect() }, is_new)
     }
 
-    pub fn give_back(&mut self, Heeded { rules, ports }: Heeded) {
+    pub fn release_predicates(&mut self, PredicateRefs { rules, ports }: PredicateRefs) {
         for rule in rules {
             if let Some(used) = self.rules.get_mut(&rule) {
                 used.by -= 1;
@@ -75,7 +79,7 @@ impl Heed {
     fn forget_unused(&mut self) {
         let rules = self.rules.values().filter(|used| used.by == 0).count();
         let ports = self.ports.values().filter(|used| used.by == 0).count();
-        if rules + ports > SPARE {
+        if rules + ports > MAX_UNUSED {
             self.rules.retain(|_, used| used.by > 0);
             self.ports.retain(|_, used| used.by > 0);
         }
@@ -87,38 +91,39 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    fn rule(name: &str) -> Rule {
-        Rule { name: Name::new(name), allows: Arc::new(|_| true) }
+    fn rule(name: &str) -> NodePredicate {
+        NodePredicate { name: Name::new(name), allows: Arc::new(|_| true) }
     }
 
-    fn keep(heed: &mut Heed, name: &str) -> (Heeded, bool) {
-        heed.keep(&[rule(name)], &BTreeMap::new())
+    fn acquire(predicates: &mut NodePredicates, name: &str) -> (PredicateRefs, bool) {
+        predicates.acquire(&[rule(name)], &BTreeMap::new())
     }
 
     #[test]
     fn a_rule_that_pods_share_makes_nodes_different_only_once() {
-        let mut heed = Heed::default();
-        let (first, is_new) = keep(&mut heed, "a");
+        let mut predicates = NodePredicates::default();
+        let (first, is_new) = acquire(&mut predicates, "a");
         assert!(is_new);
-        let (second, is_new) = keep(&mut heed, "a");
+        let (second, is_new) = acquire(&mut predicates, "a");
         assert!(!is_new);
-        heed.give_back(first);
-        heed.give_back(second);
-        let (_third, is_new) = keep(&mut heed, "a");
+        predicates.release_predicates(first);
+        predicates.release_predicates(second);
+        let (_third, is_new) = acquire(&mut predicates, "a");
         assert!(!is_new, "pods that follow one another find their rule there");
     }
 
     #[test]
     fn rules_that_no_pod_has_any_more_are_forgotten_and_the_others_stay() {
-        let mut heed = Heed::default();
-        let (_stays, _) = keep(&mut heed, "stays");
+        let mut predicates = NodePredicates::default();
+        let (_stays, _) = acquire(&mut predicates, "stays");
         for at in 0..1_000 {
             let ports = BTreeMap::from([(Name::new(&format!("port {at}")), 1)]);
-            let (heeded, is_new) = heed.keep(&[rule(&format!("rule {at}"))], &ports);
+            let (predicate_refs, is_new) =
+                predicates.acquire(&[rule(&format!("rule {at}"))], &ports);
             assert!(is_new);
-            heed.give_back(heeded);
-            assert!(heed.rules().count() + heed.ports().count() <= SPARE + 4);
+            predicates.release_predicates(predicate_refs);
+            assert!(predicates.rules().count() + predicates.ports().count() <= MAX_UNUSED + 4);
         }
-        assert!(heed.rules().any(|rule| rule.name == Name::new("stays")));
+        assert!(predicates.rules().any(|rule| rule.name == Name::new("stays")));
     }
 }

@@ -2,7 +2,7 @@
 //! large a part is that is said both in memory and in cores.
 
 use crate::constraints::devices::Offer;
-use crate::view::{NodeSight, Rule};
+use crate::view::{NodePredicate, NodeView};
 use berth_kube::need::{Gpus, Unit, VGPU_NUMBER, vgpus};
 use berth_kube::object::PodSpec;
 use berth_model::{Bytes, GpuAsk, Milli, Name};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What such a pod asks of nodes beside their GPUs; nothing for other pods.
-pub fn rules(spec: &PodSpec) -> Vec<Rule> {
+pub fn rules(spec: &PodSpec) -> Vec<NodePredicate> {
     let Ok(Some(gpus)) = vgpus(spec) else { return Vec::new() };
     // That plugin refuses pods on which the scheduler of Volcano has not written what they get, and
     // the kubelet then ends them.
@@ -28,8 +28,8 @@ pub fn rules(spec: &PodSpec) -> Vec<Rule> {
     [plain].into_iter().chain(large).collect()
 }
 
-fn rule(name: String, allows: impl Fn(&NodeSight) -> bool + Send + Sync + 'static) -> Rule {
-    Rule { name: Name::from(name), allows: Arc::new(allows) }
+fn rule(name: String, allows: impl Fn(&NodeView) -> bool + Send + Sync + 'static) -> NodePredicate {
+    NodePredicate { name: Name::from(name), allows: Arc::new(allows) }
 }
 
 /// How much memory the GPUs have that are shared out in parts, and how many nodes have such.
@@ -38,8 +38,8 @@ pub struct Cards(BTreeMap<Bytes, usize>);
 
 impl Cards {
     /// A node has changed, has come or is gone. Returns whether there are other sizes than before.
-    pub fn see(&mut self, before: Option<&NodeSight>, now: Option<&NodeSight>) -> bool {
-        let sizes = |node: Option<&NodeSight>| node.map(sizes).unwrap_or_default();
+    pub fn update(&mut self, before: Option<&NodeView>, now: Option<&NodeView>) -> bool {
+        let sizes = |node: Option<&NodeView>| node.map(sizes).unwrap_or_default();
         let (before, now) = (sizes(before), sizes(now));
         let mut is_other = false;
         for size in now.difference(&before) {
@@ -76,7 +76,7 @@ impl Cards {
     }
 }
 
-fn sizes(node: &NodeSight) -> BTreeSet<Bytes> {
+fn sizes(node: &NodeView) -> BTreeSet<Bytes> {
     if !Offer::of(node).contains(&Offer::Gpu(Unit::Whole)) {
         return BTreeSet::new();
     }
@@ -87,15 +87,15 @@ fn sizes(node: &NodeSight) -> BTreeSet<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compat::StandIn;
+    use crate::compat::Compat;
     use crate::observe::reader::Reader;
 
-    fn node(name: &str, mib: u32, more: &str) -> NodeSight {
+    fn node(name: &str, mib: u32, more: &str) -> NodeView {
         let object = serde_json::from_str(&format!(
             r#"{{"metadata": {{"name": "{name}", "labels": {{"nvidia.com/gpu.memory": "{mib}"}}}},
                  "status": {{"allocatable": {{"nvidia.com/gpu": 2{more}}}}}}}"#
         ));
-        Reader::new(&[], &StandIn::default(), "there").node(&object.unwrap())
+        Reader::new(&[], &Compat::default(), "there").node(&object.unwrap())
     }
 
     fn spec(limits: &str) -> PodSpec {
@@ -111,21 +111,21 @@ mod tests {
         let fraction = |milli| GpuAsk::Fraction { milli: Milli(milli), count: 1 };
         assert_eq!(ask(&cards, 8, 500), memory(8), "there is nothing to compare with");
         let (small, large) = (node("small", 16 * 1024, ""), node("large", 80 * 1024, ""));
-        assert!(cards.see(None, Some(&large)));
-        assert!(!cards.see(None, Some(&node("like", 80 * 1024, ""))), "it is as large");
+        assert!(cards.update(None, Some(&large)));
+        assert!(!cards.update(None, Some(&node("like", 80 * 1024, ""))), "it is as large");
         assert_eq!(ask(&cards, 8, 500), fraction(500));
         assert_eq!(ask(&cards, 60, 500), memory(60));
-        assert!(cards.see(None, Some(&small)));
+        assert!(cards.update(None, Some(&small)));
         assert_eq!(ask(&cards, 12, 500), fraction(750), "on the small one that is the memory");
         assert_eq!(ask(&cards, 60, 500), memory(60), "it has no place on the small one");
         assert_eq!(ask(&cards, 90, 500), memory(90), "it has no place at all, and says so");
-        assert!(cards.see(Some(&small), None));
+        assert!(cards.update(Some(&small), None));
         assert_eq!(ask(&cards, 12, 500), fraction(500));
     }
 
     #[test]
     fn a_pod_keeps_off_nodes_with_volcanos_device_plugin_and_off_gpus_that_are_too_small() {
-        let allows = |limits: &str, node: &NodeSight| {
+        let allows = |limits: &str, node: &NodeView| {
             rules(&spec(limits)).iter().all(|rule| (rule.allows)(node))
         };
         let plain = node("plain", 16 * 1024, "");

@@ -1,7 +1,7 @@
 //! Following what is claimed, where the API server knows of claims.
 
-use super::tasks::{AHEAD, Tasks, listed, pump};
-use crate::retry::answered;
+use super::tasks::{Tasks, WATCH_BUFFER, listed, pump};
+use crate::retry::retry_until_answered;
 use crate::state::device_claims::Claims;
 use crate::state::observation::Observation;
 use berth_engine::Inlet;
@@ -22,7 +22,7 @@ pub async fn watch(api: &Api, follows: &mut Tasks) -> Option<(Watches, Claims)> 
     let mut may_see = true;
     for path in [GROUP, CLAIMS, SLICES, CLASSES] {
         let one = if path == GROUP { path.to_owned() } else { format!("{path}?limit=1") };
-        match answered(|| api.get::<IgnoredAny>(&one)).await {
+        match retry_until_answered(|| api.get::<IgnoredAny>(&one)).await {
             Ok(_) => {}
             Err(error) if error.is_missing() => return None,
             Err(error) => {
@@ -54,7 +54,7 @@ fn followed<T: DeserializeOwned + Send + 'static>(
     path: &str,
     follows: &mut Tasks,
 ) -> mpsc::Receiver<Seen<T>> {
-    let (tell, told) = mpsc::channel(AHEAD);
+    let (tell, told) = mpsc::channel(WATCH_BUFFER);
     let following = follow::<T>(api.clone(), path.to_owned(), String::new(), tell);
     follows.0.push(tokio::spawn(following));
     told

@@ -5,7 +5,7 @@ mod topology;
 use super::kinds::{Kind, api_version};
 use super::names::{Class, Names};
 use crate::constraints::hypernodes::Tiers;
-use crate::view::{Described, Foreign, Note, Queues};
+use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, Note};
 use berth_kube::event::About;
 use berth_kube::hypernode::HyperNode;
 use berth_kube::object::{Meta, PriorityClass};
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use topology::Topology;
 
-enum Thing {
+enum ExternalObject {
     KaiQueue(Box<queue::kai::Queue>),
     VolcanoQueue(queue::volcano::Queue),
     ClusterQueue(kueue::ClusterQueue),
@@ -29,14 +29,14 @@ enum Thing {
     HyperNode(HyperNode),
 }
 
-type Key = (Foreign, String, String);
+type Key = (ExternalKind, String, String);
 
 /// All of them, as they were last seen.
 #[derive(Default)]
-pub struct Table {
+pub struct ExternalObjects {
     /// The kinds that were listed: what is not among theirs is not there.
-    listed: BTreeSet<Foreign>,
-    things: BTreeMap<Key, (About, Thing)>,
+    listed: BTreeSet<ExternalKind>,
+    objects: BTreeMap<Key, (About, ExternalObject)>,
     /// The tiers of HyperNodes.
     tiers: Tiers,
     /// They are others than when this was last asked.
@@ -45,13 +45,19 @@ pub struct Table {
     notes: Vec<Note>,
 }
 
-impl Table {
+impl ExternalObjects {
     /// Takes in what was seen of a kind.
-    pub fn take(&mut self, kind: &Kind, path: &str, what: Foreign, seen: Seen<Box<RawValue>>) {
+    pub fn apply(
+        &mut self,
+        kind: &Kind,
+        path: &str,
+        what: ExternalKind,
+        seen: Seen<Box<RawValue>>,
+    ) {
         let changes = match seen {
             Seen::All(all) => {
-                self.things.retain(|key, _| key.0 != what);
-                self.has_other_hypernodes |= what == Foreign::HyperNode;
+                self.objects.retain(|key, _| key.0 != what);
+                self.has_other_hypernodes |= what == ExternalKind::HyperNode;
                 self.listed.insert(what);
                 all.into_iter().map(Change::Put).collect()
             }
@@ -62,15 +68,15 @@ impl Table {
                 Change::Put(raw) => self.put(kind, path, what, &raw),
                 Change::Gone(raw) => {
                     if let Some(meta) = meta(&raw) {
-                        self.things.remove(&key(what, &meta));
-                        self.has_other_hypernodes |= what == Foreign::HyperNode;
+                        self.objects.remove(&key(what, &meta));
+                        self.has_other_hypernodes |= what == ExternalKind::HyperNode;
                     }
                 }
             }
         }
     }
 
-    fn put(&mut self, kind: &Kind, path: &str, what: Foreign, raw: &RawValue) {
+    fn put(&mut self, kind: &Kind, path: &str, what: ExternalKind, raw: &RawValue) {
         let Some(meta) = meta(raw) else { return };
         let key = key(what, &meta);
         let about = About {
@@ -81,18 +87,20 @@ impl Table {
             uid: meta.uid.to_string(),
         };
         match read(what, raw.get()) {
-            Ok(thing) => {
-                let before = self.things.get(&key).map(|(_, thing)| thing);
+            Ok(object) => {
+                let before = self.objects.get(&key).map(|(_, object)| object);
                 // Their status is written whenever a node changes.
-                self.has_other_hypernodes |= match (before, &thing) {
-                    (Some(Thing::HyperNode(before)), Thing::HyperNode(now)) => before != now,
-                    (_, thing) => matches!(thing, Thing::HyperNode(_)),
+                self.has_other_hypernodes |= match (before, &object) {
+                    (Some(ExternalObject::HyperNode(before)), ExternalObject::HyperNode(now)) => {
+                        before != now
+                    }
+                    (_, object) => matches!(object, ExternalObject::HyperNode(_)),
                 };
-                self.things.insert(key, (about, thing));
+                self.objects.insert(key, (about, object));
             }
             Err(error) => {
-                self.things.remove(&key);
-                self.has_other_hypernodes |= what == Foreign::HyperNode;
+                self.objects.remove(&key);
+                self.has_other_hypernodes |= what == ExternalKind::HyperNode;
                 let note = format!("it cannot be read, so it is left out: {error}");
                 self.notes.push(Note { about, reason: "Unreadable", note, apart: None });
             }
@@ -104,19 +112,19 @@ impl Table {
         std::mem::take(&mut self.notes)
     }
 
-    fn of(&self, what: Foreign) -> impl Iterator<Item = (&Key, &Thing)> {
+    fn of(&self, what: ExternalKind) -> impl Iterator<Item = (&Key, &ExternalObject)> {
         let from = (what, String::new(), String::new());
-        let things = self.things.range(from..).take_while(move |(key, _)| key.0 == what);
-        things.map(|(key, (_, thing))| (key, thing))
+        let objects = self.objects.range(from..).take_while(move |(key, _)| key.0 == what);
+        objects.map(|(key, (_, object))| (key, object))
     }
 
     /// Writes down what names stand for. Returns whether that is something else than before.
-    pub fn rename(&self, names: &mut Names) -> bool {
+    pub fn update_names(&self, names: &mut Names) -> bool {
         let (mut classes, mut usual) = (BTreeMap::new(), Class::default());
         // Where both have a class of that name, Kueue's is meant by a mark.
-        for what in [Foreign::PriorityClass, Foreign::WorkloadPriorityClass] {
-            for ((_, _, name), thing) in self.of(what) {
-                if let Thing::Class(class) = thing {
+        for what in [ExternalKind::PriorityClass, ExternalKind::WorkloadPriorityClass] {
+            for ((_, _, name), object) in self.of(what) {
+                if let ExternalObject::Class(class) = object {
                     let waits = class.preemption_policy.as_deref() == Some("Never");
                     let read = Class { value: class.value, waits };
                     usual = if class.global_default { read } else { usual };
@@ -125,8 +133,8 @@ impl Table {
             }
         }
         let local = names.local.as_ref().map(|_| {
-            let queues = self.of(Foreign::LocalQueue).filter_map(|(_, thing)| match thing {
-                Thing::LocalQueue(local) => Some(kueue::alias(local)),
+            let queues = self.of(ExternalKind::LocalQueue).filter_map(|(_, object)| match object {
+                ExternalObject::LocalQueue(local) => Some(kueue::alias(local)),
                 _ => None,
             });
             queues.map(|alias| ((alias.namespace, alias.name), alias.queue)).collect()
@@ -142,20 +150,20 @@ impl Table {
 
     /// The queues they describe. Those that are mapped are left out: what they would have is that
     /// of ours.
-    pub fn queues(&mut self, names: &Names) -> Queues {
+    pub fn queues(&mut self, names: &Names) -> ExternalQueues {
         let flavors: Vec<kueue::ResourceFlavor> = self
-            .of(Foreign::ResourceFlavor)
-            .filter_map(|(_, thing)| match thing {
-                Thing::ResourceFlavor(flavor) => Some(flavor.clone()),
+            .of(ExternalKind::ResourceFlavor)
+            .filter_map(|(_, object)| match object {
+                ExternalObject::ResourceFlavor(flavor) => Some(flavor.clone()),
                 _ => None,
             })
             .collect();
-        let readings = self.things.iter().filter_map(|(key, (about, thing))| {
-            let reading = match thing {
-                Thing::KaiQueue(queue) => queue::kai::read(queue),
-                Thing::VolcanoQueue(queue) => queue::volcano::read(queue),
-                Thing::ClusterQueue(queue) => kueue::cluster_queue(queue, &flavors),
-                Thing::Cohort(cohort) => kueue::cohort(cohort),
+        let readings = self.objects.iter().filter_map(|(key, (about, object))| {
+            let reading = match object {
+                ExternalObject::KaiQueue(queue) => queue::kai::read(queue),
+                ExternalObject::VolcanoQueue(queue) => queue::volcano::read(queue),
+                ExternalObject::ClusterQueue(queue) => kueue::cluster_queue(queue, &flavors),
+                ExternalObject::Cohort(cohort) => kueue::cohort(cohort),
                 _ => return None,
             };
             Some((key.0, about.clone(), reading))
@@ -168,7 +176,7 @@ impl Table {
                 Note { about: about.clone(), reason: "LeftOut", note, apart: None }
             }));
             if !names.mapped.contains_key(spec.name.as_str()) {
-                let described = Described { spec, what, about: Some(about) };
+                let described = ExternalQueue { spec, what, about: Some(about) };
                 found.insert(described.spec.name.clone(), described);
             }
         }
@@ -176,21 +184,21 @@ impl Table {
         // A cohort exists by being named.
         let parents = found.values().filter_map(|described| described.spec.parent.clone());
         let cohorts: Vec<Name> = parents.collect();
-        if self.of(Foreign::ClusterQueue).next().is_some() {
+        if self.of(ExternalKind::ClusterQueue).next().is_some() {
             for cohort in cohorts {
-                let (spec, what) = (QueueSpec::new(&cohort), Foreign::ClusterQueue);
-                found.entry(cohort).or_insert(Described { spec, what, about: None });
+                let (spec, what) = (QueueSpec::new(&cohort), ExternalKind::ClusterQueue);
+                found.entry(cohort).or_insert(ExternalQueue { spec, what, about: None });
             }
         }
-        Queues { all: parents_first(found), listed: self.listed.clone() }
+        ExternalQueues { all: parents_first(found), listed: self.listed.clone() }
     }
 }
 
 /// Those in a circle come last; the core says what is wrong with them.
-fn parents_first(mut queues: BTreeMap<Name, Described>) -> Vec<Described> {
+fn parents_first(mut queues: BTreeMap<Name, ExternalQueue>) -> Vec<ExternalQueue> {
     let mut sorted = Vec::with_capacity(queues.len());
     loop {
-        let waits = |spec: &QueueSpec, queues: &BTreeMap<Name, Described>| {
+        let waits = |spec: &QueueSpec, queues: &BTreeMap<Name, ExternalQueue>| {
             spec.parent.as_ref().is_some_and(|parent| queues.contains_key(parent))
         };
         let next: Vec<Name> = queues
@@ -206,7 +214,7 @@ fn parents_first(mut queues: BTreeMap<Name, Described>) -> Vec<Described> {
     }
 }
 
-fn key(what: Foreign, meta: &Meta) -> Key {
+fn key(what: ExternalKind, meta: &Meta) -> Key {
     (what, meta.namespace.to_string(), meta.name.to_string())
 }
 
@@ -219,19 +227,19 @@ fn meta(raw: &RawValue) -> Option<Meta> {
     Some(serde_json::from_str::<Head>(raw.get()).ok()?.metadata)
 }
 
-fn read(what: Foreign, text: &str) -> serde_json::Result<Thing> {
+fn read(what: ExternalKind, text: &str) -> serde_json::Result<ExternalObject> {
     let read = match what {
-        Foreign::KaiQueue => Thing::KaiQueue(Box::new(serde_json::from_str(text)?)),
-        Foreign::VolcanoQueue => Thing::VolcanoQueue(serde_json::from_str(text)?),
-        Foreign::ClusterQueue => Thing::ClusterQueue(serde_json::from_str(text)?),
-        Foreign::LocalQueue => Thing::LocalQueue(serde_json::from_str(text)?),
-        Foreign::Cohort => Thing::Cohort(serde_json::from_str(text)?),
-        Foreign::ResourceFlavor => Thing::ResourceFlavor(serde_json::from_str(text)?),
-        Foreign::WorkloadPriorityClass | Foreign::PriorityClass => {
-            Thing::Class(serde_json::from_str(text)?)
+        ExternalKind::KaiQueue => ExternalObject::KaiQueue(Box::new(serde_json::from_str(text)?)),
+        ExternalKind::VolcanoQueue => ExternalObject::VolcanoQueue(serde_json::from_str(text)?),
+        ExternalKind::ClusterQueue => ExternalObject::ClusterQueue(serde_json::from_str(text)?),
+        ExternalKind::LocalQueue => ExternalObject::LocalQueue(serde_json::from_str(text)?),
+        ExternalKind::Cohort => ExternalObject::Cohort(serde_json::from_str(text)?),
+        ExternalKind::ResourceFlavor => ExternalObject::ResourceFlavor(serde_json::from_str(text)?),
+        ExternalKind::WorkloadPriorityClass | ExternalKind::PriorityClass => {
+            ExternalObject::Class(serde_json::from_str(text)?)
         }
-        Foreign::Topology => Thing::Topology(serde_json::from_str(text)?),
-        Foreign::HyperNode => Thing::HyperNode(topology::hypernode(text)?),
+        ExternalKind::Topology => ExternalObject::Topology(serde_json::from_str(text)?),
+        ExternalKind::HyperNode => ExternalObject::HyperNode(topology::hypernode(text)?),
     };
     Ok(read)
 }
@@ -245,8 +253,8 @@ mod tests {
         let of = |name: &str, parent: &str| {
             let mut spec = QueueSpec::new(name);
             spec.parent = (!parent.is_empty()).then(|| Name::new(parent));
-            let what = Foreign::KaiQueue;
-            (Name::new(name), Described { spec, what, about: None })
+            let what = ExternalKind::KaiQueue;
+            (Name::new(name), ExternalQueue { spec, what, about: None })
         };
         let queues = [of("a", "z"), of("b", "c"), of("c", "b"), of("y", ""), of("z", "y")];
         let sorted = parents_first(queues.into());

@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 /// How often it is asked whether there are other kinds by now.
-const ASK_EVERY: Duration = Duration::from_secs(5);
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two tries when the server starts.
-const PAUSE: Duration = Duration::from_secs(1);
+const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
 /// News that are read before anybody has taken them in.
-const AHEAD: usize = 64;
+const KIND_BUFFER: usize = 64;
 
 /// What was seen, and of which kind.
-pub struct Told {
+pub struct KindUpdate {
     pub kind: &'static Kind,
     /// Where objects of the kind are, such as `/apis/batch/v1/jobs`.
     pub path: Arc<str>,
@@ -29,7 +29,7 @@ pub struct Told {
 /// The kinds that are followed.
 pub struct Following {
     api: Api,
-    tell: mpsc::Sender<Told>,
+    updates: mpsc::Sender<KindUpdate>,
     followed: BTreeMap<Wanted, AbortHandle>,
     wanted: Vec<&'static Kind>,
 }
@@ -45,13 +45,13 @@ impl Following {
     pub async fn begin(
         api: Api,
         is_wanted: impl Fn(&Kind) -> bool,
-    ) -> (Following, mpsc::Receiver<Told>) {
-        let (tell, told) = mpsc::channel(AHEAD);
+    ) -> (Following, mpsc::Receiver<KindUpdate>) {
+        let (updates, told) = mpsc::channel(KIND_BUFFER);
         let wanted = KINDS.iter().filter(|kind| is_wanted(kind)).collect();
-        let mut following = Following { api, tell, followed: BTreeMap::new(), wanted };
+        let mut following = Following { api, updates, followed: BTreeMap::new(), wanted };
         while let Err(error) = following.ask().await {
             tracing::warn!(%error, "which kinds there are could not be asked; trying again");
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(DISCOVERY_RETRY).await;
         }
         (following, told)
     }
@@ -65,8 +65,8 @@ impl Following {
         for kind in self.wanted.clone() {
             match served.get(&kind.wanted) {
                 Some(path) if !self.followed.contains_key(&kind.wanted) => {
-                    let (api, tell) = (self.api.clone(), self.tell.clone());
-                    let task = tokio::spawn(pass_on(api, path.as_str().into(), kind, tell));
+                    let (api, updates) = (self.api.clone(), self.updates.clone());
+                    let task = tokio::spawn(hand_over(api, path.as_str().into(), kind, updates));
                     self.followed.insert(kind.wanted, task.abort_handle());
                 }
                 None => {
@@ -88,7 +88,7 @@ impl Following {
     /// Asks again and again, for as long as this runs.
     pub async fn go_on(mut self) {
         loop {
-            tokio::time::sleep(ASK_EVERY).await;
+            tokio::time::sleep(DISCOVERY_INTERVAL).await;
             if let Err(error) = self.ask().await {
                 tracing::debug!(%error, "which kinds there are could not be asked");
             }
@@ -96,11 +96,16 @@ impl Following {
     }
 }
 
-async fn pass_on(api: Api, path: Arc<str>, kind: &'static Kind, tell: mpsc::Sender<Told>) {
+async fn hand_over(
+    api: Api,
+    path: Arc<str>,
+    kind: &'static Kind,
+    updates: mpsc::Sender<KindUpdate>,
+) {
     if kind.is_slim() {
-        pass_on_as::<Slim>(api, path, kind, tell, slim::raw).await;
+        pass_on_as::<Slim>(api, path, kind, updates, slim::raw).await;
     } else {
-        pass_on_as::<Box<RawValue>>(api, path, kind, tell, |seen| seen).await;
+        pass_on_as::<Box<RawValue>>(api, path, kind, updates, |seen| seen).await;
     }
 }
 
@@ -108,14 +113,15 @@ async fn pass_on_as<T: DeserializeOwned + Send + 'static>(
     api: Api,
     path: Arc<str>,
     kind: &'static Kind,
-    tell: mpsc::Sender<Told>,
+    updates: mpsc::Sender<KindUpdate>,
     raw: fn(Seen<T>) -> Seen<Box<RawValue>>,
 ) {
     let (tell_one, mut told) = mpsc::channel(1);
     let following = follow::<T>(api, path.to_string(), String::new(), tell_one);
     let passing = async {
         while let Some(seen) = told.recv().await {
-            if tell.send(Told { kind, path: path.clone(), seen: raw(seen) }).await.is_err() {
+            if updates.send(KindUpdate { kind, path: path.clone(), seen: raw(seen) }).await.is_err()
+            {
                 return;
             }
         }
@@ -124,7 +130,7 @@ async fn pass_on_as<T: DeserializeOwned + Send + 'static>(
 }
 
 /// The first lists of so many kinds, and whatever comes between them.
-pub async fn listed(told: &mut mpsc::Receiver<Told>, mut kinds: usize) -> Vec<Told> {
+pub async fn listed(told: &mut mpsc::Receiver<KindUpdate>, mut kinds: usize) -> Vec<KindUpdate> {
     let mut first = Vec::new();
     while kinds > 0 {
         let Some(news) = told.recv().await else { break };

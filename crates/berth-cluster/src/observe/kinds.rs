@@ -2,8 +2,8 @@
 //! what names on them stand for. Nearly all are of others, and there only where somebody has
 //! installed them.
 
-use crate::compat::{Peer, StandIn};
-use crate::view::Foreign;
+use crate::compat::{Compat, Peer};
+use crate::view::ExternalKind;
 use berth_kube::Wanted;
 use berth_kube::mark::{self, Group, GroupKey};
 use berth_kube::object::{Meta, Owner};
@@ -18,33 +18,33 @@ pub struct Kind {
     pub wanted: Wanted,
     /// As owner references have it.
     pub name: &'static str,
-    pub what: What,
+    pub role: Role,
 }
 
 /// What objects of a kind are to pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Role {
     Owner,
     Group(mark::Kind),
-    Foreign(Foreign),
+    External(ExternalKind),
 }
 
 const fn owner(group: &'static str, plural: &'static str, name: &'static str) -> Kind {
-    Kind { wanted: Wanted { group, plural }, name, what: What::Owner }
+    Kind { wanted: Wanted { group, plural }, name, role: Role::Owner }
 }
 
 const fn group(group: &'static str, kind: mark::Kind) -> Kind {
     let wanted = Wanted { group, plural: "podgroups" };
-    Kind { wanted, name: "PodGroup", what: What::Group(kind) }
+    Kind { wanted, name: "PodGroup", role: Role::Group(kind) }
 }
 
-const fn foreign(
+const fn external(
     group: &'static str,
     plural: &'static str,
     name: &'static str,
-    what: Foreign,
+    role: ExternalKind,
 ) -> Kind {
-    Kind { wanted: Wanted { group, plural }, name, what: What::Foreign(what) }
+    Kind { wanted: Wanted { group, plural }, name, role: Role::External(role) }
 }
 
 const KUEUE: &str = "kueue.x-k8s.io";
@@ -72,36 +72,36 @@ pub static KINDS: [Kind; 30] = [
     group("scheduling.run.ai", mark::Kind::KaiPodGroup),
     group("scheduling.volcano.sh", mark::Kind::VolcanoPodGroup),
     group("scheduling.k8s.io", mark::Kind::PodGroup),
-    foreign("scheduling.k8s.io", "priorityclasses", "PriorityClass", Foreign::PriorityClass),
-    foreign("scheduling.run.ai", "queues", "Queue", Foreign::KaiQueue),
-    foreign("kai.scheduler", "topologies", "Topology", Foreign::Topology),
-    foreign("scheduling.volcano.sh", "queues", "Queue", Foreign::VolcanoQueue),
-    foreign(HYPERNODES, "hypernodes", "HyperNode", Foreign::HyperNode),
-    foreign(KUEUE, "clusterqueues", "ClusterQueue", Foreign::ClusterQueue),
-    foreign(KUEUE, "localqueues", "LocalQueue", Foreign::LocalQueue),
-    foreign(KUEUE, "cohorts", "Cohort", Foreign::Cohort),
-    foreign(KUEUE, "resourceflavors", "ResourceFlavor", Foreign::ResourceFlavor),
-    foreign(
+    external("scheduling.k8s.io", "priorityclasses", "PriorityClass", ExternalKind::PriorityClass),
+    external("scheduling.run.ai", "queues", "Queue", ExternalKind::KaiQueue),
+    external("kai.scheduler", "topologies", "Topology", ExternalKind::Topology),
+    external("scheduling.volcano.sh", "queues", "Queue", ExternalKind::VolcanoQueue),
+    external(HYPERNODES, "hypernodes", "HyperNode", ExternalKind::HyperNode),
+    external(KUEUE, "clusterqueues", "ClusterQueue", ExternalKind::ClusterQueue),
+    external(KUEUE, "localqueues", "LocalQueue", ExternalKind::LocalQueue),
+    external(KUEUE, "cohorts", "Cohort", ExternalKind::Cohort),
+    external(KUEUE, "resourceflavors", "ResourceFlavor", ExternalKind::ResourceFlavor),
+    external(
         KUEUE,
         "workloadpriorityclasses",
         "WorkloadPriorityClass",
-        Foreign::WorkloadPriorityClass,
+        ExternalKind::WorkloadPriorityClass,
     ),
-    foreign(KUEUE, "topologies", "Topology", Foreign::Topology),
+    external(KUEUE, "topologies", "Topology", ExternalKind::Topology),
 ];
 
 impl Kind {
     /// Whether it matters to somebody who works in the place of these. Queues and topologies of a
     /// scheduler that does its own work are its own affair.
-    pub fn matters(&self, stand_in: &StandIn) -> bool {
-        match (self.what, self.wanted.group) {
-            (What::Foreign(Foreign::PriorityClass), _) => true,
-            (What::Foreign(_), KUEUE) => stand_in.is_for(Peer::Kueue),
-            (What::Foreign(_), "scheduling.volcano.sh" | HYPERNODES) => {
-                stand_in.is_for(Peer::Volcano)
+    pub fn matters(&self, compat: &Compat) -> bool {
+        match (self.role, self.wanted.group) {
+            (Role::External(ExternalKind::PriorityClass), _) => true,
+            (Role::External(_), KUEUE) => compat.is_for(Peer::Kueue),
+            (Role::External(_), "scheduling.volcano.sh" | HYPERNODES) => {
+                compat.is_for(Peer::Volcano)
             }
-            (What::Foreign(_), _) => stand_in.is_for(Peer::Kai),
-            (What::Owner | What::Group(_), _) => true,
+            (Role::External(_), _) => compat.is_for(Peer::Kai),
+            (Role::Owner | Role::Group(_), _) => true,
         }
     }
 
@@ -118,12 +118,12 @@ impl Kind {
     /// The kind of an owner, if it is one that is followed.
     pub fn of_owner(group: &str, name: &str) -> Option<&'static Kind> {
         let is_it = |kind: &&Kind| kind.wanted.group == group && kind.name == name;
-        KINDS.iter().filter(|kind| kind.what == What::Owner).find(is_it)
+        KINDS.iter().filter(|kind| kind.role == Role::Owner).find(is_it)
     }
 
     /// The kind of the object that names a gang.
     pub fn of_group(kind: mark::Kind) -> Option<&'static Kind> {
-        KINDS.iter().find(|known| known.what == What::Group(kind))
+        KINDS.iter().find(|known| known.role == Role::Group(kind))
     }
 }
 

@@ -13,8 +13,8 @@ mod slim;
 mod storage;
 mod tasks;
 
-pub use follow::{Following, Told, listed as listed_kinds};
-pub use pump::Eye;
-pub use related::Around;
+pub use follow::{Following, KindUpdate, listed as listed_kinds};
+pub use pump::PodFeed;
+pub use related::RelatedObjects;
 pub use storage::Storage;
-pub use tasks::{AHEAD, Tasks, listed, pump};
+pub use tasks::{Tasks, WATCH_BUFFER, listed, pump};

@@ -1,6 +1,6 @@
 //! What names in manifests of others stand for: queues, priority classes, topologies.
 
-use crate::compat::{Peer, StandIn};
+use crate::compat::{Compat, Peer};
 use crate::constraints::hypernodes::Tiers;
 use berth_kube::object::{Meta, Owner, Pod};
 use berth_model::{Name, TopologyAsk};
@@ -34,9 +34,9 @@ pub struct Class {
 }
 
 impl Names {
-    pub fn new(stand_in: &StandIn) -> Names {
-        let local = stand_in.is_for(Peer::Kueue).then(BTreeMap::new);
-        Names { mapped: stand_in.queues(), local, ..Names::default() }
+    pub fn new(compat: &Compat) -> Names {
+        let local = compat.is_for(Peer::Kueue).then(BTreeMap::new);
+        Names { mapped: compat.queues(), local, ..Names::default() }
     }
 
     /// Our queue for one that a manifest names.

@@ -1,13 +1,13 @@
 //! From what is seen to the loop. Pods and what is around them come by different ways, so whoever
 //! reads also tells before anybody else may read: the loop hears of a pod in the order it was read.
 
-use super::follow::Told;
+use super::follow::KindUpdate;
 use super::reader::Reader;
-use super::related::{Around, News};
+use super::related::{RelatedObjects, RelatedUpdates};
 use crate::shared::lock;
-use crate::state::Mirror;
+use crate::state::ClusterState;
 use crate::state::observation::{Observation, ReadNode};
-use crate::view::PodSight;
+use crate::view::PodView;
 use berth_engine::Inlet;
 use berth_kube::object::Pod;
 use berth_kube::{Change, Seen};
@@ -16,50 +16,50 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// How often it is looked whether something is still missing.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
-pub struct Eye {
+pub struct PodFeed {
     pub reader: Arc<Reader>,
-    pub around: Arc<Mutex<Around>>,
+    pub related: Arc<Mutex<RelatedObjects>>,
     pub inlet: Inlet<Observation>,
-    pub mirror: Arc<Mutex<Mirror>>,
+    pub state: Arc<Mutex<ClusterState>>,
 }
 
-impl Eye {
-    pub fn pods(&self, seen: Seen<Pod>) {
-        let mut around = self.around();
-        let seen = around.see(&self.reader, seen);
-        self.tell(seen);
+impl PodFeed {
+    pub fn observe_pods(&self, seen: Seen<Pod>) {
+        let mut related = self.related();
+        let seen = related.read_pods(&self.reader, seen);
+        self.report(seen);
     }
 
     /// Takes in what is around pods until nobody tells any more.
-    pub async fn look(self, mut told: mpsc::Receiver<Told>) {
-        let mut round = tokio::time::interval(LOOK_EVERY);
+    pub async fn run(self, mut told: mpsc::Receiver<KindUpdate>) {
+        let mut round = tokio::time::interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
                 news = told.recv() => match news {
-                    Some(news) => self.take(news),
+                    Some(news) => self.apply(news),
                     None => return,
                 },
                 _ = round.tick() => {
-                    self.tell_again(self.around().overdue(&self.reader));
-                    self.try_again();
+                    self.report_again(self.related().overdue(&self.reader));
+                    self.retry_refused();
                 }
             }
         }
     }
 
-    fn take(&self, told: Told) {
-        let mut around = self.around();
-        let News { pods, queues, topologies, hypernodes, queued, gone, notes } =
-            around.take(&self.reader, told);
-        lock(&self.mirror).note_all(notes);
+    fn apply(&self, told: KindUpdate) {
+        let mut related = self.related();
+        let RelatedUpdates { pods, queues, topologies, hypernodes, queued, gone, notes } =
+            related.apply(&self.reader, told);
+        lock(&self.state).note_all(notes);
         if let Some(tree) = hypernodes {
             self.inlet.site(Observation::HyperNodes(tree));
         }
         if let Some(levels) = topologies {
-            self.reader.look_for(&levels);
+            self.reader.add_topology_labels(&levels);
             self.inlet.site(Observation::Topologies { read: self.read_nodes(), levels });
         }
         if let Some(queues) = queues {
@@ -69,12 +69,12 @@ impl Eye {
         if !queued.is_empty() || !gone.is_empty() {
             self.inlet.site(Observation::QueuedJobs { queued, gone });
         }
-        self.tell_again(pods);
+        self.report_again(pods);
     }
 
-    fn tell_again(&self, pods: Vec<PodSight>) {
+    fn report_again(&self, pods: Vec<PodView>) {
         if !pods.is_empty() {
-            self.tell(Seen::Changes(pods.into_iter().map(Change::Put).collect()));
+            self.report(Seen::Changes(pods.into_iter().map(Change::Put).collect()));
         }
     }
 
@@ -84,17 +84,17 @@ impl Eye {
         Arc::new(move |node| reader.node(node))
     }
 
-    fn try_again(&self) {
-        if lock(&self.mirror).has_refused() {
+    fn retry_refused(&self) {
+        if lock(&self.state).has_refused() {
             self.inlet.site(Observation::RetryRefused);
         }
     }
 
-    fn tell(&self, seen: Seen<PodSight>) {
+    fn report(&self, seen: Seen<PodView>) {
         self.inlet.site(Observation::Pods(seen));
     }
 
-    fn around(&self) -> MutexGuard<'_, Around> {
-        self.around.lock().unwrap_or_else(PoisonError::into_inner)
+    fn related(&self) -> MutexGuard<'_, RelatedObjects> {
+        self.related.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

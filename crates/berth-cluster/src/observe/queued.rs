@@ -2,8 +2,8 @@
 //! when their gang has got its place. What their pods will be is read from their templates.
 
 use super::names::{self, Names};
-use super::reader::{Reader, View};
-use crate::view::{Below, GATE, JobAt, PodSight, Queued, placeholder};
+use super::reader::{ReadContext, Reader};
+use crate::view::{ChildRef, GATE, JobRef, PodView, QueuedJob, placeholder};
 use berth_kube::mark;
 use berth_kube::object::{Meta, Owner, Pod};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const TRAIN_JOBS: &str = "trainjobs";
 const UNKNOWN: &str = "what its pods will be cannot be read from it; let it begin by hand, and its \
                        pods wait for their places as a gang";
 
-impl Queued {
+impl QueuedJob {
     /// Nothing for what waits in no queue, or is let go by what owns it.
     pub fn of(
         reader: &Reader,
@@ -22,7 +22,7 @@ impl Queued {
         owner: &Arc<Owner>,
         above: &[&Owner],
         plural: &str,
-    ) -> Option<Queued> {
+    ) -> Option<QueuedJob> {
         let waits_in = |owner: &Owner| names::is_queued(&owner.metadata);
         names.local.as_ref()?;
         // What is said of a TrainJob's pods its JobSet says, which it makes first of all.
@@ -51,7 +51,7 @@ impl Queued {
             let Meta { namespace, name, .. } = &owner.metadata;
             format!("/apis/{}/namespaces/{namespace}/{plural}/{name}", owner.api_version)
         };
-        let at = JobAt {
+        let at = JobRef {
             kind: job.kind.to_string(),
             namespace: meta.namespace.to_string(),
             name: meta.name.to_string(),
@@ -61,17 +61,21 @@ impl Queued {
             suspend,
             gates: gates(reader, owner),
             below: set
-                .map(|set| Below { uid: set.metadata.uid.to_string(), path: of(set, plural) }),
+                .map(|set| ChildRef { uid: set.metadata.uid.to_string(), path: of(set, plural) }),
         };
         let owners: Vec<&Owner> = [&**owner].into_iter().chain(above.iter().copied()).collect();
-        let view = View { around: mark::Around { owners: &owners, group: None }, not: None, names };
+        let context = ReadContext {
+            around: mark::Around { owners: &owners, group: None },
+            missing: None,
+            names,
+        };
         let pods = match templates.is_empty() {
             // It is let go at once, and its pods wait behind their gates.
             true if mark::is_read_from_pods_alone(owner) => Ok(Vec::new()),
             true => Err(UNKNOWN.to_owned()),
-            false => pods(reader, &view, &meta.uid, &templates),
+            false => pods(reader, &context, &meta.uid, &templates),
         };
-        Some(Queued { at, is_suspended, is_over: owner.is_over() || job.is_over(), pods })
+        Some(QueuedJob { at, is_suspended, is_over: owner.is_over() || job.is_over(), pods })
     }
 }
 
@@ -82,18 +86,18 @@ fn is_train_job(owner: &Owner) -> bool {
 
 fn pods(
     reader: &Reader,
-    view: &View,
+    context: &ReadContext,
     uid: &str,
     templates: &[(Pod, i64)],
-) -> Result<Vec<PodSight>, String> {
+) -> Result<Vec<PodView>, String> {
     let mut all = Vec::new();
     for (template, count) in templates {
-        let sight = reader.pod(template, view);
-        if let Some(Err(why)) = &sight.wish {
+        let view = reader.pod(template, context);
+        if let Some(Err(why)) = &view.request {
             return Err(why.clone());
         }
         for _ in 0..*count {
-            let mut pod = sight.clone();
+            let mut pod = view.clone();
             pod.at.uid = placeholder(uid, all.len());
             all.push(pod);
         }

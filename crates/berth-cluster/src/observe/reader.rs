@@ -1,14 +1,17 @@
 //! From objects of the API server to what the mirror has to know of them.
 
 use super::names::{self, Class, Names};
-use crate::compat::{Peer, StandIn};
+use crate::compat::{Compat, Peer};
 use crate::constraints::native::{self, Native, Rules};
 use crate::constraints::need;
 use crate::constraints::vgpu;
 use crate::view::GATE;
-use crate::view::OwnSight;
-use crate::view::Ties;
-use crate::view::{Asks, ClaimUse, GangKey, Later, NodeSight, Phase, PodSight, Rule, Takes, Wish};
+use crate::view::ManagedPodView;
+use crate::view::PodConstraints;
+use crate::view::{
+    DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodView, ResourceRequests,
+    ResourceUsage, SchedulingRequest,
+};
 use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;
 use berth_kube::hypernode;
@@ -23,19 +26,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long a pod has to end where it does not say.
-const GRACE: Span = Span::secs(30);
+const DEFAULT_GRACE: Span = Span::secs(30);
 
 /// How long a pod waits that is to displace nobody: longer than any cluster lives, and the longest
 /// that the core takes.
-const NEVER: Span = Span::days(36_500);
+const NO_PREEMPTION: Span = Span::days(36_500);
 
 /// A Job takes this off a pod when it has counted how it ended.
-const TRACKED: &str = "batch.kubernetes.io/job-tracking";
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// Reads with a memory: pods that ask for the same share what was read.
 pub struct Reader {
     ours: BTreeSet<String>,
-    stands_in_for_kueue: bool,
+    replaces_kueue: bool,
     /// Where pods of ours hold GPUs for fractions.
     reservations: String,
     /// Gates of others that are ours to lift.
@@ -46,29 +49,29 @@ pub struct Reader {
 }
 
 /// What is around a pod when it is read.
-pub struct View<'a> {
+pub struct ReadContext<'a> {
     pub around: Around<'a>,
     /// Why that is not all of it, where it is not.
-    pub not: Option<Not>,
+    pub missing: Option<Missing>,
     pub names: &'a Names,
 }
 
 /// Something that a pod depends on is missing.
 #[derive(Debug)]
-pub enum Not {
+pub enum Missing {
     /// It is likely to come.
-    Yet,
+    Expected,
     /// It should have come by now.
-    There(String),
+    Overdue(String),
 }
 
 impl Reader {
-    pub fn new(scheduler_names: &[String], stand_in: &StandIn, reservations: &str) -> Reader {
+    pub fn new(scheduler_names: &[String], compat: &Compat, reservations: &str) -> Reader {
         Reader {
-            ours: stand_in.scheduler_names(scheduler_names),
-            stands_in_for_kueue: stand_in.is_for(Peer::Kueue),
+            ours: compat.scheduler_names(scheduler_names),
+            replaces_kueue: compat.is_for(Peer::Kueue),
             reservations: reservations.to_owned(),
-            gates: stand_in.gates(),
+            gates: compat.gates(),
             levels: Mutex::default(),
             native: Native::default(),
         }
@@ -76,7 +79,7 @@ impl Reader {
 
     /// Whether a pod is ours, or would be if something around it said so.
     pub fn may_be_ours(&self, pod: &Pod) -> bool {
-        self.stands_in_for_kueue || self.ours.contains(&*pod.spec.scheduler_name)
+        self.replaces_kueue || self.ours.contains(&*pod.spec.scheduler_name)
     }
 
     /// Whether a gate is ours to lift: one that we have put there, or one of those whose place we
@@ -90,22 +93,22 @@ impl Reader {
         self.ours.contains(name)
     }
 
-    fn is_ours(&self, pod: &Pod, view: &View) -> bool {
+    fn is_ours(&self, pod: &Pod, context: &ReadContext) -> bool {
         self.ours.contains(&*pod.spec.scheduler_name)
-            || self.stands_in_for_kueue && names::queue_of_kueue(pod, view.around.owners).is_some()
+            || self.replaces_kueue && names::queue_of_kueue(pod, context.around.owners).is_some()
     }
 
-    pub fn pod(&self, pod: &Pod, view: &View) -> PodSight {
+    pub fn pod(&self, pod: &Pod, context: &ReadContext) -> PodView {
         let meta = &pod.metadata;
         let need = Need::of(pod);
         let asks = need.as_ref().map(|need| asks(need, pod)).unwrap_or_default();
         let node = (!pod.spec.node_name.is_empty()).then(|| Name::new(&pod.spec.node_name));
         let is_bound = node.is_some();
         let in_use = if is_bound { InUse::by(pod, &need) } else { None };
-        let is_open = |not: &&Not| !is_bound && matches!(not, Not::Yet);
-        let ours = self.is_ours(pod, view) && view.not.as_ref().filter(is_open).is_none();
-        let own = if ours { OwnSight::read(pod).map(Arc::new) } else { None };
-        PodSight {
+        let is_open = |missing: &&Missing| !is_bound && matches!(missing, Missing::Expected);
+        let ours = self.is_ours(pod, context) && context.missing.as_ref().filter(is_open).is_none();
+        let managed = if ours { ManagedPodView::read(pod).map(Arc::new) } else { None };
+        PodView {
             at: PodRef {
                 namespace: meta.namespace.to_string(),
                 name: meta.name.to_string(),
@@ -116,12 +119,12 @@ impl Reader {
             phase: phase(pod),
             is_leaving: meta.deletion_timestamp.is_some(),
             // One that is gone makes no other.
-            is_replaced: meta.controller().is_some() && view.not.is_none(),
+            is_replaced: meta.controller().is_some() && context.missing.is_none(),
             owner: {
                 let nearest = || meta.controller().map(|owner| owner.uid.clone());
-                view.around.owners.last().map(|top| top.metadata.uid.clone()).or_else(nearest)
+                context.around.owners.last().map(|top| top.metadata.uid.clone()).or_else(nearest)
             },
-            is_tracked: meta.finalizers.iter().any(|name| **name == *TRACKED),
+            is_tracked: meta.finalizers.iter().any(|name| **name == *JOB_TRACKING),
             is_gated: pod.spec.scheduling_gates.iter().any(|gate| !self.may_open(&gate.name)),
             is_ours_to_open: !pod.spec.scheduling_gates.is_empty(),
             asks,
@@ -131,26 +134,27 @@ impl Reader {
             shares: meta.annotation(shares::GPUS).map(str::to_owned),
             labels: Arc::new(meta.labels.clone()),
             // Why rules are not understood is said where they matter, with the wish.
-            ties: Ties::of(pod).ok().flatten().map(Arc::new),
-            wish: (ours && own.is_none()).then(|| {
+            constraints: PodConstraints::of(pod).ok().flatten().map(Arc::new),
+            request: (ours && managed.is_none()).then(|| {
                 let need = need.map_err(|error| error.to_string())?;
                 understood(pod, &need)?;
-                if let Some(Not::There(why)) = view.not.as_ref().filter(|_| !is_bound) {
+                if let Some(Missing::Overdue(why)) = context.missing.as_ref().filter(|_| !is_bound)
+                {
                     return Err(why.clone());
                 }
-                self.wish(pod, view).map(Arc::new)
+                self.request(pod, context).map(Arc::new)
             }),
-            own,
+            managed,
         }
     }
 
-    pub fn wish(&self, pod: &Pod, view: &View) -> Result<Wish, String> {
+    pub fn request(&self, pod: &Pod, context: &ReadContext) -> Result<SchedulingRequest, String> {
         let (meta, spec) = (&pod.metadata, &pod.spec);
         if let Some(key) = spec.unknown.first() {
             return Err(format!("spec.{key} is not understood, so nothing is risked"));
         }
         let dynamic = Dynamic::of(pod).map_err(|error| error.to_string())?;
-        let mark = mark::read(pod, view.around).map_err(|bad| {
+        let mark = mark::read(pod, context.around).map_err(|bad| {
             let all: Vec<String> = bad.iter().map(ToString::to_string).collect();
             all.join("; ")
         })?;
@@ -162,7 +166,7 @@ impl Reader {
             None => return Err(format!("nothing says how many pods make the gang {name} whole")),
         };
         let queue = mark.queue.as_ref();
-        let queue = queue.map(|queue| view.names.queue(pod, view.around.owners, queue));
+        let queue = queue.map(|queue| context.names.queue(pod, context.around.owners, queue));
         let queue = named(spec, queue.transpose())?;
         let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
         let Rules { mut rules, mut labels } = self.native.rules(constraint);
@@ -171,10 +175,10 @@ impl Reader {
             labels.need.extend(need(std::slice::from_ref(&other)));
             rules.push(other);
         }
-        let class = named(spec, class(pod, &mark, view.names))?;
+        let class = named(spec, class(pod, &mark, context.names))?;
         let part = mark.subgroup.as_ref();
         let place =
-            |ask: Option<TopologyAsk>| named(spec, view.names.place(ask.unwrap_or_default()));
+            |ask: Option<TopologyAsk>| named(spec, context.names.place(ask.unwrap_or_default()));
         let topology = place(part.and_then(|part| part.topology.clone()))?;
         let mut above = Vec::new();
         for one in part.iter().flat_map(|part| &part.above) {
@@ -183,7 +187,7 @@ impl Reader {
         }
         let together = place(mark.topology.clone())?;
         let limit = spec.active_deadline_seconds.map(Span::secs);
-        Ok(Wish {
+        Ok(SchedulingRequest {
             name: if members > 1 { name.clone() } else { Name::new(&meta.name) },
             gang: GangKey {
                 namespace: namespace.clone(),
@@ -194,14 +198,14 @@ impl Reader {
             min: mark.min.unwrap_or(members).min(members),
             part: part.map(|part| (part.name.clone(), part.min)),
             needed: mark.needed.clone().into(),
-            later: later(&mark, view.around.owners),
+            later: later(&mark, context.around.owners),
             queue,
             priority: class.value.saturating_add(mark.boost),
             preemptible: mark.preemptible.unwrap_or(true),
             min_runtime: mark.min_runtime,
-            preempt_after: if class.waits { Some(NEVER) } else { mark.preempt_after },
+            preempt_after: if class.waits { Some(NO_PREEMPTION) } else { mark.preempt_after },
             time_limit: mark.time_limit.or(limit),
-            grace: spec.termination_grace_period_seconds.map_or(GRACE, Span::secs),
+            grace: spec.termination_grace_period_seconds.map_or(DEFAULT_GRACE, Span::secs),
             created: meta.creation_timestamp.unwrap_or(Time(0)),
             topology,
             above,
@@ -214,7 +218,7 @@ impl Reader {
     }
 
     /// Which nodes take pods that Berth makes with these tolerations.
-    pub fn rules_for(&self, tolerations: serde_json::Value) -> Vec<Rule> {
+    pub fn predicates_for(&self, tolerations: serde_json::Value) -> Vec<NodePredicate> {
         let spec = serde_json::from_value(serde_json::json!({ "tolerations": tolerations }));
         let spec: PodSpec = spec.expect("we wrote it");
         let constraint = Constraint::of(&spec).expect("we understand ourselves");
@@ -222,14 +226,14 @@ impl Reader {
     }
 
     /// From now on these labels say where a node is, too.
-    pub fn look_for(&self, topologies: &BTreeMap<Name, Vec<Name>>) {
+    pub fn add_topology_labels(&self, topologies: &BTreeMap<Name, Vec<Name>>) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = topologies.iter().filter(|(name, _)| name.as_str() != hypernode::TOPOLOGY);
         levels.extend(labels.flat_map(|(_, levels)| levels).cloned());
     }
 
     /// A node that cannot be read takes nothing new; the others can be used.
-    pub fn node(&self, node: &Node) -> NodeSight {
+    pub fn node(&self, node: &Node) -> NodeView {
         let object = Arc::new(node.clone());
         let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let known = node::TOPOLOGY_KEYS.iter().copied();
@@ -240,7 +244,7 @@ impl Reader {
                 let name = &*node.metadata.name;
                 tracing::warn!(%error, node = name, "a node takes nothing new");
                 let spec = nothing(name);
-                return NodeSight {
+                return NodeView {
                     spec,
                     devices: Devices::default(),
                     claimable: Arc::default(),
@@ -251,14 +255,14 @@ impl Reader {
         };
         // Taints are part of the rules, which know all that a toleration can say.
         let mut spec = NodeSpec { taints: Vec::new(), ..reading.spec };
-        self.native.see(node);
+        self.native.note_taints(node);
         (spec.tasks, spec.counted) = native::counted(reading.other);
         for gpu in &mut spec.gpus {
             // Nobody said how much it has, so it has too little for whoever asks by memory.
             gpu.memory = gpu.memory.max(Bytes(1));
         }
         let devices = reading.devices;
-        NodeSight { spec, devices, claimable: Arc::default(), object, is_unreadable: false }
+        NodeView { spec, devices, claimable: Arc::default(), object, is_unreadable: false }
     }
 }
 
@@ -290,16 +294,18 @@ fn members(mark: &Mark) -> Option<u32> {
     }
 }
 
-fn later(mark: &Mark, owners: &[&Owner]) -> Later {
+fn later(mark: &Mark, owners: &[&Owner]) -> LateMember {
     let has_more_to_do = |owner: &&Owner| {
         let OwnerSpec { parallelism, completions, .. } = &owner.spec;
         completions.is_some_and(|completions| completions > parallelism.unwrap_or(1))
     };
     match mark.key.kind {
-        Kind::Job if owners.first().is_some_and(has_more_to_do) => Later::ApartForGood,
-        Kind::KaiPodGroup | Kind::VolcanoPodGroup | Kind::PodGroup | Kind::Owner => Later::Apart,
-        Kind::LeaderWorkerSet | Kind::Ray if mark.min < mark.members => Later::Apart,
-        _ => Later::Waits,
+        Kind::Job if owners.first().is_some_and(has_more_to_do) => LateMember::ApartForGood,
+        Kind::KaiPodGroup | Kind::VolcanoPodGroup | Kind::PodGroup | Kind::Owner => {
+            LateMember::Apart
+        }
+        Kind::LeaderWorkerSet | Kind::Ray if mark.min < mark.members => LateMember::Apart,
+        _ => LateMember::Waits,
     }
 }
 
@@ -332,11 +338,11 @@ fn class(pod: &Pod, mark: &Mark, names: &Names) -> Result<Class, String> {
 }
 
 /// KAI divides nodes into pools by a label.
-fn node_pool(pool: &Name) -> Rule {
+fn node_pool(pool: &Name) -> NodePredicate {
     const KEY: &str = "kai.scheduler/node-pool";
     let wanted = pool.clone();
-    let allows = move |node: &NodeSight| node.object.metadata.label(KEY) == Some(wanted.as_str());
-    Rule { name: Name::new(&format!("{KEY}={pool}")), allows: Arc::new(allows) }
+    let allows = move |node: &NodeView| node.object.metadata.label(KEY) == Some(wanted.as_str());
+    NodePredicate { name: Name::new(&format!("{KEY}={pool}")), allows: Arc::new(allows) }
 }
 
 /// What a node would have to have that is not looked at makes the pod wait.
@@ -349,21 +355,21 @@ fn understood(pod: &Pod, need: &Need) -> Result<(), String> {
     }
 }
 
-fn asks(need: &Need, pod: &Pod) -> Asks {
+fn asks(need: &Need, pod: &Pod) -> ResourceRequests {
     let counted = native::asks(&need.other, &pod.spec);
-    Asks { cpu: need.cpu, memory: need.memory, gpus: need.gpus.clone(), counted }
+    ResourceRequests { cpu: need.cpu, memory: need.memory, gpus: need.gpus.clone(), counted }
 }
 
-fn takes(in_use: InUse, pod: &Pod) -> Takes {
+fn takes(in_use: InUse, pod: &Pod) -> ResourceUsage {
     let InUse { cpu, memory, gpus, other } = in_use;
-    Takes { cpu, memory, gpus, counted: native::asks(&other, &pod.spec) }
+    ResourceUsage { cpu, memory, gpus, counted: native::asks(&other, &pod.spec) }
 }
 
-fn claims(pod: &Pod) -> Vec<ClaimUse> {
+fn claims(pod: &Pod) -> Vec<DeviceClaimRef> {
     let made = &pod.status.resource_claim_statuses;
     let uses = pod.spec.resource_claims.iter().map(|claim| match &claim.resource_claim_name {
-        Some(name) => ClaimUse { source: name.clone(), name: Some(name.clone()) },
-        None => ClaimUse {
+        Some(name) => DeviceClaimRef { source: name.clone(), name: Some(name.clone()) },
+        None => DeviceClaimRef {
             source: claim.resource_claim_template_name.clone().unwrap_or_default(),
             name: made
                 .iter()

@@ -3,14 +3,14 @@
 
 mod owners;
 
-use super::external::Table;
-use super::follow::Told;
-use super::kinds::{self, Kind, What};
+use super::external::ExternalObjects;
+use super::follow::KindUpdate;
+use super::kinds::{self, Kind, Role};
 use super::names::Names;
-use super::reader::{Not, Reader, View};
-use crate::view::PodSight;
-use crate::view::{Foreign, Queues};
-use crate::view::{Note, Queued};
+use super::reader::{Missing, ReadContext, Reader};
+use crate::view::PodView;
+use crate::view::{ExternalKind, ExternalQueues};
+use crate::view::{Note, QueuedJob};
 use berth_kube::hypernode::Tree;
 use berth_kube::mark::{self, Group, GroupKey};
 use berth_kube::object::{Owner, OwnerReference, Pod};
@@ -22,16 +22,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a pod may be there before what it names, without anybody being told.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MISSING_GRACE: Duration = Duration::from_secs(2);
 /// Owners above one another: a job of a set of something.
-const DEEPEST: usize = 4;
+const MAX_OWNER_DEPTH: usize = 4;
 
 type Uid = String;
 
 #[derive(Default)]
-pub struct Around {
+pub struct RelatedObjects {
     names: Names,
-    foreign: Table,
+    external: ExternalObjects,
     owners: BTreeMap<Uid, Entry>,
     /// LeaderWorkerSets by their names.
     sets: BTreeMap<GroupKey, Uid>,
@@ -40,8 +40,8 @@ pub struct Around {
     groups: BTreeMap<GroupKey, Result<Group, String>>,
     /// Pods that may have to be read again: those that have something around them, or that wait
     /// for something to be there, until they are bound.
-    pods: BTreeMap<Uid, Kept>,
-    by: BTreeMap<On, BTreeSet<Uid>>,
+    pods: BTreeMap<Uid, PendingPod>,
+    by: BTreeMap<Dependency, BTreeSet<Uid>>,
 }
 
 struct Entry {
@@ -49,31 +49,31 @@ struct Entry {
     read: Result<Arc<Owner>, String>,
 }
 
-struct Kept {
+struct PendingPod {
     pod: Pod,
-    on: Vec<On>,
+    on: Vec<Dependency>,
     /// Since when it misses something.
-    misses: Option<Instant>,
+    missing_since: Option<Instant>,
 }
 
 /// What a pod depends on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum On {
+enum Dependency {
     Owner(Uid),
     Group(GroupKey),
 }
 
 /// What has changed in a kind of objects.
 #[derive(Default)]
-pub struct News {
+pub struct RelatedUpdates {
     /// Pods as they are read now.
-    pub pods: Vec<PodSight>,
+    pub pods: Vec<PodView>,
     /// Jobs of others that wait for us to let them begin, and are new or different.
-    pub queued: Vec<Queued>,
+    pub queued: Vec<QueuedJob>,
     /// Owners that are gone or over: they make no more pods.
     pub gone: Vec<Uid>,
     /// The queues that others describe, where they may be different.
-    pub queues: Option<Queues>,
+    pub queues: Option<ExternalQueues>,
     /// What there is to say about objects.
     pub notes: Vec<Note>,
     /// The topologies that others describe, where they are different.
@@ -82,9 +82,9 @@ pub struct News {
     pub hypernodes: Option<Tree>,
 }
 
-impl Around {
-    pub fn new(names: Names) -> Around {
-        Around { names, ..Around::default() }
+impl RelatedObjects {
+    pub fn new(names: Names) -> RelatedObjects {
+        RelatedObjects { names, ..RelatedObjects::default() }
     }
 
     pub const fn topologies(&self) -> &BTreeMap<Name, Vec<Name>> {
@@ -92,12 +92,12 @@ impl Around {
     }
 
     /// The queues that others describe.
-    pub fn queues(&mut self) -> Queues {
-        self.foreign.queues(&self.names)
+    pub fn queues(&mut self) -> ExternalQueues {
+        self.external.queues(&self.names)
     }
 
     /// Reads pods with what is around them.
-    pub fn see(&mut self, reader: &Reader, seen: Seen<Pod>) -> Seen<PodSight> {
+    pub fn read_pods(&mut self, reader: &Reader, seen: Seen<Pod>) -> Seen<PodView> {
         match seen {
             Seen::All(pods) => {
                 self.pods.clear();
@@ -108,9 +108,9 @@ impl Around {
                 let changes = changes.into_iter().map(|change| match change {
                     Change::Put(pod) => Change::Put(self.pod(reader, pod)),
                     Change::Gone(pod) => {
-                        let sight = self.pod(reader, pod);
-                        self.forget(&sight.at.uid);
-                        Change::Gone(sight)
+                        let view = self.pod(reader, pod);
+                        self.forget(&view.at.uid);
+                        Change::Gone(view)
                     }
                 });
                 Seen::Changes(changes.collect())
@@ -118,31 +118,31 @@ impl Around {
         }
     }
 
-    fn pod(&mut self, reader: &Reader, pod: Pod) -> PodSight {
-        let (on, unmet) = self.on(reader, &pod);
-        let misses = unmet.is_some();
-        let sight = self.sight(reader, &pod, &on, unmet.map(|_| Not::Yet));
-        let since = self.forget(&sight.at.uid).and_then(|known| known.misses);
-        let waits = sight.node.is_none() && !sight.phase.is_over() && !sight.is_leaving;
-        let is_read = sight.wish.as_ref().is_some_and(Result::is_ok);
-        let is_nobodys = on.is_empty() && sight.wish.is_none();
+    fn pod(&mut self, reader: &Reader, pod: Pod) -> PodView {
+        let (on, unmet) = self.dependencies(reader, &pod);
+        let missing_since = unmet.is_some();
+        let view = self.view(reader, &pod, &on, unmet.map(|_| Missing::Expected));
+        let since = self.forget(&view.at.uid).and_then(|known| known.missing_since);
+        let waits = view.node.is_none() && !view.phase.is_over() && !view.is_leaving;
+        let is_read = view.request.as_ref().is_some_and(Result::is_ok);
+        let is_nobodys = on.is_empty() && view.request.is_none();
         if waits && !is_nobodys && !(is_read && on.is_empty()) {
-            self.keep(pod, on, misses.then(|| since.unwrap_or_else(Instant::now)));
+            self.track(pod, on, missing_since.then(|| since.unwrap_or_else(Instant::now)));
         }
-        sight
+        view
     }
 
-    fn keep(&mut self, pod: Pod, on: Vec<On>, misses: Option<Instant>) {
+    fn track(&mut self, pod: Pod, on: Vec<Dependency>, missing_since: Option<Instant>) {
         let uid: Uid = pod.metadata.uid.to_string();
         for on in &on {
             self.by.entry(on.clone()).or_default().insert(uid.clone());
         }
-        self.pods.insert(uid, Kept { pod, on, misses });
+        self.pods.insert(uid, PendingPod { pod, on, missing_since });
     }
 
-    fn forget(&mut self, uid: &Uid) -> Option<Kept> {
-        let kept = self.pods.remove(uid)?;
-        for on in &kept.on {
+    fn forget(&mut self, uid: &Uid) -> Option<PendingPod> {
+        let pending = self.pods.remove(uid)?;
+        for on in &pending.on {
             if let Some(pods) = self.by.get_mut(on) {
                 pods.remove(uid);
                 if pods.is_empty() {
@@ -150,18 +150,20 @@ impl Around {
                 }
             }
         }
-        Some(kept)
+        Some(pending)
     }
 
     /// What a pod depends on, nearest owner first, and what of it is not there.
-    fn on(&self, reader: &Reader, pod: &Pod) -> (Vec<On>, Option<String>) {
+    fn dependencies(&self, reader: &Reader, pod: &Pod) -> (Vec<Dependency>, Option<String>) {
         let (mut on, mut unmet) = (Vec::new(), None);
         if !reader.may_be_ours(pod) {
             return (on, unmet);
         }
         let mut next = pod.metadata.controller();
-        while let Some(named) = next.filter(|named| is_followed(named) && on.len() < DEEPEST) {
-            on.push(On::Owner(named.uid.to_string()));
+        while let Some(named) =
+            next.filter(|named| is_followed(named) && on.len() < MAX_OWNER_DEPTH)
+        {
+            on.push(Dependency::Owner(named.uid.to_string()));
             next = match self.owners.get(&*named.uid) {
                 Some(Entry { read: Ok(owner), .. }) => owner.metadata.controller(),
                 Some(Entry { read: Err(why), .. }) => {
@@ -175,9 +177,10 @@ impl Around {
                 }
             };
         }
-        let is_set = |on: &On| self.owner(on).is_some_and(|owner| owner.kind.is_named_by_pods());
+        let is_set =
+            |on: &Dependency| self.owner(on).is_some_and(|owner| owner.kind.is_named_by_pods());
         if let Some(set) = mark::set_of(pod).filter(|_| !on.iter().any(is_set)) {
-            on.push(On::Group(set));
+            on.push(Dependency::Group(set));
         }
         if let Some(key) = mark::group_of(pod).filter(|key| Kind::of_group(key.kind).is_some()) {
             match self.groups.get(&key) {
@@ -192,34 +195,48 @@ impl Around {
                     ));
                 }
             }
-            on.push(On::Group(key));
+            on.push(Dependency::Group(key));
         }
         (on, unmet)
     }
 
-    fn sight(&self, reader: &Reader, pod: &Pod, on: &[On], not: Option<Not>) -> PodSight {
+    fn view(
+        &self,
+        reader: &Reader,
+        pod: &Pod,
+        on: &[Dependency],
+        missing: Option<Missing>,
+    ) -> PodView {
         let owners = on.iter().filter_map(|on| self.owner(on)?.read.as_deref().ok());
         let owners: Vec<&Owner> = owners.collect();
         let group = on.iter().find_map(|on| match on {
-            On::Group(key) => self.groups.get(key)?.as_ref().ok(),
-            On::Owner(_) => None,
+            Dependency::Group(key) => self.groups.get(key)?.as_ref().ok(),
+            Dependency::Owner(_) => None,
         });
         reader.pod(
             pod,
-            &View { around: mark::Around { owners: &owners, group }, not, names: &self.names },
+            &ReadContext {
+                around: mark::Around { owners: &owners, group },
+                missing,
+                names: &self.names,
+            },
         )
     }
 
     /// Takes in what was seen of a kind, and reads again the pods that depend on it.
-    pub fn take(&mut self, reader: &Reader, Told { kind, path, seen }: Told) -> News {
+    pub fn apply(
+        &mut self,
+        reader: &Reader,
+        KindUpdate { kind, path, seen }: KindUpdate,
+    ) -> RelatedUpdates {
         let mut touched = BTreeSet::new();
-        let mut news = News::default();
-        match kind.what {
-            What::Owner => self.take_owners(kind, &path, seen, &mut touched, &mut news),
-            What::Group(of) => self.take_groups(of, seen, &mut touched),
-            What::Foreign(what) => {
-                self.foreign.take(kind, &path, what, seen);
-                self.rename(reader, what, &mut news);
+        let mut news = RelatedUpdates::default();
+        match kind.role {
+            Role::Owner => self.apply_owners(kind, &path, seen, &mut touched, &mut news),
+            Role::Group(of) => self.apply_groups(of, seen, &mut touched),
+            Role::External(what) => {
+                self.external.apply(kind, &path, what, seen);
+                self.apply_names(reader, what, &mut news);
                 return news;
             }
         }
@@ -227,34 +244,34 @@ impl Around {
             touched.iter().filter_map(|on| self.by.get(on)).flatten().cloned().collect();
         news.pods = self.again(reader, again);
         let owners = touched.iter().filter_map(|on| match on {
-            On::Owner(uid) => self.owners.get(self.sets_of_jobs.get(uid).unwrap_or(uid)),
-            On::Group(_) => None,
+            Dependency::Owner(uid) => self.owners.get(self.sets_of_jobs.get(uid).unwrap_or(uid)),
+            Dependency::Group(_) => None,
         });
         news.queued = owners.filter_map(|entry| self.queued(reader, entry)).collect();
         news
     }
 
     /// A job that waits for us to let it begin, if it is one.
-    fn queued(&self, reader: &Reader, entry: &Entry) -> Option<Queued> {
+    fn queued(&self, reader: &Reader, entry: &Entry) -> Option<QueuedJob> {
         let owner = entry.read.as_ref().ok()?;
         let above = self.owners_of(&owner.metadata);
-        Queued::of(reader, &self.names, owner, &above, entry.kind.wanted.plural)
+        QueuedJob::of(reader, &self.names, owner, &above, entry.kind.wanted.plural)
     }
 
     /// All jobs that wait for us to let them begin.
-    pub fn all_queued(&self, reader: &Reader) -> Vec<Queued> {
+    pub fn all_queued(&self, reader: &Reader) -> Vec<QueuedJob> {
         self.owners.values().filter_map(|entry| self.queued(reader, entry)).collect()
     }
 
     /// Something of another scheduler's may stand for something else by now.
-    fn rename(&mut self, reader: &Reader, what: Foreign, news: &mut News) {
+    fn apply_names(&mut self, reader: &Reader, what: ExternalKind, news: &mut RelatedUpdates) {
         if what.is_queue() {
-            news.queues = Some(self.foreign.queues(&self.names));
+            news.queues = Some(self.external.queues(&self.names));
         }
-        news.hypernodes = self.foreign.hypernodes();
-        news.notes = self.foreign.notes();
-        if self.foreign.rename(&mut self.names) {
-            if matches!(what, Foreign::Topology | Foreign::HyperNode) {
+        news.hypernodes = self.external.hypernodes();
+        news.notes = self.external.notes();
+        if self.external.update_names(&mut self.names) {
+            if matches!(what, ExternalKind::Topology | ExternalKind::HyperNode) {
                 news.topologies = Some(self.names.topologies.clone());
             }
             news.pods = self.again(reader, self.pods.keys().cloned().collect());
@@ -262,11 +279,11 @@ impl Around {
         }
     }
 
-    fn take_groups(
+    fn apply_groups(
         &mut self,
         of: mark::Kind,
         seen: Seen<Box<RawValue>>,
-        touched: &mut BTreeSet<On>,
+        touched: &mut BTreeSet<Dependency>,
     ) {
         let read = |raw: &RawValue| {
             let object = kinds::read_group(of, raw)?;
@@ -298,30 +315,33 @@ impl Around {
                 Some(read) => drop(self.groups.insert(key.clone(), read)),
                 None => drop(self.groups.remove(&key)),
             }
-            touched.insert(On::Group(key));
+            touched.insert(Dependency::Group(key));
         }
     }
 
     /// Reads pods again. One that still misses something says so only after a while.
-    fn again(&mut self, reader: &Reader, pods: BTreeSet<Uid>) -> Vec<PodSight> {
-        let mut sights = Vec::with_capacity(pods.len());
+    fn again(&mut self, reader: &Reader, pods: BTreeSet<Uid>) -> Vec<PodView> {
+        let mut views = Vec::with_capacity(pods.len());
         for uid in pods {
-            let Some(Kept { pod, misses, .. }) = self.forget(&uid) else { continue };
-            let (on, unmet) = self.on(reader, &pod);
-            let misses = unmet.is_some().then(|| misses.unwrap_or_else(Instant::now));
-            let is_late = misses.is_some_and(|since| since.elapsed() >= PATIENCE);
-            let not = unmet.map(|why| if is_late { Not::There(why) } else { Not::Yet });
-            sights.push(self.sight(reader, &pod, &on, not));
-            self.keep(pod, on, misses);
+            let Some(PendingPod { pod, missing_since, .. }) = self.forget(&uid) else { continue };
+            let (on, unmet) = self.dependencies(reader, &pod);
+            let missing_since = unmet.is_some().then(|| missing_since.unwrap_or_else(Instant::now));
+            let is_late = missing_since.is_some_and(|since| since.elapsed() >= MISSING_GRACE);
+            let missing =
+                unmet.map(|why| if is_late { Missing::Overdue(why) } else { Missing::Expected });
+            views.push(self.view(reader, &pod, &on, missing));
+            self.track(pod, on, missing_since);
         }
-        sights.retain(|sight| sight.wish.is_some());
-        sights
+        views.retain(|view| view.request.is_some());
+        views
     }
 
     /// Pods that have missed something for a while, and are to say so.
-    pub fn overdue(&mut self, reader: &Reader) -> Vec<PodSight> {
-        let is_due = |kept: &Kept| kept.misses.is_some_and(|since| since.elapsed() >= PATIENCE);
-        let due = self.pods.iter().filter(|(_, kept)| is_due(kept));
+    pub fn overdue(&mut self, reader: &Reader) -> Vec<PodView> {
+        let is_due = |pending: &PendingPod| {
+            pending.missing_since.is_some_and(|since| since.elapsed() >= MISSING_GRACE)
+        };
+        let due = self.pods.iter().filter(|(_, pending)| is_due(pending));
         self.again(reader, due.map(|(uid, _)| uid.clone()).collect())
     }
 }

@@ -1,8 +1,8 @@
 //! Following what pods depend on beside nodes: claims, volumes, their classes, what can be attached
 //! and made where, and namespaces.
 
-use super::tasks::{AHEAD, Tasks};
-use crate::constraints::dynamic::News;
+use super::tasks::{Tasks, WATCH_BUFFER};
+use crate::constraints::dynamic::StorageUpdate;
 use berth_kube::object::{
     Claim, CsiCapacity, CsiDriver, CsiNode, Namespace, PersistentVolume, StorageClass,
     VolumeAttachment,
@@ -13,13 +13,13 @@ use tokio::sync::mpsc;
 
 /// What there was at first, and what comes.
 pub struct Storage {
-    pub first: Vec<News>,
-    pub news: mpsc::Receiver<News>,
+    pub first: Vec<StorageUpdate>,
+    pub news: mpsc::Receiver<StorageUpdate>,
 }
 
 impl Storage {
     pub async fn follow(api: &Api, follows: &mut Tasks) -> Storage {
-        let (tell, news) = mpsc::channel(AHEAD);
+        let (tell, news) = mpsc::channel(WATCH_BUFFER);
         let mut storage = Storage { first: Vec::new(), news };
         let claims = "/api/v1/persistentvolumeclaims";
         let volumes = "/api/v1/persistentvolumes";
@@ -28,14 +28,20 @@ impl Storage {
         let (nodes, capacities) = (&stored("csinodes"), &stored("csistoragecapacities"));
         let attachments = &stored("volumeattachments");
         let begun = [
-            begin::<Namespace>(api, "/api/v1/namespaces", News::Namespaces, &tell, follows),
-            begin::<Claim>(api, claims, News::Claims, &tell, follows),
-            begin::<PersistentVolume>(api, volumes, News::Volumes, &tell, follows),
-            begin::<StorageClass>(api, classes, News::Classes, &tell, follows),
-            begin::<CsiDriver>(api, drivers, News::Drivers, &tell, follows),
-            begin::<CsiNode>(api, nodes, News::Nodes, &tell, follows),
-            begin::<CsiCapacity>(api, capacities, News::Capacities, &tell, follows),
-            begin::<VolumeAttachment>(api, attachments, News::Attachments, &tell, follows),
+            begin::<Namespace>(
+                api,
+                "/api/v1/namespaces",
+                StorageUpdate::Namespaces,
+                &tell,
+                follows,
+            ),
+            begin::<Claim>(api, claims, StorageUpdate::Claims, &tell, follows),
+            begin::<PersistentVolume>(api, volumes, StorageUpdate::Volumes, &tell, follows),
+            begin::<StorageClass>(api, classes, StorageUpdate::Classes, &tell, follows),
+            begin::<CsiDriver>(api, drivers, StorageUpdate::Drivers, &tell, follows),
+            begin::<CsiNode>(api, nodes, StorageUpdate::Nodes, &tell, follows),
+            begin::<CsiCapacity>(api, capacities, StorageUpdate::Capacities, &tell, follows),
+            begin::<VolumeAttachment>(api, attachments, StorageUpdate::Attachments, &tell, follows),
         ];
         for first in begun {
             // Nobody is left to tell only where the server ends.
@@ -49,11 +55,11 @@ impl Storage {
 fn begin<T: DeserializeOwned + Send + 'static>(
     api: &Api,
     path: &str,
-    wrap: fn(Seen<T>) -> News,
-    tell: &mpsc::Sender<News>,
+    wrap: fn(Seen<T>) -> StorageUpdate,
+    tell: &mpsc::Sender<StorageUpdate>,
     follows: &mut Tasks,
-) -> tokio::sync::oneshot::Receiver<News> {
-    let (to, mut seen) = mpsc::channel(AHEAD);
+) -> tokio::sync::oneshot::Receiver<StorageUpdate> {
+    let (to, mut seen) = mpsc::channel(WATCH_BUFFER);
     let following = follow::<T>(api.clone(), path.to_owned(), String::new(), to);
     follows.0.push(tokio::spawn(following));
     let (first, begun) = tokio::sync::oneshot::channel();

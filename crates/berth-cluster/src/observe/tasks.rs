@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// News that are read before anybody has taken them in.
-pub const AHEAD: usize = 64;
+pub const WATCH_BUFFER: usize = 64;
 
 /// Tasks that follow the cluster; they end with this.
 #[derive(Default)]

@@ -2,14 +2,14 @@
 //! lost, or an older one restored. They are not stopped for that; from now on they are in the books.
 
 use super::submission as gang;
-use super::{Mirror, Uid};
-use crate::view::{GangKey, PodSight};
+use super::{ClusterState, Uid};
+use crate::view::{GangKey, PodView};
 use berth_engine::Turn;
 use berth_model::{Decision, Event, JobId, LeaseId, Name};
 use berth_node::Observed;
 use std::collections::BTreeSet;
 
-impl Mirror {
+impl ClusterState {
     /// Jobs that wait in the log while pods of theirs run.
     pub(super) fn adopt_known(&mut self, turn: &mut Turn<'_>, jobs: Vec<JobId>) {
         for job in jobs {
@@ -18,7 +18,7 @@ impl Mirror {
                 pods.into_iter().filter(|uid| self.runs_unbooked(turn.core, uid)).collect();
             if !self.start_where_they_are(turn, job, &pods) {
                 // What cannot be in the books must not run.
-                pods.iter().for_each(|uid| self.of_task(turn, uid));
+                pods.iter().for_each(|uid| self.observe_task(turn, uid));
             }
         }
     }
@@ -28,7 +28,7 @@ impl Mirror {
     pub(super) fn adopt_unknown(&mut self, turn: &mut Turn<'_>) {
         let unknown = self.pods.values().filter(|pod| pod.runs_unknown());
         let gangs: BTreeSet<GangKey> =
-            unknown.filter_map(|pod| Some(pod.wish()?.gang.clone())).collect();
+            unknown.filter_map(|pod| Some(pod.request()?.gang.clone())).collect();
         for gang in gangs {
             self.adopt_gang(turn, &gang);
         }
@@ -39,23 +39,24 @@ impl Mirror {
             return;
         }
         let members = self.pods.iter().filter(|(_, pod)| {
-            let alive = !pod.sight.phase.is_over() && !pod.sight.is_leaving;
-            alive && !pod.sight.is_gated && pod.wish().is_some_and(|wish| wish.gang == *key)
+            let alive = !pod.view.phase.is_over() && !pod.view.is_leaving;
+            alive && !pod.view.is_gated && pod.request().is_some_and(|request| request.gang == *key)
         });
-        let (uids, pods): (Vec<Uid>, Vec<&PodSight>) =
-            members.map(|(uid, pod)| (uid.clone(), &pod.sight)).unzip();
-        let wish = pods.first().and_then(|pod| pod.wish.as_ref()?.as_ref().ok());
-        let queue = wish.and_then(|wish| wish.queue.clone()).unwrap_or_else(|| self.queue.clone());
+        let (uids, pods): (Vec<Uid>, Vec<&PodView>) =
+            members.map(|(uid, pod)| (uid.clone(), &pod.view)).unzip();
+        let request = pods.first().and_then(|pod| pod.request.as_ref()?.as_ref().ok());
+        let queue =
+            request.and_then(|request| request.queue.clone()).unwrap_or_else(|| self.queue.clone());
         let submission = gang::submission(&pods, &queue, &self.nodes, &self.claims);
         let Ok(submission) = submission else { return };
         let refs = submission.pods.clone();
         let Ok(job) = turn.submit(submission) else { return };
-        self.heed(&uids);
+        self.track_predicates(&uids);
         // What they take is to be had only on nodes that are said to have it.
-        self.nodes.tell(turn);
+        self.nodes.report(turn);
         self.gangs.entry(key.clone()).or_default();
         self.assign(key, job, &refs);
-        let running = uids.into_iter().filter(|uid| self.pods[uid].sight.is_placed());
+        let running = uids.into_iter().filter(|uid| self.pods[uid].view.is_placed());
         let running: Vec<Uid> = running.collect();
         if !self.start_where_they_are(turn, job, &running) {
             tracing::warn!(gang = %key.name, "pods that run cannot be taken into the books");
@@ -67,7 +68,7 @@ impl Mirror {
     fn start_where_they_are(&self, turn: &mut Turn<'_>, job: JobId, pods: &[Uid]) -> bool {
         let place = |uid: &Uid| {
             let pod = &self.pods[uid];
-            Some((pod.task?.1, pod.sight.node.clone()?))
+            Some((pod.task?.1, pod.view.node.clone()?))
         };
         let Some(places) = pods.iter().map(place).collect::<Option<Vec<(u32, Name)>>>() else {
             return false;

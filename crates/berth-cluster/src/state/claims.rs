@@ -1,8 +1,8 @@
 //! Pods that claim their GPUs.
 
-use super::orders::Step;
-use super::{Mirror, Uid};
-use crate::view::NodeSight;
+use super::orders::BindStep;
+use super::{ClusterState, Uid};
+use crate::view::NodeView;
 use crate::view::NodeViews;
 use berth_engine::{Core, Turn};
 use berth_kube::dra::{Claim, Class, Slice};
@@ -11,13 +11,13 @@ use berth_kube::{Change, Seen};
 use berth_model::{LeaseId, Name, Slice as Piece};
 use std::collections::BTreeSet;
 
-impl Mirror {
-    pub(super) fn put_node(&mut self, mut node: NodeSight) {
+impl ClusterState {
+    pub(super) fn put_node(&mut self, mut node: NodeView) {
         self.claims.equip(&mut node);
         self.nodes.put(node);
     }
 
-    pub fn see_slices(&mut self, turn: &mut Turn<'_>, seen: Seen<Slice>) {
+    pub fn observe_slices(&mut self, turn: &mut Turn<'_>, seen: Seen<Slice>) {
         let mut nodes = BTreeSet::new();
         match seen {
             Seen::All(slices) => {
@@ -46,7 +46,7 @@ impl Mirror {
         self.reconsider_claims(turn);
     }
 
-    pub fn see_classes(&mut self, turn: &mut Turn<'_>, seen: Seen<Class>) {
+    pub fn observe_classes(&mut self, turn: &mut Turn<'_>, seen: Seen<Class>) {
         match seen {
             Seen::All(classes) => self.claims.set_classes(classes),
             Seen::Changes(changes) => {
@@ -61,7 +61,7 @@ impl Mirror {
         self.reconsider_claims(turn);
     }
 
-    pub fn see_claims(&mut self, turn: &mut Turn<'_>, seen: Seen<Claim>) {
+    pub fn observe_claims(&mut self, turn: &mut Turn<'_>, seen: Seen<Claim>) {
         let key = |claim: &Claim| (claim.metadata.namespace.clone(), claim.metadata.name.clone());
         let mut nodes = BTreeSet::new();
         match seen {
@@ -86,9 +86,9 @@ impl Mirror {
     }
 
     fn reconsider_claims(&mut self, turn: &mut Turn<'_>) {
-        self.nodes.tell(turn);
+        self.nodes.report(turn);
         for key in std::mem::take(&mut self.without_claims) {
-            self.gather(turn, &key);
+            self.assemble_gang(turn, &key);
         }
     }
 
@@ -101,8 +101,8 @@ impl Mirror {
 
     /// A pod is no task any more, and what it claimed is somebody else's until it is given back.
     pub(super) fn count_claims_of(&mut self, uid: &Uid) {
-        let pod = self.pods.get(uid).filter(|pod| !pod.sight.claims.is_empty());
-        let node = pod.and_then(|pod| pod.sight.node.clone());
+        let pod = self.pods.get(uid).filter(|pod| !pod.view.claims.is_empty());
+        let node = pod.and_then(|pod| pod.view.node.clone());
         if let Some(node) = node {
             self.count_claims(&node);
         }
@@ -111,30 +111,30 @@ impl Mirror {
     /// A pod's claims could not be given what was decided. It is tried again when something is
     /// heard of claims.
     pub(super) fn claim_later(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
-        let Some(key) = self.pods.get(uid).and_then(|pod| Some(pod.wish()?.gang.clone())) else {
+        let Some(key) = self.pods.get(uid).and_then(|pod| Some(pod.request()?.gang.clone())) else {
             return;
         };
         self.leave(turn, uid, why);
         let is_open = self.pods.get(uid).is_some_and(|pod| {
-            pod.sight.node.is_none() && !pod.sight.phase.is_over() && !pod.sight.is_leaving
+            pod.view.node.is_none() && !pod.view.phase.is_over() && !pod.view.is_leaving
         });
         if is_open {
             self.gangs.entry(key.clone()).or_default().waiting.insert(uid.clone());
             self.without_claims.insert(key);
-            self.say(uid, why);
+            self.report_reason(uid, why);
         }
     }
 
     /// What has to be written before a pod is bound.
-    pub(super) fn steps(&self, core: &Core, lease: LeaseId, uid: &str) -> Vec<Step> {
-        let pod = self.pods.get(uid).filter(|pod| !pod.sight.claims.is_empty());
+    pub(super) fn steps(&self, core: &Core, lease: LeaseId, uid: &str) -> Vec<BindStep> {
+        let pod = self.pods.get(uid).filter(|pod| !pod.view.claims.is_empty());
         let live = core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
         let (Some(pod), Some(live)) = (pod, live) else { return Vec::new() };
         let pieces: Vec<Piece> = serde_json::from_str(&live.row.slices).unwrap_or_default();
         let gpus: Vec<u32> = pieces.iter().map(|piece| piece.gpu).collect();
-        match self.claims.allocations(&pod.sight, &Name::new(&live.row.node), &gpus) {
-            Ok(all) => all.into_iter().map(|one| Step::Claim(Box::new(one))).collect(),
-            Err(why) => vec![Step::Gone(why)],
+        match self.claims.allocations(&pod.view, &Name::new(&live.row.node), &gpus) {
+            Ok(all) => all.into_iter().map(|one| BindStep::Claim(Box::new(one))).collect(),
+            Err(why) => vec![BindStep::Gone(why)],
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Devices that are claimed: what drivers say there is, who was given what, and what pods with
 //! claims may be given.
 
-use crate::view::{NodeSight, PodSight, Rule};
+use crate::view::{NodePredicate, NodeView, PodView};
 use berth_kube::dra::{self, Allocation, Asked, Claim, Class, Device, Id, Slice};
 use berth_kube::object::Text;
 use berth_model::{Health, Name};
@@ -34,9 +34,9 @@ struct Equipment {
 
 /// What a pod with claims asks for.
 #[derive(Default)]
-pub struct Wanted {
+pub struct ClaimedDevices {
     pub count: u32,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NodePredicate>,
 }
 
 impl Claims {
@@ -121,7 +121,7 @@ impl Claims {
 
     /// Gives a node the GPUs that can be claimed there. Where a device plugin hands out GPUs they
     /// would be the same ones, so that only those count.
-    pub fn equip(&self, node: &mut NodeSight) {
+    pub fn equip(&self, node: &mut NodeView) {
         if !node.claimable.is_empty() {
             node.spec.gpus.clear();
         }
@@ -155,11 +155,11 @@ impl Claims {
     }
 
     /// What the claims of a pod ask for. Nothing for a pod without claims.
-    pub fn wanted(&self, pod: &PodSight) -> Result<Option<Wanted>, String> {
+    pub fn wanted(&self, pod: &PodView) -> Result<Option<ClaimedDevices>, String> {
         if pod.claims.is_empty() {
             return Ok(None);
         }
-        let mut wanted = Wanted::default();
+        let mut wanted = ClaimedDevices::default();
         for (_, asked) in self.asked(pod)? {
             wanted.count += asked.count();
             wanted.rules.push(rule(asked));
@@ -167,7 +167,7 @@ impl Claims {
         Ok(Some(wanted))
     }
 
-    fn asked(&self, pod: &PodSight) -> Result<Vec<(&Claim, Asked)>, String> {
+    fn asked(&self, pod: &PodView) -> Result<Vec<(&Claim, Asked)>, String> {
         let claims = pod.claims.iter().map(|used| {
             let name = used.name.as_ref();
             let name = name.ok_or_else(|| format!("the claim {} is not made yet", used.source))?;
@@ -188,7 +188,7 @@ impl Claims {
     /// What to write on the claims of a pod that was given these GPUs.
     pub fn allocations(
         &self,
-        pod: &PodSight,
+        pod: &PodView,
         node: &Name,
         gpus: &[u32],
     ) -> Result<Vec<Allocation>, String> {
@@ -218,15 +218,15 @@ impl Claims {
 }
 
 /// Nodes all of whose GPUs are such as a claim asks for: the core may choose among them freely.
-fn rule(asked: Asked) -> Rule {
+fn rule(asked: Asked) -> NodePredicate {
     let texts: Vec<&str> = asked.selectors.iter().map(dra::Selector::text).collect();
     let name = Name::from(format!("GPUs to claim where {}", texts.join(" && ")));
     let selectors = asked.selectors;
-    let allows = move |node: &NodeSight| {
+    let allows = move |node: &NodeView| {
         let healthy = node.claimable.iter().zip(&node.spec.gpus);
         let mut gpus = healthy.filter(|(_, gpu)| gpu.health == Health::Ok).peekable();
         gpus.peek().is_some()
             && gpus.all(|(gpu, _)| selectors.iter().all(|selector| selector.matches(gpu)))
     };
-    Rule { name, allows: Arc::new(allows) }
+    NodePredicate { name, allows: Arc::new(allows) }
 }

@@ -1,21 +1,21 @@
 //! What other schedulers have described, as the core is told of it.
 
-use super::Mirror;
+use super::ClusterState;
 use super::orders::ApiOrder;
 use super::topology;
-use crate::tenancy::ownership as whose;
+use crate::tenancy::ownership as object;
 use crate::view::NodeViews;
-use crate::view::{Described, Foreign, NodeSight, Note, Queues};
+use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, NodeView, Note};
 use berth_engine::{Core, Turn};
 use berth_kube::hypernode::{self, Tree};
 use berth_model::{Event, Name, QueueSpec};
 use berth_store::Batch;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Mirror {
+impl ClusterState {
     /// Makes queues of those that others describe, and takes away those that they do not describe
     /// any more. One that cannot be does not stand in the way of the others.
-    pub fn see_queues(&mut self, turn: &mut Turn<'_>, queues: Queues) {
+    pub fn observe_queues(&mut self, turn: &mut Turn<'_>, queues: ExternalQueues) {
         let known: BTreeMap<Name, QueueSpec> = turn
             .core
             .state
@@ -24,45 +24,47 @@ impl Mirror {
             .map(|queue| (queue.spec.name.clone(), queue.spec))
             .collect();
         for described in &queues.all {
-            self.see_queue(turn, described, &known);
+            self.observe_queue(turn, described, &known);
         }
         let there: BTreeSet<&Name> = queues.all.iter().map(|queue| &queue.spec.name).collect();
         // Of a kind that was not seen yet it is not known what is gone.
-        let is_gone = |(name, what): &(&Name, &Foreign)| {
+        let is_gone = |(name, what): &(&Name, &ExternalKind)| {
             queues.listed.contains(*what) && !there.contains(*name)
         };
-        let gone = self.foreign.made.iter().filter(is_gone);
+        let gone = self.queue_ownership.made.iter().filter(is_gone);
         let mut gone: Vec<Name> = gone.map(|(name, _)| name.clone()).collect();
         // Children before their parents: a queue with others below it stays.
         gone.sort_by_key(|name| std::cmp::Reverse(depth(name, &known)));
         for name in gone {
-            let is_needed = name == self.queue || self.foreign.own.has(&name);
+            let is_needed = name == self.queue || self.queue_ownership.own.has(&name);
             let goes = known.contains_key(&name) && !is_needed;
             let event = goes.then(|| Event::QueueRemoved { queue: name.clone() });
-            if let Err(refused) = self.foreign.remove(turn, &name, event.into_iter().collect()) {
+            if let Err(refused) =
+                self.queue_ownership.remove(turn, &name, event.into_iter().collect())
+            {
                 // It is tried again with the next change.
                 tracing::info!(%refused, queue = %name, "a queue is kept for now");
             }
         }
-        self.foreign.described = queues;
-        self.try_again(turn);
+        self.queue_ownership.described = queues;
+        self.retry_refused(turn);
     }
 
     /// Whose queues are whose may have changed.
-    pub fn see_queues_again(&mut self, turn: &mut Turn<'_>) {
-        let described = std::mem::take(&mut self.foreign.described);
-        self.see_queues(turn, described);
+    pub fn observe_queues_again(&mut self, turn: &mut Turn<'_>) {
+        let described = std::mem::take(&mut self.queue_ownership.described);
+        self.observe_queues(turn, described);
     }
 
-    fn see_queue(
+    fn observe_queue(
         &mut self,
         turn: &mut Turn<'_>,
-        Described { spec, what, about }: &Described,
+        ExternalQueue { spec, what, about }: &ExternalQueue,
         known: &BTreeMap<Name, QueueSpec>,
     ) {
         let name = &spec.name;
-        if self.foreign.own.has(name) {
-            if self.foreign.hidden.insert(name.clone()) {
+        if self.queue_ownership.own.has(name) {
+            if self.queue_ownership.hidden.insert(name.clone()) {
                 let note = format!(
                     "it is left out: the queue {name} is set up by queues.berth.dev {name}, which \
                      goes before it; give one of them another name, or say with --map which queue \
@@ -77,18 +79,18 @@ impl Mirror {
             }
             return;
         }
-        self.foreign.hidden.remove(name);
+        self.queue_ownership.hidden.remove(name);
         let queue = with_ours(spec.clone(), known);
         let is_new = known.get(name) != Some(&queue);
         let event = is_new.then(|| Event::QueueSet { queue: Box::new(queue) });
         let events: Vec<Event> = event.into_iter().collect();
-        let made = self.foreign.made.get(name);
+        let made = self.queue_ownership.made.get(name);
         // A queue that was there before is somebody's, and stays when this one goes.
         let is_made = made.is_some() || !known.contains_key(name);
         let set = match (is_made, is_new || made != Some(what)) {
-            (true, true) => self.foreign.put(turn, name, *what, events),
+            (true, true) => self.queue_ownership.put(turn, name, *what, events),
             (false, _) if is_new => {
-                whose::write(turn, "apply_object", name, Batch::default(), events)
+                object::write(turn, "apply_object", name, Batch::default(), events)
             }
             _ => return,
         };
@@ -103,34 +105,34 @@ impl Mirror {
 
     /// Has things said about objects that are no pods.
     pub fn note_all(&self, notes: impl IntoIterator<Item = Note>) {
-        notes.into_iter().for_each(|note| self.order(ApiOrder::Note(note)));
+        notes.into_iter().for_each(|note| self.order(ApiOrder::WriteEvent(note)));
     }
 
     /// Looks at nodes by the labels that others have described as places.
-    pub fn see_topologies(
+    pub fn observe_topologies(
         &mut self,
         turn: &mut Turn<'_>,
-        read: &dyn Fn(&berth_kube::object::Node) -> NodeSight,
+        read: &dyn Fn(&berth_kube::object::Node) -> NodeView,
         described: &BTreeMap<Name, Vec<Name>>,
     ) {
         self.nodes.read_again(read);
         let known = turn.core.state.outline().topologies;
-        topology::tell(turn, &known, topology::event(&known, self.nodes.views(), described));
-        self.see_levels(turn.core);
-        self.try_again(turn);
+        topology::report(turn, &known, topology::event(&known, self.nodes.views(), described));
+        self.observe_levels(turn.core);
+        self.retry_refused(turn);
     }
 
     /// Nodes have their places by HyperNodes at the levels that the core knows, whatever it has
     /// taken of what it was told.
-    pub fn see_levels(&mut self, core: &Core) {
+    pub fn observe_levels(&mut self, core: &Core) {
         let known = core.state.outline().topologies;
         self.nodes.set_levels(known.get(hypernode::TOPOLOGY).map_or(&[], Vec::as_slice));
     }
 
     /// Nodes are close to others than before.
-    pub fn see_hypernodes(&mut self, turn: &mut Turn<'_>, tree: Tree) {
+    pub fn observe_hypernodes(&mut self, turn: &mut Turn<'_>, tree: Tree) {
         self.nodes.set_hypernodes(tree);
-        self.nodes.tell(turn);
+        self.nodes.report(turn);
     }
 }
 

@@ -2,9 +2,9 @@
 //! the rest of its gang; and of a gang that the core would not have.
 
 use super::orders::ApiOrder;
-use super::{Mirror, Stage, Uid};
+use super::{ClusterState, Stage, Uid};
 use crate::view::Note;
-use crate::view::{GangKey, Later, Wish};
+use crate::view::{GangKey, LateMember, SchedulingRequest};
 use berth_engine::{Refused, Turn};
 use berth_kube::event::About;
 use berth_model::PodRef;
@@ -12,7 +12,7 @@ use berth_model::{Event, JobChange, JobId, Rejected};
 
 /// How often a gang is refused before there is an event: a queue that is made together with its
 /// pods comes a moment after them.
-pub(super) const ROUNDS: u32 = 3;
+pub(super) const REFUSALS_BEFORE_EVENT: u32 = 3;
 
 /// Why the core would not have a gang.
 pub(super) struct Refusal {
@@ -23,11 +23,11 @@ pub(super) struct Refusal {
     pub rounds: u32,
 }
 
-impl Mirror {
+impl ClusterState {
     /// A pod that waits for its gang belongs to another one now, or to none that is known.
-    pub(super) fn change_gang(&mut self, uid: &Uid, before: Option<&Wish>) {
+    pub(super) fn change_gang(&mut self, uid: &Uid, before: Option<&SchedulingRequest>) {
         let Some(before) = before else { return };
-        let now = self.pods.get(uid).and_then(crate::state::Pod::wish);
+        let now = self.pods.get(uid).and_then(crate::state::Pod::request);
         if now.is_some_and(|now| now.gang == before.gang) {
             return;
         }
@@ -41,8 +41,14 @@ impl Mirror {
 
     /// Tells the core where a job of ours is to wait, and how urgently, if that has changed. What
     /// a gang asks for does not change any more once it has been submitted.
-    pub(super) fn change(&self, turn: &mut Turn<'_>, uid: &Uid, job: JobId, before: Option<&Wish>) {
-        let now = self.pods.get(uid).and_then(crate::state::Pod::wish);
+    pub(super) fn change(
+        &self,
+        turn: &mut Turn<'_>,
+        uid: &Uid,
+        job: JobId,
+        before: Option<&SchedulingRequest>,
+    ) {
+        let now = self.pods.get(uid).and_then(crate::state::Pod::request);
         let (Some(before), Some(now)) = (before, now) else { return };
         let is_same = before.priority == now.priority && before.queue == now.queue;
         if is_same || Stage::of(turn.core, job) != Stage::Live {
@@ -66,13 +72,18 @@ impl Mirror {
         let Some(tasks) = self.jobs.get(&job) else { return };
         if self.gangs.get(&tasks.gang).is_some_and(|gang| !gang.waiting.is_empty()) {
             let key = tasks.gang.clone();
-            self.let_go(turn, &key, Some(job));
+            self.release_surplus(turn, &key, Some(job));
         }
     }
 
     /// Makes jobs of their own of pods that came when their gang had begun, where more may come
     /// than it needs.
-    pub(super) fn let_go(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: Option<JobId>) {
+    pub(super) fn release_surplus(
+        &mut self,
+        turn: &mut Turn<'_>,
+        key: &GangKey,
+        job: Option<JobId>,
+    ) {
         let Some(gang) = self.gangs.get(key) else { return };
         if job.is_some_and(|job| !self.runs_whole(turn, job)) {
             return;
@@ -81,17 +92,17 @@ impl Mirror {
         let tasks = job.and_then(|job| self.jobs.get(&job));
         work.extend(tasks.into_iter().flat_map(|tasks| tasks.ranks.iter().flatten().cloned()));
         let may_leave = |pod: &crate::state::Pod| {
-            pod.wish().is_some_and(|wish| match wish.later {
-                Later::Waits => false,
-                Later::Apart => job.is_some(),
-                Later::ApartForGood => true,
+            pod.request().is_some_and(|request| match request.later {
+                LateMember::Waits => false,
+                LateMember::Apart => job.is_some(),
+                LateMember::ApartForGood => true,
             })
         };
         let waiting = gang.waiting.iter().filter_map(|uid| Some((uid, self.pods.get(uid)?)));
         let later: Vec<Uid> = waiting
             .filter(|(_, pod)| may_leave(pod))
             // What another one does, or has done, need not be done again.
-            .filter(|(_, pod)| pod.sight.rank().is_none_or(|rank| work.insert(rank)))
+            .filter(|(_, pod)| pod.view.rank().is_none_or(|rank| work.insert(rank)))
             .map(|(uid, _)| uid.clone())
             .collect();
         for uid in later {
@@ -104,7 +115,7 @@ impl Mirror {
         let (Some(tasks), Some(live)) = (self.jobs.get(&job), turn.core.jobs.get(&job)) else {
             return false;
         };
-        let stays = |uid: &Uid| self.pods.get(uid).is_some_and(|pod| !pod.sight.is_leaving);
+        let stays = |uid: &Uid| self.pods.get(uid).is_some_and(|pod| !pod.view.is_leaving);
         !live.leases.is_empty()
             && live.leases.values().all(|lease| lease.stopping.is_none())
             && tasks.is_whole()
@@ -113,42 +124,49 @@ impl Mirror {
 
     fn set_apart(&mut self, turn: &mut Turn<'_>, key: &GangKey, uid: &Uid) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
-        if pod.wish().is_some_and(|wish| wish.has_to_be_together()) {
+        if pod.request().is_some_and(|request| request.has_to_be_together()) {
             let why = "its gang runs in one place, where a pod that comes later cannot be kept; say \
                        how many pods the gang has";
-            return self.say(uid, why);
+            return self.report_reason(uid, why);
         }
-        pod.part();
-        let Some(apart) = pod.wish().map(|wish| wish.gang.clone()) else { return };
+        pod.separate();
+        let Some(apart) = pod.request().map(|request| request.gang.clone()) else { return };
         if let Some(gang) = self.gangs.get_mut(key) {
             gang.waiting.remove(uid);
         }
         self.gangs.entry(apart.clone()).or_default().waiting.insert(uid.clone());
-        self.gather(turn, &apart);
+        self.assemble_gang(turn, &apart);
     }
 
     /// Remembers that pods are a job of their own, and under which key.
-    pub(super) fn part_with(&mut self, refs: &[PodRef]) -> Option<GangKey> {
+    pub(super) fn separate_from_gang(&mut self, refs: &[PodRef]) -> Option<GangKey> {
         let [only] = refs else { return None };
         let pod = self.pods.get_mut(&only.uid)?;
-        pod.part();
-        pod.wish().map(|wish| wish.gang.clone())
+        pod.separate();
+        pod.request().map(|request| request.gang.clone())
     }
 
     /// Says on a pod what is wrong with it, and in an event.
-    pub(super) fn complain(&mut self, uid: &Uid, why: &str) {
-        let Some(pod) = self.pods.get(uid).filter(|pod| pod.said != why) else { return };
-        let (about, note) = (About::from(&pod.sight.at), why.to_owned());
-        self.order(ApiOrder::Note(Note { about, reason: "NotUnderstood", note, apart: None }));
-        self.say(uid, why);
+    pub(super) fn report_invalid(&mut self, uid: &Uid, why: &str) {
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.reported_reason != why) else { return };
+        let (about, note) = (About::from(&pod.view.at), why.to_owned());
+        self.order(ApiOrder::WriteEvent(Note {
+            about,
+            reason: "NotUnderstood",
+            note,
+            apart: None,
+        }));
+        self.report_reason(uid, why);
     }
 
     /// Says in an event what of the marks of a gang has no effect, on its first pod.
-    pub(super) fn tell_left_out(&self, pods: &[PodRef]) {
+    pub(super) fn report_ignored_annotations(&self, pods: &[PodRef]) {
         let first = pods.first().and_then(|pod| self.pods.get(&pod.uid));
-        let Some((pod, wish)) = first.and_then(|pod| Some((pod, pod.wish()?))) else { return };
-        self.note_all(wish.left_out.iter().map(|left_out| Note {
-            about: About::from(&pod.sight.at),
+        let Some((pod, request)) = first.and_then(|pod| Some((pod, pod.request()?))) else {
+            return;
+        };
+        self.note_all(request.left_out.iter().map(|left_out| Note {
+            about: About::from(&pod.view.at),
             reason: "LeftOut",
             note: format!("it has no effect that {left_out}"),
             apart: None,
@@ -158,7 +176,7 @@ impl Mirror {
     /// The core would not have a gang. It is tried again: a queue may be made later.
     pub(super) fn refuse(&mut self, key: &GangKey, pods: &[PodRef], refused: &Refused) {
         let why = refused.to_string();
-        pods.iter().for_each(|pod| self.say(&pod.uid, &why));
+        pods.iter().for_each(|pod| self.report_reason(&pod.uid, &why));
         if self.refused.get(key).is_none_or(|refusal| refusal.why != why) {
             let reason = match refused {
                 Refused::Rejected(Rejected::UnknownQueue { .. }) => "UnknownQueue",
@@ -173,27 +191,29 @@ impl Mirror {
     }
 
     /// Tries again what was refused.
-    pub fn try_again(&mut self, turn: &mut Turn<'_>) {
+    pub fn retry_refused(&mut self, turn: &mut Turn<'_>) {
         let refused: Vec<GangKey> = self.refused.keys().cloned().collect();
         for key in refused {
-            self.gather(turn, &key);
+            self.assemble_gang(turn, &key);
         }
         self.enqueue_refused(turn);
-        self.tell_refused();
-        self.nodes.tell(turn);
+        self.report_refused();
+        self.nodes.report(turn);
     }
 
     /// Says in an event why gangs are still refused, each once and on its first pod.
-    fn tell_refused(&mut self) {
-        let Mirror { refused, gangs, pods, orders, .. } = self;
-        for (key, refusal) in refused.iter_mut().filter(|(_, refusal)| refusal.rounds < ROUNDS) {
+    fn report_refused(&mut self) {
+        let ClusterState { refused, gangs, pods, orders, .. } = self;
+        for (key, refusal) in
+            refused.iter_mut().filter(|(_, refusal)| refusal.rounds < REFUSALS_BEFORE_EVENT)
+        {
             refusal.rounds += 1;
             let first = gangs.get(key).and_then(|gang| gang.waiting.first());
             let Some(pod) = first.and_then(|uid| pods.get(uid)) else { continue };
-            if refusal.rounds == ROUNDS {
-                let (about, note) = (About::from(&pod.sight.at), refusal.why.clone());
+            if refusal.rounds == REFUSALS_BEFORE_EVENT {
+                let (about, note) = (About::from(&pod.view.at), refusal.why.clone());
                 let note = Note { about, reason: refusal.reason, note, apart: None };
-                let _ = orders.send(ApiOrder::Note(note));
+                let _ = orders.send(ApiOrder::WriteEvent(note));
             }
         }
     }

@@ -1,28 +1,28 @@
 //! The first look at a cluster: which pods are which tasks, after a start or with a new leader.
 
 use super::submission as gang;
-use super::{Mirror, Pod, Tasks, Uid, lease_of};
-use crate::view::{NodeSight, PodSight};
+use super::{ClusterState, Pod, Tasks, Uid, lease_of};
+use crate::view::{NodeView, PodView};
 use berth_engine::{Core, Turn};
 use berth_model::PodRef;
 use berth_model::{Event, JobId, Name};
 use std::collections::BTreeMap;
 
-impl Mirror {
+impl ClusterState {
     /// Begins with what there is. Which pods are which tasks is in the rows of the jobs; what is
     /// not there any more is gone.
-    pub fn begin(&mut self, turn: &mut Turn<'_>, nodes: Vec<NodeSight>, pods: Vec<PodSight>) {
+    pub fn sync(&mut self, turn: &mut Turn<'_>, nodes: Vec<NodeView>, pods: Vec<PodView>) {
         let names: Vec<Name> = nodes.iter().map(|node| node.spec.name.clone()).collect();
         nodes.into_iter().for_each(|node| self.put_node(node));
-        for sight in pods {
-            self.pods.insert(sight.at.uid.clone(), Pod::new(sight));
+        for view in pods {
+            self.pods.insert(view.at.uid.clone(), Pod::new(view));
         }
         let seen: Vec<Uid> = self.pods.keys().cloned().collect();
-        seen.iter().for_each(|uid| self.see_sharing(uid));
+        seen.iter().for_each(|uid| self.observe_sharing(uid));
         let unbooked = self.remember(turn);
         self.remember_fractions(turn.core);
         names.iter().for_each(|node| self.count_claims(node));
-        self.begin_own(turn);
+        self.sync_managed(turn);
         let free = self.pods.iter().filter(|(_, pod)| pod.task.is_none());
         let free: Vec<Uid> = free.map(|(uid, _)| uid.clone()).collect();
         for uid in &free {
@@ -33,7 +33,7 @@ impl Mirror {
         let tasks = self.pods.iter().filter(|(_, pod)| pod.task.is_some());
         let tasks: Vec<Uid> = tasks.map(|(uid, _)| uid.clone()).collect();
         tasks.iter().for_each(|uid| self.count_beyond(turn.core, uid));
-        self.nodes.tell(turn);
+        self.nodes.report(turn);
         self.adopt_known(turn, unbooked);
         self.adopt_unknown(turn);
         self.remember_fractions(turn.core);
@@ -42,7 +42,7 @@ impl Mirror {
         for uid in free {
             if self.pods[&uid].task.is_none() {
                 self.count(&uid);
-                self.of_nobody(turn, &uid);
+                self.observe_unassigned(turn, &uid);
             }
         }
         self.enqueue_all(turn);
@@ -50,14 +50,14 @@ impl Mirror {
         all.iter().for_each(|uid| self.place(turn.core, uid));
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
         for job in jobs {
-            self.tie(turn, job);
+            self.constrain(turn, job);
             let tasks = &self.jobs[&job];
             // Pods of a suspended job come when it has its place.
             let misses = !tasks.is_whole() && !self.is_held_by_us(&tasks.gang);
             self.hold(turn, job, misses);
         }
-        self.nodes.tell(turn);
-        self.settle(turn);
+        self.nodes.report(turn);
+        self.release_waiting(turn);
     }
 
     /// Returns the jobs of which pods run without a lease.
@@ -85,7 +85,7 @@ impl Mirror {
         refs: &[PodRef],
     ) -> bool {
         let seen = refs.iter().find_map(|pod| self.pods.get(&pod.uid));
-        let gang = seen.and_then(|pod| pod.wish()).map(|wish| wish.gang.clone());
+        let gang = seen.and_then(|pod| pod.request()).map(|request| request.gang.clone());
         let Some(gang) = gang.or_else(|| self.gang_to_be(refs)) else {
             // None of its pods is left.
             self.end_all(turn, job, "its pods are gone");
@@ -94,9 +94,9 @@ impl Mirror {
         };
         // A pod that came later than the rest of its gang.
         let taken = self.gangs.get(&gang).is_some_and(|gang| gang.job.is_some());
-        let gang = if taken { self.part_with(refs).unwrap_or(gang) } else { gang };
-        self.heed(refs.iter().map(|pod| &pod.uid));
-        self.obey_held(&gang);
+        let gang = if taken { self.separate_from_gang(refs).unwrap_or(gang) } else { gang };
+        self.track_predicates(refs.iter().map(|pod| &pod.uid));
+        self.track_held_predicates(&gang);
         let is_held = self.is_held_by_us(&gang);
         let mut tasks = Tasks {
             gang: gang.clone(),
@@ -110,16 +110,16 @@ impl Mirror {
             tasks.done[*task as usize] = true;
         }
         // A pod that is gone asked for what the others ask for, as far as anybody knows.
-        let usual = refs.iter().find_map(|pod| Some(self.pods.get(&pod.uid)?.sight.asks.clone()));
+        let usual = refs.iter().find_map(|pod| Some(self.pods.get(&pod.uid)?.view.asks.clone()));
         let usual = usual.unwrap_or_default();
         let mut missing = Vec::new();
         for (task, pod) in gang::refs(refs) {
             let to_be = self.asks_to_be(&gang, pod);
             let is_to_be = to_be.is_some();
             let found = self.pods.get_mut(&pod.uid);
-            let asks = found.as_ref().map(|pod| pod.sight.asks.clone()).or(to_be);
+            let asks = found.as_ref().map(|pod| pod.view.asks.clone()).or(to_be);
             tasks.asks.push(asks.unwrap_or_else(|| usual.clone()));
-            tasks.ranks.push(found.as_ref().and_then(|pod| pod.sight.rank()));
+            tasks.ranks.push(found.as_ref().and_then(|pod| pod.view.rank()));
             tasks.pods.push(found.as_ref().map(|_| pod.uid.clone()));
             match found {
                 Some(found) => found.task = Some((job, task)),
@@ -147,7 +147,7 @@ impl Mirror {
             if self.runs_unbooked(turn.core, &uid) {
                 booked = false;
             } else {
-                self.of_task(turn, &uid);
+                self.observe_task(turn, &uid);
             }
         }
         booked
@@ -157,6 +157,6 @@ impl Mirror {
     pub fn runs_unbooked(&self, core: &Core, uid: &Uid) -> bool {
         let pod = &self.pods[uid];
         let leased = |(job, task)| lease_of(core, job, task).is_some();
-        pod.sight.is_placed() && pod.task.is_some_and(|task| !leased(task))
+        pod.view.is_placed() && pod.task.is_some_and(|task| !leased(task))
     }
 }

@@ -1,11 +1,11 @@
 //! Pods that Berth has made for its own jobs. Each is the task of one lease; the pods themselves say
 //! of which.
 
-use super::pod_orders::{Create, Over, PodOrder};
+use super::pod_orders::{CreatePod, LeaseEnd, PodOrder};
 use super::shares::Begin;
-use super::{Mirror, Uid};
+use super::{ClusterState, Uid};
 use crate::view::is_pod_of;
-use crate::view::{Phase, PodSight};
+use crate::view::{Phase, PodView};
 use berth_engine::{Core, LiveJob, Turn, UnreadableLease};
 use berth_model::PodRef;
 use berth_model::{Cause, JobId, LeaseId, Span};
@@ -14,20 +14,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc;
 
 /// Said on pods that would wait for ever.
-const NOT_OURS: &str = "its labels say that Berth has made it for a job of its own, and Berth has \
+const NOT_MANAGED_TEXT: &str = "its labels say that Berth has made it for a job of its own, and Berth has \
                         not; take the label berth.dev/job off it";
 
 /// The way to whoever makes pods, and the pods of each lease that was ordered or seen.
-pub struct Own {
+pub struct ManagedPods {
     orders: mpsc::UnboundedSender<PodOrder>,
     pods: BTreeMap<LeaseId, Option<Uid>>,
     /// Pods about which the books have been asked.
     asked: BTreeSet<Uid>,
 }
 
-impl Own {
-    pub fn new(orders: mpsc::UnboundedSender<PodOrder>) -> Own {
-        Own { orders, pods: BTreeMap::new(), asked: BTreeSet::new() }
+impl ManagedPods {
+    pub fn new(orders: mpsc::UnboundedSender<PodOrder>) -> ManagedPods {
+        ManagedPods { orders, pods: BTreeMap::new(), asked: BTreeSet::new() }
     }
 
     fn order(&self, order: PodOrder) {
@@ -36,45 +36,45 @@ impl Own {
     }
 }
 
-impl Mirror {
+impl ClusterState {
     /// Takes in what was made before the server started, and misses what is not there any more.
-    pub(super) fn begin_own(&mut self, turn: &mut Turn<'_>) {
-        let own = self.pods.iter().filter(|(_, pod)| pod.sight.own.is_some());
+    pub(super) fn sync_managed(&mut self, turn: &mut Turn<'_>) {
+        let own = self.pods.iter().filter(|(_, pod)| pod.view.managed.is_some());
         let own: Vec<Uid> = own.map(|(uid, _)| uid.clone()).collect();
         for uid in own {
-            if self.know_own(turn.core, &uid).is_some() {
-                self.of_own(turn, &uid);
+            if self.identify_managed(turn.core, &uid).is_some() {
+                self.observe_managed(turn, &uid);
             }
         }
         let own = turn.core.jobs.values().filter(|job| job.detail.run.container.is_some());
         let begun = own.flat_map(|job| &job.leases).filter(|(_, live)| live.row.started.is_some());
         let lost =
-            begun.map(|(lease, _)| *lease).filter(|lease| !self.own.pods.contains_key(lease));
+            begun.map(|(lease, _)| *lease).filter(|lease| !self.managed.pods.contains_key(lease));
         for lease in lost.collect::<Vec<_>>() {
             self.lose(turn, lease, "its pod is gone");
         }
     }
 
     /// Which task a pod is that Berth has made, and nothing when its lease is closed.
-    pub(super) fn know_own(&mut self, core: &Core, uid: &Uid) -> Option<(JobId, u32)> {
+    pub(super) fn identify_managed(&mut self, core: &Core, uid: &Uid) -> Option<(JobId, u32)> {
         let pod = self.pods.get_mut(uid)?;
-        let lease = pod.sight.own.as_ref()?.lease;
-        let task = is_task(core, &pod.sight, lease).then_some((lease.job, lease.task));
+        let lease = pod.view.managed.as_ref()?.lease;
+        let task = is_task(core, &pod.view, lease).then_some((lease.job, lease.task));
         pod.task = task;
         if task.is_some() {
-            self.own.pods.insert(lease, Some(uid.clone()));
+            self.managed.pods.insert(lease, Some(uid.clone()));
         }
         task
     }
 
     /// A pod of an open lease was seen.
-    pub(super) fn of_own(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
-        let sight = &self.pods[uid].sight;
-        let Some(own) = sight.own.clone() else { return };
+    pub(super) fn observe_managed(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
+        let view = &self.pods[uid].view;
+        let Some(own) = view.managed.clone() else { return };
         let (lease, at) = (own.lease, turn.at);
-        match sight.phase {
+        match view.phase {
             Phase::Succeeded | Phase::Failed { .. } | Phase::Evicted => {
-                let mut ended = match sight.phase {
+                let mut ended = match view.phase {
                     Phase::Evicted => Ended::lost(lease, at, "its pod was evicted".to_owned()),
                     _ => own.ended(at),
                 };
@@ -99,7 +99,7 @@ impl Mirror {
                 let Some(why) = own.waits_for() else { return };
                 if own.is_hopeless(at) && turn.stop_cause(lease).is_none() {
                     turn.not_started(lease, why);
-                    self.unshare(lease);
+                    self.release_shares(lease);
                     self.forget_task(uid);
                 } else {
                     turn.set_reason(lease.job, why);
@@ -112,30 +112,30 @@ impl Mirror {
     /// that: it is removed if its job is known to have such a pod.
     pub(super) fn stray(&mut self, core: &Core, uid: &Uid) {
         let Some((lease, pod)) = self.made(uid) else { return };
-        let sight = &self.pods[uid].sight;
-        if sight.is_leaving {
+        let view = &self.pods[uid].view;
+        if view.is_leaving {
             return;
         }
-        if sight.node.is_none() {
+        if view.node.is_none() {
             // Ours are made with their node.
-            return self.complain(uid, NOT_OURS);
+            return self.report_invalid(uid, NOT_MANAGED_TEXT);
         }
         match core.jobs.get(&lease.job) {
-            Some(job) if is_of(job, sight, lease) => {
-                self.own.order(PodOrder::Remove { lease, pod });
+            Some(job) if is_of(job, view, lease) => {
+                self.managed.order(PodOrder::Remove { lease, pod });
             }
             Some(_) => {}
             None => {
-                if self.own.asked.insert(uid.clone()) {
-                    self.own.order(PodOrder::Stray { lease, pod });
+                if self.managed.asked.insert(uid.clone()) {
+                    self.managed.order(PodOrder::Stray { lease, pod });
                 }
             }
         }
     }
 
     /// A pod of Berth's own is lost. The lease that is open now may be a later one.
-    pub(super) fn leave_own(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
-        let Some(lease) = self.pods.get(uid).and_then(|pod| Some(pod.sight.own.as_ref()?.lease))
+    pub(super) fn lose_managed(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
+        let Some(lease) = self.pods.get(uid).and_then(|pod| Some(pod.view.managed.as_ref()?.lease))
         else {
             return;
         };
@@ -151,79 +151,79 @@ impl Mirror {
     }
 
     /// A lease is over of which no pod tells.
-    pub fn over_own(&mut self, turn: &mut Turn<'_>, lease: LeaseId, over: Over) {
+    pub fn lease_ended(&mut self, turn: &mut Turn<'_>, lease: LeaseId, over: LeaseEnd) {
         match over {
-            Over::Ended(ended) => self.ended(turn, *ended),
-            Over::NotStarted(why) => {
+            LeaseEnd::Ended(ended) => self.ended(turn, *ended),
+            LeaseEnd::NotStarted(why) => {
                 turn.not_started(lease, why);
-                self.unshare(lease);
+                self.release_shares(lease);
             }
         }
-        self.nodes.tell(turn);
+        self.nodes.report(turn);
     }
 
     /// A pod of Berth's own is gone.
-    pub(super) fn gone_own(&mut self, uid: &Uid) {
+    pub(super) fn forget_managed(&mut self, uid: &Uid) {
         let Some((lease, _)) = self.made(uid) else { return };
-        self.own.asked.remove(uid);
-        if self.own.pods.get(&lease) == Some(&Some(uid.clone())) {
-            self.own.pods.remove(&lease);
-            self.own.order(PodOrder::Forget { lease });
+        self.managed.asked.remove(uid);
+        if self.managed.pods.get(&lease) == Some(&Some(uid.clone())) {
+            self.managed.pods.remove(&lease);
+            self.managed.order(PodOrder::Forget { lease });
         }
     }
 
     /// Whether the lease was one of Berth's own jobs.
-    pub(super) fn start_own(
+    pub(super) fn start_managed(
         &mut self,
         core: &Core,
         lease: LeaseId,
     ) -> Result<bool, UnreadableLease> {
-        let Some(create) = Create::of(core, lease, &self.nodes)? else { return Ok(false) };
-        self.own.pods.entry(lease).or_default();
-        self.begin_lease(core, Begin::Create(Box::new(create)));
+        let Some(create) = CreatePod::of(core, lease, &self.nodes)? else { return Ok(false) };
+        self.managed.pods.entry(lease).or_default();
+        self.start_lease(core, Begin::CreatePod(Box::new(create)));
         Ok(true)
     }
 
-    pub(super) fn make_own(&self, create: Box<Create>) {
-        self.own.order(PodOrder::Create(create));
+    pub(super) fn create_managed(&self, create: Box<CreatePod>) {
+        self.managed.order(PodOrder::CreatePod(create));
     }
 
     /// Whether the lease was one of Berth's own jobs.
-    pub(super) fn stop_own(&mut self, lease: LeaseId, cause: Cause, grace: Span) -> bool {
-        let Some(uid) = self.own.pods.get(&lease) else { return false };
+    pub(super) fn stop_managed(&mut self, lease: LeaseId, cause: Cause, grace: Span) -> bool {
+        let Some(uid) = self.managed.pods.get(&lease) else { return false };
         self.shares.forget(lease);
         let pod = uid.as_ref().and_then(|uid| self.made(uid)).map(|(_, pod)| pod);
-        self.own.order(PodOrder::Stop { lease, pod, cause, grace });
+        self.managed.order(PodOrder::Stop { lease, pod, cause, grace });
         true
     }
 
     /// The end of a lease is in the log.
-    pub(super) fn acknowledge_own(&mut self, lease: LeaseId) {
-        match self.own.pods.get(&lease) {
+    pub(super) fn acknowledge_managed(&mut self, lease: LeaseId) {
+        match self.managed.pods.get(&lease) {
             None => {}
             Some(None) => {
-                self.own.pods.remove(&lease);
-                self.own.order(PodOrder::Forget { lease });
+                self.managed.pods.remove(&lease);
+                self.managed.order(PodOrder::Forget { lease });
             }
             Some(Some(uid)) => {
-                let leaves = self.pods.get(uid).is_some_and(|pod| pod.sight.is_leaving);
+                let leaves = self.pods.get(uid).is_some_and(|pod| pod.view.is_leaving);
                 if let Some((_, pod)) = self.made(uid).filter(|_| !leaves) {
-                    self.own.order(PodOrder::Remove { lease, pod });
+                    self.managed.order(PodOrder::Remove { lease, pod });
                 }
             }
         }
     }
 
     fn made(&self, uid: &Uid) -> Option<(LeaseId, PodRef)> {
-        let sight = &self.pods.get(uid)?.sight;
-        Some((sight.own.as_ref()?.lease, sight.at.clone()))
+        let view = &self.pods.get(uid)?.view;
+        Some((view.managed.as_ref()?.lease, view.at.clone()))
     }
 }
 
 /// Whether it is the pod that was made for an open lease, and none that only says so.
-fn is_task(core: &Core, sight: &PodSight, lease: LeaseId) -> bool {
+fn is_task(core: &Core, view: &PodView, lease: LeaseId) -> bool {
     let job = core.jobs.get(&lease.job);
-    job.is_some_and(|job| job.leases.contains_key(&lease) && is_of(job, sight, lease))
+    job.is_some_and(|job| job.leases.contains_key(&lease) && is_of(job, view, lease))
 }
 
 /// Whether a lease has not begun so far, and is not to end.
@@ -233,7 +233,7 @@ fn is_new(core: &Core, lease: LeaseId) -> bool {
 }
 
 /// Whether it is where the pods of the job are, and called as that of the lease is.
-fn is_of(job: &LiveJob, sight: &PodSight, lease: LeaseId) -> bool {
+fn is_of(job: &LiveJob, view: &PodView, lease: LeaseId) -> bool {
     let container = job.detail.run.container.as_ref();
-    container.is_some_and(|at| is_pod_of(&at.namespace, &job.row.name, lease, &sight.at))
+    container.is_some_and(|at| is_pod_of(&at.namespace, &job.row.name, lease, &view.at))
 }

@@ -11,7 +11,7 @@ pub mod device_claims;
 mod external;
 mod fractions;
 mod gang_annotations;
-mod gather;
+mod gangs;
 mod initial;
 mod managed;
 pub mod nodes;
@@ -27,17 +27,17 @@ mod suspended;
 mod tasks;
 pub mod topology;
 
-pub use managed::Own;
+pub use managed::ManagedPods;
 use tasks::{Stage, Tasks, lease_of};
 
-use crate::constraints::dynamic::{Dynamics, Watch};
-use crate::constraints::predicates::Heeded;
+use crate::constraints::dynamic::{ConstrainedJobs, PodQuery};
+use crate::constraints::predicates::PredicateRefs;
 use crate::state::device_claims::Claims;
 use crate::state::nodes::{Nodes, Taken};
-use crate::state::orders::{ApiOrder, Wanted};
-use crate::state::shares::Shares;
-use crate::tenancy::ownership::ForeignQueues;
-use crate::view::{GangKey, NodeSight, PodSight, Rule, Wish};
+use crate::state::orders::{ApiOrder, BindPermit};
+use crate::state::shares::SharedGpus;
+use crate::tenancy::ownership::QueueOwnership;
+use crate::view::{GangKey, NodePredicate, NodeView, PodView, SchedulingRequest};
 use berth_engine::{Core, Turn};
 use berth_kube::{Change, Seen};
 use berth_model::{GroupSpec, JobId, LeaseId, Name};
@@ -47,7 +47,7 @@ use tokio::sync::mpsc;
 
 pub(super) type Uid = String;
 
-pub struct Mirror {
+pub struct ClusterState {
     orders: mpsc::UnboundedSender<ApiOrder>,
     /// The queue of pods that name none.
     pub(super) queue: Name,
@@ -56,29 +56,29 @@ pub struct Mirror {
     pub(super) gangs: BTreeMap<GangKey, Gang>,
     pub(super) jobs: BTreeMap<JobId, Tasks>,
     /// Bindings that are under way.
-    pub(super) binds: BTreeMap<LeaseId, Wanted>,
+    pub(super) binds: BTreeMap<LeaseId, BindPermit>,
     /// Gangs that the core would not have, and why.
     refused: BTreeMap<GangKey, gang_annotations::Refusal>,
     /// Queues that other schedulers have described.
-    foreign: ForeignQueues,
+    queue_ownership: QueueOwnership,
     /// Jobs that are held back until they have got their place.
-    held: BTreeMap<GangKey, suspended::Held>,
+    held: BTreeMap<GangKey, suspended::HeldJob>,
     held_by: BTreeMap<Uid, GangKey>,
     /// The gangs that are jobs, by who makes their pods.
     owners: BTreeMap<Uid, GangKey>,
-    pub(super) dynamics: Dynamics,
+    pub(super) constrained_jobs: ConstrainedJobs,
     /// What somebody has begun to ask about, and nobody has been told.
-    pub(super) fresh: Vec<Watch>,
-    own: Own,
-    shares: Shares,
+    pub(super) new_queries: Vec<PodQuery>,
+    managed: ManagedPods,
+    shares: SharedGpus,
     pub(super) claims: Claims,
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
-    pub(super) heirs: replacements::Heirs,
+    pub(super) replacements: replacements::Replacements,
 }
 
 pub(super) struct Pod {
-    pub(super) sight: PodSight,
+    pub(super) view: PodView,
     pub(super) task: Option<(JobId, u32)>,
     /// The task it was before it lost its place.
     was: Option<(JobId, u32)>,
@@ -89,9 +89,9 @@ pub(super) struct Pod {
     /// What is counted of it on its node, while it is no task.
     counted: Option<(Name, Taken)>,
     /// Why it waits, as it says itself.
-    said: String,
+    reported_reason: String,
     /// What nodes are told apart by for its sake.
-    heeded: Heeded,
+    predicate_refs: PredicateRefs,
 }
 
 /// Pods that belong together.
@@ -109,15 +109,15 @@ pub(super) struct Gang {
     owner: Option<Uid>,
 }
 
-impl Mirror {
+impl ClusterState {
     pub fn new(
         orders: mpsc::UnboundedSender<ApiOrder>,
-        own: Own,
+        managed: ManagedPods,
         queue: Name,
         claims: Claims,
-        foreign: ForeignQueues,
-    ) -> Mirror {
-        Mirror {
+        queue_ownership: QueueOwnership,
+    ) -> ClusterState {
+        ClusterState {
             orders,
             queue,
             nodes: Nodes::default(),
@@ -126,27 +126,27 @@ impl Mirror {
             jobs: BTreeMap::new(),
             binds: BTreeMap::new(),
             refused: BTreeMap::new(),
-            foreign,
+            queue_ownership,
             held: BTreeMap::new(),
             held_by: BTreeMap::new(),
             owners: BTreeMap::new(),
-            dynamics: Dynamics::default(),
-            fresh: Vec::new(),
-            own,
-            shares: Shares::default(),
+            constrained_jobs: ConstrainedJobs::default(),
+            new_queries: Vec::new(),
+            managed,
+            shares: SharedGpus::default(),
             claims,
             without_claims: BTreeSet::new(),
-            heirs: replacements::Heirs::default(),
+            replacements: replacements::Replacements::default(),
         }
     }
 
     /// Nodes are told apart by these rules for good: those of pods that Berth makes.
-    pub fn obey(&mut self, rules: &[Rule]) {
-        let _for_good = self.nodes.heed(rules, &BTreeMap::new());
+    pub fn keep_predicates(&mut self, rules: &[NodePredicate]) {
+        let _for_good = self.nodes.track_predicates(rules, &BTreeMap::new());
     }
 
     /// Takes in what was seen of nodes.
-    pub fn see_nodes(&mut self, turn: &mut Turn<'_>, seen: Seen<NodeSight>) {
+    pub fn observe_nodes(&mut self, turn: &mut Turn<'_>, seen: Seen<NodeView>) {
         match seen {
             Seen::All(nodes) => {
                 let there: BTreeSet<Name> =
@@ -165,13 +165,13 @@ impl Mirror {
                 }
             }
         }
-        self.nodes.tell(turn);
+        self.nodes.report(turn);
         self.reconsider(turn);
-        self.settle(turn);
+        self.release_waiting(turn);
     }
 
     /// Takes in what was seen of pods.
-    pub fn see_pods(&mut self, turn: &mut Turn<'_>, seen: Seen<PodSight>) {
+    pub fn observe_pods(&mut self, turn: &mut Turn<'_>, seen: Seen<PodView>) {
         match seen {
             Seen::All(pods) => {
                 let there: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.at.uid).collect();
@@ -182,32 +182,32 @@ impl Mirror {
                     self.gone(turn, &uid);
                 }
                 for pod in pods {
-                    self.see(turn, pod);
+                    self.observe_pod(turn, pod);
                 }
             }
             Seen::Changes(changes) => {
                 for change in changes {
                     match change {
-                        Change::Put(pod) => self.see(turn, pod),
+                        Change::Put(pod) => self.observe_pod(turn, pod),
                         Change::Gone(pod) => {
                             // How it ended may be news too.
                             let uid = pod.at.uid.clone();
-                            self.see(turn, pod);
+                            self.observe_pod(turn, pod);
                             self.gone(turn, &uid);
                         }
                     }
                 }
             }
         }
-        self.nodes.tell(turn);
-        self.settle(turn);
+        self.nodes.report(turn);
+        self.release_waiting(turn);
     }
 
-    fn see(&mut self, turn: &mut Turn<'_>, sight: PodSight) {
-        let uid = sight.at.uid.clone();
+    fn observe_pod(&mut self, turn: &mut Turn<'_>, view: PodView) {
+        let uid = view.at.uid.clone();
         let task = match self.pods.get_mut(&uid) {
             Some(known) => {
-                let before = known.renew(sight);
+                let before = known.renew(view);
                 let task = known.task;
                 match task {
                     Some((job, _)) => self.change(turn, &uid, job, before.as_deref()),
@@ -216,26 +216,26 @@ impl Mirror {
                 task
             }
             None => {
-                self.pods.insert(uid.clone(), Pod::new(sight));
+                self.pods.insert(uid.clone(), Pod::new(view));
                 None
             }
         };
-        self.see_sharing(&uid);
-        let is_own = self.pods[&uid].sight.own.is_some();
-        let task = if is_own { self.know_own(turn.core, &uid) } else { task };
+        self.observe_sharing(&uid);
+        let is_managed = self.pods[&uid].view.managed.is_some();
+        let task = if is_managed { self.identify_managed(turn.core, &uid) } else { task };
         match task {
             Some(_) => {
-                if is_own {
-                    self.of_own(turn, &uid);
+                if is_managed {
+                    self.observe_managed(turn, &uid);
                 } else {
-                    self.of_task(turn, &uid);
+                    self.observe_task(turn, &uid);
                 }
                 self.count_beyond(turn.core, &uid);
             }
             None => {
                 self.count(&uid);
-                self.of_former_task(turn, &uid);
-                self.of_nobody(turn, &uid);
+                self.observe_former_task(turn, &uid);
+                self.observe_unassigned(turn, &uid);
             }
         }
         self.place(turn.core, &uid);
@@ -243,21 +243,21 @@ impl Mirror {
 
     /// A pod that is no task takes what it takes from everybody.
     fn count(&mut self, uid: &Uid) {
-        if let Some(Pod { sight, task, counted, .. }) = self.pods.get_mut(uid) {
-            let is_taken = task.is_none() && !self.shares.is_used(sight);
-            self.nodes.count(counted, is_taken.then_some(sight));
+        if let Some(Pod { view, task, counted, .. }) = self.pods.get_mut(uid) {
+            let is_taken = task.is_none() && !self.shares.is_used(view);
+            self.nodes.count(counted, is_taken.then_some(view));
         }
     }
 
     /// A pod that is a task takes from everybody what it was given in place beyond its lease.
     fn count_beyond(&mut self, core: &Core, uid: &Uid) {
-        let Some(Pod { sight, task: Some((job, task)), counted, .. }) = self.pods.get_mut(uid)
+        let Some(Pod { view, task: Some((job, task)), counted, .. }) = self.pods.get_mut(uid)
         else {
             return;
         };
         let groups = core.state.asks_of(*job).unwrap_or_default();
         if let Some(group) = GroupSpec::of_task(groups, *task) {
-            self.nodes.count_beyond(counted, sight, (group.cpu, group.memory));
+            self.nodes.count_beyond(counted, view, (group.cpu, group.memory));
         }
     }
 
@@ -268,53 +268,53 @@ impl Mirror {
 }
 
 impl Pod {
-    fn new(sight: PodSight) -> Pod {
+    fn new(view: PodView) -> Pod {
         Pod {
-            sight,
+            view,
             task: None,
             was: None,
             is_apart: false,
             placed: None,
             counted: None,
-            said: String::new(),
-            heeded: Heeded::default(),
+            reported_reason: String::new(),
+            predicate_refs: PredicateRefs::default(),
         }
     }
 
     /// One of ours that runs and is no task of anything.
     pub(super) fn runs_unknown(&self) -> bool {
-        self.task.is_none() && self.sight.is_placed() && self.wish().is_some()
+        self.task.is_none() && self.view.is_placed() && self.request().is_some()
     }
 
     /// Takes a newer sight and returns the wish before. What was understood once is not forgotten
     /// because something around the pod is gone or makes no sense any more.
-    fn renew(&mut self, sight: PodSight) -> Option<Arc<Wish>> {
-        let before = std::mem::replace(&mut self.sight, sight);
+    fn renew(&mut self, view: PodView) -> Option<Arc<SchedulingRequest>> {
+        let before = std::mem::replace(&mut self.view, view);
         let is_task = self.task.is_some();
-        let is_read = matches!(self.sight.wish, Some(Ok(_)));
-        let keeps = match &before.wish {
-            Some(Ok(_)) => !is_read && (is_task || self.sight.wish.is_none()),
-            Some(Err(_)) => self.sight.wish.is_none(),
+        let is_read = matches!(self.view.request, Some(Ok(_)));
+        let keeps = match &before.request {
+            Some(Ok(_)) => !is_read && (is_task || self.view.request.is_none()),
+            Some(Err(_)) => self.view.request.is_none(),
             None => false,
         };
-        let wish = before.wish.as_ref().and_then(|wish| wish.as_ref().ok()).cloned();
+        let request = before.request.as_ref().and_then(|request| request.as_ref().ok()).cloned();
         if keeps {
-            self.sight.wish = before.wish;
+            self.view.request = before.request;
         } else if self.is_apart {
-            self.part();
+            self.separate();
         }
-        wish
+        request
     }
 
     /// From now on it is a job of its own.
-    fn part(&mut self) {
+    fn separate(&mut self) {
         self.is_apart = true;
-        if let Some(Ok(wish)) = &mut self.sight.wish {
-            *wish = Arc::new(wish.apart(&self.sight.at));
+        if let Some(Ok(request)) = &mut self.view.request {
+            *request = Arc::new(request.apart(&self.view.at));
         }
     }
 
-    pub(super) fn wish(&self) -> Option<&Arc<Wish>> {
-        self.sight.wish.as_ref()?.as_ref().ok()
+    pub(super) fn request(&self) -> Option<&Arc<SchedulingRequest>> {
+        self.view.request.as_ref()?.as_ref().ok()
     }
 }

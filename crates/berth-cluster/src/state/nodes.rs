@@ -5,10 +5,10 @@ mod kinds;
 
 use crate::constraints::devices::{Offer, Pieces};
 use crate::constraints::hypernodes::Places;
-use crate::constraints::predicates::{Heed, Heeded};
+use crate::constraints::predicates::{NodePredicates, PredicateRefs};
 use crate::constraints::vgpu::Cards;
 use crate::constraints::{YES, devices, is_there};
-use crate::view::{Asks, NodeSight, NodeViews, PodSight, Rule, Takes};
+use crate::view::{NodePredicate, NodeView, NodeViews, PodView, ResourceRequests, ResourceUsage};
 use berth_engine::{Core, Turn};
 use berth_kube::hypernode::Tree;
 use berth_kube::need::{Gpus, Unit};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 pub struct Nodes {
     nodes: BTreeMap<Name, Node>,
-    heed: Heed,
+    predicates: NodePredicates,
     /// Those that may have to be described anew.
     stale: BTreeSet<Name>,
     /// Counts the changes of nodes.
@@ -42,11 +42,11 @@ pub struct Nodes {
 }
 
 struct Node {
-    sight: NodeSight,
+    view: NodeView,
     /// Its places by HyperNodes, as soon as somebody has looked.
     places: Option<Vec<(Name, Name)>>,
     /// As the core knows it.
-    told: Option<NodeSpec>,
+    reported: Option<NodeSpec>,
 }
 
 /// What pods that are none of our tasks take of a node.
@@ -61,18 +61,18 @@ pub struct Taken {
 
 impl Taken {
     /// What a pod takes where it is bound, until it is over.
-    fn by(sight: &PodSight) -> Option<(Name, Taken)> {
-        let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
-        let mut taken = if let Some(takes) = &sight.takes {
-            let Takes { cpu, memory, gpus, counted } = &**takes;
+    fn by(view: &PodView) -> Option<(Name, Taken)> {
+        let node = view.node.clone().filter(|_| !view.phase.is_over())?;
+        let mut taken = if let Some(takes) = &view.takes {
+            let ResourceUsage { cpu, memory, gpus, counted } = &**takes;
             let (gpus, counted) = (Pieces::of(gpus), counted.clone());
             Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
         } else {
-            let Asks { cpu, memory, gpus, counted } = &sight.asks;
+            let ResourceRequests { cpu, memory, gpus, counted } = &view.asks;
             let (gpus, counted) = (Pieces::of(std::slice::from_ref(gpus)), counted.clone());
             Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
         };
-        if let Some(held) = &sight.holds {
+        if let Some(held) = &view.holds {
             taken.gpus = Pieces::held(held.gpu);
         }
         Some((node, taken))
@@ -80,10 +80,10 @@ impl Taken {
 
     /// What a task takes beyond what its lease holds of its node: only CPU and memory can be changed
     /// while it runs.
-    fn beyond(sight: &PodSight, leased: (Cpu, Bytes)) -> Option<(Name, Taken)> {
-        let node = sight.node.clone().filter(|_| !sight.phase.is_over())?;
-        let asked = (sight.asks.cpu, sight.asks.memory);
-        let (cpu, memory) = sight.takes.as_ref().map_or(asked, |takes| (takes.cpu, takes.memory));
+    fn beyond(view: &PodView, leased: (Cpu, Bytes)) -> Option<(Name, Taken)> {
+        let node = view.node.clone().filter(|_| !view.phase.is_over())?;
+        let asked = (view.asks.cpu, view.asks.memory);
+        let (cpu, memory) = view.takes.as_ref().map_or(asked, |takes| (takes.cpu, takes.memory));
         let more = (cpu.0 - leased.0.0, memory.0 - leased.1.0);
         let more = (more.0.max(0), more.1.max(0));
         let taken = Taken { cpu: more.0, memory: more.1, ..Taken::default() };
@@ -111,33 +111,33 @@ impl Nodes {
         self.version
     }
 
-    pub fn put(&mut self, sight: NodeSight) {
+    pub fn put(&mut self, view: NodeView) {
         let same = |known: &Node| {
-            let (old, new) = (&known.sight.object, &sight.object);
+            let (old, new) = (&known.view.object, &view.object);
             old.metadata.labels == new.metadata.labels && old.spec.taints == new.spec.taints
         };
-        let known = self.nodes.get(&sight.spec.name);
+        let known = self.nodes.get(&view.spec.name);
         self.version += u64::from(!known.is_some_and(same));
-        let name = sight.spec.name.clone();
+        let name = view.spec.name.clone();
         self.stale.insert(name.clone());
-        if !sight.is_unreadable {
-            self.see_offers(&sight);
+        if !view.is_unreadable {
+            self.update_offers(&view);
         }
         match self.nodes.get_mut(&name) {
             // What it had it may still have: what runs there goes on.
-            Some(node) if sight.is_unreadable => node.sight.spec.state = NodeState::Cordoned,
-            Some(node) => (node.sight, node.places) = (sight, None),
-            None => drop(self.nodes.insert(name, Node { sight, places: None, told: None })),
+            Some(node) if view.is_unreadable => node.view.spec.state = NodeState::Cordoned,
+            Some(node) => (node.view, node.places) = (view, None),
+            None => drop(self.nodes.insert(name, Node { view, places: None, reported: None })),
         }
     }
 
-    fn see_offers(&mut self, sight: &NodeSight) {
-        let (name, offers) = (&sight.spec.name, Offer::of(sight));
+    fn update_offers(&mut self, view: &NodeView) {
+        let (name, offers) = (&view.spec.name, Offer::of(view));
         let looks_alike = |old: &Node| {
-            let (before, now) = (&*old.sight.object, &*sight.object);
+            let (before, now) = (&*old.view.object, &*view.object);
             before.metadata.labels == now.metadata.labels
                 && before.spec.taints == now.spec.taints
-                && Offer::of(&old.sight) == offers
+                && Offer::of(&old.view) == offers
         };
         if !self.nodes.get(name).is_some_and(looks_alike) {
             self.meant.get_mut().clear();
@@ -145,8 +145,8 @@ impl Nodes {
             self.has_other_offers |= self.is_mixed();
         }
         self.offer(name, offers);
-        let before = self.nodes.get(name).map(|node| &node.sight);
-        self.has_other_offers |= self.cards.see(before, Some(sight));
+        let before = self.nodes.get(name).map(|node| &node.view);
+        self.has_other_offers |= self.cards.update(before, Some(view));
     }
 
     fn offer(&mut self, name: &Name, offers: Vec<Offer>) {
@@ -177,7 +177,7 @@ impl Nodes {
     /// Nodes are where these say.
     pub fn set_hypernodes(&mut self, tree: Tree) {
         self.places.set_tree(tree);
-        self.places.tell_overlaps(self.nodes.values().map(|node| &*node.sight.object));
+        self.places.report_overlaps(self.nodes.values().map(|node| &*node.view.object));
         self.forget_places();
     }
 
@@ -206,7 +206,7 @@ impl Nodes {
     /// What a pod with those rules is given of GPUs, and the label of nodes that have it. Where a
     /// resource means one thing here and another there, a whole GPU goes before parts of one, and
     /// then what most nodes have.
-    pub fn given(&self, gpus: &Gpus, rules: &[Rule]) -> Option<(GpuAsk, Option<Name>)> {
+    pub fn given(&self, gpus: &Gpus, rules: &[NodePredicate]) -> Option<(GpuAsk, Option<Name>)> {
         if *gpus == Gpus::None {
             return Some((GpuAsk::None, None));
         }
@@ -229,37 +229,37 @@ impl Nodes {
     }
 
     /// The best of several offers that some node has on which such a pod may run.
-    fn best<'a>(&self, mut offers: Vec<&'a Offer>, rules: &[Rule]) -> &'a Offer {
+    fn best<'a>(&self, mut offers: Vec<&'a Offer>, rules: &[NodePredicate]) -> &'a Offer {
         offers.sort_by_key(|offer| {
             let is_part = **offer != Offer::Gpu(Unit::Whole);
             (is_part, std::cmp::Reverse(self.offers[*offer].len()))
         });
         let allowed = |name: &Name| {
             let node = self.nodes.get(name);
-            node.is_some_and(|node| rules.iter().all(|rule| (rule.allows)(&node.sight)))
+            node.is_some_and(|node| rules.iter().all(|rule| (rule.allows)(&node.view)))
         };
         let usable = offers.iter().find(|offer| self.offers[**offer].iter().any(allowed));
         usable.unwrap_or(&offers[0])
     }
 
     /// Reads every node again: there is more to be looked for.
-    pub fn read_again(&mut self, read: impl Fn(&berth_kube::object::Node) -> NodeSight) {
-        let again: Vec<NodeSight> = self
+    pub fn read_again(&mut self, read: impl Fn(&berth_kube::object::Node) -> NodeView) {
+        let again: Vec<NodeView> = self
             .nodes
             .values()
-            .map(|node| read(&node.sight.object).with_claims(&node.sight))
+            .map(|node| read(&node.view.object).with_claims(&node.view))
             .collect();
         again.into_iter().for_each(|node| self.put(node));
     }
 
     /// The label of a node, if it has it.
     pub fn label(&self, node: &Name, key: &str) -> Option<String> {
-        self.nodes.get(node)?.sight.object.metadata.label(key).map(str::to_owned)
+        self.nodes.get(node)?.view.object.metadata.label(key).map(str::to_owned)
     }
 
     /// Counts what a pod that is no task takes, or takes it off again. What is counted of it is kept
     /// with the pod, so that counting twice does nothing.
-    pub fn count(&mut self, counted: &mut Option<(Name, Taken)>, now: Option<&PodSight>) {
+    pub fn count(&mut self, counted: &mut Option<(Name, Taken)>, now: Option<&PodView>) {
         self.count_as(counted, now.and_then(Taken::by));
     }
 
@@ -267,10 +267,10 @@ impl Nodes {
     pub fn count_beyond(
         &mut self,
         counted: &mut Option<(Name, Taken)>,
-        sight: &PodSight,
+        view: &PodView,
         leased: (Cpu, Bytes),
     ) {
-        self.count_as(counted, Taken::beyond(sight, leased));
+        self.count_as(counted, Taken::beyond(view, leased));
     }
 
     fn count_as(&mut self, counted: &mut Option<(Name, Taken)>, now: Option<(Name, Taken)>) {
@@ -287,17 +287,21 @@ impl Nodes {
 
     /// From now on nodes are told apart by these rules, too, and these ports are counted on each,
     /// until that is given back.
-    pub fn heed(&mut self, rules: &[Rule], ports: &BTreeMap<Name, i64>) -> Heeded {
-        let (heeded, is_new) = self.heed.keep(rules, ports);
+    pub fn track_predicates(
+        &mut self,
+        rules: &[NodePredicate],
+        ports: &BTreeMap<Name, i64>,
+    ) -> PredicateRefs {
+        let (predicate_refs, is_new) = self.predicates.acquire(rules, ports);
         if is_new {
             self.stale.extend(self.nodes.keys().cloned());
             self.meant.get_mut().clear();
         }
-        heeded
+        predicate_refs
     }
 
-    pub fn give_back(&mut self, heeded: Heeded) {
-        self.heed.give_back(heeded);
+    pub fn release_predicates(&mut self, predicate_refs: PredicateRefs) {
+        self.predicates.release_predicates(predicate_refs);
     }
 
     /// What the core knows from before. Returns those that are not there any more.
@@ -305,7 +309,7 @@ impl Nodes {
         let mut missing = Vec::new();
         for known in core.state.node_snapshots() {
             match self.nodes.get_mut(&known.spec.name) {
-                Some(node) => node.told = Some(known.spec),
+                Some(node) => node.reported = Some(known.spec),
                 None => missing.push(known.spec.name),
             }
         }
@@ -319,12 +323,12 @@ impl Nodes {
         self.meant.get_mut().clear();
         self.version += 1;
         let gone = self.nodes.remove(name);
-        self.has_other_offers |= self.cards.see(gone.as_ref().map(|node| &node.sight), None);
+        self.has_other_offers |= self.cards.update(gone.as_ref().map(|node| &node.view), None);
         turn.apply_observed(Event::NodeRemoved { node: name.clone() });
     }
 
     /// Tells the core what has changed.
-    pub fn tell(&mut self, turn: &mut Turn<'_>) {
+    pub fn report(&mut self, turn: &mut Turn<'_>) {
         for name in std::mem::take(&mut self.stale) {
             let nothing = Taken::default();
             if self.taken.get(&name) == Some(&nothing) {
@@ -332,8 +336,8 @@ impl Nodes {
             }
             let taken = self.taken.get(&name).unwrap_or(&nothing);
             let Some(node) = self.nodes.get_mut(&name) else { continue };
-            let mut spec = described(turn.core, &node.sight, taken, &self.heed);
-            let object = &node.sight.object;
+            let mut spec = described(turn.core, &node.view, taken, &self.predicates);
+            let object = &node.view.object;
             let places = node.places.get_or_insert_with(|| self.places.of(object));
             spec.labels.extend(places.iter().cloned());
             for at in self.claimed.get(&name).into_iter().flatten() {
@@ -341,52 +345,52 @@ impl Nodes {
                     gpu.health = Health::Failed;
                 }
             }
-            if let Some(told) = &node.told
+            if let Some(reported) = &node.reported
                 && turn.core.state.is_busy(&name)
             {
-                keep_gpus(&mut spec, told);
+                keep_gpus(&mut spec, reported);
             }
-            if node.told.as_ref() == Some(&spec) {
+            if node.reported.as_ref() == Some(&spec) {
                 continue;
             }
             // What was refused is said again when the node is next seen.
             let known = turn.apply_observed(Event::NodeAdded { node: Box::new(spec.clone()) });
             if known {
-                node.told = Some(spec);
+                node.reported = Some(spec);
             }
         }
     }
 }
 
 impl NodeViews for Nodes {
-    fn view(&self, name: &str) -> Option<&NodeSight> {
-        self.nodes.get(name).map(|node| &node.sight)
+    fn view(&self, name: &str) -> Option<&NodeView> {
+        self.nodes.get(name).map(|node| &node.view)
     }
 
-    fn views(&self) -> Box<dyn Iterator<Item = &NodeSight> + '_> {
-        Box::new(self.nodes.values().map(|node| &node.sight))
+    fn views(&self) -> Box<dyn Iterator<Item = &NodeView> + '_> {
+        Box::new(self.nodes.values().map(|node| &node.view))
     }
 }
 
-fn described(core: &Core, sight: &NodeSight, taken: &Taken, heed: &Heed) -> NodeSpec {
-    let mut spec = sight.spec.clone();
+fn described(core: &Core, view: &NodeView, taken: &Taken, predicates: &NodePredicates) -> NodeSpec {
+    let mut spec = view.spec.clone();
     spec.tasks = spec.tasks.map(|tasks| tasks.saturating_sub(taken.pods.max(0) as u32));
-    spec.counted.extend(heed.ports().map(|(port, size)| (port.clone(), size)));
+    spec.counted.extend(predicates.ports().map(|(port, size)| (port.clone(), size)));
     for (resource, free) in &mut spec.counted {
         *free = (*free - taken.counted.get(resource).copied().unwrap_or(0)).max(0);
     }
     spec.cpu = spec.cpu.map(|cpu| Cpu((cpu.0 - taken.cpu).max(0)));
     spec.memory = spec.memory.map(|memory| Bytes((memory.0 - taken.memory).max(0)));
     if taken.gpus != Pieces::default() {
-        taken.gpus.leave_out(sight, &mut spec, &held(core, &sight.spec.name));
+        taken.gpus.leave_out(view, &mut spec, &held(core, &view.spec.name));
     }
-    for offer in Offer::of(sight) {
+    for offer in Offer::of(view) {
         spec.labels.insert(offer.label(), Name::new(YES));
         let kind = offer.piece().as_ref().and_then(devices::kind);
         spec.labels.extend(kind.map(is_there));
     }
-    for rule in heed.rules() {
-        if (rule.allows)(sight) {
+    for rule in predicates.rules() {
+        if (rule.allows)(view) {
             spec.labels.insert(rule.name.clone(), Name::new(YES));
         }
     }
@@ -395,8 +399,8 @@ fn described(core: &Core, sight: &NodeSight, taken: &Taken, heed: &Heed) -> Node
 
 /// GPUs that a node has no more, while something runs there: which ones they are nobody says, and
 /// what holds them must not lose its place in the books before it has ended.
-fn keep_gpus(spec: &mut NodeSpec, told: &NodeSpec) {
-    let missing = told.gpus.iter().skip(spec.gpus.len());
+fn keep_gpus(spec: &mut NodeSpec, reported: &NodeSpec) {
+    let missing = reported.gpus.iter().skip(spec.gpus.len());
     spec.gpus.extend(missing.map(|gpu| GpuSpec { health: Health::Failed, ..gpu.clone() }));
 }
 

@@ -1,11 +1,11 @@
 //! What becomes of jobs that wait when nodes hand out other pieces of GPUs than before.
 
-use super::{Mirror, Uid};
+use super::{ClusterState, Uid};
 use crate::view::GangKey;
 use berth_engine::Turn;
 use berth_model::{Event, GroupSpec, JobId};
 
-impl Mirror {
+impl ClusterState {
     /// Pods that were refused may be welcome now, and a resource may mean something else. That is
     /// rare, so everything that waits is looked at.
     pub(super) fn reconsider(&mut self, turn: &mut Turn<'_>) {
@@ -15,7 +15,7 @@ impl Mirror {
         let refused = self.gangs.iter().filter(|(_, gang)| gang.job.is_none());
         let refused: Vec<GangKey> = refused.map(|(key, _)| key.clone()).collect();
         for key in refused {
-            self.gather(turn, &key);
+            self.assemble_gang(turn, &key);
         }
         let waits = |job: &&JobId| {
             turn.core.jobs.get(job).is_some_and(|live| live.leases.is_empty() && !live.detail.held)
@@ -35,15 +35,15 @@ impl Mirror {
         };
         // What the pods of a gang are given hardly ever differs, and jobs that wait are many.
         let first = tasks.pods.iter().flatten().find_map(|uid| self.pods.get(uid));
-        let Some((pod, wish)) = first.and_then(|pod| Some((pod, pod.wish()?))) else {
+        let Some((pod, request)) = first.and_then(|pod| Some((pod, pod.request()?))) else {
             return false;
         };
-        let Some((ask, _)) = self.nodes.given(&pod.sight.asks.gpus, &wish.rules) else {
+        let Some((ask, _)) = self.nodes.given(&pod.view.asks.gpus, &request.rules) else {
             return false;
         };
         let groups = turn.core.state.asks_of(job).unwrap_or_default();
         let mut leaves = groups.iter().flat_map(GroupSpec::leaves);
-        pod.sight.claims.is_empty() && !leaves.any(|group| group.gpus == ask)
+        pod.view.claims.is_empty() && !leaves.any(|group| group.gpus == ask)
     }
 
     fn resubmit(&mut self, turn: &mut Turn<'_>, job: JobId) {
@@ -57,6 +57,6 @@ impl Mirror {
         if let Some(gang) = self.gangs.get_mut(&key) {
             gang.waiting.extend(pods);
         }
-        self.gather(turn, &key);
+        self.assemble_gang(turn, &key);
     }
 }

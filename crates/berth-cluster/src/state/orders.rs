@@ -1,8 +1,8 @@
 //! What is to be written to the API server, and what came of it.
 
-use super::shares::Spot;
-use crate::constraints::dynamic::Prepare;
-use crate::view::{JobAt, Note};
+use super::shares::GpuSlot;
+use crate::constraints::dynamic::VolumeStep;
+use crate::view::{JobRef, Note};
 use berth_kube::dra::Allocation;
 use berth_model::PodRef;
 use berth_model::{LeaseId, Name};
@@ -14,29 +14,29 @@ pub enum ApiOrder {
     Bind(Bind),
     /// A pod is to hold a GPU for those that share it.
     Reserve {
-        spot: Spot,
+        slot: GpuSlot,
         tries: u32,
     },
     /// Nobody shares the GPU of this pod any more.
     Release {
         pod: PodRef,
     },
-    Displace {
+    Evict {
         pod: PodRef,
         grace_secs: i64,
         why: &'static str,
     },
     /// On the pod as it was in that version.
-    SayWhy {
+    WriteReason {
         pod: PodRef,
         version: String,
         message: String,
     },
     /// An event on an object.
-    Note(Note),
+    WriteEvent(Note),
     /// Suspends a job of others, or lets it go, as is wanted when it is written.
-    Hold {
-        job: Box<JobAt>,
+    SetSuspended {
+        job: Box<JobRef>,
         suspended: Arc<AtomicBool>,
     },
 }
@@ -47,14 +47,14 @@ pub struct Bind {
     pub pod: PodRef,
     pub node: Name,
     /// A gate is in the way that is ours to lift.
-    pub open: Option<Open>,
+    pub open: Option<OpenGate>,
     /// What is to be done for its volumes before.
-    pub claims: Vec<Prepare>,
-    pub wanted: Wanted,
+    pub claims: Vec<VolumeStep>,
+    pub permit: BindPermit,
     /// What its containers are told of the GPUs they share.
     pub gpus: Option<String>,
     /// What has to be written first for the devices that it claims.
-    pub devices: Vec<Step>,
+    pub devices: Vec<BindStep>,
 }
 
 impl Bind {
@@ -67,16 +67,16 @@ impl Bind {
 /// Lifts a gate. Until the pod is bound it may run nowhere else: another scheduler may see it in
 /// between.
 #[derive(Debug)]
-pub struct Open {
+pub struct OpenGate {
     /// As the label of its node has it.
     pub hostname: Option<String>,
 }
 
 /// Whether a binding is still meant. Its lease may end while it waits for the API server.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted(Arc<AtomicBool>);
+pub struct BindPermit(Arc<AtomicBool>);
 
-impl Wanted {
+impl BindPermit {
     pub fn revoke(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -88,7 +88,7 @@ impl Wanted {
 
 /// What came of an order.
 #[derive(Debug)]
-pub enum Done {
+pub enum OrderOutcome {
     Bound(LeaseId),
     /// The pod is gone, or somebody else has given it a node.
     Lost {
@@ -103,17 +103,17 @@ pub enum Done {
         why: String,
     },
     /// It is not possible there, but may be elsewhere.
-    NotThere(LeaseId, String),
+    Infeasible(LeaseId, String),
     /// It will never be possible.
-    Never(LeaseId, String),
+    Impossible(LeaseId, String),
     /// The pod had changed meanwhile, so nothing was written on it.
-    Unsaid(PodRef),
+    ReasonNotWritten(PodRef),
     /// No pod could be made that holds the GPU.
-    NotReserved(Spot, String),
+    NotReserved(GpuSlot, String),
 }
 
 #[derive(Debug)]
-pub enum Step {
+pub enum BindStep {
     /// A claim is given its devices.
     Claim(Box<Allocation>),
     /// What was decided cannot be had any more.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// What is to be done about the pod of a lease.
 #[derive(Debug)]
 pub enum PodOrder {
-    Create(Box<Create>),
+    CreatePod(Box<CreatePod>),
     Stop {
         lease: LeaseId,
         /// Nothing while nobody has seen it.
@@ -44,7 +44,7 @@ pub enum PodOrder {
 impl PodOrder {
     pub const fn lease(&self) -> LeaseId {
         match self {
-            PodOrder::Create(create) => create.start.lease,
+            PodOrder::CreatePod(create) => create.start.lease,
             PodOrder::Stop { lease, .. }
             | PodOrder::Remove { lease, .. }
             | PodOrder::Stray { lease, .. }
@@ -55,7 +55,7 @@ impl PodOrder {
 
 /// A pod to be made.
 #[derive(Debug, Clone)]
-pub struct Create {
+pub struct CreatePod {
     pub start: LeaseStart,
     pub container: Container,
     /// What the Secret beside it is to be called, if it needs one.
@@ -66,13 +66,13 @@ pub struct Create {
     pub gpus: Option<String>,
 }
 
-impl Create {
+impl CreatePod {
     /// Nothing for jobs that came as pods, and for leases that are closed by now.
     pub(crate) fn of(
         core: &Core,
         lease: LeaseId,
         nodes: &Nodes,
-    ) -> Result<Option<Create>, UnreadableLease> {
+    ) -> Result<Option<CreatePod>, UnreadableLease> {
         let Some(job) = core.jobs.get(&lease.job) else { return Ok(None) };
         let (Some(container), Some(live)) = (&job.detail.run.container, job.leases.get(&lease))
         else {
@@ -86,7 +86,7 @@ impl Create {
         for resource in start.slices.iter().filter_map(|slice| on.resource(&slice.share)) {
             *devices.entry(resource).or_default() += 1;
         }
-        Ok(Some(Create { start, container, secret, devices, gpus: None }))
+        Ok(Some(CreatePod { start, container, secret, devices, gpus: None }))
     }
 
     /// The pod it becomes.
@@ -97,7 +97,7 @@ impl Create {
 
 /// How a lease ended of which no pod tells.
 #[derive(Debug)]
-pub enum Over {
+pub enum LeaseEnd {
     /// It will never begin.
     NotStarted(String),
     Ended(Box<Ended>),

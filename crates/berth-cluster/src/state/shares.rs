@@ -2,8 +2,8 @@
 //! part of it; only when that pod has said which GPU it was given do those begin that share it.
 
 use super::orders::{ApiOrder, Bind};
-use super::pod_orders::Create;
-use crate::view::PodSight;
+use super::pod_orders::CreatePod;
+use crate::view::PodView;
 use berth_engine::Core;
 use berth_kube::shares::Held;
 use berth_model::PodRef;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One GPU of a node, by the number it has in the books.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct GpuSlot {
     pub node: Name,
     pub gpu: u32,
 }
@@ -22,51 +22,51 @@ pub enum Begin {
     /// A pod of others is given its node.
     Bind(Box<Bind>),
     /// A pod of a job of our own is made on its node.
-    Create(Box<Create>),
+    CreatePod(Box<CreatePod>),
 }
 
 impl Begin {
     pub fn lease(&self) -> LeaseId {
         match self {
             Begin::Bind(bind) => bind.lease,
-            Begin::Create(create) => create.start.lease,
+            Begin::CreatePod(create) => create.start.lease,
         }
     }
 
     /// The same, with what its containers are told of their GPUs.
-    fn told(mut self, gpus: String) -> Begin {
+    fn with_gpus(mut self, gpus: String) -> Begin {
         match &mut self {
             Begin::Bind(bind) => bind.gpus = Some(gpus),
-            Begin::Create(create) => create.gpus = Some(gpus),
+            Begin::CreatePod(create) => create.gpus = Some(gpus),
         }
         self
     }
 
     /// Who is told why it does not begin.
-    fn who(&self) -> Waits {
+    fn who(&self) -> Waiter {
         match self {
-            Begin::Bind(bind) => Waits::Pod(bind.pod.clone()),
-            Begin::Create(create) => Waits::Job(create.start.lease.job),
+            Begin::Bind(bind) => Waiter::Pod(bind.pod.clone()),
+            Begin::CreatePod(create) => Waiter::Job(create.start.lease.job),
         }
     }
 }
 
 /// Who waits for a GPU to be held. A job of our own has no pod until then.
-pub enum Waits {
+pub enum Waiter {
     Pod(PodRef),
     Job(JobId),
 }
 
 /// What follows when a pod that holds a GPU was seen.
-pub enum Next {
+pub enum HolderFollowUp {
     Begin(Begin),
     Release(PodRef),
 }
 
 #[derive(Default)]
-pub struct Shares {
-    spots: BTreeMap<Spot, Shared>,
-    leases: BTreeMap<LeaseId, Vec<Spot>>,
+pub struct SharedGpus {
+    slots: BTreeMap<GpuSlot, SharedGpu>,
+    leases: BTreeMap<LeaseId, Vec<GpuSlot>>,
     /// What begins as soon as its GPUs are known.
     waiting: BTreeMap<LeaseId, Begin>,
     /// Pods that were told of a GPU, whatever the books know of them. It is not given back under
@@ -78,7 +78,7 @@ pub struct Shares {
 
 /// A GPU with what is known of the pod that holds it.
 #[derive(Default)]
-struct Shared {
+struct SharedGpu {
     holders: BTreeSet<LeaseId>,
     pod: Option<Holder>,
     /// How often the pod had to be made again.
@@ -109,7 +109,7 @@ fn is_in_use(users: &BTreeMap<String, BTreeSet<String>>, held: &Held) -> bool {
 }
 
 /// The GPUs of which a lease is to have a fraction.
-pub fn spots(core: &Core, lease: LeaseId) -> Vec<Spot> {
+pub fn slots(core: &Core, lease: LeaseId) -> Vec<GpuSlot> {
     let live = core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
     // Nearly none has, and this is asked for every pod.
     let Some(live) = live.filter(|live| live.row.slices.contains("fraction")) else {
@@ -117,21 +117,21 @@ pub fn spots(core: &Core, lease: LeaseId) -> Vec<Spot> {
     };
     let slices: Vec<Slice> = serde_json::from_str(&live.row.slices).unwrap_or_default();
     let shares = slices.iter().filter(|slice| matches!(slice.share, Share::Fraction(_)));
-    shares.map(|slice| Spot { node: Name::new(&live.row.node), gpu: slice.gpu }).collect()
+    shares.map(|slice| GpuSlot { node: Name::new(&live.row.node), gpu: slice.gpu }).collect()
 }
 
-impl Shares {
+impl SharedGpus {
     /// A lease has a part of these. Orders pods for those that nobody holds yet.
-    pub fn hold(&mut self, lease: LeaseId, spots: Vec<Spot>) -> Vec<ApiOrder> {
+    pub fn hold(&mut self, lease: LeaseId, slots: Vec<GpuSlot>) -> Vec<ApiOrder> {
         let mut orders = Vec::new();
-        for spot in &spots {
-            let shared = self.spots.entry(spot.clone()).or_default();
+        for slot in &slots {
+            let shared = self.slots.entry(slot.clone()).or_default();
             if shared.holders.is_empty() && shared.pod.is_none() {
-                orders.push(ApiOrder::Reserve { spot: spot.clone(), tries: 0 });
+                orders.push(ApiOrder::Reserve { slot: slot.clone(), tries: 0 });
             }
             shared.holders.insert(lease);
         }
-        self.leases.insert(lease, spots);
+        self.leases.insert(lease, slots);
         orders
     }
 
@@ -141,15 +141,15 @@ impl Shares {
             self.waiting.insert(begin.lease(), begin);
             return None;
         };
-        Some(begin.told(gpus))
+        Some(begin.with_gpus(gpus))
     }
 
     fn gpus_of(&self, lease: LeaseId) -> Option<String> {
-        let spots = self.leases.get(&lease)?;
-        let uuids: Option<Vec<&str>> = spots
+        let slots = self.leases.get(&lease)?;
+        let uuids: Option<Vec<&str>> = slots
             .iter()
-            .map(|spot| {
-                let pod = self.spots.get(spot)?.pod.as_ref().filter(|pod| !pod.is_leaving)?;
+            .map(|slot| {
+                let pod = self.slots.get(slot)?.pod.as_ref().filter(|pod| !pod.is_leaving)?;
                 pod.uuid.as_deref()
             })
             .collect();
@@ -160,40 +160,40 @@ impl Shares {
     pub fn let_go(&mut self, lease: LeaseId) -> Vec<PodRef> {
         self.waiting.remove(&lease);
         let mut free = Vec::new();
-        for spot in self.leases.remove(&lease).unwrap_or_default() {
-            let Some(shared) = self.spots.get_mut(&spot) else { continue };
+        for slot in self.leases.remove(&lease).unwrap_or_default() {
+            let Some(shared) = self.slots.get_mut(&slot) else { continue };
             shared.holders.remove(&lease);
             if !shared.holders.is_empty() {
                 continue;
             }
             match &mut shared.pod {
                 Some(pod) => free.extend(pod.release(&self.users)),
-                None => drop(self.spots.remove(&spot)),
+                None => drop(self.slots.remove(&slot)),
             }
         }
         free
     }
 
     /// The pods that hold these.
-    pub fn holding(&self, spots: &[Spot]) -> Vec<PodRef> {
-        let pods = spots.iter().filter_map(|spot| self.spots.get(spot)?.pod.as_ref());
+    pub fn holding(&self, slots: &[GpuSlot]) -> Vec<PodRef> {
+        let pods = slots.iter().filter_map(|slot| self.slots.get(slot)?.pod.as_ref());
         pods.map(|pod| pod.at.clone()).collect()
     }
 
     /// The pods that hold what a lease has parts of.
     pub fn holding_for(&self, lease: LeaseId) -> Vec<PodRef> {
-        self.leases.get(&lease).map(|spots| self.holding(spots)).unwrap_or_default()
+        self.leases.get(&lease).map(|slots| self.holding(slots)).unwrap_or_default()
     }
 
     /// A pod was seen that was told of GPUs.
-    pub fn see_user(&mut self, pod: &PodSight) {
+    pub fn observe_user(&mut self, pod: &PodView) {
         for uuid in pod.shares.iter().flat_map(|all| all.split(',')) {
             self.users.entry(uuid.to_owned()).or_default().insert(pod.at.uid.clone());
         }
     }
 
     /// A pod does not run any more. Returns the pods that held GPUs for it alone.
-    pub fn lose_user(&mut self, pod: &PodSight) -> Vec<PodRef> {
+    pub fn lose_gpu_user(&mut self, pod: &PodView) -> Vec<PodRef> {
         let Some(all) = &pod.shares else { return Vec::new() };
         for uuid in all.split(',') {
             if let Some(users) = self.users.get_mut(uuid) {
@@ -212,14 +212,14 @@ impl Shares {
     /// Those that hold a GPU for nobody, when it is known who needs one.
     pub fn idle(&mut self) -> Vec<PodRef> {
         self.is_known = true;
-        let idle = self.spots.values_mut().filter(|shared| shared.holders.is_empty());
+        let idle = self.slots.values_mut().filter(|shared| shared.holders.is_empty());
         let pods = idle.filter_map(|shared| shared.pod.as_mut());
         pods.filter_map(|pod| pod.release(&self.users)).collect()
     }
 
     /// Whether somebody has a part of the GPU that a pod holds: then it is not taken from us.
-    pub fn is_used(&self, pod: &PodSight) -> bool {
-        let shared = spot_of(pod).and_then(|spot| self.spots.get(&spot));
+    pub fn is_used(&self, pod: &PodView) -> bool {
+        let shared = slot_of(pod).and_then(|slot| self.slots.get(&slot));
         shared.is_some_and(|shared| {
             let is_this = shared.pod.as_ref().is_some_and(|known| known.at.uid == pod.at.uid);
             is_this && !shared.holders.is_empty()
@@ -227,9 +227,9 @@ impl Shares {
     }
 
     /// A pod that holds a GPU was seen.
-    pub fn see(&mut self, pod: &PodSight) -> Vec<Next> {
-        let (Some(spot), Some(held)) = (spot_of(pod), &pod.holds) else { return Vec::new() };
-        let shared = self.spots.entry(spot.clone()).or_default();
+    pub fn observe_holder(&mut self, pod: &PodView) -> Vec<HolderFollowUp> {
+        let (Some(slot), Some(held)) = (slot_of(pod), &pod.holds) else { return Vec::new() };
+        let shared = self.slots.entry(slot.clone()).or_default();
         let was_leaving =
             shared.pod.as_ref().is_some_and(|known| known.at.uid == pod.at.uid && known.is_leaving);
         let is_over = pod.phase.is_over();
@@ -243,50 +243,54 @@ impl Shares {
         shared.pod = Some(Holder { at: pod.at.clone(), uuid, is_leaving });
         if (is_over || is_idle) && !was_leaving && !pod.is_leaving {
             // Where the kubelet would not have it, another one is made when it is gone.
-            return vec![Next::Release(pod.at.clone())];
+            return vec![HolderFollowUp::Release(pod.at.clone())];
         }
-        self.ready(&spot)
+        self.ready(&slot)
     }
 
-    fn ready(&mut self, spot: &Spot) -> Vec<Next> {
-        let Some(shared) = self.spots.get(spot) else { return Vec::new() };
+    fn ready(&mut self, slot: &GpuSlot) -> Vec<HolderFollowUp> {
+        let Some(shared) = self.slots.get(slot) else { return Vec::new() };
         let leases: Vec<LeaseId> = shared.holders.iter().copied().collect();
         let waiting: Vec<Begin> =
             leases.into_iter().filter_map(|lease| self.waiting.remove(&lease)).collect();
-        waiting.into_iter().filter_map(|begin| self.begin(begin)).map(Next::Begin).collect()
+        waiting
+            .into_iter()
+            .filter_map(|begin| self.begin(begin))
+            .map(HolderFollowUp::Begin)
+            .collect()
     }
 
     /// A pod that held a GPU is gone. Another one is made where somebody still has a part of it.
-    pub fn gone(&mut self, pod: &PodSight) -> Vec<ApiOrder> {
-        let Some(spot) = spot_of(pod) else { return Vec::new() };
-        let Some(shared) = self.spots.get_mut(&spot) else { return Vec::new() };
+    pub fn gone(&mut self, pod: &PodView) -> Vec<ApiOrder> {
+        let Some(slot) = slot_of(pod) else { return Vec::new() };
+        let Some(shared) = self.slots.get_mut(&slot) else { return Vec::new() };
         if shared.pod.as_ref().is_some_and(|known| known.at.uid != pod.at.uid) {
             return Vec::new();
         }
         shared.pod = None;
         if shared.holders.is_empty() {
-            self.spots.remove(&spot);
+            self.slots.remove(&slot);
             return Vec::new();
         }
-        vec![ApiOrder::Reserve { spot, tries: shared.tries }]
+        vec![ApiOrder::Reserve { slot, tries: shared.tries }]
     }
 
     /// Tries once more to hold a GPU.
-    pub fn again(&mut self, spot: &Spot) -> Vec<ApiOrder> {
-        let shared = self.spots.get_mut(spot).filter(|shared| !shared.holders.is_empty());
+    pub fn again(&mut self, slot: &GpuSlot) -> Vec<ApiOrder> {
+        let shared = self.slots.get_mut(slot).filter(|shared| !shared.holders.is_empty());
         let Some(shared) = shared.filter(|shared| shared.pod.is_none()) else { return Vec::new() };
         shared.tries += 1;
-        vec![ApiOrder::Reserve { spot: spot.clone(), tries: shared.tries }]
+        vec![ApiOrder::Reserve { slot: slot.clone(), tries: shared.tries }]
     }
 
     /// Who waits for a GPU to be held.
-    pub fn waiting_for(&self, spot: &Spot) -> Vec<Waits> {
-        let holders = self.spots.get(spot).map(|shared| &shared.holders);
+    pub fn waiting_for(&self, slot: &GpuSlot) -> Vec<Waiter> {
+        let holders = self.slots.get(slot).map(|shared| &shared.holders);
         let waiting = holders.into_iter().flatten().filter_map(|lease| self.waiting.get(lease));
         waiting.map(Begin::who).collect()
     }
 }
 
-fn spot_of(pod: &PodSight) -> Option<Spot> {
-    Some(Spot { node: pod.node.clone()?, gpu: pod.holds.as_ref()?.gpu })
+fn slot_of(pod: &PodView) -> Option<GpuSlot> {
+    Some(GpuSlot { node: pod.node.clone()?, gpu: pod.holds.as_ref()?.gpu })
 }

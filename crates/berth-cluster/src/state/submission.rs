@@ -2,11 +2,11 @@
 
 mod placement;
 
-use super::device_claims::{Claims, Wanted};
+use super::device_claims::{ClaimedDevices, Claims};
 use super::nodes::Nodes;
 use crate::constraints::{is_there, need};
-use crate::view::Ties;
-use crate::view::{PodSight, Wish};
+use crate::view::PodConstraints;
+use crate::view::{PodView, SchedulingRequest};
 use berth_engine::Submission;
 use berth_file::job::{
     Checkpoint, Command, Env, Kind, Launch, LogLimits, Port, RetryPlan, RunSpec, Times,
@@ -37,14 +37,14 @@ struct Alike {
     counted: BTreeMap<Name, i64>,
     labels: LabelAsk,
     topology: Option<TopologyAsk>,
-    ties: Option<Arc<Ties>>,
+    constraints: Option<Arc<PodConstraints>>,
 }
 
 /// Why pods cannot be made a job for now.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unready {
     #[error("one of them is not ours")]
-    Foreign,
+    External,
     #[error("no node hands out nvidia.com/gpu.shared; the pod is looked at again when one does")]
     NotShared,
     #[error("{0}")]
@@ -53,46 +53,46 @@ pub enum Unready {
 
 /// A job whose tasks are these pods, in the order of the pods it names. They are all of one gang.
 pub fn submission(
-    pods: &[&PodSight],
+    pods: &[&PodView],
     queue: &Name,
     nodes: &Nodes,
     claims: &Claims,
 ) -> Result<Submission, Unready> {
-    let mut alike: BTreeMap<Alike, Vec<&PodSight>> = BTreeMap::new();
-    let mut first: Option<&Wish> = None;
+    let mut alike: BTreeMap<Alike, Vec<&PodView>> = BTreeMap::new();
+    let mut first: Option<&SchedulingRequest> = None;
     for pod in pods {
-        let wish = pod.wish.as_ref().and_then(|wish| wish.as_ref().ok());
-        let wish = wish.ok_or(Unready::Foreign)?;
+        let request = pod.request.as_ref().and_then(|request| request.as_ref().ok());
+        let request = request.ok_or(Unready::External)?;
         // What is said of the gang as a whole is what its first pod says.
-        let known = first.get_or_insert(wish);
-        if wish.created < known.created {
-            *known = wish;
+        let known = first.get_or_insert(request);
+        if request.created < known.created {
+            *known = request;
         }
-        let mut labels = wish.labels.clone();
+        let mut labels = request.labels.clone();
         let gpus = match claims.wanted(pod).map_err(Unready::Claim)? {
             Some(wanted) => claimed(pod, wanted, &mut labels)?,
             None => {
-                let given = nodes.given(&pod.asks.gpus, &wish.rules);
+                let given = nodes.given(&pod.asks.gpus, &request.rules);
                 let (gpus, label) = given.ok_or(Unready::NotShared)?;
                 labels.need.extend(label.map(is_there));
                 gpus
             }
         };
         let key = Alike {
-            above: Reverse(wish.above.clone()),
-            may_be_anywhere: wish.topology.is_none(),
-            part: wish.part.clone(),
+            above: Reverse(request.above.clone()),
+            may_be_anywhere: request.topology.is_none(),
+            part: request.part.clone(),
             cpu: pod.asks.cpu,
             memory: pod.asks.memory,
             gpus,
             counted: pod.asks.counted.clone(),
             labels,
-            topology: wish.topology.clone(),
-            ties: pod.ties.clone(),
+            topology: request.topology.clone(),
+            constraints: pod.constraints.clone(),
         };
         alike.entry(key).or_default().push(pod);
     }
-    let wish = first.ok_or(Unready::Foreign)?;
+    let request = first.ok_or(Unready::External)?;
     let mut refs = Vec::with_capacity(pods.len());
     let mut groups = Vec::with_capacity(alike.len());
     let count = pods.len() as u32;
@@ -100,22 +100,22 @@ pub fn submission(
     for (at, (key, mut members)) in alike.into_iter().enumerate() {
         // Ranks are numbered by names, and w-10 comes after w-9.
         members.sort_by(|a, b| {
-            let key = |pod: &PodSight| (pod.at.name.len(), pod.at.name.clone());
+            let key = |pod: &PodView| (pod.at.name.len(), pod.at.name.clone());
             key(a).cmp(&key(b))
         });
         let all = members.len() as u32;
         // Which of several kinds can be spared, nobody says.
         let part = key.part.as_ref().and_then(|(_, min)| *min);
-        let min = part.unwrap_or(if several { all } else { wish.min }).min(all);
+        let min = part.unwrap_or(if several { all } else { request.min }).min(all);
         refs.extend(members.iter().map(|pod| pod.at.clone()));
         let above = key.above.0.clone();
         groups.push((above, group(&format!("g{at}"), all, min, key)));
     }
-    let spec = spec(wish, queue, placed(groups, wish.together.as_ref()));
+    let spec = spec(request, queue, placed(groups, request.together.as_ref()));
     let asks = asks(count, &spec.groups);
     Ok(Submission {
         spec,
-        run: run(wish.grace),
+        run: run(request.grace),
         kind: JobKind::Job,
         file: String::new(),
         asks,
@@ -125,7 +125,11 @@ pub fn submission(
 }
 
 /// GPUs that a pod claims are whole ones of nodes that have such.
-fn claimed(pod: &PodSight, wanted: Wanted, labels: &mut LabelAsk) -> Result<GpuAsk, Unready> {
+fn claimed(
+    pod: &PodView,
+    wanted: ClaimedDevices,
+    labels: &mut LabelAsk,
+) -> Result<GpuAsk, Unready> {
     if pod.asks.gpus != Gpus::None {
         let why = "it claims devices and asks for GPUs as resources; do one of the two";
         return Err(Unready::Claim(why.to_owned()));
@@ -159,25 +163,25 @@ fn group(name: &str, count: u32, min: u32, key: Alike) -> GroupSpec {
     }
 }
 
-fn spec(wish: &Wish, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
+fn spec(request: &SchedulingRequest, queue: &Name, groups: Vec<GroupSpec>) -> JobSpec {
     JobSpec {
         id: JobId::new(0),
-        name: wish.name.clone(),
+        name: request.name.clone(),
         queue: queue.clone(),
-        user: wish.gang.namespace.clone(),
-        project: wish.gang.namespace.clone(),
+        user: request.gang.namespace.clone(),
+        project: request.gang.namespace.clone(),
         experiment: Name::default(),
         labels: BTreeMap::new(),
-        priority: wish.priority,
-        preemptible: wish.preemptible,
+        priority: request.priority,
+        preemptible: request.preemptible,
         lifecycle: None,
-        submitted: wish.created,
-        time_limit: wish.time_limit,
+        submitted: request.created,
+        time_limit: request.time_limit,
         deadline: None,
         restart_cost: None,
-        grace: Some(wish.grace),
-        min_runtime: wish.min_runtime,
-        preempt_after: wish.preempt_after,
+        grace: Some(request.grace),
+        min_runtime: request.min_runtime,
+        preempt_after: request.preempt_after,
         array: None,
         after: Vec::new(),
         singleton: false,

@@ -1,8 +1,8 @@
 //! What becomes of the tasks of a job when their pods or nodes change.
 
 use super::orders::ApiOrder;
-use super::{Gang, Mirror, Uid};
-use crate::view::{Asks, GangKey, Phase, PodSight, Rank};
+use super::{ClusterState, Gang, Uid};
+use crate::view::{GangKey, Phase, PodView, Rank, ResourceRequests};
 use berth_engine::{Core, Turn};
 use berth_model::{Cause, Event, JobId, LeaseId, Name};
 use berth_node::{Ended, Observed};
@@ -14,7 +14,7 @@ pub struct Tasks {
     /// By task; nothing while a pod is missing.
     pub pods: Vec<Option<Uid>>,
     /// What a pod has to ask for to be this task.
-    pub(super) asks: Vec<Asks>,
+    pub(super) asks: Vec<ResourceRequests>,
     /// The work of each, where it has a number and a pod of it was seen.
     pub(super) ranks: Vec<Option<Rank>>,
     /// Tasks that ended well: nobody makes a pod for them again.
@@ -23,20 +23,20 @@ pub struct Tasks {
     pub(super) starts: BTreeMap<u32, LeaseId>,
 }
 
-impl Mirror {
+impl ClusterState {
     /// A pod that is a task was seen.
-    pub fn of_task(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
+    pub fn observe_task(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
         let pod = &self.pods[uid];
-        let (Some((job, task)), sight) = (pod.task, &pod.sight) else { return };
+        let (Some((job, task)), view) = (pod.task, &pod.view) else { return };
         let Some((lease, node)) = lease_of(turn.core, job, task) else {
-            if sight.is_placed() {
+            if view.is_placed() {
                 // It was bound too late: what it was to hold is somebody else's by now.
-                let (pod, why) = (sight.at.clone(), "it was bound after its lease had ended");
-                self.order(ApiOrder::Displace { pod, grace_secs: 0, why });
+                let (pod, why) = (view.at.clone(), "it was bound after its lease had ended");
+                self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
             }
             // It holds nothing, so it must not run, and it cannot be begun any more.
-            let leaves = sight.phase.is_over() || sight.node.is_some() || sight.is_leaving;
-            if sight.is_done() {
+            let leaves = view.phase.is_over() || view.node.is_some() || view.is_leaving;
+            if view.is_done() {
                 self.ended_well(turn, job, task);
             }
             if leaves {
@@ -44,19 +44,19 @@ impl Mirror {
             }
             return;
         };
-        match (&sight.phase, &sight.node) {
+        match (&view.phase, &view.node) {
             (Phase::Succeeded | Phase::Failed { .. }, _) => {
                 let mut ended = Ended::lost(lease, turn.at, String::new());
                 ended.lost = None;
                 ended.started_at = Some(turn.at);
-                match sight.phase {
+                match view.phase {
                     Phase::Failed { code, out_of_memory } => {
                         ended.code = Some(code.unwrap_or(1));
                         ended.oom = out_of_memory;
                     }
                     _ => ended.code = Some(0),
                 }
-                let is_done = sight.is_done();
+                let is_done = view.is_done();
                 // One that did its work while it gave way has not been stopped.
                 let counts = |cause: &Cause| !(is_done && cause.requeues());
                 ended.asked = turn.stop_cause(lease).filter(counts);
@@ -89,9 +89,9 @@ impl Mirror {
     /// them for ever; one that is alone may stay.
     pub(super) fn call_back(&self, uid: &Uid) {
         let pod = &self.pods[uid];
-        if pod.wish().is_some_and(|wish| !wish.alone) {
-            let (pod, why) = (pod.sight.at.clone(), "it was bound apart from its gang");
-            self.order(ApiOrder::Displace { pod, grace_secs: 0, why });
+        if pod.request().is_some_and(|request| !request.alone) {
+            let (pod, why) = (pod.view.at.clone(), "it was bound apart from its gang");
+            self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
         }
     }
 
@@ -105,12 +105,12 @@ impl Mirror {
     }
 
     /// A pod that had lost its place may have come to a good end all the same.
-    pub(super) fn of_former_task(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
-        let Some(pod) = self.pods.get_mut(uid).filter(|pod| pod.sight.is_done()) else { return };
+    pub(super) fn observe_former_task(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
+        let Some(pod) = self.pods.get_mut(uid).filter(|pod| pod.view.is_done()) else { return };
         let Some((job, task)) = pod.was.take() else { return };
         let Some(tasks) = self.jobs.get(&job) else { return };
         // Another pod may have its place by now, and the place that is left then is its own.
-        let at = tasks.open(&pod.sight, task as usize);
+        let at = tasks.open(&pod.view, task as usize);
         if let (Some(at), Stage::Live) = (at, Stage::of(turn.core, job)) {
             self.ended_well(turn, job, at as u32);
             if self.jobs[&job].is_whole() {
@@ -122,9 +122,9 @@ impl Mirror {
     /// A pod of a gang ended well: whoever makes its pods makes none in its place. Whether that is
     /// news.
     pub(super) fn note_done(&mut self, uid: &Uid) -> bool {
-        let Some(pod) = self.pods.get(uid).filter(|pod| pod.sight.is_done()) else { return false };
-        let Some(wish) = pod.wish().filter(|wish| !wish.alone) else { return false };
-        let gang = self.gangs.entry(wish.gang.clone()).or_default();
+        let Some(pod) = self.pods.get(uid).filter(|pod| pod.view.is_done()) else { return false };
+        let Some(request) = pod.request().filter(|request| !request.alone) else { return false };
+        let gang = self.gangs.entry(request.gang.clone()).or_default();
         gang.waiting.remove(uid);
         gang.done.insert(uid.clone())
     }
@@ -136,7 +136,7 @@ impl Mirror {
     }
 
     pub(super) fn work_done(&self, gang: &Gang) -> BTreeSet<Rank> {
-        gang.done.iter().filter_map(|uid| self.pods.get(uid)?.sight.rank()).collect()
+        gang.done.iter().filter_map(|uid| self.pods.get(uid)?.view.rank()).collect()
     }
 
     /// A pod is no task any more; from now on it is counted where it runs, if it does.
@@ -144,9 +144,9 @@ impl Mirror {
         let pod = self.pods.get_mut(uid)?;
         let (job, task) = pod.task.take()?;
         // One that ended well was counted as what it was, and must not count as another one later.
-        pod.was = (!pod.sight.is_done()).then_some((job, task));
-        if pod.sight.phase.is_over() {
-            self.nodes.give_back(std::mem::take(&mut pod.heeded));
+        pod.was = (!pod.view.is_done()).then_some((job, task));
+        if pod.view.phase.is_over() {
+            self.nodes.release_predicates(std::mem::take(&mut pod.predicate_refs));
         }
         if let Some(tasks) = self.jobs.get_mut(&job) {
             tasks.pods[task as usize] = None;
@@ -158,52 +158,52 @@ impl Mirror {
 
     /// The task of a pod has lost it.
     pub(super) fn leave(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
-        if self.pods.get(uid).is_some_and(|pod| pod.sight.own.is_some()) {
-            return self.leave_own(turn, uid, why);
+        if self.pods.get(uid).is_some_and(|pod| pod.view.managed.is_some()) {
+            return self.lose_managed(turn, uid, why);
         }
         let Some((job, task)) = self.forget_task(uid) else { return };
         self.end_lease(turn, job, task, why);
         self.note_done(uid);
-        let unfinished = self.pods.get(uid).filter(|pod| !pod.sight.is_done());
-        let rank = unfinished.and_then(|pod| pod.sight.rank());
+        let unfinished = self.pods.get(uid).filter(|pod| !pod.view.is_done());
+        let rank = unfinished.and_then(|pod| pod.view.rank());
         if rank.is_some_and(|rank| self.is_work_done(job, &rank)) {
             // Another pod has done its work, so nobody makes one in its place.
             self.ended_well(turn, job, task);
         }
         let replaced = self.pods.get(uid).is_some_and(|pod| {
             // The one that comes in its place is a job of its own where it is no gang.
-            pod.sight.is_replaced && pod.wish().is_some_and(|wish| !wish.alone)
+            pod.view.is_replaced && pod.request().is_some_and(|request| !request.alone)
         });
         let Some(tasks) = self.jobs.get(&job) else { return };
         let (gang, alone) = (tasks.gang.clone(), tasks.pods.iter().all(Option::is_none));
         if self.is_held_by_us(&gang) {
             self.make_room(turn, &gang, job, task);
         } else if Stage::of(turn.core, job) == Stage::Live && !tasks.is_whole() {
-            if alone && !replaced && !self.heirs.is_expected(job) {
+            if alone && !replaced && !self.replacements.is_expected(job) {
                 // Nobody makes another one.
                 turn.apply_observed(Event::JobCancelled { job });
             } else {
                 turn.park(job, true);
             }
         }
-        if self.heirs.is_expected(job) {
-            return self.pass_on(turn, job);
+        if self.replacements.is_expected(job) {
+            return self.hand_over(turn, job);
         }
-        self.gather(turn, &gang);
+        self.assemble_gang(turn, &gang);
     }
 
     pub(super) fn gone(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
-        self.lose_user(uid);
+        self.lose_gpu_user(uid);
         self.leave(turn, uid, "its pod was deleted");
-        self.gone_own(uid);
+        self.forget_managed(uid);
         let Some(mut pod) = self.pods.remove(uid) else { return };
         self.nodes.count(&mut pod.counted, None);
-        self.nodes.give_back(std::mem::take(&mut pod.heeded));
-        for order in self.shares.gone(&pod.sight) {
+        self.nodes.release_predicates(std::mem::take(&mut pod.predicate_refs));
+        for order in self.shares.gone(&pod.view) {
             self.order(order);
         }
-        self.unplace(&pod.sight);
-        let Some(key) = pod.wish().map(|wish| wish.gang.clone()) else { return };
+        self.unplace(&pod.view);
+        let Some(key) = pod.request().map(|request| request.gang.clone()) else { return };
         let Some(gang) = self.gangs.get_mut(&key) else { return };
         gang.waiting.remove(uid);
         let was_done = gang.done.remove(uid);
@@ -216,7 +216,7 @@ impl Mirror {
         if !is_left && gang.job.as_ref().is_none_or(|job| over(job) && ended(job)) {
             if let Some(job) = gang.job {
                 self.jobs.remove(&job);
-                self.dynamics.forget(job);
+                self.constrained_jobs.forget(job);
             }
             if let Some(owner) = &gang.owner {
                 self.owners.remove(owner);
@@ -225,7 +225,7 @@ impl Mirror {
             self.refused.remove(&key);
         } else if was_done {
             // One that was made to do its work again may have waited for this.
-            self.gather(turn, &key);
+            self.assemble_gang(turn, &key);
         }
     }
 
@@ -263,13 +263,13 @@ impl Mirror {
         let there: Vec<Uid> = self
             .pods
             .iter()
-            .filter(|(_, pod)| pod.task.is_some() && pod.sight.node.as_ref() == Some(name))
+            .filter(|(_, pod)| pod.task.is_some() && pod.view.node.as_ref() == Some(name))
             .map(|(uid, _)| uid.clone())
             .collect();
         for uid in there {
             // Nobody is left there to say that it has ended, and its controller waits for that.
-            let (pod, why) = (self.pods[&uid].sight.at.clone(), "its node is gone");
-            self.order(ApiOrder::Displace { pod, grace_secs: 0, why });
+            let (pod, why) = (self.pods[&uid].view.at.clone(), "its node is gone");
+            self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
             self.leave(turn, &uid, why);
         }
         // Those that were decided and not bound yet.
@@ -287,7 +287,7 @@ impl Mirror {
 
 impl Tasks {
     /// A task that misses this pod, that one rather than others.
-    fn open(&self, pod: &PodSight, rather: usize) -> Option<usize> {
+    fn open(&self, pod: &PodView, rather: usize) -> Option<usize> {
         let rank = pod.rank();
         let is_open = |at: &usize| {
             self.pods[*at].is_none()
@@ -320,14 +320,14 @@ pub enum Stage {
     Live,
     /// It failed or was cancelled, and what is left of it is being stopped.
     Ending,
-    Over,
+    LeaseEnd,
 }
 
 impl Stage {
     pub(super) fn of(core: &Core, job: JobId) -> Stage {
-        let Some(live) = core.jobs.get(&job) else { return Stage::Over };
+        let Some(live) = core.jobs.get(&job) else { return Stage::LeaseEnd };
         if live.row.state.is_final() {
-            return Stage::Over;
+            return Stage::LeaseEnd;
         }
         let for_good = |cause: Cause| !cause.requeues();
         match live.leases.values().any(|lease| lease.stopping.is_some_and(for_good)) {

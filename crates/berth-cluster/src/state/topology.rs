@@ -1,7 +1,7 @@
 //! Where nodes are: the topologies that the core knows, from labels of nodes and from what others
 //! have described.
 
-use crate::view::NodeSight;
+use crate::view::NodeView;
 use berth_engine::Turn;
 use berth_kube::hypernode;
 use berth_model::{Event, Name};
@@ -17,7 +17,7 @@ type Topologies = BTreeMap<Name, Vec<Name>>;
 /// were at first: what lies below them is counted by them.
 pub fn event<'a>(
     known: &Topologies,
-    nodes: impl IntoIterator<Item = &'a NodeSight>,
+    nodes: impl IntoIterator<Item = &'a NodeView>,
     described: &Topologies,
 ) -> Option<Event> {
     let mut topologies = described.clone();
@@ -35,7 +35,7 @@ pub fn event<'a>(
 
 /// Tells the core. A topology that a job relies on does not go away under it, and nobody waits for
 /// that: what is new comes beside it.
-pub fn tell(turn: &mut Turn<'_>, known: &Topologies, event: Option<Event>) {
+pub fn report(turn: &mut Turn<'_>, known: &Topologies, event: Option<Event>) {
     let Some(event) = event else { return };
     let Err(refused) = turn.all(vec![event.clone()]) else { return };
     tracing::warn!(%refused, "topologies that are gone stay while jobs ask for them");
@@ -49,8 +49,8 @@ pub fn tell(turn: &mut Turn<'_>, known: &Topologies, event: Option<Event>) {
 
 /// The labels that say where nodes are, largest place first. A level that no node has a label for is
 /// left out: what lies below it would lie nowhere.
-fn levels<'a>(nodes: impl IntoIterator<Item = &'a NodeSight>) -> Vec<Name> {
-    let nodes: Vec<&NodeSight> = nodes.into_iter().collect();
+fn levels<'a>(nodes: impl IntoIterator<Item = &'a NodeView>) -> Vec<Name> {
+    let nodes: Vec<&NodeView> = nodes.into_iter().collect();
     let is_used = |key: &&str| nodes.iter().any(|node| node.spec.labels.contains_key(*key));
     let levels = berth_kube::node::TOPOLOGY_KEYS.iter().copied().filter(is_used);
     levels.map(Name::new).collect()

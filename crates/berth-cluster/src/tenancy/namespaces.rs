@@ -1,17 +1,17 @@
 //! The namespace of each team.
 
-use crate::options::Settings;
+use crate::options::PodSettings;
 use crate::view::managed_names::{LONGEST, slug};
 use ring::digest::{SHA256, digest};
 
 /// Whether a namespace could be that of a team.
-pub fn is_for_teams(settings: &Settings, namespace: &str) -> bool {
+pub fn is_for_teams(settings: &PodSettings, namespace: &str) -> bool {
     namespace.starts_with(&settings.namespace_prefix)
         || settings.namespaces.values().any(|named| named == namespace)
 }
 
 /// The namespace of a team.
-pub fn namespace(settings: &Settings, team: &str) -> String {
+pub fn namespace(settings: &PodSettings, team: &str) -> String {
     if let Some(named) = settings.namespaces.get(team) {
         return named.clone();
     }
@@ -35,7 +35,8 @@ mod tests {
     fn teams_that_differ_have_namespaces_that_differ() {
         let prefix = "berth-".to_owned();
         let namespaces = [("ops".to_owned(), "platform".to_owned())].into();
-        let settings = Settings { namespace_prefix: prefix, namespaces, ..Settings::default() };
+        let settings =
+            PodSettings { namespace_prefix: prefix, namespaces, ..PodSettings::default() };
         assert_eq!(namespace(&settings, "nlp"), "berth-nlp");
         assert_eq!(namespace(&settings, "ops"), "platform");
         let dotted = namespace(&settings, "a.b");

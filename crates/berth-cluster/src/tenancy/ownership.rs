@@ -3,7 +3,7 @@
 //! known to be gone.
 
 use super::rows;
-use crate::view::{Foreign, Queues};
+use crate::view::{ExternalKind, ExternalQueues};
 use berth_engine::{Act, Refused, Turn, Write};
 use berth_file::object::Kind;
 use berth_model::{Event, Name};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const PREFIX: &str = "kube/foreign-queues/";
 /// Rows that are read: one for each queue.
-const ALL: u32 = 1_000_000;
+const MAX_SETTING_ROWS: u32 = 1_000_000;
 
 /// The queues that objects of our own have set up. They go before those of others.
 #[derive(Clone, Default)]
-pub struct OwnQueues(Arc<Mutex<BTreeSet<Name>>>);
+pub struct OwnedQueues(Arc<Mutex<BTreeSet<Name>>>);
 
-impl OwnQueues {
+impl OwnedQueues {
     /// Returns whether they are others than before.
     pub fn set(&self, names: BTreeSet<Name>) -> bool {
         let mut own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,20 +36,20 @@ impl OwnQueues {
 
 /// The queues that other schedulers describe.
 #[derive(Default)]
-pub struct ForeignQueues {
-    pub own: OwnQueues,
+pub struct QueueOwnership {
+    pub own: OwnedQueues,
     /// Those that are there for no other reason, by the kind that described them.
-    pub made: BTreeMap<Name, Foreign>,
+    pub made: BTreeMap<Name, ExternalKind>,
     /// Those of which was said that one of our own goes before them.
     pub hidden: BTreeSet<Name>,
     /// As they were last described.
-    pub described: Queues,
+    pub described: ExternalQueues,
 }
 
-impl ForeignQueues {
+impl QueueOwnership {
     /// What is known from before.
-    pub async fn load(store: &Store) -> berth_store::Result<ForeignQueues> {
-        let rows = store.page::<SettingRow>(None, ALL).await?;
+    pub async fn load(store: &Store) -> berth_store::Result<QueueOwnership> {
+        let rows = store.page::<SettingRow>(None, MAX_SETTING_ROWS).await?;
         let own = rows.iter().filter_map(|row| match rows::owner(&row.name)? {
             (Kind::Queue, name) => Some(Name::from(name)),
             _ => None,
@@ -57,9 +57,9 @@ impl ForeignQueues {
         let own: BTreeSet<Name> = own.collect();
         let made = rows.iter().filter_map(|row| {
             let name = row.name.strip_prefix(PREFIX)?;
-            Some((Name::new(name), Foreign::of_word(&row.value)?))
+            Some((Name::new(name), ExternalKind::of_word(&row.value)?))
         });
-        let queues = ForeignQueues { made: made.collect(), ..ForeignQueues::default() };
+        let queues = QueueOwnership { made: made.collect(), ..QueueOwnership::default() };
         queues.own.set(own);
         Ok(queues)
     }
@@ -69,7 +69,7 @@ impl ForeignQueues {
         &mut self,
         turn: &mut Turn<'_>,
         name: &Name,
-        what: Foreign,
+        what: ExternalKind,
         events: Vec<Event>,
     ) -> Result<(), Refused> {
         let mut documents = Batch::default();

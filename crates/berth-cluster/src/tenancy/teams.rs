@@ -3,7 +3,7 @@
 mod objects;
 
 use super::namespaces::namespace;
-use crate::options::Settings;
+use crate::options::PodSettings;
 use berth_engine::Handle;
 use berth_kube::Api;
 use berth_kube::object::Meta;
@@ -23,15 +23,15 @@ const TEAM: &str = "berth.dev/team";
 /// Where a pod finds out in which namespace it is.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 /// How often limits and members are looked at.
-const EVERY: Duration = Duration::from_secs(5);
+const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 /// How often all is written anew: somebody may have changed or deleted it.
-const ANEW_EVERY: Duration = Duration::from_mins(1);
+const REWRITE_INTERVAL: Duration = Duration::from_mins(1);
 
 pub struct Teams {
     api: Api,
     store: Store,
     engine: Handle,
-    settings: Settings,
+    settings: PodSettings,
     /// Where Berth itself runs, if that is in the cluster.
     own: Option<String>,
     /// Where pods hold GPUs that are shared.
@@ -39,15 +39,15 @@ pub struct Teams {
     /// Whether one `nvidia.com/gpu` is a whole GPU on every node.
     are_whole: Box<dyn Fn() -> bool + Send + Sync>,
     /// Each namespace is set up by one at a time.
-    kept: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Kept>>>>,
+    entry: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<NamespaceEntry>>>>,
 }
 
 /// What is known of a namespace.
 #[derive(Default)]
-struct Kept {
+struct NamespaceEntry {
     written: Option<Written>,
     /// What was wrong with it the last time.
-    said: String,
+    last_problem: String,
 }
 
 /// What was written for a namespace.
@@ -66,14 +66,14 @@ impl Teams {
         api: Api,
         store: Store,
         engine: Handle,
-        settings: Settings,
+        settings: PodSettings,
         reservations: &str,
         are_whole: Box<dyn Fn() -> bool + Send + Sync>,
     ) -> Arc<Teams> {
         let own = std::fs::read_to_string(OWN_NAMESPACE).ok();
         let own = own.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-        let (reservations, kept) = (reservations.to_owned(), Mutex::default());
-        Arc::new(Teams { api, store, engine, settings, own, reservations, are_whole, kept })
+        let (reservations, entry) = (reservations.to_owned(), Mutex::default());
+        Arc::new(Teams { api, store, engine, settings, own, reservations, are_whole, entry })
     }
 
     /// Makes the namespace of a team with all that belongs to it, unless it was made before. Says
@@ -83,34 +83,34 @@ impl Teams {
         team: &str,
         namespace: &str,
     ) -> berth_kube::Result<Result<(), String>> {
-        let kept = self.kept(namespace);
-        let mut kept = kept.lock().await;
-        if kept.written.as_ref().is_some_and(|written| written.team == team) {
+        let entry = self.entry(namespace);
+        let mut entry = entry.lock().await;
+        if entry.written.as_ref().is_some_and(|written| written.team == team) {
             return Ok(Ok(()));
         }
         let limits = self.limits();
-        self.set_up(&mut kept, team, namespace, limits.get(team)).await
+        self.set_up(&mut entry, team, namespace, limits.get(team)).await
     }
 
     /// A namespace that was made is not there any more.
     pub async fn forget(&self, namespace: &str) {
-        self.kept(namespace).lock().await.written = None;
+        self.entry(namespace).lock().await.written = None;
     }
 
     /// Keeps namespaces as their teams are.
     pub async fn keep(self: Arc<Teams>) {
         loop {
             self.round().await;
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(SYNC_INTERVAL).await;
         }
     }
 
     async fn round(&self) {
         let limits = self.limits();
-        let all = self.all_kept();
+        let all = self.all_entries();
         let mut wanted = BTreeSet::new();
-        for (namespace, kept) in all {
-            let team = kept.lock().await.written.as_ref().map(|written| written.team.clone());
+        for (namespace, entry) in all {
+            let team = entry.lock().await.written.as_ref().map(|written| written.team.clone());
             wanted.extend(team.map(|team| (namespace, team)));
         }
         if self.settings.teams {
@@ -118,54 +118,57 @@ impl Teams {
             wanted.extend(all);
         }
         for (namespace, team) in wanted {
-            let kept = self.kept(&namespace);
-            let mut kept = kept.lock().await;
-            let done = self.set_up(&mut kept, &team, &namespace, limits.get(&team)).await;
-            let said = match done {
+            let entry = self.entry(&namespace);
+            let mut entry = entry.lock().await;
+            let done = self.set_up(&mut entry, &team, &namespace, limits.get(&team)).await;
+            let last_problem = match done {
                 Ok(Ok(())) => String::new(),
                 Ok(Err(why)) => why,
                 Err(error) => error.to_string(),
             };
             // The others are as they should be all the same.
-            if !said.is_empty() && said != kept.said {
-                tracing::warn!(team, "the namespace of a team is not as it should be: {said}");
+            if !last_problem.is_empty() && last_problem != entry.last_problem {
+                tracing::warn!(
+                    team,
+                    "the namespace of a team is not as it should be: {last_problem}"
+                );
             }
-            kept.said = said;
+            entry.last_problem = last_problem;
         }
     }
 
-    fn kept(&self, namespace: &str) -> Arc<tokio::sync::Mutex<Kept>> {
-        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn entry(&self, namespace: &str) -> Arc<tokio::sync::Mutex<NamespaceEntry>> {
+        let mut all = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(namespace.to_owned()).or_default().clone()
     }
 
-    fn all_kept(&self) -> BTreeMap<String, Arc<tokio::sync::Mutex<Kept>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn all_entries(&self) -> BTreeMap<String, Arc<tokio::sync::Mutex<NamespaceEntry>>> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes what is missing or different, and now and then all of it.
     async fn set_up(
         &self,
-        kept: &mut Kept,
+        entry: &mut NamespaceEntry,
         team: &str,
         namespace: &str,
         limit: Option<&Quota>,
     ) -> berth_kube::Result<Result<(), String>> {
-        let before = kept.written.as_ref();
+        let before = entry.written.as_ref();
         if let Some(other) = before.filter(|before| before.team != team) {
             return Ok(Err(of_another(namespace, team, &other.team)));
         }
-        let before = before.filter(|before| before.at.elapsed() < ANEW_EVERY);
+        let before = before.filter(|before| before.at.elapsed() < REWRITE_INTERVAL);
         if before.is_none()
             && let Err(why) = self.take(team, namespace).await?
         {
-            kept.written = None;
+            entry.written = None;
             return Ok(Err(why));
         }
         let objects = self.objects(team, namespace, limit).await;
         self.write(&objects, before.map_or(&[][..], |before| &before.objects)).await?;
         let at = before.map_or_else(Instant::now, |before| before.at);
-        kept.written = Some(Written { team: team.to_owned(), objects, at });
+        entry.written = Some(Written { team: team.to_owned(), objects, at });
         Ok(Ok(()))
     }
 

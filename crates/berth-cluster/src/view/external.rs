@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// What an object of another scheduler is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Foreign {
+pub enum ExternalKind {
     KaiQueue,
     VolcanoQueue,
     ClusterQueue,
@@ -19,56 +19,56 @@ pub enum Foreign {
     HyperNode,
 }
 
-impl Foreign {
+impl ExternalKind {
     /// The kinds that describe queues, as the store knows them.
-    const WORDS: [(Foreign, &str); 4] = [
-        (Foreign::KaiQueue, "kai"),
-        (Foreign::VolcanoQueue, "volcano"),
-        (Foreign::ClusterQueue, "kueue"),
-        (Foreign::Cohort, "kueue-cohort"),
+    const WORDS: [(ExternalKind, &str); 4] = [
+        (ExternalKind::KaiQueue, "kai"),
+        (ExternalKind::VolcanoQueue, "volcano"),
+        (ExternalKind::ClusterQueue, "kueue"),
+        (ExternalKind::Cohort, "kueue-cohort"),
     ];
 
-    pub fn of_word(word: &str) -> Option<Foreign> {
-        Foreign::WORDS.iter().find(|(_, known)| *known == word).map(|(what, _)| *what)
+    pub fn of_word(word: &str) -> Option<ExternalKind> {
+        ExternalKind::WORDS.iter().find(|(_, known)| *known == word).map(|(what, _)| *what)
     }
 
     pub fn word(self) -> &'static str {
-        let known = Foreign::WORDS.iter().find(|(what, _)| *what == self);
+        let known = ExternalKind::WORDS.iter().find(|(what, _)| *what == self);
         known.expect("it describes queues").1
     }
 
     /// Whether queues depend on it.
     pub const fn is_queue(self) -> bool {
         match self {
-            Foreign::KaiQueue
-            | Foreign::VolcanoQueue
-            | Foreign::ClusterQueue
-            | Foreign::Cohort
-            | Foreign::ResourceFlavor => true,
-            Foreign::LocalQueue
-            | Foreign::WorkloadPriorityClass
-            | Foreign::PriorityClass
-            | Foreign::Topology
-            | Foreign::HyperNode => false,
+            ExternalKind::KaiQueue
+            | ExternalKind::VolcanoQueue
+            | ExternalKind::ClusterQueue
+            | ExternalKind::Cohort
+            | ExternalKind::ResourceFlavor => true,
+            ExternalKind::LocalQueue
+            | ExternalKind::WorkloadPriorityClass
+            | ExternalKind::PriorityClass
+            | ExternalKind::Topology
+            | ExternalKind::HyperNode => false,
         }
     }
 }
 
 /// A queue of another scheduler.
 #[derive(Debug, Clone)]
-pub struct Described {
+pub struct ExternalQueue {
     pub spec: QueueSpec,
     /// The kind of what describes it.
-    pub what: Foreign,
+    pub what: ExternalKind,
     /// The object that does, if it has one of its own.
     pub about: Option<About>,
 }
 
 /// The queues of other schedulers.
 #[derive(Debug, Default)]
-pub struct Queues {
+pub struct ExternalQueues {
     /// Each after the one above it.
-    pub all: Vec<Described>,
+    pub all: Vec<ExternalQueue>,
     /// The kinds of which these are all.
-    pub listed: BTreeSet<Foreign>,
+    pub listed: BTreeSet<ExternalKind>,
 }

@@ -14,17 +14,17 @@ pub const ATTEMPT: &str = "berth.dev/attempt";
 pub const SECRET: &str = "berth.dev/secret";
 
 /// What a node tries again and cannot do for so long will not come.
-const DONE_WITHIN: Span = Span::mins(10);
+const START_TIMEOUT: Span = Span::mins(10);
 /// What nodes try again: the next try may find another image, or a device that was let go.
-const TRIED_AGAIN: [&str; 4] =
+const RETRIED_REASONS: [&str; 4] =
     ["CreateContainerError", "ErrImagePull", "ImagePullBackOff", "RunContainerError"];
 /// What no waiting mends.
-const HOPELESS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "StartError"];
+const PERMANENT_REASONS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "StartError"];
 /// So are these, unless it is the Secret that is missing: it is made after the pod.
 const MISCONFIGURED: &str = "CreateContainerConfigError";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnSight {
+pub struct ManagedPodView {
     pub lease: LeaseId,
     pub is_ready: bool,
     created: Time,
@@ -35,10 +35,10 @@ pub struct OwnSight {
     end: Option<(i32, bool)>,
 }
 
-impl OwnSight {
+impl ManagedPodView {
     /// Nothing for pods that somebody else has made. One that is called as Berth's are may still be
     /// somebody else's: what the books say decides.
-    pub fn read(pod: &Pod) -> Option<OwnSight> {
+    pub fn read(pod: &Pod) -> Option<ManagedPodView> {
         let meta = &pod.metadata;
         if meta.label(MANAGED) != Some(BERTH) {
             return None;
@@ -54,7 +54,7 @@ impl OwnSight {
         let status = &pod.status;
         let state = status.container_statuses.iter().map(|one| &one.state).next();
         let ready = |one: &&berth_kube::object::Condition| &*one.kind == "Ready";
-        Some(OwnSight {
+        Some(ManagedPodView {
             lease,
             is_ready: status
                 .conditions
@@ -100,10 +100,10 @@ impl OwnSight {
         let Some((reason, message)) = &self.waiting else { return false };
         let reason = reason.as_str();
         let has_no_secret = message.starts_with("secret ") && message.ends_with(" not found");
-        let tried = TRIED_AGAIN.contains(&reason) || reason == MISCONFIGURED && has_no_secret;
+        let tried = RETRIED_REASONS.contains(&reason) || reason == MISCONFIGURED && has_no_secret;
         match tried {
-            true => now - self.created > DONE_WITHIN,
-            false => reason == MISCONFIGURED || HOPELESS.contains(&reason),
+            true => now - self.created > START_TIMEOUT,
+            false => reason == MISCONFIGURED || PERMANENT_REASONS.contains(&reason),
         }
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     use berth_node::ExitKind;
     use serde_json::json;
 
-    fn read(name: &str, status: serde_json::Value) -> Option<OwnSight> {
+    fn read(name: &str, status: serde_json::Value) -> Option<ManagedPodView> {
         let pod = json!({
             "metadata": {
                 "name": name, "creationTimestamp": "2026-11-16T02:00:00Z",
@@ -122,10 +122,10 @@ mod tests {
             },
             "status": status,
         });
-        OwnSight::read(&serde_json::from_value(pod).unwrap())
+        ManagedPodView::read(&serde_json::from_value(pod).unwrap())
     }
 
-    fn sight(status: serde_json::Value) -> OwnSight {
+    fn view(status: serde_json::Value) -> ManagedPodView {
         read("x-j17e3-2-1", status).unwrap()
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn ends_are_told_apart() {
-        let end = |status| sight(status).ended(Time(5)).kind();
+        let end = |status| view(status).ended(Time(5)).kind();
         let with = |end: serde_json::Value| json!({ "containerStatuses": [{ "name": "main", "state": { "terminated": end } }] });
         assert_eq!(end(with(json!({ "exitCode": 0 }))), ExitKind::Done);
         assert_eq!(end(with(json!({ "exitCode": 3 }))), ExitKind::Failed(3));
@@ -155,14 +155,14 @@ mod tests {
     fn what_a_node_tries_again_is_waited_for_and_a_wrong_name_is_not() {
         let says = |reason: &str, message: &str| {
             let waiting = json!({ "waiting": { "reason": reason, "message": message } });
-            sight(json!({ "containerStatuses": [{ "name": "main", "state": waiting }] }))
+            view(json!({ "containerStatuses": [{ "name": "main", "state": waiting }] }))
         };
         let waits = |reason: &str| says(reason, "no such image");
         let created: Time = "2026-11-16T02:00:00Z".parse().unwrap();
         let soon = created + Span::secs(5);
         assert!(waits("InvalidImageName").is_hopeless(soon));
         let late = created + Span::mins(11);
-        for reason in TRIED_AGAIN {
+        for reason in RETRIED_REASONS {
             assert!(!waits(reason).is_hopeless(soon) && waits(reason).is_hopeless(late));
         }
         let secret = says(MISCONFIGURED, "secret \"x-j17e3-2-1-0f\" not found");

@@ -7,14 +7,17 @@ pub mod managed_names;
 mod node;
 mod note;
 mod pod;
+mod pod_constraints;
 mod queued;
-mod ties;
 
-pub use external::{Described, Foreign, Queues};
-pub use managed::OwnSight;
+pub use external::{ExternalKind, ExternalQueue, ExternalQueues};
+pub use managed::ManagedPodView;
 pub use managed_names::{CONTAINER, is_pod_of, pod_ref};
-pub use node::{NodeSight, NodeViews, Rule};
+pub use node::{NodePredicate, NodeView, NodeViews};
 pub use note::{LEASE, Note};
-pub use pod::{Asks, ClaimUse, GangKey, Later, Phase, PodSight, Rank, Takes, Wish};
-pub use queued::{Below, GATE, JobAt, Queued, placeholder, to_be};
-pub use ties::Ties;
+pub use pod::{
+    DeviceClaimRef, GangKey, LateMember, Phase, PodView, Rank, ResourceRequests, ResourceUsage,
+    SchedulingRequest,
+};
+pub use pod_constraints::PodConstraints;
+pub use queued::{ChildRef, GATE, JobRef, QueuedJob, parse_placeholder, placeholder};

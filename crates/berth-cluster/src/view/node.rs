@@ -8,28 +8,28 @@ use std::sync::Arc;
 /// On which nodes a pod may run, under a name that says it in words. Nodes are told apart by it as
 /// by a label.
 #[derive(Clone)]
-pub struct Rule {
+pub struct NodePredicate {
     pub name: Name,
-    pub allows: Arc<dyn Fn(&NodeSight) -> bool + Send + Sync>,
+    pub allows: Arc<dyn Fn(&NodeView) -> bool + Send + Sync>,
 }
 
-impl std::fmt::Debug for Rule {
+impl std::fmt::Debug for NodePredicate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.name.fmt(f)
     }
 }
 
-impl PartialEq for Rule {
-    fn eq(&self, other: &Rule) -> bool {
+impl PartialEq for NodePredicate {
+    fn eq(&self, other: &NodePredicate) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Rule {}
+impl Eq for NodePredicate {}
 
 /// A node as it was last seen.
 #[derive(Debug, Clone)]
-pub struct NodeSight {
+pub struct NodeView {
     /// Without what pods of other schedulers take, and without rules.
     pub spec: NodeSpec,
     /// What its GPU resources stand for.
@@ -41,10 +41,10 @@ pub struct NodeSight {
     pub is_unreadable: bool,
 }
 
-impl NodeSight {
+impl NodeView {
     /// With the GPUs that can be claimed, which the object of a node does not tell.
     #[must_use]
-    pub fn with_claims(mut self, known: &NodeSight) -> NodeSight {
+    pub fn with_claims(mut self, known: &NodeView) -> NodeView {
         if !known.claimable.is_empty() && self.spec.gpus.is_empty() {
             self.claimable = known.claimable.clone();
             self.spec.gpus = known.spec.gpus.clone();
@@ -55,7 +55,7 @@ impl NodeSight {
 
 /// All nodes, as they were last observed.
 pub trait NodeViews {
-    fn view(&self, name: &str) -> Option<&NodeSight>;
+    fn view(&self, name: &str) -> Option<&NodeView>;
 
-    fn views(&self) -> Box<dyn Iterator<Item = &NodeSight> + '_>;
+    fn views(&self) -> Box<dyn Iterator<Item = &NodeView> + '_>;
 }

@@ -1,8 +1,8 @@
 //! What the mirror has to know of a pod or a node, read once when it is seen.
 
-use super::managed::OwnSight;
-use super::node::Rule;
-use super::ties::Ties;
+use super::managed::ManagedPodView;
+use super::node::NodePredicate;
+use super::pod_constraints::PodConstraints;
 use berth_kube::mark::Above;
 use berth_kube::need::Gpus;
 use berth_kube::object::{Labels, Text};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A pod as it was last seen.
 #[derive(Debug, Clone)]
-pub struct PodSight {
+pub struct PodView {
     pub at: PodRef,
     /// Of what was seen: writes about something older are refused.
     pub version: String,
@@ -33,25 +33,25 @@ pub struct PodSight {
     pub is_replaced: bool,
     /// Its Job has not counted yet how it ended.
     pub is_tracked: bool,
-    pub asks: Asks,
+    pub asks: ResourceRequests,
     /// What it takes of its node, where that is something else than it asks for.
-    pub takes: Option<Box<Takes>>,
+    pub takes: Option<Box<ResourceUsage>>,
     /// The devices it claims.
-    pub claims: Vec<ClaimUse>,
+    pub claims: Vec<DeviceClaimRef>,
     /// The GPUs it was told that it has a part of.
     pub shares: Option<String>,
     /// It is one of ours that holds a GPU for those that share it.
     pub holds: Option<Held>,
     pub labels: Arc<Labels>,
     /// What it makes of other pods and of volumes, where it makes anything of them.
-    pub ties: Option<Arc<Ties>>,
+    pub constraints: Option<Arc<PodConstraints>>,
     /// What is known of it where Berth has made it.
-    pub own: Option<Arc<OwnSight>>,
+    pub managed: Option<Arc<ManagedPodView>>,
     /// Nothing for pods of other schedulers, and for those that Berth has made.
-    pub wish: Option<Result<Arc<Wish>, String>>,
+    pub request: Option<Result<Arc<SchedulingRequest>, String>>,
 }
 
-impl PodSight {
+impl PodView {
     /// It ended well, and nobody makes another one: a Job that had to count it as deleted before
     /// does.
     pub fn is_done(&self) -> bool {
@@ -100,7 +100,7 @@ impl Phase {
 
 /// What a pod asks of its node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Asks {
+pub struct ResourceRequests {
     pub cpu: Cpu,
     pub memory: Bytes,
     /// What that is of GPUs depends on the nodes.
@@ -111,7 +111,7 @@ pub struct Asks {
 
 /// What a pod takes of its node, whatever it asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Takes {
+pub struct ResourceUsage {
     pub cpu: Cpu,
     pub memory: Bytes,
     pub gpus: Vec<Gpus>,
@@ -120,7 +120,7 @@ pub struct Takes {
 
 /// A claim of a pod on devices.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClaimUse {
+pub struct DeviceClaimRef {
     /// The claim, or the template that it is made from: alike for pods that are alike.
     pub source: Text,
     /// The claim; nothing until it is made.
@@ -129,7 +129,7 @@ pub struct ClaimUse {
 
 /// How a pod of ours wants to be scheduled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct SchedulingRequest {
     pub gang: GangKey,
     /// It belongs to no gang.
     pub alone: bool,
@@ -142,7 +142,7 @@ pub struct Wish {
     /// How many pods of each part there have to be before the gang is begun.
     pub needed: Arc<[(Name, u32)]>,
     /// What becomes of pods that come when the gang has begun.
-    pub later: Later,
+    pub later: LateMember,
     pub queue: Option<Name>,
     pub name: Name,
     pub priority: i32,
@@ -161,7 +161,7 @@ pub struct Wish {
     pub together: Option<TopologyAsk>,
     /// The rules that say on which nodes it may and should run, by their names.
     pub labels: LabelAsk,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NodePredicate>,
     /// Ports and disks of the node it takes: a node has so much of each.
     pub ports: BTreeMap<Name, i64>,
     /// What of its marks has no effect, in words.
@@ -170,7 +170,7 @@ pub struct Wish {
 
 /// What becomes of a pod that comes when its gang has all of its pods and runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Later {
+pub enum LateMember {
     /// It waits for a place in the gang.
     Waits,
     /// More may come than are needed: it is a job of its own for as long as the gang runs.
@@ -186,18 +186,26 @@ pub struct GangKey {
     pub name: Name,
 }
 
-impl Wish {
+impl SchedulingRequest {
     /// The same pod as a job of its own.
-    pub fn apart(&self, pod: &PodRef) -> Wish {
+    pub fn apart(&self, pod: &PodRef) -> SchedulingRequest {
         let gang = GangKey {
             namespace: self.gang.namespace.clone(),
             name: Name::new(&format!("{}/{}", self.gang.name, pod.uid)),
         };
-        let later = Later::Waits;
+        let later = LateMember::Waits;
         let name = Name::new(&pod.name);
         let (part, needed, above) = (None, Arc::default(), Vec::new());
-        let alone = Wish { gang, alone: true, members: 1, min: 1, later, name, ..self.clone() };
-        Wish { part, needed, above, ..alone }
+        let alone = SchedulingRequest {
+            gang,
+            alone: true,
+            members: 1,
+            min: 1,
+            later,
+            name,
+            ..self.clone()
+        };
+        SchedulingRequest { part, needed, above, ..alone }
     }
 
     /// Whether its gang has to be in one place, which a pod that comes later cannot join.

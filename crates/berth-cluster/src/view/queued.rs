@@ -1,6 +1,6 @@
 //! Jobs of other controllers that are suspended until Berth admits them.
 
-use super::pod::{GangKey, PodSight, Wish};
+use super::pod::{GangKey, PodView, SchedulingRequest};
 use berth_kube::event::About;
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use std::sync::Arc;
 pub const GATE: &str = "berth.dev/placement";
 
 /// What stands for a pod that was not made yet, before the job's own identity.
-const TO_BE: &str = "to be made by ";
+const PLACEHOLDER: &str = "to be made by ";
 
 /// A job that waits, or that was let go.
 #[derive(Debug, Clone)]
-pub struct Queued {
-    pub at: JobAt,
+pub struct QueuedJob {
+    pub at: JobRef,
     pub is_suspended: bool,
     /// It has ended, well or not.
     pub is_over: bool,
     /// Its pods as they will be; or why it cannot be understood.
-    pub pods: Result<Vec<PodSight>, String>,
+    pub pods: Result<Vec<PodView>, String>,
 }
 
 /// A job of others, and no later one of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobAt {
+pub struct JobRef {
     pub kind: String,
     pub namespace: String,
     pub name: String,
@@ -37,18 +37,18 @@ pub struct JobAt {
     /// The specs of its pods that need a gate, as JSON pointers, and the gates they have.
     pub gates: Vec<(String, Vec<String>)>,
     /// Where these specs are, if in an object below it.
-    pub below: Option<Below>,
+    pub below: Option<ChildRef>,
 }
 
 /// What a job makes its pods by, and is suspended together with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Below {
+pub struct ChildRef {
     pub uid: String,
     pub path: String,
 }
 
-impl From<&JobAt> for About {
-    fn from(job: &JobAt) -> About {
+impl From<&JobRef> for About {
+    fn from(job: &JobRef) -> About {
         About {
             api_version: job.api_version.clone(),
             kind: job.kind.clone(),
@@ -59,30 +59,30 @@ impl From<&JobAt> for About {
     }
 }
 
-impl Queued {
+impl QueuedJob {
     /// The gangs its pods are of: one, unless they are made one after the other.
     pub fn gangs(&self) -> Vec<GangKey> {
         let pods = self.pods.iter().flatten();
         let mut gangs: Vec<GangKey> =
-            pods.filter_map(|pod| Some(wish(pod)?.gang.clone())).collect();
+            pods.filter_map(|pod| Some(request(pod)?.gang.clone())).collect();
         gangs.sort();
         gangs.dedup();
         gangs
     }
 }
 
-fn wish(pod: &PodSight) -> Option<&Arc<Wish>> {
-    pod.wish.as_ref()?.as_ref().ok()
+fn request(pod: &PodView) -> Option<&Arc<SchedulingRequest>> {
+    pod.request.as_ref()?.as_ref().ok()
 }
 
 /// The uid that stands for the pod at this place of a job, which was not made yet.
 pub fn placeholder(job: &str, at: usize) -> String {
-    format!("{TO_BE}{job}/{at}")
+    format!("{PLACEHOLDER}{job}/{at}")
 }
 
 /// Whose pod one is that was not made yet, and which of them.
-pub fn to_be(uid: &str) -> Option<(&str, usize)> {
-    let (owner, at) = uid.strip_prefix(TO_BE)?.rsplit_once('/')?;
+pub fn parse_placeholder(uid: &str) -> Option<(&str, usize)> {
+    let (owner, at) = uid.strip_prefix(PLACEHOLDER)?.rsplit_once('/')?;
     Some((owner, at.parse().ok()?))
 }
 
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_pod_to_be_tells_whose_it_is() {
-        assert_eq!(to_be(&placeholder("9c02-a", 3)), Some(("9c02-a", 3)));
-        assert_eq!(to_be("9c02-a"), None);
+        assert_eq!(parse_placeholder(&placeholder("9c02-a", 3)), Some(("9c02-a", 3)));
+        assert_eq!(parse_placeholder("9c02-a"), None);
     }
 }

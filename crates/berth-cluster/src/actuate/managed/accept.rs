@@ -1,6 +1,6 @@
 //! What of a job file can be done with pods, said while somebody looks.
 
-use super::Jobs;
+use super::ManagedJobs;
 use crate::constraints::devices;
 use crate::constraints::is_there;
 use crate::state::nodes::Nodes;
@@ -11,7 +11,7 @@ use berth_model::{GpuAsk, JobId, Name};
 use berth_service::{Fault, JobHost};
 use std::collections::BTreeSet;
 
-impl JobHost for Jobs {
+impl JobHost for ManagedJobs {
     fn runs_containers(&self) -> bool {
         true
     }

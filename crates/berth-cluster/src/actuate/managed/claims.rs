@@ -2,8 +2,8 @@
 //! them, so they have to be usable everywhere.
 
 use super::manifest;
-use crate::options::Settings;
-use crate::state::pod_orders::Create;
+use crate::options::PodSettings;
+use crate::state::pod_orders::CreatePod;
 use berth_kube::{Api, Patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,8 +43,8 @@ struct VolumeSpec {
 /// Says what is wrong with a claim, or nothing.
 pub async fn check(
     api: &Api,
-    create: &Create,
-    settings: &Settings,
+    create: &CreatePod,
+    settings: &PodSettings,
 ) -> berth_kube::Result<Result<(), String>> {
     let run = &create.start.run;
     let kept = settings.checkpoints.as_deref();

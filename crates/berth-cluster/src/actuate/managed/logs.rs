@@ -19,14 +19,14 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 /// Between two looks at a pod that has nothing to say.
-const PAUSE: Duration = Duration::from_millis(300);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const FIRST_RETRY: Duration = Duration::from_millis(300);
+const MAX_RETRY: Duration = Duration::from_secs(5);
 /// How often it is looked whether a pod whose log is followed is still there.
-const LOOK: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// How often a log is asked for that nobody can give any more.
-const TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 /// How long somebody waits for a log that is being fetched.
-const PATIENCE: Duration = Duration::from_secs(20);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 /// In the folder of a log that has all there will be.
 const WHOLE: &str = "whole";
 
@@ -75,7 +75,7 @@ struct Status {
 #[derive(PartialEq, Eq)]
 enum Stage {
     Live,
-    Over,
+    LeaseEnd,
     Gone,
 }
 
@@ -93,7 +93,7 @@ impl Logs {
     pub async fn finish(self: &Arc<Logs>, lease: LeaseId, pod: &PodRef) {
         let Open { step, over } = self.begin(lease, pod);
         over.notify_one();
-        Logs::reach(step, Step::Whole, PATIENCE).await;
+        Logs::reach(step, Step::Whole, FINISH_TIMEOUT).await;
     }
 
     fn begin(self: &Arc<Logs>, lease: LeaseId, pod: &PodRef) -> Open {
@@ -156,7 +156,7 @@ impl Logs {
         }
         let mut copy = Copy { folder: self.folder(lease), writer: None, last: None };
         let mut failed = 0;
-        let mut pause = PAUSE;
+        let mut pause = FIRST_RETRY;
         loop {
             // Asked before reading: what is printed until then is read below.
             let stage = self.stage(pod).await;
@@ -168,7 +168,7 @@ impl Logs {
                 copied = self.copy(pod, &mut copy, follow) => copied,
                 // What is missing is read once more below, from where it was left.
                 () = over.notified(), if follow => continue,
-                () = tokio::time::sleep(LOOK), if follow => continue,
+                () = tokio::time::sleep(POLL_INTERVAL), if follow => continue,
             };
             match copied {
                 Ok(()) => {
@@ -177,28 +177,28 @@ impl Logs {
                         *step = Step::CaughtUp;
                         is_news
                     });
-                    if stage == Stage::Over {
+                    if stage == Stage::LeaseEnd {
                         break;
                     }
-                    pause = PAUSE;
+                    pause = FIRST_RETRY;
                     if !follow {
                         // It may be about to go.
                         continue;
                     }
                 }
-                Err(why) if stage == Stage::Over => {
+                Err(why) if stage == Stage::LeaseEnd => {
                     failed += 1;
-                    if failed >= TRIES {
+                    if failed >= MAX_TRIES {
                         copy.note(&format!("[berth: the log could not be fetched: {why}]\n"));
                         break;
                     }
                 }
                 // Its container has not started, or its node does not answer.
-                Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
+                Err(_) => pause = (pause * 2).min(MAX_RETRY),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = over.notified() => pause = PAUSE,
+                () = over.notified() => pause = FIRST_RETRY,
             }
         }
         copy.close();
@@ -231,7 +231,7 @@ impl Logs {
             Err(_) => Stage::Live,
             Ok(found) if !pod.uid.is_empty() && found.metadata.uid != pod.uid => Stage::Gone,
             Ok(found) => match found.status.phase.as_str() {
-                "Succeeded" | "Failed" => Stage::Over,
+                "Succeeded" | "Failed" => Stage::LeaseEnd,
                 _ => Stage::Live,
             },
         }

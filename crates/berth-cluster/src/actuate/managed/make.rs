@@ -1,9 +1,9 @@
 //! Making the pod of a lease, and what belongs to it.
 
-use super::work::{Lane, path};
+use super::work::{LeaseWorker, path};
 use super::{claims, manifest};
-use crate::retry::patiently;
-use crate::state::pod_orders::Create;
+use crate::retry::retry_while_recoverable;
+use crate::state::pod_orders::CreatePod;
 use crate::view::LEASE;
 use crate::view::managed::SECRET;
 use berth_kube::Error;
@@ -41,11 +41,12 @@ struct Found {
     metadata: Meta,
 }
 
-impl Lane {
-    pub(super) async fn make(&self, create: &Create) -> Result<(), Failure> {
+impl LeaseWorker {
+    pub(super) async fn make(&self, create: &CreatePod) -> Result<(), Failure> {
         let tools = &*self.tools;
         let (start, namespace) = (&create.start, &create.container.namespace);
-        let ensured = patiently(|| tools.teams.ensure(&start.team, namespace)).await?;
+        let ensured =
+            retry_while_recoverable(|| tools.teams.ensure(&start.team, namespace)).await?;
         ensured.map_err(Failure::Never)?;
         if let Some(service) = manifest::service(create) {
             self.make_service(create, &service).await?;
@@ -62,7 +63,7 @@ impl Lane {
         }
     }
 
-    async fn make_service(&self, create: &Create, service: &Value) -> Result<(), Failure> {
+    async fn make_service(&self, create: &CreatePod, service: &Value) -> Result<(), Failure> {
         let namespace = &create.container.namespace;
         let path = format!("/api/v1/namespaces/{namespace}/services");
         let name = service["metadata"]["name"].as_str().unwrap_or_default();
@@ -77,7 +78,7 @@ impl Lane {
         made
     }
 
-    async fn open_secrets(&self, create: &Create) -> Result<BTreeMap<String, String>, Failure> {
+    async fn open_secrets(&self, create: &CreatePod) -> Result<BTreeMap<String, String>, Failure> {
         let start = &create.start;
         if create.secret.is_none() {
             return Ok(BTreeMap::new());
@@ -93,7 +94,7 @@ impl Lane {
         Ok(values)
     }
 
-    async fn make_pod(&self, create: &Create) -> Result<Found, Failure> {
+    async fn make_pod(&self, create: &CreatePod) -> Result<Found, Failure> {
         let tools = &*self.tools;
         let pod = manifest::pod(create, &tools.settings, &tools.scheduler);
         let namespace = &create.container.namespace;
@@ -121,7 +122,7 @@ impl Lane {
     }
 
     /// There is a pod of that name. It is ours if it was made for the same lease before.
-    async fn made_before(&self, create: &Create) -> Result<Found, Failure> {
+    async fn made_before(&self, create: &CreatePod) -> Result<Found, Failure> {
         let at = create.pod();
         match self.look(&at).await? {
             Some(found) => Ok(found),
@@ -165,7 +166,7 @@ impl Lane {
     /// pod's node waits for it.
     async fn make_secret(
         &self,
-        create: &Create,
+        create: &CreatePod,
         pod: &Found,
         name: &str,
         values: &BTreeMap<String, String>,

@@ -1,8 +1,8 @@
 //! The objects of a lease: its pod, the Secret beside it, and the service of its job.
 
 use super::launch;
-use crate::options::Settings;
-use crate::state::pod_orders::Create;
+use crate::options::PodSettings;
+use crate::state::pod_orders::CreatePod;
 use crate::tenancy::ACCOUNT;
 use crate::view::LEASE;
 use crate::view::managed::{ATTEMPT, BERTH, JOB, MANAGED, SECRET, TASK};
@@ -22,10 +22,10 @@ const RESUME: &str = "/berth/resume";
 /// Stands for the value of a secret, which no variable could have.
 const SEALED: &str = "\0";
 /// How often it is looked whether a job is ready.
-const LOOK_SECS: i64 = 2;
+const PROBE_SECS: i64 = 2;
 
 /// The task as it would be on a machine.
-pub fn task(create: &Create, settings: &Settings) -> TaskSpec {
+pub fn task(create: &CreatePod, settings: &PodSettings) -> TaskSpec {
     let start = &create.start;
     let run = start.run.of_element(start.lease.job.element);
     let words = match &run.command {
@@ -74,7 +74,7 @@ fn saved(run: &RunSpec) -> PathBuf {
     Path::new(HOME).join(run.checkpoint.path.as_deref().unwrap_or("checkpoints"))
 }
 
-pub fn pod(create: &Create, settings: &Settings, scheduler: &str) -> Value {
+pub fn pod(create: &CreatePod, settings: &PodSettings, scheduler: &str) -> Value {
     let start = &create.start;
     let (lease, run) = (start.lease, &start.run);
     let task = task(create, settings);
@@ -133,7 +133,7 @@ pub fn tolerations() -> Value {
     json!([{ "key": "nvidia.com/gpu", "operator": "Exists" }])
 }
 
-fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
+fn container(create: &CreatePod, task: &TaskSpec, mounts: Vec<Value>) -> Value {
     let start = &create.start;
     let run = &start.run;
     // Always there: a quota refuses pods that do not say what they need.
@@ -170,17 +170,17 @@ fn container(create: &Create, task: &TaskSpec, mounts: Vec<Value>) -> Value {
             ReadyCheck::Tcp => json!({ "tcpSocket": { "port": port } }),
         };
         let mut probe = look;
-        probe["periodSeconds"] = json!(LOOK_SECS);
+        probe["periodSeconds"] = json!(PROBE_SECS);
         container["readinessProbe"] = probe.clone();
         if let Some(within) = ready.within {
-            probe["failureThreshold"] = json!((seconds(within) / LOOK_SECS).max(1));
+            probe["failureThreshold"] = json!((seconds(within) / PROBE_SECS).max(1));
             container["startupProbe"] = probe;
         }
     }
     container
 }
 
-fn env(create: &Create, task: &TaskSpec) -> Vec<Value> {
+fn env(create: &CreatePod, task: &TaskSpec) -> Vec<Value> {
     let secret = create.secret.as_deref();
     let mut all = environment(task, Path::new(HOME), 0);
     // A container that asks for no device is given its GPU by this.
@@ -201,7 +201,7 @@ fn literal(text: &str) -> String {
     text.replace('$', "$$")
 }
 
-fn volumes(create: &Create, settings: &Settings, gpus: bool) -> (Vec<Value>, Vec<Value>) {
+fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value>, Vec<Value>) {
     let run = &create.start.run;
     let mut volumes = vec![json!({ "name": "berth", "emptyDir": {} })];
     let mut mounts = vec![json!({ "name": "berth", "mountPath": HOME })];
@@ -251,7 +251,12 @@ pub fn claims(run: &RunSpec) -> impl Iterator<Item = (&String, &str)> {
 }
 
 /// It is owned by its pod, and goes with it.
-pub fn secret(create: &Create, pod: &Meta, name: &str, values: &BTreeMap<String, String>) -> Value {
+pub fn secret(
+    create: &CreatePod,
+    pod: &Meta,
+    name: &str,
+    values: &BTreeMap<String, String>,
+) -> Value {
     let job = create.start.lease.job.to_string();
     let owner = json!({ "apiVersion": "v1", "kind": "Pod", "name": *pod.name, "uid": *pod.uid });
     let of =
@@ -273,7 +278,7 @@ pub fn secret(create: &Create, pod: &Meta, name: &str, values: &BTreeMap<String,
 }
 
 /// By it the tasks of a job find each other, and others a job that serves.
-pub fn service(create: &Create) -> Option<Value> {
+pub fn service(create: &CreatePod) -> Option<Value> {
     let start = &create.start;
     if start.tasks <= 1 && start.port.is_none() {
         return None;

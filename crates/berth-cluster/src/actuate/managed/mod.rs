@@ -16,11 +16,11 @@ mod work;
 
 pub use logs::{Logs, Step};
 pub use manifest::tolerations;
-pub use services::{Services, tidy};
+pub use services::{Services, collect_services};
 pub use work::{Tools, work};
 
-use crate::options::Settings;
-use crate::state::Mirror;
+use crate::options::PodSettings;
+use crate::state::ClusterState;
 use crate::state::nodes::Nodes;
 use berth_kube::Api;
 use berth_model::Name;
@@ -28,18 +28,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What request handlers need for jobs that run as pods.
-pub struct Jobs {
+pub struct ManagedJobs {
     pub api: Api,
-    pub settings: Settings,
+    pub settings: PodSettings,
     pub logs: Arc<Logs>,
     /// Labels that nodes have which take plain pods, and pods with GPUs.
     pub plain: BTreeMap<Name, Name>,
     pub with_gpus: BTreeMap<Name, Name>,
-    pub(crate) mirror: Arc<Mutex<Mirror>>,
+    pub(crate) state: Arc<Mutex<ClusterState>>,
 }
 
-impl Jobs {
+impl ManagedJobs {
     fn look<T>(&self, at: impl FnOnce(&Nodes) -> T) -> T {
-        at(&self.mirror.lock().unwrap_or_else(PoisonError::into_inner).nodes)
+        at(&self.state.lock().unwrap_or_else(PoisonError::into_inner).nodes)
     }
 }

@@ -2,7 +2,7 @@
 //! deleted after its end.
 
 use super::work::{Tools, path};
-use crate::retry::patiently;
+use crate::retry::retry_while_recoverable;
 use crate::view::managed::{BERTH, JOB, MANAGED};
 use crate::view::managed_names::of_job;
 use berth_engine::Handle;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often it is looked for services that nobody needs.
-const TIDY_EVERY: Duration = Duration::from_secs(2);
+const COLLECT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Nothing special about a deletion.
 static NO_OPTIONS: BTreeMap<&str, &str> = BTreeMap::new();
@@ -44,9 +44,9 @@ impl Services {
 }
 
 /// Deletes services whose jobs have ended, also those of an earlier server.
-pub async fn tidy(tools: Arc<Tools>, engine: Handle) {
+pub async fn collect_services(tools: Arc<Tools>, engine: Handle) {
     let query = format!("labelSelector={}", escape(&format!("{MANAGED}={BERTH},{JOB}")));
-    match patiently(|| tools.api.list::<Service>("/api/v1/services", &query)).await {
+    match retry_while_recoverable(|| tools.api.list::<Service>("/api/v1/services", &query)).await {
         Ok(found) => {
             for service in found.items {
                 remember(&tools, &service.metadata).await;
@@ -55,10 +55,10 @@ pub async fn tidy(tools: Arc<Tools>, engine: Handle) {
         Err(error) => tracing::warn!(%error, "services of ended jobs are not found"),
     }
     loop {
-        tokio::time::sleep(TIDY_EVERY).await;
+        tokio::time::sleep(COLLECT_INTERVAL).await;
         let ended = tools.services.ended(|job| engine.core().jobs.contains_key(&job));
         for service in ended {
-            match patiently(|| tools.api.delete(&service, &NO_OPTIONS)).await {
+            match retry_while_recoverable(|| tools.api.delete(&service, &NO_OPTIONS)).await {
                 Err(error) if !error.is_missing() => {
                     tracing::warn!(%error, "the service of a job could not be deleted");
                 }
@@ -72,9 +72,9 @@ pub async fn tidy(tools: Arc<Tools>, engine: Handle) {
 /// to be called and to lie as the books say.
 async fn remember(tools: &Tools, service: &Meta) {
     let Some(Ok(job)) = service.label(JOB).map(str::parse::<JobId>) else { return };
-    let Some(booked) = tools.booked(job).await else { return };
+    let Some(job_record) = tools.job_record(job).await else { return };
     let (namespace, name) = (&*service.namespace, &*service.name);
-    if namespace == booked.namespace && name == of_job(&booked.name, job) {
+    if namespace == job_record.namespace && name == of_job(&job_record.name, job) {
         tools.services.add(job, path(namespace, "services", name));
     }
 }

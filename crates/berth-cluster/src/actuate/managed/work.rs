@@ -4,9 +4,9 @@
 use super::logs::{Logs, Step};
 use super::make::Failure;
 use super::services::Services;
-use crate::options::Settings;
-use crate::retry::patiently;
-use crate::state::pod_orders::{Over, PodOrder};
+use crate::options::PodSettings;
+use crate::retry::retry_while_recoverable;
+use crate::state::pod_orders::{LeaseEnd, PodOrder};
 use crate::tenancy::Teams;
 use crate::view::managed_names::is_pod_of;
 use berth_engine::Detail;
@@ -25,46 +25,46 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 /// Requests for pods to be made that are under way at once.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How long a pod that is to end waits for its log to be fetched.
-const BRIEFLY: Duration = Duration::from_secs(2);
+const LOG_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between two tries to read the books.
-const PAUSE: Duration = Duration::from_secs(2);
+const STORE_RETRY: Duration = Duration::from_secs(2);
 
 /// What is worked with.
 pub struct Tools {
     pub api: Api,
     pub store: Store,
     pub vault: Vault,
-    pub settings: Settings,
+    pub settings: PodSettings,
     /// The scheduler that pods name: whose they are.
     pub scheduler: String,
     pub logs: Arc<Logs>,
     pub teams: Arc<Teams>,
     /// Hears of leases that are over and have no pod to tell so.
-    pub over: Box<dyn Fn(LeaseId, Over) + Send + Sync>,
+    pub over: Box<dyn Fn(LeaseId, LeaseEnd) + Send + Sync>,
     pub services: Services,
 }
 
 /// What the books say of a job: where its pods are, and what they are called after.
-pub(super) struct Booked {
+pub(super) struct JobRecord {
     pub namespace: String,
     pub name: String,
 }
 
 impl Tools {
     /// Nothing for jobs that nobody has submitted, or that came as pods.
-    pub(super) async fn booked(&self, job: JobId) -> Option<Booked> {
+    pub(super) async fn job_record(&self, job: JobId) -> Option<JobRecord> {
         let row = loop {
             match self.store.job(job).await {
                 Ok(row) => break row?,
                 Err(error) => tracing::warn!(%error, %job, "a job cannot be read; trying again"),
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(STORE_RETRY).await;
         };
         let detail: Detail = serde_json::from_str(&row.detail).ok()?;
         let namespace = detail.run.container.as_ref()?.namespace.clone();
-        Some(Booked { namespace, name: row.name })
+        Some(JobRecord { namespace, name: row.name })
     }
 }
 
@@ -72,7 +72,7 @@ impl Tools {
 pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrder>) {
     let mut lanes: BTreeMap<LeaseId, mpsc::UnboundedSender<PodOrder>> = BTreeMap::new();
     let mut tasks = JoinSet::new();
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
     loop {
         tokio::select! {
             order = orders.recv() => {
@@ -89,7 +89,7 @@ pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrde
                 let (lane, taken) = mpsc::unbounded_channel();
                 let _ = lane.send(order);
                 lanes.insert(lease, lane);
-                let lane = Lane { tools: tools.clone(), turns: turns.clone(), lease, made: None };
+                let lane = LeaseWorker { tools: tools.clone(), turns: turns.clone(), lease, made: None };
                 tasks.spawn(lane.run(taken));
             }
             Some(ended) = tasks.join_next() => {
@@ -104,7 +104,7 @@ pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrde
 }
 
 /// What is done about one lease, one thing after the other.
-pub(super) struct Lane {
+pub(super) struct LeaseWorker {
     pub tools: Arc<Tools>,
     turns: Arc<Semaphore>,
     pub lease: LeaseId,
@@ -112,7 +112,7 @@ pub(super) struct Lane {
     pub made: Option<PodRef>,
 }
 
-impl Lane {
+impl LeaseWorker {
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<PodOrder>) -> LeaseId {
         let mut next = None;
         loop {
@@ -122,12 +122,12 @@ impl Lane {
             };
             match order {
                 None => return self.lease,
-                Some(PodOrder::Create(create)) => {
+                Some(PodOrder::CreatePod(create)) => {
                     self.made = Some(create.pod());
                     tokio::select! {
                         biased;
                         order = orders.recv() => next = order,
-                        made = self.make(&create) => self.tell(made),
+                        made = self.make(&create) => self.report(made),
                     }
                 }
                 Some(PodOrder::Stop { pod, cause, grace, .. }) => {
@@ -150,15 +150,15 @@ impl Lane {
         }
     }
 
-    fn tell(&self, made: Result<(), Failure>) {
+    fn report(&self, made: Result<(), Failure>) {
         let lease = self.lease;
         match made {
             // That it runs its node says.
             Ok(()) => {}
-            Err(Failure::Never(why)) => (self.tools.over)(lease, Over::NotStarted(why)),
+            Err(Failure::Never(why)) => (self.tools.over)(lease, LeaseEnd::NotStarted(why)),
             Err(Failure::Lost(why)) => {
                 let ended = Ended::lost(lease, clock::now(), why);
-                (self.tools.over)(lease, Over::Ended(Box::new(ended)));
+                (self.tools.over)(lease, LeaseEnd::Ended(Box::new(ended)));
             }
         }
     }
@@ -170,7 +170,7 @@ impl Lane {
         act: impl Fn() -> F,
     ) -> berth_kube::Result<T> {
         let (turns, act) = (&self.turns, &act);
-        patiently(move || async move {
+        retry_while_recoverable(move || async move {
             // A semaphore that nobody closes gives turns for ever.
             let _turn = turns.acquire().await;
             act().await
@@ -188,7 +188,7 @@ impl Lane {
             Some(pod) => {
                 // Its output goes with it.
                 let step = self.tools.logs.fetch(self.lease, &pod);
-                Logs::reach(step, Step::CaughtUp, BRIEFLY).await;
+                Logs::reach(step, Step::CaughtUp, LOG_FETCH_TIMEOUT).await;
                 // Zero would take it off the books while it runs.
                 self.delete(&pod, ((grace.0 + 999) / 1_000).max(1)).await
             }
@@ -196,7 +196,7 @@ impl Lane {
         if !there {
             let mut ended = Ended::lost(self.lease, clock::now(), "it had no pod".to_owned());
             ended.asked = Some(cause);
-            (self.tools.over)(self.lease, Over::Ended(Box::new(ended)));
+            (self.tools.over)(self.lease, LeaseEnd::Ended(Box::new(ended)));
         }
     }
 
@@ -208,8 +208,9 @@ impl Lane {
     /// Whether a pod that says it was made for the lease of a job that has ended was: anybody can
     /// write the labels.
     async fn is_of_job(&self, pod: &PodRef) -> bool {
-        let booked = self.tools.booked(self.lease.job).await;
-        let is_it = booked.is_some_and(|job| is_pod_of(&job.namespace, &job.name, self.lease, pod));
+        let job_record = self.tools.job_record(self.lease.job).await;
+        let is_it =
+            job_record.is_some_and(|job| is_pod_of(&job.namespace, &job.name, self.lease, pod));
         if !is_it {
             let PodRef { namespace, name, .. } = pod;
             tracing::warn!(
@@ -227,7 +228,7 @@ impl Lane {
         let options =
             json!({ "gracePeriodSeconds": grace_secs, "preconditions": { "uid": pod.uid } });
         let at = path(&pod.namespace, "pods", &pod.name);
-        match patiently(|| self.tools.api.delete(&at, &options)).await {
+        match retry_while_recoverable(|| self.tools.api.delete(&at, &options)).await {
             Ok(_) => true,
             // It is gone, or another one has its name.
             Err(error) if error.is_missing() || error.is_conflict() => false,

@@ -5,9 +5,9 @@
 //! as it has room for, and the others get other nodes: however the core places them, no limit is
 //! passed.
 
-use super::reach::{Pods, Scene};
-use crate::view::NodeSight;
-use berth_kube::constraint::NodeView;
+use super::feasible::{PlacementContext, PodGroup};
+use crate::view::NodeView;
+use berth_kube::constraint;
 use berth_kube::need::{Gpus, Unit};
 use berth_kube::object::{Attachable, Text};
 use berth_model::Name;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a node is not for a group of pods.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bar {
+pub enum AttachBarrier {
     /// It cannot attach so many more volumes of this driver.
     Full(Text),
     /// It does not have this driver, which says that it has to.
@@ -24,8 +24,8 @@ pub enum Bar {
 }
 
 /// The nodes that are not for each group.
-pub struct Bars {
-    pub groups: Vec<BTreeMap<Name, Bar>>,
+pub struct AttachBarriers {
+    pub groups: Vec<BTreeMap<Name, AttachBarrier>>,
     /// Nodes were divided among the groups by what is free there now.
     pub is_divided: bool,
 }
@@ -33,18 +33,22 @@ pub struct Bars {
 /// What a group has attached of one driver.
 type Volumes<'v> = BTreeSet<&'v Attachable>;
 
-pub fn bars(scene: &Scene<'_>, groups: &[Pods<'_>]) -> Bars {
-    let (attached, capacities) = (&scene.volumes.attached, &scene.volumes.capacities);
+pub fn bars(context: &PlacementContext<'_>, groups: &[PodGroup<'_>]) -> AttachBarriers {
+    let (attached, capacities) = (&context.volumes.attached, &context.volumes.capacities);
     let counts =
         |what: &Attachable| attached.is_limited(&what.driver) || capacities.is_needed(&what.driver);
     let wanted: Vec<BTreeSet<Attachable>> = groups
         .iter()
         .map(|group| {
-            let ties = group.sights.iter().filter_map(|sight| sight.ties.as_deref());
-            ties.flat_map(|ties| scene.volumes.attachables(ties)).filter(counts).collect()
+            let constraints = group.views.iter().filter_map(|view| view.constraints.as_deref());
+            constraints
+                .flat_map(|constraints| context.volumes.attachables(constraints))
+                .filter(counts)
+                .collect()
         })
         .collect();
-    let mut bars = Bars { groups: vec![BTreeMap::new(); groups.len()], is_divided: false };
+    let mut bars =
+        AttachBarriers { groups: vec![BTreeMap::new(); groups.len()], is_divided: false };
     let drivers: BTreeSet<&Text> = wanted.iter().flatten().map(|what| &what.driver).collect();
     for driver in drivers {
         let of = |wanted: &'_ BTreeSet<Attachable>| -> Vec<Attachable> {
@@ -52,34 +56,34 @@ pub fn bars(scene: &Scene<'_>, groups: &[Pods<'_>]) -> Bars {
         };
         let of: Vec<Vec<Attachable>> = wanted.iter().map(of).collect();
         if capacities.is_needed(driver) {
-            let lacks = |node: &&NodeSight| !attached.has_driver(&node.spec.name, driver);
-            for node in scene.nodes.views().filter(lacks) {
+            let lacks = |node: &&NodeView| !attached.has_driver(&node.spec.name, driver);
+            for node in context.nodes.views().filter(lacks) {
                 for (at, _) in of.iter().enumerate().filter(|(_, wanted)| !wanted.is_empty()) {
-                    let bar = Bar::Missing(driver.clone());
+                    let bar = AttachBarrier::Missing(driver.clone());
                     bars.groups[at].insert(node.spec.name.clone(), bar);
                 }
             }
         }
         if attached.is_limited(driver) {
-            scene.limits(driver, groups, &of, &mut bars);
+            context.limits(driver, groups, &of, &mut bars);
         }
     }
     bars
 }
 
-impl Scene<'_> {
+impl PlacementContext<'_> {
     /// Bars the nodes that cannot attach what groups want of a driver.
     fn limits(
         &self,
         driver: &Text,
-        groups: &[Pods<'_>],
+        groups: &[PodGroup<'_>],
         wanted: &[Vec<Attachable>],
-        bars: &mut Bars,
+        bars: &mut AttachBarriers,
     ) {
         let attached = &self.volumes.attached;
         let all: Vec<Volumes<'_>> = wanted.iter().map(|wanted| wanted.iter().collect()).collect();
         let (demand, smallest) = (Demand::of(&all), smallest(groups, wanted));
-        let mut tight: Vec<(Room, &NodeSight)> = Vec::new();
+        let mut tight: Vec<(Room, &NodeView)> = Vec::new();
         for node in self.nodes.views() {
             let name = &node.spec.name;
             let Some(room) = attached.room(name, driver) else { continue };
@@ -106,24 +110,24 @@ impl Scene<'_> {
             let Some(barred) = room.leave_out(&new, &mut covered) else { continue };
             bars.is_divided |= groups.len() > 1;
             for at in barred {
-                bars.groups[at].insert(name.clone(), Bar::Full(driver.clone()));
+                bars.groups[at].insert(name.clone(), AttachBarrier::Full(driver.clone()));
             }
         }
     }
 }
 
 /// Whether pods of a group may be on a node by what they say of nodes themselves.
-fn may_be(group: &Pods<'_>, node: &NodeSight) -> bool {
-    let view = NodeView::from(&*node.object);
-    let mut ties = group.sights.iter().filter_map(|sight| sight.ties.as_deref());
-    ties.next().is_none_or(|ties| ties.constraint.allows(&view))
+fn may_be(group: &PodGroup<'_>, node: &NodeView) -> bool {
+    let view = constraint::NodeView::from(&*node.object);
+    let mut constraints = group.views.iter().filter_map(|view| view.constraints.as_deref());
+    constraints.next().is_none_or(|constraints| constraints.constraint.allows(&view))
 }
 
 /// The fewest whole GPUs that a pod with such volumes has; nothing where some pod has none.
-fn smallest(groups: &[Pods<'_>], wanted: &[Vec<Attachable>]) -> Option<usize> {
+fn smallest(groups: &[PodGroup<'_>], wanted: &[Vec<Attachable>]) -> Option<usize> {
     let pods = groups.iter().zip(wanted).filter(|(_, wanted)| !wanted.is_empty());
-    let pods = pods.flat_map(|(group, _)| group.sights.iter());
-    let gpus = pods.map(|sight| match &sight.asks.gpus {
+    let pods = pods.flat_map(|(group, _)| group.views.iter());
+    let gpus = pods.map(|view| match &view.asks.gpus {
         Gpus::Whole { count, .. } if *count > 0 => Some(*count as usize),
         _ => None,
     });

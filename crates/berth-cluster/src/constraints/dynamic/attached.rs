@@ -167,7 +167,7 @@ impl Attached {
     }
 
     /// These drivers are on a node.
-    pub fn see_node(&mut self, seen: &CsiNode) {
+    pub fn apply_node(&mut self, seen: &CsiNode) {
         let drivers = seen.spec.drivers.iter().map(|driver| {
             let limit = driver.allocatable.as_ref().and_then(|there| there.count);
             (driver.name.clone(), limit)

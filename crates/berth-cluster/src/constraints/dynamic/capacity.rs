@@ -24,7 +24,7 @@ struct Room {
 }
 
 impl Capacities {
-    pub fn see_drivers(&mut self, seen: Seen<CsiDriver>) {
+    pub fn apply_drivers(&mut self, seen: Seen<CsiDriver>) {
         let changes = match seen {
             Seen::All(all) => {
                 (self.telling, self.needed) = (BTreeSet::new(), BTreeSet::new());
@@ -43,7 +43,7 @@ impl Capacities {
     }
 
     /// Takes in how much there is. Returns whether that is news.
-    pub fn see(&mut self, seen: Seen<CsiCapacity>) -> bool {
+    pub fn apply(&mut self, seen: Seen<CsiCapacity>) -> bool {
         let (changes, mut is_news) = match seen {
             Seen::All(all) => {
                 self.rooms.clear();
@@ -124,32 +124,32 @@ mod tests {
     fn storage_counts_where_it_can_be_had_and_only_if_the_driver_tells() {
         let mut there = Capacities::default();
         assert!(suffice(&there, Some(10), "r1"), "its driver is not known");
-        there.see_drivers(Seen::All(vec![driver(true)]));
+        there.apply_drivers(Seen::All(vec![driver(true)]));
         assert!(!suffice(&there, Some(10), "r1"), "nobody says that there is any");
         assert!(suffice(&there, None, "r1"));
-        assert!(there.see(Seen::All(vec![capacity("a", "r1", "10"), capacity("b", "r2", "9")])));
+        assert!(there.apply(Seen::All(vec![capacity("a", "r1", "10"), capacity("b", "r2", "9")])));
         assert!(suffice(&there, Some(10), "r1"));
         assert!(!suffice(&there, Some(10), "r2"), "there is too little");
         assert!(!suffice(&there, Some(10), "r3"), "nothing can be had from there");
-        assert!(!there.see(Seen::Changes(vec![Change::Put(capacity("b", "r2", "9"))])));
-        assert!(there.see(Seen::Changes(vec![Change::Put(capacity("b", "r2", "1Ki"))])));
+        assert!(!there.apply(Seen::Changes(vec![Change::Put(capacity("b", "r2", "9"))])));
+        assert!(there.apply(Seen::Changes(vec![Change::Put(capacity("b", "r2", "1Ki"))])));
         assert!(suffice(&there, Some(10), "r2"));
-        there.see(Seen::Changes(vec![Change::Gone(capacity("a", "r1", "10"))]));
+        there.apply(Seen::Changes(vec![Change::Gone(capacity("a", "r1", "10"))]));
         assert!(!suffice(&there, Some(10), "r1"));
-        there.see_drivers(Seen::Changes(vec![Change::Put(driver(false))]));
+        there.apply_drivers(Seen::Changes(vec![Change::Put(driver(false))]));
         assert!(suffice(&there, Some(10), "r1"));
     }
 
     #[test]
     fn storage_that_no_node_is_named_for_can_be_had_by_none() {
         let mut there = Capacities::default();
-        there.see_drivers(Seen::All(vec![driver(true)]));
+        there.apply_drivers(Seen::All(vec![driver(true)]));
         let nowhere = CsiCapacity { node_topology: None, ..capacity("a", "r1", "10") };
-        there.see(Seen::All(vec![nowhere]));
+        there.apply(Seen::All(vec![nowhere]));
         assert!(!suffice(&there, Some(1), "r1"));
         let all =
             CsiCapacity { node_topology: Some(Default::default()), ..capacity("a", "r1", "10") };
-        there.see(Seen::All(vec![all]));
+        there.apply(Seen::All(vec![all]));
         assert!(suffice(&there, Some(1), "r1"), "an empty selector means every node");
     }
 }

@@ -1,10 +1,10 @@
 //! The nodes that pass what is asked of them, the best of them, and what is wrong with all others.
 
-use super::attach::Bar;
-use super::reach::{Scene, label};
+use super::attach::AttachBarrier;
+use super::feasible::{PlacementContext, label};
 use super::volumes::{Place, Refusal};
-use crate::view::NodeSight;
-use berth_kube::constraint::{Constraint, NodeView};
+use crate::view::NodeView;
+use berth_kube::constraint::{self, Constraint};
 use berth_kube::object::Text;
 use berth_model::{Name, NodeAsk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +19,13 @@ pub enum Test<'a> {
     Has(&'a Text),
     Volume(Place<'a>),
     /// It is none of these.
-    Unbarred(BTreeMap<Name, Bar>),
+    Unbarred(BTreeMap<Name, AttachBarrier>),
 }
 
 /// Why a node will not do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault<'t> {
-    Barred(&'t Bar),
+    Barred(&'t AttachBarrier),
     Storage(&'t Text, &'t Text),
     /// By rules about other pods, or because volumes are elsewhere.
     Place,
@@ -34,10 +34,10 @@ enum Fault<'t> {
 impl fmt::Display for Fault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Barred(Bar::Full(driver)) => {
+            Fault::Barred(AttachBarrier::Full(driver)) => {
                 write!(f, "cannot attach that many more volumes of {driver}")
             }
-            Fault::Barred(Bar::Missing(driver)) => {
+            Fault::Barred(AttachBarrier::Missing(driver)) => {
                 write!(f, "without the driver {driver} of its volumes")
             }
             Fault::Storage(claim, class) => {
@@ -51,20 +51,22 @@ impl fmt::Display for Fault<'_> {
 /// Nodes that pass, and those of them that are best by what labels are worth. An error where none
 /// passes of those that are allowed by the constraint.
 pub fn choose(
-    scene: &Scene<'_>,
+    context: &PlacementContext<'_>,
     constraint: Option<&Constraint>,
     tests: &[Test<'_>],
-    wishes: &[(&Text, BTreeMap<Text, i64>)],
+    preferences: &[(&Text, BTreeMap<Text, i64>)],
 ) -> Result<Option<NodeAsk>, String> {
     let mut yes: Vec<(i64, &Name)> = Vec::new();
     let mut no: BTreeSet<Name> = BTreeSet::new();
     let mut faults: BTreeMap<Fault<'_>, u32> = BTreeMap::new();
     let mut is_any = false;
-    for node in scene.nodes.views() {
+    for node in context.nodes.views() {
         let name = &node.spec.name;
         // What it must not be on anyhow neither helps nor says anything.
-        let counts = || constraint.is_none_or(|rule| rule.allows(&NodeView::from(&*node.object)));
-        if let Some(fault) = tests.iter().find_map(|test| fault(scene, test, node)) {
+        let counts = || {
+            constraint.is_none_or(|rule| rule.allows(&constraint::NodeView::from(&*node.object)))
+        };
+        if let Some(fault) = tests.iter().find_map(|test| fault(context, test, node)) {
             if !is_any && counts() {
                 *faults.entry(fault).or_default() += 1;
             }
@@ -76,7 +78,7 @@ pub fn choose(
             let value = label(node, key).and_then(|value| values.get(value));
             value.copied().unwrap_or(0)
         };
-        yes.push((wishes.iter().map(worth).sum(), name));
+        yes.push((preferences.iter().map(worth).sum(), name));
     }
     if !is_any && !faults.is_empty() || yes.is_empty() && !no.is_empty() {
         return Err(why(&faults));
@@ -104,13 +106,20 @@ fn why(faults: &BTreeMap<Fault<'_>, u32>) -> String {
 }
 
 /// What is wrong with a node, if anything is.
-fn fault<'t>(scene: &Scene<'_>, test: &'t Test<'_>, node: &NodeSight) -> Option<Fault<'t>> {
+fn fault<'t>(
+    context: &PlacementContext<'_>,
+    test: &'t Test<'_>,
+    node: &NodeView,
+) -> Option<Fault<'t>> {
     let passes = match test {
         Test::In(key, values) => label(node, key).is_some_and(|value| values.contains(value)),
         Test::NotIn(key, values) => !label(node, key).is_some_and(|value| values.contains(value)),
         Test::Has(key) => label(node, key).is_some(),
         Test::Volume(place) => {
-            return match scene.volumes.refusal(place, &NodeView::from(&*node.object))? {
+            return match context
+                .volumes
+                .refusal(place, &constraint::NodeView::from(&*node.object))?
+            {
                 Refusal::Storage(claim, class) => Some(Fault::Storage(claim, class)),
                 Refusal::Elsewhere => Some(Fault::Place),
             };
@@ -127,7 +136,7 @@ mod tests {
     #[test]
     fn who_finds_no_node_is_told_what_is_wrong_with_how_many() {
         let (full, claim, class) =
-            (Bar::Full("d.example.com".into()), "data".into(), "fast".into());
+            (AttachBarrier::Full("d.example.com".into()), "data".into(), "fast".into());
         let mut faults = BTreeMap::from([(Fault::Place, 2)]);
         assert_eq!(why(&faults), "no node suits its rules about other pods, or its volumes, now");
         faults.insert(Fault::Barred(&full), 3);

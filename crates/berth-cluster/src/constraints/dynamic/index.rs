@@ -1,8 +1,8 @@
 //! Which placed pods somebody looks at, and where they are. Only what some waiting pod asks about is
 //! kept, and the rules of pods that run: plain pods cost nothing here.
 
-use super::preferred::{Leanings, Liking};
-use crate::view::PodSight;
+use super::preferred::{PreferredAffinity, PreferredTerm};
+use crate::view::PodView;
 use berth_kube::dynamic::{Namespaces, Rule, Selector};
 use berth_kube::object::{Labels, Text};
 use berth_model::Name;
@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Pods that somebody looks at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Watch {
+pub enum PodQuery {
     /// Those that each of these means.
-    Matching(Vec<Who>),
+    Matching(Vec<PodSelector>),
     /// The same, without those that have been asked to end.
-    Staying(Who),
+    Staying(PodSelector),
     /// Those that must be away from what the rule means.
     Carrying(Rule),
     /// Those that use a claim, by namespace and name.
@@ -27,37 +27,37 @@ pub enum Watch {
 
 /// Pods by their labels and namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Who {
+pub struct PodSelector {
     pub pods: Selector,
     pub namespaces: Namespaces,
 }
 
-impl Who {
-    pub fn of(rule: &Rule) -> Who {
-        Who { pods: rule.pods.clone(), namespaces: rule.namespaces.clone() }
+impl PodSelector {
+    pub fn of(rule: &Rule) -> PodSelector {
+        PodSelector { pods: rule.pods.clone(), namespaces: rule.namespaces.clone() }
     }
 
     /// Pods of one namespace.
-    pub fn within(namespace: &Text, pods: &Selector) -> Who {
+    pub fn within(namespace: &Text, pods: &Selector) -> PodSelector {
         let named = BTreeSet::from([namespace.clone()]);
         let namespaces = Namespaces { named, matching: Selector::NOTHING };
-        Who { pods: pods.clone(), namespaces }
+        PodSelector { pods: pods.clone(), namespaces }
     }
 }
 
 /// A pod that is placed, or would be.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
-    pub sight: &'a PodSight,
+pub struct PlacedPod<'a> {
+    pub view: &'a PodView,
     pub node: Option<&'a Name>,
 }
 
 #[derive(Default)]
 pub struct Index {
-    watches: BTreeMap<Watch, Found>,
+    queries: BTreeMap<PodQuery, Found>,
     namespaces: BTreeMap<Text, Labels>,
     /// What placed pods would like of others.
-    pub leanings: Leanings,
+    pub preferred: PreferredAffinity,
     /// Counts the changes of what is found.
     pub version: u64,
 }
@@ -92,78 +92,81 @@ impl Found {
 
 impl Index {
     pub fn is_empty(&self) -> bool {
-        self.watches.is_empty()
+        self.queries.is_empty()
     }
 
     pub fn len(&self) -> usize {
-        self.watches.len()
+        self.queries.len()
     }
 
-    pub fn contains(&self, watch: &Watch) -> bool {
-        self.watches.contains_key(watch)
+    pub fn contains(&self, query: &PodQuery) -> bool {
+        self.queries.contains_key(query)
     }
 
     /// How many such pods there are, by node.
-    pub fn nodes(&self, watch: &Watch) -> impl Iterator<Item = (&Name, u32)> {
-        let found = self.watches.get(watch).into_iter();
+    pub fn nodes(&self, query: &PodQuery) -> impl Iterator<Item = (&Name, u32)> {
+        let found = self.queries.get(query).into_iter();
         found.flat_map(|found| found.nodes.iter().map(|(node, count)| (node, *count)))
     }
 
     /// From now on these are looked at, among all the pods there are.
-    pub fn add<'a>(&mut self, watch: Watch, all: impl Iterator<Item = Seen<'a>>) {
+    pub fn add<'a>(&mut self, query: PodQuery, all: impl Iterator<Item = PlacedPod<'a>>) {
         let mut found = Found::default();
-        for seen in all.filter(|seen| self.means(&watch, seen.sight)) {
-            found.set(&seen.sight.at.uid, seen.node);
+        for seen in all.filter(|seen| self.means(&query, seen.view)) {
+            found.set(&seen.view.at.uid, seen.node);
         }
-        self.watches.insert(watch, found);
+        self.queries.insert(query, found);
         self.version += 1;
     }
 
     /// A pod was seen, is somewhere else, or is nowhere any more.
-    pub fn moved(&mut self, seen: Seen<'_>) {
-        let Seen { sight, node } = seen;
-        let is_new = self.leanings.moved(&sight.at.uid, sight.ties.as_ref(), node);
+    pub fn moved(&mut self, seen: PlacedPod<'_>) {
+        let PlacedPod { view, node } = seen;
+        let is_new = self.preferred.moved(&view.at.uid, view.constraints.as_ref(), node);
         // Of a pod that has waited here, all that it asks about know already.
-        if is_new && sight.wish.is_none() {
-            self.leanings.tell_strange();
+        if is_new && view.request.is_none() {
+            self.preferred.mark_unknown_terms();
         }
-        let mut watches = std::mem::take(&mut self.watches);
-        for (watch, found) in &mut watches {
-            let node = seen.node.filter(|_| self.means(watch, seen.sight));
-            self.version += u64::from(found.set(&seen.sight.at.uid, node));
+        let mut queries = std::mem::take(&mut self.queries);
+        for (query, found) in &mut queries {
+            let node = seen.node.filter(|_| self.means(query, seen.view));
+            self.version += u64::from(found.set(&seen.view.at.uid, node));
         }
-        self.watches = watches;
+        self.queries = queries;
     }
 
     /// What is looked at that a pod would be among.
-    pub fn touched(&self, sight: &PodSight) -> BTreeSet<Watch> {
-        self.watches.keys().filter(|watch| self.means(watch, sight)).cloned().collect()
+    pub fn touched(&self, view: &PodView) -> BTreeSet<PodQuery> {
+        self.queries.keys().filter(|query| self.means(query, view)).cloned().collect()
     }
 
     /// The rules of other pods that keep such a pod away from them.
-    pub fn barred(&self, sight: &PodSight) -> impl Iterator<Item = &Rule> {
-        self.watches.keys().filter_map(move |watch| match watch {
-            Watch::Carrying(rule) if self.is_meant(rule, sight) => Some(rule),
+    pub fn barred(&self, view: &PodView) -> impl Iterator<Item = &Rule> {
+        self.queries.keys().filter_map(move |query| match query {
+            PodQuery::Carrying(rule) if self.is_meant(rule, view) => Some(rule),
             _ => None,
         })
     }
 
     /// What pods that are placed would like of such a one.
-    pub fn likings<'a>(&'a self, sight: &'a PodSight) -> impl Iterator<Item = Liking<'a>> {
-        let of = self.leanings.of(&sight.labels);
-        of.filter(|liking| self.is_meant(liking.rule, sight))
+    pub fn preferred_terms<'a>(
+        &'a self,
+        view: &'a PodView,
+    ) -> impl Iterator<Item = PreferredTerm<'a>> {
+        let of = self.preferred.of(&view.labels);
+        of.filter(|term| self.is_meant(term.rule, view))
     }
 
     /// Whether any of them would.
-    pub fn is_liked(&self, sight: &PodSight) -> bool {
-        self.likings(sight).next().is_some()
+    pub fn is_preferred(&self, view: &PodView) -> bool {
+        self.preferred_terms(view).next().is_some()
     }
 
     /// Forgets what nobody asks about any more.
-    pub fn keep(&mut self, used: &BTreeSet<Watch>) {
-        self.watches.retain(|watch, found| {
-            let carried = matches!(watch, Watch::Carrying(_)) && !found.members.is_empty();
-            carried || used.contains(watch)
+    pub fn keep(&mut self, used: &BTreeSet<PodQuery>) {
+        self.queries.retain(|query, found| {
+            let carried = matches!(query, PodQuery::Carrying(_)) && !found.members.is_empty();
+            carried || used.contains(query)
         });
     }
 
@@ -174,35 +177,37 @@ impl Index {
         news
     }
 
-    pub fn watches(&self) -> Vec<Watch> {
-        self.watches.keys().cloned().collect()
+    pub fn queries(&self) -> Vec<PodQuery> {
+        self.queries.keys().cloned().collect()
     }
 
-    pub fn means(&self, watch: &Watch, sight: &PodSight) -> bool {
-        let ties = sight.ties.as_deref();
-        match watch {
-            Watch::Matching(all) => all.iter().all(|who| self.matches(who, sight)),
-            Watch::Staying(who) => !sight.is_leaving && self.matches(who, sight),
-            Watch::Carrying(rule) => ties.is_some_and(|ties| ties.dynamic.away.contains(rule)),
-            Watch::Claiming(namespace, claim) => ties.is_some_and(|ties| {
-                ties.namespace == *namespace && ties.dynamic.claims.contains(claim)
+    pub fn means(&self, query: &PodQuery, view: &PodView) -> bool {
+        let constraints = view.constraints.as_deref();
+        match query {
+            PodQuery::Matching(all) => all.iter().all(|who| self.matches(who, view)),
+            PodQuery::Staying(who) => !view.is_leaving && self.matches(who, view),
+            PodQuery::Carrying(rule) => {
+                constraints.is_some_and(|constraints| constraints.dynamic.away.contains(rule))
+            }
+            PodQuery::Claiming(namespace, claim) => constraints.is_some_and(|constraints| {
+                constraints.namespace == *namespace && constraints.dynamic.claims.contains(claim)
             }),
-            Watch::Class(_) | Watch::Driver(_) => false,
+            PodQuery::Class(_) | PodQuery::Driver(_) => false,
         }
     }
 
-    pub fn matches(&self, who: &Who, sight: &PodSight) -> bool {
-        self.selects(&who.pods, &who.namespaces, sight)
+    pub fn matches(&self, who: &PodSelector, view: &PodView) -> bool {
+        self.selects(&who.pods, &who.namespaces, view)
     }
 
-    pub fn is_meant(&self, rule: &Rule, sight: &PodSight) -> bool {
-        self.selects(&rule.pods, &rule.namespaces, sight)
+    pub fn is_meant(&self, rule: &Rule, view: &PodView) -> bool {
+        self.selects(&rule.pods, &rule.namespaces, view)
     }
 
-    fn selects(&self, pods: &Selector, namespaces: &Namespaces, sight: &PodSight) -> bool {
+    fn selects(&self, pods: &Selector, namespaces: &Namespaces, view: &PodView) -> bool {
         let none = Labels::default();
-        let namespace = sight.at.namespace.as_str();
+        let namespace = view.at.namespace.as_str();
         let labels = self.namespaces.get(namespace).unwrap_or(&none);
-        pods.matches(&sight.labels) && namespaces.contains(namespace, labels)
+        pods.matches(&view.labels) && namespaces.contains(namespace, labels)
     }
 }

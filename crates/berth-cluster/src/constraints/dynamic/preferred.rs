@@ -2,22 +2,22 @@
 //! label a pod must have to be meant, so that asking costs what its labels are, and a pod that
 //! would like nothing costs nothing.
 
-use crate::view::Ties;
+use crate::view::PodConstraints;
 use berth_kube::dynamic::Rule;
 use berth_kube::object::{Labels, Text};
 use berth_model::Name;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Rules = BTreeMap<Rule, BTreeMap<Name, Lean>>;
+type Rules = BTreeMap<Rule, BTreeMap<Name, TermWeight>>;
 
 #[derive(Default)]
-pub struct Leanings {
+pub struct PreferredAffinity {
     /// Rules about pods with one value of a label, by that label and value.
     labelled: BTreeMap<Text, BTreeMap<Text, Rules>>,
     /// All other rules.
     open: Rules,
-    members: BTreeMap<String, (Arc<Ties>, Name)>,
+    members: BTreeMap<String, (Arc<PodConstraints>, Name)>,
     /// Whoever waits has been asked whether these rules mean it.
     is_asked: bool,
     /// Counts the changes.
@@ -26,60 +26,68 @@ pub struct Leanings {
 
 /// Pods of one node with the same rule.
 #[derive(Default)]
-struct Lean {
+struct TermWeight {
     pods: u32,
     /// Their weights, added up; less than nothing where such pods had better be elsewhere.
     worth: i64,
 }
 
 /// Who would be liked, and where.
-pub struct Liking<'a> {
+pub struct PreferredTerm<'a> {
     pub rule: &'a Rule,
-    nodes: &'a BTreeMap<Name, Lean>,
+    nodes: &'a BTreeMap<Name, TermWeight>,
 }
 
-impl<'a> Liking<'a> {
+impl<'a> PreferredTerm<'a> {
     /// What it is worth to be where each of these nodes is.
     pub fn nodes(&self) -> impl Iterator<Item = (&'a Name, i64)> + use<'a> {
         self.nodes.iter().map(|(name, lean)| (name, lean.worth))
     }
 }
 
-impl Leanings {
+impl PreferredAffinity {
     /// A pod was seen, is somewhere else, or is nowhere any more. Returns whether it has a rule that
     /// nobody had before.
-    pub fn moved(&mut self, uid: &str, ties: Option<&Arc<Ties>>, node: Option<&Name>) -> bool {
-        let ties = ties.filter(|ties| ties.leanings().next().is_some());
-        let now = ties.zip(node);
+    pub fn moved(
+        &mut self,
+        uid: &str,
+        constraints: Option<&Arc<PodConstraints>>,
+        node: Option<&Name>,
+    ) -> bool {
+        let constraints =
+            constraints.filter(|constraints| constraints.preferred().next().is_some());
+        let now = constraints.zip(node);
         let before = self.members.get(uid);
-        if before.map(|(ties, node)| (ties, node)) == now {
+        if before.map(|(constraints, node)| (constraints, node)) == now {
             return false;
         }
         self.version += 1;
-        if let Some((ties, node)) = self.members.remove(uid) {
-            ties.leanings().for_each(|(weight, rule)| self.take(weight, rule, &node));
+        if let Some((constraints, node)) = self.members.remove(uid) {
+            constraints.preferred().for_each(|(weight, rule)| self.take(weight, rule, &node));
         }
-        let Some((ties, node)) = now else { return false };
-        self.members.insert(uid.to_owned(), (ties.clone(), node.clone()));
-        ties.leanings().fold(false, |new, (weight, rule)| self.add(weight, rule, node) || new)
+        let Some((constraints, node)) = now else { return false };
+        self.members.insert(uid.to_owned(), (constraints.clone(), node.clone()));
+        constraints
+            .preferred()
+            .fold(false, |new, (weight, rule)| self.add(weight, rule, node) || new)
     }
 
     /// The rules that may be about a pod with these labels.
-    pub fn of<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = Liking<'a>> {
+    pub fn of<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = PreferredTerm<'a>> {
         // Most clusters have none, and then no label is looked at.
         let labels = labels.iter().filter(|_| !self.labelled.is_empty());
         let labelled = labels.filter_map(|(key, value)| self.labelled.get(key)?.get(value));
         let rules = labelled.chain([&self.open]).flatten();
-        rules.map(|(rule, nodes)| Liking { rule, nodes })
+        rules.map(|(rule, nodes)| PreferredTerm { rule, nodes })
     }
 
     /// There is a rule that whoever waits does not know of: that of a pod which never waited here.
-    pub fn tell_strange(&mut self) {
+    pub fn mark_unknown_terms(&mut self) {
         self.is_asked = false;
     }
 
     /// Whether there is one since this was last asked, as there may be at the start.
-    pub fn take_strange(&mut self) -> bool {
+    pub fn take_unknown_terms(&mut self) -> bool {
         !std::mem::replace(&mut self.is_asked, true)
     }
 
@@ -102,11 +110,11 @@ impl Leanings {
     /// What nobody has any more is forgotten.
     fn take(&mut self, weight: i32, rule: &Rule, node: &Name) {
         let Some((key, value)) = rule.pods.label() else {
-            return lessen(&mut self.open, weight, rule, node);
+            return subtract(&mut self.open, weight, rule, node);
         };
         let Some(values) = self.labelled.get_mut(key) else { return };
         let Some(rules) = values.get_mut(value) else { return };
-        lessen(rules, weight, rule, node);
+        subtract(rules, weight, rule, node);
         if rules.is_empty() {
             values.remove(value);
         }
@@ -116,7 +124,7 @@ impl Leanings {
     }
 }
 
-fn lessen(rules: &mut Rules, weight: i32, rule: &Rule, node: &Name) {
+fn subtract(rules: &mut Rules, weight: i32, rule: &Rule, node: &Name) {
     let Some(nodes) = rules.get_mut(rule) else { return };
     if let Some(lean) = nodes.get_mut(node) {
         lean.pods -= 1;
@@ -139,20 +147,22 @@ mod tests {
         json!({ "topologyKey": "zone", "labelSelector": selector })
     }
 
-    fn ties(affinity: Value) -> Arc<Ties> {
+    fn constraints(affinity: Value) -> Arc<PodConstraints> {
         let metadata = json!({ "name": "p", "namespace": "vision" });
         let pod = json!({ "metadata": metadata, "spec": { "affinity": affinity } });
-        Arc::new(Ties::of(&serde_json::from_value(pod).unwrap()).unwrap().unwrap())
+        Arc::new(PodConstraints::of(&serde_json::from_value(pod).unwrap()).unwrap().unwrap())
     }
 
-    fn likes(kind: &str, weight: i32, selector: Value) -> Arc<Ties> {
-        let wish = json!({ "weight": weight, "podAffinityTerm": term(selector) });
-        ties(json!({ kind: { "preferredDuringSchedulingIgnoredDuringExecution": [wish] } }))
+    fn likes(kind: &str, weight: i32, selector: Value) -> Arc<PodConstraints> {
+        let request = json!({ "weight": weight, "podAffinityTerm": term(selector) });
+        constraints(
+            json!({ kind: { "preferredDuringSchedulingIgnoredDuringExecution": [request] } }),
+        )
     }
 
-    fn needs(kind: &str, selector: Value) -> Arc<Ties> {
+    fn needs(kind: &str, selector: Value) -> Arc<PodConstraints> {
         let term = term(selector);
-        ties(json!({ kind: { "requiredDuringSchedulingIgnoredDuringExecution": [term] } }))
+        constraints(json!({ kind: { "requiredDuringSchedulingIgnoredDuringExecution": [term] } }))
     }
 
     fn web() -> Value {
@@ -160,78 +170,83 @@ mod tests {
     }
 
     /// What each node is worth to a pod of that kind.
-    fn worth(leanings: &Leanings, app: &str) -> Vec<(String, i64)> {
+    fn worth(preferred: &PreferredAffinity, app: &str) -> Vec<(String, i64)> {
         let labels: Labels = [("app", app.into()), ("other", "x".into())].into_iter().collect();
-        let nodes = leanings.of(&labels).flat_map(|liking| liking.nodes());
+        let nodes = preferred.of(&labels).flat_map(|term| term.nodes());
         nodes.map(|(name, worth)| (name.to_string(), worth)).collect()
     }
 
-    fn put(leanings: &mut Leanings, uid: &str, ties: &Arc<Ties>, node: &str) {
-        leanings.moved(uid, Some(ties), Some(&Name::new(node)));
+    fn put(
+        preferred: &mut PreferredAffinity,
+        uid: &str,
+        constraints: &Arc<PodConstraints>,
+        node: &str,
+    ) {
+        preferred.moved(uid, Some(constraints), Some(&Name::new(node)));
     }
 
     #[test]
     fn weights_of_placed_pods_are_added_up_where_they_are() {
-        let mut leanings = Leanings::default();
-        put(&mut leanings, "1", &likes("podAffinity", 30, web()), "a");
-        put(&mut leanings, "2", &likes("podAffinity", 40, web()), "a");
-        put(&mut leanings, "3", &likes("podAntiAffinity", 50, web()), "b");
-        put(&mut leanings, "4", &needs("podAffinity", web()), "c");
+        let mut preferred = PreferredAffinity::default();
+        put(&mut preferred, "1", &likes("podAffinity", 30, web()), "a");
+        put(&mut preferred, "2", &likes("podAffinity", 40, web()), "a");
+        put(&mut preferred, "3", &likes("podAntiAffinity", 50, web()), "b");
+        put(&mut preferred, "4", &needs("podAffinity", web()), "c");
         let worth_of_each = [("a".to_owned(), 70), ("b".to_owned(), -50), ("c".to_owned(), 1)];
-        assert_eq!(worth(&leanings, "web"), worth_of_each);
-        assert_eq!(worth(&leanings, "db"), []);
+        assert_eq!(worth(&preferred, "web"), worth_of_each);
+        assert_eq!(worth(&preferred, "db"), []);
     }
 
     #[test]
     fn a_rule_about_everybody_is_found_by_everybody() {
-        let mut leanings = Leanings::default();
-        put(&mut leanings, "1", &likes("podAntiAffinity", 5, json!({})), "a");
+        let mut preferred = PreferredAffinity::default();
+        put(&mut preferred, "1", &likes("podAntiAffinity", 5, json!({})), "a");
         let several = json!({ "key": "app", "operator": "In", "values": ["web", "db"] });
         let several = json!({ "matchExpressions": [several] });
-        put(&mut leanings, "2", &likes("podAntiAffinity", 7, several), "b");
-        assert_eq!(worth(&leanings, "web").len(), 2);
+        put(&mut preferred, "2", &likes("podAntiAffinity", 7, several), "b");
+        assert_eq!(worth(&preferred, "web").len(), 2);
     }
 
     #[test]
     fn a_pod_that_moves_or_goes_is_not_counted_where_it_was() {
-        let mut leanings = Leanings::default();
+        let mut preferred = PreferredAffinity::default();
         let likes = likes("podAffinity", 30, web());
-        put(&mut leanings, "1", &likes, "a");
-        let version = leanings.version;
-        put(&mut leanings, "1", &likes, "a");
-        assert_eq!(leanings.version, version, "seen again, it is where it was");
-        put(&mut leanings, "1", &likes, "b");
-        put(&mut leanings, "2", &likes, "b");
-        assert_eq!(worth(&leanings, "web"), [("b".to_owned(), 60)]);
-        leanings.moved("1", Some(&likes), None);
-        assert_eq!(worth(&leanings, "web"), [("b".to_owned(), 30)]);
-        leanings.moved("2", Some(&likes), None);
-        assert_eq!(worth(&leanings, "web"), []);
-        assert!(leanings.labelled.is_empty() && leanings.members.is_empty());
-        assert_eq!(leanings.version, version + 4);
+        put(&mut preferred, "1", &likes, "a");
+        let version = preferred.version;
+        put(&mut preferred, "1", &likes, "a");
+        assert_eq!(preferred.version, version, "seen again, it is where it was");
+        put(&mut preferred, "1", &likes, "b");
+        put(&mut preferred, "2", &likes, "b");
+        assert_eq!(worth(&preferred, "web"), [("b".to_owned(), 60)]);
+        preferred.moved("1", Some(&likes), None);
+        assert_eq!(worth(&preferred, "web"), [("b".to_owned(), 30)]);
+        preferred.moved("2", Some(&likes), None);
+        assert_eq!(worth(&preferred, "web"), []);
+        assert!(preferred.labelled.is_empty() && preferred.members.is_empty());
+        assert_eq!(preferred.version, version + 4);
     }
 
     #[test]
     fn what_must_be_away_or_has_no_rules_at_all_is_none_of_this() {
-        let mut leanings = Leanings::default();
-        put(&mut leanings, "1", &needs("podAntiAffinity", web()), "a");
-        leanings.moved("2", None, Some(&Name::new("a")));
-        assert_eq!((worth(&leanings, "web").len(), leanings.version), (0, 0));
+        let mut preferred = PreferredAffinity::default();
+        put(&mut preferred, "1", &needs("podAntiAffinity", web()), "a");
+        preferred.moved("2", None, Some(&Name::new("a")));
+        assert_eq!((worth(&preferred, "web").len(), preferred.version), (0, 0));
     }
 
     #[test]
     fn a_rule_that_nobody_had_is_told_to_be_new_once() {
-        let mut leanings = Leanings::default();
+        let mut preferred = PreferredAffinity::default();
         let node = Name::new("a");
         let (first, second) =
             (likes("podAffinity", 30, web()), likes("podAntiAffinity", 40, web()));
-        assert!(leanings.moved("1", Some(&first), Some(&node)));
-        assert!(!leanings.moved("2", Some(&second), Some(&node)));
-        assert!(!leanings.moved("1", None, None));
-        assert!(!leanings.moved("1", Some(&first), Some(&node)));
-        assert!(leanings.take_strange(), "at the start nobody has been asked");
-        assert!(!leanings.take_strange());
-        leanings.tell_strange();
-        assert!(leanings.take_strange());
+        assert!(preferred.moved("1", Some(&first), Some(&node)));
+        assert!(!preferred.moved("2", Some(&second), Some(&node)));
+        assert!(!preferred.moved("1", None, None));
+        assert!(!preferred.moved("1", Some(&first), Some(&node)));
+        assert!(preferred.take_unknown_terms(), "at the start nobody has been asked");
+        assert!(!preferred.take_unknown_terms());
+        preferred.mark_unknown_terms();
+        assert!(preferred.take_unknown_terms());
     }
 }

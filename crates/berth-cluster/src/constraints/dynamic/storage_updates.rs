@@ -2,7 +2,7 @@
 
 use super::attached::Use;
 use super::volumes::{Key, Volumes};
-use crate::view::Ties;
+use crate::view::PodConstraints;
 use berth_kube::object::{
     Attachable, Claim, CsiCapacity, CsiDriver, CsiNode, Labels, Namespace, PersistentVolume,
     StorageClass, Text, VolumeAttachment,
@@ -12,7 +12,7 @@ use berth_model::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen, all of one kind.
-pub enum News {
+pub enum StorageUpdate {
     Namespaces(Seen<Namespace>),
     Claims(Seen<Claim>),
     Volumes(Seen<PersistentVolume>),
@@ -25,26 +25,26 @@ pub enum News {
 
 impl Volumes {
     /// Takes in what was seen. Returns the labels of namespaces where these have changed.
-    pub fn see(&mut self, news: News) -> Option<BTreeMap<Text, Labels>> {
+    pub fn apply(&mut self, news: StorageUpdate) -> Option<BTreeMap<Text, Labels>> {
         match news {
             // What these come to is counted beside: it concerns few of those that wait.
-            News::Nodes(seen) => self.see_nodes(seen),
-            News::Attachments(seen) => self.see_attachments(seen),
-            News::Capacities(seen) => {
-                let is_news = self.capacities.see(seen);
+            StorageUpdate::Nodes(seen) => self.observe_nodes(seen),
+            StorageUpdate::Attachments(seen) => self.apply_attachments(seen),
+            StorageUpdate::Capacities(seen) => {
+                let is_news = self.capacities.apply(seen);
                 self.version += u64::from(is_news);
             }
-            News::Drivers(seen) => {
+            StorageUpdate::Drivers(seen) => {
                 self.version += 1;
-                self.capacities.see_drivers(seen);
+                self.capacities.apply_drivers(seen);
             }
-            News::Claims(seen) => {
+            StorageUpdate::Claims(seen) => {
                 self.version += 1;
                 let uses = uses(&seen, |claim| vec![Use::Claim(key_of(claim))]);
                 take(&mut self.claims, seen, key_of);
                 self.refresh(uses);
             }
-            News::Volumes(seen) => {
+            StorageUpdate::Volumes(seen) => {
                 self.version += 1;
                 let uses = uses(&seen, |volume| {
                     let of = volume.spec.claim_ref.iter();
@@ -59,20 +59,20 @@ impl Volumes {
                 self.given.retain(|volume, _| free(volume));
                 self.refresh(uses);
             }
-            News::Classes(seen) => {
+            StorageUpdate::Classes(seen) => {
                 self.version += 1;
                 take(&mut self.classes, seen, |class| class.metadata.name.clone());
                 self.refresh(None);
             }
-            News::Namespaces(seen) => {
+            StorageUpdate::Namespaces(seen) => {
                 self.version += 1;
-                return Some(self.see_namespaces(seen));
+                return Some(self.apply_namespaces(seen));
             }
         }
         None
     }
 
-    fn see_namespaces(&mut self, seen: Seen<Namespace>) -> BTreeMap<Text, Labels> {
+    fn apply_namespaces(&mut self, seen: Seen<Namespace>) -> BTreeMap<Text, Labels> {
         let mut known: BTreeMap<Text, Namespace> = BTreeMap::new();
         for (name, labels) in &self.namespaces {
             let mut namespace = Namespace::default();
@@ -85,7 +85,7 @@ impl Volumes {
         self.namespaces.clone()
     }
 
-    fn see_nodes(&mut self, seen: Seen<CsiNode>) {
+    fn observe_nodes(&mut self, seen: Seen<CsiNode>) {
         let changes = match seen {
             Seen::All(all) => {
                 let there: BTreeSet<&str> = all.iter().map(|node| &*node.metadata.name).collect();
@@ -98,13 +98,13 @@ impl Volumes {
         };
         for change in changes {
             match change {
-                Change::Put(node) => self.attached.see_node(&node),
+                Change::Put(node) => self.attached.apply_node(&node),
                 Change::Gone(node) => self.attached.forget_node(&node.metadata.name),
             }
         }
     }
 
-    fn see_attachments(&mut self, seen: Seen<VolumeAttachment>) {
+    fn apply_attachments(&mut self, seen: Seen<VolumeAttachment>) {
         let Volumes { claims, volumes, classes, attached, .. } = self;
         let find = |one: &Use| comes_to(claims, volumes, classes, one);
         let user = |one: &VolumeAttachment| format!("attachment {}", one.metadata.name);
@@ -129,22 +129,23 @@ impl Volumes {
     }
 
     /// A pod is on a node, or on none any more.
-    pub fn place_pod(&mut self, uid: &str, ties: &Ties, node: Option<&Name>) {
-        let names = &ties.dynamic.claims;
+    pub fn place_pod(&mut self, uid: &str, constraints: &PodConstraints, node: Option<&Name>) {
+        let names = &constraints.dynamic.claims;
         if names.is_empty() {
             return;
         }
         let Volumes { claims, volumes, classes, attached, .. } = self;
-        let uses = || names.iter().map(|name| Use::Claim((ties.namespace.clone(), name.clone())));
+        let uses =
+            || names.iter().map(|name| Use::Claim((constraints.namespace.clone(), name.clone())));
         let now = node.map(|node| (node, uses().collect()));
         attached.put(uid, now, |one| comes_to(claims, volumes, classes, one));
     }
 
     /// What a node has to attach for a pod, as far as that is known.
-    pub fn attachables(&self, ties: &Ties) -> impl Iterator<Item = Attachable> {
-        let claims = ties.dynamic.claims.iter();
+    pub fn attachables(&self, constraints: &PodConstraints) -> impl Iterator<Item = Attachable> {
+        let claims = constraints.dynamic.claims.iter();
         claims.filter_map(|name| {
-            let one = Use::Claim((ties.namespace.clone(), name.clone()));
+            let one = Use::Claim((constraints.namespace.clone(), name.clone()));
             comes_to(&self.claims, &self.volumes, &self.classes, &one)
         })
     }

@@ -2,10 +2,10 @@
 
 use super::attached::Attached;
 use super::capacity::Capacities;
-use super::index::Watch;
+use super::index::PodQuery;
 use super::zones::reaches;
-use crate::view::Ties;
-use berth_kube::constraint::NodeView;
+use crate::view::PodConstraints;
+use berth_kube::constraint;
 use berth_kube::dynamic::Selector;
 use berth_kube::object::{Claim, Labels, PersistentVolume, StorageClass, Text};
 use berth_kube::quantity::Quantity;
@@ -34,11 +34,11 @@ pub struct Volumes {
 
 /// What has to be done about a claim before its pod can be bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Prepare {
+pub enum VolumeStep {
     /// Give it this volume.
-    Give { namespace: Text, claim: Text, uid: Text, volume: Text, version: Text },
+    Assign { namespace: Text, claim: Text, uid: Text, volume: Text, version: Text },
     /// Have a volume made for that node.
-    Make { namespace: Text, claim: Text },
+    Provision { namespace: Text, claim: Text },
 }
 
 /// Where one claim lets its pod be.
@@ -60,8 +60,13 @@ pub enum Refusal<'a> {
 
 impl Volumes {
     /// Where each claim of a pod lets it be, or why it has to wait.
-    pub fn places(&self, ties: &Ties) -> Result<Vec<Place<'_>>, String> {
-        ties.dynamic.claims.iter().map(|name| self.place(&ties.namespace, name)).collect()
+    pub fn places(&self, constraints: &PodConstraints) -> Result<Vec<Place<'_>>, String> {
+        constraints
+            .dynamic
+            .claims
+            .iter()
+            .map(|name| self.place(&constraints.namespace, name))
+            .collect()
     }
 
     fn place(&self, namespace: &Text, name: &Text) -> Result<Place<'_>, String> {
@@ -89,32 +94,40 @@ impl Volumes {
     }
 
     /// Whom a pod has to take turns with because of its claims.
-    pub fn turns(&self, ties: &Ties) -> Vec<Watch> {
+    pub fn turns(&self, constraints: &PodConstraints) -> Vec<PodQuery> {
         let mut turns = Vec::new();
-        for name in &ties.dynamic.claims {
-            let Some(claim) = self.claims.get(&(ties.namespace.clone(), name.clone())) else {
+        for name in &constraints.dynamic.claims {
+            let Some(claim) = self.claims.get(&(constraints.namespace.clone(), name.clone()))
+            else {
                 continue;
             };
             if is_for_one(claim) {
-                turns.push(Watch::Claiming(ties.namespace.clone(), name.clone()));
+                turns.push(PodQuery::Claiming(constraints.namespace.clone(), name.clone()));
             }
             if &*claim.status.phase != "Bound" {
-                turns.extend(claim.spec.storage_class_name.clone().map(Watch::Class));
+                turns.extend(claim.spec.storage_class_name.clone().map(PodQuery::Class));
             }
         }
         turns
     }
 
     /// Claims of a pod that only one pod may use.
-    pub fn for_one<'a>(&'a self, ties: &'a Ties) -> impl Iterator<Item = &'a Text> {
-        ties.dynamic.claims.iter().filter(|name| {
-            let key = (ties.namespace.clone(), (*name).clone());
+    pub fn for_one<'a>(
+        &'a self,
+        constraints: &'a PodConstraints,
+    ) -> impl Iterator<Item = &'a Text> {
+        constraints.dynamic.claims.iter().filter(|name| {
+            let key = (constraints.namespace.clone(), (*name).clone());
             self.claims.get(&key).is_some_and(is_for_one)
         })
     }
 
     /// Why a claim does not let its pod be on a node, if it does not.
-    pub fn refusal<'a>(&self, place: &Place<'a>, node: &NodeView<'_>) -> Option<Refusal<'a>> {
+    pub fn refusal<'a>(
+        &self,
+        place: &Place<'a>,
+        node: &constraint::NodeView<'_>,
+    ) -> Option<Refusal<'a>> {
         let (claim, class) = match place {
             Place::Of(volume) => return (!reaches(volume, node)).then_some(Refusal::Elsewhere),
             Place::Any(claim, class) => (*claim, *class),
@@ -136,36 +149,42 @@ impl Volumes {
 
     /// What is to be done about the claims of a pod that is to be on a node. What is given is
     /// remembered: nobody else gets it.
-    pub fn prepare(&mut self, ties: &Ties, node: &NodeView<'_>) -> Vec<Prepare> {
+    pub fn prepare(
+        &mut self,
+        constraints: &PodConstraints,
+        node: &constraint::NodeView<'_>,
+    ) -> Vec<VolumeStep> {
         let mut orders = Vec::new();
-        for name in &ties.dynamic.claims {
-            let key = (ties.namespace.clone(), name.clone());
+        for name in &constraints.dynamic.claims {
+            let key = (constraints.namespace.clone(), name.clone());
             let Ok(Place::Any(claim, _)) = self.place(&key.0, &key.1) else { continue };
             let (namespace, claim_name) = key.clone();
             let Some(volume) = self.find(claim, node) else {
-                orders.push(Prepare::Make { namespace, claim: claim_name });
+                orders.push(VolumeStep::Provision { namespace, claim: claim_name });
                 continue;
             };
             let (volume, version) =
                 (volume.metadata.name.clone(), volume.metadata.resource_version.clone());
             let uid = claim.metadata.uid.clone();
             let given = volume.clone();
-            orders.push(Prepare::Give { namespace, claim: claim_name, uid, volume, version });
+            orders.push(VolumeStep::Assign { namespace, claim: claim_name, uid, volume, version });
             self.given.insert(given, key);
         }
         orders
     }
 
     /// What was given to the claims of a pod and not taken is free again.
-    pub fn give_up(&mut self, ties: &Ties) {
-        let of = |key: &Key| key.0 == ties.namespace && ties.dynamic.claims.contains(&key.1);
+    pub fn give_up(&mut self, constraints: &PodConstraints) {
+        let of = |key: &Key| {
+            key.0 == constraints.namespace && constraints.dynamic.claims.contains(&key.1)
+        };
         let before = self.given.len();
         self.given.retain(|_, key| !of(key));
         self.version += u64::from(self.given.len() != before);
     }
 
     /// The smallest volume that a claim could have on a node: one that is kept for it first.
-    fn find(&self, claim: &Claim, node: &NodeView<'_>) -> Option<&PersistentVolume> {
+    fn find(&self, claim: &Claim, node: &constraint::NodeView<'_>) -> Option<&PersistentVolume> {
         let asks = amount(&claim.spec.resources.requests).unwrap_or(0);
         let selector = claim.spec.selector.as_ref();
         let selector = selector.map(|written| Selector::of("selector", Some(written)));

@@ -1,8 +1,8 @@
 //! Where nodes are, as others describe it: topologies of KAI and Kueue, and HyperNodes of Volcano.
 
-use super::{Table, Thing};
+use super::{ExternalObject, ExternalObjects};
 use crate::constraints::hypernodes::Tiers;
-use crate::view::Foreign;
+use crate::view::ExternalKind;
 use crate::view::Note;
 use berth_kube::hypernode::{self, HyperNode, Tree};
 use berth_kube::object::{List, Text};
@@ -38,20 +38,21 @@ pub(super) fn hypernode(text: &str) -> serde_json::Result<HyperNode> {
     Ok(serde_json::from_str::<Object>(text)?.spec)
 }
 
-impl Table {
+impl ExternalObjects {
     /// All HyperNodes, where they are others than when this was last asked.
     pub fn hypernodes(&mut self) -> Option<Tree> {
         if !std::mem::take(&mut self.has_other_hypernodes) {
             return None;
         }
-        let all = self.of(Foreign::HyperNode).filter_map(|((_, _, name), thing)| match thing {
-            Thing::HyperNode(object) => Some((Name::new(name), object)),
-            _ => None,
-        });
+        let all =
+            self.of(ExternalKind::HyperNode).filter_map(|((_, _, name), object)| match object {
+                ExternalObject::HyperNode(object) => Some((Name::new(name), object)),
+                _ => None,
+            });
         let (tree, wrong) = Tree::new(&all.collect());
         for (name, note) in wrong {
-            let key = (Foreign::HyperNode, String::new(), name.to_string());
-            if let Some((about, _)) = self.things.get(&key) {
+            let key = (ExternalKind::HyperNode, String::new(), name.to_string());
+            if let Some((about, _)) = self.objects.get(&key) {
                 let (about, note) = (about.clone(), format!("left out: {note}"));
                 self.notes.push(Note { about, reason: "LeftOut", note, apart: None });
             }
@@ -62,8 +63,8 @@ impl Table {
 
     /// The levels of each topology.
     pub(super) fn topologies(&self) -> BTreeMap<Name, Vec<Name>> {
-        let described = self.of(Foreign::Topology).filter_map(|((_, _, name), thing)| {
-            let Thing::Topology(topology) = thing else { return None };
+        let described = self.of(ExternalKind::Topology).filter_map(|((_, _, name), object)| {
+            let ExternalObject::Topology(topology) = object else { return None };
             // The node itself is always the last level, under a name of its own.
             let levels = topology.spec.levels.iter().map(|level| &*level.node_label);
             let levels = levels.filter(|label| *label != "kubernetes.io/hostname");

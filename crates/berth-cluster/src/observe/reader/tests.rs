@@ -15,9 +15,9 @@ fn urgency(spec: Value, labels: Value) -> Result<(i32, Option<Span>), String> {
     let meta = json!({ "name": "p", "namespace": "ml", "uid": "u", "labels": labels });
     let pod: Pod = serde_json::from_value(json!({ "metadata": meta, "spec": spec })).unwrap();
     let names = names();
-    let view = View { around: Around::default(), not: None, names: &names };
-    let reader = Reader::new(&["berth".to_owned()], &StandIn::default(), "held");
-    reader.wish(&pod, &view).map(|wish| (wish.priority, wish.preempt_after))
+    let context = ReadContext { around: Around::default(), missing: None, names: &names };
+    let reader = Reader::new(&["berth".to_owned()], &Compat::default(), "held");
+    reader.request(&pod, &context).map(|request| (request.priority, request.preempt_after))
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_class_is_looked_up_where_the_api_server_has_not() {
     let of = |spec: Value| urgency(spec, json!({}));
     assert_eq!(of(json!({ "priorityClassName": "urgent", "priority": 950 })), Ok((950, None)));
     assert_eq!(of(json!({ "priorityClassName": "urgent" })), Ok((900, None)));
-    assert_eq!(of(json!({ "priorityClassName": "patient" })), Ok((800, Some(NEVER))));
+    assert_eq!(of(json!({ "priorityClassName": "patient" })), Ok((800, Some(NO_PREEMPTION))));
     assert!(of(json!({ "priorityClassName": "none" })).unwrap_err().contains("class none"));
     assert_eq!(of(json!({})), Ok((7, None)));
     assert_eq!(of(json!({ "priority": 0 })), Ok((0, None)));
@@ -34,14 +34,14 @@ fn a_class_is_looked_up_where_the_api_server_has_not() {
 #[test]
 fn a_pod_whose_policy_is_never_waits_whatever_else_is_said() {
     let spec = json!({ "priorityClassName": "a", "priority": 5, "preemptionPolicy": "Never" });
-    assert_eq!(urgency(spec, json!({})), Ok((5, Some(NEVER))));
+    assert_eq!(urgency(spec, json!({})), Ok((5, Some(NO_PREEMPTION))));
     let marked =
         |class: &str| urgency(json!({ "priority": 0 }), json!({ "priorityClassName": class }));
     assert_eq!(marked("urgent"), Ok((900, None)));
-    assert_eq!(marked("patient"), Ok((800, Some(NEVER))));
+    assert_eq!(marked("patient"), Ok((800, Some(NO_PREEMPTION))));
     let spec = json!({ "priority": 0, "preemptionPolicy": "Never" });
     let delay = json!({ "kai.scheduler/preemption-delay": "5m" });
-    assert_eq!(urgency(spec, delay), Ok((0, Some(NEVER))));
+    assert_eq!(urgency(spec, delay), Ok((0, Some(NO_PREEMPTION))));
 }
 
 #[test]

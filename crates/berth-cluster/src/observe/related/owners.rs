@@ -1,6 +1,6 @@
 //! What owns pods, as it comes and goes.
 
-use super::{Around, DEEPEST, Entry, News, On, Uid};
+use super::{Dependency, Entry, MAX_OWNER_DEPTH, RelatedObjects, RelatedUpdates, Uid};
 use crate::observe::kinds::{self, Kind};
 use crate::observe::queued::TRAINER;
 use berth_kube::object::{Meta, Owner, OwnerReference};
@@ -9,22 +9,22 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl Around {
+impl RelatedObjects {
     /// What a pod depends on, if that is an owner and known.
-    pub(super) fn owner(&self, on: &On) -> Option<&Entry> {
+    pub(super) fn owner(&self, on: &Dependency) -> Option<&Entry> {
         match on {
-            On::Owner(uid) => self.owners.get(uid),
-            On::Group(key) => self.owners.get(self.sets.get(key)?),
+            Dependency::Owner(uid) => self.owners.get(uid),
+            Dependency::Group(key) => self.owners.get(self.sets.get(key)?),
         }
     }
 
-    pub(super) fn take_owners(
+    pub(super) fn apply_owners(
         &mut self,
         kind: &'static Kind,
         path: &str,
         seen: Seen<Box<RawValue>>,
-        touched: &mut BTreeSet<On>,
-        news: &mut News,
+        touched: &mut BTreeSet<Dependency>,
+        news: &mut RelatedUpdates,
     ) {
         let read = |raw: &RawValue| kinds::read_owner(kind, path, raw);
         let (put, gone) = match seen {
@@ -64,13 +64,13 @@ impl Around {
             if kind.is_named_by_pods() {
                 let set = kinds::key(mark::Kind::LeaderWorkerSet, &object.meta);
                 self.sets.insert(set.clone(), uid.clone());
-                touched.insert(On::Group(set));
+                touched.insert(Dependency::Group(set));
             }
             if let Some(job) = object.meta.controller().filter(|by| by.group() == TRAINER) {
                 self.sets_of_jobs.insert(job.uid.to_string(), uid.clone());
             }
             self.owners.insert(uid.clone(), Entry { kind, read });
-            touched.insert(On::Owner(uid));
+            touched.insert(Dependency::Owner(uid));
         }
         for uid in gone {
             let Some(entry) = self.owners.remove(&uid) else { continue };
@@ -83,7 +83,7 @@ impl Around {
             {
                 self.sets_of_jobs.remove(&*job.uid);
             }
-            touched.insert(On::Owner(uid.clone()));
+            touched.insert(Dependency::Owner(uid.clone()));
             news.gone.push(uid);
         }
     }
@@ -94,7 +94,7 @@ impl Around {
         let mut next = meta.controller();
         let owner = |named: &OwnerReference| self.owners.get(&*named.uid)?.read.as_ref().ok();
         while let Some(owner) = next.and_then(owner) {
-            if found.len() >= DEEPEST {
+            if found.len() >= MAX_OWNER_DEPTH {
                 break;
             }
             next = owner.metadata.controller();

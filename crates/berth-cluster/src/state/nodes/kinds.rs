@@ -22,7 +22,7 @@ impl Nodes {
                 continue;
             };
             let gpus = nodes.iter().filter_map(|name| self.nodes.get(name));
-            for gpu in gpus.flat_map(|node| &node.sight.spec.gpus) {
+            for gpu in gpus.flat_map(|node| &node.view.spec.gpus) {
                 let is_shared =
                     matches!(gpu.division, Some(Division::TimeSlice { .. } | Division::Mps { .. }));
                 if is_shared {

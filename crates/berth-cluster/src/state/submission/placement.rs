@@ -111,7 +111,7 @@ mod tests {
             counted: BTreeMap::new(),
             labels: LabelAsk::default(),
             topology: None,
-            ties: None,
+            constraints: None,
         };
         (Vec::new(), group("g", count, min, like))
     }

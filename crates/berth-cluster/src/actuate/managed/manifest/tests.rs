@@ -4,7 +4,7 @@ use berth_file::job::{self, Defaults, Models};
 use berth_model::{Bytes, Cpu, LeaseId, Policy, Share, Slice, Time};
 use std::sync::Arc;
 
-fn create(file: &str, tasks: u32, gpus: u32) -> Create {
+fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
     let parsed = job::read(file).unwrap();
     let defaults = Defaults {
         user: "ada".into(),
@@ -38,7 +38,7 @@ fn create(file: &str, tasks: u32, gpus: u32) -> Create {
     let secret = (!start.run.secrets.is_empty()).then(|| "sealed".to_owned());
     let container = job::Container { image: "i".to_owned(), namespace };
     let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
-    Create { start, container, secret, devices: devices.into_iter().collect(), gpus: None }
+    CreatePod { start, container, secret, devices: devices.into_iter().collect(), gpus: None }
 }
 
 fn variable(pod: &Value, name: &str) -> Value {
@@ -49,7 +49,7 @@ fn variable(pod: &Value, name: &str) -> Value {
 #[test]
 fn a_task_finds_its_peers_its_rank_and_its_gpus() {
     let create = create("run: python train.py\nlaunch: ranks\ngpus: 8\nnodes: 2", 2, 8);
-    let pod = pod(&create, &Settings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), "berth");
     assert_eq!(pod["metadata"]["name"], "train-j17-2-1");
     assert_eq!(pod["spec"]["nodeName"], "n1");
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_task_finds_its_peers_its_rank_and_its_gpus() {
 fn a_secret_is_named_and_nowhere_written_and_dollars_stay_dollars() {
     let file = "run: echo $(hostname) $HOME\nsecrets: {TOKEN: hf, RANK: hf}\nlaunch: ranks\nenv: {A: $(B)}";
     let create = create(file, 1, 0);
-    let pod = pod(&create, &Settings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), "berth");
     let by = json!({ "secretKeyRef": { "name": "sealed", "key": "TOKEN" } });
     assert_eq!(variable(&pod, "TOKEN")["valueFrom"], by);
     assert_eq!(variable(&pod, "RANK")["value"], "1", "a fact is nobody's to set");
@@ -96,7 +96,7 @@ fn what_is_saved_lies_in_the_claim_and_is_found_by_the_next_attempt() {
     let file = "run: x\nworkdir: /w\nvolumes: {/data: c4, /out: shared}\ncheckpoint: {path: /ckpt}";
     let mut create = create(file, 1, 1);
     create.start.resume_from = Some(JobId::new(9));
-    let settings = Settings { checkpoints: Some("shared".to_owned()), ..Settings::default() };
+    let settings = PodSettings { checkpoints: Some("shared".to_owned()), ..PodSettings::default() };
     let pod = pod(&create, &settings, "berth");
     assert_eq!(variable(&pod, "BERTH_CHECKPOINT_DIR")["value"], "/ckpt");
     assert_eq!(variable(&pod, "BERTH_RESUME_FROM")["value"], RESUME);
@@ -117,7 +117,7 @@ fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
     let mut create = create(file, 1, 0);
     create.start.slices = vec![Slice { gpu: 3, share: Share::Fraction(berth_model::Milli(500)) }];
     create.gpus = Some("GPU-1".to_owned());
-    let pod = pod(&create, &Settings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), "berth");
     let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
     assert_eq!(limits["nvidia.com/gpu"], Value::Null, "another pod holds it");
     let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
@@ -134,7 +134,7 @@ fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
 fn a_pod_asks_for_pieces_of_gpus_by_the_resource_they_have_on_its_node() {
     let mut create = create("run: x\ngpus: H100/1g.10gb:2\nlaunch: ranks", 1, 2);
     create.devices = [("nvidia.com/mig-1g.10gb".to_owned(), 2)].into();
-    let pod = pod(&create, &Settings::default(), "berth");
+    let pod = pod(&create, &PodSettings::default(), "berth");
     let resources = &pod["spec"]["containers"][0]["resources"];
     for amounts in [&resources["limits"], &resources["requests"]] {
         assert_eq!(amounts["nvidia.com/mig-1g.10gb"], "2");

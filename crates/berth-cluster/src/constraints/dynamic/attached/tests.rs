@@ -25,7 +25,7 @@ fn put(attached: &mut Attached, user: &str, at: &str, claims: &[&str]) {
 #[test]
 fn a_volume_counts_once_on_a_node_however_many_pods_use_it() {
     let mut attached = Attached::default();
-    attached.see_node(&node("n", Some(3)));
+    attached.apply_node(&node("n", Some(3)));
     put(&mut attached, "a", "n", &["x", "y"]);
     put(&mut attached, "b", "n", &["x"]);
     put(&mut attached, "c", "m", &["z"]);
@@ -41,7 +41,7 @@ fn a_volume_counts_once_on_a_node_however_many_pods_use_it() {
 #[test]
 fn what_is_still_attached_counts_and_not_twice_with_a_pod_that_uses_it() {
     let mut attached = Attached::default();
-    attached.see_node(&node("n", Some(2)));
+    attached.apply_node(&node("n", Some(2)));
     let at = Name::new("n");
     attached.put("attachment", Some((&at, vec![Use::Volume("x".into())])), find);
     assert_eq!(attached.room("n", "d"), Some(1));
@@ -55,7 +55,7 @@ fn what_is_still_attached_counts_and_not_twice_with_a_pod_that_uses_it() {
 #[test]
 fn a_claim_that_comes_to_something_else_is_counted_anew() {
     let mut attached = Attached::default();
-    attached.see_node(&node("n", Some(2)));
+    attached.apply_node(&node("n", Some(2)));
     put(&mut attached, "a", "n", &["none-yet"]);
     assert_eq!(attached.room("n", "d"), Some(2));
     let other = |_: &Use| Some(Attachable { driver: "d".into(), handle: "v".into() });
@@ -71,15 +71,15 @@ fn rooms_are_known_as_limits_and_volumes_come_and_go() {
     put(&mut attached, "a", "n", &["x"]);
     assert!(!attached.is_limited("d"));
     assert!(attached.take_changed().is_empty(), "without a limit nothing is to be looked at");
-    attached.see_node(&node("n", Some(3)));
+    attached.apply_node(&node("n", Some(3)));
     assert!(attached.is_limited("d") && attached.has_driver("n", "d"));
     assert!(!attached.is_tight("d", 2) && attached.is_tight("d", 3));
     attached.take_changed();
     put(&mut attached, "b", "n", &["y"]);
     assert_eq!(attached.take_changed()["d"], 1);
-    attached.see_node(&node("n", Some(2)));
+    attached.apply_node(&node("n", Some(2)));
     assert!(!attached.is_tight("d", 9), "a full node is nobody's");
-    attached.see_node(&node("n", None));
+    attached.apply_node(&node("n", None));
     assert!(!attached.is_limited("d") && attached.has_driver("n", "d"));
     attached.forget_node("n");
     assert!(!attached.has_driver("n", "d") && attached.known().is_empty());

@@ -1,93 +1,93 @@
 //! How pods find their gang, and gangs become jobs.
 
-use super::device_claims::Wanted;
+use super::device_claims::ClaimedDevices;
 use super::submission as gang;
-use super::{Gang, Mirror, Stage, Tasks, Uid};
-use crate::view::{GangKey, Later, PodSight, Wish};
+use super::{ClusterState, Gang, Stage, Tasks, Uid};
+use crate::view::{GangKey, LateMember, PodView, SchedulingRequest};
 use berth_engine::Turn;
 use berth_model::PodRef;
 use berth_model::{JobId, Name};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Mirror {
+impl ClusterState {
     /// A pod that is no task: one of another scheduler, or one that has to find its gang.
-    pub(super) fn of_nobody(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
+    pub(super) fn observe_unassigned(&mut self, turn: &mut Turn<'_>, uid: &Uid) {
         let pod = &self.pods[uid];
-        let sight = &pod.sight;
-        if sight.own.is_some() {
+        let view = &pod.view;
+        if view.managed.is_some() {
             return self.stray(turn.core, uid);
         }
-        let Some(wish) = &sight.wish else { return };
-        if sight.node.is_some() || sight.phase.is_over() || sight.is_leaving || sight.is_gated {
-            let Some(key) = pod.wish().map(|wish| wish.gang.clone()) else { return };
+        let Some(request) = &view.request else { return };
+        if view.node.is_some() || view.phase.is_over() || view.is_leaving || view.is_gated {
+            let Some(key) = pod.request().map(|request| request.gang.clone()) else { return };
             if self.note_done(uid) {
                 // The rest of its gang may have waited for that.
-                self.gather(turn, &key);
+                self.assemble_gang(turn, &key);
             } else if let Some(gang) = self.gangs.get_mut(&key) {
                 gang.waiting.remove(uid);
             }
             return;
         }
-        match wish {
+        match request {
             Err(why) => {
                 let why = why.clone();
-                self.complain(uid, &why);
+                self.report_invalid(uid, &why);
             }
-            Ok(wish) => {
-                let gang = wish.gang.clone();
+            Ok(request) => {
+                let gang = request.gang.clone();
                 self.gangs.entry(gang.clone()).or_default().waiting.insert(uid.clone());
-                self.gather(turn, &gang);
+                self.assemble_gang(turn, &gang);
             }
         }
     }
 
     /// Makes a job of a gang that has become whole, or gives a job the pods that it misses.
-    pub(super) fn gather(&mut self, turn: &mut Turn<'_>, key: &GangKey) {
+    pub(super) fn assemble_gang(&mut self, turn: &mut Turn<'_>, key: &GangKey) {
         let Some(gang) = self.gangs.get_mut(key) else { return };
         if let Some(job) = gang.job {
             match Stage::of(turn.core, job) {
                 Stage::Live => {
                     self.fill(turn, key, job);
-                    return self.let_go(turn, key, Some(job));
+                    return self.release_surplus(turn, key, Some(job));
                 }
                 // What comes now is for the job after it.
                 Stage::Ending => return,
-                Stage::Over => {}
+                Stage::LeaseEnd => {}
             }
             gang.job = None;
             self.jobs.remove(&job);
-            self.dynamics.forget(job);
+            self.constrained_jobs.forget(job);
         }
         if self.gangs[key].has_begun {
-            self.let_go(turn, key, None);
+            self.release_surplus(turn, key, None);
         }
         let Some(gang) = self.gangs.get(key) else { return };
         // Most of the time the gang is not all there, and counting tells.
-        let first = gang.waiting.iter().find_map(|uid| self.pods.get(uid)?.wish());
+        let first = gang.waiting.iter().find_map(|uid| self.pods.get(uid)?.request());
         let there = gang.waiting.len() + gang.done.len();
-        if first.is_none_or(|wish| there < wish.members as usize) {
+        if first.is_none_or(|request| there < request.members as usize) {
             return;
         }
         // Of several that do the same work one is enough.
         let mut work = self.work_done(gang);
-        let is_new = |pod: &&PodSight| pod.rank().is_none_or(|rank| work.insert(rank));
-        let pods = gang.waiting.iter().filter_map(|uid| Some(&self.pods.get(uid)?.sight));
-        let pods: Vec<&PodSight> = pods.filter(is_new).collect();
-        let Some(wish) = pods.first().and_then(|pod| pod.wish.as_ref()?.as_ref().ok()) else {
+        let is_new = |pod: &&PodView| pod.rank().is_none_or(|rank| work.insert(rank));
+        let pods = gang.waiting.iter().filter_map(|uid| Some(&self.pods.get(uid)?.view));
+        let pods: Vec<&PodView> = pods.filter(is_new).collect();
+        let Some(request) = pods.first().and_then(|pod| pod.request.as_ref()?.as_ref().ok()) else {
             return;
         };
-        let missing = (wish.members as usize).saturating_sub(pods.len());
+        let missing = (request.members as usize).saturating_sub(pods.len());
         if missing > 0 && missing > self.done_before(gang, pods[0]) {
             return;
         }
         // Nobody makes those again that have done their work.
-        let part = if gang.done.is_empty() { missing_part(&pods, wish) } else { None };
+        let part = if gang.done.is_empty() { missing_part(&pods, request) } else { None };
         if let Some(part) = part {
             let why = format!("its gang waits for more pods of its part {part}");
             let pods: Vec<Uid> = pods.iter().map(|pod| pod.at.uid.clone()).collect();
-            return pods.iter().for_each(|uid| self.say(uid, &why));
+            return pods.iter().for_each(|uid| self.report_reason(uid, &why));
         }
-        let queue = wish.queue.clone().unwrap_or_else(|| self.queue.clone());
+        let queue = request.queue.clone().unwrap_or_else(|| self.queue.clone());
         let mut submission = match gang::submission(&pods, &queue, &self.nodes, &self.claims) {
             Ok(submission) => submission,
             Err(why) => {
@@ -96,22 +96,22 @@ impl Mirror {
             }
         };
         let refs = submission.pods.clone();
-        if let Err(why) = self.bind_together(turn.core, &mut submission, &pods) {
-            refs.iter().for_each(|pod| self.say(&pod.uid, &why));
+        if let Err(why) = self.apply_gang_rules(turn.core, &mut submission, &pods) {
+            refs.iter().for_each(|pod| self.report_reason(&pod.uid, &why));
             return;
         }
         if let [pod] = &refs[..]
-            && let Some(job) = self.forebear(turn.core, key, &pod.uid)
+            && let Some(job) = self.predecessor_of(turn.core, key, &pod.uid)
         {
-            return self.succeed(turn, key, job, &pod.uid);
+            return self.replace_predecessor(turn, key, job, &pod.uid);
         }
         match turn.submit(submission) {
             Ok(job) => {
-                self.heed(refs.iter().map(|pod| &pod.uid));
-                self.tell_left_out(&refs);
+                self.track_predicates(refs.iter().map(|pod| &pod.uid));
+                self.report_ignored_annotations(&refs);
                 self.refused.remove(key);
                 self.assign(key, job, &refs);
-                self.tie(turn, job);
+                self.constrain(turn, job);
             }
             Err(refused) => self.refuse(key, &refs, &refused),
         }
@@ -119,12 +119,11 @@ impl Mirror {
 
     /// How many pods of the same owner have ended well, each work once: it makes none for those
     /// again.
-    fn done_before(&self, gang: &Gang, pod: &PodSight) -> usize {
+    fn done_before(&self, gang: &Gang, pod: &PodView) -> usize {
         let mut work = BTreeSet::new();
-        let done = gang.done.iter().filter_map(|uid| Some(&self.pods.get(uid)?.sight));
+        let done = gang.done.iter().filter_map(|uid| Some(&self.pods.get(uid)?.view));
         // A JobSet that begins anew does all of its work again.
-        let attempt =
-            |pod: &PodSight| pod.labels.get("jobset.sigs.k8s.io/restart-attempt").cloned();
+        let attempt = |pod: &PodView| pod.labels.get("jobset.sigs.k8s.io/restart-attempt").cloned();
         done.filter(|done| pod.owner.is_some() && done.owner == pod.owner)
             .filter(|done| attempt(done) == attempt(pod))
             .filter(|done| done.rank().is_none_or(|rank| work.insert(rank)))
@@ -132,18 +131,19 @@ impl Mirror {
     }
 
     /// Nodes are told apart by what these pods ask of them, for as long as they are there.
-    pub fn heed<'a>(&mut self, pods: impl IntoIterator<Item = &'a Uid>) {
+    pub fn track_predicates<'a>(&mut self, pods: impl IntoIterator<Item = &'a Uid>) {
         for uid in pods {
             let Some(pod) = self.pods.get_mut(uid) else { continue };
-            let Some(wish) = pod.wish().cloned() else { continue };
-            let claimed = self.claims.wanted(&pod.sight).ok().flatten();
-            let heeded = match claimed {
-                None => self.nodes.heed(&wish.rules, &wish.ports),
-                Some(Wanted { rules, .. }) => {
-                    self.nodes.heed(&[&wish.rules[..], &rules[..]].concat(), &wish.ports)
-                }
+            let Some(request) = pod.request().cloned() else { continue };
+            let claimed = self.claims.wanted(&pod.view).ok().flatten();
+            let predicate_refs = match claimed {
+                None => self.nodes.track_predicates(&request.rules, &request.ports),
+                Some(ClaimedDevices { rules, .. }) => self
+                    .nodes
+                    .track_predicates(&[&request.rules[..], &rules[..]].concat(), &request.ports),
             };
-            self.nodes.give_back(std::mem::replace(&mut pod.heeded, heeded));
+            self.nodes
+                .release_predicates(std::mem::replace(&mut pod.predicate_refs, predicate_refs));
         }
     }
 
@@ -153,7 +153,7 @@ impl Mirror {
             self.without_claims.insert(key.clone());
         }
         let why = why.to_string();
-        pods.iter().for_each(|uid| self.say(uid, &why));
+        pods.iter().for_each(|uid| self.report_reason(uid, &why));
     }
 
     /// The pods of a job, as far as they are there.
@@ -164,7 +164,7 @@ impl Mirror {
 
     pub fn forget_job(&mut self, key: &GangKey, job: JobId) {
         self.jobs.remove(&job);
-        self.dynamics.forget(job);
+        self.constrained_jobs.forget(job);
         self.gangs.remove(key);
     }
 
@@ -173,11 +173,11 @@ impl Mirror {
         for (task, pod) in gang::refs(refs) {
             let known = self.pods.get_mut(&pod.uid).expect("it was gathered just now");
             known.task = Some((job, task));
-            asks.push(known.sight.asks.clone());
-            ranks.push(known.sight.rank());
+            asks.push(known.view.asks.clone());
+            ranks.push(known.view.rank());
         }
         let pods = refs.iter().map(|pod| Some(pod.uid.clone())).collect();
-        let owner = refs.first().and_then(|pod| self.pods[&pod.uid].sight.owner.clone());
+        let owner = refs.first().and_then(|pod| self.pods[&pod.uid].view.owner.clone());
         let gang = self.gangs.get_mut(key).expect("it was gathered just now");
         for pod in refs {
             gang.waiting.remove(&pod.uid);
@@ -204,14 +204,14 @@ impl Mirror {
         let mut filled = Vec::new();
         // Those that have a place of their own come first, and nobody else gets it then.
         let is_new = |uid: &&Uid| {
-            let rank = self.pods.get(*uid).and_then(|pod| pod.sight.rank());
+            let rank = self.pods.get(*uid).and_then(|pod| pod.view.rank());
             rank.is_some_and(|rank| !tasks.is_known(&rank))
         };
         let (new, known): (Vec<&Uid>, Vec<&Uid>) = gang.waiting.iter().partition(is_new);
         let waiting: Vec<Uid> = known.into_iter().chain(new).cloned().collect();
         for uid in waiting {
             let Some(pod) = self.pods.get_mut(&uid) else { continue };
-            let (asks, rank) = (&pod.sight.asks, pod.sight.rank());
+            let (asks, rank) = (&pod.view.asks, pod.view.rank());
             if rank.as_ref().is_some_and(|rank| done.contains(rank)) {
                 continue;
             }
@@ -234,7 +234,7 @@ impl Mirror {
             tasks.ranks[at] = rank.or(tasks.ranks[at].take());
             pod.task = Some((job, task));
             gang.waiting.remove(&uid);
-            turn.amend_detail(job, |detail| detail.pods[at] = pod.sight.at.clone());
+            turn.amend_detail(job, |detail| detail.pods[at] = pod.view.at.clone());
             if let Some(lease) = tasks.starts.remove(&task) {
                 // Not before it is in the log which pod it is.
                 turn.start_again(lease);
@@ -242,24 +242,28 @@ impl Mirror {
             filled.push(uid);
         }
         let (is_whole, spare) = (tasks.is_whole(), gang.waiting.clone());
-        self.heed(&filled);
+        self.track_predicates(&filled);
         if is_whole {
             self.hold(turn, job, false);
         }
-        let waits =
-            |uid: &Uid| self.pods[uid].wish().is_some_and(|wish| wish.later == Later::Waits);
+        let waits = |uid: &Uid| {
+            self.pods[uid].request().is_some_and(|request| request.later == LateMember::Waits)
+        };
         let spare: Vec<Uid> = spare.into_iter().filter(waits).collect();
         for uid in spare {
-            self.say(&uid, "its gang has all the pods it is made of, and this one is more");
+            self.report_reason(
+                &uid,
+                "its gang has all the pods it is made of, and this one is more",
+            );
         }
     }
 }
 
 /// A part of a gang of which there are fewer pods than it needs.
-fn missing_part<'a>(pods: &[&PodSight], wish: &'a Wish) -> Option<&'a Name> {
-    let part = |pod: &PodSight| Some(pod.wish.as_ref()?.as_ref().ok()?.part.as_ref()?.0.clone());
+fn missing_part<'a>(pods: &[&PodView], request: &'a SchedulingRequest) -> Option<&'a Name> {
+    let part = |pod: &PodView| Some(pod.request.as_ref()?.as_ref().ok()?.part.as_ref()?.0.clone());
     let is_missing = |(name, least): &&(Name, u32)| {
         pods.iter().filter(|pod| part(pod).as_ref() == Some(name)).count() < *least as usize
     };
-    wish.needed.iter().find(is_missing).map(|(name, _)| name)
+    request.needed.iter().find(is_missing).map(|(name, _)| name)
 }

@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 
 /// What a pod makes of others, of its volumes, and of nodes as far as that depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ties {
+pub struct PodConstraints {
     pub namespace: Text,
     pub dynamic: Dynamic,
     pub constraint: Constraint,
 }
 
-impl Ties {
+impl PodConstraints {
     /// Nothing for a pod without such rules.
-    pub fn of(pod: &Pod) -> Result<Option<Ties>, String> {
+    pub fn of(pod: &Pod) -> Result<Option<PodConstraints>, String> {
         let spec = &pod.spec;
         let affinity = spec.affinity.as_deref().is_some_and(|affinity| {
             affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some()
@@ -30,6 +30,6 @@ impl Ties {
         let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
         let namespace = pod.metadata.namespace.clone();
         let some = !dynamic.is_empty();
-        Ok(some.then_some(Ties { namespace, dynamic, constraint }))
+        Ok(some.then_some(PodConstraints { namespace, dynamic, constraint }))
     }
 }

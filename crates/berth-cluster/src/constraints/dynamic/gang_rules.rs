@@ -1,9 +1,9 @@
 //! Rules that the pods of one gang have about each other. They are placed together, so these become
 //! rules of the core.
 
-use super::index::{Index, Who};
-use crate::view::Ties;
-use crate::view::{NodeViews, PodSight};
+use super::index::{Index, PodSelector};
+use crate::view::PodConstraints;
+use crate::view::{NodeViews, PodView};
 use berth_kube::dynamic::Rule;
 use berth_model::{GroupSpec, Name, Spread};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// What is known where a gang is made.
-pub struct Inside<'a> {
+pub struct GangContext<'a> {
     pub index: &'a Index,
     pub nodes: &'a dyn NodeViews,
     /// The levels the core knows.
@@ -20,33 +20,33 @@ pub struct Inside<'a> {
 
 /// Gives the groups of a gang the rules that its pods have about each other, or says why they
 /// cannot be kept. `pods` are those of each group.
-pub fn within(
-    inside: &Inside<'_>,
+pub fn gang_rules(
+    inside: &GangContext<'_>,
     groups: &mut [GroupSpec],
-    pods: &[Vec<&PodSight>],
+    pods: &[Vec<&PodView>],
 ) -> Result<(), String> {
     for (at, group) in groups.iter_mut().enumerate() {
-        let Some(sight) = pods[at].iter().find(|sight| sight.ties.is_some()) else { continue };
-        let Some(ties) = sight.ties.as_deref() else { continue };
+        let Some(view) = pods[at].iter().find(|view| view.constraints.is_some()) else { continue };
+        let Some(constraints) = view.constraints.as_deref() else { continue };
         let others = pods.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<&PodSight> = others.flat_map(|(_, pods)| pods.iter().copied()).collect();
-        inside.group(group, ties, &pods[at], &others)?;
+        let others: Vec<&PodView> = others.flat_map(|(_, pods)| pods.iter().copied()).collect();
+        inside.group(group, constraints, &pods[at], &others)?;
     }
     Ok(())
 }
 
-impl Inside<'_> {
+impl GangContext<'_> {
     fn group(
         &self,
         group: &mut GroupSpec,
-        ties: &Ties,
-        own: &[&PodSight],
-        others: &[&PodSight],
+        constraints: &PodConstraints,
+        own: &[&PodView],
+        others: &[&PodView],
     ) -> Result<(), String> {
-        let means = |rule: &Rule, pods: &[&PodSight]| {
-            pods.iter().any(|pod| self.index.matches(&Who::of(rule), pod))
+        let means = |rule: &Rule, pods: &[&PodView]| {
+            pods.iter().any(|pod| self.index.matches(&PodSelector::of(rule), pod))
         };
-        for rule in &ties.dynamic.away {
+        for rule in &constraints.dynamic.away {
             if means(rule, others) {
                 return Err("anti-affinity between unlike pods of one gang cannot be kept; give \
                             them different gangs"
@@ -56,13 +56,13 @@ impl Inside<'_> {
                 self.spread(group, &rule.topology_key, 1)?;
             }
         }
-        for rule in &ties.dynamic.near {
+        for rule in &constraints.dynamic.near {
             if own.len() > 1 && means(rule, own) {
                 self.together(group, &rule.topology_key)?;
             }
         }
-        for spread in ties.dynamic.spread.iter().filter(|spread| spread.required) {
-            let who = Who::within(&ties.namespace, &spread.pods);
+        for spread in constraints.dynamic.spread.iter().filter(|spread| spread.required) {
+            let who = PodSelector::within(&constraints.namespace, &spread.pods);
             if own.len() < 2 || !own.iter().any(|pod| self.index.matches(&who, pod)) {
                 continue;
             }
