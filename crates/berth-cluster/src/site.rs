@@ -1,50 +1,36 @@
-//! A Kubernetes cluster as a site: nodes and pods are followed, pods are bound and evicted.
-//!
-//! The API server is the truth about what runs where, the log about what was asked for and decided.
-//! A server that starts lists everything before it plans.
+//! Wires a Kubernetes cluster to the loop: watches and readers report observations, the state takes
+//! them in, and executors carry out what it orders.
 
 use crate::actuate::reserve::Reserve;
 use crate::actuate::{executor, managed, publish, reasons};
-use crate::constraints::dynamic::StorageUpdate;
 use crate::constraints::need;
-use crate::observe::names::Names;
 use crate::observe::reader::Reader;
-use crate::observe::{
-    Following, KindUpdate, PodFeed, RelatedObjects, Storage, Tasks, WATCH_BUFFER, dra, listed,
-    listed_kinds, pump,
-};
+use crate::observe::{Listing, PodFeed, Tasks, pump};
 use crate::options::{Options, PodSettings};
-use crate::shared::lock;
+use crate::shared::SharedState;
 use crate::state::device_claims::Claims;
 use crate::state::observation::Observation;
-use crate::state::orders::OrderOutcome;
-use crate::state::{ClusterState, ManagedPods, topology};
+use crate::state::{ClusterState, InitialObjects};
 use crate::tenancy::ownership::QueueOwnership;
 use crate::tenancy::{Teams, is_for_teams};
-use crate::view::{ExternalQueues, NodePredicate, NodeView, Note, PodView, QueuedJob};
+use crate::view::NodePredicate;
 use crate::{crd, rbac};
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, Inlet, Running, Setup, Site, Turn,
     first_events,
 };
-use berth_kube::hypernode::Tree;
-use berth_kube::object::{Node, Pod};
-use berth_kube::{Api, Change, Seen, follow_in_binary};
+use berth_kube::{Api, Change, Seen};
 use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_node::{Ended, Observed};
-use berth_service::Home;
-use berth_service::Service;
-use berth_service::Vault;
+use berth_service::{Home, Service, Vault};
 use berth_store::Store;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::Mutex;
 
-const NODES_PATH: &str = "/api/v1/nodes";
-const PODS_PATH: &str = "/api/v1/pods";
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// Nobody comes to a larger number of a job. What has one is not ours, and would use them all up.
+/// No server gets to a larger job number. A pod with one is not ours, and would use all numbers up.
 const MAX_JOB_NUMBER: u64 = 1 << 48;
 
 /// Why the loop could not start on a cluster.
@@ -59,43 +45,27 @@ pub enum BeginError {
 /// A cluster that was listed once, and is followed from there.
 pub struct Cluster {
     api: Api,
-    reader: Arc<Reader>,
     queue: Name,
     reserve: Reserve,
-    /// What pods that Berth makes name as their scheduler.
+    /// The scheduler that pods of managed jobs name.
     scheduler: String,
-    jobs: PodSettings,
-    nodes: mpsc::Receiver<Seen<Node>>,
-    pods: mpsc::Receiver<Seen<Pod>>,
-    related: RelatedObjects,
-    told: mpsc::Receiver<KindUpdate>,
-    first: First,
-    dra: Option<(dra::Watches, Claims)>,
-    storage: mpsc::Receiver<StorageUpdate>,
-    follows: ClusterTasks,
+    settings: PodSettings,
+    listing: Listing,
 }
 
-/// What there was when the server started.
-struct First {
-    queues: ExternalQueues,
-    notes: Vec<Note>,
-    queued: Vec<QueuedJob>,
-    topologies: BTreeMap<Name, Vec<Name>>,
-    hypernodes: Tree,
-    nodes: Vec<NodeView>,
-    pods: Vec<PodView>,
-    storage: Vec<StorageUpdate>,
-}
-
-/// The tasks that follow the cluster; they end with this.
+/// The tasks that follow the cluster and act on it; they end with this.
 #[derive(Default)]
-pub struct ClusterTasks(Tasks, Option<crd::ControllerContext>);
+pub struct ClusterTasks {
+    tasks: Tasks,
+    /// What the controller of custom resources needs, until it is started.
+    controller: Option<crd::ControllerContext>,
+}
 
 impl ClusterTasks {
-    /// Looks after objects of our own, now that there is somebody to take what they say.
+    /// Starts the controller of custom resources, now that there is a service to write to.
     pub fn attend(&mut self, service: &Service) {
-        if let Some(related) = self.1.take() {
-            self.0.0.push(tokio::spawn(crd::run(service.clone(), related)));
+        if let Some(context) = self.controller.take() {
+            self.tasks.spawn(crd::run(service.clone(), context));
         }
     }
 }
@@ -103,88 +73,35 @@ impl ClusterTasks {
 /// Finds the API server.
 pub async fn connect(options: &Options) -> berth_kube::Result<Api> {
     let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
-    // Whatever is wrong with our access is said now, not tried for ever.
+    // Whatever is wrong with our access is reported now, not retried for ever.
     let _: serde::de::IgnoredAny = api.get("/version").await?;
     rbac::check(&api, options).await?;
     Ok(api)
 }
 
+/// What several tasks need of a cluster whose loop turns.
+struct Wiring {
+    api: Api,
+    state: Arc<SharedState>,
+    inlet: Inlet<Observation>,
+    engine: engine::Handle,
+}
+
 impl Cluster {
     /// Lists what there is.
     pub async fn list(api: Api, options: &Options) -> Cluster {
-        let mut follows = ClusterTasks::default();
-        let (report_nodes, mut nodes) = mpsc::channel(WATCH_BUFFER);
-        let (tell_pods, mut pods) = mpsc::channel(WATCH_BUFFER);
-        let nothing = String::new;
-        let following =
-            follow_in_binary::<Node>(api.clone(), NODES_PATH.to_owned(), nothing(), report_nodes);
-        follows.0.0.push(tokio::spawn(following));
-        let following =
-            follow_in_binary::<Pod>(api.clone(), PODS_PATH.to_owned(), nothing(), tell_pods);
-        follows.0.0.push(tokio::spawn(following));
-        let compat = &options.stand_in;
-        let reader =
-            Arc::new(Reader::new(&options.scheduler_names, compat, &options.reservation_namespace));
-        let mut related = RelatedObjects::new(Names::new(compat));
-        let (mut stored, mut claimed) = (Tasks::default(), Tasks::default());
-        let ((following, mut told), storage, dra) = tokio::join!(
-            Following::begin(api.clone(), |kind| kind.matters(compat)),
-            Storage::follow(&api, &mut stored),
-            dra::watch(&api, &mut claimed),
-        );
-        for mut also in [stored, claimed] {
-            follows.0.0.append(&mut also.0);
-        }
-        let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
-        for told in listed_kinds(&mut told, following.len()).await {
-            let news = related.apply(&reader, told);
-            notes.extend(news.notes);
-            hypernodes = news.hypernodes.unwrap_or(hypernodes);
-        }
-        reader.add_topology_labels(related.topologies());
-        follows.0.0.push(tokio::spawn(following.go_on()));
-        let pods_there = Seen::All(listed(&mut pods).await);
-        let first = First {
-            queues: related.queues(),
-            notes,
-            queued: related.all_queued(&reader),
-            topologies: related.topologies().clone(),
-            hypernodes,
-            storage: storage.first,
-            nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
-            pods: match related.read_pods(&reader, pods_there) {
-                Seen::All(pods) => pods,
-                Seen::Changes(_) => Vec::new(),
-            },
-        };
+        let mut listing = Listing::list(&api, options).await;
         if let Some(publish) = options.publish.clone() {
-            follows.0.0.push(tokio::spawn(publish::run(api.clone(), publish)));
+            listing.tasks.spawn(publish::run(api.clone(), publish));
         }
-        let queue = Name::new(&options.queue);
         let reserve = Reserve {
             namespace: options.reservation_namespace.clone(),
             image: options.reservation_image.clone(),
             priority_class: options.reservation_priority.clone(),
         };
-        let storage = storage.news;
         let scheduler = options.scheduler_names.first().cloned().unwrap_or_default();
-        let jobs = options.jobs.clone();
-        Cluster {
-            api,
-            reader,
-            queue,
-            reserve,
-            scheduler,
-            jobs,
-            nodes,
-            pods,
-            related,
-            told,
-            first,
-            dra,
-            storage,
-            follows,
-        }
+        let (queue, settings) = (Name::new(&options.queue), options.jobs.clone());
+        Cluster { api, queue, reserve, scheduler, settings, listing }
     }
 
     /// Starts the loop on it.
@@ -195,128 +112,122 @@ impl Cluster {
         home: &Home,
         vault: &Vault,
     ) -> Result<(Running, managed::ManagedJobs, ClusterTasks), BeginError> {
-        let (dra, claims) =
-            self.dra.map_or_else(Default::default, |(dra, claims)| (Some(dra), claims));
-        let Cluster { api, reader, queue, reserve, scheduler, jobs, nodes, pods, related, .. } =
-            self;
-        let (seen, first, storage, mut follows) =
-            (self.told, self.first, self.storage, self.follows);
-        let (orders, taken) = mpsc::unbounded_channel();
-        let (own_orders, own_taken) = mpsc::unbounded_channel();
-        let managed_pods = ManagedPods::new(own_orders);
+        let Cluster { api, queue, reserve, scheduler, settings, mut listing } = self;
+        let (dra, claims) = match listing.dra.take() {
+            Some((dra, claims)) => (Some(dra), claims),
+            None => (None, Claims::default()),
+        };
         let queue_ownership =
             QueueOwnership::load(&setup.store).await.map_err(BeginError::Store)?;
         let owned_queues = queue_ownership.own.clone();
-        let mut state =
-            ClusterState::new(orders, managed_pods, queue.clone(), claims, queue_ownership);
-        let (plain, with_gpus) = rules(&reader);
+        let mut state = ClusterState::new(queue.clone(), claims, queue_ownership);
+        let (plain, with_gpus) = managed_predicates(&listing.reader);
         state.keep_predicates(&plain);
         state.keep_predicates(&with_gpus);
-        let state = Arc::new(Mutex::new(state));
+        let (state, orders) = SharedState::new(state);
+        let state = Arc::new(state);
         let store = setup.store.clone();
         let logs = managed::Logs::new(api.clone(), home.logs());
-        let mut told = None;
-        let running = engine::begin(setup, |inlet| {
-            told = Some(inlet.clone());
+        let mut inlet = None;
+        let running = engine::begin(setup, |way| {
+            inlet = Some(way);
             Kubernetes {
                 state: state.clone(),
-                first: Some(first),
+                initial: Some(listing.initial),
                 prices: prices.clone(),
-                jobs: jobs.clone(),
+                jobs: settings.clone(),
                 logs: logs.clone(),
                 store: store.clone(),
             }
         });
         let running = running.await.map_err(BeginError::Boot)?;
-        let inlet = told.expect("the loop was begun");
+        let inlet = inlet.expect("the loop was begun");
+        let wiring = Wiring { api: api.clone(), state, inlet, engine: running.handle.clone() };
+        let mut tasks = listing.tasks;
         if let Some(dra) = dra {
-            dra.report(&inlet, &mut follows.0);
+            dra.report(&wiring.inlet, &mut tasks);
         }
-        let to = inlet.clone();
-        let again = Box::new(move || to.site(Observation::QueuesAgain));
-        follows.1 = Some(crd::ControllerContext { api: api.clone(), again, queue, owned_queues });
-        let (to, read) = (inlet.clone(), reader.clone());
-        follows.0.0.push(tokio::spawn(pump(nodes, move |seen| {
-            let seen = views(seen, |node| read.node(node));
-            to.site(Observation::Nodes(seen));
-        })));
-        follows.0.0.push(tokio::spawn(storage_pump(storage, inlet.clone())));
-        follows.0.0.push(tokio::spawn(tick_while_waiting(inlet.clone(), state.clone())));
-        let reporting = reasons::run(running.handle.clone(), state.clone());
-        follows.0.0.push(tokio::spawn(reporting));
-        let related = Arc::new(Mutex::new(related));
-        let feed = PodFeed { reader, related, inlet: inlet.clone(), state: state.clone() };
-        follows.0.0.push(tokio::spawn(feed.clone().run(seen)));
-        follows.0.0.push(tokio::spawn(pump(pods, move |seen| feed.observe_pods(seen))));
-        let seen = state.clone();
-        let are_whole = Box::new(move || !lock(&seen).nodes.has_parts_as_gpus());
-        let teams = Teams::new(
-            api.clone(),
-            store.clone(),
-            running.handle.clone(),
-            jobs.clone(),
-            &reserve.namespace,
-            are_whole,
-        );
-        let to = inlet.clone();
-        let over = Box::new(move |lease, over| to.site(Observation::TaskOver { lease, over }));
+        wiring.follow_nodes(listing.reader.clone(), listing.nodes, &mut tasks);
+        tasks.spawn(pump(listing.storage, wiring.inlet.clone(), Observation::Storage));
+        let feed = PodFeed {
+            reader: listing.reader,
+            related: Arc::new(Mutex::new(listing.related)),
+            inlet: wiring.inlet.clone(),
+            state: wiring.state.clone(),
+        };
+        tasks.spawn(feed.clone().run(listing.related_updates));
+        tasks.spawn(feed.run_pods(listing.pods));
+        tasks.spawn(tick_while_waiting(wiring.inlet.clone(), wiring.state.clone()));
+        tasks.spawn(reasons::run(running.handle.clone(), wiring.state.clone()));
+        let teams = wiring.teams(&store, &settings, &reserve);
         let tools = Arc::new(managed::Tools {
             api: api.clone(),
             store,
             vault: vault.clone(),
-            settings: jobs.clone(),
+            settings: settings.clone(),
             scheduler,
             logs: logs.clone(),
             teams: teams.clone(),
-            over,
+            inlet: wiring.inlet.clone(),
             services: managed::Services::default(),
         });
-        if !jobs.are_off {
-            follows.0.0.push(tokio::spawn(teams.keep()));
-            follows.0.0.push(tokio::spawn(managed::collect_services(
-                tools.clone(),
-                running.handle.clone(),
-            )));
+        if !settings.are_off {
+            tasks.spawn(teams.keep());
+            tasks.spawn(managed::collect_services(tools.clone(), running.handle.clone()));
         }
-        follows.0.0.push(tokio::spawn(managed::work(tools, own_taken)));
+        tasks.spawn(managed::work(tools, orders.pods));
+        tasks.spawn(executor::work(api.clone(), reserve, orders.api, wiring.inlet.clone()));
+        let Wiring { state, inlet, .. } = wiring;
         let (plain, with_gpus) = (need(&plain), need(&with_gpus));
-        let (settings, seen) = (jobs, state.clone());
-        let own = managed::ManagedJobs {
-            api: api.clone(),
-            settings,
-            logs,
-            plain,
-            with_gpus,
-            state: seen,
-        };
-        let done = move |done: OrderOutcome| inlet.site(Observation::OrderDone(done));
-        follows.0.0.push(tokio::spawn(executor::work(api, reserve, taken, Arc::new(done))));
-        Ok((running, own, follows))
+        let context = crd::ControllerContext { api: api.clone(), inlet, queue, owned_queues };
+        let jobs = managed::ManagedJobs { api, settings, logs, plain, with_gpus, state };
+        Ok((running, jobs, ClusterTasks { tasks, controller: Some(context) }))
     }
 }
 
-async fn storage_pump(mut news: mpsc::Receiver<StorageUpdate>, to: Inlet<Observation>) {
-    while let Some(news) = news.recv().await {
-        to.site(Observation::Storage(news));
+impl Wiring {
+    fn follow_nodes(
+        &self,
+        reader: Arc<Reader>,
+        nodes: tokio::sync::mpsc::Receiver<Seen<berth_kube::object::Node>>,
+        tasks: &mut Tasks,
+    ) {
+        let read = move |seen| Observation::Nodes(views(seen, |node| reader.node(node)));
+        tasks.spawn(pump(nodes, self.inlet.clone(), read));
+    }
+
+    fn teams(&self, store: &Store, settings: &PodSettings, reserve: &Reserve) -> Arc<Teams> {
+        let state = self.state.clone();
+        let are_whole = Box::new(move || !state.read(|state| state.nodes.has_parts_as_gpus()));
+        Teams::new(
+            self.api.clone(),
+            store.clone(),
+            self.engine.clone(),
+            settings.clone(),
+            &reserve.namespace,
+            are_whole,
+        )
     }
 }
 
-/// Lets those that take turns try again now and then: what others hold comes free unseen.
-async fn tick_while_waiting(to: Inlet<Observation>, state: Arc<Mutex<ClusterState>>) {
+/// Lets jobs that wait for each other try again now and then: what others hold becomes free without
+/// an observation.
+async fn tick_while_waiting(inlet: Inlet<Observation>, state: Arc<SharedState>) {
     loop {
         tokio::time::sleep(TICK_INTERVAL).await;
-        if lock(&state).has_waiting() {
-            to.site(Observation::Tick);
+        if state.read(ClusterState::has_waiting) {
+            inlet.site(Observation::Tick).await;
         }
     }
 }
 
-/// Which nodes take plain pods, and pods with GPUs.
-fn rules(reader: &Reader) -> (Vec<NodePredicate>, Vec<NodePredicate>) {
-    (reader.predicates_for(serde_json::json!([])), reader.predicates_for(managed::tolerations()))
+/// Which nodes take plain pods of managed jobs, and pods with GPUs.
+fn managed_predicates(reader: &Reader) -> (Vec<NodePredicate>, Vec<NodePredicate>) {
+    let plain = reader.predicates_for(serde_json::json!([]));
+    (plain, reader.predicates_for(managed::tolerations()))
 }
 
-/// What was seen, as it is read.
+/// Updates with objects as they are read.
 fn views<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
     match seen {
         Seen::All(all) => Seen::All(all.iter().map(read).collect()),
@@ -332,8 +243,8 @@ fn views<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
 
 /// What the loop knows of the cluster.
 struct Kubernetes {
-    state: Arc<Mutex<ClusterState>>,
-    first: Option<First>,
+    state: Arc<SharedState>,
+    initial: Option<InitialObjects>,
     prices: BTreeMap<Name, Micros>,
     jobs: PodSettings,
     logs: Arc<managed::Logs>,
@@ -345,7 +256,7 @@ impl Site for Kubernetes {
 
     fn last_job(&self) -> u64 {
         // A number that was used here has pods, for a while.
-        let pods = self.first.iter().flat_map(|first| &first.pods);
+        let pods = self.initial.iter().flat_map(|initial| &initial.pods);
         let ours = pods.filter(|pod| is_for_teams(&self.jobs, &pod.at.namespace));
         let numbers = ours.filter_map(|pod| Some(pod.managed.as_ref()?.lease.job.number));
         numbers.filter(|number| *number <= MAX_JOB_NUMBER).max().unwrap_or(0)
@@ -354,20 +265,8 @@ impl Site for Kubernetes {
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
         let outline = turn.core.state.outline();
         turn.all(first_events(&outline, &self.prices))?;
-        if let Some(first) = &self.first {
-            let known = &outline.topologies;
-            topology::report(turn, known, topology::event(known, &first.nodes, &first.topologies));
-        }
-        if let Some(first) = self.first.take() {
-            let First { queues, notes, queued, nodes, pods, storage, hypernodes, .. } = first;
-            let mut state = lock(&self.state);
-            state.observe_levels(turn.core);
-            state.observe_hypernodes(turn, hypernodes);
-            state.note_all(notes);
-            state.observe_queues(turn, queues);
-            state.hold_queued(queued);
-            storage.into_iter().for_each(|news| state.observe_storage(turn, news));
-            state.sync(turn, nodes, pods);
+        if let Some(initial) = self.initial.take() {
+            self.state.update(|state| state.sync_all(turn, initial));
         }
         // The lists hold all there is.
         Ok(InitialSync::Complete)
@@ -397,12 +296,12 @@ impl Site for Kubernetes {
     }
 
     fn observe(&mut self, turn: &mut Turn<'_>, observation: Observation) {
-        lock(&self.state).observe(turn, observation);
+        self.state.update(|state| state.observe(turn, observation));
     }
 
     fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Observation>) {
-        let mut state = lock(&self.state);
-        let is_done = state.start(core, lease).unwrap_or_else(|unreadable| {
+        let started = self.state.update(|state| state.start(core, lease));
+        let is_done = started.unwrap_or_else(|unreadable| {
             follow_ups.not_started(lease, unreadable.to_string());
             false
         });
@@ -412,7 +311,9 @@ impl Site for Kubernetes {
             (ended.lost, ended.started_at, ended.code) = (None, Some(at), Some(0));
             follow_ups.task(Observed::Ended(Box::new(ended)));
         }
-        if state.has_waiting() && state.takes_turns(lease.job) {
+        let may_release =
+            self.state.read(|state| state.has_waiting() && state.takes_turns(lease.job));
+        if may_release {
             follow_ups.site(Observation::Release);
         }
     }
@@ -424,16 +325,16 @@ impl Site for Kubernetes {
         grace: Span,
         follow_ups: &mut FollowUps<Observation>,
     ) {
-        if lock(&self.state).stop(lease, cause, grace) {
+        if self.state.update(|state| state.stop(lease, cause, grace)) {
             follow_ups.site(Observation::EndedWithoutPod(lease));
         }
     }
 
     fn acknowledge(&mut self, lease: LeaseId) {
-        lock(&self.state).acknowledge(lease);
+        self.state.update(|state| state.acknowledge(lease));
     }
 
     fn cancelled(&mut self, job: JobId) {
-        lock(&self.state).cancelled(job);
+        self.state.update(|state| state.cancelled(job));
     }
 }

@@ -6,8 +6,10 @@ use super::reserve::{self, Reserve};
 use super::window::Window;
 use super::{suspend, volumes};
 use crate::retry::{FIRST_PAUSE, LONGEST_PAUSE};
+use crate::state::observation::Observation;
 use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
 use crate::view::{LEASE, Note};
+use berth_engine::Inlet;
 use berth_kube::event::{Events, Level, Saying};
 use berth_kube::{Api, shares};
 use futures_util::StreamExt;
@@ -24,19 +26,17 @@ const MAX_CONCURRENT_MESSAGES: usize = 8;
 /// Who says what is said about objects.
 const CONTROLLER: &str = "berth";
 
-type Report = Arc<dyn Fn(OrderOutcome) + Send + Sync>;
-
 /// Takes orders until nobody gives any.
 pub async fn work(
     api: Api,
     reserve: Reserve,
     mut orders: mpsc::UnboundedReceiver<ApiOrder>,
-    report: Report,
+    inlet: Inlet<Observation>,
 ) {
     let (acts, mut act) = mpsc::unbounded_channel();
     let (messages, message) = mpsc::unbounded_channel();
     let events = Events::new(api.clone(), CONTROLLER);
-    let hand = Arc::new(Executor { api, reserve, events, retries: acts.clone(), report });
+    let hand = Arc::new(Executor { api, reserve, events, retries: acts.clone(), inlet });
     let later = acts.clone();
     let sorts = async move {
         while let Some(order) = orders.recv().await {
@@ -119,7 +119,7 @@ struct Executor {
     reserve: Reserve,
     events: Events,
     retries: mpsc::UnboundedSender<Attempt>,
-    report: Report,
+    inlet: Inlet<Observation>,
 }
 
 impl Executor {
@@ -144,7 +144,7 @@ impl Executor {
                         OrderOutcome::Bound(_) => AttemptOutcome::Several,
                         _ => AttemptOutcome::Other,
                     };
-                    (self.report)(done);
+                    self.report(done).await;
                     return tried;
                 }
                 Err(error) => Err(error),
@@ -163,7 +163,7 @@ impl Executor {
         if let ApiOrder::Reserve { slot, .. } = &order
             && !error.is_for_now()
         {
-            (self.report)(OrderOutcome::NotReserved(slot.clone(), error.to_string()));
+            self.report(OrderOutcome::NotReserved(slot.clone(), error.to_string())).await;
             return AttemptOutcome::Other;
         }
         if error.is_denied() {
@@ -172,7 +172,7 @@ impl Executor {
         } else if !error.is_for_now() {
             match order {
                 ApiOrder::Bind(bind) => {
-                    (self.report)(OrderOutcome::Impossible(bind.lease, error.to_string()))
+                    self.report(OrderOutcome::Impossible(bind.lease, error.to_string())).await
                 }
                 ApiOrder::SetSuspended { job, .. } => {
                     tracing::error!(%error, job = job.name, "a job could not be let go");
@@ -188,6 +188,10 @@ impl Executor {
             let _ = self.retries.send(Attempt { order, pause: (pause * 2).min(LONGEST_PAUSE) });
         });
         if is_bind && error.is_overload() { AttemptOutcome::TooMany } else { AttemptOutcome::Other }
+    }
+
+    async fn report(&self, outcome: OrderOutcome) {
+        self.inlet.site(Observation::OrderDone(outcome)).await;
     }
 
     async fn note(&self, Note { about, reason, note, apart }: Note) {
@@ -210,7 +214,7 @@ impl Executor {
                 let order = ApiOrder::Bind(Bind { claims: Vec::new(), ..bind });
                 let _ = self.retries.send(Attempt { order, pause: FIRST_PAUSE });
             }
-            Err(why) => (self.report)(OrderOutcome::Infeasible(bind.lease, why)),
+            Err(why) => self.report(OrderOutcome::Infeasible(bind.lease, why)).await,
         }
     }
 
@@ -222,10 +226,10 @@ impl Executor {
         };
         match self.api.say_why(&pod, &version, &message).await {
             Ok(true) => {}
-            Ok(false) => (self.report)(OrderOutcome::ReasonNotWritten(pod)),
+            Ok(false) => self.report(OrderOutcome::ReasonNotWritten(pod)).await,
             Err(error) => {
                 tracing::debug!(%error, pod = pod.name, "a reason could not be written");
-                (self.report)(OrderOutcome::ReasonNotWritten(pod));
+                self.report(OrderOutcome::ReasonNotWritten(pod)).await;
             }
         }
     }

@@ -1,13 +1,12 @@
 //! Why pods wait, written on the pods. What starts at once says nothing, and what has been said is
 //! not said again: each word is a write to the API server.
 
-use crate::shared::lock;
-use crate::state::ClusterState;
+use crate::shared::SharedState;
 use berth_engine::Handle;
 use berth_engine::clock;
 use berth_model::{JobId, Reason, Span};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it is looked, and how long a job waits before anybody is told.
@@ -23,7 +22,7 @@ const LASTING_HINT: &str = ". Waiting does not help: change what the pod asks fo
 /// How much longer than that the state is left to the loop.
 const REST_FACTOR: u32 = 4;
 
-pub async fn run(engine: Handle, state: Arc<Mutex<ClusterState>>) {
+pub async fn run(engine: Handle, state: Arc<SharedState>) {
     let mut last = None;
     loop {
         tokio::time::sleep(REPORT_INTERVAL).await;
@@ -56,7 +55,7 @@ fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
 }
 
 /// Tells the pods of these jobs their reasons in words.
-fn explain(engine: &Handle, state: &Mutex<ClusterState>, jobs: &[JobId]) {
+fn explain(engine: &Handle, state: &SharedState, jobs: &[JobId]) {
     let reasons = engine.core().state.reasons_of(jobs);
     for (job, reasons) in jobs.iter().zip(reasons) {
         let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
@@ -67,7 +66,7 @@ fn explain(engine: &Handle, state: &Mutex<ClusterState>, jobs: &[JobId]) {
         if lasting.is_some() {
             why.push_str(LASTING_HINT);
         }
-        lock(state).explain(*job, &why, lasting);
+        state.update(|state| state.explain(*job, &why, lasting));
     }
 }
 

@@ -17,8 +17,10 @@ mod write;
 
 pub use crate::crd::schema::crds;
 
+use crate::state::observation::Observation;
 use crate::tenancy::ownership::OwnedQueues;
 use crate::tenancy::rows;
+use berth_engine::Inlet;
 use berth_file::object::Kind;
 use berth_kube::event::{Events, Level, Saying};
 use berth_kube::{Api, Change, Seen};
@@ -45,8 +47,8 @@ const MAX_SETTING_ROWS: u32 = 1_000_000;
 /// What is needed of the cluster beside its objects.
 pub struct ControllerContext {
     pub api: Api,
-    /// Looks again at queues that others describe, and lets pods try again whose queue was not there.
-    pub again: Box<dyn Fn() + Send + Sync>,
+    /// By which queues that others describe are looked at again, and refused pods retried.
+    pub inlet: Inlet<Observation>,
     /// The queue of pods that name none. It is never removed.
     pub queue: Name,
     /// Where others learn which queues are set up by objects of our own.
@@ -240,7 +242,7 @@ impl Controller {
         };
         if queues != self.queues || is_other {
             self.queues = queues;
-            (self.context.again)();
+            self.context.inlet.site(Observation::QueuesAgain).await;
         }
         self.warn().await;
     }

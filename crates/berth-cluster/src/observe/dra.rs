@@ -62,18 +62,12 @@ fn followed<T: DeserializeOwned + Send + 'static>(
 
 impl Watches {
     /// From now on what happens is reported.
-    pub fn report(self, inlet: &Inlet<Observation>, follows: &mut Tasks) {
-        let to = inlet.clone();
-        follows.0.push(tokio::spawn(pump(self.slices, move |seen| {
-            to.site(Observation::ResourceSlices(seen));
-        })));
-        let to = inlet.clone();
-        follows.0.push(tokio::spawn(pump(self.classes, move |seen| {
-            to.site(Observation::DeviceClasses(seen));
-        })));
-        let to = inlet.clone();
-        follows.0.push(tokio::spawn(pump(self.claims, move |seen| {
-            to.site(Observation::ResourceClaims(seen));
-        })));
+    pub fn report(self, inlet: &Inlet<Observation>, tasks: &mut Tasks) {
+        let slices = pump(self.slices, inlet.clone(), Observation::ResourceSlices);
+        let classes = pump(self.classes, inlet.clone(), Observation::DeviceClasses);
+        let claims = pump(self.claims, inlet.clone(), Observation::ResourceClaims);
+        tasks.0.push(tokio::spawn(slices));
+        tasks.0.push(tokio::spawn(classes));
+        tasks.0.push(tokio::spawn(claims));
     }
 }

@@ -4,6 +4,7 @@ pub mod dra;
 mod external;
 mod follow;
 mod kinds;
+mod listing;
 pub mod names;
 mod pump;
 mod queued;
@@ -13,8 +14,6 @@ mod slim;
 mod storage;
 mod tasks;
 
-pub use follow::{Following, KindUpdate, listed as listed_kinds};
+pub use listing::Listing;
 pub use pump::PodFeed;
-pub use related::RelatedObjects;
-pub use storage::Storage;
-pub use tasks::{Tasks, WATCH_BUFFER, listed, pump};
+pub use tasks::{Tasks, pump};

@@ -1,5 +1,7 @@
 //! Tasks that follow one kind of object each.
 
+use crate::state::observation::Observation;
+use berth_engine::Inlet;
 use berth_kube::Seen;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -10,6 +12,12 @@ pub const WATCH_BUFFER: usize = 64;
 /// Tasks that follow the cluster; they end with this.
 #[derive(Default)]
 pub struct Tasks(pub Vec<JoinHandle<()>>);
+
+impl Tasks {
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.push(tokio::spawn(task));
+    }
+}
 
 impl Drop for Tasks {
     fn drop(&mut self) {
@@ -25,8 +33,13 @@ pub async fn listed<T>(seen: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
     }
 }
 
-pub async fn pump<T>(mut seen: mpsc::Receiver<Seen<T>>, tell: impl Fn(Seen<T>)) {
-    while let Some(news) = seen.recv().await {
-        tell(news);
+/// Reports each update as the observation it is, until nobody sends any more.
+pub async fn pump<T>(
+    mut updates: mpsc::Receiver<T>,
+    inlet: Inlet<Observation>,
+    observation: impl Fn(T) -> Observation,
+) {
+    while let Some(update) = updates.recv().await {
+        inlet.site(observation(update)).await;
     }
 }

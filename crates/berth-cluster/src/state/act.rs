@@ -6,7 +6,7 @@ use super::{ClusterState, Uid, lease_of};
 use crate::view::Note;
 use berth_engine::{Core, Turn, UnreadableLease};
 use berth_kube::event::About;
-use berth_model::{Cause, JobId, LeaseId, Name, Span};
+use berth_model::{Cause, JobId, LeaseId, Name, PodRef, Span};
 use berth_node::Observed;
 
 impl ClusterState {
@@ -64,11 +64,13 @@ impl ClusterState {
             return;
         }
         let Some(tasks) = self.jobs.get(&job) else { return };
-        for pod in tasks.pods.iter().flatten().filter_map(|uid| self.pods.get(uid)) {
-            if !pod.view.is_leaving && !pod.view.phase.is_over() && pod.view.node.is_none() {
-                let (pod, why) = (pod.view.at.clone(), "its job was cancelled");
-                self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
-            }
+        let pods = tasks.pods.iter().flatten().filter_map(|uid| self.pods.get(uid));
+        let pending = pods.filter(|pod| {
+            !pod.view.is_leaving && !pod.view.phase.is_over() && pod.view.node.is_none()
+        });
+        let pending: Vec<PodRef> = pending.map(|pod| pod.view.at.clone()).collect();
+        for pod in pending {
+            self.order(ApiOrder::Evict { pod, grace_secs: 0, why: "its job was cancelled" });
         }
     }
 

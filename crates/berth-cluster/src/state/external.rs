@@ -104,7 +104,7 @@ impl ClusterState {
     }
 
     /// Has things said about objects that are no pods.
-    pub fn note_all(&self, notes: impl IntoIterator<Item = Note>) {
+    pub fn note_all(&mut self, notes: impl IntoIterator<Item = Note>) {
         notes.into_iter().for_each(|note| self.order(ApiOrder::WriteEvent(note)));
     }
 

@@ -20,7 +20,7 @@ impl ClusterState {
         }
     }
 
-    fn order_start(&self, begin: Begin) {
+    fn order_start(&mut self, begin: Begin) {
         match begin {
             Begin::Bind(bind) => self.order(ApiOrder::Bind(*bind)),
             Begin::CreatePod(create) => self.create_managed(create),

@@ -160,17 +160,23 @@ impl ClusterState {
     }
 
     /// Says in an event what of the marks of a gang has no effect, on its first pod.
-    pub(super) fn report_ignored_annotations(&self, pods: &[PodRef]) {
+    pub(super) fn report_ignored_annotations(&mut self, pods: &[PodRef]) {
         let first = pods.first().and_then(|pod| self.pods.get(&pod.uid));
         let Some((pod, request)) = first.and_then(|pod| Some((pod, pod.request()?))) else {
             return;
         };
-        self.note_all(request.left_out.iter().map(|left_out| Note {
-            about: About::from(&pod.view.at),
-            reason: "LeftOut",
-            note: format!("it has no effect that {left_out}"),
-            apart: None,
-        }));
+        let about = About::from(&pod.view.at);
+        let notes: Vec<Note> = request
+            .left_out
+            .iter()
+            .map(|left_out| Note {
+                about: about.clone(),
+                reason: "LeftOut",
+                note: format!("it has no effect that {left_out}"),
+                apart: None,
+            })
+            .collect();
+        self.note_all(notes);
     }
 
     /// The core would not have a gang. It is tried again: a queue may be made later.
@@ -213,7 +219,7 @@ impl ClusterState {
             if refusal.rounds == REFUSALS_BEFORE_EVENT {
                 let (about, note) = (About::from(&pod.view.at), refusal.why.clone());
                 let note = Note { about, reason: refusal.reason, note, apart: None };
-                let _ = orders.send(ApiOrder::WriteEvent(note));
+                orders.push(ApiOrder::WriteEvent(note));
             }
         }
     }

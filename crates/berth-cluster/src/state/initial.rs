@@ -1,17 +1,48 @@
 //! The first look at a cluster: which pods are which tasks, after a start or with a new leader.
 
 use super::submission as gang;
+use super::topology;
 use super::{ClusterState, Pod, Tasks, Uid, lease_of};
-use crate::view::{NodeView, PodView};
+use crate::constraints::dynamic::StorageUpdate;
+use crate::view::{ExternalQueues, NodeView, Note, PodView, QueuedJob};
 use berth_engine::{Core, Turn};
+use berth_kube::hypernode::Tree;
 use berth_model::PodRef;
 use berth_model::{Event, JobId, Name};
 use std::collections::BTreeMap;
 
+/// What there was when the server started.
+pub struct InitialObjects {
+    pub queues: ExternalQueues,
+    pub notes: Vec<Note>,
+    pub queued: Vec<QueuedJob>,
+    pub topologies: BTreeMap<Name, Vec<Name>>,
+    pub hypernodes: Tree,
+    pub nodes: Vec<NodeView>,
+    pub pods: Vec<PodView>,
+    pub storage: Vec<StorageUpdate>,
+}
+
 impl ClusterState {
+    /// Takes in everything there is, before anything is planned.
+    pub fn sync_all(&mut self, turn: &mut Turn<'_>, initial: InitialObjects) {
+        let known = turn.core.state.outline().topologies;
+        let event = topology::event(&known, &initial.nodes, &initial.topologies);
+        topology::report(turn, &known, event);
+        let InitialObjects { queues, notes, queued, nodes, pods, storage, hypernodes, .. } =
+            initial;
+        self.observe_levels(turn.core);
+        self.observe_hypernodes(turn, hypernodes);
+        self.note_all(notes);
+        self.observe_queues(turn, queues);
+        self.hold_queued(queued);
+        storage.into_iter().for_each(|update| self.observe_storage(turn, update));
+        self.sync(turn, nodes, pods);
+    }
+
     /// Begins with what there is. Which pods are which tasks is in the rows of the jobs; what is
     /// not there any more is gone.
-    pub fn sync(&mut self, turn: &mut Turn<'_>, nodes: Vec<NodeView>, pods: Vec<PodView>) {
+    fn sync(&mut self, turn: &mut Turn<'_>, nodes: Vec<NodeView>, pods: Vec<PodView>) {
         let names: Vec<Name> = nodes.iter().map(|node| node.spec.name.clone()).collect();
         nodes.into_iter().for_each(|node| self.put_node(node));
         for view in pods {

@@ -11,28 +11,27 @@ use berth_model::PodRef;
 use berth_model::{Cause, JobId, LeaseId, Span};
 use berth_node::{Ended, Observed};
 use std::collections::{BTreeMap, BTreeSet};
-use tokio::sync::mpsc;
 
 /// Said on pods that would wait for ever.
 const NOT_MANAGED_TEXT: &str = "its labels say that Berth has made it for a job of its own, and Berth has \
                         not; take the label berth.dev/job off it";
 
-/// The way to whoever makes pods, and the pods of each lease that was ordered or seen.
+/// The pods of each lease that was ordered or observed.
+#[derive(Default)]
 pub struct ManagedPods {
-    orders: mpsc::UnboundedSender<PodOrder>,
+    orders: Vec<PodOrder>,
     pods: BTreeMap<LeaseId, Option<Uid>>,
-    /// Pods about which the books have been asked.
+    /// Pods whose job is looked up in the store.
     asked: BTreeSet<Uid>,
 }
 
 impl ManagedPods {
-    pub fn new(orders: mpsc::UnboundedSender<PodOrder>) -> ManagedPods {
-        ManagedPods { orders, pods: BTreeMap::new(), asked: BTreeSet::new() }
+    fn order(&mut self, order: PodOrder) {
+        self.orders.push(order);
     }
 
-    fn order(&self, order: PodOrder) {
-        // Only at the end of the server is there nobody to take it; the next one orders again.
-        let _ = self.orders.send(order);
+    pub(super) fn take_orders(&mut self) -> Vec<PodOrder> {
+        std::mem::take(&mut self.orders)
     }
 }
 
@@ -184,7 +183,7 @@ impl ClusterState {
         Ok(true)
     }
 
-    pub(super) fn create_managed(&self, create: Box<CreatePod>) {
+    pub(super) fn create_managed(&mut self, create: Box<CreatePod>) {
         self.managed.order(PodOrder::CreatePod(create));
     }
 

@@ -27,7 +27,9 @@ mod suspended;
 mod tasks;
 pub mod topology;
 
-pub use managed::ManagedPods;
+pub use initial::InitialObjects;
+use managed::ManagedPods;
+use pod_orders::PodOrder;
 use tasks::{Stage, Tasks, lease_of};
 
 use crate::constraints::dynamic::{ConstrainedJobs, PodQuery};
@@ -43,12 +45,12 @@ use berth_kube::{Change, Seen};
 use berth_model::{GroupSpec, JobId, LeaseId, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tokio::sync::mpsc;
 
 pub(super) type Uid = String;
 
 pub struct ClusterState {
-    orders: mpsc::UnboundedSender<ApiOrder>,
+    /// What is to be done that nobody has taken yet.
+    orders: Vec<ApiOrder>,
     /// The queue of pods that name none.
     pub(super) queue: Name,
     pub(super) nodes: Nodes,
@@ -75,6 +77,14 @@ pub struct ClusterState {
     /// Those that wait because of a claim.
     without_claims: BTreeSet<GangKey>,
     pub(super) replacements: replacements::Replacements,
+}
+
+/// What is to be done at the API server.
+#[derive(Debug, Default)]
+pub struct Orders {
+    pub api: Vec<ApiOrder>,
+    /// About the pods of managed jobs.
+    pub pods: Vec<PodOrder>,
 }
 
 pub(super) struct Pod {
@@ -110,15 +120,9 @@ pub(super) struct Gang {
 }
 
 impl ClusterState {
-    pub fn new(
-        orders: mpsc::UnboundedSender<ApiOrder>,
-        managed: ManagedPods,
-        queue: Name,
-        claims: Claims,
-        queue_ownership: QueueOwnership,
-    ) -> ClusterState {
+    pub fn new(queue: Name, claims: Claims, queue_ownership: QueueOwnership) -> ClusterState {
         ClusterState {
-            orders,
+            orders: Vec::new(),
             queue,
             nodes: Nodes::default(),
             pods: BTreeMap::new(),
@@ -132,7 +136,7 @@ impl ClusterState {
             owners: BTreeMap::new(),
             constrained_jobs: ConstrainedJobs::default(),
             new_queries: Vec::new(),
-            managed,
+            managed: ManagedPods::default(),
             shares: SharedGpus::default(),
             claims,
             without_claims: BTreeSet::new(),
@@ -261,9 +265,13 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn order(&self, order: ApiOrder) {
-        // Only at the end of the server is there nobody to take it; the next one orders again.
-        let _ = self.orders.send(order);
+    pub(super) fn order(&mut self, order: ApiOrder) {
+        self.orders.push(order);
+    }
+
+    /// What is to be done since this was last called, in its order.
+    pub fn take_orders(&mut self) -> Orders {
+        Orders { api: std::mem::take(&mut self.orders), pods: self.managed.take_orders() }
     }
 }
 

@@ -180,7 +180,7 @@ impl ClusterState {
     }
 
     /// Says on a job why it stays suspended: it has no pods that could say so.
-    fn report_suspended(&self, job: &JobRef, why: &str) {
+    fn report_suspended(&mut self, job: &JobRef, why: &str) {
         let note = format!("it stays suspended: {why}");
         self.order(ApiOrder::WriteEvent(Note {
             about: job.into(),
@@ -240,7 +240,7 @@ impl ClusterState {
     }
 
     /// A job has got its place, and can make its pods.
-    pub(super) fn resume(&self, key: &GangKey) {
+    pub(super) fn resume(&mut self, key: &GangKey) {
         let Some(held) = self.held.get(key) else { return };
         if held.suspended.swap(false, Ordering::SeqCst) {
             let (job, suspended) = (Box::new(held.job.at.clone()), held.suspended.clone());

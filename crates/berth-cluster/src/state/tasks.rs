@@ -29,14 +29,15 @@ impl ClusterState {
         let pod = &self.pods[uid];
         let (Some((job, task)), view) = (pod.task, &pod.view) else { return };
         let Some((lease, node)) = lease_of(turn.core, job, task) else {
+            // It holds nothing, so it must not run, and it cannot be started any more.
+            let leaves = view.phase.is_over() || view.node.is_some() || view.is_leaving;
+            let is_done = view.is_done();
             if view.is_placed() {
                 // It was bound too late: what it was to hold is somebody else's by now.
                 let (pod, why) = (view.at.clone(), "it was bound after its lease had ended");
                 self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
             }
-            // It holds nothing, so it must not run, and it cannot be begun any more.
-            let leaves = view.phase.is_over() || view.node.is_some() || view.is_leaving;
-            if view.is_done() {
+            if is_done {
                 self.ended_well(turn, job, task);
             }
             if leaves {
@@ -87,7 +88,7 @@ impl ClusterState {
 
     /// A pod of a gang runs where it was not to be. The others are elsewhere, so it would wait for
     /// them for ever; one that is alone may stay.
-    pub(super) fn call_back(&self, uid: &Uid) {
+    pub(super) fn call_back(&mut self, uid: &Uid) {
         let pod = &self.pods[uid];
         if pod.request().is_some_and(|request| !request.alone) {
             let (pod, why) = (pod.view.at.clone(), "it was bound apart from its gang");

@@ -20,12 +20,12 @@ pub use services::{Services, collect_services};
 pub use work::{Tools, work};
 
 use crate::options::PodSettings;
-use crate::state::ClusterState;
+use crate::shared::SharedState;
 use crate::state::nodes::Nodes;
 use berth_kube::Api;
 use berth_model::Name;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What request handlers need for jobs that run as pods.
 pub struct ManagedJobs {
@@ -35,11 +35,11 @@ pub struct ManagedJobs {
     /// Labels that nodes have which take plain pods, and pods with GPUs.
     pub plain: BTreeMap<Name, Name>,
     pub with_gpus: BTreeMap<Name, Name>,
-    pub(crate) state: Arc<Mutex<ClusterState>>,
+    pub(crate) state: Arc<SharedState>,
 }
 
 impl ManagedJobs {
     fn look<T>(&self, at: impl FnOnce(&Nodes) -> T) -> T {
-        at(&self.state.lock().unwrap_or_else(PoisonError::into_inner).nodes)
+        self.state.read(|state| at(&state.nodes))
     }
 }

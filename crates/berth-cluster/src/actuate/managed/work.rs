@@ -6,11 +6,12 @@ use super::make::Failure;
 use super::services::Services;
 use crate::options::PodSettings;
 use crate::retry::retry_while_recoverable;
+use crate::state::observation::Observation;
 use crate::state::pod_orders::{LeaseEnd, PodOrder};
 use crate::tenancy::Teams;
 use crate::view::managed_names::is_pod_of;
-use berth_engine::Detail;
 use berth_engine::clock;
+use berth_engine::{Detail, Inlet};
 use berth_kube::Api;
 use berth_model::PodRef;
 use berth_model::{Cause, JobId, LeaseId, Span};
@@ -41,8 +42,8 @@ pub struct Tools {
     pub scheduler: String,
     pub logs: Arc<Logs>,
     pub teams: Arc<Teams>,
-    /// Hears of leases that are over and have no pod to tell so.
-    pub over: Box<dyn Fn(LeaseId, LeaseEnd) + Send + Sync>,
+    /// For leases that are over and have no pod by which that is observed.
+    pub inlet: Inlet<Observation>,
     pub services: Services,
 }
 
@@ -53,6 +54,10 @@ pub(super) struct JobRecord {
 }
 
 impl Tools {
+    async fn lease_ended(&self, lease: LeaseId, over: LeaseEnd) {
+        self.inlet.site(Observation::TaskOver { lease, over }).await;
+    }
+
     /// Nothing for jobs that nobody has submitted, or that came as pods.
     pub(super) async fn job_record(&self, job: JobId) -> Option<JobRecord> {
         let row = loop {
@@ -127,7 +132,7 @@ impl LeaseWorker {
                     tokio::select! {
                         biased;
                         order = orders.recv() => next = order,
-                        made = self.make(&create) => self.report(made),
+                        made = self.make(&create) => self.report(made).await,
                     }
                 }
                 Some(PodOrder::Stop { pod, cause, grace, .. }) => {
@@ -150,15 +155,17 @@ impl LeaseWorker {
         }
     }
 
-    fn report(&self, made: Result<(), Failure>) {
+    async fn report(&self, made: Result<(), Failure>) {
         let lease = self.lease;
         match made {
             // That it runs its node says.
             Ok(()) => {}
-            Err(Failure::Never(why)) => (self.tools.over)(lease, LeaseEnd::NotStarted(why)),
+            Err(Failure::Never(why)) => {
+                self.tools.lease_ended(lease, LeaseEnd::NotStarted(why)).await
+            }
             Err(Failure::Lost(why)) => {
                 let ended = Ended::lost(lease, clock::now(), why);
-                (self.tools.over)(lease, LeaseEnd::Ended(Box::new(ended)));
+                self.tools.lease_ended(lease, LeaseEnd::Ended(Box::new(ended))).await;
             }
         }
     }
@@ -196,7 +203,7 @@ impl LeaseWorker {
         if !there {
             let mut ended = Ended::lost(self.lease, clock::now(), "it had no pod".to_owned());
             ended.asked = Some(cause);
-            (self.tools.over)(self.lease, LeaseEnd::Ended(Box::new(ended)));
+            self.tools.lease_ended(self.lease, LeaseEnd::Ended(Box::new(ended))).await;
         }
     }
 
