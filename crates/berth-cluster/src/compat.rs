@@ -1,4 +1,5 @@
-//! Working in the place of other schedulers: which of them, and what their names mean here.
+//! Compatibility with other schedulers: whose manifests are accepted, and what their names mean
+//! here.
 
 use berth_model::Name;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! Whether the account this runs as has the rights it needs, looked at once at the start. The table
-//! is the one that the Helm chart makes its roles of.
+//! Checks once at the start whether the service account has the permissions it needs. The table is
+//! the one from which the Helm chart makes its roles.
 
 use crate::compat::Peer;
 use crate::options::Options;

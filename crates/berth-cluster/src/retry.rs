@@ -1,4 +1,4 @@
-//! Asking until there is an answer.
+//! Retries requests to the API server.
 
 use berth_kube::{Error, Result};
 use std::time::Duration;

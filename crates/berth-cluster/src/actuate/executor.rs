@@ -1,5 +1,5 @@
-//! Carrying out what was decided about pods. Many at once, and each until it is done or can never
-//! be: the API server may be away for a while.
+//! Executes orders to the API server, many at once, and each until it is done or impossible: the
+//! API server may be away for a while.
 
 use super::prepare::Unprepared;
 use super::reserve::{self, Reserve};

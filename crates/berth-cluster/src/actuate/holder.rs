@@ -1,4 +1,4 @@
-//! The program inside a pod that holds a GPU: it says which one it was given, and stays.
+//! The program of a reservation pod: it reports which GPU it was given, and stays.
 
 use berth_kube::{Api, Patch, shares};
 use berth_node::{Device, Probe};

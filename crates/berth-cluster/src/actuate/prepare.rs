@@ -1,4 +1,4 @@
-//! What has to be written before a pod is bound.
+//! Writes what has to be written before a pod is bound.
 
 use crate::state::orders::BindStep;
 use berth_kube::Api;

@@ -1,5 +1,5 @@
-//! Says where the replica is that leads. A Service without a selector leads to whatever addresses
-//! are published for it, so requests reach the leader, and a replica that stands by can be ready all
+//! Publishes the address of the leader. A Service without a selector routes to whatever addresses
+//! are published for it, so requests reach the leader, and replicas that stand by can be ready all
 //! the same: only so are replicas replaced one after the other.
 
 use crate::options::Publish;

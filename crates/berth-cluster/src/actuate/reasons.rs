@@ -1,5 +1,5 @@
-//! Why pods wait, written on the pods. What starts at once says nothing, and what has been said is
-//! not said again: each word is a write to the API server.
+//! Writes on pending pods why they are pending. What starts at once is not explained, and what was
+//! written is not written again: each reason is a request to the API server.
 
 use crate::shared::SharedState;
 use berth_engine::Handle;

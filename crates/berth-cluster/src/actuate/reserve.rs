@@ -1,6 +1,6 @@
-//! Making and ending the pods that hold shared GPUs.
+//! Creates and deletes reservation pods, which hold shared GPUs.
 
-use crate::state::shares::GpuSlot;
+use crate::state::orders::GpuSlot;
 use berth_kube::{Api, shares};
 use berth_model::PodRef;
 use serde_json::json;

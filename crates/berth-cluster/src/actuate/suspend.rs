@@ -1,4 +1,4 @@
-//! Letting go jobs that somebody else would have let go, and holding them back.
+//! Resumes and suspends jobs of other controllers.
 
 use crate::view::{GATE, JobRef};
 use berth_kube::{Api, Patch, Result};

@@ -1,4 +1,4 @@
-//! Giving claims their volumes once it is known where their pod is to be.
+//! Binds or provisions the volumes of claims once the node of their pod is decided.
 
 use crate::constraints::dynamic::VolumeStep;
 use crate::retry::{LONGEST_PAUSE, retry_while_recoverable};

@@ -1,6 +1,6 @@
 //! What GPU resources stand for: a whole GPU, a MIG instance or a share, which may differ from node
-//! to node. Nodes carry what they hand out as labels, and pods ask for it by them, so that a pod is
-//! never put where the device plugin would have to refuse it.
+//! to node. Nodes carry what they offer as labels, and pods select nodes by them, so that a pod is
+//! never bound where the device plugin would have to refuse it.
 
 use crate::view::NodeView;
 use berth_kube::need::{Gpus, Sharing, Strategy, Unit, Vendor};

@@ -1,5 +1,4 @@
-//! Where nodes are by Volcano's HyperNodes: which tiers there are for those who ask for one, and the
-//! place of each node at every tier.
+//! HyperNodes of Volcano as levels of a topology.
 
 use berth_kube::hypernode::{self, Tree};
 use berth_kube::object::Node;

@@ -1,4 +1,4 @@
-//! Conditions that nodes meet, as labels that the core knows.
+//! Node predicates as labels that the core knows.
 
 use crate::view::NodePredicate;
 use berth_model::Name;

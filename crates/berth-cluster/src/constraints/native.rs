@@ -1,5 +1,5 @@
-//! What Kubernetes itself lets a pod ask of its node: rules and preferences by labels and taints,
-//! resources beside CPU, memory and GPUs, and ports.
+//! Constraints that Kubernetes itself knows: node selectors, affinity, taints, extended resources
+//! and host ports.
 
 use super::labels::need;
 use crate::view::{NodePredicate, NodeView};

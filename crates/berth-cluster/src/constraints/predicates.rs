@@ -1,6 +1,5 @@
-//! What nodes are told apart by: rules of pods, and ports they take. Each is kept while some pod has
-//! it, and a little longer: pods come and go with the same rules, and with every change of them the
-//! core is told of all nodes anew.
+//! The node predicates in use: each becomes a label of the nodes that meet it, for as long as some
+//! pod needs it.
 
 use crate::view::NodePredicate;
 use berth_model::Name;

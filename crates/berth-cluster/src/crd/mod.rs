@@ -1,9 +1,8 @@
-//! Objects of our own: queues, policies, budgets, pools and jobs that somebody gave to the API
-//! server. What they say is written as anybody's wishes are, in one place with the rest of the log;
-//! what has become of them stands in their status.
+//! Custom resources: queues, policies, budgets, pools and jobs. What they ask for is written to the
+//! log like any other request; what became of it stands in their status.
 //!
-//! An object holds while it is there: what is changed elsewhere is changed back, and what it set up
-//! goes when it goes. One that makes no sense says so and changes nothing.
+//! An object holds while it exists: what is changed elsewhere is changed back, and what it set up
+//! goes when it is deleted. An invalid object says so in its status and changes nothing.
 
 mod jobs;
 mod leave;

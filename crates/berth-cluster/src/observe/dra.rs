@@ -1,4 +1,4 @@
-//! Following what is claimed, where the API server knows of claims.
+//! Follows resource slices, device classes and resource claims, where the API server has them.
 
 use super::tasks::{Tasks, WATCH_BUFFER, listed, pump};
 use crate::retry::retry_until_answered;

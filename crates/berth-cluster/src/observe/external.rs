@@ -1,4 +1,4 @@
-//! Objects of other schedulers that say what names mean: queues, priority classes, topologies.
+//! Objects of other schedulers: queues, priority classes, topologies.
 
 mod topology;
 

@@ -1,6 +1,5 @@
-//! The kinds that say something about pods without being pods: what owns them, what groups them, and
-//! what names on them stand for. Nearly all are of others, and there only where somebody has
-//! installed them.
+//! The kinds that affect pods without being pods: owners, pod groups, and objects of other
+//! schedulers. Most are installed only in some clusters.
 
 use crate::compat::{Compat, Peer};
 use crate::view::ExternalKind;

@@ -1,4 +1,4 @@
-//! What names in manifests of others stand for: queues, priority classes, topologies.
+//! Resolves the names of queues, priority classes and topologies in manifests of other schedulers.
 
 use crate::compat::{Compat, Peer};
 use crate::constraints::hypernodes::Tiers;

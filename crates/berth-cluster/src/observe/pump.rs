@@ -1,5 +1,5 @@
-//! From what is seen to the loop. Pods and what is around them come by different ways, so whoever
-//! reads also tells before anybody else may read: the loop hears of a pod in the order it was read.
+//! Reports pods and related objects to the loop. They arrive on different watches, so whoever reads
+//! also reports before anybody else may read: the loop takes readings of a pod in their order.
 
 use super::follow::KindUpdate;
 use super::reader::Reader;

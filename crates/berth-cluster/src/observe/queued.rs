@@ -1,5 +1,5 @@
-//! Jobs that wait in a queue of Kueue's: they are suspended, so they have no pods, and are let go
-//! when their gang has got its place. What their pods will be is read from their templates.
+//! Jobs in a queue of Kueue: they are suspended, have no pods, and are resumed when their gang is
+//! placed. Their future pods are read from their templates.
 
 use super::names::{self, Names};
 use super::reader::{ReadContext, Reader};

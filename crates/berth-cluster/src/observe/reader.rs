@@ -1,4 +1,4 @@
-//! From objects of the API server to what the mirror has to know of them.
+//! Reads objects of the API server into views.
 
 use super::names::{self, Class, Names};
 use crate::compat::{Compat, Peer};

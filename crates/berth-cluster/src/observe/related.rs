@@ -1,5 +1,5 @@
-//! What is around pods: the objects that own or group them. A pod that has such is read together
-//! with them, and again when one of them comes or changes. Other pods cost nothing here.
+//! Objects that own or group pods. A pod that has such is read together with them, and again when
+//! one of them appears or changes. Other pods cost nothing here.
 
 mod owners;
 

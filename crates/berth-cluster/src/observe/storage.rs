@@ -1,5 +1,4 @@
-//! Following what pods depend on beside nodes: claims, volumes, their classes, what can be attached
-//! and made where, and namespaces.
+//! Follows claims, volumes, storage classes, CSI objects and namespaces.
 
 use super::tasks::{Tasks, WATCH_BUFFER};
 use crate::constraints::dynamic::StorageUpdate;

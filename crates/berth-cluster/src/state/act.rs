@@ -1,4 +1,4 @@
-//! What the core decided becomes orders about pods, and what came of them is taken in.
+//! Decisions of the core become orders about pods, and the outcomes of orders are taken in.
 
 use super::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
 use super::shares::Begin;

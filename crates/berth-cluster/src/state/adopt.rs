@@ -1,5 +1,5 @@
-//! Pods of ours that run and that the log knows nothing of, or not that they run: a database was
-//! lost, or an older one restored. They are not stopped for that; from now on they are in the books.
+//! Adoption of running pods that the log does not know, or does not know to run: a database was
+//! lost, or an older one was restored. The pods are not stopped; they get leases where they run.
 
 use super::submission as gang;
 use super::{ClusterState, Uid};

@@ -1,4 +1,4 @@
-//! Pods that claim their GPUs.
+//! Pods that claim their GPUs (dynamic resource allocation).
 
 use super::orders::BindStep;
 use super::{ClusterState, Uid};

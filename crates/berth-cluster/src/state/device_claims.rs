@@ -1,5 +1,5 @@
-//! Devices that are claimed: what drivers say there is, who was given what, and what pods with
-//! claims may be given.
+//! Dynamic resource allocation: the devices that drivers offer, what claims were allocated, and
+//! what pods with claims may be given.
 
 use crate::view::{NodePredicate, NodeView, PodView};
 use berth_kube::dra::{self, Allocation, Asked, Claim, Class, Device, Id, Slice};

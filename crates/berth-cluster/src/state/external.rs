@@ -1,4 +1,4 @@
-//! What other schedulers have described, as the core is told of it.
+//! Queues, topologies and HyperNodes that other schedulers describe, as the core learns of them.
 
 use super::ClusterState;
 use super::orders::ApiOrder;

@@ -1,7 +1,7 @@
-//! Pods with a fraction of a GPU, and the pods that hold those GPUs.
+//! Pods with a fraction of a GPU, and the reservation pods that hold those GPUs.
 
-use super::orders::ApiOrder;
-use super::shares::{Begin, GpuSlot, HolderFollowUp, Waiter, slots};
+use super::orders::{ApiOrder, GpuSlot};
+use super::shares::{Begin, HolderFollowUp, Waiter, slots};
 use super::{ClusterState, Uid};
 use berth_engine::{Core, Turn};
 use berth_model::LeaseId;

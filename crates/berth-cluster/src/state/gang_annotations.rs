@@ -1,5 +1,5 @@
-//! What becomes of a pod whose marks, or those around it, have changed; of one that comes later than
-//! the rest of its gang; and of a gang that the core would not have.
+//! Gang annotations: what happens when those of a pod change, when a pod arrives after its gang has
+//! started, and when the core refuses a gang.
 
 use super::orders::ApiOrder;
 use super::{ClusterState, Stage, Uid};

@@ -1,4 +1,4 @@
-//! How pods find their gang, and gangs become jobs.
+//! How pods are assembled into gangs, and gangs become jobs of the core.
 
 use super::device_claims::ClaimedDevices;
 use super::submission as gang;

@@ -1,4 +1,4 @@
-//! The first look at a cluster: which pods are which tasks, after a start or with a new leader.
+//! The initial sync: which pods are which tasks, after a start or with a new leader.
 
 use super::submission as gang;
 use super::topology;

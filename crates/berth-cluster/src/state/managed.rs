@@ -1,5 +1,4 @@
-//! Pods that Berth has made for its own jobs. Each is the task of one lease; the pods themselves say
-//! of which.
+//! Pods of managed jobs: Berth creates them, each for one lease, and their labels name it.
 
 use super::pod_orders::{CreatePod, LeaseEnd, PodOrder};
 use super::shares::Begin;

@@ -1,8 +1,9 @@
-//! The cluster as it was last seen, and which pod is which task. What is seen becomes events of the
-//! core; what the core decides becomes orders about pods. Nothing is chosen here.
+//! What is known of the cluster, and which pod is which task of a job. Observations become events
+//! of the core; decisions of the core become orders about pods.
 //!
-//! A mirror is only ever used inside a turn of the loop or when its orders are given, so it is never
-//! ahead of the state or behind it.
+//! The state does no I/O and knows no channel: it collects orders in a list that the site takes. It
+//! chooses nothing itself. It is changed only inside a turn of the loop or when the loop hands out
+//! decisions, so it is never ahead of the core or behind it.
 
 mod act;
 mod adopt;
@@ -326,3 +327,6 @@ impl Pod {
         self.view.request.as_ref()?.as_ref().ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
-//! Nodes as the core is told of them: what they have, less what pods of others take, with the rules
-//! they satisfy as labels.
+//! Nodes as the core knows them: their capacity, less what pods of other schedulers use, with the
+//! predicates that they meet as labels.
 
 mod kinds;
 

@@ -1,4 +1,4 @@
-//! Everything that the cluster can tell Berth, as one closed set of values.
+//! Everything that can be observed of a cluster, as one closed set of values.
 
 use super::orders::OrderOutcome;
 use super::pod_orders::LeaseEnd;

@@ -1,4 +1,4 @@
-//! What becomes of jobs that wait when nodes hand out other pieces of GPUs than before.
+//! Pending jobs are reconsidered when nodes offer other kinds of GPUs than before.
 
 use super::{ClusterState, Uid};
 use crate::view::GangKey;

@@ -1,6 +1,5 @@
-//! What is to be written to the API server, and what came of it.
+//! Orders to the API server, and their outcomes.
 
-use super::shares::GpuSlot;
 use crate::constraints::dynamic::VolumeStep;
 use crate::view::{JobRef, Note};
 use berth_kube::dra::Allocation;
@@ -9,6 +8,14 @@ use berth_model::{LeaseId, Name};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// One GPU of a node, by the number it has in the books.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GpuSlot {
+    pub node: Name,
+    pub gpu: u32,
+}
+
+/// A request to the API server.
 #[derive(Debug)]
 pub enum ApiOrder {
     Bind(Bind),

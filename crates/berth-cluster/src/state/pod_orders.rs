@@ -1,4 +1,4 @@
-//! What is to be done about the pods of managed jobs, and how leases without a pod ended.
+//! Orders about the pods of managed jobs, and how leases without a pod ended.
 
 use super::nodes::Nodes;
 use crate::view::NodeViews;

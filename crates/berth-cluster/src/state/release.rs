@@ -1,4 +1,5 @@
-//! Letting jobs go whose places depend on those of others: see [`dynamic`](super::dynamic).
+//! Releases parked jobs whose feasible nodes depend on where other pods are: see
+//! [`dynamic`](crate::constraints::dynamic).
 
 mod attach;
 mod preferred;

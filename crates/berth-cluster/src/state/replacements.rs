@@ -1,5 +1,5 @@
-//! What becomes of the job of a pod of no gang that had to give way. Its controller makes another
-//! pod in its place, and that one is the same job: with its number, its age and what it has cost.
+//! The job of a preempted pod outside of any gang lives on: its controller creates a replacement,
+//! which continues the job with its number, its age and its cost.
 
 use super::{ClusterState, Stage, Uid};
 use crate::view::NodeViews;

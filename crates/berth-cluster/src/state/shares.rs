@@ -1,7 +1,8 @@
-//! GPUs that are shared by fractions. Each is held by a pod of ours for as long as anybody has a
-//! part of it; only when that pod has said which GPU it was given do those begin that share it.
+//! GPUs that are shared by fractions. A reservation pod holds each of them for as long as somebody
+//! has a part of it; pods that share a GPU start once the reservation pod reports which GPU it was
+//! given.
 
-use super::orders::{ApiOrder, Bind};
+use super::orders::{ApiOrder, Bind, GpuSlot};
 use super::pod_orders::CreatePod;
 use crate::view::PodView;
 use berth_engine::Core;
@@ -9,13 +10,6 @@ use berth_kube::shares::Held;
 use berth_model::PodRef;
 use berth_model::{JobId, LeaseId, Name, Share, Slice};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// One GPU of a node, by the number it has in the books.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GpuSlot {
-    pub node: Name,
-    pub gpu: u32,
-}
 
 /// How a lease begins.
 pub enum Begin {

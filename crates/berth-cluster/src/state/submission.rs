@@ -1,4 +1,4 @@
-//! From the pods of a gang to a job of the core.
+//! Turns the pods of a gang into a job of the core.
 
 mod placement;
 

@@ -1,5 +1,5 @@
-//! Jobs that wait without pods: they are jobs of the core from the start, are let go when they have
-//! got their place, and held back again when they lose it.
+//! Suspended jobs of other controllers. They are jobs of the core before they have pods, are
+//! resumed when they are placed, and suspended again when they are preempted.
 
 use super::gang_annotations::{REFUSALS_BEFORE_EVENT, Refusal};
 use super::orders::{ApiOrder, OpenGate};

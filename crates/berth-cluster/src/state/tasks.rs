@@ -1,4 +1,4 @@
-//! What becomes of the tasks of a job when their pods or nodes change.
+//! What happens to the tasks of a job when their pods or nodes change.
 
 use super::orders::ApiOrder;
 use super::{ClusterState, Gang, Uid};

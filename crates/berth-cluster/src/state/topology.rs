@@ -1,5 +1,4 @@
-//! Where nodes are: the topologies that the core knows, from labels of nodes and from what others
-//! have described.
+//! Topologies that the core knows, from node labels and from objects of other schedulers.
 
 use crate::view::NodeView;
 use berth_engine::Turn;

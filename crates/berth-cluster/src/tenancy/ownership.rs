@@ -1,6 +1,6 @@
-//! Whose a queue is: set up by an object of our own, described by another scheduler, or neither.
-//! What objects of others have set up is kept in the store, so that what went while nobody looked is
-//! known to be gone.
+//! Queue ownership: a queue is set up by a custom resource of Berth, described by another
+//! scheduler, or neither. Queues of other schedulers are recorded in the store, so that a server
+//! that starts knows which of them are gone.
 
 use super::rows;
 use crate::view::{ExternalKind, ExternalQueues};

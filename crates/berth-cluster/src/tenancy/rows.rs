@@ -1,4 +1,4 @@
-//! The rows of the settings that say which object has set up what.
+//! Rows of the settings table that record which custom resource has set up what.
 
 use berth_file::object::Kind;
 

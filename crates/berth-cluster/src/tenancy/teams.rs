@@ -1,4 +1,4 @@
-//! Teams as namespaces: what their pods may use, whom they may talk with, and who may look at them.
+//! Namespaces of teams: quotas, network policies, and who may read the pods in them.
 
 mod objects;
 

@@ -1,4 +1,4 @@
-//! What is read of a pod that Berth has made.
+//! A pod of a managed job as it was last observed.
 
 use super::managed_names::ends_as;
 use berth_kube::object::Pod;

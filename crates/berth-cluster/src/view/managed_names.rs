@@ -1,4 +1,4 @@
-//! What the objects of a job are called.
+//! Names of the objects of a managed job.
 
 use berth_model::PodRef;
 use berth_model::{JobId, LeaseId};

@@ -1,4 +1,4 @@
-//! What is written about objects.
+//! Annotations and events that Berth writes on objects.
 
 use berth_kube::event::About;
 

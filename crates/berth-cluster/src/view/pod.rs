@@ -1,4 +1,4 @@
-//! What the mirror has to know of a pod or a node, read once when it is seen.
+//! A pod as it was last observed, and how it wants to be scheduled.
 
 use super::managed::ManagedPodView;
 use super::node::NodePredicate;

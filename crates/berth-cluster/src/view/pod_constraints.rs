@@ -1,4 +1,4 @@
-//! What of a pod depends on other pods and on volumes.
+//! Constraints of a pod that depend on other pods and on volumes.
 
 use berth_kube::constraint::Constraint;
 use berth_kube::dynamic::Dynamic;

@@ -1,4 +1,4 @@
-//! What of a job file can be done with pods, said while somebody looks.
+//! Checks at submission what of a job file pods can do.
 
 use super::ManagedJobs;
 use crate::constraints::devices;

@@ -1,5 +1,5 @@
-//! Whether the claims of a pod can be used on its node. Its place was chosen without looking at
-//! them, so they have to be usable everywhere.
+//! Checks whether the claims of a pod can be used on its node. The node was chosen without them, so
+//! they have to be usable everywhere.
 
 use super::manifest;
 use crate::options::PodSettings;

@@ -1,4 +1,4 @@
-//! The first program of a container: it starts the command, and passes on the request to stop.
+//! The entry point of a container: it starts the command, and forwards the request to stop.
 
 use berth_node::TaskSpec;
 

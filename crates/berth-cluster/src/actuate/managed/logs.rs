@@ -1,7 +1,7 @@
-//! What pods have printed, kept beside the database: pods go, and their output with them.
+//! Logs of pods, kept beside the database: they outlive their pods.
 //!
-//! A log is fetched when somebody wants to read it, and before its pod goes. It then lies here as
-//! the log of a task on a machine would.
+//! A log is fetched when somebody wants to read it, and before its pod is deleted. It then lies
+//! here as the log of a task on a machine would.
 
 use crate::view::CONTAINER;
 use berth_kube::{Api, LogLine};

@@ -1,4 +1,4 @@
-//! Making the pod of a lease, and what belongs to it.
+//! Creates the pod of a lease, and the objects beside it.
 
 use super::work::{LeaseWorker, path};
 use super::{claims, manifest};

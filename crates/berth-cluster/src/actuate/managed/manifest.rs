@@ -1,4 +1,4 @@
-//! The objects of a lease: its pod, the Secret beside it, and the service of its job.
+//! Manifests of the objects of a lease: its pod, the Secret beside it, and the Service of its job.
 
 use super::launch;
 use crate::options::PodSettings;

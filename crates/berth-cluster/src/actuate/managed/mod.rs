@@ -1,9 +1,9 @@
-//! Jobs of Berth's own on a cluster: each lease becomes a pod that is made on its node, with the
-//! environment that the same job would find on a machine.
+//! Managed jobs: each lease becomes a pod that is created on its node, with the environment that
+//! the same job would have on a machine.
 //!
-//! A pod's name follows from its lease, so that whoever makes it again finds it there. It is made
-//! with its node: one write instead of two, and nothing that another scheduler could come in
-//! between. What a scheduler would look at, the core has looked at before.
+//! A pod is named after its lease, so that a second attempt to create it finds it. It is created
+//! with its node: one request instead of two, and no other scheduler can interfere. What a
+//! scheduler would check, the core has checked before.
 
 mod accept;
 mod claims;

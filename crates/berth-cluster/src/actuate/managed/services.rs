@@ -1,4 +1,4 @@
-//! Services by which the tasks of a job find each other: made with the first of its pods, and
+//! Services by which the tasks of a job find each other: created with the first pod of a job, and
 //! deleted after its end.
 
 use super::work::{Tools, path};

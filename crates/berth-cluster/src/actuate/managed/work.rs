@@ -1,5 +1,5 @@
-//! Carrying out what was decided about Berth's own jobs. What concerns one lease is done in its
-//! order, and a stop does not wait for a start that cannot be done.
+//! Executes orders about managed jobs. Orders of one lease are executed in their order, and a stop
+//! does not wait for a start that cannot succeed.
 
 use super::logs::{Logs, Step};
 use super::make::Failure;

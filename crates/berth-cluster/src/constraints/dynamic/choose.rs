@@ -1,4 +1,4 @@
-//! The nodes that pass what is asked of them, the best of them, and what is wrong with all others.
+//! Filters nodes, scores them, and says why none is feasible.
 
 use super::attach::AttachBarrier;
 use super::feasible::{PlacementContext, label};

@@ -1,4 +1,4 @@
-//! On which nodes a group of pods may be, and should be, with everybody else where they are.
+//! The feasible and the preferred nodes of a group of pods, with all other pods where they are.
 
 use super::attach::{AttachBarrier, AttachBarriers, bars};
 use super::choose::{Test, choose};

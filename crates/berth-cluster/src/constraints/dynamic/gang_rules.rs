@@ -1,5 +1,5 @@
-//! Rules that the pods of one gang have about each other. They are placed together, so these become
-//! rules of the core.
+//! Rules between the pods of one gang. The gang is placed as a whole, so these become constraints
+//! of the core.
 
 use super::index::{Index, PodSelector};
 use crate::view::PodConstraints;

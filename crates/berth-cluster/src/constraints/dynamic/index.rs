@@ -1,5 +1,5 @@
-//! Which placed pods somebody looks at, and where they are. Only what some waiting pod asks about is
-//! kept, and the rules of pods that run: plain pods cost nothing here.
+//! An index of placed pods by the queries of pending pods. Only queries that some pending pod has,
+//! and the rules of running pods, are kept.
 
 use super::preferred::{PreferredAffinity, PreferredTerm};
 use crate::view::PodView;

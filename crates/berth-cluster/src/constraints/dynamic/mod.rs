@@ -1,10 +1,10 @@
-//! Rules about other pods, and volumes: on which nodes a pod may be depends on where others are.
+//! Constraints that depend on where other pods are, and on volumes.
 //!
-//! A job whose pods have such rules, or are meant by those of others, is held until it is let go
-//! with the nodes it may lie on, worked out from where everybody is at that moment. Jobs that
-//! concern each other are let go one at a time, and the next one when the first has its places: so
-//! what was worked out is still true when the core decides. Whoever finds no place goes to the end
-//! of the line, so nobody blocks the others.
+//! A job with such constraints, or with pods that the rules of others select, is parked until it is
+//! released with its feasible nodes, computed from where all pods are at that moment. Jobs that
+//! affect each other are released one at a time, and the next one when the first is placed: so what
+//! was computed still holds when the core decides. A job that finds no place goes to the end of the
+//! line, so none blocks the others.
 
 mod attach;
 mod attached;

@@ -1,6 +1,5 @@
-//! What pods that are placed would like of those that come: to be near them, or not. Kept by the
-//! label a pod must have to be meant, so that asking costs what its labels are, and a pod that
-//! would like nothing costs nothing.
+//! Preferred affinity of placed pods towards those to come, indexed by the label that a pod must
+//! have to be selected: a lookup costs as much as the pod has labels.
 
 use crate::view::PodConstraints;
 use berth_kube::dynamic::Rule;

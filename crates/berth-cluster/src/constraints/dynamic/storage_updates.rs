@@ -1,4 +1,4 @@
-//! What is seen of storage and of namespaces, as it comes and goes.
+//! Updates of storage objects and namespaces.
 
 use super::attached::Use;
 use super::volumes::{Key, Volumes};

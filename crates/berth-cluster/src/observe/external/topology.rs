@@ -1,4 +1,4 @@
-//! Where nodes are, as others describe it: topologies of KAI and Kueue, and HyperNodes of Volcano.
+//! Topologies of KAI and Kueue, and HyperNodes of Volcano.
 
 use super::{ExternalObject, ExternalObjects};
 use crate::constraints::hypernodes::Tiers;

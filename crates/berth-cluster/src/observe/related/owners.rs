@@ -1,4 +1,4 @@
-//! What owns pods, as it comes and goes.
+//! Owners of pods, as they are created, changed and deleted.
 
 use super::{Dependency, Entry, MAX_OWNER_DEPTH, RelatedObjects, RelatedUpdates, Uid};
 use crate::observe::kinds::{self, Kind};

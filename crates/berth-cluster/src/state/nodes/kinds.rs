@@ -1,4 +1,4 @@
-//! What jobs of our own can have of the GPUs of all nodes.
+//! The kinds of GPUs that managed jobs can have on some node.
 
 use super::{Nodes, Offer, devices};
 use berth_kube::need::Unit;

@@ -1,4 +1,4 @@
-//! Jobs whose pods have volumes of drivers of which a node attaches so many and no more.
+//! Jobs with volumes of drivers that limit how many volumes a node attaches.
 
 use crate::constraints::dynamic::{Locks, PodQuery};
 use crate::state::ClusterState;

@@ -1,4 +1,4 @@
-//! What pods that are placed would like of jobs that wait.
+//! Preferred affinity of placed pods towards jobs that are pending.
 
 use crate::state::ClusterState;
 use berth_engine::Turn;

@@ -1,4 +1,4 @@
-//! Where the pods of a gang have to be together: all of them, those of a part, and parts of these.
+//! Topology constraints of a gang: of all its pods, of a part, and of groups of parts.
 
 use berth_kube::mark::Above;
 use berth_model::{Bytes, Cpu, GpuAsk, GroupSpec, LabelAsk, Name, TopologyAsk};

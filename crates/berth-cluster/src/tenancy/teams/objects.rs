@@ -1,4 +1,4 @@
-//! What is in the namespace of a team.
+//! The objects in the namespace of a team.
 
 use super::{ACCOUNT, Object, TEAM};
 use crate::view::managed::{BERTH, MANAGED};
