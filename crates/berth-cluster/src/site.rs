@@ -1,73 +1,37 @@
-//! A Kubernetes cluster as a site: nodes and pods are followed, pods are bound and evicted.
-//!
-//! The API server is the truth about what runs where, the log about what was asked for and decided.
-//! A server that starts lists everything before it plans.
+//! Wires a Kubernetes cluster to the loop: watches and readers report observations, the state takes
+//! them in, and executors carry out what it orders.
 
-use crate::around::{Around, Eye, Following, Told};
-use crate::claims::Claims;
-use crate::dynamic::News;
-use crate::mirror::Mirror;
-use crate::names::Names;
-use crate::observation::Observation;
-use crate::queued::Queued;
-use crate::reserve::Reserve;
-use crate::sight::{NodeSight, PodSight};
-use crate::stand_in::StandIn;
-use crate::storage::Storage;
-use crate::whose::ForeignQueues;
-use crate::{
-    around, crd, dra, foreign, mirror, nodes, orders, own, publish, read, reasons, rights, topology,
-};
+use crate::actuate::reserve::Reserve;
+use crate::actuate::{executor, managed, publish, reasons};
+use crate::constraints::need;
+use crate::observe::reader::Reader;
+use crate::observe::{Listing, PodFeed, Tasks, pump};
+use crate::options::{Options, PodSettings};
+use crate::shared::SharedState;
+use crate::state::device_claims::Claims;
+use crate::state::observation::Observation;
+use crate::state::{ClusterState, InitialObjects};
+use crate::tenancy::ownership::QueueOwnership;
+use crate::tenancy::{Teams, is_for_teams};
+use crate::view::NodePredicate;
+use crate::{crd, rbac};
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, Inlet, Running, Setup, Site, Turn,
     first_events,
 };
-use berth_kube::hypernode::Tree;
-use berth_kube::object::{Node, Pod};
-use berth_kube::{Api, Change, Seen, follow_in_binary};
+use berth_kube::{Api, Change, Seen};
 use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
-use berth_service::Home;
-use berth_service::Service;
-use berth_service::Vault;
+use berth_service::{Home, Service, Vault};
 use berth_store::Store;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::sync::Mutex;
 
-const NODES: &str = "/api/v1/nodes";
-const PODS: &str = "/api/v1/pods";
-/// News that are read before anybody has taken them in.
-pub(crate) const AHEAD: usize = 64;
-const TURN_EVERY: Duration = Duration::from_secs(1);
-/// Nobody comes to a larger number of a job. What has one is not ours, and would use them all up.
-const LARGEST: u64 = 1 << 48;
-
-/// Which cluster, and which of its pods.
-#[derive(Debug, Clone)]
-pub struct Options {
-    pub kubeconfig: Option<PathBuf>,
-    pub context: Option<String>,
-    /// Pods that name one of these as their scheduler are ours.
-    pub scheduler_names: Vec<String>,
-    /// The queue of pods that name none.
-    pub queue: String,
-    /// The schedulers in whose place Berth works.
-    pub stand_in: StandIn,
-    pub lease: LeaseOptions,
-    /// Where pods hold the GPUs that are shared by fractions, and what they run.
-    pub reservation_namespace: String,
-    pub reservation_image: String,
-    /// How urgent those pods are; the default of the cluster where left out.
-    pub reservation_priority: Option<String>,
-    /// How jobs of Berth's own run.
-    pub jobs: own::Settings,
-    /// Nothing where people know where the server is.
-    pub publish: Option<publish::Publish>,
-}
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
+/// No server gets to a larger job number. A pod with one is not ours, and would use all numbers up.
+const MAX_JOB_NUMBER: u64 = 1 << 48;
 
 /// Why the loop could not start on a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -78,62 +42,30 @@ pub enum BeginError {
     Boot(BootError),
 }
 
-/// The Lease that says which replica leads.
-#[derive(Debug, Clone)]
-pub struct LeaseOptions {
-    /// Our own where left out.
-    pub namespace: Option<String>,
-    pub name: String,
-    /// After so long without a sign of life another replica leads.
-    pub duration: Duration,
-}
-
 /// A cluster that was listed once, and is followed from there.
 pub struct Cluster {
     api: Api,
-    reader: Arc<read::Reader>,
     queue: Name,
     reserve: Reserve,
-    /// What pods that Berth makes name as their scheduler.
+    /// The scheduler that pods of managed jobs name.
     scheduler: String,
-    jobs: own::Settings,
-    nodes: mpsc::Receiver<Seen<Node>>,
-    pods: mpsc::Receiver<Seen<Pod>>,
-    around: Around,
-    told: mpsc::Receiver<Told>,
-    first: First,
-    dra: Option<(dra::Watches, Claims)>,
-    storage: mpsc::Receiver<News>,
-    follows: Follows,
+    settings: PodSettings,
+    listing: Listing,
 }
 
-/// What there was when the server started.
-struct First {
-    queues: foreign::Queues,
-    notes: Vec<orders::Note>,
-    queued: Vec<Queued>,
-    topologies: BTreeMap<Name, Vec<Name>>,
-    hypernodes: Tree,
-    nodes: Vec<NodeSight>,
-    pods: Vec<PodSight>,
-    storage: Vec<News>,
-}
-
-/// The tasks that follow the cluster; they end with this.
+/// The tasks that follow the cluster and act on it; they end with this.
 #[derive(Default)]
-pub struct Follows(pub(crate) Vec<JoinHandle<()>>, Option<crd::Surroundings>);
-
-impl Drop for Follows {
-    fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
-    }
+pub struct ClusterTasks {
+    tasks: Tasks,
+    /// What the controller of custom resources needs, until it is started.
+    controller: Option<crd::ControllerContext>,
 }
 
-impl Follows {
-    /// Looks after objects of our own, now that there is somebody to take what they say.
+impl ClusterTasks {
+    /// Starts the controller of custom resources, now that there is a service to write to.
     pub fn attend(&mut self, service: &Service) {
-        if let Some(around) = self.1.take() {
-            self.0.push(tokio::spawn(crd::run(service.clone(), around)));
+        if let Some(context) = self.controller.take() {
+            self.tasks.spawn(crd::run(service.clone(), context));
         }
     }
 }
@@ -141,90 +73,35 @@ impl Follows {
 /// Finds the API server.
 pub async fn connect(options: &Options) -> berth_kube::Result<Api> {
     let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
-    // Whatever is wrong with our access is said now, not tried for ever.
+    // Whatever is wrong with our access is reported now, not retried for ever.
     let _: serde::de::IgnoredAny = api.get("/version").await?;
-    rights::look(&api, options).await?;
+    rbac::check(&api, options).await?;
     Ok(api)
+}
+
+/// What several tasks need of a cluster whose loop turns.
+struct Wiring {
+    api: Api,
+    state: Arc<SharedState>,
+    inlet: Inlet<Observation>,
+    engine: engine::Handle,
 }
 
 impl Cluster {
     /// Lists what there is.
     pub async fn list(api: Api, options: &Options) -> Cluster {
-        let mut follows = Follows::default();
-        let (tell_nodes, mut nodes) = mpsc::channel(AHEAD);
-        let (tell_pods, mut pods) = mpsc::channel(AHEAD);
-        let nothing = String::new;
-        let following =
-            follow_in_binary::<Node>(api.clone(), NODES.to_owned(), nothing(), tell_nodes);
-        follows.0.push(tokio::spawn(following));
-        let following = follow_in_binary::<Pod>(api.clone(), PODS.to_owned(), nothing(), tell_pods);
-        follows.0.push(tokio::spawn(following));
-        let stand_in = &options.stand_in;
-        let reader = Arc::new(read::Reader::new(
-            &options.scheduler_names,
-            stand_in,
-            &options.reservation_namespace,
-        ));
-        let mut around = Around::new(Names::new(stand_in));
-        let (mut stored, mut claimed) = (Follows::default(), Follows::default());
-        let ((following, mut told), storage, dra) = tokio::join!(
-            Following::begin(api.clone(), |kind| kind.matters(stand_in)),
-            Storage::follow(&api, &mut stored),
-            dra::watch(&api, &mut claimed),
-        );
-        for mut also in [stored, claimed] {
-            follows.0.append(&mut also.0);
-        }
-        let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
-        for told in around::listed(&mut told, following.len()).await {
-            let news = around.take(&reader, told);
-            notes.extend(news.notes);
-            hypernodes = news.hypernodes.unwrap_or(hypernodes);
-        }
-        reader.look_for(around.topologies());
-        follows.0.push(tokio::spawn(following.go_on()));
-        let pods_there = Seen::All(listed(&mut pods).await);
-        let first = First {
-            queues: around.queues(),
-            notes,
-            queued: around.all_queued(&reader),
-            topologies: around.topologies().clone(),
-            hypernodes,
-            storage: storage.first,
-            nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
-            pods: match around.see(&reader, pods_there) {
-                Seen::All(pods) => pods,
-                Seen::Changes(_) => Vec::new(),
-            },
-        };
+        let mut listing = Listing::list(&api, options).await;
         if let Some(publish) = options.publish.clone() {
-            follows.0.push(tokio::spawn(publish::keep(api.clone(), publish)));
+            listing.tasks.spawn(publish::run(api.clone(), publish));
         }
-        let queue = Name::new(&options.queue);
         let reserve = Reserve {
             namespace: options.reservation_namespace.clone(),
             image: options.reservation_image.clone(),
             priority_class: options.reservation_priority.clone(),
         };
-        let storage = storage.news;
         let scheduler = options.scheduler_names.first().cloned().unwrap_or_default();
-        let jobs = options.jobs.clone();
-        Cluster {
-            api,
-            reader,
-            queue,
-            reserve,
-            scheduler,
-            jobs,
-            nodes,
-            pods,
-            around,
-            told,
-            first,
-            dra,
-            storage,
-            follows,
-        }
+        let (queue, settings) = (Name::new(&options.queue), options.jobs.clone());
+        Cluster { api, queue, reserve, scheduler, settings, listing }
     }
 
     /// Starts the loop on it.
@@ -234,127 +111,124 @@ impl Cluster {
         prices: &BTreeMap<Name, Micros>,
         home: &Home,
         vault: &Vault,
-    ) -> Result<(Running, own::Jobs, Follows), BeginError> {
-        let (dra, claims) =
-            self.dra.map_or_else(Default::default, |(dra, claims)| (Some(dra), claims));
-        let Cluster { api, reader, queue, reserve, scheduler, jobs, nodes, pods, around, .. } =
-            self;
-        let (seen, first, storage, mut follows) =
-            (self.told, self.first, self.storage, self.follows);
-        let (orders, taken) = mpsc::unbounded_channel();
-        let (own_orders, own_taken) = mpsc::unbounded_channel();
-        let own = mirror::Own::new(own_orders);
-        let foreign = ForeignQueues::load(&setup.store).await.map_err(BeginError::Store)?;
-        let own_queues = foreign.own.clone();
-        let mut mirror = Mirror::new(orders, own, queue.clone(), claims, foreign);
-        let (plain, with_gpus) = own::rules(&reader);
-        mirror.obey(&plain);
-        mirror.obey(&with_gpus);
-        let mirror = Arc::new(Mutex::new(mirror));
+    ) -> Result<(Running, managed::ManagedJobs, ClusterTasks), BeginError> {
+        let Cluster { api, queue, reserve, scheduler, settings, mut listing } = self;
+        let (dra, claims) = match listing.dra.take() {
+            Some((dra, claims)) => (Some(dra), claims),
+            None => (None, Claims::default()),
+        };
+        let queue_ownership =
+            QueueOwnership::load(&setup.store).await.map_err(BeginError::Store)?;
+        let owned_queues = queue_ownership.own.clone();
+        let mut state = ClusterState::new(queue.clone(), claims, queue_ownership);
+        let (plain, with_gpus) = managed_predicates(&listing.reader);
+        state.keep_predicates(&plain);
+        state.keep_predicates(&with_gpus);
+        let (state, orders) = SharedState::new(state);
+        let state = Arc::new(state);
         let store = setup.store.clone();
-        let logs = own::Logs::new(api.clone(), home.logs());
-        let mut told = None;
-        let running = engine::begin(setup, |inlet| {
-            told = Some(inlet.clone());
+        let logs = managed::Logs::new(api.clone(), home.logs());
+        let mut inlet = None;
+        let running = engine::begin(setup, |way| {
+            inlet = Some(way);
             Kubernetes {
-                mirror: mirror.clone(),
-                first: Some(first),
+                state: state.clone(),
+                initial: Some(listing.initial),
                 prices: prices.clone(),
-                jobs: jobs.clone(),
+                jobs: settings.clone(),
                 logs: logs.clone(),
                 store: store.clone(),
             }
         });
         let running = running.await.map_err(BeginError::Boot)?;
-        let inlet = told.expect("the loop was begun");
+        let inlet = inlet.expect("the loop was begun");
+        let wiring = Wiring { api: api.clone(), state, inlet, engine: running.handle.clone() };
+        let mut tasks = listing.tasks;
         if let Some(dra) = dra {
-            dra.report(&inlet, &mut follows);
+            dra.report(&wiring.inlet, &mut tasks);
         }
-        let to = inlet.clone();
-        let again = Box::new(move || to.site(Observation::QueuesAgain));
-        follows.1 = Some(crd::Surroundings { api: api.clone(), again, queue, own_queues });
-        let (to, read) = (inlet.clone(), reader.clone());
-        follows.0.push(tokio::spawn(pump(nodes, move |seen| {
-            let seen = sights(seen, |node| read.node(node));
-            to.site(Observation::Nodes(seen));
-        })));
-        follows.0.push(tokio::spawn(storage_pump(storage, inlet.clone())));
-        follows.0.push(tokio::spawn(keep_turning(inlet.clone(), mirror.clone())));
-        let telling = reasons::tell(running.handle.clone(), mirror.clone());
-        follows.0.push(tokio::spawn(telling));
-        let around = Arc::new(Mutex::new(around));
-        let eye = Eye { reader, around, inlet: inlet.clone(), mirror: mirror.clone() };
-        follows.0.push(tokio::spawn(eye.clone().look(seen)));
-        follows.0.push(tokio::spawn(pump(pods, move |seen| eye.pods(seen))));
-        let seen = mirror.clone();
-        let are_whole = Box::new(move || !lock(&seen).nodes.has_parts_as_gpus());
-        let teams = own::Teams::new(
-            api.clone(),
-            store.clone(),
-            running.handle.clone(),
-            jobs.clone(),
-            &reserve.namespace,
-            are_whole,
-        );
-        let to = inlet.clone();
-        let over = Box::new(move |lease, over| to.site(Observation::TaskOver { lease, over }));
-        let tools = Arc::new(own::Tools {
+        wiring.follow_nodes(listing.reader.clone(), listing.nodes, &mut tasks);
+        tasks.spawn(pump(listing.storage, wiring.inlet.clone(), Observation::Storage));
+        let feed = PodFeed {
+            reader: listing.reader,
+            related: Arc::new(Mutex::new(listing.related)),
+            inlet: wiring.inlet.clone(),
+            state: wiring.state.clone(),
+        };
+        tasks.spawn(feed.clone().run(listing.related_updates));
+        tasks.spawn(feed.run_pods(listing.pods));
+        tasks.spawn(tick_while_waiting(wiring.inlet.clone(), wiring.state.clone()));
+        tasks.spawn(reasons::run(running.handle.clone(), wiring.state.clone()));
+        let teams = wiring.teams(&store, &settings, &reserve);
+        let tools = Arc::new(managed::Tools {
             api: api.clone(),
             store,
             vault: vault.clone(),
-            settings: jobs.clone(),
+            settings: settings.clone(),
             scheduler,
             logs: logs.clone(),
             teams: teams.clone(),
-            over,
-            services: own::Services::default(),
+            inlet: wiring.inlet.clone(),
+            services: managed::Services::default(),
         });
-        if !jobs.are_off {
-            follows.0.push(tokio::spawn(teams.keep()));
-            follows.0.push(tokio::spawn(own::tidy(tools.clone(), running.handle.clone())));
+        if !settings.are_off {
+            tasks.spawn(teams.keep());
+            tasks.spawn(managed::collect_services(tools.clone(), running.handle.clone()));
         }
-        follows.0.push(tokio::spawn(own::work(tools, own_taken)));
-        let (plain, with_gpus) = (nodes::need(&plain), nodes::need(&with_gpus));
-        let (settings, seen) = (jobs, mirror.clone());
-        let own = own::Jobs { api: api.clone(), settings, logs, plain, with_gpus, mirror: seen };
-        let done = move |done: orders::Done| inlet.site(Observation::OrderDone(done));
-        follows.0.push(tokio::spawn(orders::work(api, reserve, taken, Arc::new(done))));
-        Ok((running, own, follows))
+        tasks.spawn(managed::work(tools, orders.pods));
+        tasks.spawn(executor::work(api.clone(), reserve, orders.api, wiring.inlet.clone()));
+        let Wiring { state, inlet, .. } = wiring;
+        let (plain, with_gpus) = (need(&plain), need(&with_gpus));
+        let context = crd::ControllerContext { api: api.clone(), inlet, queue, owned_queues };
+        let jobs = managed::ManagedJobs { api, settings, logs, plain, with_gpus, state };
+        Ok((running, jobs, ClusterTasks { tasks, controller: Some(context) }))
     }
 }
 
-/// The first thing that is told: everything there is.
-pub(crate) async fn listed<T>(seen: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
-    match seen.recv().await {
-        Some(Seen::All(all)) => all,
-        Some(Seen::Changes(_)) | None => Vec::new(),
+impl Wiring {
+    fn follow_nodes(
+        &self,
+        reader: Arc<Reader>,
+        nodes: tokio::sync::mpsc::Receiver<Seen<berth_kube::object::Node>>,
+        tasks: &mut Tasks,
+    ) {
+        let read = move |seen| Observation::Nodes(views(seen, |node| reader.node(node)));
+        tasks.spawn(pump(nodes, self.inlet.clone(), read));
+    }
+
+    fn teams(&self, store: &Store, settings: &PodSettings, reserve: &Reserve) -> Arc<Teams> {
+        let state = self.state.clone();
+        let are_whole = Box::new(move || !state.read(|state| state.nodes.has_parts_as_gpus()));
+        Teams::new(
+            self.api.clone(),
+            store.clone(),
+            self.engine.clone(),
+            settings.clone(),
+            &reserve.namespace,
+            are_whole,
+        )
     }
 }
 
-pub(crate) async fn pump<T>(mut seen: mpsc::Receiver<Seen<T>>, tell: impl Fn(Seen<T>)) {
-    while let Some(news) = seen.recv().await {
-        tell(news);
-    }
-}
-
-async fn storage_pump(mut news: mpsc::Receiver<News>, to: Inlet<Observation>) {
-    while let Some(news) = news.recv().await {
-        to.site(Observation::Storage(news));
-    }
-}
-
-/// Lets those that take turns try again now and then: what others hold comes free unseen.
-async fn keep_turning(to: Inlet<Observation>, mirror: Arc<Mutex<Mirror>>) {
+/// Lets jobs that wait for each other try again now and then: what others hold becomes free without
+/// an observation.
+async fn tick_while_waiting(inlet: Inlet<Observation>, state: Arc<SharedState>) {
     loop {
-        tokio::time::sleep(TURN_EVERY).await;
-        if lock(&mirror).has_line() {
-            to.site(Observation::Tick);
+        tokio::time::sleep(TICK_INTERVAL).await;
+        if state.read(ClusterState::has_waiting) {
+            inlet.site(Observation::Tick).await;
         }
     }
 }
 
-/// What was seen, as it is read.
-fn sights<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
+/// Which nodes take plain pods of managed jobs, and pods with GPUs.
+fn managed_predicates(reader: &Reader) -> (Vec<NodePredicate>, Vec<NodePredicate>) {
+    let plain = reader.predicates_for(serde_json::json!([]));
+    (plain, reader.predicates_for(managed::tolerations()))
+}
+
+/// Updates with objects as they are read.
+fn views<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
     match seen {
         Seen::All(all) => Seen::All(all.iter().map(read).collect()),
         Seen::Changes(changes) => {
@@ -369,11 +243,11 @@ fn sights<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
 
 /// What the loop knows of the cluster.
 struct Kubernetes {
-    mirror: Arc<Mutex<Mirror>>,
-    first: Option<First>,
+    state: Arc<SharedState>,
+    initial: Option<InitialObjects>,
     prices: BTreeMap<Name, Micros>,
-    jobs: own::Settings,
-    logs: Arc<own::Logs>,
+    jobs: PodSettings,
+    logs: Arc<managed::Logs>,
     store: Store,
 }
 
@@ -382,29 +256,17 @@ impl Site for Kubernetes {
 
     fn last_job(&self) -> u64 {
         // A number that was used here has pods, for a while.
-        let pods = self.first.iter().flat_map(|first| &first.pods);
-        let ours = pods.filter(|pod| own::is_for_teams(&self.jobs, &pod.at.namespace));
-        let numbers = ours.filter_map(|pod| Some(pod.own.as_ref()?.lease.job.number));
-        numbers.filter(|number| *number <= LARGEST).max().unwrap_or(0)
+        let pods = self.initial.iter().flat_map(|initial| &initial.pods);
+        let ours = pods.filter(|pod| is_for_teams(&self.jobs, &pod.at.namespace));
+        let numbers = ours.filter_map(|pod| Some(pod.managed.as_ref()?.lease.job.number));
+        numbers.filter(|number| *number <= MAX_JOB_NUMBER).max().unwrap_or(0)
     }
 
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
         let outline = turn.core.state.outline();
         turn.all(first_events(&outline, &self.prices))?;
-        if let Some(first) = &self.first {
-            let known = &outline.topologies;
-            topology::tell(turn, known, topology::event(known, &first.nodes, &first.topologies));
-        }
-        if let Some(first) = self.first.take() {
-            let First { queues, notes, queued, nodes, pods, storage, hypernodes, .. } = first;
-            let mut mirror = lock(&self.mirror);
-            mirror.see_levels(turn.core);
-            mirror.see_hypernodes(turn, hypernodes);
-            mirror.note_all(notes);
-            mirror.see_queues(turn, queues);
-            mirror.expect(queued);
-            storage.into_iter().for_each(|news| mirror.see_storage(turn, news));
-            mirror.begin(turn, nodes, pods);
+        if let Some(initial) = self.initial.take() {
+            self.state.update(|state| state.sync_all(turn, initial));
         }
         // The lists hold all there is.
         Ok(InitialSync::Complete)
@@ -434,12 +296,12 @@ impl Site for Kubernetes {
     }
 
     fn observe(&mut self, turn: &mut Turn<'_>, observation: Observation) {
-        lock(&self.mirror).observe(turn, observation);
+        self.state.update(|state| state.observe(turn, observation));
     }
 
     fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Observation>) {
-        let mut mirror = lock(&self.mirror);
-        let is_done = mirror.start(core, lease).unwrap_or_else(|unreadable| {
+        let started = self.state.update(|state| state.start(core, lease));
+        let is_done = started.unwrap_or_else(|unreadable| {
             follow_ups.not_started(lease, unreadable.to_string());
             false
         });
@@ -449,7 +311,9 @@ impl Site for Kubernetes {
             (ended.lost, ended.started_at, ended.code) = (None, Some(at), Some(0));
             follow_ups.task(Observed::Ended(Box::new(ended)));
         }
-        if mirror.has_line() && mirror.takes_turns(lease.job) {
+        let may_release =
+            self.state.read(|state| state.has_waiting() && state.takes_turns(lease.job));
+        if may_release {
             follow_ups.site(Observation::Release);
         }
     }
@@ -461,20 +325,16 @@ impl Site for Kubernetes {
         grace: Span,
         follow_ups: &mut FollowUps<Observation>,
     ) {
-        if lock(&self.mirror).stop(lease, cause, grace) {
+        if self.state.update(|state| state.stop(lease, cause, grace)) {
             follow_ups.site(Observation::EndedWithoutPod(lease));
         }
     }
 
     fn acknowledge(&mut self, lease: LeaseId) {
-        lock(&self.mirror).acknowledge(lease);
+        self.state.update(|state| state.acknowledge(lease));
     }
 
     fn cancelled(&mut self, job: JobId) {
-        lock(&self.mirror).cancelled(job);
+        self.state.update(|state| state.cancelled(job));
     }
-}
-
-pub(crate) fn lock(mirror: &Mutex<Mirror>) -> MutexGuard<'_, Mirror> {
-    mirror.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::error::{BootError, Fatal};
 use crate::event_loop::{Loop, SyncError};
-use crate::handle::{Handle, Inlet, MAX_REQUESTS};
+use crate::handle::{Handle, Inlet, MAX_REPORTS, MAX_REQUESTS};
 use crate::live::{Detail, LiveJob, LiveLease};
 use crate::memory::{Core, Plans};
 use crate::recent_requests::RecentRequests;
@@ -54,7 +54,7 @@ pub async fn begin<S: Site>(
     }
     mark_stopping(&state, &mut jobs);
     let (requests, taken) = mpsc::channel(MAX_REQUESTS);
-    let (reports, reported) = mpsc::unbounded_channel();
+    let (reports, reported) = mpsc::channel(MAX_REPORTS);
     let site = site(Inlet::new(reports));
     let used = last_number(&state).max(site.last_job());
     let next_job = store.last_job().await?.max(used) + 1;

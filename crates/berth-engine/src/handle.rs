@@ -86,8 +86,13 @@ impl Handle {
     }
 }
 
-/// The way to the loop for a site: what it observes of tasks, and whatever else it sees.
-pub struct Inlet<O>(mpsc::UnboundedSender<Report<O>>);
+/// Reports of the site that may wait for the loop. When so many wait, whoever observes more waits
+/// for room.
+pub(crate) const MAX_REPORTS: usize = 8_192;
+
+/// The way to the loop for a site: what it observes of tasks, and whatever else it observes. The
+/// loop itself must not use it: it would wait for itself (see [`FollowUps`](crate::FollowUps)).
+pub struct Inlet<O>(mpsc::Sender<Report<O>>);
 
 impl<O> Clone for Inlet<O> {
     fn clone(&self) -> Inlet<O> {
@@ -96,22 +101,22 @@ impl<O> Clone for Inlet<O> {
 }
 
 impl<O> Inlet<O> {
-    pub(crate) fn new(reports: mpsc::UnboundedSender<Report<O>>) -> Inlet<O> {
+    pub(crate) fn new(reports: mpsc::Sender<Report<O>>) -> Inlet<O> {
         Inlet(reports)
     }
 
-    /// Reports a change of a task.
-    pub fn task(&self, observed: Observed) {
-        let _ = self.0.send(Report::Task(observed));
+    /// Reports a change of a task, from a thread that may block.
+    pub fn blocking_task(&self, observed: Observed) {
+        let _ = self.0.blocking_send(Report::Task(observed));
     }
 
     /// Reports that a task could not be started.
-    pub fn not_started(&self, lease: LeaseId, why: String) {
-        let _ = self.0.send(Report::NotStarted { lease, why });
+    pub async fn not_started(&self, lease: LeaseId, why: String) {
+        let _ = self.0.send(Report::NotStarted { lease, why }).await;
     }
 
-    /// Reports anything else the site has seen.
-    pub fn site(&self, observation: O) {
-        let _ = self.0.send(Report::Site(observation));
+    /// Reports anything else the site has observed.
+    pub async fn site(&self, observation: O) {
+        let _ = self.0.send(Report::Site(observation)).await;
     }
 }

@@ -27,6 +27,7 @@ mod retention;
 mod rows;
 mod site;
 mod team_tree;
+pub mod testing;
 mod turn;
 
 #[cfg(test)]

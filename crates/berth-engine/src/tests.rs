@@ -92,7 +92,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop<Nowhere> {
     Loop {
         core: Arc::new(Mutex::new(core)),
         requests: mpsc::channel(1).1,
-        reports: mpsc::unbounded_channel().1,
+        reports: mpsc::channel(1).1,
         deferred: Vec::new(),
         follow_ups: Vec::new(),
         events: broadcast::channel(1).0,

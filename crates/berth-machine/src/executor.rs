@@ -100,7 +100,7 @@ async fn start_one(
     let secrets = match tools.vault.open_all(&start.team, start.secrets()).await {
         Ok(secrets) => secrets,
         Err(why) => {
-            inlet.not_started(lease, why);
+            inlet.not_started(lease, why).await;
             return Ok(());
         }
     };
@@ -111,8 +111,8 @@ async fn start_one(
     });
     match begun.await {
         Ok(Ok(_)) => {}
-        Ok(Err(why)) => inlet.not_started(lease, why),
-        Err(panic) => inlet.not_started(lease, format!("starting it failed: {panic}")),
+        Ok(Err(why)) => inlet.not_started(lease, why).await,
+        Err(panic) => inlet.not_started(lease, format!("starting it failed: {panic}")).await,
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ impl Watch {
         let thread = std::thread::spawn(move || {
             while !end.load(Ordering::Relaxed) {
                 match driver.wait(WATCH) {
-                    Ok(news) => news.into_iter().for_each(|observed| inlet.task(observed)),
+                    Ok(news) => news.into_iter().for_each(|observed| inlet.blocking_task(observed)),
                     Err(error) => {
                         tracing::error!(%error, "the tasks cannot be watched");
                         std::thread::sleep(WATCH);

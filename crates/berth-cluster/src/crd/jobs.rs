@@ -1,8 +1,8 @@
 //! Jobs of objects: one for each, and its end when the object goes.
 
 use super::Controller;
-use super::object::{Key, Known, Verdict};
 use super::write;
+use crate::crd::object::{Key, Known, Verdict};
 use berth_engine::{Act, Refused, Write};
 use berth_file::object::Kind;
 use berth_kube::Api;
@@ -14,10 +14,10 @@ use futures_util::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Submissions that are under way at once; the loop takes them together.
-const AT_ONCE: usize = 64;
+const MAX_SUBMISSIONS_PER_ROUND: usize = 64;
 
 impl Controller {
-    pub(super) async fn settle_jobs(&mut self) {
+    pub(super) async fn reconcile_jobs(&mut self) {
         self.cancel().await;
         let all = self.objects.get(&Kind::Job).into_iter().flatten();
         let new = all.filter(|(_, known)| known.job.is_none()).map(|(key, known)| {
@@ -30,9 +30,9 @@ impl Controller {
         // Where no jobs are taken, none of a namespace is needed to say so.
         let are_off = self.service.host.must_take_jobs().is_err();
         for namespace in namespaces.into_iter().filter(|_| !are_off) {
-            teams.insert(namespace.clone(), labelled(&self.around.api, namespace).await);
+            teams.insert(namespace.clone(), labelled(&self.context.api, namespace).await);
         }
-        let (service, shared) = (&self.service, &self.around.queue);
+        let (service, shared) = (&self.service, &self.context.queue);
         let submitting = futures_util::stream::iter(new).map(|(key, uid, text)| {
             let own = teams.get(&key.0).and_then(Option::as_deref);
             async move {
@@ -41,7 +41,8 @@ impl Controller {
                 (key, uid, made)
             }
         });
-        let submitted: Vec<_> = submitting.buffer_unordered(AT_ONCE).collect().await;
+        let submitted: Vec<_> =
+            submitting.buffer_unordered(MAX_SUBMISSIONS_PER_ROUND).collect().await;
         for (key, uid, made) in submitted {
             match made {
                 Ok(job) => self.made(&key, &uid, job),

@@ -1,8 +1,8 @@
 //! What is left when an object is deleted. A queue goes when nothing is in it any more.
 
 use super::Controller;
-use super::money::{unlike, with_budget};
-use super::write::Whose;
+use crate::crd::money::{unlike, with_budget};
+use crate::crd::write::ObjectRef;
 use berth_core::State;
 use berth_engine::Refused;
 use berth_file::documents::Want;
@@ -12,7 +12,7 @@ use berth_model::{Event, Name, Policy, Rejected};
 use berth_store::TeamRow;
 
 impl Controller {
-    pub(super) async fn settle_gone(&mut self) {
+    pub(super) async fn reconcile_gone(&mut self) {
         // The lower ones of several queues first: as long as one goes, others may.
         loop {
             let before = self.gone.len();
@@ -27,9 +27,9 @@ impl Controller {
 
     async fn undo(&mut self, kind: Kind, name: &str) {
         let queue = self.owned.get(&(kind, name.to_owned())).cloned().unwrap_or_default();
-        let whose = Whose { kind, name, queue: &queue };
+        let object = ObjectRef { kind, name, queue: &queue };
         let done = match kind {
-            Kind::Queue => return self.remove_queue(&whose).await,
+            Kind::Queue => return self.remove_queue(&object).await,
             Kind::Budget => {
                 let others = self.of(Kind::Budget).any(|known| match &known.want {
                     Some(Ok(Want::Budget { queue: of, .. })) => **of == *queue,
@@ -41,16 +41,16 @@ impl Controller {
                     // Its queue may be gone as well.
                     false => Ok(with_budget(state, &name, None).unwrap_or_default()),
                 };
-                self.take_down(&whose, events).await
+                self.take_down(&object, events).await
             }
             Kind::Policy => {
                 let events = |state: &State| {
                     let policy = unlike(state.policy(), &Policy::default()).map(Box::new);
                     Ok(policy.map(|policy| Event::PolicySet { policy }).into_iter().collect())
                 };
-                self.take_down(&whose, events).await
+                self.take_down(&object, events).await
             }
-            Kind::Pool | Kind::Job => self.take_down(&whose, |_| Ok(Vec::new())).await,
+            Kind::Pool | Kind::Job => self.take_down(&object, |_| Ok(Vec::new())).await,
         };
         if let Err(refused) = done {
             tracing::debug!(%refused, name, "what an object set up is still there");
@@ -58,14 +58,14 @@ impl Controller {
     }
 
     /// Queues that somebody else needs stay and are nobody's object any more.
-    async fn remove_queue(&mut self, whose: &Whose<'_>) {
-        let team = self.service.store.get::<TeamRow>(whose.name).await;
-        let is_needed = *whose.name == *self.around.queue || !matches!(team, Ok(None));
+    async fn remove_queue(&mut self, object: &ObjectRef<'_>) {
+        let team = self.service.store.get::<TeamRow>(object.name).await;
+        let is_needed = *object.name == *self.context.queue || !matches!(team, Ok(None));
         if team.is_err() {
             return;
         }
-        let queue = Name::new(whose.queue);
-        let removed = self.take_down(whose, move |state| {
+        let queue = Name::new(object.queue);
+        let removed = self.take_down(object, move |state| {
             let there = state.queue_parents().any(|(name, _)| *name == queue);
             let event = (there && !is_needed).then_some(Event::QueueRemoved { queue });
             Ok(event.into_iter().collect())
@@ -74,28 +74,28 @@ impl Controller {
             Ok(()) if is_needed => {
                 let note = format!(
                     "the queue {} stays as it is: it is that of a team, or of pods that name none",
-                    whose.name
+                    object.name
                 );
-                self.say_of_gone(whose, "QueueStays", &note).await;
+                self.say_of_gone(object, "QueueStays", &note).await;
             }
             Err(Refused::Rejected(Rejected::QueueInUse { .. })) => {
                 let note = format!(
                     "the queue {} still has jobs or queues and is removed when they are gone; \
                      `berth ps --team {}` lists the jobs",
-                    whose.name, whose.name
+                    object.name, object.name
                 );
-                self.say_of_gone(whose, "QueueInUse", &note).await;
+                self.say_of_gone(object, "QueueInUse", &note).await;
             }
             Ok(()) | Err(_) => {}
         }
     }
 
-    async fn say_of_gone(&self, whose: &Whose<'_>, reason: &str, note: &str) {
+    async fn say_of_gone(&self, object: &ObjectRef<'_>, reason: &str, note: &str) {
         let about = About {
             api_version: format!("{GROUP}/{VERSION}"),
-            kind: whose.kind.word().to_owned(),
+            kind: object.kind.word().to_owned(),
             namespace: String::new(),
-            name: whose.name.to_owned(),
+            name: object.name.to_owned(),
             uid: String::new(),
         };
         let saying = Saying { level: Level::Normal, action: "Remove", reason, note, about: None };

@@ -1,9 +1,8 @@
-//! Objects of our own: queues, policies, budgets, pools and jobs that somebody gave to the API
-//! server. What they say is written as anybody's wishes are, in one place with the rest of the log;
-//! what has become of them stands in their status.
+//! Custom resources: queues, policies, budgets, pools and jobs. What they ask for is written to the
+//! log like any other request; what became of it stands in their status.
 //!
-//! An object holds while it is there: what is changed elsewhere is changed back, and what it set up
-//! goes when it goes. One that makes no sense says so and changes nothing.
+//! An object holds while it exists: what is changed elsewhere is changed back, and what it set up
+//! goes when it is deleted. An invalid object says so in its status and changes nothing.
 
 mod jobs;
 mod leave;
@@ -15,10 +14,12 @@ mod status;
 mod watch;
 mod write;
 
-pub use schema::crds;
-pub use write::owner;
+pub use crate::crd::schema::crds;
 
-use crate::whose::OwnQueues;
+use crate::state::observation::Observation;
+use crate::tenancy::ownership::OwnedQueues;
+use crate::tenancy::rows;
+use berth_engine::Inlet;
 use berth_file::object::Kind;
 use berth_kube::event::{Events, Level, Saying};
 use berth_kube::{Api, Change, Seen};
@@ -31,31 +32,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
-use watch::News;
+use watch::ObjectUpdate;
 
 /// How often statuses are looked at, and how often what objects say is compared with what is.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-const COMPARE_EVERY: Duration = Duration::from_secs(10);
+const STATUS_INTERVAL: Duration = Duration::from_secs(2);
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(10);
 /// What comes together is taken together.
-const GATHER: Duration = Duration::from_millis(50);
-const AHEAD: usize = 64;
+const DEBOUNCE: Duration = Duration::from_millis(50);
+const OBJECT_BUFFER: usize = 64;
 /// Rows that are read of what objects have set up: one for each object.
-const ALL: u32 = 1_000_000;
+const MAX_SETTING_ROWS: u32 = 1_000_000;
 
 /// What is needed of the cluster beside its objects.
-pub struct Surroundings {
+pub struct ControllerContext {
     pub api: Api,
-    /// Looks again at queues that others describe, and lets pods try again whose queue was not there.
-    pub again: Box<dyn Fn() + Send + Sync>,
+    /// By which queues that others describe are looked at again, and refused pods retried.
+    pub inlet: Inlet<Observation>,
     /// The queue of pods that name none. It is never removed.
     pub queue: Name,
     /// Where others learn which queues are set up by objects of our own.
-    pub own_queues: OwnQueues,
+    pub owned_queues: OwnedQueues,
 }
 
 pub struct Controller {
     service: Service,
-    around: Surroundings,
+    context: ControllerContext,
     events: Events,
     objects: BTreeMap<Kind, BTreeMap<Key, Known>>,
     /// What objects have set up, by kind and name of the object; the value is the queue it is about.
@@ -71,31 +72,31 @@ pub struct Controller {
 }
 
 /// Looks after objects until it is stopped.
-pub async fn run(service: Service, around: Surroundings) {
-    let (tell, mut news) = mpsc::channel(AHEAD);
-    let watching = watch::watch(around.api.clone(), tell);
+pub async fn run(service: Service, context: ControllerContext) {
+    let (tell, mut news) = mpsc::channel(OBJECT_BUFFER);
+    let watching = watch::watch(context.api.clone(), tell);
     let mut controller = loop {
         match before(&service).await {
-            Ok((owned, jobs)) => break Controller::new(service, around, owned, jobs),
+            Ok((owned, jobs)) => break Controller::new(service, context, owned, jobs),
             Err(error) => {
                 tracing::warn!(%error, "what objects have set up cannot be read; trying again");
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(STATUS_INTERVAL).await;
             }
         }
     };
     let attending = async {
-        let mut tick = tokio::time::interval(LOOK_EVERY);
+        let mut tick = tokio::time::interval(STATUS_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut compared = Instant::now();
         loop {
-            let mut is_due = compared.elapsed() >= COMPARE_EVERY;
+            let mut is_due = compared.elapsed() >= RECONCILE_INTERVAL;
             tokio::select! {
                 some = news.recv() => {
                     let Some(some) = some else { return };
-                    is_due |= controller.take(some);
-                    tokio::time::sleep(GATHER).await;
+                    is_due |= controller.apply(some);
+                    tokio::time::sleep(DEBOUNCE).await;
                     while let Ok(more) = news.try_recv() {
-                        is_due |= controller.take(more);
+                        is_due |= controller.apply(more);
                     }
                     if !is_due {
                         continue;
@@ -104,7 +105,7 @@ pub async fn run(service: Service, around: Surroundings) {
                 _ = tick.tick() => {}
             }
             if is_due {
-                controller.settle().await;
+                controller.reconcile().await;
                 compared = Instant::now();
             }
             controller.tell().await;
@@ -119,17 +120,17 @@ type Jobs = BTreeMap<String, JobId>;
 
 /// What objects have set up before, and the jobs they have made.
 async fn before(service: &Service) -> berth_store::Result<(Owned, Jobs)> {
-    let rows = service.store.page::<SettingRow>(None, ALL).await?;
-    let owned = rows.into_iter().filter_map(|row| Some((write::owner(&row.name)?, row.value)));
+    let rows = service.store.page::<SettingRow>(None, MAX_SETTING_ROWS).await?;
+    let owned = rows.into_iter().filter_map(|row| Some((rows::owner(&row.name)?, row.value)));
     Ok((owned.collect(), objects::live(service)))
 }
 
 impl Controller {
-    fn new(service: Service, around: Surroundings, owned: Owned, jobs: Jobs) -> Controller {
-        let events = Events::new(around.api.clone(), &format!("process {}", std::process::id()));
+    fn new(service: Service, context: ControllerContext, owned: Owned, jobs: Jobs) -> Controller {
+        let events = Events::new(context.api.clone(), &format!("process {}", std::process::id()));
         Controller {
             service,
-            around,
+            context,
             events,
             objects: BTreeMap::new(),
             owned,
@@ -141,7 +142,7 @@ impl Controller {
     }
 
     /// Takes in what was seen. Returns whether anybody wants something else now.
-    fn take(&mut self, (kind, seen): News) -> bool {
+    fn apply(&mut self, (kind, seen): ObjectUpdate) -> bool {
         match seen {
             Seen::All(all) => {
                 self.all(kind, all);
@@ -197,7 +198,7 @@ impl Controller {
         self.gone.remove(&(kind, key.1.clone()));
         let known = self.objects.entry(kind).or_default();
         match known.get_mut(&key) {
-            Some(known) => known.see(kind, object),
+            Some(known) => known.update(kind, object),
             None => {
                 let mut new = Known::new(kind, object);
                 new.job = new.job.or_else(|| self.jobs.get(&uid).copied());
@@ -225,22 +226,22 @@ impl Controller {
     }
 
     /// Makes true what objects say, as far as it makes sense.
-    async fn settle(&mut self) {
+    async fn reconcile(&mut self) {
         // Before they are set up, so that nobody comes in between.
-        let is_other = self.around.own_queues.set(self.own_queues());
-        self.settle_queues().await;
-        self.settle_policy().await;
-        self.settle_budgets().await;
-        self.settle_pools();
-        self.settle_gone().await;
-        self.settle_jobs().await;
+        let is_other = self.context.owned_queues.set(self.owned_queues());
+        self.reconcile_queues().await;
+        self.reconcile_policy().await;
+        self.reconcile_budgets().await;
+        self.reconcile_pools();
+        self.reconcile_gone().await;
+        self.reconcile_jobs().await;
         let queues: BTreeSet<Name> = {
             let core = self.service.engine.core();
             core.state.queue_parents().map(|(name, _)| name.clone()).collect()
         };
         if queues != self.queues || is_other {
             self.queues = queues;
-            (self.around.again)();
+            self.context.inlet.site(Observation::QueuesAgain).await;
         }
         self.warn().await;
     }

@@ -1,9 +1,10 @@
 //! Budgets, the policy and pools as objects say.
 
 use super::Controller;
-use super::object::{Key, Verdict};
-use super::queues::queues;
-use super::write::{self, Whose};
+use super::write;
+use crate::crd::object::{Key, Verdict};
+use crate::crd::queues::queues;
+use crate::crd::write::ObjectRef;
 use berth_file::documents::{NO_POOLS, Want};
 use berth_file::error::{did_you_mean, or_list};
 use berth_file::object::Kind;
@@ -13,7 +14,7 @@ use berth_service::objects;
 use std::collections::BTreeMap;
 
 impl Controller {
-    pub(super) async fn settle_policy(&mut self) {
+    pub(super) async fn reconcile_policy(&mut self) {
         let found = self.objects.get(&Kind::Policy).into_iter().flatten().next();
         let Some((key, known)) = found else { return };
         let key = key.clone();
@@ -25,14 +26,14 @@ impl Controller {
             }
             Some(Ok(_)) | None => return,
         };
-        let whose = Whose { kind: Kind::Policy, name: &key.1, queue: "" };
+        let object = ObjectRef { kind: Kind::Policy, name: &key.1, queue: "" };
         let is_so = unlike(self.service.engine.core().state.policy(), &policy).is_none();
-        if !is_so || !self.owns(&whose) {
+        if !is_so || !self.owns(&object) {
             let events = move |state: &berth_core::State| {
                 let policy = unlike(state.policy(), &policy).map(Box::new);
                 Ok(policy.map(|policy| Event::PolicySet { policy }).into_iter().collect())
             };
-            if let Err(refused) = self.set_up(&whose, events).await {
+            if let Err(refused) = self.set_up(&object, events).await {
                 if let Some(verdict) = write::verdict(refused) {
                     self.judge(Kind::Policy, &key, verdict);
                 }
@@ -42,7 +43,7 @@ impl Controller {
         self.judge(Kind::Policy, &key, Verdict::yes("the scheduler behaves as this says"));
     }
 
-    pub(super) async fn settle_budgets(&mut self) {
+    pub(super) async fn reconcile_budgets(&mut self) {
         let there = queues(&self.service.engine.core().state);
         let mut taken: BTreeMap<Name, String> = BTreeMap::new();
         for (key, queue, budget) in self.wished_budgets() {
@@ -70,27 +71,27 @@ impl Controller {
 
     /// The oldest first: where two are about one queue, it is the first one's.
     fn wished_budgets(&mut self) -> Vec<(Key, Name, Budget)> {
-        let mut wishes = Vec::new();
+        let mut preferences = Vec::new();
         for (key, known) in self.objects.get_mut(&Kind::Budget).into_iter().flatten() {
             match &known.want {
                 Some(Ok(Want::Budget { queue, budget })) => {
                     let since = known.object.metadata.creation_timestamp.clone();
-                    wishes.push((since, key.clone(), queue.clone(), budget.clone()));
+                    preferences.push((since, key.clone(), queue.clone(), budget.clone()));
                 }
                 Some(Err(why)) => known.verdict = Some(Verdict::no("BadSpec", why.clone())),
                 Some(Ok(_)) | None => {}
             }
         }
-        wishes.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-        wishes.into_iter().map(|(_, key, queue, budget)| (key, queue, budget)).collect()
+        preferences.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+        preferences.into_iter().map(|(_, key, queue, budget)| (key, queue, budget)).collect()
     }
 
     async fn set_budget(&mut self, key: &Key, now: &QueueSpec, budget: Budget) {
-        let whose = Whose { kind: Kind::Budget, name: &key.1, queue: &now.name };
-        if now.budget.as_ref() != Some(&budget) || !self.owns(&whose) {
+        let object = ObjectRef { kind: Kind::Budget, name: &key.1, queue: &now.name };
+        if now.budget.as_ref() != Some(&budget) || !self.owns(&object) {
             let name = now.name.clone();
             let events = move |state: &berth_core::State| with_budget(state, &name, Some(budget));
-            if let Err(refused) = self.set_up(&whose, events).await {
+            if let Err(refused) = self.set_up(&object, events).await {
                 if let Some(verdict) = write::verdict(refused) {
                     self.judge(Kind::Budget, key, verdict);
                 }
@@ -102,7 +103,7 @@ impl Controller {
     }
 
     /// Nothing is bought yet, and that is said.
-    pub(super) fn settle_pools(&mut self) {
+    pub(super) fn reconcile_pools(&mut self) {
         for known in self.objects.get_mut(&Kind::Pool).into_iter().flat_map(BTreeMap::values_mut) {
             let Some(Err(why)) = &known.want else { continue };
             let reason = if why == NO_POOLS { "NotSupported" } else { "BadSpec" };

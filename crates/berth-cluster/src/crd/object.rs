@@ -119,7 +119,7 @@ impl Known {
     }
 
     /// Takes in what it has become. Returns whether anybody wants something else now.
-    pub fn see(&mut self, kind: Kind, object: Object) -> bool {
+    pub fn update(&mut self, kind: Kind, object: Object) -> bool {
         let same = self.object.metadata.uid == object.metadata.uid;
         if !same {
             // Another one took its name.
@@ -168,8 +168,8 @@ mod tests {
         let mut known = Known::new(Kind::Queue, object(1, json!({ "quota": { "gpu": 4 } })));
         assert!(matches!(known.want, Some(Ok(Want::Queue(_)))));
         let status = Object { status: json!({ "running": 1 }), ..known.object.clone() };
-        assert!(!known.see(Kind::Queue, status), "a status is no wish");
-        assert!(known.see(Kind::Queue, object(2, json!({ "quota": { "gpu": "many" } }))));
+        assert!(!known.update(Kind::Queue, status), "a status is no wish");
+        assert!(known.update(Kind::Queue, object(2, json!({ "quota": { "gpu": "many" } }))));
         let Some(Err(why)) = &known.want else { panic!("it has a mistake") };
         assert!(why.contains("`gpu`") && !why.contains("line"), "{why}");
     }
@@ -180,7 +180,7 @@ mod tests {
         known.verdict = Some(Verdict::yes(""));
         let mut other = object(1, json!({}));
         other.metadata.uid = "8".to_owned();
-        assert!(known.see(Kind::Queue, other));
+        assert!(known.update(Kind::Queue, other));
         assert_eq!(known.verdict, None);
     }
 }

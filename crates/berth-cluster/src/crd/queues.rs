@@ -1,8 +1,9 @@
 //! Queues as objects say, the upper ones first.
 
 use super::Controller;
-use super::object::{Key, Verdict};
-use super::write::{self, Whose};
+use super::write;
+use crate::crd::object::{Key, Verdict};
+use crate::crd::write::ObjectRef;
 use berth_core::State;
 use berth_file::documents::Want;
 use berth_file::error::{did_you_mean, or_list};
@@ -14,40 +15,40 @@ use std::collections::{BTreeMap, BTreeSet};
 type Queues = BTreeMap<Name, QueueSpec>;
 
 impl Controller {
-    pub(super) async fn settle_queues(&mut self) {
+    pub(super) async fn reconcile_queues(&mut self) {
         let mut there = queues(&self.service.engine.core().state);
-        let wishes = self.wished_queues();
-        let parents = parents(&there, &wishes);
+        let preferences = self.wished_queues();
+        let parents = parents(&there, &preferences);
         let mut left: Vec<(Key, QueueSpec)> = Vec::new();
-        for (key, wish) in wishes {
-            match circle(&wish.name, &parents) {
+        for (key, request) in preferences {
+            match circle(&request.name, &parents) {
                 Some(circle) => self.judge(Kind::Queue, &key, in_circle(&circle)),
-                None => left.push((key, wish)),
+                None => left.push((key, request)),
             }
         }
         // One is set up when the one above it is.
         loop {
-            let is_ready = |(_, wish): &(Key, QueueSpec)| {
-                wish.parent.as_ref().is_none_or(|parent| there.contains_key(parent))
+            let is_ready = |(_, request): &(Key, QueueSpec)| {
+                request.parent.as_ref().is_none_or(|parent| there.contains_key(parent))
             };
             let (ready, later): (Vec<_>, Vec<_>) = left.into_iter().partition(is_ready);
             left = later;
             if ready.is_empty() {
                 break;
             }
-            for (key, wish) in ready {
-                self.set_queue(&mut there, &key, wish).await;
+            for (key, request) in ready {
+                self.set_queue(&mut there, &key, request).await;
             }
         }
-        for (key, wish) in left {
-            let verdict = self.without_parent(&wish, &there);
+        for (key, request) in left {
+            let verdict = self.without_parent(&request, &there);
             self.judge(Kind::Queue, &key, verdict);
         }
         self.doubt_models();
     }
 
     /// The queues that are those of objects, or were when nobody had looked yet.
-    pub(super) fn own_queues(&self) -> BTreeSet<Name> {
+    pub(super) fn owned_queues(&self) -> BTreeSet<Name> {
         let wished = self.of(Kind::Queue).filter_map(|known| match &known.want {
             Some(Ok(Want::Queue(queue))) => Some(queue.name.clone()),
             _ => None,
@@ -59,9 +60,9 @@ impl Controller {
 
     /// What can be read; the rest is judged.
     fn wished_queues(&mut self) -> Vec<(Key, QueueSpec)> {
-        let mut wishes = Vec::new();
+        let mut preferences = Vec::new();
         for (key, known) in self.objects.get_mut(&Kind::Queue).into_iter().flatten() {
-            let wish = match &known.want {
+            let request = match &known.want {
                 Some(Ok(Want::Queue(queue))) => match objects::check_name("queue", &queue.name) {
                     Ok(()) => Ok(QueueSpec::clone(queue)),
                     Err(fault) => Err(objects::words(&fault)),
@@ -69,20 +70,20 @@ impl Controller {
                 Some(Err(why)) => Err(why.clone()),
                 Some(Ok(_)) | None => continue,
             };
-            match wish {
-                Ok(wish) => wishes.push((key.clone(), wish)),
+            match request {
+                Ok(request) => preferences.push((key.clone(), request)),
                 Err(why) => known.verdict = Some(Verdict::no("BadSpec", why)),
             }
         }
-        wishes
+        preferences
     }
 
-    async fn set_queue(&mut self, there: &mut Queues, key: &Key, wish: QueueSpec) {
-        let name = wish.name.clone();
-        let whose = Whose { kind: Kind::Queue, name: &name, queue: &name };
-        if there.get(&name) != Some(&merged(&wish, there.get(&name))) || !self.owns(&whose) {
-            let wanted = wish.clone();
-            let written = self.set_up(&whose, move |state| {
+    async fn set_queue(&mut self, there: &mut Queues, key: &Key, request: QueueSpec) {
+        let name = request.name.clone();
+        let object = ObjectRef { kind: Kind::Queue, name: &name, queue: &name };
+        if there.get(&name) != Some(&merged(&request, there.get(&name))) || !self.owns(&object) {
+            let wanted = request.clone();
+            let written = self.set_up(&object, move |state| {
                 let now = state.queue_snapshots().into_iter().map(|queue| queue.spec);
                 let now = now.into_iter().find(|queue| queue.name == wanted.name);
                 let queue = merged(&wanted, now.as_ref());
@@ -96,13 +97,13 @@ impl Controller {
                 }
                 return;
             }
-            there.insert(name.clone(), merged(&wish, there.get(&name)));
+            there.insert(name.clone(), merged(&request, there.get(&name)));
         }
         self.judge(Kind::Queue, key, Verdict::yes(format!("the queue {name} is as this says")));
     }
 
-    fn without_parent(&self, wish: &QueueSpec, there: &Queues) -> Verdict {
-        let parent = wish.parent.as_deref().unwrap_or_default();
+    fn without_parent(&self, request: &QueueSpec, there: &Queues) -> Verdict {
+        let parent = request.parent.as_deref().unwrap_or_default();
         let is_object = self.of(Kind::Queue).any(|known| known.object.metadata.name == parent);
         if is_object {
             let message = format!(
@@ -154,14 +155,15 @@ pub(super) fn queues(state: &State) -> Queues {
 }
 
 /// The wish with the budget that the queue has: that is an object of its own.
-fn merged(wish: &QueueSpec, now: Option<&QueueSpec>) -> QueueSpec {
-    QueueSpec { budget: now.and_then(|now| now.budget.clone()), ..wish.clone() }
+fn merged(request: &QueueSpec, now: Option<&QueueSpec>) -> QueueSpec {
+    QueueSpec { budget: now.and_then(|now| now.budget.clone()), ..request.clone() }
 }
 
 /// Which queue lies below which, once everybody has what they want.
-fn parents(there: &Queues, wishes: &[(Key, QueueSpec)]) -> BTreeMap<Name, Name> {
+fn parents(there: &Queues, preferences: &[(Key, QueueSpec)]) -> BTreeMap<Name, Name> {
     let now = there.values().map(|queue| (queue.name.clone(), queue.parent.clone()));
-    let then = wishes.iter().map(|(_, wish)| (wish.name.clone(), wish.parent.clone()));
+    let then =
+        preferences.iter().map(|(_, request)| (request.name.clone(), request.parent.clone()));
     let all: BTreeMap<Name, Option<Name>> = now.chain(then).collect();
     all.into_iter().filter_map(|(name, parent)| Some((name, parent?))).collect()
 }
@@ -219,8 +221,8 @@ mod tests {
             thresholds: Vec::new(),
         };
         let now = QueueSpec { budget: Some(budget), ..QueueSpec::new("a") };
-        let wish = QueueSpec { priority: 3, ..QueueSpec::new("a") };
-        let both = merged(&wish, Some(&now));
+        let request = QueueSpec { priority: 3, ..QueueSpec::new("a") };
+        let both = merged(&request, Some(&now));
         assert_eq!((both.priority, &both.budget), (3, &now.budget));
     }
 }

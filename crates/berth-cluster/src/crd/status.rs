@@ -2,8 +2,8 @@
 //! move all the time are written every few seconds.
 
 use super::Controller;
-use super::object::{Key, Known, Verdict};
-use super::schema::is_namespaced;
+use crate::crd::object::{Key, Known, Verdict};
+use crate::crd::schema::is_namespaced;
 use berth_api::wire;
 use berth_core::QueueReport;
 use berth_engine::clock;
@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Between two writes about figures alone.
-const CALM: Duration = Duration::from_secs(5);
+const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 /// Writes that are under way at once. They can wait, and bindings should not.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_WRITES: usize = 8;
 /// Nodes of a job that are named.
 const NODES_NAMED: usize = 4;
 
@@ -53,7 +53,7 @@ impl Controller {
                 }
             }
         }
-        let api = &self.around.api;
+        let api = &self.context.api;
         let old = |kind: &Kind, key: &Key| &self.objects[kind][key].object.status;
         let writes: Vec<_> = writes
             .into_iter()
@@ -64,7 +64,7 @@ impl Controller {
                 let written = api.patch(&path(kind, &key), Patch::Merge, &patch).await;
                 (kind, key, status, written)
             });
-        let written: Vec<_> = writing.buffer_unordered(AT_ONCE).collect().await;
+        let written: Vec<_> = writing.buffer_unordered(MAX_CONCURRENT_WRITES).collect().await;
         for (kind, key, status, written) in written {
             let known = self.objects.get_mut(&kind).and_then(|all| all.get_mut(&key));
             match (written, known) {
@@ -109,7 +109,7 @@ fn path(kind: Kind, (namespace, name): &Key) -> String {
 /// What is true of an object is written at once, figures after a while.
 fn is_due(known: &Known, status: &Value) -> bool {
     let is_news = status["conditions"] != known.object.status["conditions"];
-    is_news || known.wrote.is_none_or(|wrote| wrote.elapsed() >= CALM)
+    is_news || known.wrote.is_none_or(|wrote| wrote.elapsed() >= MIN_WRITE_INTERVAL)
 }
 
 /// A job that has ended stays as it is.

@@ -1,7 +1,7 @@
 //! Which of our kinds the API server has, and following those. Whoever installs a definition later
 //! is noticed a little later.
 
-use super::object::Object;
+use crate::crd::object::Object;
 use berth_file::object::{GROUP, Kind, VERSION};
 use berth_kube::{Api, Seen, Wanted, follow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// How often it is looked while kinds are missing, and when all are there.
-const WHILE_MISSING: Duration = Duration::from_secs(3);
-const WHILE_THERE: Duration = Duration::from_secs(60);
+const INTERVAL_WHILE_MISSING: Duration = Duration::from_secs(3);
+const INTERVAL_WHILE_SERVED: Duration = Duration::from_secs(60);
 /// News that are read before anybody has taken them in.
-const AHEAD: usize = 16;
+const KIND_BUFFER: usize = 16;
 
-pub type News = (Kind, Seen<Object>);
+pub type ObjectUpdate = (Kind, Seen<Object>);
 
 /// What follows each kind; they end with this.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Drop for Followed {
 }
 
 /// Follows whatever kinds there are until nobody listens.
-pub async fn watch(api: Api, tell: mpsc::Sender<News>) {
+pub async fn watch(api: Api, tell: mpsc::Sender<ObjectUpdate>) {
     let mut followed = Followed::default();
     while !tell.is_closed() {
         match served(&api).await {
@@ -48,12 +48,12 @@ pub async fn watch(api: Api, tell: mpsc::Sender<News>) {
             Err(error) => tracing::debug!(%error, "looking for the kinds of {GROUP}"),
         }
         let all = followed.0.len() == Kind::ALL.len();
-        tokio::time::sleep(if all { WHILE_THERE } else { WHILE_MISSING }).await;
+        tokio::time::sleep(if all { INTERVAL_WHILE_SERVED } else { INTERVAL_WHILE_MISSING }).await;
     }
 }
 
-fn begin(api: &Api, kind: Kind, tell: &mpsc::Sender<News>) -> [JoinHandle<()>; 2] {
-    let (tell_one, mut seen) = mpsc::channel(AHEAD);
+fn begin(api: &Api, kind: Kind, tell: &mpsc::Sender<ObjectUpdate>) -> [JoinHandle<()>; 2] {
+    let (tell_one, mut seen) = mpsc::channel(KIND_BUFFER);
     let path = format!("/apis/{GROUP}/{VERSION}/{}", kind.plural());
     let following = tokio::spawn(follow::<Object>(api.clone(), path, String::new(), tell_one));
     let tell = tell.clone();

@@ -2,7 +2,8 @@
 //! of whose object it was, all in one.
 
 use super::Controller;
-use super::object::Verdict;
+use crate::crd::object::Verdict;
+use crate::tenancy::rows::row;
 use berth_api::{Code, Problem};
 use berth_core::State;
 use berth_engine::{Act, Refused, Write};
@@ -13,22 +14,8 @@ use berth_service::objects;
 use berth_service::server_audit;
 use berth_store::{Batch, SettingRow};
 
-const PREFIX: &str = "kube/";
-
-/// The name of the row that says what an object has set up.
-fn row(kind: Kind, name: &str) -> String {
-    format!("{PREFIX}{}/{name}", kind.plural())
-}
-
-/// The object that a row is about, if it is such a row.
-pub fn owner(row: &str) -> Option<(Kind, String)> {
-    let (plural, name) = row.strip_prefix(PREFIX)?.split_once('/')?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.plural() == plural)?;
-    Some((kind, name.to_owned()))
-}
-
 /// An object, and the queue it is about.
-pub struct Whose<'a> {
+pub struct ObjectRef<'a> {
     pub kind: Kind,
     pub name: &'a str,
     pub queue: &'a str,
@@ -36,35 +23,35 @@ pub struct Whose<'a> {
 
 impl Controller {
     /// Whether the note of an object is as it is to be.
-    pub(super) fn owns(&self, whose: &Whose<'_>) -> bool {
-        let key = (whose.kind, whose.name.to_owned());
-        self.owned.get(&key).is_some_and(|queue| queue == whose.queue)
+    pub(super) fn owns(&self, object: &ObjectRef<'_>) -> bool {
+        let key = (object.kind, object.name.to_owned());
+        self.owned.get(&key).is_some_and(|queue| queue == object.queue)
     }
 
     /// Writes the events that the state calls for, and that they are the object's.
     pub(super) async fn set_up(
         &mut self,
-        whose: &Whose<'_>,
+        object: &ObjectRef<'_>,
         events: impl FnOnce(&State) -> Result<Vec<Event>, Box<Problem>> + Send + 'static,
     ) -> Result<(), Refused> {
         let mut documents = Batch::default();
-        let (name, value) = (row(whose.kind, whose.name), whose.queue.to_owned());
+        let (name, value) = (row(object.kind, object.name), object.queue.to_owned());
         documents.put(&SettingRow { name, value });
-        self.write("apply_object", whose, documents, Act::Amend(Box::new(events))).await?;
-        self.owned.insert((whose.kind, whose.name.to_owned()), whose.queue.to_owned());
+        self.write("apply_object", object, documents, Act::Amend(Box::new(events))).await?;
+        self.owned.insert((object.kind, object.name.to_owned()), object.queue.to_owned());
         Ok(())
     }
 
     /// Writes the events that undo what an object has set up, and forgets the object.
     pub(super) async fn take_down(
         &mut self,
-        whose: &Whose<'_>,
+        object: &ObjectRef<'_>,
         events: impl FnOnce(&State) -> Result<Vec<Event>, Box<Problem>> + Send + 'static,
     ) -> Result<(), Refused> {
         let mut documents = Batch::default();
-        documents.delete::<SettingRow>(&row(whose.kind, whose.name));
-        self.write("remove_object", whose, documents, Act::Amend(Box::new(events))).await?;
-        let key = (whose.kind, whose.name.to_owned());
+        documents.delete::<SettingRow>(&row(object.kind, object.name));
+        self.write("remove_object", object, documents, Act::Amend(Box::new(events))).await?;
+        let key = (object.kind, object.name.to_owned());
         self.owned.remove(&key);
         self.gone.remove(&key);
         Ok(())
@@ -73,11 +60,11 @@ impl Controller {
     async fn write(
         &self,
         what: &str,
-        whose: &Whose<'_>,
+        object: &ObjectRef<'_>,
         documents: Batch,
         act: Act,
     ) -> Result<(), Refused> {
-        let target = format!("{} {}", whose.kind.word(), whose.name);
+        let target = format!("{} {}", object.kind.word(), object.name);
         let mut audit = server_audit("berth", what, target);
         audit.from = "kubernetes".to_owned();
         let write = Write { documents, ..Write::act(act, audit) };
@@ -116,17 +103,4 @@ pub fn of_fault(fault: &Fault) -> Option<Verdict> {
     }
     let reason = code.map_or_else(|| "Refused".to_owned(), |code| format!("{code:?}"));
     Some(Verdict::no(reason, objects::words(fault)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_row_of_an_object_leads_back_to_it() {
-        for kind in Kind::ALL {
-            assert_eq!(owner(&row(kind, "nlp.east")), Some((kind, "nlp.east".to_owned())));
-        }
-        assert_eq!(owner("notify/slack"), None);
-    }
 }

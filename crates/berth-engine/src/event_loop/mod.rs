@@ -44,7 +44,7 @@ type Answer = (oneshot::Sender<Result<Written, Refused>>, Result<Written, Refuse
 pub(crate) struct Loop<S: Site> {
     pub core: Arc<Mutex<Core>>,
     pub requests: mpsc::Receiver<Request>,
-    pub reports: mpsc::UnboundedReceiver<Report<S::Observation>>,
+    pub reports: mpsc::Receiver<Report<S::Observation>>,
     /// Requests that wait until the turn before them is committed.
     pub deferred: Vec<Request>,
     /// Reports that the site made while it carried out orders.

@@ -24,7 +24,7 @@ const PLANS_AT_ONCE: u32 = 64;
 
 /// What a driver has to do once the turn is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LeaseOrder {
+pub enum LeaseOrder {
     Start(LeaseId),
     Stop {
         lease: LeaseId,

@@ -246,7 +246,8 @@ fn imports(text: &str) -> Vec<Import> {
         match tokens[at].as_str() {
             "use" => {
                 let end = at + tokens[at..].iter().position(|token| token == ";").unwrap_or(0);
-                let is_public = tokens[..at].last().is_some_and(|last| last == "pub" || last == ")");
+                let is_public =
+                    tokens[..at].last().is_some_and(|last| last == "pub" || last == ")");
                 let mut paths = Vec::new();
                 expand(&tokens[at + 1..end.max(at + 1)], &mut Vec::new(), &mut paths);
                 found.extend(paths.into_iter().map(|path| Import { is_public, path }));

@@ -2,8 +2,8 @@
 //! everything.
 
 mod cli;
-mod cycles;
 mod commands;
+mod cycles;
 mod docs;
 mod image;
 mod layering;

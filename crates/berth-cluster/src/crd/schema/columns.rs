@@ -1,6 +1,6 @@
 //! What `kubectl get` shows of an object, and the status it is taken from.
 
-use super::parts::{list, object, prose, whole};
+use crate::crd::schema::parts::{list, object, prose, whole};
 use berth_file::object::Kind;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What a Job's spec can say: the keys of a job file, with their own words for people.
 
-use super::parts::{any, boolean, object, prose, text, whole, with, word};
+use crate::crd::schema::parts::{any, boolean, object, prose, text, whole, with, word};
 use berth_file::job::{KEYS, Key, Takes};
 use serde_json::{Value, json};
 

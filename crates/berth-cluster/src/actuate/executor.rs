@@ -1,0 +1,275 @@
+//! Executes orders to the API server, many at once, and each until it is done or impossible: the
+//! API server may be away for a while.
+
+use super::prepare::Unprepared;
+use super::reserve::{self, Reserve};
+use super::window::Window;
+use super::{suspend, volumes};
+use crate::retry::{FIRST_PAUSE, LONGEST_PAUSE};
+use crate::state::observation::Observation;
+use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
+use crate::view::{LEASE, Note};
+use berth_engine::Inlet;
+use berth_kube::event::{Events, Level, Saying};
+use berth_kube::{Api, shares};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+/// Reasons that are written at once. They are less urgent, and must not stand in the way.
+const MAX_CONCURRENT_MESSAGES: usize = 8;
+
+/// Who says what is said about objects.
+const CONTROLLER: &str = "berth";
+
+/// Takes orders until nobody gives any.
+pub async fn work(
+    api: Api,
+    reserve: Reserve,
+    mut orders: mpsc::UnboundedReceiver<ApiOrder>,
+    inlet: Inlet<Observation>,
+) {
+    let (acts, mut act) = mpsc::unbounded_channel();
+    let (messages, message) = mpsc::unbounded_channel();
+    let events = Events::new(api.clone(), CONTROLLER);
+    let hand = Arc::new(Executor { api, reserve, events, retries: acts.clone(), inlet });
+    let later = acts.clone();
+    let sorts = async move {
+        while let Some(order) = orders.recv().await {
+            let sent = match order {
+                ApiOrder::WriteReason { .. } | ApiOrder::WriteEvent(_) => {
+                    messages.send(order).is_ok()
+                }
+                ApiOrder::Reserve { tries: 1.., .. } => {
+                    retry_later(later.clone(), order);
+                    true
+                }
+                order => acts.send(Attempt { order, pause: FIRST_PAUSE }).is_ok(),
+            };
+            if !sent {
+                return;
+            }
+        }
+    };
+    let to = hand.clone();
+    let acts = async move {
+        let mut window = Window::default();
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            let count = under_way.len();
+            tokio::select! {
+                Some(bound) = under_way.next() => {
+                    match bound {
+                        AttemptOutcome::Bound(took) => window.answered(took, count),
+                        AttemptOutcome::Several => window.got_through(),
+                        AttemptOutcome::TooMany => window.refused(),
+                        AttemptOutcome::Other => {}
+                    }
+                }
+                next = act.recv(), if count < window.size() => {
+                    let Some(next) = next else { break };
+                    under_way.push(to.clone().attempt(next));
+                }
+            }
+        }
+        under_way.for_each(|_| std::future::ready(())).await;
+    };
+    let messages = UnboundedReceiverStream::new(message)
+        .for_each_concurrent(MAX_CONCURRENT_MESSAGES, move |message| {
+            hand.clone().write_message(message)
+        });
+    tokio::join!(sorts, acts, messages);
+}
+
+/// What was tried before is tried again after a while.
+fn retry_later(to: mpsc::UnboundedSender<Attempt>, order: ApiOrder) {
+    tokio::spawn(async move {
+        if let ApiOrder::Reserve { tries, .. } = &order {
+            tokio::time::sleep(reserve::pause(*tries)).await;
+        }
+        let _ = to.send(Attempt { order, pause: FIRST_PAUSE });
+    });
+}
+
+/// An order, and how long it waits if it has to be tried again.
+struct Attempt {
+    order: ApiOrder,
+    pause: Duration,
+}
+
+/// What an order that was tried says of how many are tried at once.
+enum AttemptOutcome {
+    /// A single request has bound a pod in that time. A refusal, or a server that is away, comes
+    /// quicker than any work is done.
+    Bound(Duration),
+    /// Several have.
+    Several,
+    /// The server did not get to it.
+    TooMany,
+    Other,
+}
+
+/// What carries out orders.
+struct Executor {
+    api: Api,
+    reserve: Reserve,
+    events: Events,
+    retries: mpsc::UnboundedSender<Attempt>,
+    inlet: Inlet<Observation>,
+}
+
+impl Executor {
+    /// Tries an order once. One that may succeed later comes again, and is in nobody's way
+    /// meanwhile.
+    async fn attempt(self: Arc<Executor>, act: Attempt) -> AttemptOutcome {
+        let begun = Instant::now();
+        let Attempt { order, pause } = act;
+        let tried = match &order {
+            ApiOrder::Bind(bind) if bind.permit.is_revoked() => return AttemptOutcome::Other,
+            ApiOrder::Bind(bind) if !bind.claims.is_empty() => {
+                // That may take long, and others are not to wait for it.
+                tokio::spawn(self.prepare(order));
+                return AttemptOutcome::Other;
+            }
+            ApiOrder::Bind(bind) => match self::bind(&self.api, bind).await {
+                Ok(done) => {
+                    let tried = match &done {
+                        OrderOutcome::Bound(_) if bind.is_one_request() => {
+                            AttemptOutcome::Bound(begun.elapsed())
+                        }
+                        OrderOutcome::Bound(_) => AttemptOutcome::Several,
+                        _ => AttemptOutcome::Other,
+                    };
+                    self.report(done).await;
+                    return tried;
+                }
+                Err(error) => Err(error),
+            },
+            ApiOrder::Evict { pod, grace_secs, why } => {
+                self.api.displace(pod, *grace_secs, why).await
+            }
+            ApiOrder::Reserve { slot, .. } => self.reserve.hold(&self.api, slot).await,
+            ApiOrder::Release { pod } => reserve::release(&self.api, pod).await,
+            ApiOrder::SetSuspended { job, suspended } => {
+                suspend::hold(&self.api, job, suspended).await
+            }
+            ApiOrder::WriteReason { .. } | ApiOrder::WriteEvent(_) => return AttemptOutcome::Other,
+        };
+        let Err(error) = tried else { return AttemptOutcome::Other };
+        if let ApiOrder::Reserve { slot, .. } = &order
+            && !error.is_for_now()
+        {
+            self.report(OrderOutcome::NotReserved(slot.clone(), error.to_string())).await;
+            return AttemptOutcome::Other;
+        }
+        if error.is_denied() {
+            // Failing the job would not give us the right.
+            tracing::error!(%error, "not allowed; trying again");
+        } else if !error.is_for_now() {
+            match order {
+                ApiOrder::Bind(bind) => {
+                    self.report(OrderOutcome::Impossible(bind.lease, error.to_string())).await
+                }
+                ApiOrder::SetSuspended { job, .. } => {
+                    tracing::error!(%error, job = job.name, "a job could not be let go");
+                }
+                _ => tracing::error!(%error, "a pod could not be asked to end"),
+            }
+            return AttemptOutcome::Other;
+        }
+        let is_bind = matches!(order, ApiOrder::Bind(_));
+        let asked = error.wait().unwrap_or_default();
+        tokio::spawn(async move {
+            tokio::time::sleep(pause.max(asked)).await;
+            let _ = self.retries.send(Attempt { order, pause: (pause * 2).min(LONGEST_PAUSE) });
+        });
+        if is_bind && error.is_overload() { AttemptOutcome::TooMany } else { AttemptOutcome::Other }
+    }
+
+    async fn report(&self, outcome: OrderOutcome) {
+        self.inlet.site(Observation::OrderDone(outcome)).await;
+    }
+
+    async fn note(&self, Note { about, reason, note, apart }: Note) {
+        let level = Level::Warning;
+        let saying = Saying { level, action: "Read", reason, note: &note, about: apart.as_deref() };
+        if let Err(error) = self.events.say(&about, saying).await {
+            tracing::warn!(%error, "{} {}: {note}", about.kind, about.name);
+        }
+    }
+
+    /// Has the volumes of a pod made or given, and binds it then.
+    async fn prepare(self: Arc<Executor>, order: ApiOrder) {
+        let ApiOrder::Bind(bind) = order else { return };
+        let prepared = tokio::select! {
+            prepared = volumes::prepare(&self.api, &bind.claims, &bind.node) => prepared,
+            () = revoked(&bind.permit) => return,
+        };
+        match prepared {
+            Ok(()) => {
+                let order = ApiOrder::Bind(Bind { claims: Vec::new(), ..bind });
+                let _ = self.retries.send(Attempt { order, pause: FIRST_PAUSE });
+            }
+            Err(why) => self.report(OrderOutcome::Infeasible(bind.lease, why)).await,
+        }
+    }
+
+    async fn write_message(self: Arc<Executor>, message: ApiOrder) {
+        let (pod, version, message) = match message {
+            ApiOrder::WriteReason { pod, version, message } => (pod, version, message),
+            ApiOrder::WriteEvent(note) => return self.note(note).await,
+            _ => return,
+        };
+        match self.api.say_why(&pod, &version, &message).await {
+            Ok(true) => {}
+            Ok(false) => self.report(OrderOutcome::ReasonNotWritten(pod)).await,
+            Err(error) => {
+                tracing::debug!(%error, pod = pod.name, "a reason could not be written");
+                self.report(OrderOutcome::ReasonNotWritten(pod)).await;
+            }
+        }
+    }
+}
+
+/// Waits until a binding is not meant any more.
+async fn revoked(permit: &BindPermit) {
+    while !permit.is_revoked() {
+        tokio::time::sleep(LONGEST_PAUSE).await;
+    }
+}
+
+async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<OrderOutcome> {
+    let Bind { lease, pod, node, .. } = bind;
+    let lost = |why: String| OrderOutcome::Lost { lease: *lease, pod: pod.clone(), why };
+    if let Some(open) = &bind.open {
+        api.open(pod, open.hostname.as_deref()).await?;
+    }
+    let unready = |why: String| OrderOutcome::Unready { lease: *lease, pod: pod.clone(), why };
+    for step in &bind.devices {
+        match step.carry_out(api, pod).await {
+            Ok(()) => {}
+            Err(Unprepared::Gone(why)) => return Ok(unready(why)),
+            Err(Unprepared::Api(error)) if error.is_missing() || error.is_conflict() => {
+                return Ok(unready(error.to_string()));
+            }
+            Err(Unprepared::Api(error)) => return Err(error),
+        }
+    }
+    let mut annotations = BTreeMap::from([(LEASE, lease.to_string())]);
+    annotations.extend(bind.gpus.clone().map(|gpus| (shares::GPUS, gpus)));
+    match api.bind(pod, node, &annotations).await {
+        Ok(()) => Ok(OrderOutcome::Bound(*lease)),
+        Err(error) if error.is_missing() => Ok(lost("its pod is gone".to_owned())),
+        // Also where our own write came through and its answer did not.
+        Err(error) if error.is_conflict() => Ok(match api.node_of(pod).await? {
+            Some(bound) if bound == node.as_str() => OrderOutcome::Bound(*lease),
+            Some(bound) => lost(format!("its pod was put on {bound}")),
+            None => lost("its pod is gone".to_owned()),
+        }),
+        Err(error) => Err(error),
+    }
+}

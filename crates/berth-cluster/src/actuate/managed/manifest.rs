@@ -1,0 +1,314 @@
+//! Manifests of the objects of a lease: its pod, the Secret beside it, and the Service of its job.
+
+use super::launch;
+use crate::options::PodSettings;
+use crate::state::pod_orders::CreatePod;
+use crate::tenancy::ACCOUNT;
+use crate::view::LEASE;
+use crate::view::managed::{ATTEMPT, BERTH, JOB, MANAGED, SECRET, TASK};
+use crate::view::managed_names::{CONTAINER, host, of_job};
+use berth_kube::object::Meta;
+use berth_kube::shares;
+use berth_model::JobKind;
+use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
+use berth_model::{JobId, Name, Span};
+use berth_node::{Gpus, TaskSpec, environment};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A folder of the container that is Berth's.
+const HOME: &str = "/berth";
+const RESUME: &str = "/berth/resume";
+/// Stands for the value of a secret, which no variable could have.
+const SEALED: &str = "\0";
+/// How often it is looked whether a job is ready.
+const PROBE_SECS: i64 = 2;
+
+/// The task as it would be on a machine.
+pub fn task(create: &CreatePod, settings: &PodSettings) -> TaskSpec {
+    let start = &create.start;
+    let run = start.run.of_element(start.lease.job.element);
+    let words = match &run.command {
+        Command::Shell(text) => vec!["bash".to_owned(), "-c".to_owned(), text.clone()],
+        Command::Program(words) => words.clone(),
+    };
+    let directory = run.workdir.clone().unwrap_or_else(|| "/".to_owned());
+    let mut task = TaskSpec::new(start.lease, &[], directory);
+    task.command = words;
+    task.name = Name::new(&start.name);
+    (task.team, task.queue) = (Name::new(&start.team), Name::new(&start.team));
+    task.env = run.env.0.clone();
+    task.env.extend(run.secrets.keys().map(|name| (name.clone(), SEALED.to_owned())));
+    task.launch = match run.launch {
+        Launch::Once => berth_node::Launch::Once,
+        Launch::Ranks => berth_node::Launch::Ranks { count: run.ranks },
+        Launch::Torchrun => berth_node::Launch::Torchrun { count: run.ranks },
+    };
+    let gpus = u32::try_from(start.slices.len()).unwrap_or(u32::MAX);
+    let indices = (0..gpus).collect();
+    task.gpus = match &create.gpus {
+        // Which ones they are the node decides; the container counts its own from zero.
+        None => Gpus::Declared { indices },
+        Some(gpus) => Gpus::Real { indices, uuids: gpus.split(',').map(str::to_owned).collect() },
+    };
+    (task.cpu, task.memory) = (start.cpu, start.memory);
+    (task.grace, task.ends_at, task.port) = (run.grace, start.ends_at, start.port);
+    let service = of_job(&start.name, start.lease.job);
+    let suffix = format!("{service}.{}.svc", create.container.namespace);
+    let tasks = start.tasks.max(1);
+    if tasks > 1 {
+        task.gang.hosts = (0..tasks).map(|task| format!("{}.{suffix}", host(task))).collect();
+        task.gang.master_addr = task.gang.hosts[0].clone();
+    }
+    task.gang.node_rank = start.lease.task;
+    if settings.checkpoints.is_some() {
+        let saved = saved(&run);
+        let resumed = start.resume_from.map(|_| PathBuf::from(RESUME));
+        task.resume_from = resumed.or((start.lease.attempt > 0).then(|| saved.clone()));
+        task.checkpoint = Some(saved);
+    }
+    task
+}
+
+fn saved(run: &RunSpec) -> PathBuf {
+    Path::new(HOME).join(run.checkpoint.path.as_deref().unwrap_or("checkpoints"))
+}
+
+pub fn pod(create: &CreatePod, settings: &PodSettings, scheduler: &str) -> Value {
+    let start = &create.start;
+    let (lease, run) = (start.lease, &start.run);
+    let task = task(create, settings);
+    let at = create.pod();
+    let mut annotations = json!({
+        LEASE: lease.to_string(),
+        "berth.dev/name": start.name,
+        "berth.dev/team": start.team,
+    });
+    if let Some(secret) = &create.secret {
+        annotations[SECRET] = json!(secret);
+    }
+    if let Some(gpus) = &create.gpus {
+        // By it a later server knows who uses a GPU that is held.
+        annotations[shares::GPUS] = json!(gpus);
+    }
+    let gpus = task.gpus.indices().len();
+    let (volumes, mounts) = volumes(create, settings, gpus > 0);
+    let mut spec = json!({
+        "schedulerName": scheduler,
+        "nodeName": start.node,
+        "restartPolicy": "Never",
+        "serviceAccountName": ACCOUNT,
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "hostname": host(lease.task),
+        "subdomain": of_job(&start.name, lease.job),
+        "terminationGracePeriodSeconds": seconds(run.grace).max(1),
+        "securityContext": { "seccompProfile": { "type": "RuntimeDefault" } },
+        "containers": [container(create, &task, mounts)],
+        "volumes": volumes,
+    });
+    if gpus > 0 {
+        spec["tolerations"] = tolerations();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": at.name,
+            "namespace": at.namespace,
+            "labels": {
+                MANAGED: BERTH,
+                JOB: lease.job.to_string(),
+                TASK: lease.task.to_string(),
+                ATTEMPT: lease.attempt.to_string(),
+            },
+            "annotations": annotations,
+        },
+        "spec": spec,
+    })
+}
+
+/// Nodes with GPUs are often kept for pods that ask for one.
+pub fn tolerations() -> Value {
+    json!([{ "key": "nvidia.com/gpu", "operator": "Exists" }])
+}
+
+fn container(create: &CreatePod, task: &TaskSpec, mounts: Vec<Value>) -> Value {
+    let start = &create.start;
+    let run = &start.run;
+    // Always there: a quota refuses pods that do not say what they need.
+    let cpu = format!("{}m", start.cpu.map_or(0, |cpu| cpu.0));
+    let mut requests = json!({ "cpu": cpu, "memory": start.memory.map_or(0, |m| m.0).to_string() });
+    let mut limits = json!({});
+    if let Some(memory) = start.memory {
+        limits["memory"] = json!(memory.0.to_string());
+    }
+    for (resource, count) in &create.devices {
+        limits[resource] = json!(count.to_string());
+        requests[resource] = json!(count.to_string());
+    }
+    let ports = start.port.into_iter().chain(run.ports.iter().copied());
+    let ports: Vec<Value> = ports.map(|port| json!({ "containerPort": port })).collect();
+    let command: Vec<String> = launch::command(task).iter().map(|word| literal(word)).collect();
+    let mut container = json!({
+        "name": CONTAINER,
+        "image": create.container.image,
+        "command": command,
+        "env": env(create, task),
+        "resources": { "requests": requests, "limits": limits },
+        "ports": ports,
+        "volumeMounts": mounts,
+        "securityContext": { "allowPrivilegeEscalation": false },
+    });
+    if let Some(directory) = &run.workdir {
+        container["workingDir"] = json!(directory);
+    }
+    if let (Some(port), JobKind::Job | JobKind::Service, Some(ready)) =
+        (start.port, run.kind, &run.ready)
+    {
+        let look = match &ready.check {
+            ReadyCheck::Http(path) => json!({ "httpGet": { "path": path, "port": port } }),
+            ReadyCheck::Tcp => json!({ "tcpSocket": { "port": port } }),
+        };
+        let mut probe = look;
+        probe["periodSeconds"] = json!(PROBE_SECS);
+        container["readinessProbe"] = probe.clone();
+        if let Some(within) = ready.within {
+            probe["failureThreshold"] = json!((seconds(within) / PROBE_SECS).max(1));
+            container["startupProbe"] = probe;
+        }
+    }
+    container
+}
+
+fn env(create: &CreatePod, task: &TaskSpec) -> Vec<Value> {
+    let secret = create.secret.as_deref();
+    let mut all = environment(task, Path::new(HOME), 0);
+    // A container that asks for no device is given its GPU by this.
+    all.extend(create.gpus.clone().map(|gpus| (shares::VISIBLE.to_owned(), gpus)));
+    let one = |(name, value): (String, String)| match value.as_str() {
+        SEALED => json!({
+            "name": name,
+            "valueFrom": { "secretKeyRef": { "name": secret, "key": name } },
+        }),
+        value => json!({ "name": name, "value": literal(value) }),
+    };
+    // The container's own folder is not known here.
+    all.into_iter().filter(|(name, _)| name != "SLURM_SUBMIT_DIR").map(one).collect()
+}
+
+/// Kubernetes would replace `$(NAME)`; two dollars stand for one.
+fn literal(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value>, Vec<Value>) {
+    let run = &create.start.run;
+    let mut volumes = vec![json!({ "name": "berth", "emptyDir": {} })];
+    let mut mounts = vec![json!({ "name": "berth", "mountPath": HOME })];
+    if gpus {
+        // Processes that share GPUs hand each other tensors there, and 64 MB are not enough.
+        volumes.push(json!({ "name": "shm", "emptyDir": { "medium": "Memory" } }));
+        mounts.push(json!({ "name": "shm", "mountPath": "/dev/shm" }));
+    }
+    let mut of_claim: BTreeMap<&str, String> = BTreeMap::new();
+    let volume = |claim: &str, volumes: &mut Vec<Value>| {
+        let name = format!("claim-{}", volumes.len());
+        let claim_of = json!({ "claimName": claim });
+        volumes.push(json!({ "name": name, "persistentVolumeClaim": claim_of }));
+        name
+    };
+    for (at, claim) in claims(run) {
+        let name = match of_claim.get(claim) {
+            Some(name) => name.clone(),
+            None => volume(claim, &mut volumes),
+        };
+        of_claim.insert(claim, name.clone());
+        mounts.push(json!({ "name": name, "mountPath": at }));
+    }
+    if let Some(claim) = settings.checkpoints.as_deref() {
+        let name = match of_claim.get(claim) {
+            Some(name) => name.clone(),
+            None => volume(claim, &mut volumes),
+        };
+        let kept = |job: JobId| format!("berth/{job}");
+        mounts.push(json!({
+            "name": name,
+            "mountPath": saved(run),
+            "subPath": kept(create.start.lease.job),
+        }));
+        if let Some(other) = create.start.resume_from {
+            let from = kept(other);
+            mounts.push(json!({ "name": name, "mountPath": RESUME, "subPath": from }));
+        }
+    }
+    (volumes, mounts)
+}
+
+/// Where each claim goes. Data from elsewhere is not fetched, as its submitter was told.
+pub fn claims(run: &RunSpec) -> impl Iterator<Item = (&String, &str)> {
+    let all = run.volumes.iter().chain(&run.data);
+    all.filter(|(_, source)| !source.contains(':')).map(|(at, source)| (at, source.as_str()))
+}
+
+/// It is owned by its pod, and goes with it.
+pub fn secret(
+    create: &CreatePod,
+    pod: &Meta,
+    name: &str,
+    values: &BTreeMap<String, String>,
+) -> Value {
+    let job = create.start.lease.job.to_string();
+    let owner = json!({ "apiVersion": "v1", "kind": "Pod", "name": *pod.name, "uid": *pod.uid });
+    let of =
+        |(variable, name): (&String, &String)| Some((variable.clone(), json!(values.get(name)?)));
+    let data: serde_json::Map<String, Value> =
+        create.start.run.secrets.iter().filter_map(of).collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            "namespace": create.container.namespace,
+            "labels": { MANAGED: BERTH, JOB: job },
+            "ownerReferences": [owner],
+        },
+        "immutable": true,
+        "stringData": data,
+    })
+}
+
+/// By it the tasks of a job find each other, and others a job that serves.
+pub fn service(create: &CreatePod) -> Option<Value> {
+    let start = &create.start;
+    if start.tasks <= 1 && start.port.is_none() {
+        return None;
+    }
+    let ports: Vec<Value> =
+        start.port.iter().map(|port| json!({ "name": "main", "port": port })).collect();
+    let job = start.lease.job.to_string();
+    Some(json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": of_job(&start.name, start.lease.job),
+            "namespace": create.container.namespace,
+            "labels": { MANAGED: BERTH, JOB: job },
+        },
+        "spec": {
+            "clusterIP": "None",
+            "selector": { JOB: job },
+            // They look for each other before they are ready.
+            "publishNotReadyAddresses": true,
+            "ports": ports,
+        },
+    }))
+}
+
+fn seconds(span: Span) -> i64 {
+    (span.0 + 999) / 1_000
+}
+
+#[cfg(test)]
+mod tests;

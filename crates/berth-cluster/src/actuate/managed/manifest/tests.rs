@@ -1,0 +1,146 @@
+use super::*;
+use berth_engine::LeaseStart;
+use berth_file::job::{self, Defaults, Models};
+use berth_model::{Bytes, Cpu, LeaseId, Policy, Share, Slice, Time};
+
+fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
+    let parsed = job::read(file).unwrap();
+    let defaults = Defaults {
+        user: "ada".into(),
+        team: "nlp".into(),
+        project: "default".into(),
+        classes: BTreeMap::new(),
+        policy: Policy::default(),
+        models: Models::new([(Name::new("H100-80GB"), Bytes::gib(80))]),
+        levels: Vec::new(),
+        abilities: job::Abilities { images: true, ..job::Abilities::default() },
+        logs: job::LogLimits::default(),
+    };
+    let (request, _) = job::lower(&parsed.file, &defaults, Time(0)).unwrap();
+    let run = request.workload.run().unwrap().clone();
+    let slice = |gpu| Slice { gpu: gpu + 4, share: Share::Whole };
+    let lease = LeaseId { job: JobId::new(17), task: 1, attempt: 2 };
+    let start = LeaseStart {
+        lease,
+        team: "nlp".to_owned(),
+        name: "train".to_owned(),
+        run,
+        slices: (0..gpus).map(slice).collect(),
+        node: "n1".to_owned(),
+        tasks,
+        port: None,
+        cpu: Some(Cpu::cores(8)),
+        memory: Some(Bytes::gib(32)),
+        ends_at: None,
+        resume_from: None,
+    };
+    let namespace = "berth-nlp".to_owned();
+    let secret = (!start.run.secrets.is_empty()).then(|| "sealed".to_owned());
+    let container = job::Container { image: "i".to_owned(), namespace };
+    let devices = (gpus > 0).then(|| ("nvidia.com/gpu".to_owned(), gpus));
+    CreatePod { start, container, secret, devices: devices.into_iter().collect(), gpus: None }
+}
+
+fn variable(pod: &Value, name: &str) -> Value {
+    let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
+    env.iter().find(|one| one["name"] == name).cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_task_finds_its_peers_its_rank_and_its_gpus() {
+    let create = create("run: python train.py\nlaunch: ranks\ngpus: 8\nnodes: 2", 2, 8);
+    let pod = pod(&create, &PodSettings::default(), "berth");
+    assert_eq!(pod["metadata"]["name"], "train-j17-2-1");
+    assert_eq!(pod["spec"]["nodeName"], "n1");
+    assert_eq!(
+        (&pod["spec"]["hostname"], &pod["spec"]["subdomain"]),
+        (&json!("task-1"), &json!("train-j17"))
+    );
+    let value = |name: &str| variable(&pod, name)["value"].clone();
+    assert_eq!(value("MASTER_ADDR"), "task-0.train-j17.berth-nlp.svc");
+    assert_eq!(value("NODE_RANK"), "1");
+    assert_eq!(value("WORLD_SIZE"), "16");
+    assert_eq!(value("BERTH_GPUS"), "0,1,2,3,4,5,6,7");
+    assert_eq!(value("BERTH_ATTEMPT"), "2");
+    assert_eq!(value("CUDA_VISIBLE_DEVICES"), Value::Null, "the node gives the GPUs");
+    assert_eq!(value("BERTH_CHECKPOINT_DIR"), Value::Null, "nothing would keep it");
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(container["resources"]["limits"]["nvidia.com/gpu"], "8");
+    assert_eq!(container["resources"]["requests"]["cpu"], "8000m");
+    assert_eq!(service(&create).unwrap()["spec"]["clusterIP"], "None");
+}
+
+#[test]
+fn a_secret_is_named_and_nowhere_written_and_dollars_stay_dollars() {
+    let file = "run: echo $(hostname) $HOME\nsecrets: {TOKEN: hf, RANK: hf}\nlaunch: ranks\nenv: {A: $(B)}";
+    let create = create(file, 1, 0);
+    let pod = pod(&create, &PodSettings::default(), "berth");
+    let by = json!({ "secretKeyRef": { "name": "sealed", "key": "TOKEN" } });
+    assert_eq!(variable(&pod, "TOKEN")["valueFrom"], by);
+    assert_eq!(variable(&pod, "RANK")["value"], "1", "a fact is nobody's to set");
+    assert_eq!(variable(&pod, "A")["value"], "$$(B)");
+    let command = pod["spec"]["containers"][0]["command"].as_array().unwrap();
+    assert_eq!(command.last().unwrap(), "echo $$(hostname) $$HOME");
+    let made = Meta { name: "train-j17-2-1".into(), uid: "7".into(), ..Meta::default() };
+    let values = [("hf".to_owned(), "s3cret".to_owned())].into();
+    let secret = secret(&create, &made, "sealed", &values);
+    assert_eq!(secret["stringData"]["TOKEN"], "s3cret");
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "7");
+    assert_eq!(pod["metadata"]["annotations"][SECRET], "sealed");
+    assert!(!pod.to_string().contains("s3cret"));
+    assert_eq!(service(&create), None, "it is alone");
+}
+
+#[test]
+fn what_is_saved_lies_in_the_claim_and_is_found_by_the_next_attempt() {
+    let file = "run: x\nworkdir: /w\nvolumes: {/data: c4, /out: shared}\ncheckpoint: {path: /ckpt}";
+    let mut create = create(file, 1, 1);
+    create.start.resume_from = Some(JobId::new(9));
+    let settings = PodSettings { checkpoints: Some("shared".to_owned()), ..PodSettings::default() };
+    let pod = pod(&create, &settings, "berth");
+    assert_eq!(variable(&pod, "BERTH_CHECKPOINT_DIR")["value"], "/ckpt");
+    assert_eq!(variable(&pod, "BERTH_RESUME_FROM")["value"], RESUME);
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(container["workingDir"], "/w");
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    let at = |path: &str| mounts.iter().find(|one| one["mountPath"] == path).unwrap();
+    assert_eq!(at("/out")["name"], at("/ckpt")["name"], "one claim is one volume");
+    assert_eq!(at("/ckpt")["subPath"], "berth/17");
+    assert_eq!(at(RESUME)["subPath"], "berth/9");
+    assert_eq!(at("/dev/shm")["name"], "shm");
+    assert_eq!(pod["spec"]["volumes"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
+    let file = "run: x\ngpus: 0.5\nenv: {NVIDIA_VISIBLE_DEVICES: all}";
+    let mut create = create(file, 1, 0);
+    create.start.slices = vec![Slice { gpu: 3, share: Share::Fraction(berth_model::Milli(500)) }];
+    create.gpus = Some("GPU-1".to_owned());
+    let pod = pod(&create, &PodSettings::default(), "berth");
+    let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+    assert_eq!(limits["nvidia.com/gpu"], Value::Null, "another pod holds it");
+    let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
+    let visible = env.iter().filter(|one| one["name"] == "NVIDIA_VISIBLE_DEVICES");
+    let visible: Vec<&Value> = visible.map(|one| &one["value"]).collect();
+    assert_eq!(visible, ["GPU-1"], "which GPU it is is nobody's to set");
+    assert_eq!(variable(&pod, "CUDA_VISIBLE_DEVICES")["value"], "GPU-1", "as on a machine");
+    assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0");
+    assert_eq!(pod["metadata"]["annotations"][shares::GPUS], "GPU-1");
+    assert_eq!(pod["spec"]["tolerations"], tolerations());
+}
+
+#[test]
+fn a_pod_asks_for_pieces_of_gpus_by_the_resource_they_have_on_its_node() {
+    let mut create = create("run: x\ngpus: H100/1g.10gb:2\nlaunch: ranks", 1, 2);
+    create.devices = [("nvidia.com/mig-1g.10gb".to_owned(), 2)].into();
+    let pod = pod(&create, &PodSettings::default(), "berth");
+    let resources = &pod["spec"]["containers"][0]["resources"];
+    for amounts in [&resources["limits"], &resources["requests"]] {
+        assert_eq!(amounts["nvidia.com/mig-1g.10gb"], "2");
+        assert_eq!(amounts["nvidia.com/gpu"], Value::Null);
+    }
+    assert_eq!(variable(&pod, "NVIDIA_VISIBLE_DEVICES"), Value::Null, "the node gives them");
+    assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0,1");
+    assert_eq!(variable(&pod, "WORLD_SIZE")["value"], "2");
+}

@@ -1,0 +1,45 @@
+//! Managed jobs: each lease becomes a pod that is created on its node, with the environment that
+//! the same job would have on a machine.
+//!
+//! A pod is named after its lease, so that a second attempt to create it finds it. It is created
+//! with its node: one request instead of two, and no other scheduler can interfere. What a
+//! scheduler would check, the core has checked before.
+
+mod accept;
+mod claims;
+mod launch;
+mod logs;
+mod make;
+mod manifest;
+mod services;
+mod work;
+
+pub use logs::{Logs, Step};
+pub use manifest::tolerations;
+pub use services::{Services, collect_services};
+pub use work::{Tools, work};
+
+use crate::options::PodSettings;
+use crate::shared::SharedState;
+use crate::state::nodes::Nodes;
+use berth_kube::Api;
+use berth_model::Name;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What request handlers need for jobs that run as pods.
+pub struct ManagedJobs {
+    pub api: Api,
+    pub settings: PodSettings,
+    pub logs: Arc<Logs>,
+    /// Labels that nodes have which take plain pods, and pods with GPUs.
+    pub plain: BTreeMap<Name, Name>,
+    pub with_gpus: BTreeMap<Name, Name>,
+    pub(crate) state: Arc<SharedState>,
+}
+
+impl ManagedJobs {
+    fn look<T>(&self, at: impl FnOnce(&Nodes) -> T) -> T {
+        self.state.read(|state| at(&state.nodes))
+    }
+}

@@ -1,0 +1,252 @@
+//! Executes orders about managed jobs. Orders of one lease are executed in their order, and a stop
+//! does not wait for a start that cannot succeed.
+
+use super::logs::{Logs, Step};
+use super::make::Failure;
+use super::services::Services;
+use crate::options::PodSettings;
+use crate::retry::retry_while_recoverable;
+use crate::state::observation::Observation;
+use crate::state::pod_orders::{LeaseEnd, PodOrder};
+use crate::tenancy::Teams;
+use crate::view::managed_names::is_pod_of;
+use berth_engine::clock;
+use berth_engine::{Detail, Inlet};
+use berth_kube::Api;
+use berth_model::Ended;
+use berth_model::PodRef;
+use berth_model::{Cause, JobId, LeaseId, Span};
+use berth_service::Vault;
+use berth_store::Store;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+/// Requests for pods to be made that are under way at once.
+const MAX_CONCURRENT_REQUESTS: usize = 64;
+/// How long a pod that is to end waits for its log to be fetched.
+const LOG_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between two tries to read the books.
+const STORE_RETRY: Duration = Duration::from_secs(2);
+
+/// What is worked with.
+pub struct Tools {
+    pub api: Api,
+    pub store: Store,
+    pub vault: Vault,
+    pub settings: PodSettings,
+    /// The scheduler that pods name: whose they are.
+    pub scheduler: String,
+    pub logs: Arc<Logs>,
+    pub teams: Arc<Teams>,
+    /// For leases that are over and have no pod by which that is observed.
+    pub inlet: Inlet<Observation>,
+    pub services: Services,
+}
+
+/// What the books say of a job: where its pods are, and what they are called after.
+pub(super) struct JobRecord {
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Tools {
+    async fn lease_ended(&self, lease: LeaseId, over: LeaseEnd) {
+        self.inlet.site(Observation::TaskOver { lease, over }).await;
+    }
+
+    /// Nothing for jobs that nobody has submitted, or that came as pods.
+    pub(super) async fn job_record(&self, job: JobId) -> Option<JobRecord> {
+        let row = loop {
+            match self.store.job(job).await {
+                Ok(row) => break row?,
+                Err(error) => tracing::warn!(%error, %job, "a job cannot be read; trying again"),
+            }
+            tokio::time::sleep(STORE_RETRY).await;
+        };
+        let detail: Detail = serde_json::from_str(&row.detail).ok()?;
+        let namespace = detail.workload.run()?.container.as_ref()?.namespace.clone();
+        Some(JobRecord { namespace, name: row.name })
+    }
+}
+
+/// Takes orders until nobody gives any.
+pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrder>) {
+    let mut lanes: BTreeMap<LeaseId, mpsc::UnboundedSender<PodOrder>> = BTreeMap::new();
+    let mut tasks = JoinSet::new();
+    let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
+    loop {
+        tokio::select! {
+            order = orders.recv() => {
+                let Some(order) = order else { return };
+                let lease = order.lease();
+                let order = match lanes.get(&lease) {
+                    None => order,
+                    Some(lane) => match lane.send(order) {
+                        Ok(()) => continue,
+                        // It was about to end.
+                        Err(back) => back.0,
+                    },
+                };
+                let (lane, taken) = mpsc::unbounded_channel();
+                let _ = lane.send(order);
+                lanes.insert(lease, lane);
+                let lane = LeaseWorker { tools: tools.clone(), turns: turns.clone(), lease, made: None };
+                tasks.spawn(lane.run(taken));
+            }
+            Some(ended) = tasks.join_next() => {
+                if let Ok(lease) = ended
+                    && lanes.get(&lease).is_some_and(mpsc::UnboundedSender::is_closed)
+                {
+                    lanes.remove(&lease);
+                }
+            }
+        }
+    }
+}
+
+/// What is done about one lease, one thing after the other.
+pub(super) struct LeaseWorker {
+    pub tools: Arc<Tools>,
+    turns: Arc<Semaphore>,
+    pub lease: LeaseId,
+    /// The pod that was to be made.
+    pub made: Option<PodRef>,
+}
+
+impl LeaseWorker {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<PodOrder>) -> LeaseId {
+        let mut next = None;
+        loop {
+            let order = match next.take() {
+                Some(order) => Some(order),
+                None => orders.recv().await,
+            };
+            match order {
+                None => return self.lease,
+                Some(PodOrder::CreatePod(create)) => {
+                    self.made = Some(create.pod());
+                    tokio::select! {
+                        biased;
+                        order = orders.recv() => next = order,
+                        made = self.make(&create) => self.report(made).await,
+                    }
+                }
+                Some(PodOrder::Stop { pod, cause, grace, .. }) => {
+                    self.stop(pod, cause, grace).await
+                }
+                Some(PodOrder::Remove { pod, .. }) => {
+                    self.remove(&pod).await;
+                    self.made = None;
+                    // What was said before is still heard.
+                    orders.close();
+                }
+                Some(PodOrder::Stray { pod, .. }) => {
+                    if self.is_of_job(&pod).await {
+                        self.remove(&pod).await;
+                    }
+                    orders.close();
+                }
+                Some(PodOrder::Forget { .. }) => orders.close(),
+            }
+        }
+    }
+
+    async fn report(&self, made: Result<(), Failure>) {
+        let lease = self.lease;
+        match made {
+            // That it runs its node says.
+            Ok(()) => {}
+            Err(Failure::Never(why)) => {
+                self.tools.lease_ended(lease, LeaseEnd::NotStarted(why)).await
+            }
+            Err(Failure::Lost(why)) => {
+                let ended = Ended::lost(lease, clock::now(), why);
+                self.tools.lease_ended(lease, LeaseEnd::Ended(Box::new(ended))).await;
+            }
+        }
+    }
+
+    /// Asks until there is an answer. A turn is held while a request is under way and not between
+    /// two tries, so that what cannot be done for now is in nobody's way.
+    pub(super) async fn ask<T, F: Future<Output = berth_kube::Result<T>>>(
+        &self,
+        act: impl Fn() -> F,
+    ) -> berth_kube::Result<T> {
+        let (turns, act) = (&self.turns, &act);
+        retry_while_recoverable(move || async move {
+            // A semaphore that nobody closes gives turns for ever.
+            let _turn = turns.acquire().await;
+            act().await
+        })
+        .await
+    }
+
+    async fn stop(&self, pod: Option<PodRef>, cause: Cause, grace: Span) {
+        let pod = match pod {
+            Some(pod) => Some(pod),
+            None => self.find().await,
+        };
+        let there = match pod {
+            None => false,
+            Some(pod) => {
+                // Its output goes with it.
+                let step = self.tools.logs.fetch(self.lease, &pod);
+                Logs::reach(step, Step::CaughtUp, LOG_FETCH_TIMEOUT).await;
+                // Zero would take it off the books while it runs.
+                self.delete(&pod, ((grace.0 + 999) / 1_000).max(1)).await
+            }
+        };
+        if !there {
+            let mut ended = Ended::lost(self.lease, clock::now(), "it had no pod".to_owned());
+            ended.asked = Some(cause);
+            self.tools.lease_ended(self.lease, LeaseEnd::Ended(Box::new(ended))).await;
+        }
+    }
+
+    async fn remove(&self, pod: &PodRef) {
+        self.tools.logs.finish(self.lease, pod).await;
+        self.delete(pod, 1).await;
+    }
+
+    /// Whether a pod that says it was made for the lease of a job that has ended was: anybody can
+    /// write the labels.
+    async fn is_of_job(&self, pod: &PodRef) -> bool {
+        let job_record = self.tools.job_record(self.lease.job).await;
+        let is_it =
+            job_record.is_some_and(|job| is_pod_of(&job.namespace, &job.name, self.lease, pod));
+        if !is_it {
+            let PodRef { namespace, name, .. } = pod;
+            tracing::warn!(
+                namespace,
+                name,
+                "a pod says that it was made for a job which is not in the books, or is not there; \
+                 it is left alone"
+            );
+        }
+        is_it
+    }
+
+    /// Whether there was anything to delete. The Secret beside it goes with it.
+    async fn delete(&self, pod: &PodRef, grace_secs: i64) -> bool {
+        let options =
+            json!({ "gracePeriodSeconds": grace_secs, "preconditions": { "uid": pod.uid } });
+        let at = path(&pod.namespace, "pods", &pod.name);
+        match retry_while_recoverable(|| self.tools.api.delete(&at, &options)).await {
+            Ok(_) => true,
+            // It is gone, or another one has its name.
+            Err(error) if error.is_missing() || error.is_conflict() => false,
+            Err(error) => {
+                tracing::error!(%error, "a pod could not be deleted");
+                true
+            }
+        }
+    }
+}
+
+pub(super) fn path(namespace: &str, kind: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/{kind}/{name}")
+}

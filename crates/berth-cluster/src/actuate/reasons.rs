@@ -1,0 +1,125 @@
+//! Writes on pending pods why they are pending. What starts at once is not explained, and what was
+//! written is not written again: each reason is a request to the API server.
+
+use crate::shared::SharedState;
+use berth_engine::Handle;
+use berth_engine::clock;
+use berth_model::{JobId, Reason, Span};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often it is looked, and how long a job waits before anybody is told.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+const REPORT_AFTER: Span = Span::secs(2);
+/// Jobs that are looked at in one round, and before the loop may have the state again. Each job
+/// costs a look at the whole cluster.
+const MAX_JOBS_PER_ROUND: usize = 500;
+const JOBS_PER_LOCK: usize = 10;
+/// What is said besides where no waiting helps.
+const LASTING_HINT: &str = ". Waiting does not help: change what the pod asks for, or add or change \
+    nodes so that they have it";
+/// How much longer than that the state is left to the loop.
+const REST_FACTOR: u32 = 4;
+
+pub async fn run(engine: Handle, state: Arc<SharedState>) {
+    let mut last = None;
+    loop {
+        tokio::time::sleep(REPORT_INTERVAL).await;
+        let waiting = waiting(&engine, last);
+        // The next round goes on where this one ends, and begins anew behind the last job.
+        last = waiting.last().copied().filter(|_| waiting.len() == MAX_JOBS_PER_ROUND);
+        for some in waiting.chunks(JOBS_PER_LOCK) {
+            let (clock, engine, state, jobs) =
+                (Instant::now(), engine.clone(), state.clone(), some.to_vec());
+            let told = tokio::task::spawn_blocking(move || explain(&engine, &state, &jobs));
+            if let Err(panic) = told.await {
+                // What it left of the state is nothing to go on with.
+                return tracing::error!(%panic, "pods are not told any more why they wait");
+            }
+            tokio::time::sleep(clock.elapsed() * REST_FACTOR).await;
+        }
+    }
+}
+
+/// Jobs of pods that have waited for a while, from the one behind `last` on.
+fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
+    let since = clock::now() - REPORT_AFTER;
+    let core = engine.core();
+    let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+    let waits = core.jobs.range((from, Bound::Unbounded)).filter(|(_, job)| {
+        let is_new = job.row.submitted > since;
+        !is_new && !job.detail.workload.pods().is_empty() && job.leases.is_empty()
+    });
+    waits.map(|(id, _)| *id).take(MAX_JOBS_PER_ROUND).collect()
+}
+
+/// Tells the pods of these jobs their reasons in words.
+fn explain(engine: &Handle, state: &SharedState, jobs: &[JobId]) {
+    let reasons = engine.core().state.reasons_of(jobs);
+    for (job, reasons) in jobs.iter().zip(reasons) {
+        let words: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        if words.is_empty() {
+            continue;
+        }
+        let (mut why, lasting) = (words.join("; "), lasting(&reasons));
+        if lasting.is_some() {
+            why.push_str(LASTING_HINT);
+        }
+        state.update(|state| state.explain(*job, &why, lasting));
+    }
+}
+
+/// The codes of what no waiting changes. Nothing where nodes are closed that would make room: they
+/// may be opened.
+fn lasting(reasons: &[Reason]) -> Option<String> {
+    let opens = |reason: &Reason| matches!(reason, Reason::Closed { .. });
+    if reasons.iter().any(opens) {
+        return None;
+    }
+    let lasting = reasons.iter().filter(|reason| is_lasting(reason));
+    let codes: Vec<&str> = lasting.map(Reason::code).collect();
+    (!codes.is_empty()).then(|| codes.join(" "))
+}
+
+/// Whether it stays for as long as nobody changes the request or the nodes. Rules about other pods
+/// (`NoNode`) may be met when those come.
+fn is_lasting(reason: &Reason) -> bool {
+    match reason {
+        Reason::Tainted { taints, .. } => !taints.iter().any(|taint| passes(taint)),
+        Reason::NoModel { .. }
+        | Reason::NoProfile { .. }
+        | Reason::GpuMemory { .. }
+        | Reason::NoLabel { .. }
+        | Reason::NoLifecycle { .. }
+        | Reason::TooLarge { .. }
+        | Reason::TooLargeForDomain { .. }
+        | Reason::TooLargeCpu { .. }
+        | Reason::TooLargeMemory { .. }
+        | Reason::TooLargeCounted { .. } => true,
+        _ => false,
+    }
+}
+
+/// What nodes are tainted with while they come up or recover goes by itself.
+fn passes(taint: &str) -> bool {
+    const OF_NODES: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+    OF_NODES.iter().any(|of_nodes| taint.starts_with(of_nodes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_no_waiting_changes_is_lasting() {
+        let tainted = |taint: &str| Reason::Tainted { taints: vec![taint.to_owned()], nodes: 1 };
+        let label = Reason::NoLabel { labels: vec!["disk=none".to_owned()] };
+        let all = [Reason::Next, label, tainted("team=vision")];
+        assert_eq!(lasting(&all).as_deref(), Some("no-label tainted"));
+        assert_eq!(lasting(&[Reason::Next, Reason::NoNode]), None);
+        assert_eq!(lasting(&[tainted("node.kubernetes.io/not-ready")]), None);
+        let closed = [tainted("team=vision"), Reason::Closed { nodes: 1 }];
+        assert_eq!(lasting(&closed), None, "the nodes may be opened");
+    }
+}

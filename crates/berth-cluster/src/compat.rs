@@ -1,0 +1,112 @@
+//! Compatibility with other schedulers: whose manifests are accepted, and what their names mean
+//! here.
+
+use berth_model::Name;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+/// A scheduler whose manifests are taken as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    Kai,
+    Kueue,
+    Volcano,
+}
+
+impl Peer {
+    /// As `--stand-in` has them.
+    pub const NAMES: [&str; 3] = ["kai", "kueue", "volcano"];
+
+    /// What its pods name as their scheduler. Kueue's are pods of the default scheduler, and told
+    /// by the queue they wait in.
+    const fn scheduler_name(self) -> Option<&'static str> {
+        match self {
+            Peer::Kai => Some("kai-scheduler"),
+            Peer::Volcano => Some("volcano"),
+            Peer::Kueue => None,
+        }
+    }
+}
+
+impl FromStr for Peer {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Peer, String> {
+        match name {
+            "kai" => Ok(Peer::Kai),
+            "kueue" => Ok(Peer::Kueue),
+            "volcano" => Ok(Peer::Volcano),
+            other => Err(format!("{other} is none of {}", Peer::NAMES.join(", "))),
+        }
+    }
+}
+
+/// What names of others mean here, as `--map` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PeerMap {
+    /// Pods that name one of these are ours, too.
+    pub schedulers: BTreeSet<String>,
+    /// Queues of others, or `NAMESPACE/NAME`, to ours.
+    pub queues: BTreeMap<String, String>,
+}
+
+impl FromStr for PeerMap {
+    type Err = String;
+    fn from_str(text: &str) -> Result<PeerMap, String> {
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+/// Whose place is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Compat {
+    pub peers: BTreeSet<Peer>,
+    pub map: PeerMap,
+}
+
+impl Compat {
+    pub fn is_for(&self, peer: Peer) -> bool {
+        self.peers.contains(&peer)
+    }
+
+    /// All names by which a pod becomes ours.
+    pub fn scheduler_names(&self, own: &[String]) -> BTreeSet<String> {
+        let foreign = self.peers.iter().filter_map(|peer| peer.scheduler_name());
+        let foreign = foreign.map(str::to_owned).chain(self.map.schedulers.iter().cloned());
+        own.iter().cloned().chain(foreign).collect()
+    }
+
+    /// Gates by which they keep pods from being scheduled until there is room.
+    pub fn gates(&self) -> Vec<&'static str> {
+        let of = |peer: &Peer| -> &'static [&'static str] {
+            match peer {
+                Peer::Kueue => &["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"],
+                Peer::Volcano => &["scheduling.volcano.sh/queue-allocation-gate"],
+                Peer::Kai => &[],
+            }
+        };
+        self.peers.iter().flat_map(of).copied().collect()
+    }
+
+    pub fn queues(&self) -> BTreeMap<String, Name> {
+        let queues = self.map.queues.iter();
+        queues.map(|(foreign, ours)| (foreign.clone(), Name::new(ours))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_others_are_ours_where_their_place_is_taken() {
+        let map = "schedulers: [training]\nqueues: {team-a/main: vision, best-effort: spare}\n";
+        let peers = [Peer::Kai, Peer::Kueue].into();
+        let compat = Compat { peers, map: map.parse().unwrap() };
+        let names = compat.scheduler_names(&["berth".to_owned()]);
+        assert_eq!(Vec::from_iter(names), ["berth", "kai-scheduler", "training"]);
+        assert_eq!(compat.queues()["team-a/main"], Name::new("vision"));
+        assert!("queue: {a: b}".parse::<PeerMap>().is_err(), "a slip of the pen is told");
+    }
+}

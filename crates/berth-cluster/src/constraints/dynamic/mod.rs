@@ -1,0 +1,242 @@
+//! Constraints that depend on where other pods are, and on volumes.
+//!
+//! A job with such constraints, or with pods that the rules of others select, is parked until it is
+//! released with its feasible nodes, computed from where all pods are at that moment. Jobs that
+//! affect each other are released one at a time, and the next one when the first is placed: so what
+//! was computed still holds when the core decides. A job that finds no place goes to the end of the
+//! line, so none blocks the others.
+
+mod attach;
+mod attached;
+mod capacity;
+mod choose;
+mod feasible;
+mod gang_rules;
+mod index;
+mod preferred;
+mod storage_updates;
+mod volumes;
+mod zones;
+
+pub use feasible::{FeasibleNodes, PlacementContext, PodGroup, feasible_nodes};
+pub use gang_rules::{GangContext, gang_rules};
+use index::Index;
+pub use index::{PlacedPod, PodQuery, PodSelector};
+pub use storage_updates::StorageUpdate;
+pub use volumes::VolumeStep;
+use volumes::Volumes;
+
+use crate::view::{PodConstraints, PodView};
+use berth_kube::dynamic::{Dynamic, Rule};
+use berth_kube::object::Text;
+use berth_model::{JobId, NodeAsk, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the affinity that a placed pod requires weighs for those to come: as little as it does by
+/// default for kube-scheduler.
+const REQUIRED_TERM_WEIGHT: i32 = 1;
+
+impl PodConstraints {
+    /// Whom it asks about.
+    pub fn reads(&self) -> BTreeSet<PodQuery> {
+        let Dynamic { near, away, preferred, spread, .. } = &self.dynamic;
+        let mut reads = BTreeSet::new();
+        if !near.is_empty() {
+            reads.insert(PodQuery::Matching(near.iter().map(PodSelector::of).collect()));
+        }
+        let single = away.iter().chain(preferred.iter().map(|(_, rule)| rule));
+        reads.extend(single.map(|rule| PodQuery::Matching(vec![PodSelector::of(rule)])));
+        let spread = spread.iter().map(|spread| PodSelector::within(&self.namespace, &spread.pods));
+        reads.extend(spread.map(PodQuery::Staying));
+        reads
+    }
+
+    /// What it is looked at for by others.
+    pub fn carries(&self) -> impl Iterator<Item = PodQuery> {
+        self.dynamic.away.iter().cloned().map(PodQuery::Carrying)
+    }
+
+    /// What it would like of those that come when it is placed, by weight.
+    pub fn preferred(&self) -> impl Iterator<Item = (i32, &Rule)> {
+        let near = self.dynamic.near.iter().map(|rule| (REQUIRED_TERM_WEIGHT, rule));
+        near.chain(self.dynamic.preferred.iter().map(|(weight, rule)| (*weight, rule)))
+    }
+}
+
+/// A job that others, or volumes, have a say about.
+#[derive(Debug, Default)]
+pub struct ConstrainedJob {
+    pub order: (i32, Time),
+    /// When it was let go; nothing while it is held.
+    pub since: Option<Time>,
+    /// It was let go and found no place since anything has changed.
+    pub tried: bool,
+    /// What it was let go by.
+    pub locks: Locks,
+    pub reported: Vec<Option<NodeAsk>>,
+    /// How many volumes it has attached, of each driver.
+    pub attaches: BTreeMap<Text, i64>,
+    /// Its groups were given nodes by what was free on them.
+    pub is_divided: bool,
+    /// Why it is held.
+    pub why: String,
+}
+
+/// What a job asks about, and what changes when it is placed.
+#[derive(Debug, Default, Clone)]
+pub struct Locks {
+    pub reads: BTreeSet<PodQuery>,
+    pub writes: BTreeSet<PodQuery>,
+}
+
+impl Locks {
+    pub fn clashes(&self, other: &Locks) -> bool {
+        !self.writes.is_disjoint(&other.reads) || !self.reads.is_disjoint(&other.writes)
+    }
+}
+
+/// All jobs that have such rules, and what they ask about.
+#[derive(Default)]
+pub struct ConstrainedJobs {
+    pub index: Index,
+    pub volumes: Volumes,
+    pub waiting: BTreeMap<JobId, ConstrainedJob>,
+    placed: BTreeSet<JobId>,
+    /// What had changed when everybody was last looked at.
+    seen: (u64, u64, u64),
+    /// What placed pods would like had changed so often when it was last looked at.
+    preferred_version: u64,
+}
+
+impl ConstrainedJobs {
+    pub fn holds(&self, job: JobId) -> bool {
+        self.waiting.get(&job).is_some_and(|constrained| constrained.since.is_none())
+    }
+
+    pub fn is_constrained(&self, job: JobId) -> bool {
+        self.waiting.contains_key(&job) || self.placed.contains(&job)
+    }
+
+    /// Whether others, or volumes, have a say about such a pod.
+    pub fn concerns(&self, view: &PodView) -> bool {
+        view.constraints.is_some()
+            || !self.index.is_empty()
+                && (self.index.barred(view).next().is_some()
+                    || !self.index.touched(view).is_empty())
+            || self.index.is_preferred(view)
+    }
+
+    /// Whether what placed pods would like has changed since this was last asked.
+    pub fn has_new_preferences(&self) -> bool {
+        self.preferred_version != self.index.preferred.version
+    }
+
+    /// The same, and from now on it is known.
+    pub fn take_new_preferences(&mut self) -> bool {
+        let now = self.index.preferred.version;
+        std::mem::replace(&mut self.preferred_version, now) != now
+    }
+
+    /// Those that were let go before, and have found no place.
+    pub fn released(&self, before: Time) -> Vec<JobId> {
+        let gone = self.waiting.iter();
+        let gone =
+            gone.filter(|(_, constrained)| constrained.since.is_some_and(|since| since < before));
+        gone.map(|(job, _)| *job).collect()
+    }
+
+    pub fn constrain(&mut self, job: JobId, order: (i32, Time)) {
+        self.waiting.insert(job, ConstrainedJob { order, ..ConstrainedJob::default() });
+    }
+
+    pub fn place(&mut self, job: JobId) {
+        if self.waiting.remove(&job).is_some() {
+            self.placed.insert(job);
+        }
+    }
+
+    /// A job has lost its places; they are worked out anew before it gets others.
+    pub fn lose(&mut self, job: JobId, order: (i32, Time)) {
+        if self.placed.remove(&job) {
+            self.constrain(job, order);
+        }
+    }
+
+    pub fn forget(&mut self, job: JobId) {
+        self.waiting.remove(&job);
+        self.placed.remove(&job);
+    }
+
+    /// Whether somebody who was let go, and has no place yet, must have one first.
+    pub fn clashes(&self, job: JobId, locks: &Locks) -> bool {
+        let mut others = self.waiting.iter().filter(|(other, _)| **other != job);
+        others
+            .any(|(_, constrained)| constrained.since.is_some() && constrained.locks.clashes(locks))
+    }
+
+    /// Those that are held, who comes first in front.
+    pub fn line(&self) -> Vec<JobId> {
+        let held = self
+            .waiting
+            .iter()
+            .filter(|(_, constrained)| constrained.since.is_none() && !constrained.tried);
+        let mut line: Vec<_> = held
+            .map(|(job, constrained)| {
+                (std::cmp::Reverse(constrained.order.0), constrained.order.1, *job)
+            })
+            .collect();
+        line.sort();
+        line.into_iter().map(|(_, _, job)| job).collect()
+    }
+
+    /// Whether anything has changed since this was last asked; then everybody may try again.
+    pub fn changed(&mut self, nodes: u64) -> bool {
+        let now = (self.index.version, self.volumes.version, nodes);
+        let changed = std::mem::replace(&mut self.seen, now) != now;
+        if changed {
+            self.waiting.values_mut().for_each(|constrained| constrained.tried = false);
+        }
+        changed
+    }
+
+    /// Jobs that could be told of other nodes because some can attach more volumes than before, or
+    /// fewer: than one of them wants, or all that were let go. They may try again.
+    pub fn touched(&mut self) -> BTreeSet<JobId> {
+        let changed = self.volumes.attached.take_changed();
+        let mut touched = BTreeSet::new();
+        if changed.is_empty() {
+            return touched;
+        }
+        let mut let_go: BTreeMap<Text, i64> = BTreeMap::new();
+        for constrained in self.waiting.values().filter(|constrained| constrained.since.is_some()) {
+            for (driver, wants) in &constrained.attaches {
+                *let_go.entry(driver.clone()).or_default() += wants;
+            }
+        }
+        for (job, constrained) in &mut self.waiting {
+            let all = if constrained.since.is_some() { &let_go } else { &constrained.attaches };
+            let is_short =
+                |driver: &Text| changed.get(driver).is_some_and(|least| all[driver] > *least);
+            if constrained.attaches.keys().any(is_short) {
+                constrained.tried = false;
+                touched.insert(*job);
+            }
+        }
+        touched
+    }
+
+    /// How many volumes of a driver others may have attached that were let go and have no place.
+    pub fn pending(&self, job: JobId, driver: &str) -> i64 {
+        let others = self.waiting.iter().filter(|(other, _)| **other != job);
+        let others = others.filter(|(_, constrained)| constrained.since.is_some());
+        others.filter_map(|(_, constrained)| constrained.attaches.get(driver)).sum()
+    }
+
+    /// Time has passed: everybody may try again.
+    pub fn retry(&mut self) {
+        self.waiting.values_mut().for_each(|constrained| constrained.tried = false);
+    }
+}
+
+#[cfg(test)]
+mod tests;

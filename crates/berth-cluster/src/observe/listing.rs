@@ -1,0 +1,85 @@
+//! The first list of everything, and the watches that go on from there.
+
+use super::dra;
+use super::follow::{Following, KindUpdate, listed as listed_kinds};
+use super::names::Names;
+use super::reader::Reader;
+use super::related::RelatedObjects;
+use super::storage::Storage;
+use super::tasks::{Tasks, WATCH_BUFFER, listed};
+use crate::constraints::dynamic::StorageUpdate;
+use crate::options::Options;
+use crate::state::InitialObjects;
+use crate::state::device_claims::Claims;
+use berth_kube::hypernode::Tree;
+use berth_kube::object::{Node, Pod};
+use berth_kube::{Api, Seen, follow_in_binary};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+const NODES_PATH: &str = "/api/v1/nodes";
+const PODS_PATH: &str = "/api/v1/pods";
+
+/// Everything there was, and where updates arrive.
+pub struct Listing {
+    pub reader: Arc<Reader>,
+    pub initial: InitialObjects,
+    pub nodes: mpsc::Receiver<Seen<Node>>,
+    pub pods: mpsc::Receiver<Seen<Pod>>,
+    pub related: RelatedObjects,
+    pub related_updates: mpsc::Receiver<KindUpdate>,
+    pub dra: Option<(dra::Watches, Claims)>,
+    pub storage: mpsc::Receiver<StorageUpdate>,
+    pub tasks: Tasks,
+}
+
+impl Listing {
+    pub async fn list(api: &Api, options: &Options) -> Listing {
+        let mut tasks = Tasks::default();
+        let (node_updates, mut nodes) = mpsc::channel(WATCH_BUFFER);
+        let (pod_updates, mut pods) = mpsc::channel(WATCH_BUFFER);
+        let (path, query) = (NODES_PATH.to_owned(), String::new());
+        let following = follow_in_binary::<Node>(api.clone(), path, query, node_updates);
+        tasks.0.push(tokio::spawn(following));
+        let (path, query) = (PODS_PATH.to_owned(), String::new());
+        let following = follow_in_binary::<Pod>(api.clone(), path, query, pod_updates);
+        tasks.0.push(tokio::spawn(following));
+        let compat = &options.stand_in;
+        let reader =
+            Arc::new(Reader::new(&options.scheduler_names, compat, &options.reservation_namespace));
+        let mut related = RelatedObjects::new(Names::new(compat));
+        let (mut stored, mut claimed) = (Tasks::default(), Tasks::default());
+        let ((following, mut related_updates), storage, dra) = tokio::join!(
+            Following::begin(api.clone(), |kind| kind.matters(compat)),
+            Storage::follow(api, &mut stored),
+            dra::watch(api, &mut claimed),
+        );
+        for mut also in [stored, claimed] {
+            tasks.0.append(&mut also.0);
+        }
+        let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
+        for update in listed_kinds(&mut related_updates, following.len()).await {
+            let updates = related.apply(&reader, update);
+            notes.extend(updates.notes);
+            hypernodes = updates.hypernodes.unwrap_or(hypernodes);
+        }
+        reader.add_topology_labels(related.topologies());
+        tasks.0.push(tokio::spawn(following.go_on()));
+        let all_pods = Seen::All(listed(&mut pods).await);
+        let initial = InitialObjects {
+            queues: related.queues(),
+            notes,
+            queued: related.all_queued(&reader),
+            topologies: related.topologies().clone(),
+            hypernodes,
+            storage: storage.first,
+            nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
+            pods: match related.read_pods(&reader, all_pods) {
+                Seen::All(pods) => pods,
+                Seen::Changes(_) => Vec::new(),
+            },
+        };
+        let storage = storage.news;
+        Listing { reader, initial, nodes, pods, related, related_updates, dra, storage, tasks }
+    }
+}

@@ -1,0 +1,19 @@
+//! Following the objects of the cluster, and reading them.
+
+pub mod dra;
+mod external;
+mod follow;
+mod kinds;
+mod listing;
+pub mod names;
+mod pump;
+mod queued;
+pub mod reader;
+mod related;
+mod slim;
+mod storage;
+mod tasks;
+
+pub use listing::Listing;
+pub use pump::PodFeed;
+pub use tasks::{Tasks, pump};

@@ -1,0 +1,45 @@
+//! Tasks that follow one kind of object each.
+
+use crate::state::observation::Observation;
+use berth_engine::Inlet;
+use berth_kube::Seen;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// News that are read before anybody has taken them in.
+pub const WATCH_BUFFER: usize = 64;
+
+/// Tasks that follow the cluster; they end with this.
+#[derive(Default)]
+pub struct Tasks(pub Vec<JoinHandle<()>>);
+
+impl Tasks {
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.push(tokio::spawn(task));
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// The first thing that is told: everything there is.
+pub async fn listed<T>(seen: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
+    match seen.recv().await {
+        Some(Seen::All(all)) => all,
+        Some(Seen::Changes(_)) | None => Vec::new(),
+    }
+}
+
+/// Reports each update as the observation it is, until nobody sends any more.
+pub async fn pump<T>(
+    mut updates: mpsc::Receiver<T>,
+    inlet: Inlet<Observation>,
+    observation: impl Fn(T) -> Observation,
+) {
+    while let Some(update) = updates.recv().await {
+        inlet.site(observation(update)).await;
+    }
+}

@@ -1,0 +1,83 @@
+//! Retries requests to the API server.
+
+use berth_kube::{Error, Result};
+use std::time::Duration;
+
+pub const FIRST_PAUSE: Duration = Duration::from_millis(20);
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Tries again for as long as another try may help. A right that is missing may be given: whatever
+/// would follow from giving up would not give it to us.
+pub async fn retry_while_recoverable<T, F: Future<Output = Result<T>>>(
+    act: impl FnMut() -> F,
+) -> Result<T> {
+    retry_while(act, |error| {
+        let is_without_right = error.is_without_right();
+        if is_without_right {
+            tracing::error!(%error, "not allowed; trying again");
+        }
+        is_without_right || error.is_for_now()
+    })
+    .await
+}
+
+/// Tries again until the API server has said yes or no.
+pub async fn retry_until_answered<T, F: Future<Output = Result<T>>>(
+    act: impl FnMut() -> F,
+) -> Result<T> {
+    retry_while(act, Error::is_for_now).await
+}
+
+async fn retry_while<T, F: Future<Output = Result<T>>>(
+    mut act: impl FnMut() -> F,
+    may_help: impl Fn(&Error) -> bool,
+) -> Result<T> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let error = match act().await {
+            Err(error) if may_help(&error) => error,
+            done => return done,
+        };
+        tracing::debug!(%error, "trying again");
+        tokio::time::sleep(pause.max(error.wait().unwrap_or_default())).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn refused(code: u16, message: &str) -> Error {
+        let (what, reason) = ("pods/a".to_owned(), String::new());
+        Error::Refused { what, code, reason, message: message.to_owned(), wait: None }
+    }
+
+    /// How often something was tried that is refused three times and done then, and what came of it.
+    async fn tries(code: u16, message: &str, is_patient: bool) -> (u32, bool) {
+        let count = Cell::new(0);
+        let act = || {
+            count.set(count.get() + 1);
+            let done = if count.get() > 3 { Ok(()) } else { Err(refused(code, message)) };
+            std::future::ready(done)
+        };
+        let done = if is_patient {
+            retry_while_recoverable(act).await
+        } else {
+            retry_until_answered(act).await
+        };
+        (count.get(), done.is_ok())
+    }
+
+    #[tokio::test]
+    async fn a_right_that_is_missing_is_waited_for_and_a_refusal_is_not() {
+        let without = "pods is forbidden: User \"berth\" cannot patch resource \"pods\"";
+        assert_eq!(tries(403, without, true).await, (4, true));
+        assert_eq!(tries(403, without, false).await, (1, false));
+        assert_eq!(tries(403, "exceeded quota: team", true).await, (1, false));
+        assert_eq!(tries(503, "later", true).await, (4, true));
+        assert_eq!(tries(503, "later", false).await, (4, true));
+        assert_eq!(tries(404, "not there", true).await, (1, false));
+    }
+}

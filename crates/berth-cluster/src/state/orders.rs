@@ -1,0 +1,128 @@
+//! Orders to the API server, and their outcomes.
+
+use crate::constraints::dynamic::VolumeStep;
+use crate::view::{JobRef, Note};
+use berth_kube::dra::Allocation;
+use berth_model::PodRef;
+use berth_model::{LeaseId, Name};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One GPU of a node, by the number it has in the books.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GpuSlot {
+    pub node: Name,
+    pub gpu: u32,
+}
+
+/// A request to the API server.
+#[derive(Debug)]
+pub enum ApiOrder {
+    Bind(Bind),
+    /// A pod is to hold a GPU for those that share it.
+    Reserve {
+        slot: GpuSlot,
+        tries: u32,
+    },
+    /// Nobody shares the GPU of this pod any more.
+    Release {
+        pod: PodRef,
+    },
+    Evict {
+        pod: PodRef,
+        grace_secs: i64,
+        why: &'static str,
+    },
+    /// On the pod as it was in that version.
+    WriteReason {
+        pod: PodRef,
+        version: String,
+        message: String,
+    },
+    /// An event on an object.
+    WriteEvent(Note),
+    /// Suspends a job of others, or lets it go, as is wanted when it is written.
+    SetSuspended {
+        job: Box<JobRef>,
+        suspended: Arc<AtomicBool>,
+    },
+}
+
+#[derive(Debug)]
+pub struct Bind {
+    pub lease: LeaseId,
+    pub pod: PodRef,
+    pub node: Name,
+    /// A gate is in the way that is ours to lift.
+    pub open: Option<OpenGate>,
+    /// What is to be done for its volumes before.
+    pub claims: Vec<VolumeStep>,
+    pub permit: BindPermit,
+    /// What its containers are told of the GPUs they share.
+    pub gpus: Option<String>,
+    /// What has to be written first for the devices that it claims.
+    pub devices: Vec<BindStep>,
+}
+
+impl Bind {
+    /// Nothing has to be written before.
+    pub fn is_one_request(&self) -> bool {
+        self.open.is_none() && self.claims.is_empty() && self.devices.is_empty()
+    }
+}
+
+/// Lifts a gate. Until the pod is bound it may run nowhere else: another scheduler may see it in
+/// between.
+#[derive(Debug)]
+pub struct OpenGate {
+    /// As the label of its node has it.
+    pub hostname: Option<String>,
+}
+
+/// Whether a binding is still meant. Its lease may end while it waits for the API server.
+#[derive(Debug, Clone, Default)]
+pub struct BindPermit(Arc<AtomicBool>);
+
+impl BindPermit {
+    pub fn revoke(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What came of an order.
+#[derive(Debug)]
+pub enum OrderOutcome {
+    Bound(LeaseId),
+    /// The pod is gone, or somebody else has given it a node.
+    Lost {
+        lease: LeaseId,
+        pod: PodRef,
+        why: String,
+    },
+    /// What it needs first was not to be had; it may be another time.
+    Unready {
+        lease: LeaseId,
+        pod: PodRef,
+        why: String,
+    },
+    /// It is not possible there, but may be elsewhere.
+    Infeasible(LeaseId, String),
+    /// It will never be possible.
+    Impossible(LeaseId, String),
+    /// The pod had changed meanwhile, so nothing was written on it.
+    ReasonNotWritten(PodRef),
+    /// No pod could be made that holds the GPU.
+    NotReserved(GpuSlot, String),
+}
+
+#[derive(Debug)]
+pub enum BindStep {
+    /// A claim is given its devices.
+    Claim(Box<Allocation>),
+    /// What was decided cannot be had any more.
+    Gone(String),
+}

@@ -1,0 +1,104 @@
+//! Orders about the pods of managed jobs, and how leases without a pod ended.
+
+use super::nodes::Nodes;
+use crate::view::NodeViews;
+use crate::view::managed_names;
+use crate::view::pod_ref;
+use berth_engine::Core;
+use berth_engine::clock;
+use berth_engine::{LeaseStart, StartError};
+use berth_file::job::Container;
+use berth_model::Ended;
+use berth_model::PodRef;
+use berth_model::{Cause, LeaseId, Span};
+use std::collections::BTreeMap;
+
+/// What is to be done about the pod of a lease.
+#[derive(Debug)]
+pub enum PodOrder {
+    CreatePod(Box<CreatePod>),
+    Stop {
+        lease: LeaseId,
+        /// Nothing while nobody has seen it.
+        pod: Option<PodRef>,
+        cause: Cause,
+        grace: Span,
+    },
+    /// Nobody needs it any more, but for what it has printed.
+    Remove {
+        lease: LeaseId,
+        pod: PodRef,
+    },
+    /// It says that it was made for a job which has ended. If the books say so too, nobody needs it
+    /// any more.
+    Stray {
+        lease: LeaseId,
+        pod: PodRef,
+    },
+    /// It is gone, or there was none.
+    Forget {
+        lease: LeaseId,
+    },
+}
+
+impl PodOrder {
+    pub const fn lease(&self) -> LeaseId {
+        match self {
+            PodOrder::CreatePod(create) => create.start.lease,
+            PodOrder::Stop { lease, .. }
+            | PodOrder::Remove { lease, .. }
+            | PodOrder::Stray { lease, .. }
+            | PodOrder::Forget { lease } => *lease,
+        }
+    }
+}
+
+/// A pod to be made.
+#[derive(Debug, Clone)]
+pub struct CreatePod {
+    pub start: LeaseStart,
+    pub container: Container,
+    /// What the Secret beside it is to be called, if it needs one.
+    pub secret: Option<String>,
+    /// What it asks of the device plugins of its node, by resource.
+    pub devices: BTreeMap<String, u32>,
+    /// The GPUs of which it has a part, as soon as they are known.
+    pub gpus: Option<String>,
+}
+
+impl CreatePod {
+    /// Nothing for jobs that came as pods, and for leases that are closed by now.
+    pub(crate) fn of(
+        core: &Core,
+        lease: LeaseId,
+        nodes: &Nodes,
+    ) -> Result<Option<CreatePod>, StartError> {
+        let Some(job) = core.jobs.get(&lease.job) else { return Ok(None) };
+        let container = job.detail.workload.run().and_then(|run| run.container.as_ref());
+        let (Some(container), Some(live)) = (container, job.leases.get(&lease)) else {
+            return Ok(None);
+        };
+        let (container, start) = (container.clone(), LeaseStart::of(job, live, clock::now())?);
+        let pod = pod_ref(&container.namespace, &start.name, lease);
+        let secret = (!start.run.secrets.is_empty()).then(|| managed_names::secret(&pod.name));
+        let on = nodes.view(&start.node).map(|node| node.devices.clone()).unwrap_or_default();
+        let mut devices = BTreeMap::new();
+        for resource in start.slices.iter().filter_map(|slice| on.resource(&slice.share)) {
+            *devices.entry(resource).or_default() += 1;
+        }
+        Ok(Some(CreatePod { start, container, secret, devices, gpus: None }))
+    }
+
+    /// The pod it becomes.
+    pub fn pod(&self) -> PodRef {
+        pod_ref(&self.container.namespace, &self.start.name, self.start.lease)
+    }
+}
+
+/// How a lease ended of which no pod tells.
+#[derive(Debug)]
+pub enum LeaseEnd {
+    /// It will never begin.
+    NotStarted(String),
+    Ended(Box<Ended>),
+}

@@ -1,0 +1,30 @@
+//! Preferred affinity of placed pods towards jobs that are pending.
+
+use crate::state::ClusterState;
+use berth_engine::Turn;
+use berth_model::JobId;
+
+impl ClusterState {
+    /// Placed pods may have come or gone that would like something of those that wait. That is no
+    /// more than a wish, so it is looked at by the clock and not with each of them.
+    pub(super) fn apply_preferred_affinity(&mut self, turn: &mut Turn<'_>) {
+        if !self.constrained_jobs.take_new_preferences() {
+            return;
+        }
+        if self.constrained_jobs.index.preferred.take_unknown_terms() {
+            let preferred: Vec<JobId> =
+                self.unconstrained(turn.core).filter(|job| self.is_preferred(*job)).collect();
+            for job in preferred {
+                self.constrained_jobs.constrain(job, self.queue_order(job));
+            }
+        }
+        let let_go = self.constrained_jobs.released(turn.at).into_iter();
+        let jobs = let_go.filter(|job| self.is_preferred(*job)).collect();
+        self.recheck(turn, jobs);
+    }
+
+    /// Whether placed pods would like something of a job.
+    fn is_preferred(&self, job: JobId) -> bool {
+        self.views(job).into_iter().any(|pod| self.constrained_jobs.index.is_preferred(pod))
+    }
+}

@@ -1,0 +1,225 @@
+//! The job of a preempted pod outside of any gang lives on: its controller creates a replacement,
+//! which continues the job with its number, its age and its cost.
+
+use super::{ClusterState, Stage, Uid};
+use crate::view::NodeViews;
+use crate::view::{GangKey, PodView, SchedulingRequest};
+use berth_engine::{Core, Turn};
+use berth_kube::object::Text;
+use berth_model::{Event, JobId, NodeState, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long a job waits for another pod, and such a pod for the one before it. The longest pause that
+/// a Job's controller makes between two is six minutes.
+const REPLACEMENT_TIMEOUT: Span = Span::mins(10);
+
+/// Jobs that lose their pod and wait for another.
+#[derive(Default)]
+pub struct Replacements {
+    jobs: BTreeMap<JobId, Predecessor>,
+    by_owner: BTreeMap<Text, BTreeSet<JobId>>,
+}
+
+struct Predecessor {
+    /// Who makes the other pod.
+    owner: Text,
+    /// The pod that was asked to end, as it was then.
+    pod: Box<PodView>,
+    /// Since when the pod is gone, or another waits for it to be.
+    since: Option<Time>,
+    /// The pod that is there already, while the one before it has yet to end.
+    replacement: Option<GangKey>,
+}
+
+impl Predecessor {
+    /// Whether a pod is like the one before it in all but its name: whatever is said of that one's
+    /// job is true of it.
+    fn is_for(&self, pod: &PodView) -> bool {
+        let (Some(before), Some(now)) = (request(&self.pod), request(pod)) else { return false };
+        let renamed = SchedulingRequest {
+            gang: now.gang.clone(),
+            name: now.name.clone(),
+            created: now.created,
+            ..before.clone()
+        };
+        let (before, alike) = (&self.pod, renamed == *now);
+        let alike = alike && before.asks == pod.asks && before.constraints == pod.constraints;
+        // Of a template each pod has its own claim.
+        let claims =
+            |pod: &PodView| pod.claims.iter().map(|one| one.source.clone()).collect::<Vec<_>>();
+        alike && claims(before) == claims(pod) && before.rank() == pod.rank()
+    }
+}
+
+fn request(pod: &PodView) -> Option<&SchedulingRequest> {
+    pod.request.as_ref()?.as_deref().ok()
+}
+
+impl Replacements {
+    fn expect(&mut self, job: JobId, owner: Text, pod: Box<PodView>) {
+        self.by_owner.entry(owner.clone()).or_default().insert(job);
+        self.jobs.insert(job, Predecessor { owner, pod, since: None, replacement: None });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    pub fn is_expected(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job)
+    }
+
+    fn remove(&mut self, job: JobId) -> Option<Predecessor> {
+        let predecessor = self.jobs.remove(&job)?;
+        if let Some(jobs) = self.by_owner.get_mut(&predecessor.owner) {
+            jobs.remove(&job);
+            if jobs.is_empty() {
+                self.by_owner.remove(&predecessor.owner);
+            }
+        }
+        Some(predecessor)
+    }
+}
+
+impl ClusterState {
+    /// A pod is asked to end, and its job to go on.
+    pub(super) fn expect_replacement(&mut self, job: JobId, uid: &Uid) {
+        let Some(pod) = self.pods.get(uid) else { return };
+        let is_alone = pod.request().is_some_and(|request| request.alone);
+        if let Some(owner) = pod.view.owner.clone().filter(|_| is_alone && pod.view.is_replaced) {
+            self.replacements.expect(job, owner, Box::new(pod.view.clone()));
+        }
+    }
+
+    /// The job whose pod this one comes in the place of: both were made by the same owner, and alike.
+    pub(super) fn predecessor_of(&self, core: &Core, key: &GangKey, uid: &Uid) -> Option<JobId> {
+        let pod = &self.pods.get(uid)?.view;
+        let jobs = self.replacements.by_owner.get(pod.owner.as_ref()?)?;
+        let is_there = |key: &GangKey| self.gangs.get(key).is_some_and(|it| !it.waiting.is_empty());
+        let is_it = |job: &&JobId| {
+            let predecessor = &self.replacements.jobs[*job];
+            predecessor
+                .replacement
+                .as_ref()
+                .is_none_or(|replacement| replacement == key || !is_there(replacement))
+                && predecessor.is_for(pod)
+                && Stage::of(core, **job) == Stage::Live
+                && self.may_end(**job)
+        };
+        // The one it is promised already comes first.
+        let promised =
+            |job: &&JobId| self.replacements.jobs[*job].replacement.as_ref() == Some(key);
+        let mut fit = jobs.iter().filter(is_it);
+        fit.clone().find(promised).or_else(|| fit.next()).copied()
+    }
+
+    /// On a node that is lost nothing comes to its end before somebody says so.
+    fn may_end(&self, job: JobId) -> bool {
+        let nodes =
+            self.tasks_of(job).into_iter().filter_map(|uid| self.pods[&uid].view.node.clone());
+        let is_lost = |node: &NodeState| matches!(node, NodeState::Failed);
+        !nodes
+            .into_iter()
+            .any(|node| self.nodes.view(&node).is_none_or(|view| is_lost(&view.spec.state)))
+    }
+
+    /// A pod takes the place of another, at once or when that one is gone.
+    pub(super) fn replace_predecessor(
+        &mut self,
+        turn: &mut Turn<'_>,
+        key: &GangKey,
+        job: JobId,
+        uid: &Uid,
+    ) {
+        let is_gone =
+            self.jobs.get(&job).is_some_and(|tasks| tasks.pods.iter().all(Option::is_none));
+        if is_gone {
+            return self.take_over(turn, key, job);
+        }
+        if let Some(predecessor) = self.replacements.jobs.get_mut(&job)
+            && predecessor.replacement.as_ref() != Some(key)
+        {
+            (predecessor.replacement, predecessor.since) = (Some(key.clone()), Some(turn.at));
+        }
+        self.report_reason(uid, "it comes in the place of a pod that has yet to end");
+    }
+
+    fn take_over(&mut self, turn: &mut Turn<'_>, key: &GangKey, job: JobId) {
+        self.replacements.remove(job);
+        let Some(tasks) = self.jobs.get_mut(&job) else { return };
+        let before = std::mem::replace(&mut tasks.gang, key.clone());
+        let known = self.gangs.remove(&before);
+        let Some(gang) = self.gangs.get_mut(key) else { return };
+        (gang.job, gang.has_begun) = (Some(job), true);
+        gang.owner = known.and_then(|known| known.owner);
+        if let Some(owner) = &gang.owner {
+            self.owners.insert(owner.clone(), key.clone());
+        }
+        self.fill(turn, key, job);
+        // Others may have come meanwhile that it has to keep away from.
+        self.constrain(turn, job);
+    }
+
+    /// A job has lost its pod: the next one is there, or comes.
+    pub(super) fn hand_over(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        // One that did its work while it was asked to end needs no other.
+        let is_done = self.jobs.get(&job).is_none_or(crate::state::Tasks::is_whole);
+        let is_live = !is_done && Stage::of(turn.core, job) == Stage::Live;
+        let Some(predecessor) = self.replacements.jobs.get_mut(&job) else { return };
+        let replacement = predecessor.replacement.take();
+        let replacement =
+            replacement.filter(|key| self.gangs.get(key).is_some_and(|it| !it.waiting.is_empty()));
+        match replacement {
+            Some(replacement) if is_live => self.take_over(turn, &replacement, job),
+            None if is_live => predecessor.since = Some(turn.at),
+            replacement => {
+                self.replacements.remove(job);
+                if let Some(replacement) = replacement {
+                    self.assemble_gang(turn, &replacement);
+                }
+            }
+        }
+    }
+
+    /// Jobs for which no pod comes are over, and pods that wait for others in vain are jobs of their
+    /// own.
+    pub fn expire_replacements(&mut self, turn: &mut Turn<'_>) {
+        let is_late = |predecessor: &Predecessor| {
+            predecessor.since.is_some_and(|since| turn.at >= since + REPLACEMENT_TIMEOUT)
+        };
+        let late = self.replacements.jobs.iter().filter(|(_, predecessor)| is_late(predecessor));
+        let late: Vec<JobId> = late.map(|(job, _)| *job).collect();
+        late.into_iter().for_each(|job| self.give_up(turn, job));
+    }
+
+    /// Who made pods makes none any more.
+    pub(super) fn cancel_replacements(&mut self, turn: &mut Turn<'_>, owner: &str) {
+        let jobs = self.replacements.by_owner.get(owner).cloned().unwrap_or_default();
+        jobs.into_iter().for_each(|job| self.give_up(turn, job));
+    }
+
+    fn give_up(&mut self, turn: &mut Turn<'_>, job: JobId) {
+        let Some(predecessor) = self.replacements.remove(job) else { return };
+        if let Some(replacement) = predecessor.replacement {
+            self.assemble_gang(turn, &replacement);
+        }
+        let Some(tasks) = self.jobs.get(&job) else { return };
+        if tasks.pods.iter().any(Option::is_some) {
+            return;
+        }
+        let gang = tasks.gang.clone();
+        if Stage::of(turn.core, job) == Stage::Live {
+            turn.apply_observed(Event::JobCancelled { job });
+        }
+        self.assemble_gang(turn, &gang);
+        let is_empty = |gang: &crate::state::Gang| {
+            gang.job.is_none() && gang.waiting.is_empty() && gang.done.is_empty()
+        };
+        if self.gangs.get(&gang).is_some_and(is_empty)
+            && let Some(gang) = self.gangs.remove(&gang)
+            && let Some(owner) = gang.owner
+        {
+            self.owners.remove(&owner);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Namespaces of teams: quotas, network policies, and who may read the pods in them.
+
+mod objects;
+
+use super::namespaces::namespace;
+use crate::options::PodSettings;
+use berth_engine::Handle;
+use berth_kube::Api;
+use berth_kube::object::Meta;
+use berth_model::Quota;
+use berth_store::Store;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The service account of pods. It has no rights, and its token is in no pod.
+pub const ACCOUNT: &str = "berth-jobs";
+/// The label and the annotation of a namespace that say whose it is. Not every name of a team can
+/// be a label.
+const TEAM: &str = "berth.dev/team";
+/// Where a pod finds out in which namespace it is.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+/// How often limits and members are looked at.
+const SYNC_INTERVAL: Duration = Duration::from_secs(5);
+/// How often all is written anew: somebody may have changed or deleted it.
+const REWRITE_INTERVAL: Duration = Duration::from_mins(1);
+
+pub struct Teams {
+    api: Api,
+    store: Store,
+    engine: Handle,
+    settings: PodSettings,
+    /// Where Berth itself runs, if that is in the cluster.
+    own: Option<String>,
+    /// Where pods hold GPUs that are shared.
+    reservations: String,
+    /// Whether one `nvidia.com/gpu` is a whole GPU on every node.
+    are_whole: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Each namespace is set up by one at a time.
+    entry: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<NamespaceEntry>>>>,
+}
+
+/// What is known of a namespace.
+#[derive(Default)]
+struct NamespaceEntry {
+    written: Option<Written>,
+    /// What was wrong with it the last time.
+    last_problem: String,
+}
+
+/// What was written for a namespace.
+struct Written {
+    team: String,
+    objects: Vec<Object>,
+    /// When all of it was.
+    at: Instant,
+}
+
+/// An object, and where it goes.
+type Object = (String, Value);
+
+impl Teams {
+    pub fn new(
+        api: Api,
+        store: Store,
+        engine: Handle,
+        settings: PodSettings,
+        reservations: &str,
+        are_whole: Box<dyn Fn() -> bool + Send + Sync>,
+    ) -> Arc<Teams> {
+        let own = std::fs::read_to_string(OWN_NAMESPACE).ok();
+        let own = own.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        let (reservations, entry) = (reservations.to_owned(), Mutex::default());
+        Arc::new(Teams { api, store, engine, settings, own, reservations, are_whole, entry })
+    }
+
+    /// Makes the namespace of a team with all that belongs to it, unless it was made before. Says
+    /// why it may not be the team's, where it may not.
+    pub async fn ensure(
+        &self,
+        team: &str,
+        namespace: &str,
+    ) -> berth_kube::Result<Result<(), String>> {
+        let entry = self.entry(namespace);
+        let mut entry = entry.lock().await;
+        if entry.written.as_ref().is_some_and(|written| written.team == team) {
+            return Ok(Ok(()));
+        }
+        let limits = self.limits();
+        self.set_up(&mut entry, team, namespace, limits.get(team)).await
+    }
+
+    /// A namespace that was made is not there any more.
+    pub async fn forget(&self, namespace: &str) {
+        self.entry(namespace).lock().await.written = None;
+    }
+
+    /// Keeps namespaces as their teams are.
+    pub async fn keep(self: Arc<Teams>) {
+        loop {
+            self.round().await;
+            tokio::time::sleep(SYNC_INTERVAL).await;
+        }
+    }
+
+    async fn round(&self) {
+        let limits = self.limits();
+        let all = self.all_entries();
+        let mut wanted = BTreeSet::new();
+        for (namespace, entry) in all {
+            let team = entry.lock().await.written.as_ref().map(|written| written.team.clone());
+            wanted.extend(team.map(|team| (namespace, team)));
+        }
+        if self.settings.teams {
+            let all = limits.keys().map(|team| (namespace(&self.settings, team), team.clone()));
+            wanted.extend(all);
+        }
+        for (namespace, team) in wanted {
+            let entry = self.entry(&namespace);
+            let mut entry = entry.lock().await;
+            let done = self.set_up(&mut entry, &team, &namespace, limits.get(&team)).await;
+            let last_problem = match done {
+                Ok(Ok(())) => String::new(),
+                Ok(Err(why)) => why,
+                Err(error) => error.to_string(),
+            };
+            // The others are as they should be all the same.
+            if !last_problem.is_empty() && last_problem != entry.last_problem {
+                tracing::warn!(
+                    team,
+                    "the namespace of a team is not as it should be: {last_problem}"
+                );
+            }
+            entry.last_problem = last_problem;
+        }
+    }
+
+    fn entry(&self, namespace: &str) -> Arc<tokio::sync::Mutex<NamespaceEntry>> {
+        let mut all = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(namespace.to_owned()).or_default().clone()
+    }
+
+    fn all_entries(&self) -> BTreeMap<String, Arc<tokio::sync::Mutex<NamespaceEntry>>> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what is missing or different, and now and then all of it.
+    async fn set_up(
+        &self,
+        entry: &mut NamespaceEntry,
+        team: &str,
+        namespace: &str,
+        limit: Option<&Quota>,
+    ) -> berth_kube::Result<Result<(), String>> {
+        let before = entry.written.as_ref();
+        if let Some(other) = before.filter(|before| before.team != team) {
+            return Ok(Err(of_another(namespace, team, &other.team)));
+        }
+        let before = before.filter(|before| before.at.elapsed() < REWRITE_INTERVAL);
+        if before.is_none()
+            && let Err(why) = self.take(team, namespace).await?
+        {
+            entry.written = None;
+            return Ok(Err(why));
+        }
+        let objects = self.objects(team, namespace, limit).await;
+        self.write(&objects, before.map_or(&[][..], |before| &before.objects)).await?;
+        let at = before.map_or_else(Instant::now, |before| before.at);
+        entry.written = Some(Written { team: team.to_owned(), objects, at });
+        Ok(Ok(()))
+    }
+
+    /// Makes the namespace, or finds out whether the one that is there is the team's.
+    async fn take(&self, team: &str, namespace: &str) -> berth_kube::Result<Result<(), String>> {
+        #[derive(Deserialize)]
+        struct Found {
+            metadata: Meta,
+        }
+        let is_own = self.own.as_deref() == Some(namespace) || namespace == self.reservations;
+        if is_own || namespace.starts_with("kube-") {
+            return Ok(Err(format!(
+                "the namespace {namespace} is no team's, but the cluster's or Berth's own; start \
+                 the server with `--namespace {team}=NAME` to give the team {team} another one"
+            )));
+        }
+        let path = format!("/api/v1/namespaces/{namespace}");
+        loop {
+            match self.api.get::<Found>(&path).await {
+                Ok(found) => return Ok(is_of(team, namespace, &found.metadata)),
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error),
+            }
+            let made = objects::own_namespace(team, namespace);
+            match self.api.post("/api/v1/namespaces?fieldManager=berth", &made).await {
+                Ok(_) => return Ok(Ok(())),
+                // Somebody else has made it just now.
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What each team may have at the most. Whoever has teams below it has no jobs of its own.
+    fn limits(&self) -> BTreeMap<String, Quota> {
+        let queues = self.engine.core().state.queue_snapshots();
+        let parents: BTreeSet<_> =
+            queues.iter().filter_map(|queue| queue.spec.parent.clone()).collect();
+        let leaves = queues.into_iter().filter(|queue| !parents.contains(&queue.spec.name));
+        leaves.map(|queue| (queue.spec.name.to_string(), queue.spec.limit)).collect()
+    }
+
+    /// Writes those that are new or different, in their order.
+    async fn write(&self, objects: &[Object], before: &[Object]) -> berth_kube::Result<()> {
+        for object in objects.iter().filter(|object| !before.contains(object)) {
+            self.api.apply(&object.0, &object.1).await?;
+        }
+        Ok(())
+    }
+
+    async fn objects(&self, team: &str, namespace: &str, limit: Option<&Quota>) -> Vec<Object> {
+        let mut limit = limit.cloned();
+        if let Some(limit) = limit.as_mut().filter(|_| !(self.are_whole)()) {
+            // A quota would count a part as one, and the limit counts it as what it is.
+            limit.gpu.total = None;
+        }
+        let mut all = objects::around_pods(team, namespace, limit.as_ref(), self.own.as_deref());
+        match self.store.members_of(team).await {
+            Ok(members) => {
+                let members: Vec<String> = members.into_iter().map(|one| one.user).collect();
+                all.push(objects::binding(team, namespace, &members));
+            }
+            // Who may look stays as it is, until it is known who is a member.
+            Err(error) => tracing::warn!(%error, team, "the members of a team cannot be read"),
+        }
+        all
+    }
+}
+
+/// Whether a namespace that is there is that of a team, and why not.
+fn is_of(team: &str, namespace: &str, found: &Meta) -> Result<(), String> {
+    let marks = [found.label(TEAM), found.annotation(TEAM)];
+    let mut marks = marks.into_iter().flatten().peekable();
+    if marks.peek().is_none() {
+        return Err(format!(
+            "the namespace {namespace} is there, and nothing says that it is the team {team}'s; \
+             have an admin say so: `kubectl annotate namespace {namespace} {TEAM}={team}`"
+        ));
+    }
+    match marks.find(|mark| *mark != team) {
+        Some(other) => Err(of_another(namespace, team, other)),
+        None => Ok(()),
+    }
+}
+
+fn of_another(namespace: &str, team: &str, other: &str) -> String {
+    format!(
+        "the namespace {namespace} is that of the team {other}; start the server with \
+         `--namespace {team}=NAME` to give the team {team} another one"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::objects::{is_label, own_namespace};
+    use super::*;
+    use crate::view::managed::{BERTH, MANAGED};
+    use serde_json::json;
+
+    fn namespace(marks: Value) -> Meta {
+        serde_json::from_value(marks).unwrap()
+    }
+
+    #[test]
+    fn a_namespace_that_is_there_is_a_teams_only_if_it_says_so() {
+        let check = |marks: Value| is_of("nlp", "research", &namespace(marks));
+        let why = check(json!({ "labels": { MANAGED: BERTH } })).unwrap_err();
+        assert!(why.contains("kubectl annotate namespace research berth.dev/team=nlp"), "{why}");
+        let (ours, other) = (json!({ TEAM: "nlp" }), json!({ TEAM: "vision" }));
+        assert_eq!(check(json!({ "labels": ours })), Ok(()));
+        assert_eq!(check(json!({ "annotations": ours })), Ok(()));
+        let why = check(json!({ "labels": other, "annotations": ours })).unwrap_err();
+        assert!(why.contains("that of the team vision"), "two teams have no namespace together");
+    }
+
+    #[test]
+    fn what_is_made_for_a_team_is_known_as_its_own_and_as_nobody_elses() {
+        for team in ["nlp", "nlp-", "a.b", "nlp_"] {
+            let made = own_namespace(team, "x");
+            let found = namespace(made["metadata"].clone());
+            assert_eq!(is_of(team, "x", &found), Ok(()));
+            assert_eq!(found.label(TEAM), is_label(team).then_some(team));
+        }
+        assert!(is_label("a.b") && !is_label("nlp-") && !is_label(&"x".repeat(64)));
+    }
+}

@@ -1,0 +1,176 @@
+//! A pod of a managed job as it was last observed.
+
+use super::managed_names::ends_as;
+use berth_kube::object::Pod;
+use berth_model::Ended;
+use berth_model::{LeaseId, Span, Time};
+
+pub const MANAGED: &str = "app.kubernetes.io/managed-by";
+pub const BERTH: &str = "berth";
+pub const JOB: &str = "berth.dev/job";
+pub const TASK: &str = "berth.dev/task";
+pub const ATTEMPT: &str = "berth.dev/attempt";
+/// On pods that have a Secret beside them: its name.
+pub const SECRET: &str = "berth.dev/secret";
+
+/// What a node tries again and cannot do for so long will not come.
+const START_TIMEOUT: Span = Span::mins(10);
+/// What nodes try again: the next try may find another image, or a device that was let go.
+const RETRIED_REASONS: [&str; 4] =
+    ["CreateContainerError", "ErrImagePull", "ImagePullBackOff", "RunContainerError"];
+/// What no waiting mends.
+const PERMANENT_REASONS: [&str; 3] = ["ErrImageNeverPull", "InvalidImageName", "StartError"];
+/// So are these, unless it is the Secret that is missing: it is made after the pod.
+const MISCONFIGURED: &str = "CreateContainerConfigError";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagedPodView {
+    pub lease: LeaseId,
+    pub is_ready: bool,
+    created: Time,
+    /// Why its node ended it or never took it, where the node did.
+    reason: String,
+    /// Why its container has not started.
+    waiting: Option<(String, String)>,
+    end: Option<(i32, bool)>,
+}
+
+impl ManagedPodView {
+    /// Nothing for pods that somebody else has made. One that is called as Berth's are may still be
+    /// somebody else's: what the books say decides.
+    pub fn read(pod: &Pod) -> Option<ManagedPodView> {
+        let meta = &pod.metadata;
+        if meta.label(MANAGED) != Some(BERTH) {
+            return None;
+        }
+        let lease = LeaseId {
+            job: meta.label(JOB)?.parse().ok()?,
+            task: meta.label(TASK)?.parse().ok()?,
+            attempt: meta.label(ATTEMPT)?.parse().ok()?,
+        };
+        if !ends_as(&meta.name, lease) {
+            return None;
+        }
+        let status = &pod.status;
+        let state = status.container_statuses.iter().map(|one| &one.state).next();
+        let ready = |one: &&berth_kube::object::Condition| &*one.kind == "Ready";
+        Some(ManagedPodView {
+            lease,
+            is_ready: status
+                .conditions
+                .iter()
+                .find(ready)
+                .is_some_and(|one| &*one.status == "True"),
+            created: meta.creation_timestamp.unwrap_or(Time(0)),
+            reason: status.reason.to_string(),
+            waiting: state
+                .and_then(|state| state.waiting.as_ref())
+                .map(|waiting| (waiting.reason.to_string(), waiting.message.to_string())),
+            end: state
+                .and_then(|state| state.terminated.as_ref())
+                .map(|end| (end.exit_code, &*end.reason == "OOMKilled")),
+        })
+    }
+
+    /// How it ended, of a pod that is over. What its node did to it is no fault of its own.
+    pub fn ended(&self, at: Time) -> Ended {
+        let lost = |why: String| Ended::lost(self.lease, at, why);
+        match self.end {
+            _ if !self.reason.is_empty() => lost(format!("its node ended it: {}", self.reason)),
+            None => lost("its pod ended without a word".to_owned()),
+            Some((code, oom)) => {
+                let known = lost(String::new());
+                Ended { lost: None, started_at: Some(at), code: Some(code), oom, ..known }
+            }
+        }
+    }
+
+    /// Why it has not started, if that is worth saying.
+    pub fn waits_for(&self) -> Option<String> {
+        let (reason, message) = self.waiting.as_ref()?;
+        match (reason.as_str(), message.as_str()) {
+            ("" | "ContainerCreating" | "PodInitializing", _) => None,
+            (reason, "") => Some(reason.to_owned()),
+            (reason, message) => Some(format!("{reason}: {message}")),
+        }
+    }
+
+    /// Whether it will never start.
+    pub fn is_hopeless(&self, now: Time) -> bool {
+        let Some((reason, message)) = &self.waiting else { return false };
+        let reason = reason.as_str();
+        let has_no_secret = message.starts_with("secret ") && message.ends_with(" not found");
+        let tried = RETRIED_REASONS.contains(&reason) || reason == MISCONFIGURED && has_no_secret;
+        match tried {
+            true => now - self.created > START_TIMEOUT,
+            false => reason == MISCONFIGURED || PERMANENT_REASONS.contains(&reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::TaskEnd;
+    use serde_json::json;
+
+    fn read(name: &str, status: serde_json::Value) -> Option<ManagedPodView> {
+        let pod = json!({
+            "metadata": {
+                "name": name, "creationTimestamp": "2026-11-16T02:00:00Z",
+                "labels": { MANAGED: BERTH, JOB: "17_3", TASK: "1", ATTEMPT: "2" },
+            },
+            "status": status,
+        });
+        ManagedPodView::read(&serde_json::from_value(pod).unwrap())
+    }
+
+    fn view(status: serde_json::Value) -> ManagedPodView {
+        read("x-j17e3-2-1", status).unwrap()
+    }
+
+    #[test]
+    fn labels_alone_make_no_pod_of_ours() {
+        assert!(read("x-j17e3-2-1", json!({})).is_some());
+        for name in ["x", "x-j17e3-2-2", "x-j17-2-1", "17e3-2-1"] {
+            assert!(read(name, json!({})).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        let end = |status| view(status).ended(Time(5)).end();
+        let with = |end: serde_json::Value| json!({ "containerStatuses": [{ "name": "main", "state": { "terminated": end } }] });
+        assert_eq!(end(with(json!({ "exitCode": 0 }))), TaskEnd::Done);
+        assert_eq!(end(with(json!({ "exitCode": 3 }))), TaskEnd::Failed(3));
+        let oom = json!({ "exitCode": 137, "reason": "OOMKilled" });
+        assert_eq!(end(with(oom)), TaskEnd::OutOfMemory);
+        assert_eq!(end(json!({ "reason": "OutOfnvidia.com/gpu" })), TaskEnd::Lost);
+        let mut evicted = with(json!({ "exitCode": 137 }));
+        evicted["reason"] = json!("Evicted");
+        assert_eq!(end(evicted), TaskEnd::Lost);
+    }
+
+    #[test]
+    fn what_a_node_tries_again_is_waited_for_and_a_wrong_name_is_not() {
+        let says = |reason: &str, message: &str| {
+            let waiting = json!({ "waiting": { "reason": reason, "message": message } });
+            view(json!({ "containerStatuses": [{ "name": "main", "state": waiting }] }))
+        };
+        let waits = |reason: &str| says(reason, "no such image");
+        let created: Time = "2026-11-16T02:00:00Z".parse().unwrap();
+        let soon = created + Span::secs(5);
+        assert!(waits("InvalidImageName").is_hopeless(soon));
+        let late = created + Span::mins(11);
+        for reason in RETRIED_REASONS {
+            assert!(!waits(reason).is_hopeless(soon) && waits(reason).is_hopeless(late));
+        }
+        let secret = says(MISCONFIGURED, "secret \"x-j17e3-2-1-0f\" not found");
+        assert!(!secret.is_hopeless(soon) && secret.is_hopeless(late));
+        assert!(says(MISCONFIGURED, "image will run as root").is_hopeless(soon));
+        let pull = waits("ImagePullBackOff");
+        assert_eq!(pull.waits_for().as_deref(), Some("ImagePullBackOff: no such image"));
+        assert_eq!(waits("ContainerCreating").waits_for(), None);
+        assert_eq!(pull.lease.to_string(), "17_3/1#2");
+    }
+}

@@ -1,0 +1,23 @@
+//! What Berth knows of one object of the cluster: values without behaviour of their own, read once
+//! when the object is observed.
+
+mod external;
+pub mod managed;
+pub mod managed_names;
+mod node;
+mod note;
+mod pod;
+mod pod_constraints;
+mod queued;
+
+pub use external::{ExternalKind, ExternalQueue, ExternalQueues};
+pub use managed::ManagedPodView;
+pub use managed_names::{CONTAINER, is_pod_of, pod_ref};
+pub use node::{NodePredicate, NodeView, NodeViews};
+pub use note::{LEASE, Note};
+pub use pod::{
+    DeviceClaimRef, GangKey, LateMember, Phase, PodView, Rank, ResourceRequests, ResourceUsage,
+    SchedulingRequest,
+};
+pub use pod_constraints::PodConstraints;
+pub use queued::{ChildRef, GATE, JobRef, QueuedJob, parse_placeholder, placeholder};

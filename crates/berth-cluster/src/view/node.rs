@@ -1,0 +1,61 @@
+//! A node as it was last observed, and conditions that nodes meet or do not meet.
+
+use berth_kube::dra::Device;
+use berth_kube::need::Devices;
+use berth_model::{Name, NodeSpec};
+use std::sync::Arc;
+
+/// On which nodes a pod may run, under a name that says it in words. Nodes are told apart by it as
+/// by a label.
+#[derive(Clone)]
+pub struct NodePredicate {
+    pub name: Name,
+    pub allows: Arc<dyn Fn(&NodeView) -> bool + Send + Sync>,
+}
+
+impl std::fmt::Debug for NodePredicate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl PartialEq for NodePredicate {
+    fn eq(&self, other: &NodePredicate) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for NodePredicate {}
+
+/// A node as it was last seen.
+#[derive(Debug, Clone)]
+pub struct NodeView {
+    /// Without what pods of other schedulers take, and without rules.
+    pub spec: NodeSpec,
+    /// What its GPU resources stand for.
+    pub devices: Devices,
+    /// The GPUs that can be claimed, where its GPUs are such.
+    pub claimable: Arc<[Device]>,
+    pub object: Arc<berth_kube::object::Node>,
+    /// What it has cannot be told, so that nothing new is put there.
+    pub is_unreadable: bool,
+}
+
+impl NodeView {
+    /// With the GPUs that can be claimed, which the object of a node does not tell.
+    #[must_use]
+    pub fn with_claims(mut self, known: &NodeView) -> NodeView {
+        if !known.claimable.is_empty() && self.spec.gpus.is_empty() {
+            self.claimable = known.claimable.clone();
+            self.spec.gpus = known.spec.gpus.clone();
+        }
+        self
+    }
+}
+
+/// All nodes, as they were last observed.
+pub trait NodeViews {
+    fn view(&self, name: &str) -> Option<&NodeView>;
+
+    fn views(&self) -> Box<dyn Iterator<Item = &NodeView> + '_>;
+}

@@ -1,0 +1,41 @@
+//! A loop without a log, for tests of sites: turns are applied and planned in memory.
+
+pub use crate::turn::LeaseOrder;
+
+use crate::memory::{Core, Plans};
+use crate::recent_requests::RecentRequests;
+use crate::turn::Turn;
+use berth_core::State;
+use berth_model::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct TestLoop {
+    pub core: Core,
+    recent: RecentRequests,
+    next_job: u64,
+}
+
+impl Default for TestLoop {
+    fn default() -> TestLoop {
+        let core = Core {
+            state: State::new(),
+            jobs: BTreeMap::new(),
+            retries: BTreeSet::new(),
+            forecast: None,
+            plans: Plans::default(),
+            stalled: None,
+        };
+        TestLoop { core, recent: RecentRequests::default(), next_job: 1 }
+    }
+}
+
+impl TestLoop {
+    /// Runs one turn at a time, plans, and returns what the site would be ordered to do.
+    pub fn turn(&mut self, at: Time, act: impl FnOnce(&mut Turn<'_>)) -> Vec<LeaseOrder> {
+        let TestLoop { core, recent, next_job } = self;
+        let mut turn = Turn::new(core, recent, next_job, at);
+        act(&mut turn);
+        turn.plan();
+        turn.finish_turn().1.orders
+    }
+}
