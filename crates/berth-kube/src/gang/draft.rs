@@ -1,6 +1,6 @@
 //! Gang annotations while they are read. The first family that sets a field wins.
 
-use super::{GangAnnotations, GangKey, GangKind, Subgroup};
+use super::{GangAnnotations, GangKind, GroupKey, Subgroup};
 use crate::InvalidField;
 use crate::object::Pod;
 use berth_model::{Name, Segment, Span, TopologyAsk};
@@ -32,7 +32,7 @@ pub(super) struct Draft {
 /// Name and counts belong together: the counts of one family say nothing of another's gang.
 #[derive(Debug, Clone)]
 pub(super) struct Gang {
-    pub key: GangKey,
+    pub key: GroupKey,
     pub members: Option<u32>,
     pub min: Option<u32>,
 }
@@ -121,7 +121,7 @@ impl Draft {
 
     pub fn finish(mut self, pod: &Pod) -> Result<GangAnnotations, Vec<InvalidField>> {
         let meta = &pod.metadata;
-        let key = GangKey {
+        let key = GroupKey {
             namespace: Name::new(&meta.namespace),
             kind: GangKind::Pod,
             name: Name::new(&meta.name),

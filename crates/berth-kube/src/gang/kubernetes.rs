@@ -2,9 +2,9 @@
 
 use super::draft::{Draft, Gang, first};
 use super::source::AnnotationSource;
-use super::{GangKey, GangKind, PodGroup};
+use super::{GangKind, GroupKey, PodGroup};
 
-pub(super) fn group(source: &AnnotationSource) -> Option<GangKey> {
+pub(super) fn group(source: &AnnotationSource) -> Option<GroupKey> {
     let spec = &source.pod.spec;
     let named = spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_deref());
     if let Some(name) = named {

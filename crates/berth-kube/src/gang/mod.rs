@@ -31,7 +31,7 @@ use source::AnnotationSource;
 
 /// What names a gang.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GangKey {
+pub struct GroupKey {
     pub namespace: Name,
     pub kind: GangKind,
     pub name: Name,
@@ -67,7 +67,7 @@ pub enum GangKind {
 /// What the manifests of a pod, its owners and its PodGroup say about its gang.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GangAnnotations {
-    pub key: GangKey,
+    pub key: GroupKey,
     /// How many pods make the gang whole, where that is known.
     pub members: Option<u32>,
     /// How many it needs to start; `None` where an object that would say was not given.
@@ -153,14 +153,14 @@ pub fn read(pod: &Pod, context: PodContext) -> Result<GangAnnotations, Vec<Inval
 }
 
 /// The PodGroup object a pod names, which the caller should look up and hand to [`read`].
-pub fn pod_group_of(pod: &Pod) -> Option<GangKey> {
+pub fn pod_group_of(pod: &Pod) -> Option<GroupKey> {
     let source = AnnotationSource { pod, context: PodContext::default() };
     kai::group(&source).or_else(|| volcano::group(&source)).or_else(|| kubernetes::group(&source))
 }
 
 /// The LeaderWorkerSet that a pod says it is of. Its workers are owned by their leader, which is a
 /// pod, so that nothing but the name leads from them to the set.
-pub fn leader_worker_set_of(pod: &Pod) -> Option<GangKey> {
+pub fn leader_worker_set_of(pod: &Pod) -> Option<GroupKey> {
     let name = pod.metadata.label(owner::LWS).filter(|name| !name.is_empty())?;
     let source = AnnotationSource { pod, context: PodContext::default() };
     Some(source.key(GangKind::LeaderWorkerSet, name))

@@ -3,7 +3,7 @@
 use super::draft::{Draft, Gang, first};
 use super::pod_count::{self, Count, Roles};
 use super::source::AnnotationSource;
-use super::{GangKey, GangKind, Subgroup};
+use super::{GangKind, GroupKey, Subgroup};
 use berth_model::Name;
 
 pub(super) const JOB_SET: &str = "jobset.sigs.k8s.io/jobset-name";
@@ -67,7 +67,7 @@ pub(super) fn any(source: &AnnotationSource, draft: &mut Draft) -> Option<Gang> 
     let is_job = owner.group() == "batch" && &*owner.kind == "Job";
     let kind = if is_job { GangKind::Job } else { GangKind::Owner };
     let uid = Some(Name::new(&owner.uid));
-    let key = GangKey { uid, ..source.key(kind, &owner.name) };
+    let key = GroupKey { uid, ..source.key(kind, &owner.name) };
     let given = source.context.owners.iter().find(|given| given.metadata.uid == owner.uid);
     let count = match given {
         Some(job) if is_job => pod_count::job(job, draft),
@@ -94,7 +94,7 @@ pub(super) fn pods_of_one_job(source: &AnnotationSource) -> Option<u32> {
     u32::try_from(jobs.template.spec.parallelism.unwrap_or(1)).ok().filter(|pods| *pods > 0)
 }
 
-fn gang(key: GangKey, count: Count) -> Gang {
+fn gang(key: GroupKey, count: Count) -> Gang {
     Gang { key, members: count.members, min: count.min }
 }
 
@@ -154,7 +154,7 @@ fn leader_worker_set(source: &AnnotationSource, draft: &mut Draft, group: &str) 
         .or_else(|| Some(owner?.spec.leader_worker_template.as_ref()?.size?.to_string()));
     let members = draft.count(LWS_SIZE, size.as_deref());
     let uid = Some(Name::new(group));
-    let key = GangKey { uid, ..source.key(GangKind::LeaderWorkerSet, &name) };
+    let key = GroupKey { uid, ..source.key(GangKind::LeaderWorkerSet, &name) };
     let min = if owner.is_some_and(pod_count::is_leader_first) { Some(1) } else { members };
     Gang { key, members, min }
 }

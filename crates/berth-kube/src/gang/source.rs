@@ -1,6 +1,6 @@
 //! Where annotations come from: the pod, and then its owners.
 
-use super::{GangKey, GangKind, PodContext, is_gang_annotation};
+use super::{GangKind, GroupKey, PodContext, is_gang_annotation};
 use crate::object::{Meta, Owner, Pod};
 use berth_model::Name;
 
@@ -38,8 +38,8 @@ impl<'a> AnnotationSource<'a> {
     }
 
     /// A gang in the pod's namespace.
-    pub fn key(&self, kind: GangKind, name: &str) -> GangKey {
+    pub fn key(&self, kind: GangKind, name: &str) -> GroupKey {
         let namespace = Name::new(&self.pod.metadata.namespace);
-        GangKey { namespace, kind, name: Name::new(name), uid: None }
+        GroupKey { namespace, kind, name: Name::new(name), uid: None }
     }
 }

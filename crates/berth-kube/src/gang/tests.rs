@@ -38,7 +38,7 @@ fn job(labels: &str, annotations: &str, spec: &str) -> Owner {
 
 /// The mark in one line, without what it does not say.
 fn line(mark: &GangAnnotations) -> String {
-    let GangKey { namespace, kind, name, uid } = &mark.key;
+    let GroupKey { namespace, kind, name, uid } = &mark.key;
     let mut line = format!("{kind:?} {namespace}/{name}");
     if let Some(uid) = uid {
         write!(line, "#{uid}").unwrap();

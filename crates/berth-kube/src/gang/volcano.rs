@@ -3,7 +3,7 @@
 use super::draft::{Draft, Gang, first};
 use super::pod_group::{NetworkTopology, SubGroupPolicy, VolcanoPodGroup};
 use super::source::AnnotationSource;
-use super::{GangKey, GangKind, ParentGroup, PodGroup, Subgroup, owner};
+use super::{GangKind, GroupKey, ParentGroup, PodGroup, Subgroup, owner};
 use crate::hypernode;
 use crate::object::Text;
 use crate::selector::LabelMatcher;
@@ -20,7 +20,7 @@ const NUMA: &str = "volcano.sh/numa-topology-policy";
 /// Marks that bind a pod to nodes in ways we do not have.
 const BINDING: [&str; 2] = ["volcano.sh/revocable-zone", NUMA];
 
-pub(super) fn group(source: &AnnotationSource) -> Option<GangKey> {
+pub(super) fn group(source: &AnnotationSource) -> Option<GroupKey> {
     let name = POD_GROUP.iter().find_map(|key| source.pod.metadata.annotation(key))?;
     (!name.is_empty()).then(|| source.key(GangKind::VolcanoPodGroup, name))
 }

@@ -9,7 +9,7 @@ mod tree;
 use super::draft::{Draft, Gang, first};
 use super::pod_group::{KaiPodGroup, KaiTopology};
 use super::source::AnnotationSource;
-use super::{GangKey, GangKind, PodGroup, Subgroup, owner};
+use super::{GangKind, GroupKey, PodGroup, Subgroup, owner};
 use crate::object::Text;
 use berth_model::{Name, Segment, TopologyAsk};
 use tree::Tree;
@@ -40,7 +40,7 @@ const IGNORED: [(&str, &str); 2] = [
 const CLASSES: [(&str, i32); 4] =
     [("train", 50), ("build-preemptible", 75), ("build", 100), ("inference", 125)];
 
-pub(super) fn group(source: &AnnotationSource) -> Option<GangKey> {
+pub(super) fn group(source: &AnnotationSource) -> Option<GroupKey> {
     let name = source.pod.metadata.annotation(POD_GROUP).filter(|name| !name.is_empty())?;
     Some(source.key(GangKind::KaiPodGroup, name))
 }
