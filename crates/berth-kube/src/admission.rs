@@ -4,11 +4,13 @@
 //! The API server asks and we answer; nothing is kept. A pod whose author chose a scheduler keeps
 //! it, unless it is one of those we were told to stand in for.
 
+use crate::client::Result;
 use crate::client::decode;
-use crate::error::Result;
-use crate::need::{self, Gpus, Need};
 use crate::object::Pod;
-use crate::shares;
+use crate::pod::gpu_sharing;
+use crate::pod::requests::{self, GpuRequest, ResourceRequests};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -18,7 +20,7 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Which scheduler's name is given, and in the place of which others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adoption {
+pub struct AdmissionWebhook {
     pub scheduler: String,
     /// All names by which a pod is ours, also those of schedulers in whose place we work: a pod
     /// that keeps one of them is told its GPU like any other.
@@ -39,7 +41,7 @@ struct Request {
     object: Value,
 }
 
-impl Adoption {
+impl AdmissionWebhook {
     /// The answer to a question of the API server. Everything is allowed; at most the scheduler's
     /// name and a variable are added.
     pub fn answer(&self, question: &[u8]) -> Result<Value> {
@@ -50,7 +52,7 @@ impl Adoption {
                 let patch = self.patch(&pod, &request.object);
                 if !patch.is_empty() {
                     response["patchType"] = json!("JSONPatch");
-                    response["patch"] = json!(base64(json!(patch).to_string().as_bytes()));
+                    response["patch"] = json!(BASE64.encode(json!(patch).to_string()));
                 }
             }
             Err(why) => {
@@ -69,7 +71,7 @@ impl Adoption {
         let is_taken = self.takes(pod);
         let name = json!({ "op": "add", "path": "/spec/schedulerName", "value": self.scheduler });
         let is_ours = is_taken || self.ours.contains(&*pod.spec.scheduler_name);
-        let told = if is_ours { shares::patch(object) } else { Vec::new() };
+        let told = if is_ours { gpu_sharing::gpu_variable_patch(object) } else { Vec::new() };
         is_taken.then_some(name).into_iter().chain(told).collect()
     }
 
@@ -85,35 +87,19 @@ impl Adoption {
 /// Whether a pod asks for GPUs, also in a way that we do not understand: it then waits and says so,
 /// instead of taking GPUs behind our back.
 fn asks_for_gpus(pod: &Pod) -> bool {
-    match Need::of(pod) {
-        Ok(need) => need.gpus != Gpus::None,
-        Err(need::Error::Quantity { .. }) => false,
+    match ResourceRequests::of(pod) {
+        Ok(need) => need.gpus != GpuRequest::None,
+        Err(requests::Error::Quantity { .. }) => false,
         Err(_) => true,
     }
-}
-
-/// A JSON patch travels in this form.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let group = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            let index = (group >> (18 - 6 * digit)) & 63;
-            let is_there = digit <= chunk.len();
-            text.push(if is_there { char::from(DIGITS[index as usize]) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn adoption(ours: &[&str], instead_of: &[&str]) -> Adoption {
-        Adoption {
+    fn webhook(ours: &[&str], instead_of: &[&str]) -> AdmissionWebhook {
+        AdmissionWebhook {
             scheduler: "berth".to_owned(),
             ours: ours.iter().map(|name| (*name).to_owned()).collect(),
             instead_of: instead_of.iter().map(|name| (*name).to_owned()).collect(),
@@ -121,11 +107,11 @@ mod tests {
     }
 
     fn is_taken(instead_of: &[&str], spec: &str, annotations: &str) -> bool {
-        let adoption = adoption(&["berth"], instead_of);
+        let webhook = webhook(&["berth"], instead_of);
         let question = format!(
             r#"{{"request":{{"uid":"u","object":{{"metadata":{{"annotations":{annotations}}},"spec":{spec}}}}}}}"#
         );
-        let answer = adoption.answer(question.as_bytes()).unwrap();
+        let answer = webhook.answer(question.as_bytes()).unwrap();
         assert_eq!(answer["response"]["allowed"], true);
         assert_eq!(answer["response"]["uid"], "u");
         answer["response"]["patch"].is_string()
@@ -169,19 +155,19 @@ mod tests {
 
     #[test]
     fn a_pod_of_ours_that_asks_for_a_fraction_gets_the_variable_that_names_its_gpu() {
-        let adoption = adoption(&["berth", "second", "kai-scheduler"], &[]);
+        let webhook = webhook(&["berth", "second", "kai-scheduler"], &[]);
         let object: Value = serde_json::from_str(&format!(
             r#"{{"metadata":{{"annotations":{{"gpu-fraction":"0.5"}}}},"spec":{}}}"#,
             spec("cpu", DEFAULT_SCHEDULER, "")
         ))
         .unwrap();
-        let patch = adoption.patch(&Pod::deserialize(&object).unwrap(), &object);
+        let patch = webhook.patch(&Pod::deserialize(&object).unwrap(), &object);
         assert_eq!(patch.len(), 2, "{patch:?}");
         assert_eq!(patch[1]["path"], "/spec/containers/0/env");
         let patch_of = |scheduler: &str| {
             let mut object = object.clone();
             object["spec"]["schedulerName"] = json!(scheduler);
-            adoption.patch(&Pod::deserialize(&object).unwrap(), &object)
+            webhook.patch(&Pod::deserialize(&object).unwrap(), &object)
         };
         for scheduler in ["berth", "second", "kai-scheduler"] {
             let patch = patch_of(scheduler);
@@ -193,19 +179,10 @@ mod tests {
 
     #[test]
     fn what_is_no_pod_is_allowed_with_a_warning_and_what_is_no_question_is_an_error() {
-        let adoption = adoption(&["berth"], &[]);
-        let answer = adoption.answer(br#"{"request":{"uid":"u","object":{"spec":7}}}"#).unwrap();
+        let webhook = webhook(&["berth"], &[]);
+        let answer = webhook.answer(br#"{"request":{"uid":"u","object":{"spec":7}}}"#).unwrap();
         assert_eq!(answer["response"]["allowed"], true);
         assert!(answer["response"]["warnings"][0].as_str().unwrap().contains("left it alone"));
-        assert!(adoption.answer(b"{}").is_err());
-    }
-
-    #[test]
-    fn the_patch_is_in_base64_with_padding() {
-        for (text, encoded) in
-            [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("\u{ff}\u{fe}", "w7/Dvg==")]
-        {
-            assert_eq!(base64(text.as_bytes()), encoded);
-        }
+        assert!(webhook.answer(b"{}").is_err());
     }
 }

@@ -1,60 +1,43 @@
-//! Kubernetes, as Berth reads it and writes to it: objects of the API server become the nouns of
-//! `berth-model`, and what was decided elsewhere becomes bindings and evictions.
+//! The Kubernetes adapter: objects of the API server become the nouns of `berth-model`, and
+//! decisions of the scheduler become bindings and preemptions.
 //!
-//! Nothing here chooses: a pod's need, its constraint and its mark are what the manifest says, and
-//! what the manifest says in a way we do not understand is an error value with words, never
-//! ignored. A pod that carries one waits and tells why.
+//! This crate makes no scheduling choice. Requests, constraints and gang annotations are what the
+//! manifest says. What the manifest says in a way that is not supported is an error value with a
+//! text for its author, and is never ignored: the pod waits and shows that text.
 //!
-//! | module | what it reads |
+//! | module | what it holds |
 //! | --- | --- |
-//! | [`object`] | the few fields of pods, nodes, owners and groups that matter here |
-//! | [`quantity`] | `500m`, `64Gi`, `1e3` |
-//! | [`need`] | what one pod asks for: CPU, memory, GPUs |
-//! | [`constraint`] | which nodes a pod accepts: selector, affinity, tolerations |
-//! | [`dynamic`] | what depends on other pods: affinity to them, spread, ports, volumes |
-//! | [`dra`] | devices that are claimed, and who was given which |
-//! | [`node`] | a node with its GPUs |
-//! | [`hypernode`] | which nodes are close to each other, as Volcano has it |
-//! | [`mark`] | which gang a pod belongs to, and how it is to be treated |
-//! | [`admission`] | pods that are about to be made, and which scheduler they should have |
-//! | [`shares`] | fractions of GPUs, and the pods that hold those |
-//! | [`queue`] | queues written for KAI, Kueue and Volcano |
-//!
-//! [`event`] says on objects what is wrong with them, once.
+//! | [`quantity`] | quantities such as `500m`, `64Gi`, `1e3` |
+//! | [`object`] | the fields of pods, nodes, owners, volumes and classes that bear on scheduling |
+//! | [`selector`] | label selectors and label expressions |
+//! | [`pod`] | resource requests, node constraints, inter-pod constraints, shared GPUs |
+//! | [`node`] | a node with its GPUs, as the device plugin advertises them |
+//! | [`hypernode`] | network topology as Volcano's HyperNodes describe it |
+//! | [`gang`] | gang annotations of Berth, KAI, Kueue, Volcano and Kubernetes, and of owners |
+//! | [`queue`] | queues of KAI, Kueue and Volcano |
+//! | [`dra`] | dynamic resource allocation: slices, classes, claims, allocations |
+//! | [`admission`] | the mutating webhook that gives pods with GPUs our scheduler's name |
+//! | `client` | requests, watches, bindings, [events](event), logs, exec, leader election |
 
 pub mod admission;
-mod bad;
-mod bind;
 mod client;
-pub mod constraint;
-mod discover;
 pub mod dra;
-pub mod dynamic;
-mod error;
-pub mod event;
-mod exec;
-mod figures;
+mod fnv;
+pub mod gang;
 pub mod hypernode;
-mod lead;
-mod log;
-pub mod mark;
-pub mod need;
+mod invalid_field;
 pub mod node;
 pub mod object;
+pub mod pod;
 pub mod quantity;
 pub mod queue;
-mod rights;
-pub mod shares;
-mod watch;
-mod wire;
+pub mod selector;
 
-pub use bad::BadMark;
-pub use client::{Api, Listed, Patch, escape};
-pub use discover::Wanted;
-pub use error::{Error, Result};
-pub use exec::{Exec, Said};
-pub use figures::{Figures, Outcome, Watched};
-pub use lead::{Election, Kept, Term};
-pub use log::{LogLine, LogStream};
-pub use rights::{Right, Rules};
-pub use watch::{Change, Seen, follow, follow_in_binary};
+pub use client::event;
+pub use client::{
+    AcquiredLease, AllowedRules, Api, BindOutcome, Change, ClientMetrics, Error, Exec, ExecEvent,
+    GroupResource, HeldLease, LeaderElection, ListResult, LogLine, LogStream, PatchType,
+    Permission, Result, WatchCounts, WatchUpdate, percent_encode, watch_objects,
+    watch_objects_protobuf,
+};
+pub use invalid_field::InvalidField;

@@ -3,11 +3,11 @@
 //! Each file of `samples/` is read object by object, and what Berth makes of it is compared with a
 //! few lines of text.
 
-use berth_kube::hypernode::{HyperNode, Tree};
-use berth_kube::mark::{self, Around, Group, Mark};
-use berth_kube::need::Need;
+use berth_kube::gang::{self, GangAnnotations, PodContext, PodGroup};
+use berth_kube::hypernode::{HyperNode, HyperNodeTree};
 use berth_kube::object::{Labels, List, Meta, Owner, Pod, PodStatus};
-use berth_kube::queue::{self, Reading, kueue};
+use berth_kube::pod::requests::ResourceRequests;
+use berth_kube::queue::{self, ImportedQueue, kueue};
 use berth_model::{Amount, Name, Quota};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Kind {
+struct TypeMeta {
     api_version: String,
     kind: String,
 }
@@ -33,7 +33,7 @@ fn parse<T: DeserializeOwned>(document: &str) -> T {
 fn read(file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(folder().join(file)).unwrap();
     let documents: Vec<&str> = text.split("\n---\n").collect();
-    let kinds: Vec<Kind> = documents.iter().map(|document| parse(document)).collect();
+    let kinds: Vec<TypeMeta> = documents.iter().map(|document| parse(document)).collect();
     let all = || documents.iter().zip(&kinds);
     let group = all().find_map(|(document, kind)| group(kind, document));
     let flavors: Vec<kueue::ResourceFlavor> = all()
@@ -43,25 +43,25 @@ fn read(file: &str) -> Vec<String> {
     all().flat_map(|(document, kind)| lines(kind, document, group.as_ref(), &flavors)).collect()
 }
 
-fn group(kind: &Kind, document: &str) -> Option<Group> {
+fn group(kind: &TypeMeta, document: &str) -> Option<PodGroup> {
     let (group, _) = kind.api_version.split_once('/')?;
     match (group, &*kind.kind) {
-        ("scheduling.run.ai", "PodGroup") => Some(Group::Kai(parse(document))),
-        ("scheduling.volcano.sh", "PodGroup") => Some(Group::Volcano(parse(document))),
-        ("scheduling.k8s.io", "PodGroup") => Some(Group::Upstream(parse(document))),
+        ("scheduling.run.ai", "PodGroup") => Some(PodGroup::Kai(parse(document))),
+        ("scheduling.volcano.sh", "PodGroup") => Some(PodGroup::Volcano(parse(document))),
+        ("scheduling.k8s.io", "PodGroup") => Some(PodGroup::Upstream(parse(document))),
         _ => None,
     }
 }
 
 fn lines(
-    kind: &Kind,
+    kind: &TypeMeta,
     document: &str,
-    group: Option<&Group>,
+    group: Option<&PodGroup>,
     flavors: &[kueue::ResourceFlavor],
 ) -> Vec<String> {
     match (&*kind.api_version, &*kind.kind) {
         (_, "PodGroup" | "ResourceFlavor") => Vec::new(),
-        ("v1", "Pod") => vec![pod(&parse(document), Around { owners: &[], group })],
+        ("v1", "Pod") => vec![pod(&parse(document), PodContext { owners: &[], group })],
         ("scheduling.run.ai/v2", "Queue") => vec![queue(&queue::kai::read(&parse(document)))],
         ("scheduling.volcano.sh/v1beta1", "Queue") => {
             vec![queue(&queue::volcano::read(&parse(document)))]
@@ -76,15 +76,15 @@ fn lines(
         ("apps/v1", _) => {
             let owner = parse::<Owner>(document);
             let count = owner.spec.replicas.unwrap_or(1);
-            let around = Around { owners: &[&owner], group };
-            vec![format!("{count}× {}", pod(&kept(&owner), around))]
+            let context = PodContext { owners: &[&owner], group };
+            vec![format!("{count}× {}", pod(&kept(&owner), context))]
         }
         _ => {
             let owner = parse::<Owner>(document);
-            let made = mark::templates(&owner);
+            let made = gang::templates(&owner);
             assert!(!made.is_empty(), "nothing is made of {}", kind.kind);
-            let around = Around { owners: &[&owner], group };
-            made.iter().map(|(each, count)| format!("{count}× {}", pod(each, around))).collect()
+            let context = PodContext { owners: &[&owner], group };
+            made.iter().map(|(each, count)| format!("{count}× {}", pod(each, context))).collect()
         }
     }
 }
@@ -98,7 +98,7 @@ struct WithSpec {
 fn hypernode(WithSpec { metadata, spec }: &WithSpec) -> String {
     let all = BTreeMap::from([(Name::new(&metadata.name), spec)]);
     // Those that are its members are in other documents.
-    let (tree, _) = Tree::new(&all);
+    let (tree, _) = HyperNodeTree::new(&all);
     let names: Vec<&Name> = tree.names.keys().collect();
     let nodes = ["n0", "n1", "n2", "n3"];
     let has = |node: &&&str| !tree.around(node, &Labels::default()).0.is_empty();
@@ -118,19 +118,23 @@ fn kept(owner: &Owner) -> Pod {
     Pod { metadata, spec: made.spec, status: PodStatus::default() }
 }
 
-fn pod(pod: &Pod, around: Around) -> String {
-    let named = mark::group_of(pod).map(|key| key.name);
-    assert_eq!(named.is_some(), around.group.is_some(), "the group object is asked for");
-    let mark = mark::read(pod, around).unwrap();
-    let need = need(&Need::of(pod).unwrap());
-    let lines =
-        [format!("{}: {}", pod.metadata.name, gang(&mark)), treatment(&mark), place(&mark), need];
-    let said: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    said.join("\n ")
+fn pod(pod: &Pod, context: PodContext) -> String {
+    let named = gang::pod_group_of(pod).map(|key| key.name);
+    assert_eq!(named.is_some(), context.group.is_some(), "the group object is asked for");
+    let annotations = gang::read(pod, context).unwrap();
+    let need = need(&ResourceRequests::of(pod).unwrap());
+    let lines = [
+        format!("{}: {}", pod.metadata.name, gang(&annotations)),
+        treatment(&annotations),
+        place(&annotations),
+        need,
+    ];
+    let present: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    present.join("\n ")
 }
 
 /// ` key=value` for each value there is.
-fn said<const N: usize>(pairs: [(&str, Option<String>); N]) -> String {
+fn fields<const N: usize>(pairs: [(&str, Option<String>); N]) -> String {
     let there = pairs.into_iter().filter_map(|(key, value)| Some(format!(" {key}={}", value?)));
     there.collect()
 }
@@ -139,31 +143,32 @@ fn text<T: ToString>(value: &Option<T>) -> Option<String> {
     value.as_ref().map(T::to_string)
 }
 
-fn gang(mark: &Mark) -> String {
-    let counts = said([("members", text(&mark.members)), ("min", text(&mark.min))]);
-    let part = mark.subgroup.as_ref().map_or(String::new(), |part| {
-        said([("part", Some(part.name.to_string())), ("part_min", text(&part.min))])
+fn gang(annotations: &GangAnnotations) -> String {
+    let counts = fields([("members", text(&annotations.members)), ("min", text(&annotations.min))]);
+    let part = annotations.subgroup.as_ref().map_or(String::new(), |part| {
+        fields([("part", Some(part.name.to_string())), ("part_min", text(&part.min))])
     });
-    format!("{:?} {}{counts}{part}", mark.key.kind, mark.key.name)
+    format!("{:?} {}{counts}{part}", annotations.key.kind, annotations.key.name)
 }
 
-fn treatment(mark: &Mark) -> String {
-    said([
-        ("queue", text(&mark.queue)),
-        ("class", text(&mark.priority_class)),
-        ("priority", text(&mark.priority)),
-        ("preemptible", text(&mark.preemptible)),
-        ("min_runtime", text(&mark.min_runtime)),
-        ("preempt_after", text(&mark.preempt_after)),
-        ("time_limit", text(&mark.time_limit)),
-        ("left_out", mark.left_out.first().map(|bad| bad.key.clone())),
+fn treatment(annotations: &GangAnnotations) -> String {
+    fields([
+        ("queue", text(&annotations.queue)),
+        ("class", text(&annotations.priority_class)),
+        ("priority", text(&annotations.priority)),
+        ("preemptible", text(&annotations.preemptible)),
+        ("min_runtime", text(&annotations.min_runtime)),
+        ("preempt_after", text(&annotations.preempt_after)),
+        ("time_limit", text(&annotations.time_limit)),
+        ("ignored", annotations.ignored.first().map(|bad| bad.key.clone())),
     ])
 }
 
-fn place(mark: &Mark) -> String {
-    let part = mark.subgroup.as_ref().and_then(|part| part.topology.clone()).unwrap_or_default();
-    let topology = mark.topology.clone().unwrap_or_default();
-    said([
+fn place(annotations: &GangAnnotations) -> String {
+    let part =
+        annotations.subgroup.as_ref().and_then(|part| part.topology.clone()).unwrap_or_default();
+    let topology = annotations.topology.clone().unwrap_or_default();
+    fields([
         ("required", text(&topology.required)),
         ("preferred", text(&topology.preferred)),
         ("segment", topology.segment.map(|s| format!("{} in {}", s.size, s.within))),
@@ -171,7 +176,7 @@ fn place(mark: &Mark) -> String {
     ])
 }
 
-fn need(need: &Need) -> String {
+fn need(need: &ResourceRequests) -> String {
     let mut text = format!(" cpu {} memory {} {:?}", need.cpu, need.memory, need.gpus);
     for (resource, count) in &need.other {
         text += &format!(" {resource} {count}");
@@ -179,7 +184,7 @@ fn need(need: &Need) -> String {
     text
 }
 
-fn queue(reading: &Reading) -> String {
+fn queue(reading: &ImportedQueue) -> String {
     let spec = &reading.spec;
     let mut text = spec.name.to_string();
     text.extend(spec.parent.as_ref().map(|parent| format!(" under {parent}")));
@@ -354,7 +359,7 @@ training weight 1 priority 100 order Strict
   limit gpu=32 cpu=128 memory=1TiB
   lend gpu=12
 best-effort weight 3 priority 0 order Fifo
-  `Queue best-effort: reclaimable` is `false`: others get back what they lent; mark jobs as not preemptible instead
+  `Queue best-effort: reclaimable` is `false`: others get back what they lent; annotations jobs as not preemptible instead
 "#,
     );
 }
@@ -418,7 +423,7 @@ fn replicas_for_volcano_are_a_gang_from_their_minimum_on() {
         "volcano/replicas.yaml",
         r#"
 4× ps-pod: Owner ps members=4 min=3
-  queue=training left_out=volcano.sh/sla-waiting-time
+  queue=training ignored=volcano.sh/sla-waiting-time
   cpu 0.5 memory 1GiB None
 "#,
     );

@@ -1,9 +1,9 @@
 //! Writing down which devices a claim was given.
 
-use super::device::Id;
+use super::device::DeviceId;
 use super::{CLAIMS, GROUP};
 use crate::client::Api;
-use crate::error::{Error, Result};
+use crate::client::{Error, Result};
 use crate::object::Text;
 use berth_model::PodRef;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub struct Allocation {
     pub uid: String,
     pub node: String,
     /// Each request with the devices for it.
-    pub devices: Vec<(Text, Id)>,
+    pub devices: Vec<(Text, DeviceId)>,
     pub config: Vec<Value>,
 }
 
@@ -116,5 +116,5 @@ fn same_devices(given: &Value, wanted: &Value) -> bool {
 fn refused(path: &str, code: u16, message: &str) -> Error {
     let reason = String::new();
     let message = message.to_owned();
-    Error::Refused { what: path.to_owned(), code, reason, message, wait: None }
+    Error::Refused { what: path.to_owned(), code, reason, message, retry_after: None }
 }

@@ -8,14 +8,14 @@ use std::cmp::Ordering;
 
 /// An expression that was understood.
 #[derive(Debug, Clone)]
-pub struct Selector {
+pub struct DeviceSelector {
     text: String,
     expr: Expr,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the selector `{text}` is not understood at `{at}`: {why}")]
-pub struct NotUnderstood {
+pub struct UnsupportedExpression {
     text: String,
     at: String,
     why: String,
@@ -47,15 +47,15 @@ enum Method {
     IsLessThan,
 }
 
-impl Selector {
-    pub fn parse(text: &str) -> Result<Selector, NotUnderstood> {
+impl DeviceSelector {
+    pub fn parse(text: &str) -> Result<DeviceSelector, UnsupportedExpression> {
         let mut parser = Parser { text, rest: text };
         let expr = parser.or()?;
         parser.skip();
         if !parser.rest.is_empty() {
             return Err(parser.wrong("expected && or || or the end"));
         }
-        Ok(Selector { text: text.to_owned(), expr })
+        Ok(DeviceSelector { text: text.to_owned(), expr })
     }
 
     pub fn text(&self) -> &str {
@@ -157,7 +157,7 @@ struct Parser<'a> {
     rest: &'a str,
 }
 
-type Parsed = Result<Expr, NotUnderstood>;
+type Parsed = Result<Expr, UnsupportedExpression>;
 
 impl<'a> Parser<'a> {
     fn or(&mut self) -> Parsed {
@@ -326,7 +326,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A text in quotes, with the usual escapes.
-    fn text(&mut self) -> Result<String, NotUnderstood> {
+    fn text(&mut self) -> Result<String, UnsupportedExpression> {
         self.skip();
         let mut chars = self.rest.char_indices();
         let quote = match chars.next() {
@@ -367,7 +367,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expect(&mut self, token: &str) -> Result<(), NotUnderstood> {
+    fn expect(&mut self, token: &str) -> Result<(), UnsupportedExpression> {
         match self.eat(token) {
             true => Ok(()),
             false => Err(self.wrong(&format!("expected {token}"))),
@@ -382,9 +382,9 @@ impl<'a> Parser<'a> {
         Some(&self.rest[..end]).filter(|word| !word.is_empty())
     }
 
-    fn wrong(&self, why: &str) -> NotUnderstood {
+    fn wrong(&self, why: &str) -> UnsupportedExpression {
         let at: String = self.rest.chars().take(24).collect();
-        NotUnderstood { text: self.text.to_owned(), at, why: why.to_owned() }
+        UnsupportedExpression { text: self.text.to_owned(), at, why: why.to_owned() }
     }
 }
 
@@ -442,7 +442,7 @@ mod tests {
             (r#"device.attributes["gpu.nvidia.com"].colour != "red""#, false),
             (r#"device.attributes["other.com"].x == 1 || (device.driver != "x")"#, true),
         ] {
-            let selector = Selector::parse(text).unwrap_or_else(|error| panic!("{error}"));
+            let selector = DeviceSelector::parse(text).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(selector.matches(&device()), matches, "{text}");
         }
     }
@@ -460,7 +460,7 @@ mod tests {
             "device.driver == 'a' ? true : false",
             "",
         ] {
-            let error = Selector::parse(text).err().unwrap_or_else(|| panic!("{text}"));
+            let error = DeviceSelector::parse(text).err().unwrap_or_else(|| panic!("{text}"));
             assert!(error.to_string().contains("not understood"), "{error}");
         }
     }

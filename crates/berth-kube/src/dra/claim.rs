@@ -1,7 +1,7 @@
 //! What claims ask for.
 
-use super::cel::Selector;
-use super::device::Id;
+use super::cel::{DeviceSelector, UnsupportedExpression};
+use super::device::DeviceId;
 use crate::object::{List, Meta, Text};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A kind of device, as an administrator has described it.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-pub struct Class {
+pub struct DeviceClass {
     pub metadata: Meta,
     spec: ClassSpec,
 }
@@ -37,7 +37,7 @@ struct Cel {
 /// A claim on devices, with what was given for it.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-pub struct Claim {
+pub struct ResourceClaim {
     pub metadata: Meta,
     spec: ClaimSpec,
     status: Status,
@@ -92,7 +92,7 @@ struct Allocated {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 struct Results {
-    results: List<Id>,
+    results: List<DeviceId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -103,23 +103,47 @@ struct User {
 
 /// What a claim asks for, understood.
 #[derive(Debug, Clone)]
-pub struct Asked {
-    pub requests: Vec<Request>,
+pub struct ClaimRequests {
+    pub requests: Vec<DeviceRequest>,
     /// Every device that is given has to satisfy these.
-    pub selectors: Vec<Selector>,
+    pub selectors: Vec<DeviceSelector>,
     /// What the driver is to be told, as an allocation has it.
     pub config: Vec<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct DeviceRequest {
     pub name: Text,
     pub count: u32,
 }
 
-impl Claim {
+/// Why a claim cannot be allocated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    #[error("the claim {claim} has constraints between its devices, which Berth does not know")]
+    Constraints { claim: Text },
+    #[error("request {request} of the claim {claim}: {source}")]
+    Request { claim: Text, request: Text, source: RequestError },
+}
+
+/// Why one request of a claim cannot be allocated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("alternatives are not known; say `exactly` one of them")]
+    Alternatives,
+    #[error("adminAccess, tolerations and capacity of requests are not known")]
+    Fields,
+    #[error("say how many devices: allocationMode ExactCount with a count")]
+    AllocationMode,
+    #[error("there is no DeviceClass {class} yet")]
+    MissingClass { class: Text },
+    #[error(transparent)]
+    Selector(#[from] UnsupportedExpression),
+}
+
+impl ResourceClaim {
     /// The devices that were given for it.
-    pub fn given(&self) -> &[Id] {
+    pub fn given(&self) -> &[DeviceId] {
         self.status.allocation.as_ref().map(|given| &*given.devices.results).unwrap_or_default()
     }
 
@@ -129,62 +153,62 @@ impl Claim {
     }
 
     /// What it asks for, or why that is not understood.
-    pub fn asked(&self, classes: &BTreeMap<Text, Class>) -> Result<Asked, String> {
+    pub fn asked(
+        &self,
+        classes: &BTreeMap<Text, DeviceClass>,
+    ) -> Result<ClaimRequests, ClaimError> {
         let claim = &self.metadata.name;
         let Devices { requests, constraints, config } = &self.spec.devices;
         if !constraints.is_empty() {
-            return Err(format!(
-                "the claim {claim} has constraints between its devices, which Berth does not know"
-            ));
+            return Err(ClaimError::Constraints { claim: claim.clone() });
         }
-        let mut asked = Asked { requests: Vec::new(), selectors: Vec::new(), config: Vec::new() };
+        let mut asked =
+            ClaimRequests { requests: Vec::new(), selectors: Vec::new(), config: Vec::new() };
         for request in requests {
-            self.read(request, classes, &mut asked)?;
+            read(request, classes, &mut asked).map_err(|source| {
+                let (claim, request) = (claim.clone(), request.name.clone());
+                ClaimError::Request { claim, request, source }
+            })?;
         }
         asked.config.extend(config.iter().map(|one| from("FromClaim", one)));
         Ok(asked)
     }
+}
 
-    fn read(
-        &self,
-        request: &WrittenRequest,
-        classes: &BTreeMap<Text, Class>,
-        asked: &mut Asked,
-    ) -> Result<(), String> {
-        let (claim, name) = (&self.metadata.name, &request.name);
-        let lacks = |what: &str| format!("request {name} of the claim {claim}: {what}");
-        let exact = request.exactly.as_ref();
-        let exact =
-            exact.ok_or_else(|| lacks("alternatives are not known; say `exactly` one of them"))?;
-        let is_plain = exact.tolerations.is_empty()
-            && exact.capacity.is_none()
-            && exact.admin_access != Some(true);
-        if !is_plain {
-            let why = "adminAccess, tolerations and capacity of requests are not known";
-            return Err(lacks(why));
-        }
-        if !matches!(&*exact.allocation_mode, "" | "ExactCount") {
-            return Err(lacks("say how many devices: allocationMode ExactCount with a count"));
-        }
-        let class = classes.get(&exact.device_class_name);
-        let class = class.ok_or_else(|| {
-            lacks(&format!("there is no DeviceClass {} yet", exact.device_class_name))
-        })?;
-        for written in class.spec.selectors.iter().chain(exact.selectors.iter()) {
-            let text = written.cel.as_ref().map_or("", |cel| &*cel.expression);
-            let selector = Selector::parse(text).map_err(|error| lacks(&error.to_string()))?;
-            if asked.selectors.iter().all(|known| known.text() != selector.text()) {
-                asked.selectors.push(selector);
-            }
-        }
-        asked.config.extend(class.spec.config.iter().map(|one| {
-            let mut one = from("FromClass", one);
-            one["requests"] = json!([&**name]);
-            one
-        }));
-        asked.requests.push(Request { name: name.clone(), count: exact.count.unwrap_or(1) });
-        Ok(())
+/// Adds one request of a claim, with the selectors of its class.
+fn read(
+    request: &WrittenRequest,
+    classes: &BTreeMap<Text, DeviceClass>,
+    asked: &mut ClaimRequests,
+) -> Result<(), RequestError> {
+    let name = &request.name;
+    let exact = request.exactly.as_ref().ok_or(RequestError::Alternatives)?;
+    let is_plain = exact.tolerations.is_empty()
+        && exact.capacity.is_none()
+        && exact.admin_access != Some(true);
+    if !is_plain {
+        return Err(RequestError::Fields);
     }
+    if !matches!(&*exact.allocation_mode, "" | "ExactCount") {
+        return Err(RequestError::AllocationMode);
+    }
+    let class = classes.get(&exact.device_class_name);
+    let class = class
+        .ok_or_else(|| RequestError::MissingClass { class: exact.device_class_name.clone() })?;
+    for written in class.spec.selectors.iter().chain(exact.selectors.iter()) {
+        let text = written.cel.as_ref().map_or("", |cel| &*cel.expression);
+        let selector = DeviceSelector::parse(text)?;
+        if asked.selectors.iter().all(|known| known.text() != selector.text()) {
+            asked.selectors.push(selector);
+        }
+    }
+    asked.config.extend(class.spec.config.iter().map(|one| {
+        let mut one = from("FromClass", one);
+        one["requests"] = json!([&**name]);
+        one
+    }));
+    asked.requests.push(DeviceRequest { name: name.clone(), count: exact.count.unwrap_or(1) });
+    Ok(())
 }
 
 fn from(source: &str, config: &Value) -> Value {
@@ -193,7 +217,7 @@ fn from(source: &str, config: &Value) -> Value {
     config
 }
 
-impl Asked {
+impl ClaimRequests {
     pub fn count(&self) -> u32 {
         self.requests.iter().map(|request| request.count).sum()
     }
@@ -203,8 +227,8 @@ impl Asked {
 mod tests {
     use super::*;
 
-    fn classes() -> BTreeMap<Text, Class> {
-        let class: Class = serde_json::from_value(json!({
+    fn classes() -> BTreeMap<Text, DeviceClass> {
+        let class: DeviceClass = serde_json::from_value(json!({
             "metadata": { "name": "gpu.nvidia.com" },
             "spec": {
                 "selectors": [{ "cel": { "expression": "device.driver == 'gpu.nvidia.com'" } }],
@@ -215,7 +239,7 @@ mod tests {
         BTreeMap::from([("gpu.nvidia.com".into(), class)])
     }
 
-    fn claim(request: Value) -> Claim {
+    fn claim(request: Value) -> ResourceClaim {
         serde_json::from_value(json!({
             "metadata": { "name": "c" },
             "spec": { "devices": { "requests": [request] } },
@@ -256,7 +280,7 @@ mod tests {
             ),
         ] {
             let error = claim(request).asked(&classes()).unwrap_err();
-            assert!(error.contains(word), "{error}");
+            assert!(error.to_string().contains(word), "{error}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A device, with what selectors can ask about. Names without a domain have that of the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    pub id: Id,
+    pub id: DeviceId,
     attributes: BTreeMap<(String, String), Value>,
     capacity: BTreeMap<(String, String), Quantity>,
     /// What it takes of what devices of its pool have in common: two that name the same set may
@@ -22,7 +22,7 @@ pub struct Device {
 /// Which device, in the whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(default)]
-pub struct Id {
+pub struct DeviceId {
     pub driver: Text,
     pub pool: Text,
     pub device: Text,
@@ -142,7 +142,7 @@ impl Written {
             Some((key(name), capacity.value.as_str().parse().ok()?))
         });
         Device {
-            id: Id { driver: driver.into(), pool: pool.into(), device: self.name.clone() },
+            id: DeviceId { driver: driver.into(), pool: pool.into(), device: self.name.clone() },
             attributes: attributes.collect(),
             capacity: capacity.collect(),
             counters: self.consumes_counters.iter().map(|one| one.counter_set.clone()).collect(),

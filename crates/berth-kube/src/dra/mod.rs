@@ -9,10 +9,12 @@ mod device;
 mod slice;
 
 pub use allocate::Allocation;
-pub use cel::{NotUnderstood, Selector};
-pub use claim::{Asked, Claim, Class, Request};
-pub use device::{Device, Id};
-pub use slice::{Slice, gpu, gpus};
+pub use cel::{DeviceSelector, UnsupportedExpression};
+pub use claim::{
+    ClaimError, ClaimRequests, DeviceClass, DeviceRequest, RequestError, ResourceClaim,
+};
+pub use device::{Device, DeviceId};
+pub use slice::{ResourceSlice, gpu_spec, node_devices};
 
 /// Where these objects are.
 pub const GROUP: &str = "/apis/resource.k8s.io/v1";

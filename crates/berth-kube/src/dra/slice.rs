@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Devices of one driver on one node, or some of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub struct Slice {
+pub struct ResourceSlice {
     pub metadata: Meta,
     pub spec: Spec,
 }
@@ -33,7 +33,7 @@ pub struct Pool {
     pub resource_slice_count: i64,
 }
 
-impl Slice {
+impl ResourceSlice {
     fn devices(&self) -> impl Iterator<Item = Device> {
         let Spec { driver, pool, devices, .. } = &self.spec;
         devices.iter().map(|written| written.device(driver, &pool.name))
@@ -42,8 +42,8 @@ impl Slice {
 
 /// All devices of a node's slices, in the order of their names. Of a pool only the newest generation
 /// counts, and only if all of it is there.
-pub fn gpus<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Vec<Device> {
-    let of_pool = |slice: &Slice| {
+pub fn node_devices<'a>(slices: impl Iterator<Item = &'a ResourceSlice> + Clone) -> Vec<Device> {
+    let of_pool = |slice: &ResourceSlice| {
         let pool = (slice.spec.driver.clone(), slice.spec.pool.name.clone());
         let all = slices
             .clone()
@@ -54,13 +54,13 @@ pub fn gpus<'a>(slices: impl Iterator<Item = &'a Slice> + Clone) -> Vec<Device> 
         is_whole && Some(slice.spec.pool.generation) == newest
     };
     let mut devices: Vec<Device> =
-        slices.clone().filter(|slice| of_pool(slice)).flat_map(Slice::devices).collect();
+        slices.clone().filter(|slice| of_pool(slice)).flat_map(ResourceSlice::devices).collect();
     devices.sort_by(|a, b| a.id.cmp(&b.id));
     devices
 }
 
 /// The GPU that a device is; nothing for parts of GPUs and for what is none.
-pub fn gpu(device: &Device) -> Option<GpuSpec> {
+pub fn gpu_spec(device: &Device) -> Option<GpuSpec> {
     let is_whole = device.text("type").is_none_or(|kind| kind == "gpu");
     if !device.id.driver.starts_with("gpu.") || !is_whole {
         return None;
@@ -85,7 +85,7 @@ pub fn gpu(device: &Device) -> Option<GpuSpec> {
 mod tests {
     use super::*;
 
-    fn slice(pool: &str, generation: i64, count: i64, devices: &[&str]) -> Slice {
+    fn slice(pool: &str, generation: i64, count: i64, devices: &[&str]) -> ResourceSlice {
         let devices: Vec<String> = devices
             .iter()
             .map(|name| {
@@ -105,8 +105,8 @@ mod tests {
         .unwrap()
     }
 
-    fn names(slices: &[Slice]) -> Vec<String> {
-        gpus(slices.iter()).iter().map(|device| device.id.device.to_string()).collect()
+    fn names(slices: &[ResourceSlice]) -> Vec<String> {
+        node_devices(slices.iter()).iter().map(|device| device.id.device.to_string()).collect()
     }
 
     #[test]
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn a_device_that_is_a_gpu_is_one_of_a_known_model() {
-        let devices = gpus([slice("n1", 1, 1, &["gpu-0"])].iter());
-        let gpu = gpu(&devices[0]).unwrap();
+        let devices = node_devices([slice("n1", 1, 1, &["gpu-0"])].iter());
+        let gpu = gpu_spec(&devices[0]).unwrap();
         assert_eq!(gpu.model.as_str(), "H100-80GB");
         assert_eq!(gpu.memory, Bytes::gib(80));
         let mut nic = devices[0].clone();
         nic.id.driver = "nic.example.com".into();
-        assert!(super::gpu(&nic).is_none());
+        assert!(super::gpu_spec(&nic).is_none());
     }
 }

@@ -1,11 +1,12 @@
 use super::*;
 
-fn tree(objects: &[(&str, &str)]) -> (Tree, Vec<String>) {
+fn tree(objects: &[(&str, &str)]) -> (HyperNodeTree, Vec<String>) {
     let objects: BTreeMap<Name, HyperNode> = objects
         .iter()
         .map(|(name, spec)| (Name::new(name), serde_json::from_str(spec).unwrap()))
         .collect();
-    let (tree, wrong) = Tree::new(&objects.iter().map(|(name, one)| (name.clone(), one)).collect());
+    let (tree, wrong) =
+        HyperNodeTree::new(&objects.iter().map(|(name, one)| (name.clone(), one)).collect());
     (tree, wrong.into_iter().map(|(name, why)| format!("{name}: {why}")).collect())
 }
 
@@ -22,7 +23,7 @@ fn spec(tier: i64, members: &[String]) -> String {
 }
 
 /// `1=a 2=b` for the HyperNodes around a node.
-fn around(tree: &Tree, node: &str, labels: &str) -> String {
+fn around(tree: &HyperNodeTree, node: &str, labels: &str) -> String {
     let (found, _) = tree.around(node, &serde_json::from_str(labels).unwrap());
     let found: Vec<String> = found.iter().map(|(tier, name)| format!("{tier}={name}")).collect();
     found.join(" ")

@@ -2,8 +2,10 @@
 //! discovery.
 
 use super::{Error, mig, product};
-use crate::need::{Devices, Sharing, Strategy, Unit, mig_profile, profile_name};
 use crate::object::{Labels, Text};
+use crate::pod::requests::{
+    DevicePluginResources, GpuSharing, GpuUnit, SharingStrategy, mig_profile, profile_name,
+};
 use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, Division, GpuSpec, Health, MigSlot, Name, catalog};
 use std::collections::BTreeMap;
@@ -18,12 +20,15 @@ const REPLICAS: &str = "nvidia.com/gpu.replicas";
 const STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
 
 /// More devices, or replicas of them, than any machine has.
-const MOST: u32 = 65_536;
+const MAX_DEVICES: u32 = 65_536;
 
 type Amounts = BTreeMap<Text, Quantity>;
 
 /// Takes the GPU resources out of the amounts.
-pub(super) fn of(labels: &Labels, amounts: &mut Amounts) -> Result<(Vec<GpuSpec>, Devices), Error> {
+pub(super) fn of(
+    labels: &Labels,
+    amounts: &mut Amounts,
+) -> Result<(Vec<GpuSpec>, DevicePluginResources), Error> {
     let amd = take(amounts, AMD)?;
     let found = Found {
         gpus: take(amounts, GPU)?,
@@ -36,7 +41,7 @@ pub(super) fn of(labels: &Labels, amounts: &mut Amounts) -> Result<(Vec<GpuSpec>
     if found.gpus > 0 || found.shared > 0 || !found.instances.is_empty() {
         return Err(Error::TwoMakers);
     }
-    Ok((vec![amd_gpu(labels); amd as usize], Devices::default()))
+    Ok((vec![amd_gpu(labels); amd as usize], DevicePluginResources::default()))
 }
 
 /// What the device plugin says there is.
@@ -46,7 +51,7 @@ struct Found {
     instances: Vec<(Name, u32)>,
 }
 
-fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Error> {
+fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, DevicePluginResources), Error> {
     let product = labels.get(PRODUCT).map_or("", |product| &**product);
     let (unshared, is_shared) = match product.strip_suffix("-SHARED") {
         Some(unshared) => (unshared, true),
@@ -61,7 +66,7 @@ fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Err
     let memory = label(labels, MEMORY, "MiB")?.map(|mib: u32| Bytes::mib(i64::from(mib)));
     let gpu = gpu(unshared, memory);
     let sharing = sharing(labels)?;
-    let mut devices = Devices::default();
+    let mut devices = DevicePluginResources::default();
     let mut gpus = Vec::new();
     let mut add = |count: u32, division: Option<Division>| {
         let all = std::iter::repeat_n(GpuSpec { division, ..gpu.clone() }, count as usize);
@@ -71,7 +76,7 @@ fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Err
     if is_shared {
         let sharing = sharing.ok_or_else(|| replicas_missing(labels))?;
         add(gpus_behind(GPU, found.gpus, sharing)?, Some(division(sharing)));
-        devices.gpu = Unit::Replica(sharing);
+        devices.gpu = GpuUnit::Replica(sharing);
     } else {
         // Where all are whole, nothing else could be meant.
         let is_plain = found.shared == 0 && found.instances.is_empty();
@@ -86,8 +91,9 @@ fn nvidia(labels: &Labels, found: &Found) -> Result<(Vec<GpuSpec>, Devices), Err
         let partitioned = label(labels, COUNT, "a number of GPUs")?
             .and_then(|all: u32| all.checked_sub(u32::try_from(gpus.len()).ok()?))
             .filter(|left| *left > 0);
-        let beds = mig::lay(&gpu.model, &found.instances, partitioned.map(|left| left as usize))?;
-        gpus.extend(beds.into_iter().map(|slots| partitioned_gpu(&gpu, slots)));
+        let layouts =
+            mig::lay_out(&gpu.model, &found.instances, partitioned.map(|left| left as usize))?;
+        gpus.extend(layouts.into_iter().map(|slots| partitioned_gpu(&gpu, slots)));
     }
     Ok((gpus, devices))
 }
@@ -96,11 +102,11 @@ fn partitioned_gpu(gpu: &GpuSpec, slots: Vec<MigSlot>) -> GpuSpec {
     GpuSpec { mig: Some(slots), division: Some(Division::Mig), ..gpu.clone() }
 }
 
-const fn division(sharing: Sharing) -> Division {
+const fn division(sharing: GpuSharing) -> Division {
     let shares = sharing.replicas;
     match sharing.strategy {
-        Strategy::TimeSlice => Division::TimeSlice { shares },
-        Strategy::Mps => Division::Mps { shares },
+        SharingStrategy::TimeSlice => Division::TimeSlice { shares },
+        SharingStrategy::Mps => Division::Mps { shares },
     }
 }
 
@@ -110,12 +116,12 @@ fn alike_instances(
     base: &str,
     profile: &Name,
     count: u32,
-) -> Result<(Vec<GpuSpec>, Devices), Error> {
+) -> Result<(Vec<GpuSpec>, DevicePluginResources), Error> {
     // The memory that is measured belongs to an instance, and tells nothing about the model.
     let gpu = gpu(base, None);
-    let beds = mig::lay(&gpu.model, &[(profile.clone(), count)], None)?;
-    let gpus = beds.into_iter().map(|slots| partitioned_gpu(&gpu, slots));
-    let devices = Devices { gpu: Unit::Instance(profile.clone()), shared: None };
+    let layouts = mig::lay_out(&gpu.model, &[(profile.clone(), count)], None)?;
+    let gpus = layouts.into_iter().map(|slots| partitioned_gpu(&gpu, slots));
+    let devices = DevicePluginResources { gpu: GpuUnit::Instance(profile.clone()), shared: None };
     Ok((gpus.collect(), devices))
 }
 
@@ -137,14 +143,14 @@ fn amd_gpu(labels: &Labels) -> GpuSpec {
     gpu(product.map_or("AMD", |product| &**product), gib.map(|gib| Bytes::gib(gib.into())))
 }
 
-fn sharing(labels: &Labels) -> Result<Option<Sharing>, Error> {
+fn sharing(labels: &Labels) -> Result<Option<GpuSharing>, Error> {
     let replicas = label(labels, REPLICAS, "how many share a GPU")?;
     let strategy = match labels.get(STRATEGY).map(|strategy| &**strategy) {
         // Older releases have no such label and know time slicing only.
-        None if replicas.is_some_and(|replicas| replicas > 1) => Strategy::TimeSlice,
+        None if replicas.is_some_and(|replicas| replicas > 1) => SharingStrategy::TimeSlice,
         None | Some("none") => return Ok(None),
-        Some("time-slicing") => Strategy::TimeSlice,
-        Some("mps") => Strategy::Mps,
+        Some("time-slicing") => SharingStrategy::TimeSlice,
+        Some("mps") => SharingStrategy::Mps,
         Some(other) => {
             let value = other.to_owned();
             return Err(Error::Label {
@@ -156,7 +162,7 @@ fn sharing(labels: &Labels) -> Result<Option<Sharing>, Error> {
     };
     let replicas =
         replicas.filter(|replicas| *replicas > 0).ok_or_else(|| replicas_missing(labels))?;
-    Ok(Some(Sharing { strategy, replicas }))
+    Ok(Some(GpuSharing { strategy, replicas }))
 }
 
 fn replicas_missing(labels: &Labels) -> Error {
@@ -165,7 +171,7 @@ fn replicas_missing(labels: &Labels) -> Error {
 }
 
 /// A GPU that has failed takes its replicas with it, so that what is left still divides.
-fn gpus_behind(resource: &'static str, count: u32, sharing: Sharing) -> Result<u32, Error> {
+fn gpus_behind(resource: &'static str, count: u32, sharing: GpuSharing) -> Result<u32, Error> {
     if count.is_multiple_of(sharing.replicas) {
         return Ok(count / sharing.replicas);
     }
@@ -183,9 +189,9 @@ fn label(labels: &Labels, key: &'static str, expected: &'static str) -> Result<O
 fn take(amounts: &mut Amounts, resource: &str) -> Result<u32, Error> {
     let amount = amounts.remove(resource).unwrap_or_default();
     let count = super::whole(resource, amount, Quantity::whole)?;
-    u32::try_from(count).ok().filter(|count| *count <= MOST).ok_or_else(|| {
+    u32::try_from(count).ok().filter(|count| *count <= MAX_DEVICES).ok_or_else(|| {
         let text = count.to_string();
-        let source = quantity::Error::TooLarge { text, instead: i64::from(MOST) };
+        let source = quantity::Error::TooLarge { text, instead: i64::from(MAX_DEVICES) };
         Error::Quantity { resource: resource.to_owned(), source }
     })
 }

@@ -7,12 +7,12 @@ use berth_model::{MigLayout, MigProfile, MigSlot, Name};
 
 /// One GPU's instances while they are laid out.
 #[derive(Debug, Clone, Default)]
-struct Bed {
+struct GpuLayout {
     layout: MigLayout,
     slots: Vec<MigSlot>,
 }
 
-impl Bed {
+impl GpuLayout {
     fn count(&self, profile: &Name) -> usize {
         self.slots.iter().filter(|slot| slot.profile == *profile).count()
     }
@@ -30,7 +30,7 @@ impl Bed {
 
 /// Lays out so many instances of each profile. On how many GPUs may be unknown: then on as few as
 /// will do.
-pub(super) fn lay(
+pub(super) fn lay_out(
     model: &Name,
     instances: &[(Name, u32)],
     gpus: Option<usize>,
@@ -43,42 +43,42 @@ pub(super) fn lay(
     }
     // The largest first: the small ones fit into what is left.
     all.sort_by_key(|(name, profile)| (std::cmp::Reverse((profile.size, profile.compute)), *name));
-    let beds = match gpus {
+    let layouts = match gpus {
         Some(gpus) => evenly(&all, gpus).or_else(|| tightly(&all, Some(gpus))),
         None => tightly(&all, None),
     };
-    let beds = beds.ok_or_else(|| Error::Layout {
+    let layouts = layouts.ok_or_else(|| Error::Layout {
         model: model.clone(),
         instances: all.len(),
         gpus: gpus.unwrap_or(all.len()),
     })?;
-    Ok(beds.into_iter().map(|bed| bed.slots).collect())
+    Ok(layouts.into_iter().map(|bed| bed.slots).collect())
 }
 
 /// The GPUs of a node are usually partitioned alike.
-fn evenly(all: &[(&Name, &'static MigProfile)], gpus: usize) -> Option<Vec<Bed>> {
-    let mut beds = vec![Bed::default(); gpus];
+fn evenly(all: &[(&Name, &'static MigProfile)], gpus: usize) -> Option<Vec<GpuLayout>> {
+    let mut layouts = vec![GpuLayout::default(); gpus];
     for (name, profile) in all {
         let mut order: Vec<usize> = (0..gpus).collect();
-        order.sort_by_key(|at| beds[*at].count(name));
-        order.into_iter().find(|at| beds[*at].place(name, profile))?;
+        order.sort_by_key(|at| layouts[*at].count(name));
+        order.into_iter().find(|at| layouts[*at].place(name, profile))?;
     }
-    Some(beds)
+    Some(layouts)
 }
 
-fn tightly(all: &[(&Name, &'static MigProfile)], gpus: Option<usize>) -> Option<Vec<Bed>> {
-    let mut beds = vec![Bed::default(); gpus.unwrap_or(0)];
+fn tightly(all: &[(&Name, &'static MigProfile)], gpus: Option<usize>) -> Option<Vec<GpuLayout>> {
+    let mut layouts = vec![GpuLayout::default(); gpus.unwrap_or(0)];
     for (name, profile) in all {
-        if beds.iter_mut().any(|bed| bed.place(name, profile)) {
+        if layouts.iter_mut().any(|bed| bed.place(name, profile)) {
             continue;
         }
-        let mut bed = Bed::default();
+        let mut bed = GpuLayout::default();
         if gpus.is_some() || !bed.place(name, profile) {
             return None;
         }
-        beds.push(bed);
+        layouts.push(bed);
     }
-    Some(beds)
+    Some(layouts)
 }
 
 #[cfg(test)]
@@ -88,26 +88,26 @@ mod tests {
     fn check(instances: &[(&str, u32)], gpus: Option<usize>) -> Result<Vec<String>, Error> {
         let instances: Vec<(Name, u32)> =
             instances.iter().map(|(name, count)| (Name::new(name), *count)).collect();
-        let beds = lay(&"A100-40GB".into(), &instances, gpus)?;
+        let layouts = lay_out(&"A100-40GB".into(), &instances, gpus)?;
         let text = |slots: Vec<MigSlot>| {
             let each: Vec<String> =
                 slots.iter().map(|slot| format!("{}@{}", slot.profile, slot.start)).collect();
             each.join(" ")
         };
-        Ok(beds.into_iter().map(text).collect())
+        Ok(layouts.into_iter().map(text).collect())
     }
 
     #[test]
     fn instances_are_dealt_evenly_to_the_gpus_there_are() {
-        let beds = check(&[("1g.5gb", 4), ("2g.10gb", 2), ("3g.20gb", 2)], Some(2)).unwrap();
-        assert_eq!(beds, vec!["3g.20gb@4 2g.10gb@0 1g.5gb@2 1g.5gb@3"; 2]);
+        let layouts = check(&[("1g.5gb", 4), ("2g.10gb", 2), ("3g.20gb", 2)], Some(2)).unwrap();
+        assert_eq!(layouts, vec!["3g.20gb@4 2g.10gb@0 1g.5gb@2 1g.5gb@3"; 2]);
     }
 
     #[test]
     fn unlike_gpus_are_found_where_even_dealing_fails() {
-        let beds = check(&[("7g.40gb", 1), ("1g.5gb", 7)], Some(2)).unwrap();
-        assert_eq!(beds[0], "7g.40gb@0");
-        assert_eq!(beds[1].split(' ').count(), 7);
+        let layouts = check(&[("7g.40gb", 1), ("1g.5gb", 7)], Some(2)).unwrap();
+        assert_eq!(layouts[0], "7g.40gb@0");
+        assert_eq!(layouts[1].split(' ').count(), 7);
     }
 
     #[test]

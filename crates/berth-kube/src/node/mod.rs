@@ -8,8 +8,8 @@ mod state;
 
 pub use product::model;
 
-use crate::need::Devices;
 use crate::object::{Labels, Map, Node, Raw, Text};
+use crate::pod::requests::DevicePluginResources;
 use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, Cpu, Effect, Lifecycle, Name, NodeSpec, Taint};
 use std::collections::BTreeMap;
@@ -33,14 +33,14 @@ pub const TOPOLOGY_KEYS: [&str; 12] = [
 
 /// A node as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct NodeReading {
     pub spec: NodeSpec,
     /// What `nvidia.com/gpu` and `nvidia.com/gpu.shared` mean here.
-    pub devices: Devices,
+    pub devices: DevicePluginResources,
     /// Every other resource it has, such as `pods`, `ephemeral-storage` or `rdma/hca`.
     pub other: BTreeMap<Name, i64>,
     /// Why the node is not ready, in words, where it is not.
-    pub because: Option<&'static str>,
+    pub not_ready_reason: Option<&'static str>,
 }
 
 /// Why a node cannot be used. The others can.
@@ -69,7 +69,7 @@ pub enum Error {
 }
 
 /// Reads a node; of its labels those in `topology_keys` go into the model.
-pub fn read<K: AsRef<str>>(node: &Node, topology_keys: &[K]) -> Result<Reading, Error> {
+pub fn read<K: AsRef<str>>(node: &Node, topology_keys: &[K]) -> Result<NodeReading, Error> {
     let labels = &node.metadata.labels;
     let mut amounts = amounts(&node.status.allocatable)?;
     let cpu = amounts.remove("cpu").map(|cpu| whole("cpu", cpu, Quantity::milli)).transpose()?;
@@ -82,7 +82,7 @@ pub fn read<K: AsRef<str>>(node: &Node, topology_keys: &[K]) -> Result<Reading, 
     for (resource, amount) in amounts {
         other.insert(Name::new(&resource), whole(&resource, amount, Quantity::whole)?);
     }
-    let (state, because) = state::of(node);
+    let (state, not_ready_reason) = state::of(node);
     let spec = NodeSpec {
         name: Name::new(&node.metadata.name),
         gpus,
@@ -98,7 +98,7 @@ pub fn read<K: AsRef<str>>(node: &Node, topology_keys: &[K]) -> Result<Reading, 
         tasks: None,
         counted: BTreeMap::new(),
     };
-    Ok(Reading { spec, devices, other, because })
+    Ok(NodeReading { spec, devices, other, not_ready_reason })
 }
 
 fn amounts(allocatable: &Map<Raw>) -> Result<BTreeMap<Text, Quantity>, Error> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::need::{Sharing, Strategy, Unit};
+use crate::pod::requests::{GpuSharing, GpuUnit, SharingStrategy};
 use berth_model::{GpuSpec, NodeState};
 
 /// A ready node with those labels and allocatable resources, both as JSON.
@@ -12,12 +12,12 @@ fn node(labels: &str, allocatable: &str) -> Node {
     .unwrap()
 }
 
-fn read_one(labels: &str, allocatable: &str) -> Result<Reading, Error> {
+fn read_one(labels: &str, allocatable: &str) -> Result<NodeReading, Error> {
     read(&node(labels, allocatable), &TOPOLOGY_KEYS)
 }
 
 /// GPUs in short: `2×H100-80GB`, and `mig:` with the number of instances.
-fn gpus(reading: &Reading) -> Vec<String> {
+fn gpus(reading: &NodeReading) -> Vec<String> {
     let text = |gpu: &GpuSpec| match &gpu.mig {
         None => gpu.model.to_string(),
         Some(slots) => format!("{} mig:{}", gpu.model, slots.len()),
@@ -48,7 +48,7 @@ fn a_node_has_its_amounts_its_gpus_and_its_place() {
     let zone = [("topology.kubernetes.io/zone".into(), "a".into())];
     assert_eq!(reading.spec.labels, BTreeMap::from(zone));
     assert_eq!(reading.other, BTreeMap::from([("pods".into(), 110)]));
-    assert_eq!((reading.spec.state, reading.because), (NodeState::Ready, None));
+    assert_eq!((reading.spec.state, reading.not_ready_reason), (NodeState::Ready, None));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn mixed_mig_has_whole_gpus_beside_partitioned_ones() {
     )
     .unwrap();
     assert_eq!(gpus(&reading), ["6×A100-40GB", "2×A100-40GB mig:3"]);
-    assert_eq!(reading.devices.gpu, Unit::Whole);
+    assert_eq!(reading.devices.gpu, GpuUnit::Whole);
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn single_mig_hands_out_instances_as_gpus() {
     )
     .unwrap();
     assert_eq!(gpus(&reading), ["2×H100-80GB mig:7"]);
-    assert_eq!(reading.devices.gpu, Unit::Instance("1g.10gb".into()));
+    assert_eq!(reading.devices.gpu, GpuUnit::Instance("1g.10gb".into()));
     assert_eq!(reading.spec.gpus[0].memory, Bytes::gb(80));
 }
 
 #[test]
 fn replicas_are_counted_back_to_gpus_under_either_name() {
-    let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 4 };
+    let slices = GpuSharing { strategy: SharingStrategy::TimeSlice, replicas: 4 };
     let unnamed = read_one(
         r#"{"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4",
             "nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.memory": "15360"}"#,
@@ -95,7 +95,7 @@ fn replicas_are_counted_back_to_gpus_under_either_name() {
     )
     .unwrap();
     assert_eq!(gpus(&unnamed), ["2×T4-16GB"]);
-    assert_eq!(unnamed.devices.gpu, Unit::Replica(slices));
+    assert_eq!(unnamed.devices.gpu, GpuUnit::Replica(slices));
     let renamed = read_one(
         r#"{"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "10",
             "nvidia.com/gpu.sharing-strategy": "mps"}"#,
@@ -103,8 +103,8 @@ fn replicas_are_counted_back_to_gpus_under_either_name() {
     )
     .unwrap();
     assert_eq!(gpus(&renamed), ["2×T4-16GB"]);
-    let mps = Sharing { strategy: Strategy::Mps, replicas: 10 };
-    assert_eq!((renamed.devices.gpu, renamed.devices.shared), (Unit::Whole, Some(mps)));
+    let mps = GpuSharing { strategy: SharingStrategy::Mps, replicas: 10 };
+    assert_eq!((renamed.devices.gpu, renamed.devices.shared), (GpuUnit::Whole, Some(mps)));
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn labels_of_an_older_release_mean_time_slices() {
     )
     .unwrap();
     assert_eq!(gpus(&reading), ["1×T4-16GB"]);
-    let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 2 };
-    assert_eq!(reading.devices.gpu, Unit::Replica(slices));
+    let slices = GpuSharing { strategy: SharingStrategy::TimeSlice, replicas: 2 };
+    assert_eq!(reading.devices.gpu, GpuUnit::Replica(slices));
     let unshared = r#"{"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.replicas": "1"}"#;
     assert_eq!(gpus(&read_one(unshared, r#"{"nvidia.com/gpu": "2"}"#).unwrap()), ["2×T4-16GB"]);
 }
@@ -185,7 +185,7 @@ fn check_state(json: &str, expected: NodeState, word: &str) {
     let node: Node = serde_json::from_str(json).unwrap();
     let reading = read(&node, &TOPOLOGY_KEYS).unwrap();
     assert_eq!(reading.spec.state, expected);
-    assert!(reading.because.unwrap().contains(word), "{:?}", reading.because);
+    assert!(reading.not_ready_reason.unwrap().contains(word), "{:?}", reading.not_ready_reason);
 }
 
 #[test]

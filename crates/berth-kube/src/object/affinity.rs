@@ -1,5 +1,6 @@
 //! Constraints as they are written: selectors, affinity, tolerations, spread. What they mean is in
-//! [`constraint`](crate::constraint) and [`dynamic`](crate::dynamic).
+//! [`node_constraint`](crate::pod::node_constraint) and
+//! [`interpod`](crate::pod::interpod).
 
 use super::{Labels, List, Text};
 use serde::Deserialize;

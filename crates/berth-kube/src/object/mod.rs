@@ -25,7 +25,8 @@ pub use affinity::{
     Affinity, LabelSelector, NodeAffinity, NodeSelector, NodeTerm, PodAffinity, PodTerm,
     PreferredNodeTerm, PreferredPodTerm, Requirement, SpreadConstraint, Toleration,
 };
-pub use container::{Container, Port, Resources};
+pub(crate) use container::GPU_FIELD;
+pub use container::{Container, GPU_VARIABLE, Port, Resources};
 pub use csi::{
     Allocatable, Attachable, AttachmentSource, AttachmentSpec, CsiCapacity, CsiDriver,
     CsiDriverSpec, CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, InTree, VolumeAttachment,
@@ -39,13 +40,13 @@ pub use owner::{
     OwnerSpec, OwnerStatus, RayCluster, RayHead, RayWorkers, ReplicatedJob, RunPolicy,
     SchedulingPolicy, Startup, Template,
 };
-pub use pod::{Gate, Pod, PodSpec, ResourceClaim, SchedulingGroup, WorkloadRef};
+pub use pod::{Gate, Pod, PodResourceClaim, PodSpec, SchedulingGroup, WorkloadRef};
 pub use priority::PriorityClass;
 pub use raw::Raw;
 pub use status::{ClaimStatus, ContainerStatus, PodStatus, State, Terminated, Waiting};
 pub use storage::{
-    Claim, ClaimRef, ClaimSpec, Namespace, PersistentVolume, Phased, Requests, StorageClass,
-    TopologyLabel, TopologyTerm, VolumeAffinity, VolumeSpec,
+    ClaimRef, ClaimSpec, Namespace, PersistentVolume, PersistentVolumeClaim, Phased, Requests,
+    StorageClass, TopologyLabel, TopologyTerm, VolumeAffinity, VolumeSpec,
 };
 pub use text::Text;
-pub use volume::{Disk, Source, Volume};
+pub use volume::{Disk, Volume, VolumeSource};

@@ -37,7 +37,7 @@ pub struct PodSpec {
     pub resources: Option<Box<Resources>>,
     pub volumes: List<Volume>,
     pub scheduling_gates: List<Gate>,
-    pub resource_claims: List<ResourceClaim>,
+    pub resource_claims: List<PodResourceClaim>,
     pub restart_policy: Text,
     pub termination_grace_period_seconds: Option<i64>,
     pub active_deadline_seconds: Option<i64>,
@@ -57,7 +57,7 @@ pub struct Gate {
 /// A claim on devices, by its own name or made from a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ResourceClaim {
+pub struct PodResourceClaim {
     pub name: Text,
     pub resource_claim_name: Option<Text>,
     pub resource_claim_template_name: Option<Text>,

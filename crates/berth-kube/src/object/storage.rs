@@ -13,7 +13,7 @@ pub struct Namespace {
 /// A PersistentVolumeClaim.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
-pub struct Claim {
+pub struct PersistentVolumeClaim {
     pub metadata: Meta,
     pub spec: ClaimSpec,
     pub status: Phased,

@@ -9,11 +9,11 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     pub name: Text,
-    pub source: Source,
+    pub source: VolumeSource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum VolumeSource {
     /// A claim by name.
     Claim(Text),
     /// A claim made for this pod; its name is the pod's, a dash and the volume's.
@@ -102,13 +102,13 @@ impl Disk {
     }
 
     /// What a volume says of its disk, if it says anything.
-    fn read<'de, T, A>(map: &mut A) -> Result<Option<Source>, A::Error>
+    fn read<'de, T, A>(map: &mut A) -> Result<Option<VolumeSource>, A::Error>
     where
         T: Deserialize<'de> + Into<Disk>,
         A: MapAccess<'de>,
     {
         let written = map.next_value::<Option<T>>()?;
-        Ok(written.map(|written| Source::Disk(Box::new(written.into()))))
+        Ok(written.map(|written| VolumeSource::Disk(Box::new(written.into()))))
     }
 }
 
@@ -123,12 +123,12 @@ impl<'de> Deserialize<'de> for Volume {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Volume, A::Error> {
                 let mut name = Text::default();
                 // A volume of which nothing but the name is said is an empty directory.
-                let mut source = Source::Other("emptyDir".into());
+                let mut source = VolumeSource::Other("emptyDir".into());
                 while let Some(key) = map.next_key::<Text>()? {
                     match &*key {
                         "name" => name = map.next_value()?,
                         "persistentVolumeClaim" => {
-                            source = Source::Claim(map.next_value::<Claim>()?.claim_name);
+                            source = VolumeSource::Claim(map.next_value::<Claim>()?.claim_name);
                         }
                         "gcePersistentDisk" => {
                             let disk = Disk::read::<GcePersistentDisk, A>(&mut map)?;
@@ -146,8 +146,8 @@ impl<'de> Deserialize<'de> for Volume {
                             let value = map.next_value::<Option<IgnoredAny>>()?;
                             match (kind, value) {
                                 (_, None) => {}
-                                ("ephemeral", Some(_)) => source = Source::Ephemeral,
-                                (_, Some(_)) => source = Source::Other(key),
+                                ("ephemeral", Some(_)) => source = VolumeSource::Ephemeral,
+                                (_, Some(_)) => source = VolumeSource::Other(key),
                             }
                         }
                     }
@@ -172,14 +172,14 @@ mod tests {
                 {"name": "plain"}]"#,
         )
         .unwrap();
-        let sources: Vec<&Source> = volumes.iter().map(|volume| &volume.source).collect();
+        let sources: Vec<&VolumeSource> = volumes.iter().map(|volume| &volume.source).collect();
         assert_eq!(
             sources,
             [
-                &Source::Claim("imagenet".into()),
-                &Source::Ephemeral,
-                &Source::Other("configMap".into()),
-                &Source::Other("emptyDir".into()),
+                &VolumeSource::Claim("imagenet".into()),
+                &VolumeSource::Ephemeral,
+                &VolumeSource::Other("configMap".into()),
+                &VolumeSource::Other("emptyDir".into()),
             ]
         );
         assert_eq!(&*volumes[2].name, "c");
@@ -197,13 +197,13 @@ mod tests {
         .unwrap();
         let disk = |names: &[&str], shared| {
             let names = names.iter().map(|name| (*name).into()).collect();
-            Source::Disk(Box::new(Disk { names, shared }))
+            VolumeSource::Disk(Box::new(Disk { names, shared }))
         };
-        let sources: Vec<Source> = volumes.into_iter().map(|volume| volume.source).collect();
+        let sources: Vec<VolumeSource> = volumes.into_iter().map(|volume| volume.source).collect();
         assert_eq!(sources[0], disk(&["gcePersistentDisk/pd-1"], true));
         assert_eq!(sources[1], disk(&["awsElasticBlockStore/vol-1"], false));
         assert_eq!(sources[2], disk(&["iscsi/iqn.x"], false));
         assert_eq!(sources[3], disk(&["rbd/m1/rbd/i", "rbd/m2/rbd/i"], false));
-        assert_eq!(sources[4], Source::Other("emptyDir".into()));
+        assert_eq!(sources[4], VolumeSource::Other("emptyDir".into()));
     }
 }

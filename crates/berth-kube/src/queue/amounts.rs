@@ -39,11 +39,11 @@ impl Draft {
             }),
             _ => {
                 let what = "Berth counts GPUs, CPU and memory in queues; leave this one out";
-                return self.complain(field, resource, what);
+                return self.unmappable(field, resource, what);
             }
         };
         if let Err(error) = added {
-            self.complain(field, resource, &error.to_string());
+            self.unmappable(field, resource, &error.to_string());
         }
     }
 
@@ -62,7 +62,7 @@ impl Draft {
         match amount.and_then(|a| if a < Quantity::ZERO { Err(negative()) } else { Ok(a) }) {
             Ok(amount) => Some(amount),
             Err(error) => {
-                self.complain(field, raw.as_str(), &error.to_string());
+                self.unmappable(field, raw.as_str(), &error.to_string());
                 None
             }
         }

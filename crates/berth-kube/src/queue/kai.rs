@@ -1,6 +1,6 @@
 //! Queues of KAI: `scheduling.run.ai/v2`.
 
-use super::{Draft, Reading};
+use super::{Draft, ImportedQueue};
 use crate::object::{Meta, Raw, Text};
 use berth_model::{Amount, Bytes, Cpu, Milli, Quota, Span};
 use serde::Deserialize;
@@ -46,7 +46,7 @@ pub struct Resource {
 /// KAI's priority of a queue that names none.
 const PRIORITY: i64 = 100;
 
-pub fn read(queue: &Queue) -> Reading {
+pub fn read(queue: &Queue) -> ImportedQueue {
     let mut draft = Draft::new("Queue", &queue.metadata.name);
     let spec = &queue.spec;
     draft.parent(spec.parent_queue.as_deref());
@@ -89,7 +89,7 @@ fn amounts(draft: &mut Draft, name: &str, written: &Resource) -> Amounts {
         match amount.milli() {
             Ok(milli) => Some(Amount::Of(milli)),
             Err(error) => {
-                draft.complain(&field, raw.as_str(), &error.to_string());
+                draft.unmappable(&field, raw.as_str(), &error.to_string());
                 None
             }
         }
@@ -128,7 +128,7 @@ fn weight(draft: &mut Draft, resources: &Resources) {
             && other.over_quota_weight != gpu.over_quota_weight
         {
             let what = "a queue has one weight for all resources; write that of gpu here too";
-            draft.complain(&format!("resources.{name}.overQuotaWeight"), raw.as_str(), what);
+            draft.unmappable(&format!("resources.{name}.overQuotaWeight"), raw.as_str(), what);
         }
     }
 }
@@ -139,7 +139,7 @@ fn min_runtime(draft: &mut Draft, spec: &Spec) {
         let text = text.as_deref()?;
         let span = text.parse::<Span>().ok().filter(|span| span.0 >= 0);
         if span.is_none() {
-            draft.complain(field, text, "write a length of time such as 90s, 5m or 1h30m");
+            draft.unmappable(field, text, "write a length of time such as 90s, 5m or 1h30m");
         }
         span
     };
@@ -150,6 +150,6 @@ fn min_runtime(draft: &mut Draft, spec: &Spec) {
         && preempt != reclaim
     {
         let what = "there is one least runtime for both, and the longer one is used";
-        draft.complain("preemptMinRuntime and reclaimMinRuntime", "different", what);
+        draft.unmappable("preemptMinRuntime and reclaimMinRuntime", "different", what);
     }
 }

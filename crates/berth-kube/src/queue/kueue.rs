@@ -4,7 +4,7 @@
 //! another name of one, within a namespace. Flavors are models of GPUs where their labels say so.
 
 use super::amounts::{Which, more_gpus, sum};
-use super::{Draft, Reading};
+use super::{Draft, ImportedQueue};
 use crate::node;
 use crate::object::{Labels, List, Meta, Raw, Text};
 use berth_model::{Amount, Bytes, Cpu, Milli, Name, QueueOrder, Quota};
@@ -124,7 +124,7 @@ pub fn alias(local: &LocalQueue) -> Alias {
     }
 }
 
-pub fn cluster_queue(queue: &ClusterQueue, flavors: &[ResourceFlavor]) -> Reading {
+pub fn cluster_queue(queue: &ClusterQueue, flavors: &[ResourceFlavor]) -> ImportedQueue {
     let mut draft = Draft::new("ClusterQueue", &queue.metadata.name);
     let spec = &queue.spec;
     draft.parent(spec.cohort_name.as_deref());
@@ -139,7 +139,7 @@ pub fn cluster_queue(queue: &ClusterQueue, flavors: &[ResourceFlavor]) -> Readin
         None | Some("BestEffortFIFO") => Some(QueueOrder::Fifo),
         Some("StrictFIFO") => Some(QueueOrder::Strict),
         Some(other) => {
-            draft.complain("queueingStrategy", other, "write StrictFIFO or BestEffortFIFO");
+            draft.unmappable("queueingStrategy", other, "write StrictFIFO or BestEffortFIFO");
             None
         }
     };
@@ -147,7 +147,7 @@ pub fn cluster_queue(queue: &ClusterQueue, flavors: &[ResourceFlavor]) -> Readin
     draft.finish()
 }
 
-pub fn cohort(cohort: &Cohort) -> Reading {
+pub fn cohort(cohort: &Cohort) -> ImportedQueue {
     let mut draft = Draft::new("Cohort", &cohort.metadata.name);
     draft.parent(cohort.spec.parent_name.as_deref());
     quotas(&mut draft, &cohort.spec.resource_groups, &[]);
@@ -156,7 +156,7 @@ pub fn cohort(cohort: &Cohort) -> Reading {
     let own = std::mem::take(&mut draft.spec.quota);
     if own != Quota::default() && own != nothing(&own) {
         let what = "the quota of a queue is shared out to those below; give this to one of them";
-        draft.complain("resourceGroups", "nominalQuota", what);
+        draft.unmappable("resourceGroups", "nominalQuota", what);
     }
     draft.finish()
 }
@@ -233,10 +233,10 @@ fn stop(draft: &mut Draft, policy: Option<&str>) {
         Some("Hold") => {}
         Some("HoldAndDrain") => {
             let what = "nothing new starts; stop what runs yourself";
-            draft.complain("stopPolicy", "HoldAndDrain", what);
+            draft.unmappable("stopPolicy", "HoldAndDrain", what);
         }
         Some(other) => {
-            return draft.complain("stopPolicy", other, "write None, Hold or HoldAndDrain");
+            return draft.unmappable("stopPolicy", other, "write None, Hold or HoldAndDrain");
         }
     }
     draft.spec.limit.gpu.total = Some(Amount::Of(Milli(0)));

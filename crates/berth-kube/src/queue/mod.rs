@@ -2,22 +2,22 @@
 //!
 //! Quotas, weights, limits and the tree come over. Who is displaced for whom does not: that is
 //! decided by Berth's policy, which has no counterpart in a foreign queue. What cannot be expressed
-//! is told in [`Reading::unmapped`], and the rest of the queue is still of use.
+//! is told in [`ImportedQueue::unmapped`], and the rest of the queue is still of use.
 
 mod amounts;
 pub mod kai;
 pub mod kueue;
 pub mod volcano;
 
-use crate::BadMark;
+use crate::InvalidField;
 use berth_model::{Name, QueueSpec};
 
 /// A queue as far as it can be expressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct ImportedQueue {
     pub spec: QueueSpec,
     /// What was left out, and what to do about it.
-    pub unmapped: Vec<BadMark>,
+    pub unmapped: Vec<InvalidField>,
 }
 
 /// A queue in the making.
@@ -25,7 +25,7 @@ struct Draft {
     /// Such as `Queue team-a`, for what is wrong with it.
     object: String,
     spec: QueueSpec,
-    unmapped: Vec<BadMark>,
+    unmapped: Vec<InvalidField>,
 }
 
 impl Draft {
@@ -34,8 +34,12 @@ impl Draft {
         Draft { object, spec: QueueSpec::new(name), unmapped: Vec::new() }
     }
 
-    fn complain(&mut self, field: &str, value: &str, what_to_do: &str) {
-        self.unmapped.push(BadMark::new(format!("{}: {field}", self.object), value, what_to_do));
+    fn unmappable(&mut self, field: &str, value: &str, what_to_do: &str) {
+        self.unmapped.push(InvalidField::new(
+            format!("{}: {field}", self.object),
+            value,
+            what_to_do,
+        ));
     }
 
     fn parent(&mut self, name: Option<&str>) {
@@ -48,12 +52,12 @@ impl Draft {
         };
         match i32::try_from(value) {
             Ok(priority) => self.spec.priority = priority,
-            Err(_) => self.complain("priority", &value.to_string(), "write a smaller number"),
+            Err(_) => self.unmappable("priority", &value.to_string(), "write a smaller number"),
         }
     }
 
-    fn finish(self) -> Reading {
-        Reading { spec: self.spec, unmapped: self.unmapped }
+    fn finish(self) -> ImportedQueue {
+        ImportedQueue { spec: self.spec, unmapped: self.unmapped }
     }
 }
 

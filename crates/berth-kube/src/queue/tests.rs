@@ -5,11 +5,11 @@ fn gpus(n: i64) -> Option<Amount<Milli>> {
     Some(Amount::Of(Milli::whole(n)))
 }
 
-fn words(reading: &Reading) -> String {
+fn words(reading: &ImportedQueue) -> String {
     reading.unmapped.iter().map(|bad| bad.to_string()).collect::<Vec<_>>().join("\n")
 }
 
-fn kai(spec: &str) -> Reading {
+fn kai(spec: &str) -> ImportedQueue {
     let object = format!(r#"{{"metadata": {{"name": "team-a"}}, "spec": {spec}}}"#);
     kai::read(&serde_json::from_str(&object).unwrap())
 }
@@ -56,7 +56,7 @@ fn what_a_queue_of_kai_cannot_have_here_is_told() {
     assert_eq!(reading.spec.min_runtime, Some(Span::mins(2)));
 }
 
-fn cluster_queue(spec: &str) -> Reading {
+fn cluster_queue(spec: &str) -> ImportedQueue {
     let object = format!(r#"{{"metadata": {{"name": "cq"}}, "spec": {spec}}}"#);
     let flavors = [
         r#"{"metadata": {"name": "h100"}, "spec": {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}}"#,
@@ -129,7 +129,7 @@ fn a_local_queue_is_another_name() {
     assert_eq!((&*alias.namespace, &*alias.name, &*alias.queue), ("ml", "user-queue", "cq"));
 }
 
-fn volcano(spec: &str) -> Reading {
+fn volcano(spec: &str) -> ImportedQueue {
     let object = format!(r#"{{"metadata": {{"name": "q"}}, "spec": {spec}}}"#);
     volcano::read(&serde_json::from_str(&object).unwrap())
 }

@@ -1,7 +1,7 @@
 //! Queues of Volcano: `scheduling.volcano.sh/v1beta1`.
 
 use super::amounts::Which;
-use super::{Draft, Reading};
+use super::{Draft, ImportedQueue};
 use crate::object::{Map, Meta, Raw, Text};
 use berth_model::{Amount, Milli, QueueOrder, Quota};
 use serde::Deserialize;
@@ -40,7 +40,7 @@ pub struct Guarantee {
     pub resource: Map<Raw>,
 }
 
-pub fn read(queue: &Queue) -> Reading {
+pub fn read(queue: &Queue) -> ImportedQueue {
     let mut draft = Draft::new("Queue", &queue.metadata.name);
     let spec = &queue.spec;
     // Volcano's tree has a root by that name, ours has none.
@@ -49,7 +49,7 @@ pub fn read(queue: &Queue) -> Reading {
     if let Some(weight) = spec.weight {
         match weight {
             1..=65_535 => draft.spec.weight = Milli::whole(weight),
-            _ => draft.complain("weight", &weight.to_string(), "write a number from 1 to 65535"),
+            _ => draft.unmappable("weight", &weight.to_string(), "write a number from 1 to 65535"),
         }
     }
     draft.list(Which::Limit, "capability", &spec.capability);
@@ -59,13 +59,13 @@ pub fn read(queue: &Queue) -> Reading {
         None | Some("traverse") => Some(QueueOrder::Fifo),
         Some("fifo") => Some(QueueOrder::Strict),
         Some(other) => {
-            draft.complain("dequeueStrategy", other, "write fifo or traverse");
+            draft.unmappable("dequeueStrategy", other, "write fifo or traverse");
             None
         }
     };
     if spec.reclaimable == Some(false) {
         let what = "others get back what they lent; mark jobs as not preemptible instead";
-        draft.complain("reclaimable", "false", what);
+        draft.unmappable("reclaimable", "false", what);
     }
     for (field, is_there) in [
         ("affinity", spec.affinity.is_some()),
@@ -73,7 +73,7 @@ pub fn read(queue: &Queue) -> Reading {
         ("dra", spec.dra.is_some()),
     ] {
         if is_there {
-            draft.complain(field, "set", "queues have nothing of the kind here; leave it out");
+            draft.unmappable(field, "set", "queues have nothing of the kind here; leave it out");
         }
     }
     draft.finish()
