@@ -21,7 +21,7 @@ mod view;
 
 pub use actuate::holder::{HoldError, hold_gpu};
 pub use actuate::managed::{Logs, ManagedJobs as Jobs, Step};
-pub use berth_kube::admission::Adoption;
+pub use berth_kube::admission::AdmissionWebhook;
 pub use compat::{Compat as StandIn, Peer, PeerMap};
 pub use crd::crds;
 pub use options::{LeaseOptions, Options, PodSettings, Publish};

@@ -3,7 +3,7 @@
 
 use crate::compat::Peer;
 use crate::options::Options;
-use berth_kube::{Api, Error, Right, Rules};
+use berth_kube::{AllowedRules, Api, Error, Permission};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
@@ -47,7 +47,7 @@ struct Row {
 /// One right to ask about.
 #[derive(Debug)]
 struct Asked {
-    right: Right,
+    right: Permission,
     namespace: Option<String>,
     purpose: String,
     must: bool,
@@ -68,7 +68,7 @@ pub async fn check(api: &Api, options: &Options) -> berth_kube::Result<()> {
     if let Some((user, named)) = missing(api, must, MAX_CONCURRENT_REVIEWS).await {
         // Whoever gives these gives the others with them, if they are told of too.
         missing(api, may, MAX_CONCURRENT_REVIEWS).await;
-        return Err(Error::Rights { user, missing: named });
+        return Err(Error::MissingPermissions { user, missing: named });
     }
     let api = api.clone();
     tokio::spawn(async move {
@@ -84,8 +84,8 @@ async fn not_listed(api: &Api, mut asked: Vec<Asked>) -> Vec<Asked> {
     let place =
         |asked: &Asked| asked.namespace.clone().unwrap_or_else(|| UNUSED_NAMESPACE.to_owned());
     let places: BTreeSet<String> = asked.iter().map(place).collect();
-    let listed = join_all(places.iter().map(|place| api.rules(place))).await;
-    let listed: BTreeMap<String, Rules> = places
+    let listed = join_all(places.iter().map(|place| api.allowed_rules(place))).await;
+    let listed: BTreeMap<String, AllowedRules> = places
         .into_iter()
         .zip(listed)
         .filter_map(|(place, rules)| Some((place, rules.ok()?)))
@@ -98,7 +98,7 @@ async fn not_listed(api: &Api, mut asked: Vec<Asked>) -> Vec<Asked> {
 async fn missing(api: &Api, asked: Vec<Asked>, at_once: usize) -> Option<(String, String)> {
     let missing = stream::iter(asked)
         .map(|asked| async move {
-            let allowed = api.may(&asked.right, asked.namespace.as_deref()).await;
+            let allowed = api.is_allowed(&asked.right, asked.namespace.as_deref()).await;
             // Whoever does not even answer this is told of by the first request that fails.
             (!allowed.unwrap_or(true)).then_some(asked)
         })
@@ -109,7 +109,7 @@ async fn missing(api: &Api, asked: Vec<Asked>, at_once: usize) -> Option<(String
     if missing.is_empty() {
         return None;
     }
-    let user = api.user().await.unwrap_or_else(|_| "the account this runs as".to_owned());
+    let user = api.current_user().await.unwrap_or_else(|_| "the account this runs as".to_owned());
     for Asked { right, purpose, .. } in &missing {
         tracing::warn!(
             "{user} may not {right}, which is for {purpose}. What needs it waits until the \
@@ -153,7 +153,7 @@ fn asked(own: &str, reservations: &str, features: &[&str]) -> Vec<Asked> {
         let each = |resource: String| {
             let (group, namespace, purpose) = (&group, &namespace, &purpose);
             verbs.iter().map(move |verb| Asked {
-                right: Right::new(verb, group, &resource),
+                right: Permission::new(verb, group, &resource),
                 namespace: namespace.clone(),
                 purpose: purpose.clone(),
                 must,

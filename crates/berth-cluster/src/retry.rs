@@ -12,11 +12,11 @@ pub async fn retry_while_recoverable<T, F: Future<Output = Result<T>>>(
     act: impl FnMut() -> F,
 ) -> Result<T> {
     retry_while(act, |error| {
-        let is_without_right = error.is_without_right();
-        if is_without_right {
+        let is_rbac_denied = error.is_rbac_denied();
+        if is_rbac_denied {
             tracing::error!(%error, "not allowed; trying again");
         }
-        is_without_right || error.is_for_now()
+        is_rbac_denied || error.is_transient()
     })
     .await
 }
@@ -25,7 +25,7 @@ pub async fn retry_while_recoverable<T, F: Future<Output = Result<T>>>(
 pub async fn retry_until_answered<T, F: Future<Output = Result<T>>>(
     act: impl FnMut() -> F,
 ) -> Result<T> {
-    retry_while(act, Error::is_for_now).await
+    retry_while(act, Error::is_transient).await
 }
 
 async fn retry_while<T, F: Future<Output = Result<T>>>(
@@ -39,7 +39,7 @@ async fn retry_while<T, F: Future<Output = Result<T>>>(
             done => return done,
         };
         tracing::debug!(%error, "trying again");
-        tokio::time::sleep(pause.max(error.wait().unwrap_or_default())).await;
+        tokio::time::sleep(pause.max(error.retry_after().unwrap_or_default())).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
@@ -51,7 +51,7 @@ mod tests {
 
     fn refused(code: u16, message: &str) -> Error {
         let (what, reason) = ("pods/a".to_owned(), String::new());
-        Error::Refused { what, code, reason, message: message.to_owned(), wait: None }
+        Error::Refused { what, code, reason, message: message.to_owned(), retry_after: None }
     }
 
     /// How often something was tried that is refused three times and done then, and what came of it.

@@ -19,7 +19,7 @@ use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, Inlet, Running, Setup, Site, Turn,
     first_events,
 };
-use berth_kube::{Api, Change, Seen};
+use berth_kube::{Api, Change, WatchUpdate};
 use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
 use berth_service::{Home, Service, Vault};
@@ -189,7 +189,7 @@ impl Wiring {
     fn follow_nodes(
         &self,
         reader: Arc<Reader>,
-        nodes: tokio::sync::mpsc::Receiver<Seen<berth_kube::object::Node>>,
+        nodes: tokio::sync::mpsc::Receiver<WatchUpdate<berth_kube::object::Node>>,
         tasks: &mut Tasks,
     ) {
         let read = move |seen| Observation::Nodes(views(seen, |node| reader.node(node)));
@@ -228,15 +228,15 @@ fn managed_predicates(reader: &Reader) -> (Vec<NodePredicate>, Vec<NodePredicate
 }
 
 /// Updates with objects as they are read.
-fn views<T, S>(seen: Seen<T>, read: impl Fn(&T) -> S) -> Seen<S> {
+fn views<T, S>(seen: WatchUpdate<T>, read: impl Fn(&T) -> S) -> WatchUpdate<S> {
     match seen {
-        Seen::All(all) => Seen::All(all.iter().map(read).collect()),
-        Seen::Changes(changes) => {
+        WatchUpdate::Snapshot(all) => WatchUpdate::Snapshot(all.iter().map(read).collect()),
+        WatchUpdate::Changes(changes) => {
             let changes = changes.iter().map(|change| match change {
-                Change::Put(object) => Change::Put(read(object)),
-                Change::Gone(object) => Change::Gone(read(object)),
+                Change::Applied(object) => Change::Applied(read(object)),
+                Change::Deleted(object) => Change::Deleted(read(object)),
             });
-            Seen::Changes(changes.collect())
+            WatchUpdate::Changes(changes.collect())
         }
     }
 }

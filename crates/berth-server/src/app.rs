@@ -1,7 +1,7 @@
 //! What every request handler has at hand.
 
 use berth_cluster::Jobs;
-use berth_kube::Figures;
+use berth_kube::ClientMetrics;
 use berth_machine::Host;
 use berth_service::Service;
 use std::ops::Deref;
@@ -17,7 +17,7 @@ pub struct Parts {
     /// Where jobs run as pods.
     pub pods: Option<Arc<Jobs>>,
     /// How the API server was asked, where jobs run on a cluster.
-    pub figures: Option<Arc<Figures>>,
+    pub figures: Option<Arc<ClientMetrics>>,
 }
 
 impl App {

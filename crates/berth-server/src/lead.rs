@@ -6,7 +6,7 @@ use crate::options::Stage;
 use axum::Router;
 use axum::routing::get;
 use berth_api::{Code, wire};
-use berth_kube::{Api, Election, Term};
+use berth_kube::{AcquiredLease, Api, LeaderElection};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 /// A replica of a server, and how it comes to lead.
 pub struct Replica {
     pub api: Api,
-    election: Election,
+    election: LeaderElection,
     /// Nobody else can be this replica while this is open.
     _identity: File,
 }
@@ -36,7 +36,7 @@ impl Replica {
         let namespace = cluster.lease.namespace.as_deref().unwrap_or_else(|| api.namespace());
         let identity = format!("{node}_{identity}");
         let (name, lasts) = (&cluster.lease.name, cluster.lease.duration);
-        let election = Election::new(api.clone(), namespace, name, identity, lasts);
+        let election = LeaderElection::new(api.clone(), namespace, name, identity, lasts);
         Ok(Replica { api, election, _identity: held })
     }
 
@@ -46,14 +46,14 @@ impl Replica {
         url: &str,
         leader: &watch::Sender<String>,
         tell: &impl Fn(Stage<'_>),
-    ) -> Result<Term, Error> {
+    ) -> Result<AcquiredLease, Error> {
         let told = |holder: &str| {
             leader.send_replace(holder.to_owned());
             if !holder.is_empty() {
                 tell(Stage::StandsBy { url, leader: holder });
             }
         };
-        self.election.win(told).await.map_err(Error::Kube)
+        self.election.acquire(told).await.map_err(Error::Kube)
     }
 }
 

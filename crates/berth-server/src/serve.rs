@@ -9,7 +9,7 @@ use crate::webhook;
 use crate::{first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, forecasts};
-use berth_kube::{Api, Kept, Term};
+use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::Host;
 use berth_model::Name;
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
@@ -70,7 +70,7 @@ async fn stand_by(
     door: &Door,
     mut stop: watch::Receiver<bool>,
     tell: &impl Fn(Stage<'_>),
-) -> Result<Option<Term>, Error> {
+) -> Result<Option<AcquiredLease>, Error> {
     let (leader, told) = watch::channel(String::new());
     let (leads, done) = watch::channel(false);
     let url = door.url()?;
@@ -90,13 +90,13 @@ async fn lead(
     options: &Options,
     home: &Home,
     door: &Door,
-    turn: Option<(Api, Term)>,
+    turn: Option<(Api, AcquiredLease)>,
     webhook: Option<SocketAddr>,
     mut stop: watch::Receiver<bool>,
     tell: &impl Fn(Stage<'_>),
 ) -> Result<Left, Error> {
     let (api, term) = turn.unzip();
-    let mut term = term.map(Term::keep);
+    let mut term = term.map(AcquiredLease::renew_in_background);
     let start = async {
         let begun = start(options, home.clone(), api).await?;
         let token = first::admin(&begun.app.service, &options.admin).await.map_err(Error::First)?;
@@ -161,16 +161,16 @@ async fn lead(
 }
 
 /// Ends when this replica must not lead any more; never where there is only one.
-async fn renewed(term: &mut Option<Kept>) {
+async fn renewed(term: &mut Option<HeldLease>) {
     match term {
-        Some(term) => term.over().await,
+        Some(term) => term.lost().await,
         None => std::future::pending().await,
     }
 }
 
-async fn resigned(term: Option<Kept>) -> Left {
+async fn resigned(term: Option<HeldLease>) -> Left {
     if let Some(term) = term {
-        term.resign().await;
+        term.release().await;
     }
     Left::Stopped
 }
@@ -194,7 +194,7 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
     let key = options.key.clone().unwrap_or_else(|| home.key());
     let vault =
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
-    let figures = api.as_ref().map(|api| api.figures().clone());
+    let figures = api.as_ref().map(|api| api.metrics().clone());
     let setup = setup(options, &store).await?;
     let (mut machine, mut pods, mut follows) = (None, None, None);
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) = match &options

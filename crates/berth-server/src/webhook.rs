@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use berth_cluster::Adoption;
+use berth_cluster::AdmissionWebhook;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -25,7 +25,7 @@ const MOST_BYTES: usize = 8 << 20;
 pub struct Webhook {
     pub listen: SocketAddr,
     pub tls: Tls,
-    pub adoption: Adoption,
+    pub adoption: AdmissionWebhook,
 }
 
 /// The task that answers; it ends with this.
@@ -61,7 +61,7 @@ pub async fn begin(webhook: Option<&Webhook>) -> Result<Option<Answering>, Error
     Ok(Some(Answering { task: tokio::spawn(serving), address }))
 }
 
-async fn mutate(State(adoption): State<Arc<Adoption>>, question: Bytes) -> Response {
+async fn mutate(State(adoption): State<Arc<AdmissionWebhook>>, question: Bytes) -> Response {
     match adoption.answer(&question) {
         Ok(answer) => ([(CONTENT_TYPE, "application/json")], answer.to_string()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),

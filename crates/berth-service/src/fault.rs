@@ -18,7 +18,7 @@ impl Fault {
     }
 
     /// Whether it is the database that is away, and not the request that is wrong.
-    pub fn is_for_now(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self.0.known_code(), Some(Code::StoreDown | Code::StoreFull))
     }
 

@@ -38,7 +38,7 @@ async fn run(service: &Service, mut row: ScheduleRow) {
     let (act, next_at, outcome) = match on_behalf::prepare(service, &row).await {
         Ok((request, next_at)) => (Act::Submit(Box::new(request)), next_at, "ok".to_owned()),
         // It stays due, and is looked at again in a moment.
-        Err(fault) if fault.is_for_now() => return,
+        Err(fault) if fault.is_transient() => return,
         Err(fault) => {
             // It is tried again at its next time; its owner finds why in the audit log.
             let next_at = on_behalf::next_time(&row, now);

@@ -2,7 +2,7 @@
 
 use crate::fail::{Failure, Result};
 use crate::up::{self, Serving};
-use berth_server::{Adoption, Publish, Tls, Webhook};
+use berth_server::{AdmissionWebhook, Publish, Tls, Webhook};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -58,7 +58,8 @@ impl Reach {
             )
         })?;
         let scheduler = scheduler.to_owned();
-        let adoption = Adoption { scheduler, ours, instead_of: self.adopt_scheduler.clone() };
+        let adoption =
+            AdmissionWebhook { scheduler, ours, instead_of: self.adopt_scheduler.clone() };
         Ok(Some(Webhook { listen, tls: Tls { certificate, key }, adoption }))
     }
 }

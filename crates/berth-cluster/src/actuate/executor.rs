@@ -10,8 +10,9 @@ use crate::state::observation::Observation;
 use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
 use crate::view::{LEASE, Note};
 use berth_engine::Inlet;
-use berth_kube::event::{Events, Level, Saying};
-use berth_kube::{Api, shares};
+use berth_kube::Api;
+use berth_kube::event::{EventRecorder, Level, NewEvent};
+use berth_kube::pod::gpu_sharing;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub async fn work(
 ) {
     let (acts, mut act) = mpsc::unbounded_channel();
     let (messages, message) = mpsc::unbounded_channel();
-    let events = Events::new(api.clone(), CONTROLLER);
+    let events = EventRecorder::new(api.clone(), CONTROLLER);
     let hand = Arc::new(Executor { api, reserve, events, retries: acts.clone(), inlet });
     let later = acts.clone();
     let sorts = async move {
@@ -117,7 +118,7 @@ enum AttemptOutcome {
 struct Executor {
     api: Api,
     reserve: Reserve,
-    events: Events,
+    events: EventRecorder,
     retries: mpsc::UnboundedSender<Attempt>,
     inlet: Inlet<Observation>,
 }
@@ -150,7 +151,7 @@ impl Executor {
                 Err(error) => Err(error),
             },
             ApiOrder::Evict { pod, grace_secs, why } => {
-                self.api.displace(pod, *grace_secs, why).await
+                self.api.preempt(pod, *grace_secs, why).await
             }
             ApiOrder::Reserve { slot, .. } => self.reserve.hold(&self.api, slot).await,
             ApiOrder::Release { pod } => reserve::release(&self.api, pod).await,
@@ -161,7 +162,7 @@ impl Executor {
         };
         let Err(error) = tried else { return AttemptOutcome::Other };
         if let ApiOrder::Reserve { slot, .. } = &order
-            && !error.is_for_now()
+            && !error.is_transient()
         {
             self.report(OrderOutcome::NotReserved(slot.clone(), error.to_string())).await;
             return AttemptOutcome::Other;
@@ -169,7 +170,7 @@ impl Executor {
         if error.is_denied() {
             // Failing the job would not give us the right.
             tracing::error!(%error, "not allowed; trying again");
-        } else if !error.is_for_now() {
+        } else if !error.is_transient() {
             match order {
                 ApiOrder::Bind(bind) => {
                     self.report(OrderOutcome::Impossible(bind.lease, error.to_string())).await
@@ -182,7 +183,7 @@ impl Executor {
             return AttemptOutcome::Other;
         }
         let is_bind = matches!(order, ApiOrder::Bind(_));
-        let asked = error.wait().unwrap_or_default();
+        let asked = error.retry_after().unwrap_or_default();
         tokio::spawn(async move {
             tokio::time::sleep(pause.max(asked)).await;
             let _ = self.retries.send(Attempt { order, pause: (pause * 2).min(LONGEST_PAUSE) });
@@ -196,8 +197,9 @@ impl Executor {
 
     async fn note(&self, Note { about, reason, note, apart }: Note) {
         let level = Level::Warning;
-        let saying = Saying { level, action: "Read", reason, note: &note, about: apart.as_deref() };
-        if let Err(error) = self.events.say(&about, saying).await {
+        let saying =
+            NewEvent { level, action: "Read", reason, note: &note, dedup_key: apart.as_deref() };
+        if let Err(error) = self.events.record(&about, saying).await {
             tracing::warn!(%error, "{} {}: {note}", about.kind, about.name);
         }
     }
@@ -224,7 +226,7 @@ impl Executor {
             ApiOrder::WriteEvent(note) => return self.note(note).await,
             _ => return,
         };
-        match self.api.say_why(&pod, &version, &message).await {
+        match self.api.set_unschedulable(&pod, &version, &message).await {
             Ok(true) => {}
             Ok(false) => self.report(OrderOutcome::ReasonNotWritten(pod)).await,
             Err(error) => {
@@ -246,26 +248,26 @@ async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<OrderOutcome> {
     let Bind { lease, pod, node, .. } = bind;
     let lost = |why: String| OrderOutcome::Lost { lease: *lease, pod: pod.clone(), why };
     if let Some(open) = &bind.open {
-        api.open(pod, open.hostname.as_deref()).await?;
+        api.remove_scheduling_gates(pod, open.hostname.as_deref()).await?;
     }
     let unready = |why: String| OrderOutcome::Unready { lease: *lease, pod: pod.clone(), why };
     for step in &bind.devices {
         match step.carry_out(api, pod).await {
             Ok(()) => {}
             Err(Unprepared::Gone(why)) => return Ok(unready(why)),
-            Err(Unprepared::Api(error)) if error.is_missing() || error.is_conflict() => {
+            Err(Unprepared::Api(error)) if error.is_not_found() || error.is_conflict() => {
                 return Ok(unready(error.to_string()));
             }
             Err(Unprepared::Api(error)) => return Err(error),
         }
     }
     let mut annotations = BTreeMap::from([(LEASE, lease.to_string())]);
-    annotations.extend(bind.gpus.clone().map(|gpus| (shares::GPUS, gpus)));
+    annotations.extend(bind.gpus.clone().map(|gpus| (gpu_sharing::GPUS, gpus)));
     match api.bind(pod, node, &annotations).await {
         Ok(()) => Ok(OrderOutcome::Bound(*lease)),
-        Err(error) if error.is_missing() => Ok(lost("its pod is gone".to_owned())),
+        Err(error) if error.is_not_found() => Ok(lost("its pod is gone".to_owned())),
         // Also where our own write came through and its answer did not.
-        Err(error) if error.is_conflict() => Ok(match api.node_of(pod).await? {
+        Err(error) if error.is_conflict() => Ok(match api.bound_node(pod).await? {
             Some(bound) if bound == node.as_str() => OrderOutcome::Bound(*lease),
             Some(bound) => lost(format!("its pod was put on {bound}")),
             None => lost("its pod is gone".to_owned()),

@@ -1,6 +1,7 @@
 //! The program of a reservation pod: it reports which GPU it was given, and stays.
 
-use berth_kube::{Api, Patch, shares};
+use berth_kube::pod::gpu_sharing;
+use berth_kube::{Api, PatchType};
 use berth_node::{Device, Probe};
 use serde_json::json;
 use std::path::Path;
@@ -32,11 +33,11 @@ pub async fn hold_gpu(
     let uuid = given(env("NVIDIA_VISIBLE_DEVICES").as_deref(), || Probe::load().devices())?;
     let api = Api::connect(kubeconfig, None).await.map_err(HoldError::Api)?;
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    let said = json!({ "metadata": { "annotations": { shares::UUID: uuid } } });
+    let said = json!({ "metadata": { "annotations": { gpu_sharing::UUID: uuid } } });
     loop {
-        match api.patch(&path, Patch::Merge, &said).await {
+        match api.patch(&path, PatchType::Merge, &said).await {
             Ok(_) => return Ok(uuid),
-            Err(error) if error.is_for_now() => tokio::time::sleep(RETRY_INTERVAL).await,
+            Err(error) if error.is_transient() => tokio::time::sleep(RETRY_INTERVAL).await,
             Err(error) => return Err(HoldError::Api(error)),
         }
     }

@@ -24,7 +24,7 @@ async fn write(api: &Api, publish: &Publish) -> berth_kube::Result<()> {
     let slice = slice(publish, api.namespace());
     let folder = format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", api.namespace());
     match api.put(&format!("{folder}/{}", name(publish)), &slice).await {
-        Err(error) if error.is_missing() => api.post(&folder, &slice).await.map(drop),
+        Err(error) if error.is_not_found() => api.post(&folder, &slice).await.map(drop),
         written => written.map(drop),
     }
 }

@@ -1,7 +1,8 @@
 //! Creates and deletes reservation pods, which hold shared GPUs.
 
 use crate::state::orders::GpuSlot;
-use berth_kube::{Api, shares};
+use berth_kube::Api;
+use berth_kube::pod::gpu_sharing;
 use berth_model::PodRef;
 use serde_json::json;
 use std::time::Duration;
@@ -23,7 +24,7 @@ impl Reserve {
     pub async fn hold(&self, api: &Api, slot: &GpuSlot) -> berth_kube::Result<()> {
         let Reserve { namespace, image, priority_class } = self;
         let class = priority_class.as_deref();
-        let pod = shares::reservation(namespace, image, class, &slot.node, slot.gpu);
+        let pod = gpu_sharing::reservation_pod(namespace, image, class, &slot.node, slot.gpu);
         match api.post(&format!("/api/v1/namespaces/{namespace}/pods"), &pod).await {
             // It is there, or its predecessor is on its way out: the watch tells which.
             Err(error) if error.is_conflict() => Ok(()),
@@ -41,7 +42,7 @@ pub async fn release(api: &Api, pod: &PodRef) -> berth_kube::Result<()> {
     let options = json!({ "preconditions": { "uid": pod.uid } });
     let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
     match api.delete(&path, &options).await {
-        Err(error) if error.is_missing() || error.is_conflict() => Ok(()),
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
         deleted => deleted.map(drop),
     }
 }

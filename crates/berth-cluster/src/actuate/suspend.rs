@@ -1,7 +1,7 @@
 //! Resumes and suspends jobs of other controllers.
 
 use crate::view::{GATE, JobRef};
-use berth_kube::{Api, Patch, Result};
+use berth_kube::{Api, PatchType, Result};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ pub async fn hold(api: &Api, job: &JobRef, suspended: &AtomicBool) -> Result<()>
             Ok(()) if suspended.load(Ordering::SeqCst) == wanted => return Ok(()),
             Ok(()) => {}
             // It is gone, or another one has its name.
-            Err(error) if error.is_missing() || error.is_conflict() => return Ok(()),
+            Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
             // It ran before, so what its pods are made from does not change any more.
             Err(error) if error.code() == Some(422) && with_gates && !job.gates.is_empty() => {
                 tracing::warn!(%error, job = job.name, "its pods are made without a gate");
@@ -41,7 +41,7 @@ async fn write(api: &Api, job: &JobRef, suspended: bool, with_gates: bool) -> Re
 async fn patch(api: &Api, path: &str, uid: &str, mut change: Vec<Value>) -> Result<()> {
     // Refused where it is another object of that name.
     change.insert(0, json!({ "op": "replace", "path": "/metadata/uid", "value": uid }));
-    api.patch(path, Patch::Json, &Value::Array(change)).await.map(drop)
+    api.patch(path, PatchType::Json, &Value::Array(change)).await.map(drop)
 }
 
 fn gate(spec: &str, gates: &[String]) -> Value {

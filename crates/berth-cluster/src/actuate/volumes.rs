@@ -2,8 +2,8 @@
 
 use crate::constraints::dynamic::VolumeStep;
 use crate::retry::{LONGEST_PAUSE, retry_while_recoverable};
-use berth_kube::object::{Claim, PersistentVolume};
-use berth_kube::{Api, Error, Patch, escape};
+use berth_kube::object::{PersistentVolume, PersistentVolumeClaim};
+use berth_kube::{Api, Error, PatchType, percent_encode};
 use serde_json::json;
 use std::time::Duration;
 
@@ -45,12 +45,12 @@ async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), String> 
                     "uid": &**uid,
                 } },
             });
-            match retry_while_recoverable(|| api.patch(&path, Patch::Merge, &patch)).await {
+            match retry_while_recoverable(|| api.patch(&path, PatchType::Merge, &patch)).await {
                 Ok(_) => Ok(()),
                 // Also where our own write came through and its answer did not.
                 Err(error) if error.is_conflict() => {
                     // A list of one: whoever follows volumes needs no other right for it.
-                    let named = format!("fieldSelector=metadata.name%3D{}", escape(volume));
+                    let named = format!("fieldSelector=metadata.name%3D{}", percent_encode(volume));
                     let folder = "/api/v1/persistentvolumes";
                     let now =
                         retry_while_recoverable(|| api.list::<PersistentVolume>(folder, &named))
@@ -66,7 +66,8 @@ async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), String> 
         VolumeStep::Provision { namespace, claim } => {
             let path = path(namespace, claim);
             let patch = json!({ "metadata": { "annotations": { SELECTED: node } } });
-            let chosen = retry_while_recoverable(|| api.patch(&path, Patch::Merge, &patch)).await;
+            let chosen =
+                retry_while_recoverable(|| api.patch(&path, PatchType::Merge, &patch)).await;
             match chosen {
                 Ok(_) => Ok(()),
                 Err(error) => Err(refused(&error).await),
@@ -87,7 +88,7 @@ async fn bound(api: &Api, order: &VolumeStep) -> Result<(), String> {
     let path = path(namespace, claim);
     let made = matches!(order, VolumeStep::Provision { .. });
     loop {
-        let now = retry_while_recoverable(|| api.get::<Claim>(&path))
+        let now = retry_while_recoverable(|| api.get::<PersistentVolumeClaim>(&path))
             .await
             .map_err(|error| error.to_string())?;
         if &*now.status.phase == "Bound" {

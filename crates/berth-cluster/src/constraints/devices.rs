@@ -3,7 +3,7 @@
 //! never bound where the device plugin would have to refuse it.
 
 use crate::view::NodeView;
-use berth_kube::need::{Gpus, Sharing, Strategy, Unit, Vendor};
+use berth_kube::pod::requests::{GpuRequest, GpuSharing, GpuUnit, GpuVendor, SharingStrategy};
 use berth_model::{Division, GpuAsk, Health, Name, NodeSpec, Share, Slice};
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Offer {
     /// What one `nvidia.com/gpu` is there.
-    Gpu(Unit),
+    Gpu(GpuUnit),
     /// One `nvidia.com/gpu.shared`.
-    Shared(Sharing),
+    Shared(GpuSharing),
     Mig(Name),
     Amd,
 }
@@ -35,14 +35,14 @@ impl Offer {
         let is_whole = |division| matches!(division, None | Some(Division::Whole));
         let mut offers = Vec::new();
         match &node.devices.gpu {
-            Unit::Whole => {
+            GpuUnit::Whole => {
                 let mut profiles: Vec<&Name> =
                     gpus.iter().flat_map(|gpu| gpu.mig.iter().flatten()).map(profile).collect();
                 profiles.sort();
                 profiles.dedup();
                 offers.extend(profiles.into_iter().cloned().map(Offer::Mig));
                 if gpus.iter().any(|gpu| gpu.mig.is_none() && is_whole(gpu.division)) {
-                    offers.push(Offer::Gpu(Unit::Whole));
+                    offers.push(Offer::Gpu(GpuUnit::Whole));
                 }
             }
             other => offers.push(Offer::Gpu(other.clone())),
@@ -53,16 +53,16 @@ impl Offer {
 
     /// The label of nodes that have it.
     pub fn label(&self) -> Name {
-        let shares = |sharing: &Sharing| match sharing.strategy {
-            Strategy::TimeSlice => format!("time slices of {}", sharing.replicas),
-            Strategy::Mps => format!("MPS shares of {}", sharing.replicas),
+        let shares = |sharing: &GpuSharing| match sharing.strategy {
+            SharingStrategy::TimeSlice => format!("time slices of {}", sharing.replicas),
+            SharingStrategy::Mps => format!("MPS shares of {}", sharing.replicas),
         };
         match self {
-            Offer::Gpu(Unit::Whole) => Name::new("nvidia.com/gpu"),
-            Offer::Gpu(Unit::Replica(sharing)) => {
+            Offer::Gpu(GpuUnit::Whole) => Name::new("nvidia.com/gpu"),
+            Offer::Gpu(GpuUnit::Replica(sharing)) => {
                 Name::from(format!("nvidia.com/gpu as {}", shares(sharing)))
             }
-            Offer::Gpu(Unit::Instance(profile)) => {
+            Offer::Gpu(GpuUnit::Instance(profile)) => {
                 Name::from(format!("nvidia.com/gpu as MIG {profile}"))
             }
             Offer::Shared(sharing) => {
@@ -76,43 +76,48 @@ impl Offer {
     /// One of it, as the scheduler knows it. Jobs of our own get nothing of AMD's.
     pub fn piece(&self) -> Option<GpuAsk> {
         Some(match self {
-            Offer::Gpu(Unit::Whole) => GpuAsk::Whole { count: 1 },
-            Offer::Gpu(Unit::Instance(profile)) | Offer::Mig(profile) => {
+            Offer::Gpu(GpuUnit::Whole) => GpuAsk::Whole { count: 1 },
+            Offer::Gpu(GpuUnit::Instance(profile)) | Offer::Mig(profile) => {
                 GpuAsk::Mig { profile: profile.clone(), count: 1 }
             }
-            Offer::Gpu(Unit::Replica(sharing)) | Offer::Shared(sharing) => sharing.ask(1),
+            Offer::Gpu(GpuUnit::Replica(sharing)) | Offer::Shared(sharing) => sharing.ask(1),
             Offer::Amd => return None,
         })
     }
 
     /// What a pod asks of the scheduler if it is given this; nothing where it asks for another.
-    pub fn ask(&self, gpus: &Gpus) -> Option<GpuAsk> {
-        let on = |gpu: Unit, shared| gpus.ask(&berth_kube::need::Devices { gpu, shared });
+    pub fn ask(&self, gpus: &GpuRequest) -> Option<GpuAsk> {
+        let on = |gpu: GpuUnit, shared| {
+            gpus.ask(&berth_kube::pod::requests::DevicePluginResources { gpu, shared })
+        };
         match (gpus, self) {
-            (Gpus::Whole { vendor: Vendor::Nvidia, .. }, Offer::Gpu(unit)) => {
+            (GpuRequest::Whole { vendor: GpuVendor::Nvidia, .. }, Offer::Gpu(unit)) => {
                 on(unit.clone(), None)
             }
-            (Gpus::Whole { vendor: Vendor::Amd, .. }, Offer::Amd)
-            | (Gpus::Fraction { .. } | Gpus::Memory { .. }, Offer::Gpu(Unit::Whole)) => {
-                on(Unit::Whole, None)
+            (GpuRequest::Whole { vendor: GpuVendor::Amd, .. }, Offer::Amd)
+            | (
+                GpuRequest::Fraction { .. } | GpuRequest::Memory { .. },
+                Offer::Gpu(GpuUnit::Whole),
+            ) => on(GpuUnit::Whole, None),
+            (GpuRequest::Shared { .. }, Offer::Shared(sharing)) => {
+                on(GpuUnit::Whole, Some(*sharing))
             }
-            (Gpus::Shared { .. }, Offer::Shared(sharing)) => on(Unit::Whole, Some(*sharing)),
-            (Gpus::Mig { profile, .. }, Offer::Mig(offered)) if profile == offered => {
-                on(Unit::Whole, None)
+            (GpuRequest::Mig { profile, .. }, Offer::Mig(offered)) if profile == offered => {
+                on(GpuUnit::Whole, None)
             }
             _ => None,
         }
     }
 
     /// What is meant where no node says otherwise.
-    pub fn usual(gpus: &Gpus) -> Option<Offer> {
+    pub fn usual(gpus: &GpuRequest) -> Option<Offer> {
         match gpus {
-            Gpus::None | Gpus::Shared { .. } => None,
-            Gpus::Whole { vendor: Vendor::Amd, .. } => Some(Offer::Amd),
-            Gpus::Whole { .. } | Gpus::Fraction { .. } | Gpus::Memory { .. } => {
-                Some(Offer::Gpu(Unit::Whole))
+            GpuRequest::None | GpuRequest::Shared { .. } => None,
+            GpuRequest::Whole { vendor: GpuVendor::Amd, .. } => Some(Offer::Amd),
+            GpuRequest::Whole { .. } | GpuRequest::Fraction { .. } | GpuRequest::Memory { .. } => {
+                Some(Offer::Gpu(GpuUnit::Whole))
             }
-            Gpus::Mig { profile, .. } => Some(Offer::Mig(profile.clone())),
+            GpuRequest::Mig { profile, .. } => Some(Offer::Mig(profile.clone())),
         }
     }
 }
@@ -124,7 +129,7 @@ pub fn kind(ask: &GpuAsk) -> Option<Name> {
         GpuAsk::None => return None,
         // Parts that Berth makes itself are made of whole ones.
         GpuAsk::Whole { .. } | GpuAsk::Fraction { .. } | GpuAsk::Memory { .. } => {
-            Offer::Gpu(Unit::Whole).label()
+            Offer::Gpu(GpuUnit::Whole).label()
         }
         GpuAsk::Mig { profile, .. } => Name::from(format!("MIG {profile}")),
         GpuAsk::TimeSlice { of, .. } => Name::from(format!("time slices of {of}")),
@@ -148,14 +153,14 @@ pub struct Pieces {
 
 impl Pieces {
     /// Fractions take nothing of their own: a reservation holds their GPU.
-    pub fn of(gpus: &[Gpus]) -> Pieces {
+    pub fn of(gpus: &[GpuRequest]) -> Pieces {
         let mut pieces = Pieces::default();
         for gpus in gpus {
             match gpus {
-                Gpus::None | Gpus::Fraction { .. } | Gpus::Memory { .. } => {}
-                Gpus::Whole { count, .. } => pieces.gpus += i64::from(*count),
-                Gpus::Shared { count } => pieces.shared += i64::from(*count),
-                Gpus::Mig { profile, count } => {
+                GpuRequest::None | GpuRequest::Fraction { .. } | GpuRequest::Memory { .. } => {}
+                GpuRequest::Whole { count, .. } => pieces.gpus += i64::from(*count),
+                GpuRequest::Shared { count } => pieces.shared += i64::from(*count),
+                GpuRequest::Mig { profile, count } => {
                     *pieces.instances.entry(profile.clone()).or_default() += i64::from(*count);
                 }
             }
@@ -185,9 +190,9 @@ impl Pieces {
     /// own tasks were given.
     pub fn leave_out(&self, node: &NodeView, spec: &mut NodeSpec, ours: &[Slice]) {
         match &node.devices.gpu {
-            Unit::Whole => self.fail(spec, ours),
-            Unit::Replica(_) => share_out(spec, self.gpus, ours),
-            Unit::Instance(profile) => remove(spec, profile, self.gpus, ours),
+            GpuUnit::Whole => self.fail(spec, ours),
+            GpuUnit::Replica(_) => share_out(spec, self.gpus, ours),
+            GpuUnit::Instance(profile) => remove(spec, profile, self.gpus, ours),
         }
         share_out(spec, self.shared, ours);
         for (profile, count) in &self.instances {
@@ -302,15 +307,15 @@ mod tests {
 
     #[test]
     fn jobs_of_our_own_find_a_kind_of_gpu_under_whatever_resource_it_has() {
-        let slices = Sharing { strategy: Strategy::TimeSlice, replicas: 4 };
-        let mps = Sharing { strategy: Strategy::Mps, replicas: 13 };
+        let slices = GpuSharing { strategy: SharingStrategy::TimeSlice, replicas: 4 };
+        let mps = GpuSharing { strategy: SharingStrategy::Mps, replicas: 13 };
         for (offers, says) in [
             (
-                [Offer::Mig("1g.10gb".into()), Offer::Gpu(Unit::Instance("1g.10gb".into()))],
+                [Offer::Mig("1g.10gb".into()), Offer::Gpu(GpuUnit::Instance("1g.10gb".into()))],
                 "MIG 1g.10gb",
             ),
-            ([Offer::Shared(slices), Offer::Gpu(Unit::Replica(slices))], "time slices of 4"),
-            ([Offer::Shared(mps), Offer::Gpu(Unit::Replica(mps))], "MPS shares of 7%"),
+            ([Offer::Shared(slices), Offer::Gpu(GpuUnit::Replica(slices))], "time slices of 4"),
+            ([Offer::Shared(mps), Offer::Gpu(GpuUnit::Replica(mps))], "MPS shares of 7%"),
         ] {
             for offer in offers {
                 assert_eq!(kind(&offer.piece().unwrap()).as_deref(), Some(says), "{offer:?}");
@@ -331,7 +336,7 @@ mod tests {
         };
         let mut taken = Pieces::held(0);
         assert_eq!(failed(&taken, &[]), [true, false, false]);
-        taken.add(&Pieces::of(&[Gpus::Whole { vendor: Vendor::Nvidia, count: 1 }]), 1);
+        taken.add(&Pieces::of(&[GpuRequest::Whole { vendor: GpuVendor::Nvidia, count: 1 }]), 1);
         assert_eq!(failed(&taken, &[]), [true, false, true]);
         let ours = [Slice { gpu: 0, share: Share::Whole }];
         assert_eq!(failed(&taken, &ours), [false, false, true], "it is in the books by now");
@@ -345,8 +350,8 @@ mod tests {
             r#"{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "3"}"#,
             r#"{"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "7"}"#,
         );
-        let mut taken = Pieces::of(&[Gpus::Mig { profile: "1g.10gb".into(), count: 5 }]);
-        taken.add(&Pieces::of(&[Gpus::Whole { vendor: Vendor::Nvidia, count: 1 }]), 1);
+        let mut taken = Pieces::of(&[GpuRequest::Mig { profile: "1g.10gb".into(), count: 5 }]);
+        taken.add(&Pieces::of(&[GpuRequest::Whole { vendor: GpuVendor::Nvidia, count: 1 }]), 1);
         let ours = [
             Slice { gpu: 1, share: Share::Whole },
             Slice {
@@ -369,7 +374,7 @@ mod tests {
             r#"{"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"}"#,
             r#"{"nvidia.com/gpu": "8"}"#,
         );
-        let taken = Pieces::of(&[Gpus::Whole { vendor: Vendor::Nvidia, count: 4 }]);
+        let taken = Pieces::of(&[GpuRequest::Whole { vendor: GpuVendor::Nvidia, count: 4 }]);
         let ours = vec![Slice { gpu: 1, share: Share::TimeSlice(berth_model::Milli(250)) }; 3];
         let mut spec = shared.spec.clone();
         taken.leave_out(&shared, &mut spec, &ours);

@@ -1,6 +1,6 @@
 //! HyperNodes of Volcano as levels of a topology.
 
-use berth_kube::hypernode::{self, Tree};
+use berth_kube::hypernode::{self, HyperNodeTree};
 use berth_kube::object::Node;
 use berth_model::{Name, Segment, TopologyAsk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    pub fn of(tree: &Tree) -> Tiers {
+    pub fn of(tree: &HyperNodeTree) -> Tiers {
         Tiers { tiers: tree.tiers().collect(), names: tree.names.clone() }
     }
 
@@ -57,13 +57,13 @@ impl Tiers {
 /// The places of nodes.
 #[derive(Debug, Default)]
 pub struct Places {
-    tree: Tree,
+    tree: HyperNodeTree,
     /// Those that are levels for the core.
     tiers: Vec<u32>,
 }
 
 impl Places {
-    pub fn set_tree(&mut self, tree: Tree) {
+    pub fn set_tree(&mut self, tree: HyperNodeTree) {
         self.tree = tree;
     }
 
@@ -115,7 +115,7 @@ mod tests {
 
     /// Two leaves of tier 1, one of them below a spine of tier 3, and a node that is in the spine
     /// alone.
-    fn tree() -> Tree {
+    fn tree() -> HyperNodeTree {
         let all = [
             (
                 "leaf-a",
@@ -135,7 +135,7 @@ mod tests {
             ),
         ];
         let all = all.map(|(name, spec)| (name, serde_json::from_str::<HyperNode>(spec).unwrap()));
-        Tree::new(&all.iter().map(|(name, one)| (Name::new(name), one)).collect()).0
+        HyperNodeTree::new(&all.iter().map(|(name, one)| (Name::new(name), one)).collect()).0
     }
 
     #[test]

@@ -3,9 +3,9 @@
 
 use super::labels::need;
 use crate::view::{NodePredicate, NodeView};
-use berth_kube::constraint::{self, Constraint};
-use berth_kube::dynamic::{Dynamic, HostPort, PORT_WHOLE, disks};
 use berth_kube::object::{Node, PodSpec};
+use berth_kube::pod::interpod::{HostPort, InterPodConstraints, PORT_CAPACITY, disk_amounts};
+use berth_kube::pod::node_constraint::{self, NodeConstraint};
 use berth_model::{LabelAsk, Name};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ pub struct Native {
 
 #[derive(Default)]
 struct Readings {
-    known: BTreeMap<(Constraint, bool), Rules>,
+    known: BTreeMap<(NodeConstraint, bool), Rules>,
     /// So many were in use when that was last looked at.
     used: usize,
 }
@@ -74,7 +74,7 @@ impl Native {
         }
     }
 
-    pub fn rules(&self, constraint: Constraint) -> Rules {
+    pub fn rules(&self, constraint: NodeConstraint) -> Rules {
         let key = (constraint, self.soft.load(Ordering::Relaxed));
         let mut readings = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rules) = readings.known.get(&key) {
@@ -87,7 +87,7 @@ impl Native {
     }
 }
 
-fn read(Constraint { selection, tolerance }: &Constraint, soft: bool) -> Rules {
+fn read(NodeConstraint { selection, tolerance }: &NodeConstraint, soft: bool) -> Rules {
     let tolerant = tolerance.clone();
     let mut must = vec![rule(tolerance.text(), move |node| tolerant.allows(node))];
     let required = selection.required();
@@ -110,9 +110,9 @@ fn read(Constraint { selection, tolerance }: &Constraint, soft: bool) -> Rules {
 
 fn rule(
     name: String,
-    holds: impl Fn(&constraint::NodeView<'_>) -> bool + Send + Sync + 'static,
+    holds: impl Fn(&node_constraint::NodeView<'_>) -> bool + Send + Sync + 'static,
 ) -> NodePredicate {
-    let allows = move |node: &NodeView| holds(&constraint::NodeView::from(&*node.object));
+    let allows = move |node: &NodeView| holds(&node_constraint::NodeView::from(&*node.object));
     NodePredicate { name: Name::from(name), allows: Arc::new(allows) }
 }
 
@@ -128,18 +128,18 @@ pub fn asks(other: &BTreeMap<Name, i64>, spec: &PodSpec) -> BTreeMap<Name, i64> 
     // Each pod is one, whatever it says.
     asks.remove(PODS_RESOURCE);
     let ports = HostPort::of(spec).unwrap_or_default();
-    for (name, amount, _) in ports.iter().flat_map(HostPort::amounts).chain(disks(spec)) {
+    for (name, amount, _) in ports.iter().flat_map(HostPort::amounts).chain(disk_amounts(spec)) {
         let taken = asks.entry(Name::from(name)).or_default();
         // On every address and on one of them is no more than on every address, and a pod does not
         // keep itself from a disk.
-        *taken = (*taken + amount).min(PORT_WHOLE);
+        *taken = (*taken + amount).min(PORT_CAPACITY);
     }
     asks
 }
 
 /// The ports and disks a pod takes, and how much every node has of each.
-pub fn ports(dynamic: &Dynamic, spec: &PodSpec) -> BTreeMap<Name, i64> {
-    let amounts = dynamic.ports.iter().flat_map(HostPort::amounts).chain(disks(spec));
+pub fn ports(dynamic: &InterPodConstraints, spec: &PodSpec) -> BTreeMap<Name, i64> {
+    let amounts = dynamic.ports.iter().flat_map(HostPort::amounts).chain(disk_amounts(spec));
     amounts.map(|(name, _, size)| (Name::from(name), size)).collect()
 }
 
@@ -147,9 +147,9 @@ pub fn ports(dynamic: &Dynamic, spec: &PodSpec) -> BTreeMap<Name, i64> {
 mod tests {
     use super::*;
 
-    fn only_on(zone: usize) -> Constraint {
+    fn only_on(zone: usize) -> NodeConstraint {
         let spec = serde_json::json!({ "nodeSelector": { "zone": zone.to_string() } });
-        Constraint::of(&serde_json::from_value(spec).unwrap()).unwrap()
+        NodeConstraint::of(&serde_json::from_value(spec).unwrap()).unwrap()
     }
 
     #[test]
@@ -178,7 +178,10 @@ mod tests {
         let volumes = |volumes: &[serde_json::Value]| serde_json::json!({ "volumes": volumes });
         let name = Name::new("disk gcePersistentDisk/pd-1");
         let (writes, reads) = (volumes(&[disk(false)]), volumes(&[disk(true)]));
-        let size = ports(&Dynamic::default(), &serde_json::from_value(writes.clone()).unwrap());
+        let size = ports(
+            &InterPodConstraints::default(),
+            &serde_json::from_value(writes.clone()).unwrap(),
+        );
         let amount = |spec: &serde_json::Value| takes(spec.clone())[&name];
         assert!(2 * amount(&reads) <= size[&name]);
         assert!(amount(&reads) + amount(&writes) > size[&name]);

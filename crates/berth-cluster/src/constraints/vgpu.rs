@@ -3,8 +3,8 @@
 
 use crate::constraints::devices::Offer;
 use crate::view::{NodePredicate, NodeView};
-use berth_kube::need::{Gpus, Unit, VGPU_NUMBER, vgpus};
 use berth_kube::object::PodSpec;
+use berth_kube::pod::requests::{GpuRequest, GpuUnit, VGPU_NUMBER, vgpus};
 use berth_model::{Bytes, GpuAsk, Milli, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub fn rules(spec: &PodSpec) -> Vec<NodePredicate> {
         !node.object.status.allocatable.contains(VGPU_NUMBER)
     });
     let large = match gpus {
-        Gpus::Memory { bytes, least, .. } if least.0 > 0 => {
+        GpuRequest::Memory { bytes, least, .. } if least.0 > 0 => {
             Some(rule(format!("GPUs of {bytes} or more"), move |node| {
                 node.spec.gpus.iter().all(|gpu| gpu.memory >= bytes)
             }))
@@ -77,7 +77,7 @@ impl Cards {
 }
 
 fn sizes(node: &NodeView) -> BTreeSet<Bytes> {
-    if !Offer::of(node).contains(&Offer::Gpu(Unit::Whole)) {
+    if !Offer::of(node).contains(&Offer::Gpu(GpuUnit::Whole)) {
         return BTreeSet::new();
     }
     let whole = node.spec.gpus.iter().filter(|gpu| gpu.mig.is_none());

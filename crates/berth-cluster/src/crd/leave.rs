@@ -7,7 +7,7 @@ use berth_core::State;
 use berth_engine::Refused;
 use berth_file::documents::Want;
 use berth_file::object::{GROUP, Kind, VERSION};
-use berth_kube::event::{About, Level, Saying};
+use berth_kube::event::{Level, NewEvent, ObjectReference};
 use berth_model::{Event, Name, Policy, Rejected};
 use berth_store::TeamRow;
 
@@ -91,15 +91,16 @@ impl Controller {
     }
 
     async fn say_of_gone(&self, object: &ObjectRef<'_>, reason: &str, note: &str) {
-        let about = About {
+        let about = ObjectReference {
             api_version: format!("{GROUP}/{VERSION}"),
             kind: object.kind.word().to_owned(),
             namespace: String::new(),
             name: object.name.to_owned(),
             uid: String::new(),
         };
-        let saying = Saying { level: Level::Normal, action: "Remove", reason, note, about: None };
-        if let Err(error) = self.events.say(&about, saying).await {
+        let saying =
+            NewEvent { level: Level::Normal, action: "Remove", reason, note, dedup_key: None };
+        if let Err(error) = self.events.record(&about, saying).await {
             tracing::debug!(%error, "an event could not be written");
         }
     }

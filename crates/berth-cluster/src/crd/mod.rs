@@ -21,8 +21,8 @@ use crate::tenancy::ownership::OwnedQueues;
 use crate::tenancy::rows;
 use berth_engine::Inlet;
 use berth_file::object::Kind;
-use berth_kube::event::{Events, Level, Saying};
-use berth_kube::{Api, Change, Seen};
+use berth_kube::event::{EventRecorder, Level, NewEvent};
+use berth_kube::{Api, Change, WatchUpdate};
 use berth_model::{JobId, Name};
 use berth_service::Service;
 use berth_service::objects;
@@ -57,7 +57,7 @@ pub struct ControllerContext {
 pub struct Controller {
     service: Service,
     context: ControllerContext,
-    events: Events,
+    events: EventRecorder,
     objects: BTreeMap<Kind, BTreeMap<Key, Known>>,
     /// What objects have set up, by kind and name of the object; the value is the queue it is about.
     owned: BTreeMap<(Kind, String), String>,
@@ -127,7 +127,8 @@ async fn before(service: &Service) -> berth_store::Result<(Owned, Jobs)> {
 
 impl Controller {
     fn new(service: Service, context: ControllerContext, owned: Owned, jobs: Jobs) -> Controller {
-        let events = Events::new(context.api.clone(), &format!("process {}", std::process::id()));
+        let events =
+            EventRecorder::new(context.api.clone(), &format!("process {}", std::process::id()));
         Controller {
             service,
             context,
@@ -144,16 +145,16 @@ impl Controller {
     /// Takes in what was seen. Returns whether anybody wants something else now.
     fn apply(&mut self, (kind, seen): ObjectUpdate) -> bool {
         match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 self.all(kind, all);
                 true
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 let mut wanted = false;
                 for change in changes {
                     match change {
-                        Change::Put(object) => wanted |= self.put(kind, object),
-                        Change::Gone(object) => {
+                        Change::Applied(object) => wanted |= self.put(kind, object),
+                        Change::Deleted(object) => {
                             self.remove(kind, &object.key());
                             wanted = true;
                         }
@@ -264,8 +265,8 @@ impl Controller {
                 };
                 let generation = known.object.metadata.generation.to_string();
                 let (level, about) = (Level::Warning, Some(generation.as_str()));
-                let saying = Saying { level, action: "Accept", reason, note, about };
-                if let Err(error) = self.events.say(&known.object.about(*kind), saying).await {
+                let saying = NewEvent { level, action: "Accept", reason, note, dedup_key: about };
+                if let Err(error) = self.events.record(&known.object.about(*kind), saying).await {
                     tracing::debug!(%error, "an event could not be written");
                 }
             }

@@ -2,7 +2,7 @@
 
 use berth_file::documents::{self, Want};
 use berth_file::object::{GROUP, Kind, VERSION};
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 use berth_model::JobId;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,9 +37,9 @@ impl Object {
         (self.metadata.namespace.clone(), self.metadata.name.clone())
     }
 
-    pub fn about(&self, kind: Kind) -> About {
+    pub fn about(&self, kind: Kind) -> ObjectReference {
         let Metadata { name, namespace, uid, .. } = &self.metadata;
-        About {
+        ObjectReference {
             api_version: format!("{GROUP}/{VERSION}"),
             kind: kind.word().to_owned(),
             namespace: namespace.clone(),

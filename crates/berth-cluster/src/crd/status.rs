@@ -9,7 +9,7 @@ use berth_core::QueueReport;
 use berth_engine::clock;
 use berth_file::documents::Want;
 use berth_file::object::{GROUP, Kind, VERSION};
-use berth_kube::Patch;
+use berth_kube::PatchType;
 use berth_model::{Budget, JobId, Micros, Milli, Name, Time};
 use berth_service::objects;
 use futures_util::StreamExt;
@@ -61,7 +61,7 @@ impl Controller {
             .collect();
         let writing =
             futures_util::stream::iter(writes).map(|(patch, kind, key, status)| async move {
-                let written = api.patch(&path(kind, &key), Patch::Merge, &patch).await;
+                let written = api.patch(&path(kind, &key), PatchType::Merge, &patch).await;
                 (kind, key, status, written)
             });
         let written: Vec<_> = writing.buffer_unordered(MAX_CONCURRENT_WRITES).collect().await;
@@ -73,7 +73,7 @@ impl Controller {
                     known.wrote = Some(Instant::now());
                 }
                 // It is gone, and will be seen to be.
-                (Err(error), _) if !error.is_missing() => {
+                (Err(error), _) if !error.is_not_found() => {
                     tracing::debug!(%error, "a status could not be written; trying again");
                 }
                 _ => {}

@@ -3,7 +3,7 @@
 
 use crate::crd::object::Object;
 use berth_file::object::{GROUP, Kind, VERSION};
-use berth_kube::{Api, Seen, Wanted, follow};
+use berth_kube::{Api, GroupResource, WatchUpdate, watch_objects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ const INTERVAL_WHILE_SERVED: Duration = Duration::from_secs(60);
 /// News that are read before anybody has taken them in.
 const KIND_BUFFER: usize = 16;
 
-pub type ObjectUpdate = (Kind, Seen<Object>);
+pub type ObjectUpdate = (Kind, WatchUpdate<Object>);
 
 /// What follows each kind; they end with this.
 #[derive(Default)]
@@ -55,7 +55,8 @@ pub async fn watch(api: Api, tell: mpsc::Sender<ObjectUpdate>) {
 fn begin(api: &Api, kind: Kind, tell: &mpsc::Sender<ObjectUpdate>) -> [JoinHandle<()>; 2] {
     let (tell_one, mut seen) = mpsc::channel(KIND_BUFFER);
     let path = format!("/apis/{GROUP}/{VERSION}/{}", kind.plural());
-    let following = tokio::spawn(follow::<Object>(api.clone(), path, String::new(), tell_one));
+    let following =
+        tokio::spawn(watch_objects::<Object>(api.clone(), path, String::new(), tell_one));
     let tell = tell.clone();
     let passing = tokio::spawn(async move {
         while let Some(seen) = seen.recv().await {
@@ -69,7 +70,7 @@ fn begin(api: &Api, kind: Kind, tell: &mpsc::Sender<ObjectUpdate>) -> [JoinHandl
 
 /// The kinds that the API server has. None of them is no mistake.
 async fn served(api: &Api) -> berth_kube::Result<BTreeSet<Kind>> {
-    let wanted = |kind: Kind| Wanted { group: GROUP, plural: kind.plural() };
+    let wanted = |kind: Kind| GroupResource { group: GROUP, plural: kind.plural() };
     let found = api.served(&Kind::ALL.map(wanted)).await?;
     Ok(Kind::ALL.into_iter().filter(|kind| found.contains_key(&wanted(*kind))).collect())
 }

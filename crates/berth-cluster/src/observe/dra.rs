@@ -5,15 +5,15 @@ use crate::retry::retry_until_answered;
 use crate::state::device_claims::Claims;
 use crate::state::observation::Observation;
 use berth_engine::Inlet;
-use berth_kube::dra::{CLAIMS, CLASSES, Claim, Class, GROUP, SLICES, Slice};
-use berth_kube::{Api, Seen, follow};
+use berth_kube::dra::{CLAIMS, CLASSES, DeviceClass, GROUP, ResourceClaim, ResourceSlice, SLICES};
+use berth_kube::{Api, WatchUpdate, watch_objects};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::sync::mpsc;
 
 pub struct Watches {
-    slices: mpsc::Receiver<Seen<Slice>>,
-    classes: mpsc::Receiver<Seen<Class>>,
-    claims: mpsc::Receiver<Seen<Claim>>,
+    slices: mpsc::Receiver<WatchUpdate<ResourceSlice>>,
+    classes: mpsc::Receiver<WatchUpdate<DeviceClass>>,
+    claims: mpsc::Receiver<WatchUpdate<ResourceClaim>>,
 }
 
 /// Lists and follows slices, classes and claims; nothing where there are no such things. Where we
@@ -24,7 +24,7 @@ pub async fn watch(api: &Api, follows: &mut Tasks) -> Option<(Watches, Claims)> 
         let one = if path == GROUP { path.to_owned() } else { format!("{path}?limit=1") };
         match retry_until_answered(|| api.get::<IgnoredAny>(&one)).await {
             Ok(_) => {}
-            Err(error) if error.is_missing() => return None,
+            Err(error) if error.is_not_found() => return None,
             Err(error) => {
                 tracing::warn!(%error, "pods that claim devices have to wait");
                 may_see = false;
@@ -53,9 +53,9 @@ fn followed<T: DeserializeOwned + Send + 'static>(
     api: &Api,
     path: &str,
     follows: &mut Tasks,
-) -> mpsc::Receiver<Seen<T>> {
+) -> mpsc::Receiver<WatchUpdate<T>> {
     let (tell, told) = mpsc::channel(WATCH_BUFFER);
-    let following = follow::<T>(api.clone(), path.to_owned(), String::new(), tell);
+    let following = watch_objects::<T>(api.clone(), path.to_owned(), String::new(), tell);
     follows.0.push(tokio::spawn(following));
     told
 }

@@ -6,11 +6,11 @@ use super::kinds::{Kind, api_version};
 use super::names::{Class, Names};
 use crate::constraints::hypernodes::Tiers;
 use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, Note};
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 use berth_kube::hypernode::HyperNode;
 use berth_kube::object::{Meta, PriorityClass};
-use berth_kube::queue::{self, Reading, kueue};
-use berth_kube::{Change, Seen};
+use berth_kube::queue::{self, ImportedQueue, kueue};
+use berth_kube::{Change, WatchUpdate};
 use berth_model::{Name, QueueSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ type Key = (ExternalKind, String, String);
 pub struct ExternalObjects {
     /// The kinds that were listed: what is not among theirs is not there.
     listed: BTreeSet<ExternalKind>,
-    objects: BTreeMap<Key, (About, ExternalObject)>,
+    objects: BTreeMap<Key, (ObjectReference, ExternalObject)>,
     /// The tiers of HyperNodes.
     tiers: Tiers,
     /// They are others than when this was last asked.
@@ -52,21 +52,21 @@ impl ExternalObjects {
         kind: &Kind,
         path: &str,
         what: ExternalKind,
-        seen: Seen<Box<RawValue>>,
+        seen: WatchUpdate<Box<RawValue>>,
     ) {
         let changes = match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 self.objects.retain(|key, _| key.0 != what);
                 self.has_other_hypernodes |= what == ExternalKind::HyperNode;
                 self.listed.insert(what);
-                all.into_iter().map(Change::Put).collect()
+                all.into_iter().map(Change::Applied).collect()
             }
-            Seen::Changes(changes) => changes,
+            WatchUpdate::Changes(changes) => changes,
         };
         for change in changes {
             match change {
-                Change::Put(raw) => self.put(kind, path, what, &raw),
-                Change::Gone(raw) => {
+                Change::Applied(raw) => self.put(kind, path, what, &raw),
+                Change::Deleted(raw) => {
                     if let Some(meta) = meta(&raw) {
                         self.objects.remove(&key(what, &meta));
                         self.has_other_hypernodes |= what == ExternalKind::HyperNode;
@@ -79,7 +79,7 @@ impl ExternalObjects {
     fn put(&mut self, kind: &Kind, path: &str, what: ExternalKind, raw: &RawValue) {
         let Some(meta) = meta(raw) else { return };
         let key = key(what, &meta);
-        let about = About {
+        let about = ObjectReference {
             api_version: api_version(path).to_owned(),
             kind: kind.name.to_owned(),
             namespace: meta.namespace.to_string(),
@@ -170,7 +170,7 @@ impl ExternalObjects {
         });
         let mut found = BTreeMap::new();
         let mut notes = Vec::new();
-        for (what, about, Reading { spec, unmapped }) in readings {
+        for (what, about, ImportedQueue { spec, unmapped }) in readings {
             notes.extend(unmapped.iter().map(|left_out| {
                 let note = format!("left out: {left_out}");
                 Note { about: about.clone(), reason: "LeftOut", note, apart: None }

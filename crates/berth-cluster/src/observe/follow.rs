@@ -2,7 +2,7 @@
 
 use super::kinds::{KINDS, Kind};
 use super::slim::{self, Slim};
-use berth_kube::{Api, Seen, Wanted, follow};
+use berth_kube::{Api, GroupResource, WatchUpdate, watch_objects};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -23,14 +23,14 @@ pub struct KindUpdate {
     pub kind: &'static Kind,
     /// Where objects of the kind are, such as `/apis/batch/v1/jobs`.
     pub path: Arc<str>,
-    pub seen: Seen<Box<RawValue>>,
+    pub seen: WatchUpdate<Box<RawValue>>,
 }
 
 /// The kinds that are followed.
 pub struct Following {
     api: Api,
     updates: mpsc::Sender<KindUpdate>,
-    followed: BTreeMap<Wanted, AbortHandle>,
+    followed: BTreeMap<GroupResource, AbortHandle>,
     wanted: Vec<&'static Kind>,
 }
 
@@ -60,7 +60,7 @@ impl Following {
     /// a kind is not served says nothing of its objects: where they were deleted, the watch has said
     /// so. What was known of them holds until they are listed again.
     async fn ask(&mut self) -> berth_kube::Result<()> {
-        let wanted: Vec<Wanted> = self.wanted.iter().map(|kind| kind.wanted).collect();
+        let wanted: Vec<GroupResource> = self.wanted.iter().map(|kind| kind.wanted).collect();
         let served = self.api.served(&wanted).await?;
         for kind in self.wanted.clone() {
             match served.get(&kind.wanted) {
@@ -114,10 +114,10 @@ async fn pass_on_as<T: DeserializeOwned + Send + 'static>(
     path: Arc<str>,
     kind: &'static Kind,
     updates: mpsc::Sender<KindUpdate>,
-    raw: fn(Seen<T>) -> Seen<Box<RawValue>>,
+    raw: fn(WatchUpdate<T>) -> WatchUpdate<Box<RawValue>>,
 ) {
     let (tell_one, mut told) = mpsc::channel(1);
-    let following = follow::<T>(api, path.to_string(), String::new(), tell_one);
+    let following = watch_objects::<T>(api, path.to_string(), String::new(), tell_one);
     let passing = async {
         while let Some(seen) = told.recv().await {
             if updates.send(KindUpdate { kind, path: path.clone(), seen: raw(seen) }).await.is_err()
@@ -134,7 +134,7 @@ pub async fn listed(told: &mut mpsc::Receiver<KindUpdate>, mut kinds: usize) -> 
     let mut first = Vec::new();
     while kinds > 0 {
         let Some(news) = told.recv().await else { break };
-        kinds -= usize::from(matches!(news.seen, Seen::All(_)));
+        kinds -= usize::from(matches!(news.seen, WatchUpdate::Snapshot(_)));
         first.push(news);
     }
     first

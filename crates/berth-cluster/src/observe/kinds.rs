@@ -3,8 +3,8 @@
 
 use crate::compat::{Compat, Peer};
 use crate::view::ExternalKind;
-use berth_kube::Wanted;
-use berth_kube::mark::{self, Group, GroupKey};
+use berth_kube::GroupResource;
+use berth_kube::gang::{self, GroupKey, PodGroup};
 use berth_kube::object::{Meta, Owner};
 use berth_model::Name;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 /// A kind that is followed where it is served.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    pub wanted: Wanted,
+    pub wanted: GroupResource,
     /// As owner references have it.
     pub name: &'static str,
     pub role: Role,
@@ -24,16 +24,16 @@ pub struct Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Owner,
-    Group(mark::Kind),
+    Group(gang::GangKind),
     External(ExternalKind),
 }
 
 const fn owner(group: &'static str, plural: &'static str, name: &'static str) -> Kind {
-    Kind { wanted: Wanted { group, plural }, name, role: Role::Owner }
+    Kind { wanted: GroupResource { group, plural }, name, role: Role::Owner }
 }
 
-const fn group(group: &'static str, kind: mark::Kind) -> Kind {
-    let wanted = Wanted { group, plural: "podgroups" };
+const fn group(group: &'static str, kind: gang::GangKind) -> Kind {
+    let wanted = GroupResource { group, plural: "podgroups" };
     Kind { wanted, name: "PodGroup", role: Role::Group(kind) }
 }
 
@@ -43,7 +43,7 @@ const fn external(
     name: &'static str,
     role: ExternalKind,
 ) -> Kind {
-    Kind { wanted: Wanted { group, plural }, name, role: Role::External(role) }
+    Kind { wanted: GroupResource { group, plural }, name, role: Role::External(role) }
 }
 
 const KUEUE: &str = "kueue.x-k8s.io";
@@ -68,9 +68,9 @@ pub static KINDS: [Kind; 30] = [
     owner("ray.io", "rayclusters", "RayCluster"),
     owner("ray.io", "rayjobs", "RayJob"),
     owner("ray.io", "rayservices", "RayService"),
-    group("scheduling.run.ai", mark::Kind::KaiPodGroup),
-    group("scheduling.volcano.sh", mark::Kind::VolcanoPodGroup),
-    group("scheduling.k8s.io", mark::Kind::PodGroup),
+    group("scheduling.run.ai", gang::GangKind::KaiPodGroup),
+    group("scheduling.volcano.sh", gang::GangKind::VolcanoPodGroup),
+    group("scheduling.k8s.io", gang::GangKind::PodGroup),
     external("scheduling.k8s.io", "priorityclasses", "PriorityClass", ExternalKind::PriorityClass),
     external("scheduling.run.ai", "queues", "Queue", ExternalKind::KaiQueue),
     external("kai.scheduler", "topologies", "Topology", ExternalKind::Topology),
@@ -121,7 +121,7 @@ impl Kind {
     }
 
     /// The kind of the object that names a gang.
-    pub fn of_group(kind: mark::Kind) -> Option<&'static Kind> {
+    pub fn of_group(kind: gang::GangKind) -> Option<&'static Kind> {
         KINDS.iter().find(|known| known.role == Role::Group(kind))
     }
 }
@@ -164,21 +164,24 @@ pub fn api_version(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(version, _)| version)
 }
 
-pub fn read_group(kind: mark::Kind, raw: &RawValue) -> Option<Object<Group>> {
-    fn of<T: DeserializeOwned>(raw: &RawValue, group: fn(T) -> Group) -> Option<Object<Group>> {
+pub fn read_group(kind: gang::GangKind, raw: &RawValue) -> Option<Object<PodGroup>> {
+    fn of<T: DeserializeOwned>(
+        raw: &RawValue,
+        group: fn(T) -> PodGroup,
+    ) -> Option<Object<PodGroup>> {
         let Object { meta, read } = read::<T>(raw)?;
         Some(Object { meta, read: read.map(group) })
     }
     let mut object = match kind {
-        mark::Kind::KaiPodGroup => of(raw, Group::Kai),
-        mark::Kind::VolcanoPodGroup => of(raw, Group::Volcano),
-        _ => of(raw, Group::Upstream),
+        gang::GangKind::KaiPodGroup => of(raw, PodGroup::Kai),
+        gang::GangKind::VolcanoPodGroup => of(raw, PodGroup::Volcano),
+        _ => of(raw, PodGroup::Upstream),
     }?;
     if let Ok(group) = &mut object.read {
         let meta = match group {
-            Group::Kai(group) => &mut group.metadata,
-            Group::Volcano(group) => &mut group.metadata,
-            Group::Upstream(group) => &mut group.metadata,
+            PodGroup::Kai(group) => &mut group.metadata,
+            PodGroup::Volcano(group) => &mut group.metadata,
+            PodGroup::Upstream(group) => &mut group.metadata,
         };
         *meta = object.meta.clone();
     }
@@ -186,7 +189,7 @@ pub fn read_group(kind: mark::Kind, raw: &RawValue) -> Option<Object<Group>> {
 }
 
 /// By what pods know a group.
-pub fn key(kind: mark::Kind, meta: &Meta) -> GroupKey {
+pub fn key(kind: gang::GangKind, meta: &Meta) -> GroupKey {
     let (namespace, name) = (Name::new(&meta.namespace), Name::new(&meta.name));
     GroupKey { namespace, kind, name, uid: None }
 }

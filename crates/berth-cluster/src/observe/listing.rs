@@ -11,9 +11,9 @@ use crate::constraints::dynamic::StorageUpdate;
 use crate::options::Options;
 use crate::state::InitialObjects;
 use crate::state::device_claims::Claims;
-use berth_kube::hypernode::Tree;
+use berth_kube::hypernode::HyperNodeTree;
 use berth_kube::object::{Node, Pod};
-use berth_kube::{Api, Seen, follow_in_binary};
+use berth_kube::{Api, WatchUpdate, watch_objects_protobuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -24,8 +24,8 @@ const PODS_PATH: &str = "/api/v1/pods";
 pub struct Listing {
     pub reader: Arc<Reader>,
     pub initial: InitialObjects,
-    pub nodes: mpsc::Receiver<Seen<Node>>,
-    pub pods: mpsc::Receiver<Seen<Pod>>,
+    pub nodes: mpsc::Receiver<WatchUpdate<Node>>,
+    pub pods: mpsc::Receiver<WatchUpdate<Pod>>,
     pub related: RelatedObjects,
     pub related_updates: mpsc::Receiver<KindUpdate>,
     pub dra: Option<(dra::Watches, Claims)>,
@@ -39,10 +39,10 @@ impl Listing {
         let (node_updates, mut nodes) = mpsc::channel(WATCH_BUFFER);
         let (pod_updates, mut pods) = mpsc::channel(WATCH_BUFFER);
         let (path, query) = (NODES_PATH.to_owned(), String::new());
-        let following = follow_in_binary::<Node>(api.clone(), path, query, node_updates);
+        let following = watch_objects_protobuf::<Node>(api.clone(), path, query, node_updates);
         tasks.0.push(tokio::spawn(following));
         let (path, query) = (PODS_PATH.to_owned(), String::new());
-        let following = follow_in_binary::<Pod>(api.clone(), path, query, pod_updates);
+        let following = watch_objects_protobuf::<Pod>(api.clone(), path, query, pod_updates);
         tasks.0.push(tokio::spawn(following));
         let compat = &options.stand_in;
         let reader =
@@ -57,7 +57,7 @@ impl Listing {
         for mut also in [stored, claimed] {
             tasks.0.append(&mut also.0);
         }
-        let (mut notes, mut hypernodes) = (Vec::new(), Tree::default());
+        let (mut notes, mut hypernodes) = (Vec::new(), HyperNodeTree::default());
         for update in listed_kinds(&mut related_updates, following.len()).await {
             let updates = related.apply(&reader, update);
             notes.extend(updates.notes);
@@ -65,7 +65,7 @@ impl Listing {
         }
         reader.add_topology_labels(related.topologies());
         tasks.0.push(tokio::spawn(following.go_on()));
-        let all_pods = Seen::All(listed(&mut pods).await);
+        let all_pods = WatchUpdate::Snapshot(listed(&mut pods).await);
         let initial = InitialObjects {
             queues: related.queues(),
             notes,
@@ -75,8 +75,8 @@ impl Listing {
             storage: storage.first,
             nodes: listed(&mut nodes).await.iter().map(|node| reader.node(node)).collect(),
             pods: match related.read_pods(&reader, all_pods) {
-                Seen::All(pods) => pods,
-                Seen::Changes(_) => Vec::new(),
+                WatchUpdate::Snapshot(pods) => pods,
+                WatchUpdate::Changes(_) => Vec::new(),
             },
         };
         let storage = storage.news;

@@ -10,7 +10,7 @@ use crate::state::observation::{Observation, ReadNode};
 use crate::view::PodView;
 use berth_engine::Inlet;
 use berth_kube::object::Pod;
-use berth_kube::{Change, Seen};
+use berth_kube::{Change, WatchUpdate};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, mpsc};
@@ -27,14 +27,14 @@ pub struct PodFeed {
 }
 
 impl PodFeed {
-    async fn observe_pods(&self, seen: Seen<Pod>) {
+    async fn observe_pods(&self, seen: WatchUpdate<Pod>) {
         let mut related = self.related().await;
         let seen = related.read_pods(&self.reader, seen);
         self.report(seen).await;
     }
 
     /// Reports pods until nobody sends any more.
-    pub async fn run_pods(self, mut pods: mpsc::Receiver<Seen<Pod>>) {
+    pub async fn run_pods(self, mut pods: mpsc::Receiver<WatchUpdate<Pod>>) {
         while let Some(seen) = pods.recv().await {
             self.observe_pods(seen).await;
         }
@@ -83,7 +83,8 @@ impl PodFeed {
 
     async fn report_again(&self, pods: Vec<PodView>) {
         if !pods.is_empty() {
-            self.report(Seen::Changes(pods.into_iter().map(Change::Put).collect())).await;
+            self.report(WatchUpdate::Changes(pods.into_iter().map(Change::Applied).collect()))
+                .await;
         }
     }
 
@@ -99,7 +100,7 @@ impl PodFeed {
         }
     }
 
-    async fn report(&self, seen: Seen<PodView>) {
+    async fn report(&self, seen: WatchUpdate<PodView>) {
         self.inlet.site(Observation::Pods(seen)).await;
     }
 

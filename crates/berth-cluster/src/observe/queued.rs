@@ -4,7 +4,7 @@
 use super::names::{self, Names};
 use super::reader::{ReadContext, Reader};
 use crate::view::{ChildRef, GATE, JobRef, PodView, QueuedJob, placeholder};
-use berth_kube::mark;
+use berth_kube::gang;
 use berth_kube::object::{Meta, Owner, Pod};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl QueuedJob {
         if !waits_in(job) {
             return None;
         }
-        let templates = mark::templates(owner);
+        let templates = gang::templates(owner);
         let suspend = match job.group() {
             "kubeflow.org" => "/spec/runPolicy/suspend",
             _ => "/spec/suspend",
@@ -65,13 +65,13 @@ impl QueuedJob {
         };
         let owners: Vec<&Owner> = [&**owner].into_iter().chain(above.iter().copied()).collect();
         let context = ReadContext {
-            around: mark::Around { owners: &owners, group: None },
+            around: gang::PodContext { owners: &owners, group: None },
             missing: None,
             names,
         };
         let pods = match templates.is_empty() {
             // It is let go at once, and its pods wait behind their gates.
-            true if mark::is_read_from_pods_alone(owner) => Ok(Vec::new()),
+            true if gang::is_read_from_pods_alone(owner) => Ok(Vec::new()),
             true => Err(UNKNOWN.to_owned()),
             false => pods(reader, &context, &meta.uid, &templates),
         };
@@ -107,7 +107,7 @@ fn pods(
 
 /// Where the pods of another scheduler's need a gate.
 fn gates(reader: &Reader, owner: &Owner) -> Vec<(String, Vec<String>)> {
-    let specs = mark::template_paths(owner).into_iter();
+    let specs = gang::template_paths(owner).into_iter();
     let needed = specs.filter(|(_, spec)| {
         let is_there = spec.scheduling_gates.iter().any(|gate| &*gate.name == GATE);
         !is_there && !reader.is_our_scheduler(&spec.scheduler_name)

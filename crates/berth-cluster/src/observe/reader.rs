@@ -9,17 +9,19 @@ use crate::view::GATE;
 use crate::view::ManagedPodView;
 use crate::view::PodConstraints;
 use crate::view::{
-    DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodView, ResourceRequests,
+    DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodResources, PodView,
     ResourceUsage, SchedulingRequest,
 };
-use berth_kube::constraint::Constraint;
-use berth_kube::dynamic::Dynamic;
+use berth_kube::gang::{self, GangAnnotations, GangKind, GroupKey, ParentGroup, PodContext};
 use berth_kube::hypernode;
-use berth_kube::mark::{self, Above, Around, GroupKey, Kind, Mark};
-use berth_kube::need::{Devices, Gpus, InUse, Need};
 use berth_kube::node;
 use berth_kube::object::{Condition, Node, Owner, OwnerSpec, Pod, PodSpec};
-use berth_kube::shares::{self, Held};
+use berth_kube::pod::gpu_sharing::{self, GpuReservation};
+use berth_kube::pod::interpod::InterPodConstraints;
+use berth_kube::pod::node_constraint::NodeConstraint;
+use berth_kube::pod::requests::{
+    DevicePluginResources, GpuRequest, ResourceRequests, ResourcesInUse,
+};
 use berth_model::PodRef;
 use berth_model::{Bytes, Cpu, Lifecycle, Name, NodeSpec, NodeState, Span, Time, TopologyAsk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +52,7 @@ pub struct Reader {
 
 /// What is around a pod when it is read.
 pub struct ReadContext<'a> {
-    pub around: Around<'a>,
+    pub around: PodContext<'a>,
     /// Why that is not all of it, where it is not.
     pub missing: Option<Missing>,
     pub names: &'a Names,
@@ -100,11 +102,11 @@ impl Reader {
 
     pub fn pod(&self, pod: &Pod, context: &ReadContext) -> PodView {
         let meta = &pod.metadata;
-        let need = Need::of(pod);
+        let need = ResourceRequests::of(pod);
         let asks = need.as_ref().map(|need| asks(need, pod)).unwrap_or_default();
         let node = (!pod.spec.node_name.is_empty()).then(|| Name::new(&pod.spec.node_name));
         let is_bound = node.is_some();
-        let in_use = if is_bound { InUse::by(pod, &need) } else { None };
+        let in_use = if is_bound { ResourcesInUse::by(pod, &need) } else { None };
         let is_open = |missing: &&Missing| !is_bound && matches!(missing, Missing::Expected);
         let ours = self.is_ours(pod, context) && context.missing.as_ref().filter(is_open).is_none();
         let managed = if ours { ManagedPodView::read(pod).map(Arc::new) } else { None };
@@ -130,8 +132,8 @@ impl Reader {
             asks,
             takes: in_use.map(|in_use| Box::new(takes(in_use, pod))),
             claims: claims(pod),
-            holds: Held::by(pod).filter(|_| *meta.namespace == *self.reservations),
-            shares: meta.annotation(shares::GPUS).map(str::to_owned),
+            holds: GpuReservation::of(pod).filter(|_| *meta.namespace == *self.reservations),
+            shares: meta.annotation(gpu_sharing::GPUS).map(str::to_owned),
             labels: Arc::new(meta.labels.clone()),
             // Why rules are not understood is said where they matter, with the wish.
             constraints: PodConstraints::of(pod).ok().flatten().map(Arc::new),
@@ -153,8 +155,8 @@ impl Reader {
         if let Some(key) = spec.unknown.first() {
             return Err(format!("spec.{key} is not understood, so nothing is risked"));
         }
-        let dynamic = Dynamic::of(pod).map_err(|error| error.to_string())?;
-        let mark = mark::read(pod, context.around).map_err(|bad| {
+        let dynamic = InterPodConstraints::of(pod).map_err(|error| error.to_string())?;
+        let mark = gang::read(pod, context.around).map_err(|bad| {
             let all: Vec<String> = bad.iter().map(ToString::to_string).collect();
             all.join("; ")
         })?;
@@ -168,7 +170,7 @@ impl Reader {
         let queue = mark.queue.as_ref();
         let queue = queue.map(|queue| context.names.queue(pod, context.around.owners, queue));
         let queue = named(spec, queue.transpose())?;
-        let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
+        let constraint = NodeConstraint::of(spec).map_err(|error| error.to_string())?;
         let Rules { mut rules, mut labels } = self.native.rules(constraint);
         let others = mark.node_pool.as_ref().map(node_pool).into_iter().chain(vgpu::rules(spec));
         for other in others {
@@ -183,7 +185,7 @@ impl Reader {
         let mut above = Vec::new();
         for one in part.iter().flat_map(|part| &part.above) {
             let found = place(Some(one.topology.clone()))?;
-            above.extend(found.map(|topology| Above { topology, name: one.name.clone() }));
+            above.extend(found.map(|topology| ParentGroup { topology, name: one.name.clone() }));
         }
         let together = place(mark.topology.clone())?;
         let limit = spec.active_deadline_seconds.map(Span::secs);
@@ -193,7 +195,7 @@ impl Reader {
                 namespace: namespace.clone(),
                 name: Name::new(&format!("{kind:?}/{name}/{}", uid.as_deref().unwrap_or_default())),
             },
-            alone: *kind == Kind::Pod,
+            alone: *kind == GangKind::Pod,
             members,
             min: mark.min.unwrap_or(members).min(members),
             part: part.map(|part| (part.name.clone(), part.min)),
@@ -213,7 +215,7 @@ impl Reader {
             labels,
             rules,
             ports: native::ports(&dynamic, spec),
-            left_out: mark.left_out.iter().map(ToString::to_string).collect(),
+            left_out: mark.ignored.iter().map(ToString::to_string).collect(),
         })
     }
 
@@ -221,7 +223,7 @@ impl Reader {
     pub fn predicates_for(&self, tolerations: serde_json::Value) -> Vec<NodePredicate> {
         let spec = serde_json::from_value(serde_json::json!({ "tolerations": tolerations }));
         let spec: PodSpec = spec.expect("we wrote it");
-        let constraint = Constraint::of(&spec).expect("we understand ourselves");
+        let constraint = NodeConstraint::of(&spec).expect("we understand ourselves");
         self.native.rules(constraint).rules
     }
 
@@ -246,7 +248,7 @@ impl Reader {
                 let spec = nothing(name);
                 return NodeView {
                     spec,
-                    devices: Devices::default(),
+                    devices: DevicePluginResources::default(),
                     claimable: Arc::default(),
                     object,
                     is_unreadable: true,
@@ -286,25 +288,26 @@ fn nothing(name: &str) -> NodeSpec {
 }
 
 /// So many pods have to be there before the gang is begun.
-fn members(mark: &Mark) -> Option<u32> {
+fn members(mark: &GangAnnotations) -> Option<u32> {
     match mark.key.kind {
         // The others are made only when the leader is ready.
-        Kind::LeaderWorkerSet if mark.min == Some(1) => Some(1),
+        GangKind::LeaderWorkerSet if mark.min == Some(1) => Some(1),
         _ => mark.members.or(mark.min),
     }
 }
 
-fn later(mark: &Mark, owners: &[&Owner]) -> LateMember {
+fn later(mark: &GangAnnotations, owners: &[&Owner]) -> LateMember {
     let has_more_to_do = |owner: &&Owner| {
         let OwnerSpec { parallelism, completions, .. } = &owner.spec;
         completions.is_some_and(|completions| completions > parallelism.unwrap_or(1))
     };
     match mark.key.kind {
-        Kind::Job if owners.first().is_some_and(has_more_to_do) => LateMember::ApartForGood,
-        Kind::KaiPodGroup | Kind::VolcanoPodGroup | Kind::PodGroup | Kind::Owner => {
-            LateMember::Apart
-        }
-        Kind::LeaderWorkerSet | Kind::Ray if mark.min < mark.members => LateMember::Apart,
+        GangKind::Job if owners.first().is_some_and(has_more_to_do) => LateMember::ApartForGood,
+        GangKind::KaiPodGroup
+        | GangKind::VolcanoPodGroup
+        | GangKind::PodGroup
+        | GangKind::Owner => LateMember::Apart,
+        GangKind::LeaderWorkerSet | GangKind::Ray if mark.min < mark.members => LateMember::Apart,
         _ => LateMember::Waits,
     }
 }
@@ -318,7 +321,7 @@ fn named<T: Default>(spec: &PodSpec, found: Result<T, String>) -> Result<T, Stri
 }
 
 /// How urgent a pod is, and whether it waits rather than displaces others.
-fn class(pod: &Pod, mark: &Mark, names: &Names) -> Result<Class, String> {
+fn class(pod: &Pod, mark: &GangAnnotations, names: &Names) -> Result<Class, String> {
     let spec = &pod.spec;
     let own = Some(&*spec.priority_class_name).filter(|name| !name.is_empty());
     let class = match (own, spec.priority, mark.priority, &mark.priority_class) {
@@ -346,22 +349,24 @@ fn node_pool(pool: &Name) -> NodePredicate {
 }
 
 /// What a node would have to have that is not looked at makes the pod wait.
-fn understood(pod: &Pod, need: &Need) -> Result<(), String> {
+fn understood(pod: &Pod, need: &ResourceRequests) -> Result<(), String> {
     match need.gpus {
-        Gpus::Fraction { .. } | Gpus::Memory { .. } if !shares::learns(pod) => {
-            Err(shares::HOW_TO_LEARN.to_owned())
+        GpuRequest::Fraction { .. } | GpuRequest::Memory { .. }
+            if !gpu_sharing::has_gpu_variable(pod) =>
+        {
+            Err(gpu_sharing::MISSING_GPU_VARIABLE.to_owned())
         }
         _ => Ok(()),
     }
 }
 
-fn asks(need: &Need, pod: &Pod) -> ResourceRequests {
+fn asks(need: &ResourceRequests, pod: &Pod) -> PodResources {
     let counted = native::asks(&need.other, &pod.spec);
-    ResourceRequests { cpu: need.cpu, memory: need.memory, gpus: need.gpus.clone(), counted }
+    PodResources { cpu: need.cpu, memory: need.memory, gpus: need.gpus.clone(), counted }
 }
 
-fn takes(in_use: InUse, pod: &Pod) -> ResourceUsage {
-    let InUse { cpu, memory, gpus, other } = in_use;
+fn takes(in_use: ResourcesInUse, pod: &Pod) -> ResourceUsage {
+    let ResourcesInUse { cpu, memory, gpus, other } = in_use;
     ResourceUsage { cpu, memory, gpus, counted: native::asks(&other, &pod.spec) }
 }
 

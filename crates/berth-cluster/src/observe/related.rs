@@ -11,10 +11,10 @@ use super::reader::{Missing, ReadContext, Reader};
 use crate::view::PodView;
 use crate::view::{ExternalKind, ExternalQueues};
 use crate::view::{Note, QueuedJob};
-use berth_kube::hypernode::Tree;
-use berth_kube::mark::{self, Group, GroupKey};
+use berth_kube::gang::{self, GroupKey, PodGroup};
+use berth_kube::hypernode::HyperNodeTree;
 use berth_kube::object::{Owner, OwnerReference, Pod};
-use berth_kube::{Change, Seen};
+use berth_kube::{Change, WatchUpdate};
 use berth_model::Name;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub struct RelatedObjects {
     sets: BTreeMap<GroupKey, Uid>,
     /// The JobSets by which TrainJobs make their pods, by those.
     sets_of_jobs: BTreeMap<Uid, Uid>,
-    groups: BTreeMap<GroupKey, Result<Group, String>>,
+    groups: BTreeMap<GroupKey, Result<PodGroup, String>>,
     /// Pods that may have to be read again: those that have something around them, or that wait
     /// for something to be there, until they are bound.
     pods: BTreeMap<Uid, PendingPod>,
@@ -79,7 +79,7 @@ pub struct RelatedUpdates {
     /// The topologies that others describe, where they are different.
     pub topologies: Option<BTreeMap<Name, Vec<Name>>>,
     /// HyperNodes, where they are different.
-    pub hypernodes: Option<Tree>,
+    pub hypernodes: Option<HyperNodeTree>,
 }
 
 impl RelatedObjects {
@@ -97,23 +97,23 @@ impl RelatedObjects {
     }
 
     /// Reads pods with what is around them.
-    pub fn read_pods(&mut self, reader: &Reader, seen: Seen<Pod>) -> Seen<PodView> {
+    pub fn read_pods(&mut self, reader: &Reader, seen: WatchUpdate<Pod>) -> WatchUpdate<PodView> {
         match seen {
-            Seen::All(pods) => {
+            WatchUpdate::Snapshot(pods) => {
                 self.pods.clear();
                 self.by.clear();
-                Seen::All(pods.into_iter().map(|pod| self.pod(reader, pod)).collect())
+                WatchUpdate::Snapshot(pods.into_iter().map(|pod| self.pod(reader, pod)).collect())
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 let changes = changes.into_iter().map(|change| match change {
-                    Change::Put(pod) => Change::Put(self.pod(reader, pod)),
-                    Change::Gone(pod) => {
+                    Change::Applied(pod) => Change::Applied(self.pod(reader, pod)),
+                    Change::Deleted(pod) => {
                         let view = self.pod(reader, pod);
                         self.forget(&view.at.uid);
-                        Change::Gone(view)
+                        Change::Deleted(view)
                     }
                 });
-                Seen::Changes(changes.collect())
+                WatchUpdate::Changes(changes.collect())
             }
         }
     }
@@ -179,10 +179,11 @@ impl RelatedObjects {
         }
         let is_set =
             |on: &Dependency| self.owner(on).is_some_and(|owner| owner.kind.is_named_by_pods());
-        if let Some(set) = mark::set_of(pod).filter(|_| !on.iter().any(is_set)) {
+        if let Some(set) = gang::leader_worker_set_of(pod).filter(|_| !on.iter().any(is_set)) {
             on.push(Dependency::Group(set));
         }
-        if let Some(key) = mark::group_of(pod).filter(|key| Kind::of_group(key.kind).is_some()) {
+        if let Some(key) = gang::pod_group_of(pod).filter(|key| Kind::of_group(key.kind).is_some())
+        {
             match self.groups.get(&key) {
                 Some(Ok(_)) => {}
                 Some(Err(why)) => {
@@ -216,7 +217,7 @@ impl RelatedObjects {
         reader.pod(
             pod,
             &ReadContext {
-                around: mark::Around { owners: &owners, group },
+                around: gang::PodContext { owners: &owners, group },
                 missing,
                 names: &self.names,
             },
@@ -281,16 +282,16 @@ impl RelatedObjects {
 
     fn apply_groups(
         &mut self,
-        of: mark::Kind,
-        seen: Seen<Box<RawValue>>,
+        of: gang::GangKind,
+        seen: WatchUpdate<Box<RawValue>>,
         touched: &mut BTreeSet<Dependency>,
     ) {
         let read = |raw: &RawValue| {
             let object = kinds::read_group(of, raw)?;
             Some((kinds::key(of, &object.meta), object.read))
         };
-        let changes: Vec<(GroupKey, Option<Result<Group, String>>)> = match seen {
-            Seen::All(all) => {
+        let changes: Vec<(GroupKey, Option<Result<PodGroup, String>>)> = match seen {
+            WatchUpdate::Snapshot(all) => {
                 let put: BTreeMap<_, _> = all.iter().filter_map(|raw| read(raw)).collect();
                 let known = self.groups.keys().filter(|key| key.kind == of);
                 let gone = known.filter(|key| !put.contains_key(key)).cloned();
@@ -299,10 +300,10 @@ impl RelatedObjects {
                     .chain(put.into_iter().map(|(key, read)| (key, Some(read))))
                     .collect()
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 let changes = changes.iter().filter_map(|change| match change {
-                    Change::Put(raw) => read(raw).map(|(key, read)| (key, Some(read))),
-                    Change::Gone(raw) => read(raw).map(|(key, _)| (key, None)),
+                    Change::Applied(raw) => read(raw).map(|(key, read)| (key, Some(read))),
+                    Change::Deleted(raw) => read(raw).map(|(key, _)| (key, None)),
                 });
                 changes.collect()
             }

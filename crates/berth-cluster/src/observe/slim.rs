@@ -1,7 +1,7 @@
 //! Owners of which a cluster has very many, most of them without a pod: a Deployment keeps ten of its
 //! old ReplicaSets. Of each no more is kept than pods may need, and of those that want no pods nothing.
 
-use berth_kube::{Change, Seen, mark};
+use berth_kube::{Change, WatchUpdate, gang};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ where
 {
     let mut all =
         Option::<BTreeMap<String, String>>::deserialize(deserializer)?.unwrap_or_default();
-    all.retain(|key, _| mark::is_mark(key));
+    all.retain(|key, _| gang::is_gang_annotation(key));
     Ok(all)
 }
 
@@ -59,17 +59,17 @@ impl Slim {
 }
 
 /// What is to be known of these: those that want no pods are as good as gone.
-pub fn raw(seen: Seen<Slim>) -> Seen<Box<RawValue>> {
+pub fn raw(seen: WatchUpdate<Slim>) -> WatchUpdate<Box<RawValue>> {
     match seen {
-        Seen::All(all) => {
-            Seen::All(all.iter().filter(|one| one.wants_pods()).filter_map(Slim::raw).collect())
-        }
-        Seen::Changes(changes) => {
+        WatchUpdate::Snapshot(all) => WatchUpdate::Snapshot(
+            all.iter().filter(|one| one.wants_pods()).filter_map(Slim::raw).collect(),
+        ),
+        WatchUpdate::Changes(changes) => {
             let changes = changes.into_iter().filter_map(|change| match change {
-                Change::Put(one) if one.wants_pods() => one.raw().map(Change::Put),
-                Change::Put(one) | Change::Gone(one) => one.raw().map(Change::Gone),
+                Change::Applied(one) if one.wants_pods() => one.raw().map(Change::Applied),
+                Change::Applied(one) | Change::Deleted(one) => one.raw().map(Change::Deleted),
             });
-            Seen::Changes(changes.collect())
+            WatchUpdate::Changes(changes.collect())
         }
     }
 }
@@ -93,7 +93,11 @@ mod tests {
 
     #[test]
     fn of_a_replica_set_its_marks_its_owner_and_its_count_are_kept_and_nothing_else() {
-        let Seen::All(all) = raw(Seen::All(vec![slim(r#""replicas": 2,"#)])) else { panic!() };
+        let WatchUpdate::Snapshot(all) =
+            raw(WatchUpdate::Snapshot(vec![slim(r#""replicas": 2,"#)]))
+        else {
+            panic!()
+        };
         assert_eq!(
             all[0].get(),
             r#"{"metadata":{"name":"web-7d9f","namespace":"ml","uid":"u1","labels":{"kai.scheduler/queue":"q"},"annotations":{"scheduling.volcano.sh/group-min-member":"3"},"ownerReferences":[{"kind":"Deployment","uid":"u0","controller":true}]},"spec":{"replicas":2}}"#
@@ -103,11 +107,15 @@ mod tests {
     #[test]
     fn one_that_wants_no_pods_is_as_good_as_gone() {
         let old = || slim(r#""replicas": 0,"#);
-        let Seen::All(all) = raw(Seen::All(vec![old(), slim("")])) else { panic!() };
+        let WatchUpdate::Snapshot(all) = raw(WatchUpdate::Snapshot(vec![old(), slim("")])) else {
+            panic!()
+        };
         assert_eq!(all.len(), 1, "where nothing is said one pod is wanted");
-        let changes = vec![Change::Put(old()), Change::Put(slim("")), Change::Gone(old())];
-        let Seen::Changes(changes) = raw(Seen::Changes(changes)) else { panic!() };
-        let is_put: Vec<bool> = changes.iter().map(|one| matches!(one, Change::Put(_))).collect();
+        let changes =
+            vec![Change::Applied(old()), Change::Applied(slim("")), Change::Deleted(old())];
+        let WatchUpdate::Changes(changes) = raw(WatchUpdate::Changes(changes)) else { panic!() };
+        let is_put: Vec<bool> =
+            changes.iter().map(|one| matches!(one, Change::Applied(_))).collect();
         assert_eq!(is_put, [false, true, false]);
     }
 }

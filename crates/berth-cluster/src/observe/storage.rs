@@ -3,10 +3,10 @@
 use super::tasks::{Tasks, WATCH_BUFFER};
 use crate::constraints::dynamic::StorageUpdate;
 use berth_kube::object::{
-    Claim, CsiCapacity, CsiDriver, CsiNode, Namespace, PersistentVolume, StorageClass,
-    VolumeAttachment,
+    CsiCapacity, CsiDriver, CsiNode, Namespace, PersistentVolume, PersistentVolumeClaim,
+    StorageClass, VolumeAttachment,
 };
-use berth_kube::{Api, Seen, follow};
+use berth_kube::{Api, WatchUpdate, watch_objects};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
@@ -34,7 +34,7 @@ impl Storage {
                 &tell,
                 follows,
             ),
-            begin::<Claim>(api, claims, StorageUpdate::Claims, &tell, follows),
+            begin::<PersistentVolumeClaim>(api, claims, StorageUpdate::Claims, &tell, follows),
             begin::<PersistentVolume>(api, volumes, StorageUpdate::Volumes, &tell, follows),
             begin::<StorageClass>(api, classes, StorageUpdate::Classes, &tell, follows),
             begin::<CsiDriver>(api, drivers, StorageUpdate::Drivers, &tell, follows),
@@ -54,12 +54,12 @@ impl Storage {
 fn begin<T: DeserializeOwned + Send + 'static>(
     api: &Api,
     path: &str,
-    wrap: fn(Seen<T>) -> StorageUpdate,
+    wrap: fn(WatchUpdate<T>) -> StorageUpdate,
     tell: &mpsc::Sender<StorageUpdate>,
     follows: &mut Tasks,
 ) -> tokio::sync::oneshot::Receiver<StorageUpdate> {
     let (to, mut seen) = mpsc::channel(WATCH_BUFFER);
-    let following = follow::<T>(api.clone(), path.to_owned(), String::new(), to);
+    let following = watch_objects::<T>(api.clone(), path.to_owned(), String::new(), to);
     follows.0.push(tokio::spawn(following));
     let (first, begun) = tokio::sync::oneshot::channel();
     let tell = tell.clone();

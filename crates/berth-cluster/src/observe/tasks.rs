@@ -2,7 +2,7 @@
 
 use crate::state::observation::Observation;
 use berth_engine::Inlet;
-use berth_kube::Seen;
+use berth_kube::WatchUpdate;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -26,10 +26,10 @@ impl Drop for Tasks {
 }
 
 /// The first thing that is told: everything there is.
-pub async fn listed<T>(seen: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
+pub async fn listed<T>(seen: &mut mpsc::Receiver<WatchUpdate<T>>) -> Vec<T> {
     match seen.recv().await {
-        Some(Seen::All(all)) => all,
-        Some(Seen::Changes(_)) | None => Vec::new(),
+        Some(WatchUpdate::Snapshot(all)) => all,
+        Some(WatchUpdate::Changes(_)) | None => Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::shares::Begin;
 use super::{ClusterState, Uid, lease_of};
 use crate::view::Note;
 use berth_engine::{Core, StartError, Turn};
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 use berth_model::Observed;
 use berth_model::{Cause, JobId, LeaseId, Name, PodRef, Span};
 
@@ -127,7 +127,7 @@ impl ClusterState {
         let first = pods.first().and_then(|uid| self.pods.get(uid));
         if let (Some(codes), Some(pod)) = (lasting, first.filter(|pod| pod.reported_reason != why))
         {
-            let (about, note) = (About::from(&pod.view.at), why.to_owned());
+            let (about, note) = (ObjectReference::from(&pod.view.at), why.to_owned());
             let note = Note { about, reason: "NeverFits", note, apart: Some(codes) };
             self.order(ApiOrder::WriteEvent(note));
         }

@@ -1,4 +1,4 @@
-//! Adoption of running pods that the log does not know, or does not know to run: a database was
+//! AdmissionWebhook of running pods that the log does not know, or does not know to run: a database was
 //! lost, or an older one was restored. The pods are not stopped; they get leases where they run.
 
 use super::submission as gang;

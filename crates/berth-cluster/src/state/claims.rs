@@ -5,9 +5,9 @@ use super::{ClusterState, Uid};
 use crate::view::NodeView;
 use crate::view::NodeViews;
 use berth_engine::{Core, Turn};
-use berth_kube::dra::{Claim, Class, Slice};
+use berth_kube::dra::{DeviceClass, ResourceClaim, ResourceSlice};
 use berth_kube::object::Text;
-use berth_kube::{Change, Seen};
+use berth_kube::{Change, WatchUpdate};
 use berth_model::{LeaseId, Name, Slice as Piece};
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ impl ClusterState {
         self.nodes.put(node);
     }
 
-    pub fn observe_slices(&mut self, turn: &mut Turn<'_>, seen: Seen<Slice>) {
+    pub fn observe_slices(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<ResourceSlice>) {
         let mut nodes = BTreeSet::new();
         match seen {
-            Seen::All(slices) => {
+            WatchUpdate::Snapshot(slices) => {
                 let there: BTreeSet<Text> =
                     slices.iter().map(|slice| slice.metadata.name.clone()).collect();
                 for gone in self.claims.slice_names().difference(&there) {
@@ -28,11 +28,11 @@ impl ClusterState {
                 }
                 nodes.extend(slices.into_iter().filter_map(|slice| self.claims.put_slice(slice)));
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 for change in changes {
                     nodes.extend(match change {
-                        Change::Put(slice) => self.claims.put_slice(slice),
-                        Change::Gone(slice) => self.claims.remove_slice(&slice.metadata.name),
+                        Change::Applied(slice) => self.claims.put_slice(slice),
+                        Change::Deleted(slice) => self.claims.remove_slice(&slice.metadata.name),
                     });
                 }
             }
@@ -46,14 +46,14 @@ impl ClusterState {
         self.reconsider_claims(turn);
     }
 
-    pub fn observe_classes(&mut self, turn: &mut Turn<'_>, seen: Seen<Class>) {
+    pub fn observe_classes(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<DeviceClass>) {
         match seen {
-            Seen::All(classes) => self.claims.set_classes(classes),
-            Seen::Changes(changes) => {
+            WatchUpdate::Snapshot(classes) => self.claims.set_classes(classes),
+            WatchUpdate::Changes(changes) => {
                 for change in changes {
                     match change {
-                        Change::Put(class) => self.claims.put_class(class),
-                        Change::Gone(class) => self.claims.remove_class(&class.metadata.name),
+                        Change::Applied(class) => self.claims.put_class(class),
+                        Change::Deleted(class) => self.claims.remove_class(&class.metadata.name),
                     }
                 }
             }
@@ -61,22 +61,23 @@ impl ClusterState {
         self.reconsider_claims(turn);
     }
 
-    pub fn observe_claims(&mut self, turn: &mut Turn<'_>, seen: Seen<Claim>) {
-        let key = |claim: &Claim| (claim.metadata.namespace.clone(), claim.metadata.name.clone());
+    pub fn observe_claims(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<ResourceClaim>) {
+        let key =
+            |claim: &ResourceClaim| (claim.metadata.namespace.clone(), claim.metadata.name.clone());
         let mut nodes = BTreeSet::new();
         match seen {
-            Seen::All(claims) => {
+            WatchUpdate::Snapshot(claims) => {
                 let there: BTreeSet<(Text, Text)> = claims.iter().map(key).collect();
                 for gone in self.claims.claim_keys().difference(&there) {
                     nodes.extend(self.claims.remove_claim(gone));
                 }
                 nodes.extend(claims.into_iter().flat_map(|claim| self.claims.put_claim(claim)));
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 for change in changes {
                     nodes.extend(match change {
-                        Change::Put(claim) => self.claims.put_claim(claim),
-                        Change::Gone(claim) => self.claims.remove_claim(&key(&claim)),
+                        Change::Applied(claim) => self.claims.put_claim(claim),
+                        Change::Deleted(claim) => self.claims.remove_claim(&key(&claim)),
                     });
                 }
             }

@@ -2,7 +2,9 @@
 //! what pods with claims may be given.
 
 use crate::view::{NodePredicate, NodeView, PodView};
-use berth_kube::dra::{self, Allocation, Asked, Claim, Class, Device, Id, Slice};
+use berth_kube::dra::{
+    self, Allocation, ClaimRequests, Device, DeviceClass, DeviceId, ResourceClaim, ResourceSlice,
+};
 use berth_kube::object::Text;
 use berth_model::{Health, Name};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +15,12 @@ type Key = (Text, Text);
 
 #[derive(Default)]
 pub struct Claims {
-    slices: BTreeMap<Text, Slice>,
-    classes: BTreeMap<Text, Class>,
-    claims: BTreeMap<Key, Claim>,
+    slices: BTreeMap<Text, ResourceSlice>,
+    classes: BTreeMap<Text, DeviceClass>,
+    claims: BTreeMap<Key, ResourceClaim>,
     nodes: BTreeMap<Name, Equipment>,
     /// Where a device is.
-    places: BTreeMap<Id, Name>,
+    places: BTreeMap<DeviceId, Name>,
     /// The claims that were given something of a node.
     given: BTreeMap<Name, BTreeSet<Key>>,
 }
@@ -41,7 +43,7 @@ pub struct ClaimedDevices {
 
 impl Claims {
     /// Takes in a slice. Returns the node whose devices have changed.
-    pub fn put_slice(&mut self, slice: Slice) -> Option<Name> {
+    pub fn put_slice(&mut self, slice: ResourceSlice) -> Option<Name> {
         let node = slice.spec.node_name.as_deref().map(Name::new)?;
         let name = slice.metadata.name.clone();
         self.nodes.entry(node.clone()).or_default().slices.insert(name.clone());
@@ -65,18 +67,18 @@ impl Claims {
     fn read(&mut self, node: &Name) {
         let Some(equipment) = self.nodes.get_mut(node) else { return };
         let slices = equipment.slices.iter().filter_map(|name| self.slices.get(name));
-        equipment.all = dra::gpus(slices);
-        let gpus = equipment.all.iter().filter(|device| dra::gpu(device).is_some());
+        equipment.all = dra::node_devices(slices);
+        let gpus = equipment.all.iter().filter(|device| dra::gpu_spec(device).is_some());
         equipment.gpus = gpus.cloned().collect();
         self.places.retain(|_, place| place != node);
         self.places.extend(equipment.all.iter().map(|device| (device.id.clone(), node.clone())));
         // Drivers may come after those who were given something of theirs.
-        let is_here = |id: &Id| self.places.get(id) == Some(node);
+        let is_here = |id: &DeviceId| self.places.get(id) == Some(node);
         let given = self.claims.iter().filter(|(_, claim)| claim.given().iter().any(is_here));
         self.given.insert(node.clone(), given.map(|(key, _)| key.clone()).collect());
     }
 
-    pub fn put_class(&mut self, class: Class) {
+    pub fn put_class(&mut self, class: DeviceClass) {
         self.classes.insert(class.metadata.name.clone(), class);
     }
 
@@ -84,13 +86,13 @@ impl Claims {
         self.classes.remove(name);
     }
 
-    pub fn set_classes(&mut self, classes: Vec<Class>) {
+    pub fn set_classes(&mut self, classes: Vec<DeviceClass>) {
         self.classes.clear();
         classes.into_iter().for_each(|class| self.put_class(class));
     }
 
     /// Takes in a claim. Returns the nodes of which it is given something, or was.
-    pub fn put_claim(&mut self, claim: Claim) -> BTreeSet<Name> {
+    pub fn put_claim(&mut self, claim: ResourceClaim) -> BTreeSet<Name> {
         let key = (claim.metadata.namespace.clone(), claim.metadata.name.clone());
         let mut touched = self.remove_claim(&key);
         for id in claim.given() {
@@ -131,7 +133,7 @@ impl Claims {
             return;
         }
         node.claimable = equipment.gpus.clone();
-        node.spec.gpus = node.claimable.iter().filter_map(dra::gpu).collect();
+        node.spec.gpus = node.claimable.iter().filter_map(dra::gpu_spec).collect();
     }
 
     /// Which GPUs of a node others were given, in whole or in part.
@@ -141,7 +143,7 @@ impl Claims {
         };
         let claims = keys.iter().filter_map(|key| self.claims.get(key));
         let others = claims.filter(|claim| !claim.users().any(&is_ours));
-        let given: BTreeSet<&Id> = others.flat_map(Claim::given).collect();
+        let given: BTreeSet<&DeviceId> = others.flat_map(ResourceClaim::given).collect();
         let given: Vec<&Device> =
             equipment.all.iter().filter(|device| given.contains(&device.id)).collect();
         let excludes = |gpu: &Device| {
@@ -167,7 +169,7 @@ impl Claims {
         Ok(Some(wanted))
     }
 
-    fn asked(&self, pod: &PodView) -> Result<Vec<(&Claim, Asked)>, String> {
+    fn asked(&self, pod: &PodView) -> Result<Vec<(&ResourceClaim, ClaimRequests)>, String> {
         let claims = pod.claims.iter().map(|used| {
             let name = used.name.as_ref();
             let name = name.ok_or_else(|| format!("the claim {} is not made yet", used.source))?;
@@ -180,7 +182,7 @@ impl Claims {
                      a template, so that each pod has a claim of its own"
                 ));
             }
-            Ok((claim, claim.asked(&self.classes)?))
+            Ok((claim, claim.asked(&self.classes).map_err(|error| error.to_string())?))
         });
         claims.collect()
     }
@@ -218,8 +220,8 @@ impl Claims {
 }
 
 /// Nodes all of whose GPUs are such as a claim asks for: the core may choose among them freely.
-fn rule(asked: Asked) -> NodePredicate {
-    let texts: Vec<&str> = asked.selectors.iter().map(dra::Selector::text).collect();
+fn rule(asked: ClaimRequests) -> NodePredicate {
+    let texts: Vec<&str> = asked.selectors.iter().map(dra::DeviceSelector::text).collect();
     let name = Name::from(format!("GPUs to claim where {}", texts.join(" && ")));
     let selectors = asked.selectors;
     let allows = move |node: &NodeView| {

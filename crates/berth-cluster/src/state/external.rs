@@ -7,7 +7,7 @@ use crate::tenancy::ownership as object;
 use crate::view::NodeViews;
 use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, NodeView, Note};
 use berth_engine::{Core, Turn};
-use berth_kube::hypernode::{self, Tree};
+use berth_kube::hypernode::{self, HyperNodeTree};
 use berth_model::{Event, Name, QueueSpec};
 use berth_store::Batch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ impl ClusterState {
     }
 
     /// Nodes are close to others than before.
-    pub fn observe_hypernodes(&mut self, turn: &mut Turn<'_>, tree: Tree) {
+    pub fn observe_hypernodes(&mut self, turn: &mut Turn<'_>, tree: HyperNodeTree) {
         self.nodes.set_hypernodes(tree);
         self.nodes.report(turn);
     }

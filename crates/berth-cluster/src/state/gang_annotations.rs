@@ -6,7 +6,7 @@ use super::{ClusterState, Stage, Uid};
 use crate::view::Note;
 use crate::view::{GangKey, LateMember, SchedulingRequest};
 use berth_engine::{Refused, Turn};
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 use berth_model::PodRef;
 use berth_model::{Event, JobChange, JobId, Rejected};
 
@@ -149,7 +149,7 @@ impl ClusterState {
     /// Says on a pod what is wrong with it, and in an event.
     pub(super) fn report_invalid(&mut self, uid: &Uid, why: &str) {
         let Some(pod) = self.pods.get(uid).filter(|pod| pod.reported_reason != why) else { return };
-        let (about, note) = (About::from(&pod.view.at), why.to_owned());
+        let (about, note) = (ObjectReference::from(&pod.view.at), why.to_owned());
         self.order(ApiOrder::WriteEvent(Note {
             about,
             reason: "NotUnderstood",
@@ -165,7 +165,7 @@ impl ClusterState {
         let Some((pod, request)) = first.and_then(|pod| Some((pod, pod.request()?))) else {
             return;
         };
-        let about = About::from(&pod.view.at);
+        let about = ObjectReference::from(&pod.view.at);
         let notes: Vec<Note> = request
             .left_out
             .iter()
@@ -217,7 +217,7 @@ impl ClusterState {
             let first = gangs.get(key).and_then(|gang| gang.waiting.first());
             let Some(pod) = first.and_then(|uid| pods.get(uid)) else { continue };
             if refusal.rounds == REFUSALS_BEFORE_EVENT {
-                let (about, note) = (About::from(&pod.view.at), refusal.why.clone());
+                let (about, note) = (ObjectReference::from(&pod.view.at), refusal.why.clone());
                 let note = Note { about, reason: refusal.reason, note, apart: None };
                 orders.push(ApiOrder::WriteEvent(note));
             }

@@ -6,7 +6,7 @@ use super::{ClusterState, Pod, Tasks, Uid, lease_of};
 use crate::constraints::dynamic::StorageUpdate;
 use crate::view::{ExternalQueues, NodeView, Note, PodView, QueuedJob};
 use berth_engine::{Core, Turn};
-use berth_kube::hypernode::Tree;
+use berth_kube::hypernode::HyperNodeTree;
 use berth_model::PodRef;
 use berth_model::{Event, JobId, Name};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct InitialObjects {
     pub notes: Vec<Note>,
     pub queued: Vec<QueuedJob>,
     pub topologies: BTreeMap<Name, Vec<Name>>,
-    pub hypernodes: Tree,
+    pub hypernodes: HyperNodeTree,
     pub nodes: Vec<NodeView>,
     pub pods: Vec<PodView>,
     pub storage: Vec<StorageUpdate>,

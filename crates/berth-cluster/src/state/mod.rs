@@ -42,7 +42,7 @@ use crate::state::shares::SharedGpus;
 use crate::tenancy::ownership::QueueOwnership;
 use crate::view::{GangKey, NodePredicate, NodeView, PodView, SchedulingRequest};
 use berth_engine::{Core, Turn};
-use berth_kube::{Change, Seen};
+use berth_kube::{Change, WatchUpdate};
 use berth_model::{GroupSpec, JobId, LeaseId, Name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -151,9 +151,9 @@ impl ClusterState {
     }
 
     /// Takes in what was seen of nodes.
-    pub fn observe_nodes(&mut self, turn: &mut Turn<'_>, seen: Seen<NodeView>) {
+    pub fn observe_nodes(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<NodeView>) {
         match seen {
-            Seen::All(nodes) => {
+            WatchUpdate::Snapshot(nodes) => {
                 let there: BTreeSet<Name> =
                     nodes.iter().map(|node| node.spec.name.clone()).collect();
                 for gone in self.nodes.names().difference(&there) {
@@ -161,11 +161,11 @@ impl ClusterState {
                 }
                 nodes.into_iter().for_each(|node| self.put_node(node));
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 for change in changes {
                     match change {
-                        Change::Put(node) => self.put_node(node),
-                        Change::Gone(node) => self.lose_node(turn, &node.spec.name),
+                        Change::Applied(node) => self.put_node(node),
+                        Change::Deleted(node) => self.lose_node(turn, &node.spec.name),
                     }
                 }
             }
@@ -176,9 +176,9 @@ impl ClusterState {
     }
 
     /// Takes in what was seen of pods.
-    pub fn observe_pods(&mut self, turn: &mut Turn<'_>, seen: Seen<PodView>) {
+    pub fn observe_pods(&mut self, turn: &mut Turn<'_>, seen: WatchUpdate<PodView>) {
         match seen {
-            Seen::All(pods) => {
+            WatchUpdate::Snapshot(pods) => {
                 let there: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.at.uid).collect();
                 let gone: Vec<Uid> =
                     self.pods.keys().filter(|uid| !there.contains(uid)).cloned().collect();
@@ -190,11 +190,11 @@ impl ClusterState {
                     self.observe_pod(turn, pod);
                 }
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 for change in changes {
                     match change {
-                        Change::Put(pod) => self.observe_pod(turn, pod),
-                        Change::Gone(pod) => {
+                        Change::Applied(pod) => self.observe_pod(turn, pod),
+                        Change::Deleted(pod) => {
                             // How it ended may be news too.
                             let uid = pod.at.uid.clone();
                             self.observe_pod(turn, pod);

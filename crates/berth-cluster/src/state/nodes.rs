@@ -8,10 +8,10 @@ use crate::constraints::hypernodes::Places;
 use crate::constraints::predicates::{NodePredicates, PredicateRefs};
 use crate::constraints::vgpu::Cards;
 use crate::constraints::{YES, devices, is_there};
-use crate::view::{NodePredicate, NodeView, NodeViews, PodView, ResourceRequests, ResourceUsage};
+use crate::view::{NodePredicate, NodeView, NodeViews, PodResources, PodView, ResourceUsage};
 use berth_engine::{Core, Turn};
-use berth_kube::hypernode::Tree;
-use berth_kube::need::{Gpus, Unit};
+use berth_kube::hypernode::HyperNodeTree;
+use berth_kube::pod::requests::{GpuRequest, GpuUnit};
 use berth_model::{Bytes, Cpu, Event, GpuAsk, GpuSpec, Health, Name, NodeSpec, NodeState, Slice};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ impl Taken {
             let (gpus, counted) = (Pieces::of(gpus), counted.clone());
             Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
         } else {
-            let ResourceRequests { cpu, memory, gpus, counted } = &view.asks;
+            let PodResources { cpu, memory, gpus, counted } = &view.asks;
             let (gpus, counted) = (Pieces::of(std::slice::from_ref(gpus)), counted.clone());
             Taken { pods: 1, cpu: cpu.0, memory: memory.0, gpus, counted }
         };
@@ -175,7 +175,7 @@ impl Nodes {
     }
 
     /// Nodes are where these say.
-    pub fn set_hypernodes(&mut self, tree: Tree) {
+    pub fn set_hypernodes(&mut self, tree: HyperNodeTree) {
         self.places.set_tree(tree);
         self.places.report_overlaps(self.nodes.values().map(|node| &*node.view.object));
         self.forget_places();
@@ -206,8 +206,12 @@ impl Nodes {
     /// What a pod with those rules is given of GPUs, and the label of nodes that have it. Where a
     /// resource means one thing here and another there, a whole GPU goes before parts of one, and
     /// then what most nodes have.
-    pub fn given(&self, gpus: &Gpus, rules: &[NodePredicate]) -> Option<(GpuAsk, Option<Name>)> {
-        if *gpus == Gpus::None {
+    pub fn given(
+        &self,
+        gpus: &GpuRequest,
+        rules: &[NodePredicate],
+    ) -> Option<(GpuAsk, Option<Name>)> {
+        if *gpus == GpuRequest::None {
             return Some((GpuAsk::None, None));
         }
         let fits = self.offers.keys().filter(|offer| offer.ask(gpus).is_some());
@@ -222,7 +226,7 @@ impl Nodes {
             }
         };
         let ask = match *gpus {
-            Gpus::Memory { bytes, least, count } => self.cards.ask(bytes, least, count),
+            GpuRequest::Memory { bytes, least, count } => self.cards.ask(bytes, least, count),
             _ => offer.ask(gpus)?,
         };
         Some((ask, Some(offer.label())))
@@ -231,7 +235,7 @@ impl Nodes {
     /// The best of several offers that some node has on which such a pod may run.
     fn best<'a>(&self, mut offers: Vec<&'a Offer>, rules: &[NodePredicate]) -> &'a Offer {
         offers.sort_by_key(|offer| {
-            let is_part = **offer != Offer::Gpu(Unit::Whole);
+            let is_part = **offer != Offer::Gpu(GpuUnit::Whole);
             (is_part, std::cmp::Reverse(self.offers[*offer].len()))
         });
         let allowed = |name: &Name| {

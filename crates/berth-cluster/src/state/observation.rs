@@ -8,9 +8,9 @@ use crate::view::ExternalQueues;
 use crate::view::QueuedJob;
 use crate::view::{NodeView, PodView};
 use berth_engine::Turn;
-use berth_kube::Seen;
-use berth_kube::dra::{Claim, Class, Slice};
-use berth_kube::hypernode::Tree;
+use berth_kube::WatchUpdate;
+use berth_kube::dra::{DeviceClass, ResourceClaim, ResourceSlice};
+use berth_kube::hypernode::HyperNodeTree;
 use berth_model::{LeaseId, Name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ pub type ReadNode = Arc<dyn Fn(&berth_kube::object::Node) -> NodeView + Send + S
 
 /// What was seen, read, or came of an order.
 pub enum Observation {
-    Nodes(Seen<NodeView>),
-    Pods(Seen<PodView>),
+    Nodes(WatchUpdate<NodeView>),
+    Pods(WatchUpdate<PodView>),
     Storage(StorageUpdate),
-    ResourceSlices(Seen<Slice>),
-    DeviceClasses(Seen<Class>),
-    ResourceClaims(Seen<Claim>),
-    HyperNodes(Tree),
+    ResourceSlices(WatchUpdate<ResourceSlice>),
+    DeviceClasses(WatchUpdate<DeviceClass>),
+    ResourceClaims(WatchUpdate<ResourceClaim>),
+    HyperNodes(HyperNodeTree),
     Topologies {
         read: ReadNode,
         levels: BTreeMap<Name, Vec<Name>>,

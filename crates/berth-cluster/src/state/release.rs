@@ -12,7 +12,7 @@ use crate::constraints::dynamic::{
 use crate::view::NodeViews;
 use crate::view::PodView;
 use berth_engine::{Core, Turn};
-use berth_kube::constraint;
+use berth_kube::pod::node_constraint;
 use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Name, Time};
 use std::collections::BTreeSet;
 
@@ -138,7 +138,7 @@ impl ClusterState {
             (Some(constraints), Some(there)) => self
                 .constrained_jobs
                 .volumes
-                .prepare(constraints, &constraint::NodeView::from(&*there.object)),
+                .prepare(constraints, &node_constraint::NodeView::from(&*there.object)),
             _ => Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use super::orders::{ApiOrder, Bind, GpuSlot};
 use super::pod_orders::CreatePod;
 use crate::view::PodView;
 use berth_engine::Core;
-use berth_kube::shares::Held;
+use berth_kube::pod::gpu_sharing::GpuReservation;
 use berth_model::PodRef;
 use berth_model::{JobId, LeaseId, Name, Share, Slice};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +98,7 @@ impl Holder {
     }
 }
 
-fn is_in_use(users: &BTreeMap<String, BTreeSet<String>>, held: &Held) -> bool {
+fn is_in_use(users: &BTreeMap<String, BTreeSet<String>>, held: &GpuReservation) -> bool {
     held.uuid.as_ref().is_some_and(|uuid| users.contains_key(uuid))
 }
 

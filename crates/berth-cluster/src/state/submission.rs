@@ -7,8 +7,8 @@ use super::nodes::Nodes;
 use crate::constraints::{is_there, need};
 use crate::view::PodConstraints;
 use crate::view::{PodView, SchedulingRequest};
-use berth_kube::mark::Above;
-use berth_kube::need::Gpus;
+use berth_kube::gang::ParentGroup;
+use berth_kube::pod::requests::GpuRequest;
 use berth_model::PodRef;
 use berth_model::{
     Bytes, Cpu, GpuAsk, GroupSpec, JobKind, JobRequest, LabelAsk, Name, PodWorkload, TopologyAsk,
@@ -24,7 +24,7 @@ use std::sync::Arc;
 struct Alike {
     /// First, so that those that have to be together follow one another. Of groups that are equally
     /// large the core places the first one first, and whoever may be anywhere goes around the others.
-    above: Reverse<Vec<Above>>,
+    above: Reverse<Vec<ParentGroup>>,
     may_be_anywhere: bool,
     part: Option<(Name, Option<u32>)>,
     cpu: Cpu,
@@ -119,7 +119,7 @@ fn claimed(
     wanted: ClaimedDevices,
     labels: &mut LabelAsk,
 ) -> Result<GpuAsk, Unready> {
-    if pod.asks.gpus != Gpus::None {
+    if pod.asks.gpus != GpuRequest::None {
         let why = "it claims devices and asks for GPUs as resources; do one of the two";
         return Err(Unready::Claim(why.to_owned()));
     }

@@ -8,7 +8,7 @@ use super::{ClusterState, Stage, Tasks, Uid};
 use crate::constraints::predicates::PredicateRefs;
 use crate::view::Note;
 use crate::view::{
-    GangKey, JobRef, NodePredicate, PodView, QueuedJob, ResourceRequests, parse_placeholder,
+    GangKey, JobRef, NodePredicate, PodResources, PodView, QueuedJob, parse_placeholder,
 };
 use berth_engine::Turn;
 use berth_model::PodRef;
@@ -135,7 +135,7 @@ impl ClusterState {
             Ok(job_request) => job_request,
             Err(unready) => return self.leave_suspended(key, &at, unready.to_string()),
         };
-        let asks: Vec<ResourceRequests> =
+        let asks: Vec<PodResources> =
             job_request.workload.pods().iter().map(|pod| asks_of(pods, pod)).collect();
         let left_out = request.left_out.clone();
         match turn.submit(job_request) {
@@ -273,7 +273,7 @@ impl ClusterState {
     }
 
     /// What a pod asks for that is not there, if it is known from its job.
-    pub(super) fn asks_to_be(&self, key: &GangKey, pod: &PodRef) -> Option<ResourceRequests> {
+    pub(super) fn asks_to_be(&self, key: &GangKey, pod: &PodRef) -> Option<PodResources> {
         let held = self.held.get(key)?;
         let pods = held.job.pods.as_ref().ok()?;
         parse_placeholder(&pod.uid).map(|_| asks_of(pods, pod))
@@ -315,7 +315,7 @@ impl ClusterState {
     }
 }
 
-fn asks_of(pods: &[PodView], pod: &PodRef) -> ResourceRequests {
+fn asks_of(pods: &[PodView], pod: &PodRef) -> PodResources {
     let at = parse_placeholder(&pod.uid).map(|(_, at)| at);
     at.and_then(|at| pods.get(at)).map(|pod| pod.asks.clone()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use super::orders::ApiOrder;
 use super::{ClusterState, Gang, Uid};
-use crate::view::{GangKey, Phase, PodView, Rank, ResourceRequests};
+use crate::view::{GangKey, Phase, PodResources, PodView, Rank};
 use berth_engine::{Core, Turn};
 use berth_model::{Cause, Event, JobId, LeaseId, Name};
 use berth_model::{Ended, Observed};
@@ -14,7 +14,7 @@ pub struct Tasks {
     /// By task; nothing while a pod is missing.
     pub pods: Vec<Option<Uid>>,
     /// What a pod has to ask for to be this task.
-    pub(super) asks: Vec<ResourceRequests>,
+    pub(super) asks: Vec<PodResources>,
     /// The work of each, where it has a number and a pod of it was seen.
     pub(super) ranks: Vec<Option<Rank>>,
     /// Tasks that ended well: nobody makes a pod for them again.

@@ -11,8 +11,8 @@ use crate::tenancy::ownership::QueueOwnership;
 use crate::view::{NodeView, PodView};
 use berth_engine::testing::{LeaseOrder, TestLoop};
 use berth_engine::{Turn, first_events};
-use berth_kube::mark::Around;
-use berth_kube::{Change, Seen};
+use berth_kube::gang::PodContext;
+use berth_kube::{Change, WatchUpdate};
 use berth_model::{Name, Time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl World {
             turn.all(first_events(&outline, &BTreeMap::new())).unwrap();
         });
         let nodes = nodes.iter().map(|name| world.node(name)).collect();
-        world.observe(Observation::Nodes(Seen::All(nodes)));
+        world.observe(Observation::Nodes(WatchUpdate::Snapshot(nodes)));
         world
     }
 
@@ -69,7 +69,7 @@ impl World {
         });
         change(&mut pod);
         let names = Names::default();
-        let context = ReadContext { around: Around::default(), missing: None, names: &names };
+        let context = ReadContext { around: PodContext::default(), missing: None, names: &names };
         self.reader.pod(&serde_json::from_value(pod).unwrap(), &context)
     }
 
@@ -83,8 +83,8 @@ impl World {
     }
 
     fn put(&mut self, pods: impl IntoIterator<Item = PodView>) -> Vec<ApiOrder> {
-        let changes = pods.into_iter().map(Change::Put).collect();
-        self.observe(Observation::Pods(Seen::Changes(changes)))
+        let changes = pods.into_iter().map(Change::Applied).collect();
+        self.observe(Observation::Pods(WatchUpdate::Changes(changes)))
     }
 
     fn turn(&mut self, act: impl FnOnce(&mut ClusterState, &mut Turn<'_>)) -> Vec<ApiOrder> {

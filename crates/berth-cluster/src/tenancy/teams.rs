@@ -189,7 +189,7 @@ impl Teams {
         loop {
             match self.api.get::<Found>(&path).await {
                 Ok(found) => return Ok(is_of(team, namespace, &found.metadata)),
-                Err(error) if error.is_missing() => {}
+                Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
             let made = objects::own_namespace(team, namespace);

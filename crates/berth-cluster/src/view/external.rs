@@ -1,6 +1,6 @@
 //! Queues that the objects of other schedulers describe.
 
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 use berth_model::QueueSpec;
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub struct ExternalQueue {
     /// The kind of what describes it.
     pub what: ExternalKind,
     /// The object that does, if it has one of its own.
-    pub about: Option<About>,
+    pub about: Option<ObjectReference>,
 }
 
 /// The queues of other schedulers.

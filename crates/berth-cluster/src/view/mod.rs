@@ -16,7 +16,7 @@ pub use managed_names::{CONTAINER, is_pod_of, pod_ref};
 pub use node::{NodePredicate, NodeView, NodeViews};
 pub use note::{LEASE, Note};
 pub use pod::{
-    DeviceClaimRef, GangKey, LateMember, Phase, PodView, Rank, ResourceRequests, ResourceUsage,
+    DeviceClaimRef, GangKey, LateMember, Phase, PodResources, PodView, Rank, ResourceUsage,
     SchedulingRequest,
 };
 pub use pod_constraints::PodConstraints;

@@ -1,7 +1,7 @@
 //! A node as it was last observed, and conditions that nodes meet or do not meet.
 
 use berth_kube::dra::Device;
-use berth_kube::need::Devices;
+use berth_kube::pod::requests::DevicePluginResources;
 use berth_model::{Name, NodeSpec};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct NodeView {
     /// Without what pods of other schedulers take, and without rules.
     pub spec: NodeSpec,
     /// What its GPU resources stand for.
-    pub devices: Devices,
+    pub devices: DevicePluginResources,
     /// The GPUs that can be claimed, where its GPUs are such.
     pub claimable: Arc<[Device]>,
     pub object: Arc<berth_kube::object::Node>,

@@ -1,6 +1,6 @@
 //! Annotations and events that Berth writes on objects.
 
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 
 /// The annotation that says which job and lease a pod is.
 pub const LEASE: &str = "berth.dev/lease";
@@ -8,7 +8,7 @@ pub const LEASE: &str = "berth.dev/lease";
 /// What is wrong with an object, and what to do.
 #[derive(Debug)]
 pub struct Note {
-    pub about: About,
+    pub about: ObjectReference,
     /// In one word.
     pub reason: &'static str,
     pub note: String,

@@ -3,10 +3,10 @@
 use super::managed::ManagedPodView;
 use super::node::NodePredicate;
 use super::pod_constraints::PodConstraints;
-use berth_kube::mark::Above;
-use berth_kube::need::Gpus;
+use berth_kube::gang::ParentGroup;
 use berth_kube::object::{Labels, Text};
-use berth_kube::shares::Held;
+use berth_kube::pod::gpu_sharing::GpuReservation;
+use berth_kube::pod::requests::GpuRequest;
 use berth_model::PodRef;
 use berth_model::{Bytes, Cpu, LabelAsk, Name, Span, Time, TopologyAsk};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub struct PodView {
     pub is_replaced: bool,
     /// Its Job has not counted yet how it ended.
     pub is_tracked: bool,
-    pub asks: ResourceRequests,
+    pub asks: PodResources,
     /// What it takes of its node, where that is something else than it asks for.
     pub takes: Option<Box<ResourceUsage>>,
     /// The devices it claims.
@@ -41,7 +41,7 @@ pub struct PodView {
     /// The GPUs it was told that it has a part of.
     pub shares: Option<String>,
     /// It is one of ours that holds a GPU for those that share it.
-    pub holds: Option<Held>,
+    pub holds: Option<GpuReservation>,
     pub labels: Arc<Labels>,
     /// What it makes of other pods and of volumes, where it makes anything of them.
     pub constraints: Option<Arc<PodConstraints>>,
@@ -100,11 +100,11 @@ impl Phase {
 
 /// What a pod asks of its node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct ResourceRequests {
+pub struct PodResources {
     pub cpu: Cpu,
     pub memory: Bytes,
     /// What that is of GPUs depends on the nodes.
-    pub gpus: Gpus,
+    pub gpus: GpuRequest,
     /// Every other resource, and ports and disks of the node.
     pub counted: BTreeMap<Name, i64>,
 }
@@ -114,7 +114,7 @@ pub struct ResourceRequests {
 pub struct ResourceUsage {
     pub cpu: Cpu,
     pub memory: Bytes,
-    pub gpus: Vec<Gpus>,
+    pub gpus: Vec<GpuRequest>,
     pub counted: BTreeMap<Name, i64>,
 }
 
@@ -156,7 +156,7 @@ pub struct SchedulingRequest {
     pub topology: Option<TopologyAsk>,
     /// Where the parts of the gang must or should be that its part is together with, the outermost
     /// of such groups first.
-    pub above: Vec<Above>,
+    pub above: Vec<ParentGroup>,
     /// Where all pods of the gang must or should be.
     pub together: Option<TopologyAsk>,
     /// The rules that say on which nodes it may and should run, by their names.

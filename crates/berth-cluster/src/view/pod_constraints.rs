@@ -1,16 +1,16 @@
 //! Constraints of a pod that depend on other pods and on volumes.
 
-use berth_kube::constraint::Constraint;
-use berth_kube::dynamic::Dynamic;
-use berth_kube::object::{Pod, Source, Text};
+use berth_kube::object::{Pod, Text, VolumeSource};
+use berth_kube::pod::interpod::InterPodConstraints;
+use berth_kube::pod::node_constraint::NodeConstraint;
 use std::collections::BTreeSet;
 
 /// What a pod makes of others, of its volumes, and of nodes as far as that depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodConstraints {
     pub namespace: Text,
-    pub dynamic: Dynamic,
-    pub constraint: Constraint,
+    pub dynamic: InterPodConstraints,
+    pub constraint: NodeConstraint,
 }
 
 impl PodConstraints {
@@ -20,14 +20,16 @@ impl PodConstraints {
         let affinity = spec.affinity.as_deref().is_some_and(|affinity| {
             affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some()
         });
-        let is_claim = |source: &Source| matches!(source, Source::Claim(_) | Source::Ephemeral);
+        let is_claim = |source: &VolumeSource| {
+            matches!(source, VolumeSource::Claim(_) | VolumeSource::Ephemeral)
+        };
         let claims = spec.volumes.iter().any(|volume| is_claim(&volume.source));
         if !affinity && !claims && spec.topology_spread_constraints.is_empty() {
             return Ok(None);
         }
-        let dynamic = Dynamic::of(pod).map_err(|error| error.to_string())?;
-        let dynamic = Dynamic { ports: BTreeSet::new(), ..dynamic };
-        let constraint = Constraint::of(spec).map_err(|error| error.to_string())?;
+        let dynamic = InterPodConstraints::of(pod).map_err(|error| error.to_string())?;
+        let dynamic = InterPodConstraints { ports: BTreeSet::new(), ..dynamic };
+        let constraint = NodeConstraint::of(spec).map_err(|error| error.to_string())?;
         let namespace = pod.metadata.namespace.clone();
         let some = !dynamic.is_empty();
         Ok(some.then_some(PodConstraints { namespace, dynamic, constraint }))

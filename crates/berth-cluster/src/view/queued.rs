@@ -1,7 +1,7 @@
 //! Jobs of other controllers that are suspended until Berth admits them.
 
 use super::pod::{GangKey, PodView, SchedulingRequest};
-use berth_kube::event::About;
+use berth_kube::event::ObjectReference;
 use std::sync::Arc;
 
 /// The gate that keeps the pods of a job that was let go from other schedulers, until each has the
@@ -47,9 +47,9 @@ pub struct ChildRef {
     pub path: String,
 }
 
-impl From<&JobRef> for About {
-    fn from(job: &JobRef) -> About {
-        About {
+impl From<&JobRef> for ObjectReference {
+    fn from(job: &JobRef) -> ObjectReference {
+        ObjectReference {
             api_version: job.api_version.clone(),
             kind: job.kind.clone(),
             namespace: job.namespace.clone(),

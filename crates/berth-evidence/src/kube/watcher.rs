@@ -1,6 +1,6 @@
 //! Somebody who looks on: when each pod got its node, as the API server tells it.
 
-use berth_kube::{Api, Change, Seen, follow};
+use berth_kube::{Api, Change, WatchUpdate, watch_objects};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub struct Bound {
 }
 
 pub struct Watcher {
-    seen: mpsc::Receiver<Seen<Pod>>,
+    seen: mpsc::Receiver<WatchUpdate<Pod>>,
     pub bound: BTreeMap<String, Bound>,
     /// Pods that were seen on two nodes: there must be none.
     pub twice: u32,
@@ -44,7 +44,7 @@ impl Watcher {
     pub fn begin(api: &Api) -> Watcher {
         let (tell, seen) = mpsc::channel(64);
         let path = "/api/v1/pods".to_owned();
-        tokio::spawn(follow::<Pod>(api.clone(), path, String::new(), tell));
+        tokio::spawn(watch_objects::<Pod>(api.clone(), path, String::new(), tell));
         Watcher { seen, bound: BTreeMap::new(), twice: 0 }
     }
 
@@ -59,15 +59,15 @@ impl Watcher {
         true
     }
 
-    fn take(&mut self, seen: Seen<Pod>) {
+    fn take(&mut self, seen: WatchUpdate<Pod>) {
         let at = Instant::now();
         let pods: Vec<Pod> = match seen {
-            Seen::All(pods) => pods,
-            Seen::Changes(changes) => changes
+            WatchUpdate::Snapshot(pods) => pods,
+            WatchUpdate::Changes(changes) => changes
                 .into_iter()
                 .filter_map(|change| match change {
-                    Change::Put(pod) => Some(pod),
-                    Change::Gone(_) => None,
+                    Change::Applied(pod) => Some(pod),
+                    Change::Deleted(_) => None,
                 })
                 .collect(),
         };

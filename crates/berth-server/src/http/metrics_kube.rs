@@ -3,7 +3,7 @@
 use super::metrics::Page;
 use crate::app::App;
 use berth_engine::Core;
-use berth_kube::Figures;
+use berth_kube::ClientMetrics;
 use berth_model::JobId;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Page {
         }
     }
 
-    fn bindings(&mut self, figures: &Figures) {
+    fn bindings(&mut self, figures: &ClientMetrics) {
         let family = self.counts("bindings", "Bindings asked of the API server");
         let mut all = 0;
         for (outcome, count) in figures.bindings() {
@@ -41,7 +41,7 @@ impl Page {
         }
     }
 
-    fn watches(&mut self, figures: &Figures) {
+    fn watches(&mut self, figures: &ClientMetrics) {
         let lists = self.counts("watch_lists", "How often everything of a kind was listed");
         let watches = self.counts("watch_starts", "How often a watch was begun or taken up again");
         let binary = self.counts("watch_binary", "Lists and watches that were answered in binary");

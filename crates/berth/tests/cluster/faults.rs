@@ -1,7 +1,7 @@
 //! Faults of Berth, of the API server and of nodes.
 
 use super::support::{add_nodes, berth, cluster, gang, node_of, nodes_of, own_cluster, pod, until};
-use berth_kube::{Api, Election};
+use berth_kube::{Api, LeaderElection};
 use berth_testbed::kube::{ADMIN, Cluster, Part};
 use serde_json::Value;
 use std::time::Duration;
@@ -33,17 +33,18 @@ fn a_lease_is_renewed_while_all_else_is_busy_and_given_back_in_the_end() {
     let lasts = Duration::from_secs(8);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::connect(Some(&cluster.kubeconfig(ADMIN)), None)).unwrap();
-    let one = |name: &str| Election::new(api.clone(), "default", "berth", name.to_owned(), lasts);
+    let one =
+        |name: &str| LeaderElection::new(api.clone(), "default", "berth", name.to_owned(), lasts);
     let (first, second) = (one("first"), one("second"));
-    let mut kept = runtime.block_on(first.win(|_| {})).unwrap().keep();
+    let mut kept = runtime.block_on(first.acquire(|_| {})).unwrap().renew_in_background();
     // As long as this takes nothing else of this runtime gets on.
     std::thread::sleep(lasts);
     runtime.block_on(async {
-        assert!(timeout(Duration::ZERO, kept.over()).await.is_err(), "it was not renewed");
+        assert!(timeout(Duration::ZERO, kept.lost()).await.is_err(), "it was not renewed");
         // Another one has to see it stand still for its whole time.
-        assert!(timeout(lasts + lasts / 4, second.win(|_| {})).await.is_err(), "two lead");
-        kept.resign().await;
-        second.win(|_| {}).await.expect("it was given back");
+        assert!(timeout(lasts + lasts / 4, second.acquire(|_| {})).await.is_err(), "two lead");
+        kept.release().await;
+        second.acquire(|_| {}).await.expect("it was given back");
     });
 }
 

@@ -1,8 +1,8 @@
 //! Pods and nodes read in binary are those read in JSON, whatever they say.
 
 use super::support::node;
-use berth_kube::object::{Node, Pod, Source};
-use berth_kube::{Api, Change, Seen, follow, follow_in_binary};
+use berth_kube::object::{Node, Pod, VolumeSource};
+use berth_kube::{Api, Change, WatchUpdate, watch_objects, watch_objects_protobuf};
 use berth_testbed::kube::{ADMIN, Cluster, Part};
 use std::fmt::Debug;
 use tokio::sync::mpsc;
@@ -157,29 +157,29 @@ const STATUS: &str = r#"{"status": {"phase": "Failed", "reason": "Evicted", "mes
 
 /// The next that is told by both, which is the same.
 async fn both<T: Debug + PartialEq>(
-    json: &mut mpsc::Receiver<Seen<T>>,
-    binary: &mut mpsc::Receiver<Seen<T>>,
+    json: &mut mpsc::Receiver<WatchUpdate<T>>,
+    binary: &mut mpsc::Receiver<WatchUpdate<T>>,
 ) -> (bool, T) {
     let (json, mut binary) = (changes(json).await, changes(binary).await);
     assert_eq!(json, binary);
     binary.pop().expect("a change")
 }
 
-async fn listed<T>(told: &mut mpsc::Receiver<Seen<T>>) -> Vec<T> {
+async fn listed<T>(told: &mut mpsc::Receiver<WatchUpdate<T>>) -> Vec<T> {
     match told.recv().await.expect("it is followed for as long as somebody listens") {
-        Seen::All(all) => all,
-        Seen::Changes(_) => panic!("a list comes first"),
+        WatchUpdate::Snapshot(all) => all,
+        WatchUpdate::Changes(_) => panic!("a list comes first"),
     }
 }
 
 /// What has changed, and whether it is still there.
-async fn changes<T>(told: &mut mpsc::Receiver<Seen<T>>) -> Vec<(bool, T)> {
-    let Some(Seen::Changes(changes)) = told.recv().await else {
+async fn changes<T>(told: &mut mpsc::Receiver<WatchUpdate<T>>) -> Vec<(bool, T)> {
+    let Some(WatchUpdate::Changes(changes)) = told.recv().await else {
         panic!("a change cannot be read, and everything is listed again")
     };
     let last = |change| match change {
-        Change::Put(object) => (true, object),
-        Change::Gone(object) => (false, object),
+        Change::Applied(object) => (true, object),
+        Change::Deleted(object) => (false, object),
     };
     changes.into_iter().map(last).collect()
 }
@@ -193,13 +193,18 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
         .start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let api = runtime.block_on(Api::connect(Some(&cluster.kubeconfig(ADMIN)), None)).unwrap();
-    let channels = || (mpsc::channel::<Seen<Pod>>(9), mpsc::channel::<Seen<Node>>(9));
+    let channels = || (mpsc::channel::<WatchUpdate<Pod>>(9), mpsc::channel::<WatchUpdate<Node>>(9));
     let (((pods, mut json_pods), (nodes, mut json_nodes)), binary) = (channels(), channels());
     let ((binary_pods, mut pods_seen), (binary_nodes, mut nodes_seen)) = binary;
-    runtime.spawn(follow(api.clone(), PODS.to_owned(), String::new(), pods));
-    runtime.spawn(follow(api.clone(), NODES.to_owned(), String::new(), nodes));
-    runtime.spawn(follow_in_binary(api.clone(), PODS.to_owned(), String::new(), binary_pods));
-    runtime.spawn(follow_in_binary(api.clone(), NODES.to_owned(), String::new(), binary_nodes));
+    runtime.spawn(watch_objects(api.clone(), PODS.to_owned(), String::new(), pods));
+    runtime.spawn(watch_objects(api.clone(), NODES.to_owned(), String::new(), nodes));
+    runtime.spawn(watch_objects_protobuf(api.clone(), PODS.to_owned(), String::new(), binary_pods));
+    runtime.spawn(watch_objects_protobuf(
+        api.clone(),
+        NODES.to_owned(),
+        String::new(),
+        binary_nodes,
+    ));
     runtime.block_on(async {
         assert!(listed(&mut json_pods).await.is_empty() && listed(&mut pods_seen).await.is_empty());
         assert_eq!(listed(&mut json_nodes).await, listed(&mut nodes_seen).await);
@@ -212,9 +217,9 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
     let spec = &made.spec;
     assert!(spec.unknown.is_empty(), "{:?}", spec.unknown);
     assert_eq!(spec.volumes.len(), 11);
-    assert_eq!(spec.volumes[0].source, Source::Claim("imagenet".into()));
+    assert_eq!(spec.volumes[0].source, VolumeSource::Claim("imagenet".into()));
     assert!(spec.scheduling_group.is_some() && spec.resources.is_some());
-    assert!(spec.containers[0].learns_gpu && !spec.containers[1].learns_gpu);
+    assert!(spec.containers[0].has_gpu_variable && !spec.containers[1].has_gpu_variable);
     cluster.patch(&["pod", "everything", "--subresource=status", "-p", STATUS]);
     let (_, ended) = pods();
     assert!(ended.status.is_over());
@@ -233,11 +238,16 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
 
     // In lists they are what they became.
     let lists = runtime.block_on(async {
-        let (tell_pods, mut pods) = mpsc::channel::<Seen<Pod>>(9);
-        let (tell_nodes, mut nodes) = mpsc::channel::<Seen<Node>>(9);
+        let (tell_pods, mut pods) = mpsc::channel::<WatchUpdate<Pod>>(9);
+        let (tell_nodes, mut nodes) = mpsc::channel::<WatchUpdate<Node>>(9);
         let following = [
-            tokio::spawn(follow_in_binary(api.clone(), PODS.to_owned(), String::new(), tell_pods)),
-            tokio::spawn(follow_in_binary(
+            tokio::spawn(watch_objects_protobuf(
+                api.clone(),
+                PODS.to_owned(),
+                String::new(),
+                tell_pods,
+            )),
+            tokio::spawn(watch_objects_protobuf(
                 api.clone(),
                 NODES.to_owned(),
                 String::new(),
@@ -255,6 +265,6 @@ fn pods_and_nodes_are_the_same_in_binary_and_in_json() {
     assert!(!is_there && &*gone.metadata.name == "everything");
 
     // All of it was in binary: two lists and a watch of each kind.
-    let watched = api.figures().watched();
+    let watched = api.metrics().watched();
     assert!(watched["pods"].in_binary >= 3 && watched["nodes"].in_binary >= 3, "{watched:?}");
 }

@@ -4,7 +4,7 @@
 use super::manifest;
 use crate::options::PodSettings;
 use crate::state::pod_orders::CreatePod;
-use berth_kube::{Api, Patch};
+use berth_kube::{Api, PatchType};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ pub async fn check(
     for name in names {
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}");
         let claim: Claim = match api.get(&path).await {
-            Err(error) if error.is_missing() => {
+            Err(error) if error.is_not_found() => {
                 return Ok(Err(format!(
                     "there is no PersistentVolumeClaim {name} in the namespace {namespace}; make \
                      it, or leave the volume out"
@@ -66,12 +66,12 @@ pub async fn check(
             let chosen = json!({ "metadata": { "annotations": {
                 "volume.kubernetes.io/selected-node": create.start.node,
             } } });
-            api.patch(&path, Patch::Merge, &chosen).await?;
+            api.patch(&path, PatchType::Merge, &chosen).await?;
             continue;
         }
         let path = format!("/api/v1/persistentvolumes/{}", claim.spec.volume_name);
         let volume: Volume = match api.get(&path).await {
-            Err(error) if error.is_missing() => continue,
+            Err(error) if error.is_not_found() => continue,
             volume => volume?,
         };
         if volume.spec.node_affinity.is_some_and(|affinity| !affinity.is_null()) {

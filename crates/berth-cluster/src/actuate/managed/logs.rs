@@ -226,7 +226,7 @@ impl Logs {
     async fn stage(&self, pod: &PodRef) -> Stage {
         let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
         match self.api.get::<Pod>(&path).await {
-            Err(error) if error.is_missing() => Stage::Gone,
+            Err(error) if error.is_not_found() => Stage::Gone,
             // Whoever is away now comes back.
             Err(_) => Stage::Live,
             Ok(found) if !pod.uid.is_empty() && found.metadata.uid != pod.uid => Stage::Gone,

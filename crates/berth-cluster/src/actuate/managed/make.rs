@@ -28,7 +28,7 @@ pub enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        match error.is_missing() || is_closing(&error) {
+        match error.is_not_found() || is_closing(&error) {
             true => Failure::Lost(error.to_string()),
             false => Failure::Never(error.to_string()),
         }
@@ -109,7 +109,7 @@ impl LeaseWorker {
                 // Others take their turns meanwhile: it is this team's quota alone.
                 Err(error) if is_quota(&error) => tokio::time::sleep(QUOTA_PAUSE).await,
                 Err(error) => {
-                    if error.is_missing() || is_closing(&error) {
+                    if error.is_not_found() || is_closing(&error) {
                         // Somebody deleted the namespace.
                         tools.teams.forget(namespace).await;
                     }
@@ -154,7 +154,7 @@ impl LeaseWorker {
                 Some(PodRef { uid, ..at })
             }
             Err(error) => {
-                if !error.is_missing() {
+                if !error.is_not_found() {
                     tracing::error!(%error, "a pod could not be looked for");
                 }
                 None

@@ -8,7 +8,7 @@ use crate::view::LEASE;
 use crate::view::managed::{ATTEMPT, BERTH, JOB, MANAGED, SECRET, TASK};
 use crate::view::managed_names::{CONTAINER, host, of_job};
 use berth_kube::object::Meta;
-use berth_kube::shares;
+use berth_kube::pod::gpu_sharing;
 use berth_model::JobKind;
 use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name, Span};
@@ -90,7 +90,7 @@ pub fn pod(create: &CreatePod, settings: &PodSettings, scheduler: &str) -> Value
     }
     if let Some(gpus) = &create.gpus {
         // By it a later server knows who uses a GPU that is held.
-        annotations[shares::GPUS] = json!(gpus);
+        annotations[gpu_sharing::GPUS] = json!(gpus);
     }
     let gpus = task.gpus.indices().len();
     let (volumes, mounts) = volumes(create, settings, gpus > 0);
@@ -186,7 +186,7 @@ fn env(create: &CreatePod, task: &TaskSpec) -> Vec<Value> {
     let secret = create.secret.as_deref();
     let mut all = environment(task, Path::new(HOME), 0);
     // A container that asks for no device is given its GPU by this.
-    all.extend(create.gpus.clone().map(|gpus| (shares::VISIBLE.to_owned(), gpus)));
+    all.extend(create.gpus.clone().map(|gpus| (berth_kube::object::GPU_VARIABLE.to_owned(), gpus)));
     let one = |(name, value): (String, String)| match value.as_str() {
         SEALED => json!({
             "name": name,

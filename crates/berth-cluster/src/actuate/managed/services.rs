@@ -6,8 +6,8 @@ use crate::retry::retry_while_recoverable;
 use crate::view::managed::{BERTH, JOB, MANAGED};
 use crate::view::managed_names::of_job;
 use berth_engine::Handle;
-use berth_kube::escape;
 use berth_kube::object::Meta;
+use berth_kube::percent_encode;
 use berth_model::JobId;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ impl Services {
 
 /// Deletes services whose jobs have ended, also those of an earlier server.
 pub async fn collect_services(tools: Arc<Tools>, engine: Handle) {
-    let query = format!("labelSelector={}", escape(&format!("{MANAGED}={BERTH},{JOB}")));
+    let query = format!("labelSelector={}", percent_encode(&format!("{MANAGED}={BERTH},{JOB}")));
     match retry_while_recoverable(|| tools.api.list::<Service>("/api/v1/services", &query)).await {
         Ok(found) => {
             for service in found.items {
@@ -59,7 +59,7 @@ pub async fn collect_services(tools: Arc<Tools>, engine: Handle) {
         let ended = tools.services.ended(|job| engine.core().jobs.contains_key(&job));
         for service in ended {
             match retry_while_recoverable(|| tools.api.delete(&service, &NO_OPTIONS)).await {
-                Err(error) if !error.is_missing() => {
+                Err(error) if !error.is_not_found() => {
                     tracing::warn!(%error, "the service of a job could not be deleted");
                 }
                 _ => {}

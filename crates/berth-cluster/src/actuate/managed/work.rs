@@ -238,7 +238,7 @@ impl LeaseWorker {
         match retry_while_recoverable(|| self.tools.api.delete(&at, &options)).await {
             Ok(_) => true,
             // It is gone, or another one has its name.
-            Err(error) if error.is_missing() || error.is_conflict() => false,
+            Err(error) if error.is_not_found() || error.is_conflict() => false,
             Err(error) => {
                 tracing::error!(%error, "a pod could not be deleted");
                 true

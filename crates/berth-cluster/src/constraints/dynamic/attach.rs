@@ -7,9 +7,9 @@
 
 use super::feasible::{PlacementContext, PodGroup};
 use crate::view::NodeView;
-use berth_kube::constraint;
-use berth_kube::need::{Gpus, Unit};
 use berth_kube::object::{Attachable, Text};
+use berth_kube::pod::node_constraint;
+use berth_kube::pod::requests::{GpuRequest, GpuUnit};
 use berth_model::Name;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ impl PlacementContext<'_> {
             let name = &node.spec.name;
             let Some(room) = attached.room(name, driver) else { continue };
             // Whoever hands GPUs out in pieces has room for more pods than it has GPUs.
-            let smallest = smallest.filter(|_| node.devices.gpu == Unit::Whole);
+            let smallest = smallest.filter(|_| node.devices.gpu == GpuUnit::Whole);
             let pods = |gpus: usize| smallest.map_or(usize::MAX, |one| gpus / one);
             let most = pods(node.spec.gpus.len());
             if most > 0 && demand.worst(most) > room {
@@ -118,7 +118,7 @@ impl PlacementContext<'_> {
 
 /// Whether pods of a group may be on a node by what they say of nodes themselves.
 fn may_be(group: &PodGroup<'_>, node: &NodeView) -> bool {
-    let view = constraint::NodeView::from(&*node.object);
+    let view = node_constraint::NodeView::from(&*node.object);
     let mut constraints = group.views.iter().filter_map(|view| view.constraints.as_deref());
     constraints.next().is_none_or(|constraints| constraints.constraint.allows(&view))
 }
@@ -128,7 +128,7 @@ fn smallest(groups: &[PodGroup<'_>], wanted: &[Vec<Attachable>]) -> Option<usize
     let pods = groups.iter().zip(wanted).filter(|(_, wanted)| !wanted.is_empty());
     let pods = pods.flat_map(|(group, _)| group.views.iter());
     let gpus = pods.map(|view| match &view.asks.gpus {
-        Gpus::Whole { count, .. } if *count > 0 => Some(*count as usize),
+        GpuRequest::Whole { count, .. } if *count > 0 => Some(*count as usize),
         _ => None,
     });
     gpus.collect::<Option<Vec<usize>>>()?.into_iter().min()

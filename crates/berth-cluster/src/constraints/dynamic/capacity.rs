@@ -1,9 +1,9 @@
 //! How much storage there is where, for volumes that have to be made.
 
 use super::volumes::Key;
-use berth_kube::dynamic::Selector;
 use berth_kube::object::{CsiCapacity, CsiDriver, Labels, StorageClass, Text};
-use berth_kube::{Change, Seen};
+use berth_kube::selector::LabelMatcher;
+use berth_kube::{Change, WatchUpdate};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
@@ -20,21 +20,21 @@ pub struct Capacities {
 #[derive(Debug, PartialEq, Eq)]
 struct Room {
     largest: i64,
-    nodes: Selector,
+    nodes: LabelMatcher,
 }
 
 impl Capacities {
-    pub fn apply_drivers(&mut self, seen: Seen<CsiDriver>) {
+    pub fn apply_drivers(&mut self, seen: WatchUpdate<CsiDriver>) {
         let changes = match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 (self.telling, self.needed) = (BTreeSet::new(), BTreeSet::new());
-                all.into_iter().map(Change::Put).collect()
+                all.into_iter().map(Change::Applied).collect()
             }
-            Seen::Changes(changes) => changes,
+            WatchUpdate::Changes(changes) => changes,
         };
         for change in changes {
-            let (Change::Put(driver) | Change::Gone(driver)) = &change;
-            let is_there = matches!(change, Change::Put(_));
+            let (Change::Applied(driver) | Change::Deleted(driver)) = &change;
+            let is_there = matches!(change, Change::Applied(_));
             let name = &driver.metadata.name;
             let says = |said: Option<bool>| is_there && said == Some(true);
             note(&mut self.telling, name, says(driver.spec.storage_capacity));
@@ -43,17 +43,17 @@ impl Capacities {
     }
 
     /// Takes in how much there is. Returns whether that is news.
-    pub fn apply(&mut self, seen: Seen<CsiCapacity>) -> bool {
+    pub fn apply(&mut self, seen: WatchUpdate<CsiCapacity>) -> bool {
         let (changes, mut is_news) = match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 self.rooms.clear();
-                (all.into_iter().map(Change::Put).collect(), true)
+                (all.into_iter().map(Change::Applied).collect(), true)
             }
-            Seen::Changes(changes) => (changes, false),
+            WatchUpdate::Changes(changes) => (changes, false),
         };
         for change in changes {
-            let (Change::Put(written) | Change::Gone(written)) = &change;
-            let now = if matches!(change, Change::Put(_)) { room(written) } else { None };
+            let (Change::Applied(written) | Change::Deleted(written)) = &change;
+            let now = if matches!(change, Change::Applied(_)) { room(written) } else { None };
             let key = (written.metadata.namespace.clone(), written.metadata.name.clone());
             let rooms = self.rooms.entry(written.storage_class_name.clone()).or_default();
             is_news |= rooms.get(&key) != now.as_ref();
@@ -91,7 +91,7 @@ fn note(names: &mut BTreeSet<Text>, name: &Text, is_in: bool) {
 
 /// Nothing where nothing can be had of it, or it is not understood for which nodes it is.
 fn room(written: &CsiCapacity) -> Option<Room> {
-    let nodes = Selector::of("nodeTopology", Some(written.node_topology.as_ref()?)).ok()?;
+    let nodes = LabelMatcher::of("nodeTopology", Some(written.node_topology.as_ref()?)).ok()?;
     Some(Room { largest: written.largest()?, nodes })
 }
 
@@ -124,32 +124,39 @@ mod tests {
     fn storage_counts_where_it_can_be_had_and_only_if_the_driver_tells() {
         let mut there = Capacities::default();
         assert!(suffice(&there, Some(10), "r1"), "its driver is not known");
-        there.apply_drivers(Seen::All(vec![driver(true)]));
+        there.apply_drivers(WatchUpdate::Snapshot(vec![driver(true)]));
         assert!(!suffice(&there, Some(10), "r1"), "nobody says that there is any");
         assert!(suffice(&there, None, "r1"));
-        assert!(there.apply(Seen::All(vec![capacity("a", "r1", "10"), capacity("b", "r2", "9")])));
+        assert!(there.apply(WatchUpdate::Snapshot(vec![
+            capacity("a", "r1", "10"),
+            capacity("b", "r2", "9")
+        ])));
         assert!(suffice(&there, Some(10), "r1"));
         assert!(!suffice(&there, Some(10), "r2"), "there is too little");
         assert!(!suffice(&there, Some(10), "r3"), "nothing can be had from there");
-        assert!(!there.apply(Seen::Changes(vec![Change::Put(capacity("b", "r2", "9"))])));
-        assert!(there.apply(Seen::Changes(vec![Change::Put(capacity("b", "r2", "1Ki"))])));
+        assert!(
+            !there.apply(WatchUpdate::Changes(vec![Change::Applied(capacity("b", "r2", "9"))]))
+        );
+        assert!(
+            there.apply(WatchUpdate::Changes(vec![Change::Applied(capacity("b", "r2", "1Ki"))]))
+        );
         assert!(suffice(&there, Some(10), "r2"));
-        there.apply(Seen::Changes(vec![Change::Gone(capacity("a", "r1", "10"))]));
+        there.apply(WatchUpdate::Changes(vec![Change::Deleted(capacity("a", "r1", "10"))]));
         assert!(!suffice(&there, Some(10), "r1"));
-        there.apply_drivers(Seen::Changes(vec![Change::Put(driver(false))]));
+        there.apply_drivers(WatchUpdate::Changes(vec![Change::Applied(driver(false))]));
         assert!(suffice(&there, Some(10), "r1"));
     }
 
     #[test]
     fn storage_that_no_node_is_named_for_can_be_had_by_none() {
         let mut there = Capacities::default();
-        there.apply_drivers(Seen::All(vec![driver(true)]));
+        there.apply_drivers(WatchUpdate::Snapshot(vec![driver(true)]));
         let nowhere = CsiCapacity { node_topology: None, ..capacity("a", "r1", "10") };
-        there.apply(Seen::All(vec![nowhere]));
+        there.apply(WatchUpdate::Snapshot(vec![nowhere]));
         assert!(!suffice(&there, Some(1), "r1"));
         let all =
             CsiCapacity { node_topology: Some(Default::default()), ..capacity("a", "r1", "10") };
-        there.apply(Seen::All(vec![all]));
+        there.apply(WatchUpdate::Snapshot(vec![all]));
         assert!(suffice(&there, Some(1), "r1"), "an empty selector means every node");
     }
 }

@@ -4,8 +4,8 @@ use super::attach::AttachBarrier;
 use super::feasible::{PlacementContext, label};
 use super::volumes::{Place, Refusal};
 use crate::view::NodeView;
-use berth_kube::constraint::{self, Constraint};
 use berth_kube::object::Text;
+use berth_kube::pod::node_constraint::{self, NodeConstraint};
 use berth_model::{Name, NodeAsk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for Fault<'_> {
 /// passes of those that are allowed by the constraint.
 pub fn choose(
     context: &PlacementContext<'_>,
-    constraint: Option<&Constraint>,
+    constraint: Option<&NodeConstraint>,
     tests: &[Test<'_>],
     preferences: &[(&Text, BTreeMap<Text, i64>)],
 ) -> Result<Option<NodeAsk>, String> {
@@ -64,7 +64,8 @@ pub fn choose(
         let name = &node.spec.name;
         // What it must not be on anyhow neither helps nor says anything.
         let counts = || {
-            constraint.is_none_or(|rule| rule.allows(&constraint::NodeView::from(&*node.object)))
+            constraint
+                .is_none_or(|rule| rule.allows(&node_constraint::NodeView::from(&*node.object)))
         };
         if let Some(fault) = tests.iter().find_map(|test| fault(context, test, node)) {
             if !is_any && counts() {
@@ -118,7 +119,7 @@ fn fault<'t>(
         Test::Volume(place) => {
             return match context
                 .volumes
-                .refusal(place, &constraint::NodeView::from(&*node.object))?
+                .refusal(place, &node_constraint::NodeView::from(&*node.object))?
             {
                 Refusal::Storage(claim, class) => Some(Fault::Storage(claim, class)),
                 Refusal::Elsewhere => Some(Fault::Place),

@@ -8,9 +8,9 @@ use super::preferred::PreferredTerm;
 use super::volumes::Volumes;
 use crate::view::PodConstraints;
 use crate::view::{NodeView, NodeViews, PodView};
-use berth_kube::constraint;
-use berth_kube::dynamic::Spread;
 use berth_kube::object::Text;
+use berth_kube::pod::interpod::TopologySpread;
+use berth_kube::pod::node_constraint;
 use berth_model::{Name, NodeAsk};
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ impl<'a> PlacementContext<'a> {
         view: &PodView,
         tests: &mut Vec<Test<'a>>,
     ) -> Result<(), String> {
-        let rules = &constraints.dynamic.near;
+        let rules = &constraints.dynamic.affinity;
         if rules.is_empty() {
             return Ok(());
         }
@@ -150,7 +150,7 @@ impl<'a> PlacementContext<'a> {
             return Ok(());
         }
         let places = places.into_iter().map(|places| places.into_keys().collect());
-        let test = |(rule, places): (&'a berth_kube::dynamic::Rule, _)| {
+        let test = |(rule, places): (&'a berth_kube::pod::interpod::AffinityTerm, _)| {
             Test::In(&rule.topology_key, places)
         };
         tests.extend(rules.iter().zip(places).map(test));
@@ -158,7 +158,7 @@ impl<'a> PlacementContext<'a> {
     }
 
     fn away(&self, constraints: &'a PodConstraints, tests: &mut Vec<Test<'a>>) {
-        for rule in &constraints.dynamic.away {
+        for rule in &constraints.dynamic.anti_affinity {
             let places =
                 self.places(&PodQuery::Matching(vec![PodSelector::of(rule)]), &rule.topology_key);
             if !places.is_empty() {
@@ -206,7 +206,7 @@ impl<'a> PlacementContext<'a> {
     fn counts(
         &self,
         constraints: &PodConstraints,
-        spread: &Spread,
+        spread: &TopologySpread,
         query: &PodQuery,
     ) -> BTreeMap<Text, i64> {
         let required =
@@ -214,10 +214,10 @@ impl<'a> PlacementContext<'a> {
         let keys: Vec<&Text> = required.map(|other| &other.topology_key).collect();
         let mut counts: BTreeMap<Text, i64> = BTreeMap::new();
         let counts_in = |node: &NodeView| {
-            let view = constraint::NodeView::from(&*node.object);
+            let view = node_constraint::NodeView::from(&*node.object);
             keys.iter().all(|key| label(node, key).is_some())
-                && (!spread.heeds_affinity || constraints.constraint.selection.allows(&view))
-                && (!spread.heeds_taints || constraints.constraint.tolerance.allows(&view))
+                && (!spread.honors_node_affinity || constraints.constraint.selection.allows(&view))
+                && (!spread.honors_node_taints || constraints.constraint.tolerance.allows(&view))
         };
         for node in self.nodes.views().filter(|node| counts_in(node)) {
             if let Some(value) = label(node, &spread.topology_key) {

@@ -4,7 +4,7 @@
 use super::index::{Index, PodSelector};
 use crate::view::PodConstraints;
 use crate::view::{NodeViews, PodView};
-use berth_kube::dynamic::Rule;
+use berth_kube::pod::interpod::AffinityTerm;
 use berth_model::{GroupSpec, Name, Spread};
 use std::collections::BTreeSet;
 
@@ -43,10 +43,10 @@ impl GangContext<'_> {
         own: &[&PodView],
         others: &[&PodView],
     ) -> Result<(), String> {
-        let means = |rule: &Rule, pods: &[&PodView]| {
+        let means = |rule: &AffinityTerm, pods: &[&PodView]| {
             pods.iter().any(|pod| self.index.matches(&PodSelector::of(rule), pod))
         };
-        for rule in &constraints.dynamic.away {
+        for rule in &constraints.dynamic.anti_affinity {
             if means(rule, others) {
                 return Err("anti-affinity between unlike pods of one gang cannot be kept; give \
                             them different gangs"
@@ -56,7 +56,7 @@ impl GangContext<'_> {
                 self.spread(group, &rule.topology_key, 1)?;
             }
         }
-        for rule in &constraints.dynamic.near {
+        for rule in &constraints.dynamic.affinity {
             if own.len() > 1 && means(rule, own) {
                 self.together(group, &rule.topology_key)?;
             }

@@ -3,8 +3,9 @@
 
 use super::preferred::{PreferredAffinity, PreferredTerm};
 use crate::view::PodView;
-use berth_kube::dynamic::{Namespaces, Rule, Selector};
 use berth_kube::object::{Labels, Text};
+use berth_kube::pod::interpod::{AffinityTerm, TermNamespaces};
+use berth_kube::selector::LabelMatcher;
 use berth_model::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ pub enum PodQuery {
     /// The same, without those that have been asked to end.
     Staying(PodSelector),
     /// Those that must be away from what the rule means.
-    Carrying(Rule),
+    Carrying(AffinityTerm),
     /// Those that use a claim, by namespace and name.
     Claiming(Text, Text),
     /// Nobody: pods that want volumes of one class take turns.
@@ -28,19 +29,19 @@ pub enum PodQuery {
 /// Pods by their labels and namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSelector {
-    pub pods: Selector,
-    pub namespaces: Namespaces,
+    pub pods: LabelMatcher,
+    pub namespaces: TermNamespaces,
 }
 
 impl PodSelector {
-    pub fn of(rule: &Rule) -> PodSelector {
+    pub fn of(rule: &AffinityTerm) -> PodSelector {
         PodSelector { pods: rule.pods.clone(), namespaces: rule.namespaces.clone() }
     }
 
     /// Pods of one namespace.
-    pub fn within(namespace: &Text, pods: &Selector) -> PodSelector {
+    pub fn within(namespace: &Text, pods: &LabelMatcher) -> PodSelector {
         let named = BTreeSet::from([namespace.clone()]);
-        let namespaces = Namespaces { named, matching: Selector::NOTHING };
+        let namespaces = TermNamespaces { named, matching: LabelMatcher::NOTHING };
         PodSelector { pods: pods.clone(), namespaces }
     }
 }
@@ -141,7 +142,7 @@ impl Index {
     }
 
     /// The rules of other pods that keep such a pod away from them.
-    pub fn barred(&self, view: &PodView) -> impl Iterator<Item = &Rule> {
+    pub fn barred(&self, view: &PodView) -> impl Iterator<Item = &AffinityTerm> {
         self.queries.keys().filter_map(move |query| match query {
             PodQuery::Carrying(rule) if self.is_meant(rule, view) => Some(rule),
             _ => None,
@@ -186,9 +187,8 @@ impl Index {
         match query {
             PodQuery::Matching(all) => all.iter().all(|who| self.matches(who, view)),
             PodQuery::Staying(who) => !view.is_leaving && self.matches(who, view),
-            PodQuery::Carrying(rule) => {
-                constraints.is_some_and(|constraints| constraints.dynamic.away.contains(rule))
-            }
+            PodQuery::Carrying(rule) => constraints
+                .is_some_and(|constraints| constraints.dynamic.anti_affinity.contains(rule)),
             PodQuery::Claiming(namespace, claim) => constraints.is_some_and(|constraints| {
                 constraints.namespace == *namespace && constraints.dynamic.claims.contains(claim)
             }),
@@ -200,11 +200,11 @@ impl Index {
         self.selects(&who.pods, &who.namespaces, view)
     }
 
-    pub fn is_meant(&self, rule: &Rule, view: &PodView) -> bool {
+    pub fn is_meant(&self, rule: &AffinityTerm, view: &PodView) -> bool {
         self.selects(&rule.pods, &rule.namespaces, view)
     }
 
-    fn selects(&self, pods: &Selector, namespaces: &Namespaces, view: &PodView) -> bool {
+    fn selects(&self, pods: &LabelMatcher, namespaces: &TermNamespaces, view: &PodView) -> bool {
         let none = Labels::default();
         let namespace = view.at.namespace.as_str();
         let labels = self.namespaces.get(namespace).unwrap_or(&none);

@@ -27,8 +27,8 @@ pub use volumes::VolumeStep;
 use volumes::Volumes;
 
 use crate::view::{PodConstraints, PodView};
-use berth_kube::dynamic::{Dynamic, Rule};
 use berth_kube::object::Text;
+use berth_kube::pod::interpod::{AffinityTerm, InterPodConstraints};
 use berth_model::{JobId, NodeAsk, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,8 @@ const REQUIRED_TERM_WEIGHT: i32 = 1;
 impl PodConstraints {
     /// Whom it asks about.
     pub fn reads(&self) -> BTreeSet<PodQuery> {
-        let Dynamic { near, away, preferred, spread, .. } = &self.dynamic;
+        let InterPodConstraints { affinity: near, anti_affinity: away, preferred, spread, .. } =
+            &self.dynamic;
         let mut reads = BTreeSet::new();
         if !near.is_empty() {
             reads.insert(PodQuery::Matching(near.iter().map(PodSelector::of).collect()));
@@ -53,12 +54,12 @@ impl PodConstraints {
 
     /// What it is looked at for by others.
     pub fn carries(&self) -> impl Iterator<Item = PodQuery> {
-        self.dynamic.away.iter().cloned().map(PodQuery::Carrying)
+        self.dynamic.anti_affinity.iter().cloned().map(PodQuery::Carrying)
     }
 
     /// What it would like of those that come when it is placed, by weight.
-    pub fn preferred(&self) -> impl Iterator<Item = (i32, &Rule)> {
-        let near = self.dynamic.near.iter().map(|rule| (REQUIRED_TERM_WEIGHT, rule));
+    pub fn preferred(&self) -> impl Iterator<Item = (i32, &AffinityTerm)> {
+        let near = self.dynamic.affinity.iter().map(|rule| (REQUIRED_TERM_WEIGHT, rule));
         near.chain(self.dynamic.preferred.iter().map(|(weight, rule)| (*weight, rule)))
     }
 }

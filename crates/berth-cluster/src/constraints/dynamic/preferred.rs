@@ -2,13 +2,13 @@
 //! have to be selected: a lookup costs as much as the pod has labels.
 
 use crate::view::PodConstraints;
-use berth_kube::dynamic::Rule;
 use berth_kube::object::{Labels, Text};
+use berth_kube::pod::interpod::AffinityTerm;
 use berth_model::Name;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Rules = BTreeMap<Rule, BTreeMap<Name, TermWeight>>;
+type Rules = BTreeMap<AffinityTerm, BTreeMap<Name, TermWeight>>;
 
 #[derive(Default)]
 pub struct PreferredAffinity {
@@ -33,7 +33,7 @@ struct TermWeight {
 
 /// Who would be liked, and where.
 pub struct PreferredTerm<'a> {
-    pub rule: &'a Rule,
+    pub rule: &'a AffinityTerm,
     nodes: &'a BTreeMap<Name, TermWeight>,
 }
 
@@ -91,7 +91,7 @@ impl PreferredAffinity {
     }
 
     /// Returns whether nobody had the rule.
-    fn add(&mut self, weight: i32, rule: &Rule, node: &Name) -> bool {
+    fn add(&mut self, weight: i32, rule: &AffinityTerm, node: &Name) -> bool {
         let rules = match rule.pods.label() {
             None => &mut self.open,
             Some((key, value)) => {
@@ -107,7 +107,7 @@ impl PreferredAffinity {
     }
 
     /// What nobody has any more is forgotten.
-    fn take(&mut self, weight: i32, rule: &Rule, node: &Name) {
+    fn take(&mut self, weight: i32, rule: &AffinityTerm, node: &Name) {
         let Some((key, value)) = rule.pods.label() else {
             return subtract(&mut self.open, weight, rule, node);
         };
@@ -123,7 +123,7 @@ impl PreferredAffinity {
     }
 }
 
-fn subtract(rules: &mut Rules, weight: i32, rule: &Rule, node: &Name) {
+fn subtract(rules: &mut Rules, weight: i32, rule: &AffinityTerm, node: &Name) {
     let Some(nodes) = rules.get_mut(rule) else { return };
     if let Some(lean) = nodes.get_mut(node) {
         lean.pods -= 1;

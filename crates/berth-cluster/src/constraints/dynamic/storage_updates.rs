@@ -4,23 +4,23 @@ use super::attached::Use;
 use super::volumes::{Key, Volumes};
 use crate::view::PodConstraints;
 use berth_kube::object::{
-    Attachable, Claim, CsiCapacity, CsiDriver, CsiNode, Labels, Namespace, PersistentVolume,
-    StorageClass, Text, VolumeAttachment,
+    Attachable, CsiCapacity, CsiDriver, CsiNode, Labels, Namespace, PersistentVolume,
+    PersistentVolumeClaim, StorageClass, Text, VolumeAttachment,
 };
-use berth_kube::{Change, Seen};
+use berth_kube::{Change, WatchUpdate};
 use berth_model::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen, all of one kind.
 pub enum StorageUpdate {
-    Namespaces(Seen<Namespace>),
-    Claims(Seen<Claim>),
-    Volumes(Seen<PersistentVolume>),
-    Classes(Seen<StorageClass>),
-    Drivers(Seen<CsiDriver>),
-    Nodes(Seen<CsiNode>),
-    Capacities(Seen<CsiCapacity>),
-    Attachments(Seen<VolumeAttachment>),
+    Namespaces(WatchUpdate<Namespace>),
+    Claims(WatchUpdate<PersistentVolumeClaim>),
+    Volumes(WatchUpdate<PersistentVolume>),
+    Classes(WatchUpdate<StorageClass>),
+    Drivers(WatchUpdate<CsiDriver>),
+    Nodes(WatchUpdate<CsiNode>),
+    Capacities(WatchUpdate<CsiCapacity>),
+    Attachments(WatchUpdate<VolumeAttachment>),
 }
 
 impl Volumes {
@@ -72,7 +72,7 @@ impl Volumes {
         None
     }
 
-    fn apply_namespaces(&mut self, seen: Seen<Namespace>) -> BTreeMap<Text, Labels> {
+    fn apply_namespaces(&mut self, seen: WatchUpdate<Namespace>) -> BTreeMap<Text, Labels> {
         let mut known: BTreeMap<Text, Namespace> = BTreeMap::new();
         for (name, labels) in &self.namespaces {
             let mut namespace = Namespace::default();
@@ -85,44 +85,44 @@ impl Volumes {
         self.namespaces.clone()
     }
 
-    fn observe_nodes(&mut self, seen: Seen<CsiNode>) {
+    fn observe_nodes(&mut self, seen: WatchUpdate<CsiNode>) {
         let changes = match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 let there: BTreeSet<&str> = all.iter().map(|node| &*node.metadata.name).collect();
                 let gone = self.attached.known().into_iter();
                 let gone: Vec<Name> = gone.filter(|name| !there.contains(&**name)).collect();
                 gone.iter().for_each(|name| self.attached.forget_node(name));
-                all.into_iter().map(Change::Put).collect()
+                all.into_iter().map(Change::Applied).collect()
             }
-            Seen::Changes(changes) => changes,
+            WatchUpdate::Changes(changes) => changes,
         };
         for change in changes {
             match change {
-                Change::Put(node) => self.attached.apply_node(&node),
-                Change::Gone(node) => self.attached.forget_node(&node.metadata.name),
+                Change::Applied(node) => self.attached.apply_node(&node),
+                Change::Deleted(node) => self.attached.forget_node(&node.metadata.name),
             }
         }
     }
 
-    fn apply_attachments(&mut self, seen: Seen<VolumeAttachment>) {
+    fn apply_attachments(&mut self, seen: WatchUpdate<VolumeAttachment>) {
         let Volumes { claims, volumes, classes, attached, .. } = self;
         let find = |one: &Use| comes_to(claims, volumes, classes, one);
         let user = |one: &VolumeAttachment| format!("attachment {}", one.metadata.name);
         let changes = match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 let there: BTreeSet<String> = all.iter().map(user).collect();
                 let gone = attached.attachments().into_iter();
                 let gone: Vec<String> = gone.filter(|name| !there.contains(name)).collect();
                 gone.iter().for_each(|gone| attached.put(gone, None, find));
-                all.into_iter().map(Change::Put).collect()
+                all.into_iter().map(Change::Applied).collect()
             }
-            Seen::Changes(changes) => changes,
+            WatchUpdate::Changes(changes) => changes,
         };
         for change in changes {
-            let (Change::Put(one) | Change::Gone(one)) = &change;
+            let (Change::Applied(one) | Change::Deleted(one)) = &change;
             let volume = one.spec.source.persistent_volume_name.clone();
             let node = Name::new(&one.spec.node_name);
-            let uses = volume.filter(|_| matches!(change, Change::Put(_)));
+            let uses = volume.filter(|_| matches!(change, Change::Applied(_)));
             let now = uses.map(|volume| (&node, vec![Use::Volume(volume)]));
             attached.put(&user(one), now, find);
         }
@@ -164,7 +164,7 @@ impl Volumes {
 /// The volume that is attached for a use. A claim that has none yet will have one of its class,
 /// which nobody else has.
 fn comes_to(
-    claims: &BTreeMap<Key, Claim>,
+    claims: &BTreeMap<Key, PersistentVolumeClaim>,
     volumes: &BTreeMap<Text, PersistentVolume>,
     classes: &BTreeMap<Text, StorageClass>,
     one: &Use,
@@ -182,33 +182,33 @@ fn comes_to(
     Some(Attachable { driver: class.driver().into(), handle })
 }
 
-fn key_of(claim: &Claim) -> Key {
+fn key_of(claim: &PersistentVolumeClaim) -> Key {
     (claim.metadata.namespace.clone(), claim.metadata.name.clone())
 }
 
 /// The uses that objects have to do with; nothing where all do.
-fn uses<T>(seen: &Seen<T>, of: impl Fn(&T) -> Vec<Use>) -> Option<Vec<Use>> {
+fn uses<T>(seen: &WatchUpdate<T>, of: impl Fn(&T) -> Vec<Use>) -> Option<Vec<Use>> {
     match seen {
-        Seen::All(_) => None,
-        Seen::Changes(changes) => {
+        WatchUpdate::Snapshot(_) => None,
+        WatchUpdate::Changes(changes) => {
             let of = |change: &Change<T>| match change {
-                Change::Put(object) | Change::Gone(object) => of(object),
+                Change::Applied(object) | Change::Deleted(object) => of(object),
             };
             Some(changes.iter().flat_map(of).collect())
         }
     }
 }
 
-fn take<K: Ord, T>(known: &mut BTreeMap<K, T>, seen: Seen<T>, key: impl Fn(&T) -> K) {
+fn take<K: Ord, T>(known: &mut BTreeMap<K, T>, seen: WatchUpdate<T>, key: impl Fn(&T) -> K) {
     match seen {
-        Seen::All(all) => {
+        WatchUpdate::Snapshot(all) => {
             *known = all.into_iter().map(|object| (key(&object), object)).collect();
         }
-        Seen::Changes(changes) => {
+        WatchUpdate::Changes(changes) => {
             for change in changes {
                 match change {
-                    Change::Put(object) => drop(known.insert(key(&object), object)),
-                    Change::Gone(object) => drop(known.remove(&key(&object))),
+                    Change::Applied(object) => drop(known.insert(key(&object), object)),
+                    Change::Deleted(object) => drop(known.remove(&key(&object))),
                 }
             }
         }

@@ -5,8 +5,8 @@ use crate::compat::Compat;
 use crate::observe::names::Names;
 use crate::observe::reader::{ReadContext, Reader};
 use crate::state::nodes::Nodes;
-use berth_kube::mark::Around;
-use berth_kube::{Change, Seen as KindUpdate};
+use berth_kube::gang::PodContext;
+use berth_kube::{Change, WatchUpdate as KindUpdate};
 use berth_model::Name;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn read<T: DeserializeOwned>(written: Value) -> T {
 }
 
 fn all<T: DeserializeOwned>(written: &[Value]) -> KindUpdate<T> {
-    KindUpdate::All(written.iter().cloned().map(read).collect())
+    KindUpdate::Snapshot(written.iter().cloned().map(read).collect())
 }
 
 /// A node that attaches so many volumes of the driver.
@@ -89,7 +89,7 @@ impl World {
         }
         let meta = json!({ "name": name, "namespace": "ml", "uid": name });
         let names = Names::default();
-        let context = ReadContext { around: Around::default(), missing: None, names: &names };
+        let context = ReadContext { around: PodContext::default(), missing: None, names: &names };
         self.reader.pod(&read(json!({ "metadata": meta, "spec": spec })), &context)
     }
 
@@ -130,11 +130,11 @@ fn a_claim_counts_by_its_class_until_it_has_a_volume_and_then_by_that() {
     let same = world.pod("same", &["two"], None);
     assert_eq!(world.feasible_nodes(&[&same]), Ok(vec!["a".to_owned()]), "its volume is there");
     // Both turn out to be one volume; the claims are seen before it is.
-    let bound = ["one", "two"].map(|name| Change::Put(read(claim(name, "v"))));
+    let bound = ["one", "two"].map(|name| Change::Applied(read(claim(name, "v"))));
     world.volumes.apply(StorageUpdate::Claims(KindUpdate::Changes(bound.into())));
-    let seen = Change::Put(read(volume("v", "one")));
+    let seen = Change::Applied(read(volume("v", "one")));
     world.volumes.apply(StorageUpdate::Volumes(KindUpdate::Changes(vec![seen])));
-    let seen = Change::Put(read(volume("v", "two")));
+    let seen = Change::Applied(read(volume("v", "two")));
     world.volumes.apply(StorageUpdate::Volumes(KindUpdate::Changes(vec![seen])));
     assert_eq!(world.feasible_nodes(&[&new]), Ok(vec!["a".to_owned()]));
     let both = world.pod("both", &["one", "three"], None);
@@ -162,7 +162,7 @@ fn a_pod_is_told_of_limits_where_the_nodes_it_may_be_on_are_full() {
         why,
         "no node will do for its volumes now: 1 cannot attach that many more volumes of d"
     );
-    world.volumes.apply(StorageUpdate::Nodes(KindUpdate::Changes(vec![Change::Gone(read(
+    world.volumes.apply(StorageUpdate::Nodes(KindUpdate::Changes(vec![Change::Deleted(read(
         csi_node("a", 0),
     ))])));
     assert!(world.feasible_nodes(&[&bound_to_a]).is_ok());

@@ -5,10 +5,10 @@ use super::capacity::Capacities;
 use super::index::PodQuery;
 use super::zones::reaches;
 use crate::view::PodConstraints;
-use berth_kube::constraint;
-use berth_kube::dynamic::Selector;
-use berth_kube::object::{Claim, Labels, PersistentVolume, StorageClass, Text};
+use berth_kube::object::{Labels, PersistentVolume, PersistentVolumeClaim, StorageClass, Text};
+use berth_kube::pod::node_constraint;
 use berth_kube::quantity::Quantity;
+use berth_kube::selector::LabelMatcher;
 use std::collections::BTreeMap;
 
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -20,7 +20,7 @@ pub type Key = (Text, Text);
 
 #[derive(Default)]
 pub struct Volumes {
-    pub(super) claims: BTreeMap<Key, Claim>,
+    pub(super) claims: BTreeMap<Key, PersistentVolumeClaim>,
     pub(super) volumes: BTreeMap<Text, PersistentVolume>,
     pub(super) classes: BTreeMap<Text, StorageClass>,
     pub(super) namespaces: BTreeMap<Text, Labels>,
@@ -46,7 +46,7 @@ pub enum Place<'a> {
     /// Where its volume can be used.
     Of(&'a PersistentVolume),
     /// Where a volume is to be had.
-    Any(&'a Claim, &'a StorageClass),
+    Any(&'a PersistentVolumeClaim, &'a StorageClass),
 }
 
 /// Why a claim does not let its pod be on a node.
@@ -126,7 +126,7 @@ impl Volumes {
     pub fn refusal<'a>(
         &self,
         place: &Place<'a>,
-        node: &constraint::NodeView<'_>,
+        node: &node_constraint::NodeView<'_>,
     ) -> Option<Refusal<'a>> {
         let (claim, class) = match place {
             Place::Of(volume) => return (!reaches(volume, node)).then_some(Refusal::Elsewhere),
@@ -152,7 +152,7 @@ impl Volumes {
     pub fn prepare(
         &mut self,
         constraints: &PodConstraints,
-        node: &constraint::NodeView<'_>,
+        node: &node_constraint::NodeView<'_>,
     ) -> Vec<VolumeStep> {
         let mut orders = Vec::new();
         for name in &constraints.dynamic.claims {
@@ -184,10 +184,14 @@ impl Volumes {
     }
 
     /// The smallest volume that a claim could have on a node: one that is kept for it first.
-    fn find(&self, claim: &Claim, node: &constraint::NodeView<'_>) -> Option<&PersistentVolume> {
+    fn find(
+        &self,
+        claim: &PersistentVolumeClaim,
+        node: &node_constraint::NodeView<'_>,
+    ) -> Option<&PersistentVolume> {
         let asks = amount(&claim.spec.resources.requests).unwrap_or(0);
         let selector = claim.spec.selector.as_ref();
-        let selector = selector.map(|written| Selector::of("selector", Some(written)));
+        let selector = selector.map(|written| LabelMatcher::of("selector", Some(written)));
         let key = (claim.metadata.namespace.clone(), claim.metadata.name.clone());
         let fits = self.volumes.values().filter(|volume| {
             let spec = &volume.spec;
@@ -217,7 +221,7 @@ impl Volumes {
     }
 }
 
-fn is_for_one(claim: &Claim) -> bool {
+fn is_for_one(claim: &PersistentVolumeClaim) -> bool {
     claim.spec.access_modes.iter().any(|mode| &**mode == ONE_POD)
 }
 

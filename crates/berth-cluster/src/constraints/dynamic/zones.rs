@@ -1,7 +1,7 @@
 //! Where a volume can be used: by its rule about nodes, and by the zones its labels name.
 
-use berth_kube::constraint::{self, Selection};
 use berth_kube::object::{Labels, PersistentVolume};
+use berth_kube::pod::node_constraint::{self, NodeSelection};
 
 /// Labels that say where a volume or a node is, each with the name it has on nodes of today.
 const PLACES: [(&str, &str); 4] = [
@@ -15,11 +15,11 @@ const PLACES: [(&str, &str); 4] = [
 const BETWEEN: &str = "__";
 
 /// Whether a volume can be used on a node. What is not understood cannot.
-pub fn reaches(volume: &PersistentVolume, node: &constraint::NodeView<'_>) -> bool {
+pub fn reaches(volume: &PersistentVolume, node: &node_constraint::NodeView<'_>) -> bool {
     let affinity = volume.spec.node_affinity.as_ref();
     let by_rule = match affinity.and_then(|affinity| affinity.required.as_ref()) {
         None => true,
-        Some(selector) => Selection::of_volume(selector).is_ok_and(|there| there.allows(node)),
+        Some(selector) => NodeSelection::of_volume(selector).is_ok_and(|there| there.allows(node)),
     };
     by_rule && is_in_zone(&volume.metadata.labels, node.labels)
 }
@@ -108,7 +108,7 @@ mod tests {
             let labels = json!({ ZONE: zone, "rack": rack });
             let node = json!({ "metadata": { "name": "n", "labels": labels } });
             let node: berth_kube::object::Node = serde_json::from_value(node).unwrap();
-            reaches(&volume, &constraint::NodeView::from(&node))
+            reaches(&volume, &node_constraint::NodeView::from(&node))
         };
         assert!(reaches("z1", "r1"));
         assert!(!reaches("z1", "r2"));

@@ -4,7 +4,7 @@ use super::{ExternalObject, ExternalObjects};
 use crate::constraints::hypernodes::Tiers;
 use crate::view::ExternalKind;
 use crate::view::Note;
-use berth_kube::hypernode::{self, HyperNode, Tree};
+use berth_kube::hypernode::{self, HyperNode, HyperNodeTree};
 use berth_kube::object::{List, Text};
 use berth_model::Name;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ pub(super) fn hypernode(text: &str) -> serde_json::Result<HyperNode> {
 
 impl ExternalObjects {
     /// All HyperNodes, where they are others than when this was last asked.
-    pub fn hypernodes(&mut self) -> Option<Tree> {
+    pub fn hypernodes(&mut self) -> Option<HyperNodeTree> {
         if !std::mem::take(&mut self.has_other_hypernodes) {
             return None;
         }
@@ -49,7 +49,7 @@ impl ExternalObjects {
                 ExternalObject::HyperNode(object) => Some((Name::new(name), object)),
                 _ => None,
             });
-        let (tree, wrong) = Tree::new(&all.collect());
+        let (tree, wrong) = HyperNodeTree::new(&all.collect());
         for (name, note) in wrong {
             let key = (ExternalKind::HyperNode, String::new(), name.to_string());
             if let Some((about, _)) = self.objects.get(&key) {

@@ -15,7 +15,7 @@ fn urgency(spec: Value, labels: Value) -> Result<(i32, Option<Span>), String> {
     let meta = json!({ "name": "p", "namespace": "ml", "uid": "u", "labels": labels });
     let pod: Pod = serde_json::from_value(json!({ "metadata": meta, "spec": spec })).unwrap();
     let names = names();
-    let context = ReadContext { around: Around::default(), missing: None, names: &names };
+    let context = ReadContext { around: PodContext::default(), missing: None, names: &names };
     let reader = Reader::new(&["berth".to_owned()], &Compat::default(), "held");
     reader.request(&pod, &context).map(|request| (request.priority, request.preempt_after))
 }

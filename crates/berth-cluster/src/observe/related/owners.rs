@@ -4,7 +4,7 @@ use super::{Dependency, Entry, MAX_OWNER_DEPTH, RelatedObjects, RelatedUpdates, 
 use crate::observe::kinds::{self, Kind};
 use crate::observe::queued::TRAINER;
 use berth_kube::object::{Meta, Owner, OwnerReference};
-use berth_kube::{Change, Seen, mark};
+use berth_kube::{Change, WatchUpdate, gang};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ impl RelatedObjects {
         &mut self,
         kind: &'static Kind,
         path: &str,
-        seen: Seen<Box<RawValue>>,
+        seen: WatchUpdate<Box<RawValue>>,
         touched: &mut BTreeSet<Dependency>,
         news: &mut RelatedUpdates,
     ) {
         let read = |raw: &RawValue| kinds::read_owner(kind, path, raw);
         let (put, gone) = match seen {
-            Seen::All(all) => {
+            WatchUpdate::Snapshot(all) => {
                 let put: Vec<_> = all.iter().filter_map(|raw| read(raw)).collect();
                 let there: BTreeSet<&str> = put.iter().map(|object| &*object.meta.uid).collect();
                 let known = self.owners.iter().filter(|(_, entry)| entry.kind == kind);
@@ -37,12 +37,12 @@ impl RelatedObjects {
                 drop(there);
                 (put, gone)
             }
-            Seen::Changes(changes) => {
+            WatchUpdate::Changes(changes) => {
                 let (mut put, mut gone) = (Vec::new(), Vec::new());
                 for change in changes {
                     match change {
-                        Change::Put(raw) => put.extend(read(&raw)),
-                        Change::Gone(raw) => {
+                        Change::Applied(raw) => put.extend(read(&raw)),
+                        Change::Deleted(raw) => {
                             gone.extend(read(&raw).map(|object| object.meta.uid.to_string()));
                         }
                     }
@@ -62,7 +62,7 @@ impl RelatedObjects {
                 news.gone.push(uid.clone());
             }
             if kind.is_named_by_pods() {
-                let set = kinds::key(mark::Kind::LeaderWorkerSet, &object.meta);
+                let set = kinds::key(gang::GangKind::LeaderWorkerSet, &object.meta);
                 self.sets.insert(set.clone(), uid.clone());
                 touched.insert(Dependency::Group(set));
             }

@@ -1,7 +1,7 @@
 //! The kinds of GPUs that managed jobs can have on some node.
 
 use super::{Nodes, Offer, devices};
-use berth_kube::need::Unit;
+use berth_kube::pod::requests::GpuUnit;
 use berth_model::{Division, GpuAsk, Name};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ impl Nodes {
 
     /// Whether one `nvidia.com/gpu` is less than a GPU somewhere.
     pub fn has_parts_as_gpus(&self) -> bool {
-        let is_part = |offer: &Offer| matches!(offer, Offer::Gpu(unit) if *unit != Unit::Whole);
+        let is_part = |offer: &Offer| matches!(offer, Offer::Gpu(unit) if *unit != GpuUnit::Whole);
         self.offers.keys().any(is_part)
     }
 }

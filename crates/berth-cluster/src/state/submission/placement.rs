@@ -1,11 +1,11 @@
 //! Topology constraints of a gang: of all its pods, of a part, and of groups of parts.
 
-use berth_kube::mark::Above;
+use berth_kube::gang::ParentGroup;
 use berth_model::{Bytes, Cpu, GpuAsk, GroupSpec, LabelAsk, Name, TopologyAsk};
 use std::collections::BTreeMap;
 
 /// A group of tasks, and the groups of parts it is in.
-pub type Within = (Vec<Above>, GroupSpec);
+pub type Within = (Vec<ParentGroup>, GroupSpec);
 
 /// Groups where the gang as a whole has to be. Several that have to be together are one group of
 /// groups; a single one is the gang.
@@ -151,8 +151,9 @@ mod tests {
     fn parts_that_have_to_be_together_are_groups_of_groups_in_the_order_of_their_tasks() {
         let level =
             |name: &str| TopologyAsk { required: Some(Name::new(name)), ..TopologyAsk::default() };
-        let above = |name: &str, at: &str| Above { name: Name::new(name), topology: level(at) };
-        let within = |above: &[Above], count: u32| (above.to_vec(), of(count, count).1);
+        let above =
+            |name: &str, at: &str| ParentGroup { name: Name::new(name), topology: level(at) };
+        let within = |above: &[ParentGroup], count: u32| (above.to_vec(), of(count, count).1);
         let (ab, a) = (above("ab", "spine"), above("a", "rack"));
         let groups = vec![
             within(&[], 1),

@@ -4,7 +4,7 @@ use axum::extract::ws::{Message, WebSocket};
 use berth_api::wire::ShellAsk;
 use berth_api::{Code, Problem};
 use berth_cluster::{CONTAINER, Jobs};
-use berth_kube::{Exec, Said};
+use berth_kube::{Exec, ExecEvent};
 use berth_model::PodRef;
 use berth_node::Size;
 use std::time::Duration;
@@ -42,19 +42,19 @@ pub async fn bridge(
     loop {
         tokio::select! {
             said = exec.next() => match said {
-                Some(Said::Output(bytes)) => {
+                Some(ExecEvent::Output(bytes)) => {
                     socket.send(Message::Binary(bytes.into())).await.ok()?;
                 }
-                Some(Said::Ended(code)) => {
+                Some(ExecEvent::Exited(code)) => {
                     drain(socket, &mut exec).await;
                     return Some(Ok(code));
                 }
-                Some(Said::Failed(why)) => return failed(why),
+                Some(ExecEvent::Failed(why)) => return failed(why),
                 None => return failed("the pod has gone, or its node has".to_owned()),
             },
             message = socket.recv() => match message?.ok()? {
                 Message::Binary(typed) => {
-                    exec.type_in(&typed).await;
+                    exec.write_stdin(&typed).await;
                 }
                 Message::Text(text) => {
                     if let Ok(ShellAsk::Resize { rows, columns }) = serde_json::from_str(&text) {
@@ -71,7 +71,7 @@ pub async fn bridge(
 /// What was printed last may come after the exit code: they travel on channels of their own.
 async fn drain(socket: &mut WebSocket, exec: &mut Exec) {
     while let Ok(Some(said)) = tokio::time::timeout(LAST_WORDS, exec.next()).await {
-        if let Said::Output(bytes) = said
+        if let ExecEvent::Output(bytes) = said
             && socket.send(Message::Binary(bytes.into())).await.is_err()
         {
             return;

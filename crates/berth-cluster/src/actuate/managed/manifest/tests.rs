@@ -126,7 +126,7 @@ fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
     assert_eq!(visible, ["GPU-1"], "which GPU it is is nobody's to set");
     assert_eq!(variable(&pod, "CUDA_VISIBLE_DEVICES")["value"], "GPU-1", "as on a machine");
     assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0");
-    assert_eq!(pod["metadata"]["annotations"][shares::GPUS], "GPU-1");
+    assert_eq!(pod["metadata"]["annotations"][gpu_sharing::GPUS], "GPU-1");
     assert_eq!(pod["spec"]["tolerations"], tolerations());
 }
 
