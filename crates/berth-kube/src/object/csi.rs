@@ -1,7 +1,7 @@
 //! Drivers for volumes: on which nodes they are, how many volumes a node can attach, how much
 //! storage there is where, and what is attached.
 
-use super::{LabelSelector, List, Meta, PersistentVolume, Raw, StorageClass, Text};
+use super::{CsiSource, LabelSelector, List, Meta, PersistentVolume, Raw, StorageClass, Text};
 use crate::quantity::Quantity;
 use serde::Deserialize;
 
@@ -88,22 +88,6 @@ pub struct AttachmentSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct AttachmentSource {
     pub persistent_volume_name: Option<Text>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct CsiSource {
-    pub driver: Text,
-    pub volume_handle: Text,
-}
-
-/// A volume of a kind that Kubernetes had a driver for itself: each kind has one of these names.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-pub struct InTree {
-    #[serde(alias = "pdName", alias = "diskURI")]
-    #[serde(rename = "volumeID")]
-    pub id: Text,
 }
 
 /// What a node attaches: volumes of one driver with one handle are one volume.

@@ -29,7 +29,7 @@ pub(crate) use container::GPU_FIELD;
 pub use container::{Container, GPU_VARIABLE, Port, Resources};
 pub use csi::{
     Allocatable, Attachable, AttachmentSource, AttachmentSpec, CsiCapacity, CsiDriver,
-    CsiDriverSpec, CsiNode, CsiNodeDriver, CsiNodeSpec, CsiSource, InTree, VolumeAttachment,
+    CsiDriverSpec, CsiNode, CsiNodeDriver, CsiNodeSpec, VolumeAttachment,
 };
 pub use list::List;
 pub use map::Map;
@@ -45,8 +45,8 @@ pub use priority::PriorityClass;
 pub use raw::Raw;
 pub use status::{ClaimStatus, ContainerStatus, PodStatus, State, Terminated, Waiting};
 pub use storage::{
-    ClaimRef, ClaimSpec, Namespace, PersistentVolume, PersistentVolumeClaim, Phased, Requests,
-    StorageClass, TopologyLabel, TopologyTerm, VolumeAffinity, VolumeSpec,
+    ClaimRef, ClaimSpec, CsiSource, InTree, Namespace, PersistentVolume, PersistentVolumeClaim,
+    Phased, Requests, StorageClass, TopologyLabel, TopologyTerm, VolumeAffinity, VolumeSpec,
 };
 pub use text::Text;
 pub use volume::{Disk, Volume, VolumeSource};

@@ -1,8 +1,23 @@
 //! Claims on volumes, the volumes, and how they come about; and the labels of namespaces.
 
-use super::csi::InTree;
-use super::{CsiSource, LabelSelector, Labels, List, Map, Meta, NodeSelector, Raw, Text};
+use super::{LabelSelector, Labels, List, Map, Meta, NodeSelector, Raw, Text};
 use serde::Deserialize;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CsiSource {
+    pub driver: Text,
+    pub volume_handle: Text,
+}
+
+/// A volume of a kind that Kubernetes had a driver for itself: each kind has one of these names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct InTree {
+    #[serde(alias = "pdName", alias = "diskURI")]
+    #[serde(rename = "volumeID")]
+    pub id: Text,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]

@@ -1,6 +1,6 @@
 //! Creates the pod of a lease, and the objects beside it.
 
-use super::work::{LeaseWorker, path};
+use super::tools::{LeaseWorker, path};
 use super::{claims, manifest};
 use crate::retry::retry_while_recoverable;
 use crate::state::pod_orders::CreatePod;

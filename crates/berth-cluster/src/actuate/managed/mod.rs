@@ -7,17 +7,21 @@
 
 mod accept;
 mod claims;
+mod collect;
 mod launch;
 mod logs;
 mod make;
 mod manifest;
 mod services;
+mod tools;
 mod work;
 
+pub use collect::collect_services;
 pub use logs::{Logs, Step};
 pub use manifest::tolerations;
-pub use services::{Services, collect_services};
-pub use work::{Tools, work};
+pub use services::Services;
+pub use tools::Tools;
+pub use work::work;
 
 use crate::options::PodSettings;
 use crate::shared::SharedState;

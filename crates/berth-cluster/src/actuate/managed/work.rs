@@ -3,21 +3,14 @@
 
 use super::logs::{Logs, Step};
 use super::make::Failure;
-use super::services::Services;
-use crate::options::PodSettings;
+use super::tools::{LeaseWorker, Tools, path};
 use crate::retry::retry_while_recoverable;
-use crate::state::observation::Observation;
 use crate::state::pod_orders::{LeaseEnd, PodOrder};
-use crate::tenancy::Teams;
 use crate::view::managed_names::is_pod_of;
 use berth_engine::clock;
-use berth_engine::{Detail, Inlet};
-use berth_kube::Api;
 use berth_model::Ended;
 use berth_model::PodRef;
-use berth_model::{Cause, JobId, LeaseId, Span};
-use berth_service::Vault;
-use berth_store::Store;
+use berth_model::{Cause, LeaseId, Span};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,49 +22,6 @@ use tokio::task::JoinSet;
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How long a pod that is to end waits for its log to be fetched.
 const LOG_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two tries to read the books.
-const STORE_RETRY: Duration = Duration::from_secs(2);
-
-/// What is worked with.
-pub struct Tools {
-    pub api: Api,
-    pub store: Store,
-    pub vault: Vault,
-    pub settings: PodSettings,
-    /// The scheduler that pods name: whose they are.
-    pub scheduler: String,
-    pub logs: Arc<Logs>,
-    pub teams: Arc<Teams>,
-    /// For leases that are over and have no pod by which that is observed.
-    pub inlet: Inlet<Observation>,
-    pub services: Services,
-}
-
-/// What the books say of a job: where its pods are, and what they are called after.
-pub(super) struct JobRecord {
-    pub namespace: String,
-    pub name: String,
-}
-
-impl Tools {
-    async fn lease_ended(&self, lease: LeaseId, over: LeaseEnd) {
-        self.inlet.site(Observation::TaskOver { lease, over }).await;
-    }
-
-    /// Nothing for jobs that nobody has submitted, or that came as pods.
-    pub(super) async fn job_record(&self, job: JobId) -> Option<JobRecord> {
-        let row = loop {
-            match self.store.job(job).await {
-                Ok(row) => break row?,
-                Err(error) => tracing::warn!(%error, %job, "a job cannot be read; trying again"),
-            }
-            tokio::time::sleep(STORE_RETRY).await;
-        };
-        let detail: Detail = serde_json::from_str(&row.detail).ok()?;
-        let namespace = detail.workload.run()?.container.as_ref()?.namespace.clone();
-        Some(JobRecord { namespace, name: row.name })
-    }
-}
 
 /// Takes orders until nobody gives any.
 pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrder>) {
@@ -106,15 +56,6 @@ pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrde
             }
         }
     }
-}
-
-/// What is done about one lease, one thing after the other.
-pub(super) struct LeaseWorker {
-    pub tools: Arc<Tools>,
-    turns: Arc<Semaphore>,
-    pub lease: LeaseId,
-    /// The pod that was to be made.
-    pub made: Option<PodRef>,
 }
 
 impl LeaseWorker {
@@ -245,8 +186,4 @@ impl LeaseWorker {
             }
         }
     }
-}
-
-pub(super) fn path(namespace: &str, kind: &str, name: &str) -> String {
-    format!("/api/v1/namespaces/{namespace}/{kind}/{name}")
 }

@@ -5,7 +5,7 @@
 //! as it has room for, and the others get other nodes: however the core places them, no limit is
 //! passed.
 
-use super::feasible::{PlacementContext, PodGroup};
+use super::context::{PlacementContext, PodGroup};
 use crate::view::NodeView;
 use berth_kube::object::{Attachable, Text};
 use berth_kube::pod::node_constraint;

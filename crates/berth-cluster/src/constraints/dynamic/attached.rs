@@ -1,7 +1,7 @@
 //! What is attached to nodes: the volumes of the pods there, each counted once, and what is still
 //! attached though nobody uses it. Only pods with claims cost anything here.
 
-use super::volumes::Key;
+use super::volume_key::Key;
 use berth_kube::object::{Attachable, CsiNode, Text};
 use berth_model::Name;
 use std::collections::{BTreeMap, BTreeSet};

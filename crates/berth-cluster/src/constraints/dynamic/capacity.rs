@@ -1,6 +1,6 @@
 //! How much storage there is where, for volumes that have to be made.
 
-use super::volumes::Key;
+use super::volume_key::Key;
 use berth_kube::object::{CsiCapacity, CsiDriver, Labels, StorageClass, Text};
 use berth_kube::selector::LabelMatcher;
 use berth_kube::{Change, WatchUpdate};

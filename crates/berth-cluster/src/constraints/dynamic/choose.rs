@@ -1,7 +1,7 @@
 //! Filters nodes, scores them, and says why none is feasible.
 
 use super::attach::AttachBarrier;
-use super::feasible::{PlacementContext, label};
+use super::context::{PlacementContext, label};
 use super::volumes::{Place, Refusal};
 use crate::view::NodeView;
 use berth_kube::object::Text;

@@ -2,12 +2,12 @@
 
 use super::attach::{AttachBarrier, AttachBarriers, bars};
 use super::choose::{Test, choose};
+use super::context::{PlacementContext, PodGroup, label};
 use super::gang_rules::share;
-use super::index::{Index, PodQuery, PodSelector};
+use super::index::{PodQuery, PodSelector};
 use super::preferred::PreferredTerm;
-use super::volumes::Volumes;
 use crate::view::PodConstraints;
-use crate::view::{NodeView, NodeViews, PodView};
+use crate::view::{NodeView, PodView};
 use berth_kube::object::Text;
 use berth_kube::pod::interpod::TopologySpread;
 use berth_kube::pod::node_constraint;
@@ -16,22 +16,6 @@ use std::collections::BTreeMap;
 
 /// What a pod that is one too many in its place costs, beside weights of up to a hundred.
 const CROWD_WEIGHT: i64 = 10;
-
-/// Everybody, where they are.
-pub struct PlacementContext<'a> {
-    pub nodes: &'a dyn NodeViews,
-    pub index: &'a Index,
-    pub volumes: &'a Volumes,
-    /// How many GPUs of a node are free.
-    pub free: &'a dyn Fn(&str) -> u32,
-}
-
-/// Pods of one group of a job.
-pub struct PodGroup<'a> {
-    pub views: Vec<&'a PodView>,
-    /// So many of them at the most are put into one place, where the group says so.
-    pub at_most: Option<u32>,
-}
 
 /// Where a job may lie.
 pub struct FeasibleNodes {
@@ -268,8 +252,4 @@ impl<'a> PlacementContext<'a> {
         }
         preferences
     }
-}
-
-pub fn label<'n>(node: &'n NodeView, key: &str) -> Option<&'n Text> {
-    node.object.metadata.labels.get(key)
 }

@@ -1,7 +1,8 @@
 //! Updates of storage objects and namespaces.
 
 use super::attached::Use;
-use super::volumes::{Key, Volumes};
+use super::volume_key::Key;
+use super::volumes::Volumes;
 use crate::view::PodConstraints;
 use berth_kube::object::{
     Attachable, CsiCapacity, CsiDriver, CsiNode, Labels, Namespace, PersistentVolume,

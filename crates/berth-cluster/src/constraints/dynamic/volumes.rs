@@ -3,6 +3,7 @@
 use super::attached::Attached;
 use super::capacity::Capacities;
 use super::index::PodQuery;
+use super::volume_key::Key;
 use super::zones::reaches;
 use crate::view::PodConstraints;
 use berth_kube::object::{Labels, PersistentVolume, PersistentVolumeClaim, StorageClass, Text};
@@ -14,9 +15,6 @@ use std::collections::BTreeMap;
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const ONE_POD: &str = "ReadWriteOncePod";
-
-/// By namespace and name.
-pub type Key = (Text, Text);
 
 #[derive(Default)]
 pub struct Volumes {

@@ -1,6 +1,9 @@
 //! The GPUs of a pod.
 
-use super::{Bytes, Error, GpuAsk, InvalidField, Milli, Name, ResourceSums, vgpu};
+use super::count::count_of;
+use super::{
+    Bytes, Error, GpuAsk, GpuRequest, GpuVendor, InvalidField, Milli, Name, ResourceSums, vgpu,
+};
 use crate::object::{Labels, Pod, Text};
 use berth_model::Share;
 use std::collections::BTreeMap;
@@ -8,41 +11,6 @@ use std::collections::BTreeMap;
 const GPU: &str = "nvidia.com/gpu";
 const SHARED: &str = "nvidia.com/gpu.shared";
 const INSTANCE: &str = "nvidia.com/mig-";
-
-/// What a pod asks of GPUs, before a node says how it shares them.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum GpuRequest {
-    #[default]
-    None,
-    Whole {
-        vendor: GpuVendor,
-        count: u32,
-    },
-    Mig {
-        profile: Name,
-        count: u32,
-    },
-    /// Replicas of a GPU that its node hands out: time slices or MPS shares, as its labels say.
-    Shared {
-        count: u32,
-    },
-    Fraction {
-        milli: Milli,
-        count: u32,
-    },
-    /// A share as large as this much of a GPU's memory, and no smaller than `least`.
-    Memory {
-        bytes: Bytes,
-        least: Milli,
-        count: u32,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum GpuVendor {
-    Nvidia,
-    Amd,
-}
 
 /// What the GPU resources of a node stand for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -197,14 +165,6 @@ pub(crate) fn profile_name(written: &str) -> Name {
         Some((size, attributes)) => Name::from(format!("{size}gb+{attributes}")),
         None => Name::new(written),
     }
-}
-
-pub(super) fn count_of(resource: &str, amount: super::Quantity) -> Result<u32, Error> {
-    let milli = amount.milli().map_err(|source| Error::quantity(resource, source))?;
-    u32::try_from(milli / 1_000)
-        .ok()
-        .filter(|_| milli % 1_000 == 0)
-        .ok_or_else(|| Error::Parts { resource: resource.to_owned(), amount: milli })
 }
 
 /// A share of a GPU by KAI's annotations.

@@ -6,14 +6,15 @@ use crate::quantity::{self, Quantity};
 use berth_model::{Bytes, Cpu, GpuAsk, Milli, Name};
 use std::collections::BTreeMap;
 
+mod count;
 mod gpu;
+mod gpu_request;
 mod in_use;
 mod vgpu;
 
 pub(crate) use gpu::profile_name;
-pub use gpu::{
-    DevicePluginResources, GpuRequest, GpuSharing, GpuUnit, GpuVendor, SharingStrategy, mig_profile,
-};
+pub use gpu::{DevicePluginResources, GpuSharing, GpuUnit, SharingStrategy, mig_profile};
+pub use gpu_request::{GpuRequest, GpuVendor};
 pub use in_use::ResourcesInUse;
 pub(crate) use vgpu::is_vgpu;
 pub use vgpu::{NUMBER as VGPU_NUMBER, vgpus};

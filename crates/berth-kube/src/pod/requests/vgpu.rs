@@ -5,7 +5,7 @@
 //! As in Volcano a container has all of a GPU's memory where it does not say how much, whatever it
 //! says of cores.
 
-use super::gpu::count_of;
+use super::count::count_of;
 use super::{Error, GpuRequest};
 use crate::InvalidField;
 use crate::object::{Container, PodSpec};
