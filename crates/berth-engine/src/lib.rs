@@ -31,6 +31,8 @@ pub mod testing;
 mod turn;
 
 #[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
 mod tests;
 
 pub use boot::{Running, Setup, begin};
