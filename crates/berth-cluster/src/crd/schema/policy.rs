@@ -27,7 +27,7 @@ fn says(knob: &str) -> &'static str {
         "grace" => "Time between SIGTERM and SIGKILL for jobs that name none, and the most (5m)",
         "stale" => "How long a gang below its minimum keeps its GPUs (60s)",
         "strategy" => "How whole-GPU jobs choose nodes (pack)",
-        "order" => "ApiOrder inside queues that name none (response-ratio)",
+        "order" => "Order inside queues that name none (response-ratio)",
         "fragmentation" => "Whether fractions are placed so that what is left is of use (true)",
         "energy" => "Weight of energy against fit between models (0.1)",
         "reservations" => "Blocked jobs per queue that hold a reservation (1)",
