@@ -119,17 +119,17 @@ mod tests {
         let all = [
             (
                 "leaf-a",
-                r#"{"constrainr": 1, "tierName": "leaf", "members": [
+                r#"{"tier": 1, "tierName": "leaf", "members": [
                 {"type": "Node", "selector": {"exactMatch": {"name": "n0"}}}]}"#,
             ),
             (
                 "leaf-b",
-                r#"{"constrainr": 1, "members": [
+                r#"{"tier": 1, "members": [
                 {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}}]}"#,
             ),
             (
                 "spine",
-                r#"{"constrainr": 3, "members": [
+                r#"{"tier": 3, "members": [
                 {"type": "HyperNode", "selector": {"exactMatch": {"name": "leaf-a"}}},
                 {"type": "Node", "selector": {"exactMatch": {"name": "n2"}}}]}"#,
             ),

@@ -47,7 +47,14 @@ impl World {
 
     fn node(&self, name: &str) -> NodeView {
         let has = json!({ "cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "2", "pods": "10" });
-        let object = json!({ "metadata": { "name": name }, "status": { "allocatable": has } });
+        let object = json!({
+            "metadata": { "name": name },
+            "status": {
+                "allocatable": has,
+                "capacity": has,
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        });
         self.reader.node(&serde_json::from_value(object).unwrap())
     }
 

@@ -56,7 +56,7 @@ fn queues_policy_and_budgets_are_the_same_by_kubectl_and_by_berth_apply() {
     assert_eq!(by_kubectl[0][1]["quota_milli"], 2_000, "{by_kubectl:?}");
     assert_eq!(by_kubectl[1][0]["limit_micros"], 100_000_000, "{by_kubectl:?}");
 
-    cluster.delete(&["-f", &file]);
+    cluster.kubectl_stdout(&["delete", "-f", &file]);
     until("all of it is gone", all_are_wanted);
     until("no queue is left", || set_up(&berth)[0] == Value::from(vec![Value::Null; 2]));
     let applied = berth.run_ok(&["apply", "-f", &file]);
