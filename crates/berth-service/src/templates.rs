@@ -57,7 +57,7 @@ pub async fn get(
     caller: &Caller,
     wanted: &str,
 ) -> Result<wire::Template, Fault> {
-    named(service, caller, &wanted).await.map(shown)
+    named(service, caller, wanted).await.map(shown)
 }
 
 /// Who made a template keeps it: a researcher changes the own ones, a lead all of the team's.
@@ -67,13 +67,13 @@ pub async fn set(
     name: &str,
     wish: wire::TemplateSet,
 ) -> Result<wire::Template, Fault> {
-    names::check("template", &name)?;
+    names::check("template", name)?;
     let Some(of) = wish.team.or_else(|| caller.default_team()) else {
         let fault = Fault::new(Code::BadRequest, "the template names no team, and you are in none");
         return Err(fault.next("say whose it is in `team`"));
     };
     checks::team(&service.store, &of).await?;
-    let before = service.store.get::<TemplateRow>((&of, &name)).await?;
+    let before = service.store.get::<TemplateRow>((&of, name)).await?;
     let by = before.as_ref().map_or(caller.user(), |before| before.by.as_str());
     caller.must(Permission::TemplatesManage, Some(&of), Some(by))?;
     berth_file::job::read(&wish.file).map_err(|mistakes| Problem::of_mistakes(&mistakes))?;
@@ -101,7 +101,7 @@ pub async fn set(
 }
 
 pub async fn delete(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
-    let row = named(service, caller, &wanted).await?;
+    let row = named(service, caller, wanted).await?;
     caller.must(Permission::TemplatesManage, Some(&row.team), Some(&row.by))?;
     let audit = caller.audit(target(&row), json!({}));
     remove(service, audit, |batch| batch.delete::<TemplateRow>((&row.team, &row.name))).await?;

@@ -58,7 +58,7 @@ pub async fn get(
     caller: &Caller,
     wanted: &str,
 ) -> Result<wire::Schedule, Fault> {
-    find(service, caller, &wanted).await.map(shown)
+    find(service, caller, wanted).await.map(shown)
 }
 
 pub async fn pause(
@@ -66,7 +66,7 @@ pub async fn pause(
     caller: &Caller,
     wanted: &str,
 ) -> Result<wire::Schedule, Fault> {
-    let row = managed(service, caller, &wanted).await?;
+    let row = managed(service, caller, wanted).await?;
     if row.paused {
         return Ok(shown(row));
     }
@@ -79,7 +79,7 @@ pub async fn resume(
     caller: &Caller,
     wanted: &str,
 ) -> Result<wire::Schedule, Fault> {
-    let row = managed(service, caller, &wanted).await?;
+    let row = managed(service, caller, wanted).await?;
     if !row.paused {
         return Ok(shown(row));
     }
@@ -112,7 +112,7 @@ async fn keep(
 }
 
 pub async fn delete(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
-    let row = managed(service, caller, &wanted).await?;
+    let row = managed(service, caller, wanted).await?;
     let detail = json!({ "name": row.name });
     let audit = caller.audit(format!("schedule {}", row.id), detail);
     remove(service, audit, |batch| batch.delete::<ScheduleRow>(&row.id)).await?;

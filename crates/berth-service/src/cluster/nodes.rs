@@ -16,7 +16,7 @@ pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire
 }
 
 pub async fn get(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    one(service, caller, &name)
+    one(service, caller, name)
 }
 
 pub async fn drain(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
@@ -37,7 +37,7 @@ async fn change(
     name: &str,
     to: NodeState,
 ) -> Result<wire::Node, Fault> {
-    let before = one(service, caller, &name)?;
+    let before = one(service, caller, name)?;
     if matches!(before.state, wire::NodeState::Failed | wire::NodeState::Leaving) {
         let (word, _) = state(to);
         let detail =
@@ -46,12 +46,12 @@ async fn change(
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
     if before.state != state(to).0 {
-        let event = Event::NodeChanged { node: Name::new(&name), state: to };
+        let event = Event::NodeChanged { node: Name::new(name), state: to };
         let detail = json!({ "before": before.state, "after": state(to).0 });
         let audit = caller.audit(format!("node {name}"), detail);
         service.engine.write(Write::act(Act::Events(vec![event]), audit)).await?;
     }
-    one(service, caller, &name)
+    one(service, caller, name)
 }
 
 fn one(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {

@@ -16,9 +16,9 @@ pub async fn list(
     caller: &Caller,
     name: &str,
 ) -> Result<wire::Items<wire::Member>, Fault> {
-    checks::team(&service.store, &name).await?;
-    caller.must(Permission::MembersRead, Some(&name), None)?;
-    let rows = service.store.members_of(&name).await?;
+    checks::team(&service.store, name).await?;
+    caller.must(Permission::MembersRead, Some(name), None)?;
+    let rows = service.store.members_of(name).await?;
     let items = rows.into_iter().filter_map(|row| {
         Some(wire::Member { role: role(&row.role)?, team: row.team, user: row.user })
     });
@@ -32,9 +32,9 @@ pub async fn set(
     user: &str,
     wish: wire::MemberSet,
 ) -> Result<wire::Member, Fault> {
-    let before = managed(&service.store, caller, &name, &user).await?;
-    must_grant(caller, &name, wish.role)?;
-    checks::user(&service.store, &user).await?;
+    let before = managed(&service.store, caller, name, user).await?;
+    must_grant(caller, name, wish.role)?;
+    checks::user(&service.store, user).await?;
     let row = MemberRow {
         team: name.to_owned(),
         user: user.to_owned(),
@@ -63,11 +63,11 @@ pub async fn delete(
     name: &str,
     user: &str,
 ) -> Result<(), Fault> {
-    let before = managed(&service.store, caller, &name, &user).await?;
-    let Some(before) = before else { return Err(Fault::not_found("member", &user)) };
+    let before = managed(&service.store, caller, name, user).await?;
+    let Some(before) = before else { return Err(Fault::not_found("member", user)) };
     let detail = json!({ "before": before.role });
     let audit = caller.audit(format!("member {user} of {name}"), detail);
-    let delete = |batch: &mut Batch| batch.delete::<MemberRow>((&name, &user));
+    let delete = |batch: &mut Batch| batch.delete::<MemberRow>((name, user));
     let (name, user, caller) = (name.to_owned(), user.to_owned(), caller.clone());
     write(service, audit, delete, async move |store| {
         managed(&store, &caller, &name, &user).await.map(drop)

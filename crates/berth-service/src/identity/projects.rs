@@ -63,7 +63,7 @@ pub async fn create(
 
 /// Jobs keep the name of their project, and its cost stays with it.
 pub async fn delete(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
-    let row = names::pick(caller, visible(service, caller).await?, &wanted)?;
+    let row = names::pick(caller, visible(service, caller).await?, wanted)?;
     caller.must(Permission::ProjectsManage, Some(&row.team), None)?;
     let audit = caller.audit(format!("project {} of {}", row.name, row.team), json!({}));
     remove(service, audit, |batch| batch.delete::<ProjectRow>((&row.team, &row.name))).await?;

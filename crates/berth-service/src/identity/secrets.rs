@@ -33,12 +33,12 @@ pub async fn set(
     name: &str,
     wish: wire::SecretSet,
 ) -> Result<wire::Secret, Fault> {
-    checks::team(&service.store, &of).await?;
-    caller.must(Permission::SecretsManage, Some(&of), None)?;
-    names::check("secret", &name)?;
+    checks::team(&service.store, of).await?;
+    caller.must(Permission::SecretsManage, Some(of), None)?;
+    names::check("secret", name)?;
     check(&wish.value)?;
     let row = SecretRow {
-        sealed: service.vault.seal(&of, &name, &wish.value),
+        sealed: service.vault.seal(of, name, &wish.value),
         team: of.to_owned(),
         name: name.to_owned(),
         created: clock::now(),
@@ -68,13 +68,13 @@ fn check(value: &str) -> Result<(), Fault> {
 }
 
 pub async fn delete(service: &Service, caller: &Caller, of: &str, name: &str) -> Result<(), Fault> {
-    checks::team(&service.store, &of).await?;
-    caller.must(Permission::SecretsManage, Some(&of), None)?;
-    if service.store.get::<SecretRow>((&of, &name)).await?.is_none() {
-        return Err(Fault::not_found("secret", &name));
+    checks::team(&service.store, of).await?;
+    caller.must(Permission::SecretsManage, Some(of), None)?;
+    if service.store.get::<SecretRow>((of, name)).await?.is_none() {
+        return Err(Fault::not_found("secret", name));
     }
-    let audit = caller.audit(target(&of, &name), json!({}));
-    remove(service, audit, |batch| batch.delete::<SecretRow>((&of, &name))).await?;
+    let audit = caller.audit(target(of, name), json!({}));
+    remove(service, audit, |batch| batch.delete::<SecretRow>((of, name))).await?;
     Ok(())
 }
 

@@ -74,7 +74,7 @@ fn queue_of(team: &wire::Team, queues: &[QueueSpec]) -> Option<QueueSpec> {
 
 pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
     let mut documents = Batch::default();
-    let events = removal(service, &name, &[], &mut documents).await?;
+    let events = removal(service, name, &[], &mut documents).await?;
     let audit = caller.audit(format!("team {name}"), json!({}));
     let write = Write { documents, ..Write::act(Act::Events(events), audit) };
     let name = name.to_owned();

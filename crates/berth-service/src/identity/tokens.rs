@@ -96,7 +96,7 @@ fn end(text: &str, now: Time) -> Result<Time, Fault> {
 }
 
 pub async fn revoke(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
-    let row = find(service, caller, &wanted).await?;
+    let row = find(service, caller, wanted).await?;
     if row.revoked.is_some() {
         return Ok(());
     }

@@ -70,11 +70,11 @@ pub async fn create(
 /// Tokens and memberships go with the user. So do schedules, which would submit in the name of
 /// somebody who is gone; jobs go on, and keep the name.
 pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
-    removable(&service.store, &name).await?;
+    removable(&service.store, name).await?;
     let schedules = every::<ScheduleRow>(&service.store).await?;
     let audit = caller.audit(format!("user {name}"), json!({}));
     let delete = |batch: &mut Batch| {
-        batch.delete::<UserRow>(&name);
+        batch.delete::<UserRow>(name);
         for schedule in schedules.iter().filter(|schedule| schedule.user == name) {
             batch.delete::<ScheduleRow>(&schedule.id);
         }

@@ -17,7 +17,7 @@ pub async fn stop(
     wanted: &str,
     how: wire::JobStop,
 ) -> Result<wire::Job, Fault> {
-    let found = controlled(service, caller, &wanted).await?;
+    let found = controlled(service, caller, wanted).await?;
     must_live(&found)?;
     let act = Act::Cancel { job: found.id, now: how.now };
     change(service, caller, found, act, json!({ "now": how.now })).await
@@ -37,7 +37,7 @@ async fn hold(
     wanted: &str,
     held: bool,
 ) -> Result<wire::Job, Fault> {
-    let found = controlled(service, caller, &wanted).await?;
+    let found = controlled(service, caller, wanted).await?;
     must_live(&found)?;
     let act = Act::Change { job: found.id, changes: vec![JobChange::Hold(held)] };
     change(service, caller, found, act, json!({})).await
@@ -49,7 +49,7 @@ pub async fn set(
     wanted: &str,
     wish: wire::JobChange,
 ) -> Result<wire::Job, Fault> {
-    let found = controlled(service, caller, &wanted).await?;
+    let found = controlled(service, caller, wanted).await?;
     must_live(&found)?;
     if let Some(team) = &wish.team {
         caller.must(Permission::JobsSubmit, Some(team), Some(caller.user()))?;

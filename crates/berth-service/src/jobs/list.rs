@@ -95,7 +95,7 @@ fn states(text: &str) -> Result<Vec<JobState>, Fault> {
 }
 
 pub async fn get(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Job, Fault> {
-    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
     Ok(shown(service, &found))
 }
 
@@ -122,7 +122,7 @@ pub async fn attempts(
     caller: &Caller,
     wanted: &str,
 ) -> Result<wire::Items<wire::Attempt>, Fault> {
-    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
     let rows = service.store.leases_of(found.id).await?;
     Ok(wire::Items { items: show::attempts(&rows) })
 }

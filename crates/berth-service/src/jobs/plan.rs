@@ -19,7 +19,7 @@ pub async fn plan(
     query: wire::SubmitQuery,
     text: &str,
 ) -> Result<wire::Plan, Fault> {
-    let mut parsed = submit::read(&text)?;
+    let mut parsed = submit::read(text)?;
     let template = submit::template(service, caller, query.template.as_deref()).await?;
     submit::start_here(service, &mut parsed, template.as_ref(), &query);
     let (request, remarks) =

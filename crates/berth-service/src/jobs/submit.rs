@@ -55,7 +55,7 @@ pub async fn clone(
     wanted: &str,
     how: wire::JobClone,
 ) -> Result<wire::JobSubmitted, Fault> {
-    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
     let old = read(&found.first().file)?;
     let over = read(how.file.as_deref().unwrap_or("{}"))?;
     let permission = Permission::JobsSubmit;

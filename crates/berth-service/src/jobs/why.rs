@@ -15,7 +15,7 @@ use berth_model::{JobId, Time};
 use berth_store::JobRow;
 
 pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
-    let found = find::job(service, caller, &wanted, Permission::JobsRead).await?;
+    let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
     // Of an array, the element that waits, if one does.
     let waits = |row: &&JobRow| row.state == berth_model::JobState::Pending;
     let row = found.rows.iter().find(waits).unwrap_or_else(|| found.first()).clone();

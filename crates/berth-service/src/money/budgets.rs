@@ -39,16 +39,16 @@ pub async fn set(
 ) -> Result<wire::Budget, Fault> {
     let budget = wanted(&wish)?;
     let detail = serde_json::to_value(&wish).unwrap_or_default();
-    put(service, caller, &name, Some(budget), detail).await?;
+    put(service, caller, name, Some(budget), detail).await?;
     let daily = daily(service).await?;
     let queues = live::queues(service);
     let queue = queues.iter().find(|queue| *queue.spec.name == *name);
     let budget = queue.and_then(|queue| shown(queue, &queues, &daily));
-    budget.ok_or_else(|| Fault::not_found("budget", &name))
+    budget.ok_or_else(|| Fault::not_found("budget", name))
 }
 
 pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
-    put(service, caller, &name, None, json!({})).await?;
+    put(service, caller, name, None, json!({})).await?;
     Ok(())
 }
 

@@ -249,7 +249,7 @@ fn imports(text: &str) -> Vec<Import> {
                 let is_public =
                     tokens[..at].last().is_some_and(|last| last == "pub" || last == ")");
                 let mut paths = Vec::new();
-                expand(&tokens[at + 1..end.max(at + 1)], &mut Vec::new(), &mut paths);
+                expand(&tokens[at + 1..end.max(at + 1)], &[], &mut paths);
                 found.extend(paths.into_iter().map(|path| Import { is_public, path }));
                 at = end.max(at + 1);
             }
@@ -271,8 +271,8 @@ fn imports(text: &str) -> Vec<Import> {
 }
 
 /// The paths of a `use` tree.
-fn expand(tree: &[String], prefix: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
-    let mut path = prefix.clone();
+fn expand(tree: &[String], prefix: &[String], found: &mut Vec<Vec<String>>) {
+    let mut path = prefix.to_vec();
     let mut at = 0;
     while at < tree.len() {
         match tree[at].as_str() {
@@ -289,7 +289,7 @@ fn expand(tree: &[String], prefix: &mut Vec<String>, found: &mut Vec<Vec<String>
                     let ends_part = depth == 1 && tree[end] == "," || depth == 0;
                     if ends_part {
                         if start < end {
-                            expand(&tree[start..end], &mut path, found);
+                            expand(&tree[start..end], &path, found);
                         }
                         start = end + 1;
                     }
