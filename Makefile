@@ -38,10 +38,12 @@ test-long: toolchain postgres kube-tools ## The long tests: faults injected, rig
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
 
-# All failures of a run are worth seeing at once, hence --no-fail-fast.
+# All failures of a run are worth seeing at once, hence --no-fail-fast. Tests on a cluster wait for
+# its programs most of the time, so more of them run at once than there are cores.
+RUST_TEST_THREADS ?= 4
 .PHONY: unit
 unit: toolchain postgres kube-tools ## Run the tests alone
-	$(CARGO) test --workspace --locked --no-fail-fast
+	RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: kube-rbac
 kube-rbac: toolchain kube-tools ## Revoke each right of the chart, one at a time, and see what waits

@@ -8,7 +8,6 @@ use axum::routing::get;
 use berth_api::{Code, wire};
 use berth_kube::{AcquiredLease, Api, LeaderElection};
 use ring::rand::{SecureRandom, SystemRandom};
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -73,9 +72,7 @@ fn identity(path: &Path) -> io::Result<(String, File)> {
     if known.is_empty() {
         let mut bytes = [0; 8];
         SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random numbers"))?;
-        for byte in bytes {
-            let _ = write!(known, "{byte:02x}");
-        }
+        known = hex::encode(bytes);
         file.write_all(known.as_bytes())?;
         file.sync_all()?;
     }

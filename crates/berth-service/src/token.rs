@@ -33,17 +33,13 @@ pub fn matches(secret: &str, expected: &str) -> bool {
 }
 
 fn hash(secret: &str) -> String {
-    hex(digest(&SHA256, secret.as_bytes()).as_ref())
+    hex::encode(digest(&SHA256, secret.as_bytes()).as_ref())
 }
 
 pub fn random<const N: usize>() -> String {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).expect("the system gives random numbers");
-    hex(&bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(bytes)
 }
 
 /// What is kept of a scope.

@@ -20,7 +20,7 @@ pub fn namespace(settings: &PodSettings, team: &str) -> String {
     // Two teams must not share one because their names differ in what it cannot have.
     if plain != team || name.len() > LONGEST {
         let hash = digest(&SHA256, team.as_bytes());
-        let hash: String = hash.as_ref()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex::encode(&hash.as_ref()[..4]);
         name.truncate(LONGEST - 1 - hash.len());
         name = format!("{}-{hash}", name.trim_end_matches('-'));
     }

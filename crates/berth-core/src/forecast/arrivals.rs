@@ -4,7 +4,7 @@
 //! run takes one of the recent days and goes on from the same hour of it, so that rush hours, bursts
 //! and the mix of requests are those of these users.
 
-use crate::forecast::draw::Rng;
+use crate::forecast::draw::stream_of;
 use berth_model::{JobId, JobSpec, Span, Time};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl<'a> ArrivalStream<'a> {
         if days < 1 {
             return None;
         }
-        let mut rng = Rng::of(seed, run, JobId::new(FIRST_SIMULATED_ID));
+        let mut rng = stream_of(seed, run, JobId::new(FIRST_SIMULATED_ID));
         let shift = Span((rng.below(days as u64) as i64 + 1) * day);
         let next = past.partition_point(|arrived| arrived.at + shift <= now);
         let mut coming = ArrivalStream { past, next, shift, lap: Span(days * day), made: 0 };

@@ -1,36 +1,17 @@
 //! How long jobs run, drawn from history.
 
 use crate::state::history::PastRuns;
-use berth_model::{JobId, Span};
+use berth_model::{JobId, Span, SplitMix64};
 
-/// SplitMix64: small, fast, and good enough to shuffle durations.
-#[derive(Debug, Clone)]
-pub(super) struct Rng(u64);
-
-impl Rng {
-    /// Each job of each run draws from a stream of its own, so that what one job draws does not
-    /// depend on which others there are.
-    pub fn of(seed: u64, run: u32, job: JobId) -> Rng {
-        let mut rng = Rng(seed);
-        let element = job.element.map_or(0, |element| u64::from(element) + 1);
-        for part in [u64::from(run), job.number, element] {
-            rng.0 = rng.next() ^ part;
-        }
-        rng
+/// Each job of each run draws from a stream of its own, so that what one job draws does not depend
+/// on which others there are.
+pub(super) fn stream_of(seed: u64, run: u32, job: JobId) -> SplitMix64 {
+    let mut rng = SplitMix64::new(seed);
+    let element = job.element.map_or(0, |element| u64::from(element) + 1);
+    for part in [u64::from(run), job.number, element] {
+        rng = SplitMix64::new(rng.next_u64() ^ part);
     }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
+    rng
 }
 
 /// Steps of a table of quantiles.
@@ -53,14 +34,19 @@ const FULL_TRUST_RUNS: u64 = 8;
 /// Draws that may come out shorter than the job has run already.
 const MAX_DRAWS: u32 = 32;
 
-fn quantile(table: &[i64; QUANTILES + 1], rng: &mut Rng) -> i64 {
+fn quantile(table: &[i64; QUANTILES + 1], rng: &mut SplitMix64) -> i64 {
     let at = rng.below(QUANTILES as u64 * 1_000);
     let (step, rest) = ((at / 1_000) as usize, (at % 1_000) as i64);
     table[step] + (table[step + 1] - table[step]) * rest / 1_000
 }
 
 /// How long a job runs in all: longer than it has already, and no longer than its limit.
-pub(super) fn duration(past: Option<PastRuns>, limit: Span, ran: Span, rng: &mut Rng) -> Span {
+pub(super) fn duration(
+    past: Option<PastRuns>,
+    limit: Span,
+    ran: Span,
+    rng: &mut SplitMix64,
+) -> Span {
     for _ in 0..MAX_DRAWS {
         let ratio = match past {
             Some(past) if rng.below(FULL_TRUST_RUNS) < u64::from(past.runs) => {
@@ -85,7 +71,8 @@ mod tests {
     use berth_model::Milli;
 
     fn draws(past: Option<PastRuns>, ran: Span) -> Vec<Span> {
-        let draw = |run| duration(past, Span::hours(10), ran, &mut Rng::of(7, run, JobId::new(1)));
+        let draw =
+            |run| duration(past, Span::hours(10), ran, &mut stream_of(7, run, JobId::new(1)));
         let mut all: Vec<Span> = (0..1_000).map(draw).collect();
         all.sort();
         all

@@ -1,7 +1,7 @@
 //! One run of a forecast.
 
 use crate::forecast::arrivals::ArrivalStream;
-use crate::forecast::draw::{Rng, duration};
+use crate::forecast::draw::{duration, stream_of};
 use crate::ix::JobIx;
 use crate::jobs::Standing;
 use crate::state::State;
@@ -140,7 +140,7 @@ impl<'a> Simulation<'a> {
             return;
         }
         let past = self.state.history.get(&(job.spec.user.clone(), job.spec.name.clone()));
-        let mut rng = Rng::of(self.seed, self.number, job.id);
+        let mut rng = stream_of(self.seed, self.number, job.id);
         let ran = self.state.now - started + job.saved;
         let whole = duration(past.copied(), job.time_limit, ran, &mut rng);
         let end = started + (whole - job.saved);

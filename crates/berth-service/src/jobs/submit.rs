@@ -256,7 +256,7 @@ fn answer(
 }
 
 fn fingerprint(said: &str) -> String {
-    digest(&SHA256, said.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(digest(&SHA256, said.as_bytes()))
 }
 
 /// The answer that the same request got before.

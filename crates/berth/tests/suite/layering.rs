@@ -52,7 +52,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     // The two sites: a machine and a cluster. Neither sees the other.
     (
         "berth-machine",
-        &["berth-model", "berth-core", "berth-file", "berth-node", "berth-engine", "berth-service"],
+        &["berth-model", "berth-core", "berth-node", "berth-engine", "berth-service"],
     ),
     (
         "berth-cluster",
