@@ -160,8 +160,11 @@ fn objects_that_make_no_sense_say_what_to_do_and_the_rest_goes_on() {
     assert!(circle.contains("round below about below round"), "{circle}");
     refused(&cluster, "bq", "about", "QueueCycle");
     refused(&cluster, "bq", "below", "ParentRefused");
-    let lost = refused(&cluster, "bq", "lost", "UnknownParent");
-    assert!(lost.contains("no queue `nowhere`") && lost.contains("good"), "{lost}");
+    // The objects come one after another, so the queue that it could name may come later.
+    until("it is told that there is no such queue, and which there are", || {
+        let lost = refused(&cluster, "bq", "lost", "UnknownParent");
+        lost.contains("no queue `nowhere`") && lost.contains("good")
+    });
     let slow = refused(&cluster, "bq", "slow", "BadSpec");
     assert!(slow.contains("min_runtime") && !slow.contains("line 1"), "{slow}");
     refused(&cluster, "bpool", "cloud", "NotSupported");
