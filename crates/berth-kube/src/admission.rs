@@ -185,4 +185,13 @@ mod tests {
         assert!(answer["response"]["warnings"][0].as_str().unwrap().contains("left it alone"));
         assert!(webhook.answer(b"{}").is_err());
     }
+
+    #[test]
+    fn the_patch_is_in_base64_with_padding() {
+        for (text, encoded) in
+            [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("\u{ff}\u{fe}", "w7/Dvg==")]
+        {
+            assert_eq!(BASE64.encode(text), encoded);
+        }
+    }
 }

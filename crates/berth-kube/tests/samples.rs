@@ -359,7 +359,7 @@ training weight 1 priority 100 order Strict
   limit gpu=32 cpu=128 memory=1TiB
   lend gpu=12
 best-effort weight 3 priority 0 order Fifo
-  `Queue best-effort: reclaimable` is `false`: others get back what they lent; annotations jobs as not preemptible instead
+  `Queue best-effort: reclaimable` is `false`: others get back what they lent; mark jobs as not preemptible instead
 "#,
     );
 }
