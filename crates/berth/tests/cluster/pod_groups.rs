@@ -157,6 +157,7 @@ metadata:
 {}
 spec:
   suspend: true
+  managedBy: testbed.berth.dev/nobody
   template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: b}}]}}}}
 ",
         by("ray.io/v1/RayJob", "tune"),

@@ -112,7 +112,8 @@ fn by(cluster: &Cluster, kind: &str, name: &str) -> String {
     )
 }
 
-/// A Job that makes no pods by itself.
+/// A Job that makes no pods by itself. Its controller leaves it alone: otherwise it would take the
+/// pods away from the Job that are not of its own making, a second after they were made.
 fn job(name: &str, owner: &str) -> String {
     format!(
         "apiVersion: batch/v1
@@ -122,6 +123,7 @@ metadata:
 {owner}
 spec:
   suspend: true
+  managedBy: testbed.berth.dev/nobody
   template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: b}}]}}}}
 ---
 "
