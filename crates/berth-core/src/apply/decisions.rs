@@ -31,7 +31,7 @@ impl State {
         for decision in decisions {
             if let Err(why) = try_decision(&mut draft, decision) {
                 draft.roll_back(mark);
-                return Err(Rejected::BadDecision { why });
+                return Err(Rejected::BadDecision { why: why.to_string() });
             }
         }
         let mut touched: BTreeSet<JobIx> = BTreeSet::new();

@@ -84,7 +84,8 @@ impl State {
                 continue;
             }
             let made = resolve_promise(self, ix, promise.at, &promise.places, promise.firm)
-                .map_err(|why| LoadError { path, rejected: Rejected::BadDecision { why } })?;
+                .map_err(|why| Rejected::BadDecision { why: why.to_string() })
+                .map_err(|rejected| LoadError { path, rejected })?;
             self.promise(ix, made);
         }
         Ok(())

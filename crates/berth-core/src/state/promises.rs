@@ -4,7 +4,18 @@ use crate::cluster::node::PromisedSlot;
 use crate::ix::JobIx;
 use crate::jobs::Promised;
 use crate::state::State;
-use berth_model::Time;
+use berth_model::{JobId, Name, Time};
+
+/// Why places cannot be promised to a job.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("there is no such node")]
+    UnknownNode,
+    #[error("{node} has no such GPU")]
+    UnknownGpu { node: Name },
+    #[error("job {job} has no task {task}")]
+    UnknownTask { job: JobId, task: u32 },
+}
 
 impl State {
     /// Keeps places for a job. What is firmly promised counts as used.
@@ -117,17 +128,17 @@ pub(crate) fn resolve_promise(
     at: Time,
     places: &[berth_model::Place],
     firm: bool,
-) -> Result<Promised, String> {
+) -> Result<Promised, Error> {
     let job = state.jobs.get(ix);
     let mut found = Vec::with_capacity(places.len());
     for place in places {
-        let node = state.cluster.find(&place.node).ok_or("there is no such node")?;
+        let node = state.cluster.find(&place.node).ok_or(Error::UnknownNode)?;
         let gpus = state.cluster.node(node).gpus.len();
         if place.slices.iter().any(|slice| slice.gpu as usize >= gpus) {
-            return Err(format!("{} has no such GPU", place.node));
+            return Err(Error::UnknownGpu { node: place.node.clone() });
         }
         if place.task as usize >= job.tasks.len() {
-            return Err(format!("job {} has no task {}", job.id, place.task));
+            return Err(Error::UnknownTask { job: job.id, task: place.task });
         }
         found.push((node, place.clone()));
     }
