@@ -29,14 +29,21 @@ impl Peer {
     }
 }
 
+/// A name that is no scheduler whose manifests Berth takes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is none of {}", Peer::NAMES.join(", "))]
+pub struct UnknownPeer {
+    pub name: String,
+}
+
 impl FromStr for Peer {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Peer, String> {
+    type Err = UnknownPeer;
+    fn from_str(name: &str) -> Result<Peer, UnknownPeer> {
         match name {
             "kai" => Ok(Peer::Kai),
             "kueue" => Ok(Peer::Kueue),
             "volcano" => Ok(Peer::Volcano),
-            other => Err(format!("{other} is none of {}", Peer::NAMES.join(", "))),
+            other => Err(UnknownPeer { name: other.to_owned() }),
         }
     }
 }
@@ -51,10 +58,15 @@ pub struct PeerMap {
     pub queues: BTreeMap<String, String>,
 }
 
+/// A map of names that cannot be read. The parser's error is large, so it is boxed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct BadPeerMap(Box<serde_saphyr::Error>);
+
 impl FromStr for PeerMap {
-    type Err = String;
-    fn from_str(text: &str) -> Result<PeerMap, String> {
-        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    type Err = BadPeerMap;
+    fn from_str(text: &str) -> Result<PeerMap, BadPeerMap> {
+        serde_saphyr::from_str(text).map_err(|error| BadPeerMap(Box::new(error)))
     }
 }
 

@@ -1,16 +1,28 @@
 //! Retries requests to the API server.
 
-use berth_kube::{Error, Result};
+use berth_kube::Error;
+use std::fmt::Display;
 use std::time::Duration;
 
 pub const FIRST_PAUSE: Duration = Duration::from_millis(20);
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// An error that comes from a request to the API server, or has another cause that no retry mends.
+pub trait MayComeFromApi: Display {
+    fn api_error(&self) -> Option<&Error>;
+}
+
+impl MayComeFromApi for Error {
+    fn api_error(&self) -> Option<&Error> {
+        Some(self)
+    }
+}
+
 /// Tries again for as long as another try may help. A right that is missing may be given: whatever
 /// would follow from giving up would not give it to us.
-pub async fn retry_while_recoverable<T, F: Future<Output = Result<T>>>(
+pub async fn retry_while_recoverable<T, E: MayComeFromApi, F: Future<Output = Result<T, E>>>(
     act: impl FnMut() -> F,
-) -> Result<T> {
+) -> Result<T, E> {
     retry_while(act, |error| {
         let is_rbac_denied = error.is_rbac_denied();
         if is_rbac_denied {
@@ -22,24 +34,25 @@ pub async fn retry_while_recoverable<T, F: Future<Output = Result<T>>>(
 }
 
 /// Tries again until the API server has said yes or no.
-pub async fn retry_until_answered<T, F: Future<Output = Result<T>>>(
+pub async fn retry_until_answered<T, F: Future<Output = Result<T, Error>>>(
     act: impl FnMut() -> F,
-) -> Result<T> {
+) -> Result<T, Error> {
     retry_while(act, Error::is_transient).await
 }
 
-async fn retry_while<T, F: Future<Output = Result<T>>>(
+async fn retry_while<T, E: MayComeFromApi, F: Future<Output = Result<T, E>>>(
     mut act: impl FnMut() -> F,
     may_help: impl Fn(&Error) -> bool,
-) -> Result<T> {
+) -> Result<T, E> {
     let mut pause = FIRST_PAUSE;
     loop {
         let error = match act().await {
-            Err(error) if may_help(&error) => error,
+            Err(error) if error.api_error().is_some_and(&may_help) => error,
             done => return done,
         };
         tracing::debug!(%error, "trying again");
-        tokio::time::sleep(pause.max(error.retry_after().unwrap_or_default())).await;
+        let asked = error.api_error().and_then(Error::retry_after).unwrap_or_default();
+        tokio::time::sleep(pause.max(asked)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

@@ -161,8 +161,8 @@ fn read_map(path: &Path) -> Result<PeerMap> {
     let text = fs::read_to_string(path);
     let text = text.map_err(|error| Failure::io(format!("reading {}", path.display()), &error))?;
     let what = "it has schedulers, a list of names, and queues, names of others to ours";
-    let bad = |why: String| Failure::usage(format!("{}: {why}", path.display())).next(what);
-    text.parse().map_err(bad)
+    text.parse::<PeerMap>()
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())).next(what))
 }
 
 fn greeting(started: &Started, ours: &BTreeSet<String>) -> String {

@@ -216,7 +216,9 @@ impl Executor {
                 let order = ApiOrder::Bind(Bind { claims: Vec::new(), ..bind });
                 let _ = self.retries.send(Attempt { order, pause: FIRST_PAUSE });
             }
-            Err(why) => self.report(OrderOutcome::Infeasible(bind.lease, why)).await,
+            Err(error) => {
+                self.report(OrderOutcome::Infeasible(bind.lease, error.to_string())).await;
+            }
         }
     }
 
@@ -254,7 +256,7 @@ async fn bind(api: &Api, bind: &Bind) -> berth_kube::Result<OrderOutcome> {
     for step in &bind.devices {
         match step.carry_out(api, pod).await {
             Ok(()) => {}
-            Err(Unprepared::Gone(why)) => return Ok(unready(why)),
+            Err(Unprepared::Devices(error)) => return Ok(unready(error.to_string())),
             Err(Unprepared::Api(error)) if error.is_not_found() || error.is_conflict() => {
                 return Ok(unready(error.to_string()));
             }

@@ -2,7 +2,7 @@
 
 use crate::constraints::dynamic::VolumeStep;
 use crate::retry::{LONGEST_PAUSE, retry_while_recoverable};
-use berth_kube::object::{PersistentVolume, PersistentVolumeClaim};
+use berth_kube::object::{PersistentVolume, PersistentVolumeClaim, Text};
 use berth_kube::{Api, Error, PatchType, percent_encode};
 use serde_json::json;
 use std::time::Duration;
@@ -13,8 +13,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
+/// Why the volumes of a pod could not be bound for the node that was decided.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    #[error(transparent)]
+    Api(#[from] Error),
+    /// Another claim got the volume first.
+    #[error("the volume {volume} was taken")]
+    VolumeTaken { volume: Text },
+    /// The provisioner gave the node back.
+    #[error("no volume could be made there for the claim {claim}")]
+    NotProvisioned { claim: Text },
+    #[error("its volumes were not bound in time")]
+    Timeout,
+}
+
 /// Does what is to be done and waits until every claim has its volume.
-pub async fn prepare(api: &Api, claims: &[VolumeStep], node: &str) -> Result<(), String> {
+pub async fn prepare(api: &Api, claims: &[VolumeStep], node: &str) -> Result<(), VolumeError> {
     for claim in claims {
         begin(api, claim, node).await?;
     }
@@ -24,11 +39,10 @@ pub async fn prepare(api: &Api, claims: &[VolumeStep], node: &str) -> Result<(),
         }
         Ok(())
     };
-    let late = |_| Err("its volumes were not bound in time".to_owned());
-    tokio::time::timeout(BIND_TIMEOUT, all).await.unwrap_or_else(late)
+    tokio::time::timeout(BIND_TIMEOUT, all).await.unwrap_or(Err(VolumeError::Timeout))
 }
 
-async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), String> {
+async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), VolumeError> {
     match claim {
         VolumeStep::Assign { namespace, claim, uid, volume, version } => {
             let path = format!("/api/v1/persistentvolumes/{volume}");
@@ -54,13 +68,16 @@ async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), String> 
                     let folder = "/api/v1/persistentvolumes";
                     let now =
                         retry_while_recoverable(|| api.list::<PersistentVolume>(folder, &named))
-                            .await;
-                    let now = now.map_err(|error| error.to_string())?.items.into_iter().next();
+                            .await?;
+                    let now = now.items.into_iter().next();
                     let claimed = now.and_then(|now| now.spec.claim_ref);
                     let ours = claimed.is_some_and(|of| of.uid == *uid);
-                    if ours { Ok(()) } else { Err(format!("the volume {volume} was taken")) }
+                    match ours {
+                        true => Ok(()),
+                        false => Err(VolumeError::VolumeTaken { volume: volume.clone() }),
+                    }
                 }
-                Err(error) => Err(refused(&error).await),
+                Err(error) => Err(refused(error).await),
             }
         }
         VolumeStep::Provision { namespace, claim } => {
@@ -70,33 +87,31 @@ async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), String> 
                 retry_while_recoverable(|| api.patch(&path, PatchType::Merge, &patch)).await;
             match chosen {
                 Ok(_) => Ok(()),
-                Err(error) => Err(refused(&error).await),
+                Err(error) => Err(refused(error).await),
             }
         }
     }
 }
 
-/// Why it cannot be done there, after a while: whoever plans may well choose the same at once.
-async fn refused(error: &Error) -> String {
+/// Reports a refusal after a pause: the core may well choose the same node again at once.
+async fn refused(error: Error) -> VolumeError {
     tokio::time::sleep(LONGEST_PAUSE).await;
-    error.to_string()
+    error.into()
 }
 
-async fn bound(api: &Api, order: &VolumeStep) -> Result<(), String> {
+async fn bound(api: &Api, order: &VolumeStep) -> Result<(), VolumeError> {
     let (VolumeStep::Assign { namespace, claim, .. } | VolumeStep::Provision { namespace, claim }) =
         order;
     let path = path(namespace, claim);
     let made = matches!(order, VolumeStep::Provision { .. });
     loop {
-        let now = retry_while_recoverable(|| api.get::<PersistentVolumeClaim>(&path))
-            .await
-            .map_err(|error| error.to_string())?;
+        let now = retry_while_recoverable(|| api.get::<PersistentVolumeClaim>(&path)).await?;
         if &*now.status.phase == "Bound" {
             return Ok(());
         }
         // So the one who makes volumes says that it cannot be done there.
         if made && now.metadata.annotation(SELECTED).is_none() {
-            return Err(format!("no volume could be made there for the claim {claim}"));
+            return Err(VolumeError::NotProvisioned { claim: claim.clone() });
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

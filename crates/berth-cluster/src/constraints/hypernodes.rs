@@ -1,5 +1,6 @@
 //! HyperNodes of Volcano as levels of a topology.
 
+use crate::view::Unschedulable;
 use berth_kube::hypernode::{self, HyperNodeTree};
 use berth_kube::object::Node;
 use berth_model::{Name, Segment, TopologyAsk};
@@ -23,7 +24,7 @@ impl Tiers {
     }
 
     /// The ask with tiers that there are in the place of those that are named by number or by name.
-    pub fn place(&self, ask: TopologyAsk) -> Result<TopologyAsk, String> {
+    pub fn place(&self, ask: TopologyAsk) -> Result<TopologyAsk, Unschedulable> {
         let TopologyAsk { within, required, preferred, segment } = ask;
         let required = required.map(|level| self.level(level)).transpose()?.flatten();
         // What is only wished for keeps nobody waiting.
@@ -39,17 +40,13 @@ impl Tiers {
 
     /// The highest tier up to one that is named. Above all of them Volcano thinks of one more, which
     /// is the whole cluster: nothing is asked for then.
-    fn level(&self, level: Name) -> Result<Option<Name>, String> {
+    fn level(&self, level: Name) -> Result<Option<Name>, Unschedulable> {
         let by_name = || self.names.get(&level).copied();
         let Some(most) = hypernode::tier(&level).or_else(by_name) else { return Ok(Some(level)) };
         match (self.tiers.range(..=most).next_back(), self.tiers.last()) {
             (Some(_), Some(highest)) if most > *highest => Ok(None),
             (Some(tier), _) => Ok(Some(hypernode::level(*tier))),
-            (None, _) => Err(format!(
-                "it has to lie within a HyperNode of tier {most} at most, and Berth knows of none; \
-                 make HyperNodes, which are read with --stand-in volcano, or take \
-                 highestTierAllowed away"
-            )),
+            (None, _) => Err(Unschedulable::UnknownTier { tier: most }),
         }
     }
 }
@@ -173,7 +170,8 @@ mod tests {
         assert_eq!(required(hypernode::level(4)), Ok(None), "that is the whole cluster");
         assert_eq!(required("leaf".into()), found(1));
         assert_eq!(required("rack".into()), Ok(Some("rack".into())), "that is a label");
-        assert!(required(hypernode::level(0)).unwrap_err().contains("tier 0 at most"));
+        let none = Err(Unschedulable::UnknownTier { tier: 0 });
+        assert_eq!(required(hypernode::level(0)), none);
         let nowhere = Tiers::default();
         let level = hypernode::level(1);
         let soft = TopologyAsk { preferred: Some(level.clone()), ..TopologyAsk::default() };

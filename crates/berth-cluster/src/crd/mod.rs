@@ -4,6 +4,7 @@
 //! An object holds while it exists: what is changed elsewhere is changed back, and what it set up
 //! goes when it is deleted. An invalid object says so in its status and changes nothing.
 
+mod bad_spec;
 mod jobs;
 mod leave;
 mod money;

@@ -2,10 +2,11 @@
 
 use super::Controller;
 use super::write;
+use crate::crd::bad_spec::BadSpec;
 use crate::crd::object::{Key, Verdict};
 use crate::crd::queues::queues;
 use crate::crd::write::ObjectRef;
-use berth_file::documents::{NO_POOLS, Want};
+use berth_file::documents::Want;
 use berth_file::error::{did_you_mean, or_list};
 use berth_file::object::Kind;
 use berth_model::{Budget, Event, Name, Policy, QueueSpec};
@@ -21,7 +22,7 @@ impl Controller {
         let policy = match &known.want {
             Some(Ok(Want::Policy(policy))) => Policy::clone(policy),
             Some(Err(why)) => {
-                let verdict = Verdict::no("BadSpec", why.clone());
+                let verdict = Verdict::no("BadSpec", why.to_string());
                 return self.judge(Kind::Policy, &key, verdict);
             }
             Some(Ok(_)) | None => return,
@@ -78,7 +79,7 @@ impl Controller {
                     let since = known.object.metadata.creation_timestamp.clone();
                     preferences.push((since, key.clone(), queue.clone(), budget.clone()));
                 }
-                Some(Err(why)) => known.verdict = Some(Verdict::no("BadSpec", why.clone())),
+                Some(Err(why)) => known.verdict = Some(Verdict::no("BadSpec", why.to_string())),
                 Some(Ok(_)) | None => {}
             }
         }
@@ -106,8 +107,8 @@ impl Controller {
     pub(super) fn reconcile_pools(&mut self) {
         for known in self.objects.get_mut(&Kind::Pool).into_iter().flat_map(BTreeMap::values_mut) {
             let Some(Err(why)) = &known.want else { continue };
-            let reason = if why == NO_POOLS { "NotSupported" } else { "BadSpec" };
-            known.verdict = Some(Verdict::no(reason, why.clone()));
+            let reason = if *why == BadSpec::Pool { "NotSupported" } else { "BadSpec" };
+            known.verdict = Some(Verdict::no(reason, why.to_string()));
         }
     }
 }

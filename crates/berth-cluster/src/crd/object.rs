@@ -1,5 +1,6 @@
 //! An object of ours as it was last seen, and what has become of it.
 
+use crate::crd::bad_spec::BadSpec;
 use berth_file::documents::{self, Want};
 use berth_file::object::{GROUP, Kind, VERSION};
 use berth_kube::event::ObjectReference;
@@ -97,7 +98,7 @@ impl Verdict {
 pub struct Known {
     pub object: Object,
     /// What it wants, or its mistakes; nothing for a job, which is read when it is submitted.
-    pub want: Option<Result<Want, String>>,
+    pub want: Option<Result<Want, BadSpec>>,
     pub verdict: Option<Verdict>,
     /// When its status was last written.
     pub wrote: Option<Instant>,
@@ -136,19 +137,15 @@ impl Known {
     }
 }
 
-fn want(kind: Kind, object: &Object) -> Option<Result<Want, String>> {
+fn want(kind: Kind, object: &Object) -> Option<Result<Want, BadSpec>> {
     if kind == Kind::Job {
         return None;
     }
-    let read = documents::read(&object.text(kind));
-    Some(match read {
-        Ok(found) => found.into_iter().next().map(|document| document.want).ok_or_else(String::new),
-        Err(mistakes) => {
-            // Places in a text that nobody has written are left out.
-            let words: Vec<String> = mistakes.into_iter().map(|mistake| mistake.message).collect();
-            Err(words.join("; "))
-        }
-    })
+    let read = documents::read(&object.text(kind)).map_err(BadSpec::from);
+    Some(read.and_then(|found| match found.into_iter().next() {
+        Some(document) => Ok(document.want),
+        None => Err(BadSpec::Empty),
+    }))
 }
 
 #[cfg(test)]
@@ -171,6 +168,7 @@ mod tests {
         assert!(!known.update(Kind::Queue, status), "a status is no wish");
         assert!(known.update(Kind::Queue, object(2, json!({ "quota": { "gpu": "many" } }))));
         let Some(Err(why)) = &known.want else { panic!("it has a mistake") };
+        let why = why.to_string();
         assert!(why.contains("`gpu`") && !why.contains("line"), "{why}");
     }
 

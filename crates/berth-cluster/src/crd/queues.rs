@@ -2,6 +2,7 @@
 
 use super::Controller;
 use super::write;
+use crate::crd::bad_spec::BadSpec;
 use crate::crd::object::{Key, Verdict};
 use crate::crd::write::ObjectRef;
 use berth_core::State;
@@ -65,14 +66,14 @@ impl Controller {
             let request = match &known.want {
                 Some(Ok(Want::Queue(queue))) => match objects::check_name("queue", &queue.name) {
                     Ok(()) => Ok(QueueSpec::clone(queue)),
-                    Err(fault) => Err(objects::words(&fault)),
+                    Err(fault) => Err(BadSpec::Name(objects::words(&fault))),
                 },
                 Some(Err(why)) => Err(why.clone()),
                 Some(Ok(_)) | None => continue,
             };
             match request {
                 Ok(request) => preferences.push((key.clone(), request)),
-                Err(why) => known.verdict = Some(Verdict::no("BadSpec", why)),
+                Err(why) => known.verdict = Some(Verdict::no("BadSpec", why.to_string())),
             }
         }
         preferences

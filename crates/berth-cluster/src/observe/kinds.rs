@@ -2,7 +2,7 @@
 //! schedulers. Most are installed only in some clusters.
 
 use crate::compat::{Compat, Peer};
-use crate::view::ExternalKind;
+use crate::view::{ExternalKind, Unreadable};
 use berth_kube::GroupResource;
 use berth_kube::gang::{self, GroupKey, PodGroup};
 use berth_kube::object::{Meta, Owner};
@@ -129,7 +129,7 @@ impl Kind {
 /// An object, or why it cannot be read. One that cannot be does not stand in the way of the others.
 pub struct Object<T> {
     pub meta: Meta,
-    pub read: Result<T, String>,
+    pub read: Result<T, Unreadable>,
 }
 
 /// Nothing for what is no object at all.
@@ -142,7 +142,7 @@ pub fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<Object<T>> {
     let mut meta = serde_json::from_str::<Head>(raw.get()).ok()?.metadata;
     // It differs after every write, also of the status, which nobody reads here.
     meta.resource_version = "".into();
-    let read = serde_json::from_str(raw.get()).map_err(|error| error.to_string());
+    let read = serde_json::from_str(raw.get()).map_err(Unreadable::from);
     Some(Object { meta, read })
 }
 

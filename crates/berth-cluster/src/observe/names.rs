@@ -2,6 +2,7 @@
 
 use crate::compat::{Compat, Peer};
 use crate::constraints::hypernodes::Tiers;
+use crate::view::Unschedulable;
 use berth_kube::object::{Meta, Owner, Pod};
 use berth_model::{Name, TopologyAsk};
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ impl Names {
     }
 
     /// Our queue for one that a manifest names.
-    pub fn queue(&self, pod: &Pod, owners: &[&Owner], name: &Name) -> Result<Name, String> {
+    pub fn queue(&self, pod: &Pod, owners: &[&Owner], name: &Name) -> Result<Name, Unschedulable> {
         let namespace = &pod.metadata.namespace;
         let in_namespace = self.mapped.get(&format!("{namespace}/{name}"));
         if let Some(ours) = in_namespace.or_else(|| self.mapped.get(name.as_str())) {
@@ -53,22 +54,18 @@ impl Names {
         if queue_of_kueue(pod, owners) != Some(name.as_str()) {
             return Ok(name.clone());
         }
-        Err(format!(
-            "there is no LocalQueue {name} in the namespace {namespace}: make it, or say with \
-             --map which queue is meant"
-        ))
+        let (namespace, queue) = (namespace.clone(), name.clone());
+        Err(Unschedulable::UnknownLocalQueue { namespace, queue })
     }
 
-    pub fn class(&self, name: &Name) -> Result<Class, String> {
+    pub fn class(&self, name: &Name) -> Result<Class, Unschedulable> {
         let class = self.classes.get(name).copied();
-        class.ok_or_else(|| {
-            format!("there is no priority class {name}: make it, or take the mark away")
-        })
+        class.ok_or_else(|| Unschedulable::UnknownPriorityClass { class: name.clone() })
     }
 
     /// A level is looked for in the topology that is named, or in the only one that has it. Nothing
     /// where any place will do.
-    pub fn place(&self, ask: TopologyAsk) -> Result<Option<TopologyAsk>, String> {
+    pub fn place(&self, ask: TopologyAsk) -> Result<Option<TopologyAsk>, Unschedulable> {
         let ask = self.tiers.place(ask)?;
         let has = |topology: &Name, level: &Name| {
             self.topologies.get(topology).is_some_and(|levels| levels.contains(level))

@@ -3,16 +3,13 @@
 
 use super::names::{self, Names};
 use super::reader::{ReadContext, Reader};
-use crate::view::{ChildRef, GATE, JobRef, PodView, QueuedJob, placeholder};
+use crate::view::{ChildRef, GATE, JobRef, PodView, QueuedJob, Unschedulable, placeholder};
 use berth_kube::gang;
 use berth_kube::object::{Meta, Owner, Pod};
 use std::sync::Arc;
 
 pub const TRAINER: &str = "trainer.kubeflow.org";
 const TRAIN_JOBS: &str = "trainjobs";
-
-const UNKNOWN: &str = "what its pods will be cannot be read from it; let it begin by hand, and its \
-                       pods wait for their places as a gang";
 
 impl QueuedJob {
     /// Nothing for what waits in no queue, or is let go by what owns it.
@@ -72,7 +69,7 @@ impl QueuedJob {
         let pods = match templates.is_empty() {
             // It is let go at once, and its pods wait behind their gates.
             true if gang::is_read_from_pods_alone(owner) => Ok(Vec::new()),
-            true => Err(UNKNOWN.to_owned()),
+            true => Err(Unschedulable::UnknownPodTemplates),
             false => pods(reader, &context, &meta.uid, &templates),
         };
         Some(QueuedJob { at, is_suspended, is_over: owner.is_over() || job.is_over(), pods })
@@ -89,12 +86,12 @@ fn pods(
     context: &ReadContext,
     uid: &str,
     templates: &[(Pod, i64)],
-) -> Result<Vec<PodView>, String> {
+) -> Result<Vec<PodView>, Unschedulable> {
     let mut all = Vec::new();
     for (template, count) in templates {
         let view = reader.pod(template, context);
         if let Some(Err(why)) = &view.request {
-            return Err(why.clone());
+            return Err(Unschedulable::clone(why));
         }
         for _ in 0..*count {
             let mut pod = view.clone();

@@ -10,7 +10,7 @@ use crate::view::ManagedPodView;
 use crate::view::PodConstraints;
 use crate::view::{
     DeviceClaimRef, GangKey, LateMember, NodePredicate, NodeView, Phase, PodResources, PodView,
-    ResourceUsage, SchedulingRequest,
+    ResourceUsage, SchedulingRequest, Unschedulable,
 };
 use berth_kube::gang::{self, GangAnnotations, GangKind, GroupKey, ParentGroup, PodContext};
 use berth_kube::hypernode;
@@ -20,7 +20,7 @@ use berth_kube::pod::gpu_sharing::{self, GpuReservation};
 use berth_kube::pod::interpod::InterPodConstraints;
 use berth_kube::pod::node_constraint::NodeConstraint;
 use berth_kube::pod::requests::{
-    DevicePluginResources, GpuRequest, ResourceRequests, ResourcesInUse,
+    self, DevicePluginResources, GpuRequest, ResourceRequests, ResourcesInUse,
 };
 use berth_model::PodRef;
 use berth_model::{Bytes, Cpu, Lifecycle, Name, NodeSpec, NodeState, Span, Time, TopologyAsk};
@@ -64,7 +64,7 @@ pub enum Missing {
     /// It is likely to come.
     Expected,
     /// It should have come by now.
-    Overdue(String),
+    Overdue(Unschedulable),
 }
 
 impl Reader {
@@ -138,39 +138,50 @@ impl Reader {
             // Why rules are not understood is said where they matter, with the wish.
             constraints: PodConstraints::of(pod).ok().flatten().map(Arc::new),
             request: (ours && managed.is_none()).then(|| {
-                let need = need.map_err(|error| error.to_string())?;
-                understood(pod, &need)?;
-                if let Some(Missing::Overdue(why)) = context.missing.as_ref().filter(|_| !is_bound)
-                {
-                    return Err(why.clone());
-                }
-                self.request(pod, context).map(Arc::new)
+                let request = self.checked_request(pod, need, context);
+                request.map(Arc::new).map_err(Box::new)
             }),
             managed,
         }
     }
 
-    pub fn request(&self, pod: &Pod, context: &ReadContext) -> Result<SchedulingRequest, String> {
-        let (meta, spec) = (&pod.metadata, &pod.spec);
-        if let Some(key) = spec.unknown.first() {
-            return Err(format!("spec.{key} is not understood, so nothing is risked"));
+    /// The request of a pod whose resources are understood. A pod that waits has to have all that
+    /// it depends on; one that is bound goes on without.
+    fn checked_request(
+        &self,
+        pod: &Pod,
+        need: Result<ResourceRequests, requests::Error>,
+        context: &ReadContext,
+    ) -> Result<SchedulingRequest, Unschedulable> {
+        check_gpu_variable(pod, &need?)?;
+        match &context.missing {
+            Some(Missing::Overdue(why)) if pod.spec.node_name.is_empty() => Err(why.clone()),
+            _ => self.request(pod, context),
         }
-        let dynamic = InterPodConstraints::of(pod).map_err(|error| error.to_string())?;
-        let mark = gang::read(pod, context.around).map_err(|bad| {
-            let all: Vec<String> = bad.iter().map(ToString::to_string).collect();
-            all.join("; ")
-        })?;
+    }
+
+    pub fn request(
+        &self,
+        pod: &Pod,
+        context: &ReadContext,
+    ) -> Result<SchedulingRequest, Unschedulable> {
+        let (meta, spec) = (&pod.metadata, &pod.spec);
+        if let Some(field) = spec.unknown.first() {
+            return Err(Unschedulable::UnknownField { field: field.clone() });
+        }
+        let dynamic = InterPodConstraints::of(pod)?;
+        let mark = gang::read(pod, context.around).map_err(Unschedulable::Annotations)?;
         let GroupKey { namespace, kind, name, uid } = &mark.key;
         let members = match members(&mark) {
             Some(members) => members,
             // It has begun, however many there are.
             None if !spec.node_name.is_empty() => 1,
-            None => return Err(format!("nothing says how many pods make the gang {name} whole")),
+            None => return Err(Unschedulable::UnknownGangSize { gang: name.clone() }),
         };
         let queue = mark.queue.as_ref();
         let queue = queue.map(|queue| context.names.queue(pod, context.around.owners, queue));
         let queue = named(spec, queue.transpose())?;
-        let constraint = NodeConstraint::of(spec).map_err(|error| error.to_string())?;
+        let constraint = NodeConstraint::of(spec)?;
         let Rules { mut rules, mut labels } = self.native.rules(constraint);
         let others = mark.node_pool.as_ref().map(node_pool).into_iter().chain(vgpu::rules(spec));
         for other in others {
@@ -313,7 +324,7 @@ fn later(mark: &GangAnnotations, owners: &[&Owner]) -> LateMember {
 }
 
 /// What a name stands for. Of a pod that has its node the name may be gone by now: that ends nothing.
-fn named<T: Default>(spec: &PodSpec, found: Result<T, String>) -> Result<T, String> {
+fn named<T: Default>(spec: &PodSpec, found: Result<T, Unschedulable>) -> Result<T, Unschedulable> {
     match found {
         Err(_) if !spec.node_name.is_empty() => Ok(T::default()),
         found => found,
@@ -321,7 +332,7 @@ fn named<T: Default>(spec: &PodSpec, found: Result<T, String>) -> Result<T, Stri
 }
 
 /// How urgent a pod is, and whether it waits rather than displaces others.
-fn class(pod: &Pod, mark: &GangAnnotations, names: &Names) -> Result<Class, String> {
+fn class(pod: &Pod, mark: &GangAnnotations, names: &Names) -> Result<Class, Unschedulable> {
     let spec = &pod.spec;
     let own = Some(&*spec.priority_class_name).filter(|name| !name.is_empty());
     let class = match (own, spec.priority, mark.priority, &mark.priority_class) {
@@ -348,13 +359,13 @@ fn node_pool(pool: &Name) -> NodePredicate {
     NodePredicate { name: Name::new(&format!("{KEY}={pool}")), allows: Arc::new(allows) }
 }
 
-/// What a node would have to have that is not looked at makes the pod wait.
-fn understood(pod: &Pod, need: &ResourceRequests) -> Result<(), String> {
+/// Containers that share a GPU have to learn from a variable which one it is.
+fn check_gpu_variable(pod: &Pod, need: &ResourceRequests) -> Result<(), Unschedulable> {
     match need.gpus {
         GpuRequest::Fraction { .. } | GpuRequest::Memory { .. }
             if !gpu_sharing::has_gpu_variable(pod) =>
         {
-            Err(gpu_sharing::MISSING_GPU_VARIABLE.to_owned())
+            Err(Unschedulable::MissingGpuVariable)
         }
         _ => Ok(()),
     }

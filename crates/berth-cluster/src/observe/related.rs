@@ -10,7 +10,7 @@ use super::names::Names;
 use super::reader::{Missing, ReadContext, Reader};
 use crate::view::PodView;
 use crate::view::{ExternalKind, ExternalQueues};
-use crate::view::{Note, QueuedJob};
+use crate::view::{Note, QueuedJob, Unreadable, Unschedulable};
 use berth_kube::gang::{self, GroupKey, PodGroup};
 use berth_kube::hypernode::HyperNodeTree;
 use berth_kube::object::{Owner, OwnerReference, Pod};
@@ -37,7 +37,7 @@ pub struct RelatedObjects {
     sets: BTreeMap<GroupKey, Uid>,
     /// The JobSets by which TrainJobs make their pods, by those.
     sets_of_jobs: BTreeMap<Uid, Uid>,
-    groups: BTreeMap<GroupKey, Result<PodGroup, String>>,
+    groups: BTreeMap<GroupKey, Result<PodGroup, Unreadable>>,
     /// Pods that may have to be read again: those that have something around them, or that wait
     /// for something to be there, until they are bound.
     pods: BTreeMap<Uid, PendingPod>,
@@ -46,7 +46,7 @@ pub struct RelatedObjects {
 
 struct Entry {
     kind: &'static Kind,
-    read: Result<Arc<Owner>, String>,
+    read: Result<Arc<Owner>, Unreadable>,
 }
 
 struct PendingPod {
@@ -154,7 +154,7 @@ impl RelatedObjects {
     }
 
     /// What a pod depends on, nearest owner first, and what of it is not there.
-    fn dependencies(&self, reader: &Reader, pod: &Pod) -> (Vec<Dependency>, Option<String>) {
+    fn dependencies(&self, reader: &Reader, pod: &Pod) -> (Vec<Dependency>, Option<Unschedulable>) {
         let (mut on, mut unmet) = (Vec::new(), None);
         if !reader.may_be_ours(pod) {
             return (on, unmet);
@@ -167,12 +167,13 @@ impl RelatedObjects {
             next = match self.owners.get(&*named.uid) {
                 Some(Entry { read: Ok(owner), .. }) => owner.metadata.controller(),
                 Some(Entry { read: Err(why), .. }) => {
-                    unmet = Some(format!("{} {} cannot be read: {why}", named.kind, named.name));
+                    let (kind, name) = (named.kind.clone(), named.name.clone());
+                    unmet = Some(Unschedulable::UnreadableOwner { kind, name, why: why.clone() });
                     None
                 }
                 None => {
-                    let (kind, name) = (&named.kind, &named.name);
-                    unmet = Some(format!("it belongs to {kind} {name}, which is not there"));
+                    let (kind, name) = (named.kind.clone(), named.name.clone());
+                    unmet = Some(Unschedulable::MissingOwner { kind, name });
                     None
                 }
             };
@@ -187,14 +188,10 @@ impl RelatedObjects {
             match self.groups.get(&key) {
                 Some(Ok(_)) => {}
                 Some(Err(why)) => {
-                    unmet = Some(format!("PodGroup {} cannot be read: {why}", key.name));
+                    let (name, why) = (key.name.clone(), why.clone());
+                    unmet = Some(Unschedulable::UnreadablePodGroup { name, why });
                 }
-                None => {
-                    unmet = Some(format!(
-                        "it names PodGroup {}, which is not there; make it, or take the mark away",
-                        key.name
-                    ));
-                }
+                None => unmet = Some(Unschedulable::MissingPodGroup { name: key.name.clone() }),
             }
             on.push(Dependency::Group(key));
         }
@@ -290,7 +287,7 @@ impl RelatedObjects {
             let object = kinds::read_group(of, raw)?;
             Some((kinds::key(of, &object.meta), object.read))
         };
-        let changes: Vec<(GroupKey, Option<Result<PodGroup, String>>)> = match seen {
+        let changes: Vec<(GroupKey, Option<Result<PodGroup, Unreadable>>)> = match seen {
             WatchUpdate::Snapshot(all) => {
                 let put: BTreeMap<_, _> = all.iter().filter_map(|raw| read(raw)).collect();
                 let known = self.groups.keys().filter(|key| key.kind == of);

@@ -120,7 +120,7 @@ impl ClusterState {
             .waiting
             .get(&job)
             .filter(|constrained| constrained.since.is_none());
-        let own = held.map(|constrained| constrained.why.clone()).filter(|why| !why.is_empty());
+        let own = held.and_then(|constrained| constrained.why.as_ref()).map(ToString::to_string);
         let lasting = lasting.filter(|_| own.is_none());
         let why = own.as_deref().unwrap_or(why);
         let pods = self.tasks_of(job);

@@ -3,7 +3,8 @@
 
 use crate::view::{NodePredicate, NodeView, PodView};
 use berth_kube::dra::{
-    self, Allocation, ClaimRequests, Device, DeviceClass, DeviceId, ResourceClaim, ResourceSlice,
+    self, Allocation, ClaimError, ClaimRequests, Device, DeviceClass, DeviceId, ResourceClaim,
+    ResourceSlice,
 };
 use berth_kube::object::Text;
 use berth_model::{Health, Name};
@@ -32,6 +33,25 @@ struct Equipment {
     all: Vec<Device>,
     /// Those that are GPUs, in the order in which the core numbers them.
     gpus: Arc<[Device]>,
+}
+
+/// Why the claims of a pod cannot be given devices now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceClaimError {
+    /// The claim is to be made from this template.
+    #[error("the claim {template} is not made yet")]
+    NotMade { template: Text },
+    #[error("there is no claim {claim} yet")]
+    Missing { claim: Text },
+    #[error(
+        "the claim {claim} is used by another pod, and Berth gives a claim to one; name a \
+         template, so that each pod has a claim of its own"
+    )]
+    Shared { claim: Text },
+    #[error(transparent)]
+    Unsupported(#[from] ClaimError),
+    #[error("its GPU is not there any more")]
+    DeviceGone,
 }
 
 /// What a pod with claims asks for.
@@ -157,7 +177,7 @@ impl Claims {
     }
 
     /// What the claims of a pod ask for. Nothing for a pod without claims.
-    pub fn wanted(&self, pod: &PodView) -> Result<Option<ClaimedDevices>, String> {
+    pub fn wanted(&self, pod: &PodView) -> Result<Option<ClaimedDevices>, DeviceClaimError> {
         if pod.claims.is_empty() {
             return Ok(None);
         }
@@ -169,20 +189,22 @@ impl Claims {
         Ok(Some(wanted))
     }
 
-    fn asked(&self, pod: &PodView) -> Result<Vec<(&ResourceClaim, ClaimRequests)>, String> {
+    fn asked(
+        &self,
+        pod: &PodView,
+    ) -> Result<Vec<(&ResourceClaim, ClaimRequests)>, DeviceClaimError> {
         let claims = pod.claims.iter().map(|used| {
-            let name = used.name.as_ref();
-            let name = name.ok_or_else(|| format!("the claim {} is not made yet", used.source))?;
+            let Some(name) = used.name.clone() else {
+                return Err(DeviceClaimError::NotMade { template: used.source.clone() });
+            };
             let key = (Text::from(pod.at.namespace.as_str()), name.clone());
-            let claim = self.claims.get(&key);
-            let claim = claim.ok_or_else(|| format!("there is no claim {name} yet"))?;
+            let Some(claim) = self.claims.get(&key) else {
+                return Err(DeviceClaimError::Missing { claim: name });
+            };
             if claim.users().any(|uid| uid != pod.at.uid) {
-                return Err(format!(
-                    "the claim {name} is used by another pod, and Berth gives a claim to one; name \
-                     a template, so that each pod has a claim of its own"
-                ));
+                return Err(DeviceClaimError::Shared { claim: name });
             }
-            Ok((claim, claim.asked(&self.classes).map_err(|error| error.to_string())?))
+            Ok((claim, claim.asked(&self.classes)?))
         });
         claims.collect()
     }
@@ -193,17 +215,16 @@ impl Claims {
         pod: &PodView,
         node: &Name,
         gpus: &[u32],
-    ) -> Result<Vec<Allocation>, String> {
-        let gone = || "its GPU is not there any more".to_owned();
-        let there = self.nodes.get(node).ok_or_else(gone)?;
+    ) -> Result<Vec<Allocation>, DeviceClaimError> {
+        let there = self.nodes.get(node).ok_or(DeviceClaimError::DeviceGone)?;
         let mut gpus = gpus.iter();
         let mut allocations = Vec::new();
         for (claim, asked) in self.asked(pod)? {
             let requests = asked.requests.iter();
             let each = requests.flat_map(|one| (0..one.count).map(|_| one.name.clone()));
             let devices = each.map(|request| {
-                let at = *gpus.next().ok_or_else(gone)?;
-                let device = there.gpus.get(at as usize).ok_or_else(gone)?;
+                let device = gpus.next().and_then(|at| there.gpus.get(*at as usize));
+                let device = device.ok_or(DeviceClaimError::DeviceGone)?;
                 Ok((request, device.id.clone()))
             });
             allocations.push(Allocation {
@@ -211,7 +232,7 @@ impl Claims {
                 name: claim.metadata.name.to_string(),
                 uid: claim.metadata.uid.to_string(),
                 node: node.to_string(),
-                devices: devices.collect::<Result<_, String>>()?,
+                devices: devices.collect::<Result<_, DeviceClaimError>>()?,
                 config: asked.config,
             });
         }

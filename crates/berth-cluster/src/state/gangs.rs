@@ -30,7 +30,7 @@ impl ClusterState {
         }
         match request {
             Err(why) => {
-                let why = why.clone();
+                let why = why.to_string();
                 self.report_invalid(uid, &why);
             }
             Ok(request) => {
@@ -97,6 +97,7 @@ impl ClusterState {
         };
         let refs = job_request.workload.pods().to_vec();
         if let Err(why) = self.apply_gang_rules(turn.core, &mut job_request, &pods) {
+            let why = why.to_string();
             refs.iter().for_each(|pod| self.report_reason(&pod.uid, &why));
             return;
         }
@@ -149,7 +150,7 @@ impl ClusterState {
 
     /// A gang cannot be made a job for now.
     pub(super) fn not_ready(&mut self, key: &GangKey, pods: &[Uid], why: &gang::Unready) {
-        if matches!(why, gang::Unready::Claim(_)) {
+        if matches!(why, gang::Unready::Claim(_) | gang::Unready::ClaimedAndRequested) {
             self.without_claims.insert(key.clone());
         }
         let why = why.to_string();

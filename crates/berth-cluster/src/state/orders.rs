@@ -1,5 +1,6 @@
 //! Orders to the API server, and their outcomes.
 
+use super::device_claims::DeviceClaimError;
 use crate::constraints::dynamic::VolumeStep;
 use crate::view::{JobRef, Note};
 use berth_kube::dra::Allocation;
@@ -123,6 +124,6 @@ pub enum OrderOutcome {
 pub enum BindStep {
     /// A claim is given its devices.
     Claim(Box<Allocation>),
-    /// What was decided cannot be had any more.
-    Gone(String),
+    /// The devices that were decided cannot be given any more.
+    Gone(DeviceClaimError),
 }

@@ -6,8 +6,8 @@ mod preferred;
 
 use super::ClusterState;
 use crate::constraints::dynamic::{
-    self, FeasibleNodes, GangContext, Locks, PlacedPod, PlacementContext, PodGroup, PodQuery,
-    StorageUpdate, VolumeStep,
+    self, FeasibleNodes, GangContext, GangRuleError, Infeasible, Locks, PlacedPod,
+    PlacementContext, PodGroup, PodQuery, StorageUpdate, VolumeStep,
 };
 use crate::view::NodeViews;
 use crate::view::PodView;
@@ -18,7 +18,6 @@ use std::collections::BTreeSet;
 
 /// Jobs of a line that are looked at in one go.
 const MAX_RELEASED_PER_ROUND: usize = 64;
-const WAITS_FOR_TURN: &str = "it takes its turn among pods that have rules about each other";
 /// What is looked at is gone over for what nobody asks about from here on.
 const MAX_QUERIES: usize = 256;
 
@@ -88,7 +87,7 @@ impl ClusterState {
         core: &Core,
         request: &mut JobRequest,
         pods: &[&PodView],
-    ) -> Result<(), String> {
+    ) -> Result<(), GangRuleError> {
         if !self.is_constrained(pods) {
             return Ok(());
         }
@@ -310,12 +309,12 @@ impl ClusterState {
         self.lock_drivers(job, &mut locks);
         self.hold_again(turn, job, &locks);
         if self.constrained_jobs.clashes(job, &locks) {
-            self.set_hold_reason(job, WAITS_FOR_TURN);
+            self.set_hold_reason(job, Infeasible::TakesTurns);
             return;
         }
         let reached = match self.feasible_nodes(turn.core, job) {
             Ok(reached) => reached,
-            Err(why) => return self.set_hold_reason(job, &why),
+            Err(why) => return self.set_hold_reason(job, why),
         };
         if !self.report_nodes(turn, job, reached) {
             return;
@@ -324,7 +323,7 @@ impl ClusterState {
         if let Some(constrained) = self.constrained_jobs.waiting.get_mut(&job) {
             constrained.since = Some(at);
             constrained.locks = locks;
-            constrained.why.clear();
+            constrained.why = None;
         }
         self.hold(turn, job, false);
     }
@@ -356,7 +355,7 @@ impl ClusterState {
         for job in jobs {
             let must_wait = !turn.core.state.is_promised(job) && self.clashes_by_now(job);
             let reached = if must_wait {
-                Err(WAITS_FOR_TURN.to_owned())
+                Err(Infeasible::TakesTurns)
             } else {
                 self.feasible_nodes(turn.core, job)
             };
@@ -367,14 +366,14 @@ impl ClusterState {
                         constrained.since = None;
                     }
                     self.hold(turn, job, true);
-                    self.set_hold_reason(job, &why);
+                    self.set_hold_reason(job, why);
                 }
             }
         }
     }
 
-    fn feasible_nodes(&self, core: &Core, job: JobId) -> Result<FeasibleNodes, String> {
-        let Some(tasks) = self.jobs.get(&job) else { return Err("its pods are gone".to_owned()) };
+    fn feasible_nodes(&self, core: &Core, job: JobId) -> Result<FeasibleNodes, Infeasible> {
+        let Some(tasks) = self.jobs.get(&job) else { return Err(Infeasible::NoPods) };
         let dynamic::ConstrainedJobs { index, volumes, .. } = &self.constrained_jobs;
         let free = |node: &str| core.state.free_gpus(node);
         let context = PlacementContext { nodes: &self.nodes, index, volumes, free: &free };
@@ -408,10 +407,10 @@ impl ClusterState {
     }
 
     /// Why a job is held, to be said on its pods.
-    fn set_hold_reason(&mut self, job: JobId, why: &str) {
+    fn set_hold_reason(&mut self, job: JobId, why: Infeasible) {
         if let Some(constrained) = self.constrained_jobs.waiting.get_mut(&job) {
             constrained.tried = true;
-            why.clone_into(&mut constrained.why);
+            constrained.why = Some(why);
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod placement;
 
-use super::device_claims::{ClaimedDevices, Claims};
+use super::device_claims::{ClaimedDevices, Claims, DeviceClaimError};
 use super::nodes::Nodes;
 use crate::constraints::{is_there, need};
 use crate::view::PodConstraints;
@@ -43,8 +43,10 @@ pub enum Unready {
     External,
     #[error("no node hands out nvidia.com/gpu.shared; the pod is looked at again when one does")]
     NotShared,
-    #[error("{0}")]
-    Claim(String),
+    #[error(transparent)]
+    Claim(#[from] DeviceClaimError),
+    #[error("it claims devices and asks for GPUs as resources; do one of the two")]
+    ClaimedAndRequested,
 }
 
 /// A job whose tasks are these pods, in the order of the pods it names. They are all of one gang.
@@ -65,7 +67,7 @@ pub fn request(
             *known = request;
         }
         let mut labels = request.labels.clone();
-        let gpus = match claims.wanted(pod).map_err(Unready::Claim)? {
+        let gpus = match claims.wanted(pod)? {
             Some(wanted) => claimed(pod, wanted, &mut labels)?,
             None => {
                 let given = nodes.given(&pod.asks.gpus, &request.rules);
@@ -120,8 +122,7 @@ fn claimed(
     labels: &mut LabelAsk,
 ) -> Result<GpuAsk, Unready> {
     if pod.asks.gpus != GpuRequest::None {
-        let why = "it claims devices and asks for GPUs as resources; do one of the two";
-        return Err(Unready::Claim(why.to_owned()));
+        return Err(Unready::ClaimedAndRequested);
     }
     labels.need.extend(need(&wanted.rules));
     Ok(match wanted.count {

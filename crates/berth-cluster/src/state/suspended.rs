@@ -68,7 +68,7 @@ impl ClusterState {
     /// Keeps a job in mind. Returns its gang, and whether it asks for something else than before.
     fn remember_queued(&mut self, job: QueuedJob) -> Option<(GangKey, bool)> {
         if let Err(why) = &job.pods {
-            self.report_suspended(&job.at, why);
+            self.report_suspended(&job.at, &why.to_string());
             return None;
         }
         let gangs = job.gangs();

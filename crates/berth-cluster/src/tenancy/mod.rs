@@ -6,4 +6,4 @@ pub mod rows;
 mod teams;
 
 pub use namespaces::{is_for_teams, namespace};
-pub use teams::{ACCOUNT, Teams};
+pub use teams::{ACCOUNT, NamespaceError, Teams};

@@ -4,6 +4,7 @@ mod objects;
 
 use super::namespaces::namespace;
 use crate::options::PodSettings;
+use crate::retry::MayComeFromApi;
 use berth_engine::Handle;
 use berth_kube::Api;
 use berth_kube::object::Meta;
@@ -58,6 +59,41 @@ struct Written {
     at: Instant,
 }
 
+/// Why a namespace is not set up for a team.
+#[derive(Debug, thiserror::Error)]
+pub enum NamespaceError {
+    /// The API server did not do it.
+    #[error(transparent)]
+    Api(#[from] berth_kube::Error),
+    #[error(
+        "the namespace {namespace} is no team's, but the cluster's or Berth's own; start the \
+         server with `--namespace {team}=NAME` to give the team {team} another one"
+    )]
+    Reserved { namespace: String, team: String },
+    #[error(
+        "the namespace {namespace} is there, and nothing says that it is the team {team}'s; have \
+         an admin say so: `kubectl annotate namespace {namespace} {}={team}`",
+        TEAM
+    )]
+    Unmarked { namespace: String, team: String },
+    #[error(
+        "the namespace {namespace} is that of the team {other}; start the server with \
+         `--namespace {team}=NAME` to give the team {team} another one"
+    )]
+    OtherTeam { namespace: String, team: String, other: String },
+}
+
+impl MayComeFromApi for NamespaceError {
+    fn api_error(&self) -> Option<&berth_kube::Error> {
+        match self {
+            NamespaceError::Api(error) => Some(error),
+            NamespaceError::Reserved { .. }
+            | NamespaceError::Unmarked { .. }
+            | NamespaceError::OtherTeam { .. } => None,
+        }
+    }
+}
+
 /// An object, and where it goes.
 type Object = (String, Value);
 
@@ -76,17 +112,12 @@ impl Teams {
         Arc::new(Teams { api, store, engine, settings, own, reservations, are_whole, entry })
     }
 
-    /// Makes the namespace of a team with all that belongs to it, unless it was made before. Says
-    /// why it may not be the team's, where it may not.
-    pub async fn ensure(
-        &self,
-        team: &str,
-        namespace: &str,
-    ) -> berth_kube::Result<Result<(), String>> {
+    /// Makes the namespace of a team with all that belongs to it, unless it was made before.
+    pub async fn ensure(&self, team: &str, namespace: &str) -> Result<(), NamespaceError> {
         let entry = self.entry(namespace);
         let mut entry = entry.lock().await;
         if entry.written.as_ref().is_some_and(|written| written.team == team) {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let limits = self.limits();
         self.set_up(&mut entry, team, namespace, limits.get(team)).await
@@ -122,8 +153,7 @@ impl Teams {
             let mut entry = entry.lock().await;
             let done = self.set_up(&mut entry, &team, &namespace, limits.get(&team)).await;
             let last_problem = match done {
-                Ok(Ok(())) => String::new(),
-                Ok(Err(why)) => why,
+                Ok(()) => String::new(),
                 Err(error) => error.to_string(),
             };
             // The others are as they should be all the same.
@@ -153,51 +183,52 @@ impl Teams {
         team: &str,
         namespace: &str,
         limit: Option<&Quota>,
-    ) -> berth_kube::Result<Result<(), String>> {
+    ) -> Result<(), NamespaceError> {
         let before = entry.written.as_ref();
         if let Some(other) = before.filter(|before| before.team != team) {
-            return Ok(Err(of_another(namespace, team, &other.team)));
+            return Err(of_another(namespace, team, &other.team));
         }
         let before = before.filter(|before| before.at.elapsed() < REWRITE_INTERVAL);
         if before.is_none()
-            && let Err(why) = self.take(team, namespace).await?
+            && let Err(error) = self.take(team, namespace).await
         {
-            entry.written = None;
-            return Ok(Err(why));
+            // While the API server does not answer, the namespace counts as what it was.
+            if error.api_error().is_none() {
+                entry.written = None;
+            }
+            return Err(error);
         }
         let objects = self.objects(team, namespace, limit).await;
         self.write(&objects, before.map_or(&[][..], |before| &before.objects)).await?;
         let at = before.map_or_else(Instant::now, |before| before.at);
         entry.written = Some(Written { team: team.to_owned(), objects, at });
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Makes the namespace, or finds out whether the one that is there is the team's.
-    async fn take(&self, team: &str, namespace: &str) -> berth_kube::Result<Result<(), String>> {
+    async fn take(&self, team: &str, namespace: &str) -> Result<(), NamespaceError> {
         #[derive(Deserialize)]
         struct Found {
             metadata: Meta,
         }
         let is_own = self.own.as_deref() == Some(namespace) || namespace == self.reservations;
         if is_own || namespace.starts_with("kube-") {
-            return Ok(Err(format!(
-                "the namespace {namespace} is no team's, but the cluster's or Berth's own; start \
-                 the server with `--namespace {team}=NAME` to give the team {team} another one"
-            )));
+            let (namespace, team) = (namespace.to_owned(), team.to_owned());
+            return Err(NamespaceError::Reserved { namespace, team });
         }
         let path = format!("/api/v1/namespaces/{namespace}");
         loop {
             match self.api.get::<Found>(&path).await {
-                Ok(found) => return Ok(is_of(team, namespace, &found.metadata)),
+                Ok(found) => return is_of(team, namespace, &found.metadata),
                 Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
             let made = objects::own_namespace(team, namespace);
             match self.api.post("/api/v1/namespaces?fieldManager=berth", &made).await {
-                Ok(_) => return Ok(Ok(())),
+                Ok(_) => return Ok(()),
                 // Somebody else has made it just now.
                 Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -239,14 +270,12 @@ impl Teams {
 }
 
 /// Whether a namespace that is there is that of a team, and why not.
-fn is_of(team: &str, namespace: &str, found: &Meta) -> Result<(), String> {
+fn is_of(team: &str, namespace: &str, found: &Meta) -> Result<(), NamespaceError> {
     let marks = [found.label(TEAM), found.annotation(TEAM)];
     let mut marks = marks.into_iter().flatten().peekable();
     if marks.peek().is_none() {
-        return Err(format!(
-            "the namespace {namespace} is there, and nothing says that it is the team {team}'s; \
-             have an admin say so: `kubectl annotate namespace {namespace} {TEAM}={team}`"
-        ));
+        let (namespace, team) = (namespace.to_owned(), team.to_owned());
+        return Err(NamespaceError::Unmarked { namespace, team });
     }
     match marks.find(|mark| *mark != team) {
         Some(other) => Err(of_another(namespace, team, other)),
@@ -254,11 +283,9 @@ fn is_of(team: &str, namespace: &str, found: &Meta) -> Result<(), String> {
     }
 }
 
-fn of_another(namespace: &str, team: &str, other: &str) -> String {
-    format!(
-        "the namespace {namespace} is that of the team {other}; start the server with \
-         `--namespace {team}=NAME` to give the team {team} another one"
-    )
+fn of_another(namespace: &str, team: &str, other: &str) -> NamespaceError {
+    let (namespace, team) = (namespace.to_owned(), team.to_owned());
+    NamespaceError::OtherTeam { namespace, team, other: other.to_owned() }
 }
 
 #[cfg(test)]
@@ -275,12 +302,12 @@ mod tests {
     #[test]
     fn a_namespace_that_is_there_is_a_teams_only_if_it_says_so() {
         let check = |marks: Value| is_of("nlp", "research", &namespace(marks));
-        let why = check(json!({ "labels": { MANAGED: BERTH } })).unwrap_err();
+        let why = check(json!({ "labels": { MANAGED: BERTH } })).unwrap_err().to_string();
         assert!(why.contains("kubectl annotate namespace research berth.dev/team=nlp"), "{why}");
         let (ours, other) = (json!({ TEAM: "nlp" }), json!({ TEAM: "vision" }));
-        assert_eq!(check(json!({ "labels": ours })), Ok(()));
-        assert_eq!(check(json!({ "annotations": ours })), Ok(()));
-        let why = check(json!({ "labels": other, "annotations": ours })).unwrap_err();
+        assert!(check(json!({ "labels": ours })).is_ok());
+        assert!(check(json!({ "annotations": ours })).is_ok());
+        let why = check(json!({ "labels": other, "annotations": ours })).unwrap_err().to_string();
         assert!(why.contains("that of the team vision"), "two teams have no namespace together");
     }
 
@@ -289,7 +316,7 @@ mod tests {
         for team in ["nlp", "nlp-", "a.b", "nlp_"] {
             let made = own_namespace(team, "x");
             let found = namespace(made["metadata"].clone());
-            assert_eq!(is_of(team, "x", &found), Ok(()));
+            assert!(is_of(team, "x", &found).is_ok());
             assert_eq!(found.label(TEAM), is_label(team).then_some(team));
         }
         assert!(is_label("a.b") && !is_label("nlp-") && !is_label(&"x".repeat(64)));

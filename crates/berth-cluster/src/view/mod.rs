@@ -9,6 +9,7 @@ mod note;
 mod pod;
 mod pod_constraints;
 mod queued;
+mod unschedulable;
 
 pub use external::{ExternalKind, ExternalQueue, ExternalQueues};
 pub use managed::ManagedPodView;
@@ -21,3 +22,4 @@ pub use pod::{
 };
 pub use pod_constraints::PodConstraints;
 pub use queued::{ChildRef, GATE, JobRef, QueuedJob, parse_placeholder, placeholder};
+pub use unschedulable::{Unreadable, Unschedulable};

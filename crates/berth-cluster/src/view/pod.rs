@@ -3,6 +3,7 @@
 use super::managed::ManagedPodView;
 use super::node::NodePredicate;
 use super::pod_constraints::PodConstraints;
+use super::unschedulable::Unschedulable;
 use berth_kube::gang::ParentGroup;
 use berth_kube::object::{Labels, Text};
 use berth_kube::pod::gpu_sharing::GpuReservation;
@@ -47,8 +48,9 @@ pub struct PodView {
     pub constraints: Option<Arc<PodConstraints>>,
     /// What is known of it where Berth has made it.
     pub managed: Option<Arc<ManagedPodView>>,
-    /// Nothing for pods of other schedulers, and for those that Berth has made.
-    pub request: Option<Result<Arc<SchedulingRequest>, String>>,
+    /// Nothing for pods of other schedulers, and for those that Berth has made. The error is boxed
+    /// because every pod of the cluster would pay for its size.
+    pub request: Option<Result<Arc<SchedulingRequest>, Box<Unschedulable>>>,
 }
 
 impl PodView {

@@ -3,6 +3,7 @@
 use berth_kube::object::{Pod, Text, VolumeSource};
 use berth_kube::pod::interpod::InterPodConstraints;
 use berth_kube::pod::node_constraint::NodeConstraint;
+use berth_kube::selector::UnsupportedConstraint;
 use std::collections::BTreeSet;
 
 /// What a pod makes of others, of its volumes, and of nodes as far as that depends on it.
@@ -15,7 +16,7 @@ pub struct PodConstraints {
 
 impl PodConstraints {
     /// Nothing for a pod without such rules.
-    pub fn of(pod: &Pod) -> Result<Option<PodConstraints>, String> {
+    pub fn of(pod: &Pod) -> Result<Option<PodConstraints>, UnsupportedConstraint> {
         let spec = &pod.spec;
         let affinity = spec.affinity.as_deref().is_some_and(|affinity| {
             affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some()
@@ -27,9 +28,9 @@ impl PodConstraints {
         if !affinity && !claims && spec.topology_spread_constraints.is_empty() {
             return Ok(None);
         }
-        let dynamic = InterPodConstraints::of(pod).map_err(|error| error.to_string())?;
+        let dynamic = InterPodConstraints::of(pod)?;
         let dynamic = InterPodConstraints { ports: BTreeSet::new(), ..dynamic };
-        let constraint = NodeConstraint::of(spec).map_err(|error| error.to_string())?;
+        let constraint = NodeConstraint::of(spec)?;
         let namespace = pod.metadata.namespace.clone();
         let some = !dynamic.is_empty();
         Ok(some.then_some(PodConstraints { namespace, dynamic, constraint }))

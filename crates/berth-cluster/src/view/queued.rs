@@ -1,6 +1,7 @@
 //! Jobs of other controllers that are suspended until Berth admits them.
 
 use super::pod::{GangKey, PodView, SchedulingRequest};
+use super::unschedulable::Unschedulable;
 use berth_kube::event::ObjectReference;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub struct QueuedJob {
     /// It has ended, well or not.
     pub is_over: bool,
     /// Its pods as they will be; or why it cannot be understood.
-    pub pods: Result<Vec<PodView>, String>,
+    pub pods: Result<Vec<PodView>, Unschedulable>,
 }
 
 /// A job of others, and no later one of its name.

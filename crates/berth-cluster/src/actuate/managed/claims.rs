@@ -3,6 +3,7 @@
 
 use super::manifest;
 use crate::options::PodSettings;
+use crate::retry::MayComeFromApi;
 use crate::state::pod_orders::CreatePod;
 use berth_kube::{Api, PatchType};
 use serde::Deserialize;
@@ -40,12 +41,38 @@ struct VolumeSpec {
     node_affinity: Option<Value>,
 }
 
-/// Says what is wrong with a claim, or nothing.
+/// Why a claim of a pod cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    #[error(transparent)]
+    Api(#[from] berth_kube::Error),
+    #[error(
+        "there is no PersistentVolumeClaim {claim} in the namespace {namespace}; make it, or leave \
+         the volume out"
+    )]
+    Missing { claim: String, namespace: String },
+    #[error(
+        "the claim {claim} can be used on some nodes only; jobs need one that can be used on all \
+         of them"
+    )]
+    BoundToNodes { claim: String },
+}
+
+impl MayComeFromApi for ClaimError {
+    fn api_error(&self) -> Option<&berth_kube::Error> {
+        match self {
+            ClaimError::Api(error) => Some(error),
+            ClaimError::Missing { .. } | ClaimError::BoundToNodes { .. } => None,
+        }
+    }
+}
+
+/// Checks every claim of a pod.
 pub async fn check(
     api: &Api,
     create: &CreatePod,
     settings: &PodSettings,
-) -> berth_kube::Result<Result<(), String>> {
+) -> Result<(), ClaimError> {
     let run = &create.start.run;
     let kept = settings.checkpoints.as_deref();
     let names: BTreeSet<&str> = manifest::claims(run).map(|(_, claim)| claim).chain(kept).collect();
@@ -54,10 +81,8 @@ pub async fn check(
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}");
         let claim: Claim = match api.get(&path).await {
             Err(error) if error.is_not_found() => {
-                return Ok(Err(format!(
-                    "there is no PersistentVolumeClaim {name} in the namespace {namespace}; make \
-                     it, or leave the volume out"
-                )));
+                let (claim, namespace) = (name.to_owned(), namespace.clone());
+                return Err(ClaimError::Missing { claim, namespace });
             }
             claim => claim?,
         };
@@ -75,11 +100,8 @@ pub async fn check(
             volume => volume?,
         };
         if volume.spec.node_affinity.is_some_and(|affinity| !affinity.is_null()) {
-            return Ok(Err(format!(
-                "the claim {name} can be used on some nodes only; jobs need one that can be used \
-                 on all of them"
-            )));
+            return Err(ClaimError::BoundToNodes { claim: name.to_owned() });
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }

@@ -72,6 +72,15 @@ struct Status {
     phase: String,
 }
 
+/// Why a log could not be copied.
+#[derive(Debug, thiserror::Error)]
+enum CopyError {
+    #[error(transparent)]
+    Api(#[from] berth_kube::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
 #[derive(PartialEq, Eq)]
 enum Stage {
     Live,
@@ -205,13 +214,12 @@ impl Logs {
     }
 
     /// Adds what is not here yet.
-    async fn copy(&self, pod: &PodRef, copy: &mut Copy, follow: bool) -> Result<(), String> {
-        let words = |error: berth_kube::Error| error.to_string();
-        let mut log = self.api.log(pod, CONTAINER, copy.last, follow).await.map_err(words)?;
-        copy.begin().map_err(|error| error.to_string())?;
+    async fn copy(&self, pod: &PodRef, copy: &mut Copy, follow: bool) -> Result<(), CopyError> {
+        let mut log = self.api.log(pod, CONTAINER, copy.last, follow).await?;
+        copy.begin()?;
         let known = copy.last;
         let mut skips = true;
-        while let Some(lines) = log.next().await.map_err(words)? {
+        while let Some(lines) = log.next().await? {
             for line in lines {
                 // From the moment that was named on, its own lines come again.
                 skips &= known.is_some() && line.at.is_none_or(|at| Some(at) <= known);

@@ -1,9 +1,11 @@
 //! Creates the pod of a lease, and the objects beside it.
 
+use super::claims::{self, ClaimError};
+use super::manifest;
 use super::tools::{LeaseWorker, path};
-use super::{claims, manifest};
 use crate::retry::retry_while_recoverable;
 use crate::state::pod_orders::CreatePod;
+use crate::tenancy::NamespaceError;
 use crate::view::LEASE;
 use crate::view::managed::SECRET;
 use berth_kube::Error;
@@ -35,6 +37,24 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<NamespaceError> for Failure {
+    fn from(error: NamespaceError) -> Failure {
+        match error {
+            NamespaceError::Api(error) => error.into(),
+            refused => Failure::Never(refused.to_string()),
+        }
+    }
+}
+
+impl From<ClaimError> for Failure {
+    fn from(error: ClaimError) -> Failure {
+        match error {
+            ClaimError::Api(error) => error.into(),
+            unusable => Failure::Never(unusable.to_string()),
+        }
+    }
+}
+
 /// What is read of a pod that was made.
 #[derive(Deserialize)]
 struct Found {
@@ -45,15 +65,12 @@ impl LeaseWorker {
     pub(super) async fn make(&self, create: &CreatePod) -> Result<(), Failure> {
         let tools = &*self.tools;
         let (start, namespace) = (&create.start, &create.container.namespace);
-        let ensured =
-            retry_while_recoverable(|| tools.teams.ensure(&start.team, namespace)).await?;
-        ensured.map_err(Failure::Never)?;
+        retry_while_recoverable(|| tools.teams.ensure(&start.team, namespace)).await?;
         if let Some(service) = manifest::service(create) {
             self.make_service(create, &service).await?;
         }
         if tools.settings.checkpoints.is_some() || manifest::claims(&start.run).next().is_some() {
-            let checked = self.ask(|| claims::check(&tools.api, create, &tools.settings)).await?;
-            checked.map_err(Failure::Never)?;
+            self.ask(|| claims::check(&tools.api, create, &tools.settings)).await?;
         }
         let values = self.open_secrets(create).await?;
         let pod = self.make_pod(create).await?;
@@ -84,7 +101,7 @@ impl LeaseWorker {
             return Ok(BTreeMap::new());
         }
         let values = self.tools.vault.open_all(&start.team, start.secrets()).await;
-        let values = values.map_err(Failure::Never)?;
+        let values = values.map_err(|error| Failure::Never(error.to_string()))?;
         if let Some(missing) = start.secrets().find(|name| !values.contains_key(*name)) {
             let team = &start.team;
             return Err(Failure::Never(format!(

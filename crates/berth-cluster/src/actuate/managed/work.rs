@@ -4,7 +4,7 @@
 use super::logs::{Logs, Step};
 use super::make::Failure;
 use super::tools::{LeaseWorker, Tools, path};
-use crate::retry::retry_while_recoverable;
+use crate::retry::{MayComeFromApi, retry_while_recoverable};
 use crate::state::pod_orders::{LeaseEnd, PodOrder};
 use crate::view::managed_names::is_pod_of;
 use berth_engine::clock;
@@ -113,10 +113,10 @@ impl LeaseWorker {
 
     /// Asks until there is an answer. A turn is held while a request is under way and not between
     /// two tries, so that what cannot be done for now is in nobody's way.
-    pub(super) async fn ask<T, F: Future<Output = berth_kube::Result<T>>>(
+    pub(super) async fn ask<T, E: MayComeFromApi, F: Future<Output = Result<T, E>>>(
         &self,
         act: impl Fn() -> F,
-    ) -> berth_kube::Result<T> {
+    ) -> Result<T, E> {
         let (turns, act) = (&self.turns, &act);
         retry_while_recoverable(move || async move {
             // A semaphore that nobody closes gives turns for ever.

@@ -6,6 +6,7 @@
 //! passed.
 
 use super::context::{PlacementContext, PodGroup};
+use super::infeasible::NodeFault;
 use crate::view::NodeView;
 use berth_kube::object::{Attachable, Text};
 use berth_kube::pod::node_constraint;
@@ -14,18 +15,9 @@ use berth_model::Name;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a node is not for a group of pods.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AttachBarrier {
-    /// It cannot attach so many more volumes of this driver.
-    Full(Text),
-    /// It does not have this driver, which says that it has to.
-    Missing(Text),
-}
-
 /// The nodes that are not for each group.
 pub struct AttachBarriers {
-    pub groups: Vec<BTreeMap<Name, AttachBarrier>>,
+    pub groups: Vec<BTreeMap<Name, NodeFault>>,
     /// Nodes were divided among the groups by what is free there now.
     pub is_divided: bool,
 }
@@ -59,7 +51,7 @@ pub fn bars(context: &PlacementContext<'_>, groups: &[PodGroup<'_>]) -> AttachBa
             let lacks = |node: &&NodeView| !attached.has_driver(&node.spec.name, driver);
             for node in context.nodes.views().filter(lacks) {
                 for (at, _) in of.iter().enumerate().filter(|(_, wanted)| !wanted.is_empty()) {
-                    let bar = AttachBarrier::Missing(driver.clone());
+                    let bar = NodeFault::MissingDriver { driver: driver.clone() };
                     bars.groups[at].insert(node.spec.name.clone(), bar);
                 }
             }
@@ -110,7 +102,8 @@ impl PlacementContext<'_> {
             let Some(barred) = room.leave_out(&new, &mut covered) else { continue };
             bars.is_divided |= groups.len() > 1;
             for at in barred {
-                bars.groups[at].insert(name.clone(), AttachBarrier::Full(driver.clone()));
+                let bar = NodeFault::AttachLimit { driver: driver.clone() };
+                bars.groups[at].insert(name.clone(), bar);
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Filters nodes, scores them, and says why none is feasible.
 
-use super::attach::AttachBarrier;
 use super::context::{PlacementContext, label};
-use super::volumes::{Place, Refusal};
+use super::infeasible::{Infeasible, NodeFault};
+use super::volumes::Place;
 use crate::view::NodeView;
 use berth_kube::object::Text;
 use berth_kube::pod::node_constraint::{self, NodeConstraint};
 use berth_model::{Name, NodeAsk};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// What is asked of a node.
 pub enum Test<'a> {
@@ -19,33 +18,7 @@ pub enum Test<'a> {
     Has(&'a Text),
     Volume(Place<'a>),
     /// It is none of these.
-    Unbarred(BTreeMap<Name, AttachBarrier>),
-}
-
-/// Why a node will not do.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Fault<'t> {
-    Barred(&'t AttachBarrier),
-    Storage(&'t Text, &'t Text),
-    /// By rules about other pods, or because volumes are elsewhere.
-    Place,
-}
-
-impl fmt::Display for Fault<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Barred(AttachBarrier::Full(driver)) => {
-                write!(f, "cannot attach that many more volumes of {driver}")
-            }
-            Fault::Barred(AttachBarrier::Missing(driver)) => {
-                write!(f, "without the driver {driver} of its volumes")
-            }
-            Fault::Storage(claim, class) => {
-                write!(f, "with too little storage of the class {class} for the claim {claim}")
-            }
-            Fault::Place => f.write_str("by rules about other pods, or by where its volumes are"),
-        }
-    }
+    Unbarred(BTreeMap<Name, NodeFault>),
 }
 
 /// Nodes that pass, and those of them that are best by what labels are worth. An error where none
@@ -55,10 +28,10 @@ pub fn choose(
     constraint: Option<&NodeConstraint>,
     tests: &[Test<'_>],
     preferences: &[(&Text, BTreeMap<Text, i64>)],
-) -> Result<Option<NodeAsk>, String> {
+) -> Result<Option<NodeAsk>, Infeasible> {
     let mut yes: Vec<(i64, &Name)> = Vec::new();
     let mut no: BTreeSet<Name> = BTreeSet::new();
-    let mut faults: BTreeMap<Fault<'_>, u32> = BTreeMap::new();
+    let mut faults: BTreeMap<NodeFault, u32> = BTreeMap::new();
     let mut is_any = false;
     for node in context.nodes.views() {
         let name = &node.spec.name;
@@ -82,7 +55,7 @@ pub fn choose(
         yes.push((preferences.iter().map(worth).sum(), name));
     }
     if !is_any && !faults.is_empty() || yes.is_empty() && !no.is_empty() {
-        return Err(why(&faults));
+        return Err(Infeasible::NoNode(faults));
     }
     let best = yes.iter().map(|(worth, _)| *worth).max();
     let better = yes.iter().filter(|(worth, _)| Some(*worth) == best);
@@ -98,55 +71,17 @@ pub fn choose(
     Ok(Some(NodeAsk { only, never: BTreeSet::new(), prefer }))
 }
 
-fn why(faults: &BTreeMap<Fault<'_>, u32>) -> String {
-    if faults.keys().all(|fault| *fault == Fault::Place) {
-        return "no node suits its rules about other pods, or its volumes, now".to_owned();
-    }
-    let each: Vec<String> = faults.iter().map(|(fault, n)| format!("{n} {fault}")).collect();
-    format!("no node will do for its volumes now: {}", each.join(", "))
-}
-
 /// What is wrong with a node, if anything is.
-fn fault<'t>(
-    context: &PlacementContext<'_>,
-    test: &'t Test<'_>,
-    node: &NodeView,
-) -> Option<Fault<'t>> {
+fn fault(context: &PlacementContext<'_>, test: &Test<'_>, node: &NodeView) -> Option<NodeFault> {
     let passes = match test {
         Test::In(key, values) => label(node, key).is_some_and(|value| values.contains(value)),
         Test::NotIn(key, values) => !label(node, key).is_some_and(|value| values.contains(value)),
         Test::Has(key) => label(node, key).is_some(),
         Test::Volume(place) => {
-            return match context
-                .volumes
-                .refusal(place, &node_constraint::NodeView::from(&*node.object))?
-            {
-                Refusal::Storage(claim, class) => Some(Fault::Storage(claim, class)),
-                Refusal::Elsewhere => Some(Fault::Place),
-            };
+            let node = node_constraint::NodeView::from(&*node.object);
+            return context.volumes.fault(place, &node);
         }
-        Test::Unbarred(barred) => return barred.get(&node.spec.name).map(Fault::Barred),
+        Test::Unbarred(barred) => return barred.get(&node.spec.name).cloned(),
     };
-    (!passes).then_some(Fault::Place)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_finds_no_node_is_told_what_is_wrong_with_how_many() {
-        let (full, claim, class) =
-            (AttachBarrier::Full("d.example.com".into()), "data".into(), "fast".into());
-        let mut faults = BTreeMap::from([(Fault::Place, 2)]);
-        assert_eq!(why(&faults), "no node suits its rules about other pods, or its volumes, now");
-        faults.insert(Fault::Barred(&full), 3);
-        faults.insert(Fault::Storage(&claim, &class), 1);
-        assert_eq!(
-            why(&faults),
-            "no node will do for its volumes now: 3 cannot attach that many more volumes of \
-             d.example.com, 1 with too little storage of the class fast for the claim data, \
-             2 by rules about other pods, or by where its volumes are"
-        );
-    }
+    (!passes).then_some(NodeFault::Place)
 }

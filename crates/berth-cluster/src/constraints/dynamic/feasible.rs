@@ -1,10 +1,11 @@
 //! The feasible and the preferred nodes of a group of pods, with all other pods where they are.
 
-use super::attach::{AttachBarrier, AttachBarriers, bars};
+use super::attach::{AttachBarriers, bars};
 use super::choose::{Test, choose};
 use super::context::{PlacementContext, PodGroup, label};
 use super::gang_rules::share;
 use super::index::{PodQuery, PodSelector};
+use super::infeasible::{Infeasible, NodeFault};
 use super::preferred::PreferredTerm;
 use crate::view::PodConstraints;
 use crate::view::{NodeView, PodView};
@@ -29,7 +30,7 @@ pub struct FeasibleNodes {
 pub fn feasible_nodes(
     context: &PlacementContext<'_>,
     groups: &[PodGroup<'_>],
-) -> Result<FeasibleNodes, String> {
+) -> Result<FeasibleNodes, Infeasible> {
     let AttachBarriers { groups: barred, is_divided } = bars(context, groups);
     let asks = groups.iter().zip(barred).map(|(group, barred)| context.group(group, barred));
     Ok(FeasibleNodes { asks: asks.collect::<Result<_, _>>()?, is_divided })
@@ -39,8 +40,8 @@ impl<'a> PlacementContext<'a> {
     fn group(
         &self,
         group: &PodGroup<'a>,
-        barred: BTreeMap<Name, AttachBarrier>,
-    ) -> Result<Option<NodeAsk>, String> {
+        barred: BTreeMap<Name, NodeFault>,
+    ) -> Result<Option<NodeAsk>, Infeasible> {
         let mut tests = Vec::new();
         if !barred.is_empty() {
             tests.push(Test::Unbarred(barred));
@@ -114,7 +115,7 @@ impl<'a> PlacementContext<'a> {
         constraints: &'a PodConstraints,
         view: &PodView,
         tests: &mut Vec<Test<'a>>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Infeasible> {
         let rules = &constraints.dynamic.affinity;
         if rules.is_empty() {
             return Ok(());
@@ -127,7 +128,7 @@ impl<'a> PlacementContext<'a> {
         let places: Vec<BTreeMap<Text, i64>> = places.collect();
         if places.iter().all(BTreeMap::is_empty) {
             if !own {
-                return Err("no pod that it must be near to is placed yet".to_owned());
+                return Err(Infeasible::NoPeerPlaced);
             }
             // The first of those that must be near each other may be anywhere.
             tests.extend(rules.iter().map(|rule| Test::Has(&rule.topology_key)));
@@ -224,11 +225,11 @@ impl<'a> PlacementContext<'a> {
         &self,
         constraints: &'a PodConstraints,
         tests: &mut Vec<Test<'a>>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Infeasible> {
         for claim in self.volumes.for_one(constraints) {
             let query = PodQuery::Claiming(constraints.namespace.clone(), claim.clone());
             if self.index.nodes(&query).next().is_some() {
-                return Err(format!("another pod uses the claim {claim}, which is for one alone"));
+                return Err(Infeasible::ExclusiveClaim { claim: claim.clone() });
             }
         }
         tests.extend(self.volumes.places(constraints)?.into_iter().map(Test::Volume));

@@ -4,11 +4,35 @@
 use super::index::{Index, PodSelector};
 use crate::view::PodConstraints;
 use crate::view::{NodeViews, PodView};
+use berth_kube::object::Text;
 use berth_kube::pod::interpod::AffinityTerm;
 use berth_model::{GroupSpec, Name, Spread};
 use std::collections::BTreeSet;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Why the rules between the pods of one gang cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GangRuleError {
+    #[error(
+        "anti-affinity between unlike pods of one gang cannot be kept; give them different gangs"
+    )]
+    AntiAffinityOfUnlikePods,
+    #[error(
+        "{pods} pods of one gang cannot be spread over {domains} values of {key} with that skew"
+    )]
+    Skew { pods: usize, domains: u32, key: Text },
+    #[error("a gang cannot be spread over {first} and {second} at once; choose one")]
+    TwoSpreads { first: Name, second: Name },
+    #[error("a gang cannot be kept together by {first} and by {second}; choose one")]
+    TwoAffinities { first: Name, second: Name },
+    #[error(
+        "pods of one gang have a rule about {key}, which is no topology that Berth knows; use \
+         {} or topology.kubernetes.io/zone",
+        HOSTNAME
+    )]
+    UnknownTopology { key: Text },
+}
 
 /// What is known where a gang is made.
 pub struct GangContext<'a> {
@@ -24,7 +48,7 @@ pub fn gang_rules(
     inside: &GangContext<'_>,
     groups: &mut [GroupSpec],
     pods: &[Vec<&PodView>],
-) -> Result<(), String> {
+) -> Result<(), GangRuleError> {
     for (at, group) in groups.iter_mut().enumerate() {
         let Some(view) = pods[at].iter().find(|view| view.constraints.is_some()) else { continue };
         let Some(constraints) = view.constraints.as_deref() else { continue };
@@ -42,15 +66,13 @@ impl GangContext<'_> {
         constraints: &PodConstraints,
         own: &[&PodView],
         others: &[&PodView],
-    ) -> Result<(), String> {
+    ) -> Result<(), GangRuleError> {
         let means = |rule: &AffinityTerm, pods: &[&PodView]| {
             pods.iter().any(|pod| self.index.matches(&PodSelector::of(rule), pod))
         };
         for rule in &constraints.dynamic.anti_affinity {
             if means(rule, others) {
-                return Err("anti-affinity between unlike pods of one gang cannot be kept; give \
-                            them different gangs"
-                    .to_owned());
+                return Err(GangRuleError::AntiAffinityOfUnlikePods);
             }
             if own.len() > 1 && means(rule, own) {
                 self.spread(group, &rule.topology_key, 1)?;
@@ -66,40 +88,41 @@ impl GangContext<'_> {
             if own.len() < 2 || !own.iter().any(|pod| self.index.matches(&who, pod)) {
                 continue;
             }
-            let key = &*spread.topology_key;
+            let key = &spread.topology_key;
             let labels = self.nodes.views().filter_map(|node| node.object.metadata.label(key));
             let domains = labels.collect::<BTreeSet<&str>>().len() as u32;
-            let at_most = share(own.len() as u32, domains, spread.max_skew).ok_or_else(|| {
-                let n = own.len();
-                format!("{n} pods of one gang cannot be spread over {domains} values of {key} with that skew")
+            let at_most = share(own.len() as u32, domains, spread.max_skew);
+            let at_most = at_most.ok_or_else(|| GangRuleError::Skew {
+                pods: own.len(),
+                domains,
+                key: key.clone(),
             })?;
             self.spread(group, key, at_most)?;
         }
         Ok(())
     }
 
-    fn spread(&self, group: &mut GroupSpec, key: &str, at_most: u32) -> Result<(), String> {
+    fn spread(&self, group: &mut GroupSpec, key: &Text, at_most: u32) -> Result<(), GangRuleError> {
         let over = self.level(key)?;
         match &mut group.spread {
             Some(spread) if spread.over == over => spread.at_most = spread.at_most.min(at_most),
             Some(spread) => {
-                return Err(format!(
-                    "a gang cannot be spread over {} and {over} at once; choose one",
-                    spread.over
-                ));
+                let first = spread.over.clone();
+                return Err(GangRuleError::TwoSpreads { first, second: over });
             }
             None => group.spread = Some(Spread { over, at_most }),
         }
         Ok(())
     }
 
-    fn together(&self, group: &mut GroupSpec, key: &str) -> Result<(), String> {
+    fn together(&self, group: &mut GroupSpec, key: &Text) -> Result<(), GangRuleError> {
         let level = self.level(key)?;
         let topology = group.topology.get_or_insert_default();
         match &topology.required {
-            Some(required) if *required != level => Err(format!(
-                "a gang cannot be kept together by {required} and by {level}; choose one"
-            )),
+            Some(required) if *required != level => {
+                let first = required.clone();
+                Err(GangRuleError::TwoAffinities { first, second: level })
+            }
             _ => {
                 topology.required = Some(level);
                 Ok(())
@@ -107,14 +130,11 @@ impl GangContext<'_> {
         }
     }
 
-    fn level(&self, key: &str) -> Result<Name, String> {
-        match key {
+    fn level(&self, key: &Text) -> Result<Name, GangRuleError> {
+        match &**key {
             HOSTNAME => Ok(Name::new("node")),
-            _ if self.levels.contains(key) => Ok(Name::new(key)),
-            _ => Err(format!(
-                "pods of one gang have a rule about {key}, which is no topology that Berth knows; \
-                 use {HOSTNAME} or topology.kubernetes.io/zone"
-            )),
+            _ if self.levels.contains(&**key) => Ok(Name::new(key)),
+            _ => Err(GangRuleError::UnknownTopology { key: key.clone() }),
         }
     }
 }

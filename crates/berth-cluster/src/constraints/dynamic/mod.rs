@@ -14,6 +14,7 @@ mod context;
 mod feasible;
 mod gang_rules;
 mod index;
+mod infeasible;
 mod preferred;
 mod storage_updates;
 mod volume_key;
@@ -22,9 +23,10 @@ mod zones;
 
 pub use context::{PlacementContext, PodGroup};
 pub use feasible::{FeasibleNodes, feasible_nodes};
-pub use gang_rules::{GangContext, gang_rules};
+pub use gang_rules::{GangContext, GangRuleError, gang_rules};
 use index::Index;
 pub use index::{PlacedPod, PodQuery, PodSelector};
+pub use infeasible::Infeasible;
 pub use storage_updates::StorageUpdate;
 pub use volumes::VolumeStep;
 use volumes::Volumes;
@@ -82,8 +84,8 @@ pub struct ConstrainedJob {
     pub attaches: BTreeMap<Text, i64>,
     /// Its groups were given nodes by what was free on them.
     pub is_divided: bool,
-    /// Why it is held.
-    pub why: String,
+    /// Why it is held, once that is known.
+    pub why: Option<Infeasible>,
 }
 
 /// What a job asks about, and what changes when it is placed.

@@ -100,7 +100,7 @@ impl World {
     }
 
     /// The nodes that each of these pods of one job may be on.
-    fn feasible_nodes(&self, pods: &[&PodView]) -> Result<Vec<String>, String> {
+    fn feasible_nodes(&self, pods: &[&PodView]) -> Result<Vec<String>, Infeasible> {
         let (nodes, index, volumes) = (&self.nodes, &self.index, &self.volumes);
         let context = PlacementContext { nodes, index, volumes, free: &|_| 8 };
         let pods = pods.iter().map(|pod| PodGroup { views: vec![*pod], at_most: None });
@@ -125,7 +125,7 @@ fn a_claim_counts_by_its_class_until_it_has_a_volume_and_then_by_that() {
     world.place(&one, Some("a"));
     world.place(&two, Some("a"));
     let new = world.pod("new", &["ephemeral"], None);
-    let why = world.feasible_nodes(&[&new]).unwrap_err();
+    let why = world.feasible_nodes(&[&new]).unwrap_err().to_string();
     assert!(why.contains("2 cannot attach that many more volumes of d"), "{why}");
     let same = world.pod("same", &["two"], None);
     assert_eq!(world.feasible_nodes(&[&same]), Ok(vec!["a".to_owned()]), "its volume is there");
@@ -157,7 +157,7 @@ fn a_pod_is_told_of_limits_where_the_nodes_it_may_be_on_are_full() {
     let free = world.pod("p", &["one"], None);
     assert_eq!(world.feasible_nodes(&[&free]), Ok(vec!["b".to_owned()]), "nobody limits that one");
     let bound_to_a = world.pod("p", &["one"], Some("a"));
-    let why = world.feasible_nodes(&[&bound_to_a]).unwrap_err();
+    let why = world.feasible_nodes(&[&bound_to_a]).unwrap_err().to_string();
     assert_eq!(
         why,
         "no node will do for its volumes now: 1 cannot attach that many more volumes of d"
@@ -193,7 +193,7 @@ fn a_driver_may_say_that_its_volumes_are_for_nodes_alone_that_have_it() {
     let spec = json!({ "preventPodSchedulingIfMissing": true });
     let driver = json!({ "metadata": { "name": "d" }, "spec": spec });
     world.volumes.apply(StorageUpdate::Drivers(all(&[driver])));
-    let why = world.feasible_nodes(&[&pod]).unwrap_err();
+    let why = world.feasible_nodes(&[&pod]).unwrap_err().to_string();
     assert!(why.contains("2 without the driver d"), "{why}");
     world.volumes.apply(StorageUpdate::Nodes(all(&[csi_node("b", 5)])));
     assert_eq!(world.feasible_nodes(&[&pod]), Ok(vec!["b".to_owned()]));

@@ -3,6 +3,7 @@
 use super::attached::Attached;
 use super::capacity::Capacities;
 use super::index::PodQuery;
+use super::infeasible::{Infeasible, NodeFault};
 use super::volume_key::Key;
 use super::zones::reaches;
 use crate::view::PodConstraints;
@@ -47,18 +48,9 @@ pub enum Place<'a> {
     Any(&'a PersistentVolumeClaim, &'a StorageClass),
 }
 
-/// Why a claim does not let its pod be on a node.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal<'a> {
-    /// Its volume is somewhere else, or can only be had there.
-    Elsewhere,
-    /// There is too little storage of its class: the claim and the class.
-    Storage(&'a Text, &'a Text),
-}
-
 impl Volumes {
     /// Where each claim of a pod lets it be, or why it has to wait.
-    pub fn places(&self, constraints: &PodConstraints) -> Result<Vec<Place<'_>>, String> {
+    pub fn places(&self, constraints: &PodConstraints) -> Result<Vec<Place<'_>>, Infeasible> {
         constraints
             .dynamic
             .claims
@@ -67,27 +59,27 @@ impl Volumes {
             .collect()
     }
 
-    fn place(&self, namespace: &Text, name: &Text) -> Result<Place<'_>, String> {
+    fn place(&self, namespace: &Text, name: &Text) -> Result<Place<'_>, Infeasible> {
         let Some(claim) = self.claims.get(&(namespace.clone(), name.clone())) else {
-            return Err(format!("the claim {name} on a volume does not exist; create it"));
+            return Err(Infeasible::MissingClaim { claim: name.clone() });
         };
         if claim.metadata.deletion_timestamp.is_some() {
-            return Err(format!("the claim {name} on a volume is being deleted"));
+            return Err(Infeasible::DeletedClaim { claim: name.clone() });
         }
         if &*claim.status.phase == "Lost" {
-            return Err(format!("the claim {name} has lost its volume"));
+            return Err(Infeasible::LostClaim { claim: name.clone() });
         }
         if &*claim.status.phase == "Bound" {
             return match self.volumes.get(&claim.spec.volume_name) {
                 Some(volume) => Ok(Place::Of(volume)),
-                None => Err(format!("the volume of the claim {name} does not exist")),
+                None => Err(Infeasible::MissingVolume { claim: name.clone() }),
             };
         }
         let waits = |class: &&StorageClass| &*class.volume_binding_mode == "WaitForFirstConsumer";
         let class = claim.spec.storage_class_name.as_ref();
         match class.and_then(|class| self.classes.get(class)).filter(waits) {
             Some(class) if claim.spec.volume_name.is_empty() => Ok(Place::Any(claim, class)),
-            _ => Err(format!("the claim {name} is not bound to a volume yet")),
+            _ => Err(Infeasible::UnboundClaim { claim: name.clone() }),
         }
     }
 
@@ -121,28 +113,31 @@ impl Volumes {
     }
 
     /// Why a claim does not let its pod be on a node, if it does not.
-    pub fn refusal<'a>(
+    pub fn fault(
         &self,
-        place: &Place<'a>,
+        place: &Place<'_>,
         node: &node_constraint::NodeView<'_>,
-    ) -> Option<Refusal<'a>> {
+    ) -> Option<NodeFault> {
         let (claim, class) = match place {
-            Place::Of(volume) => return (!reaches(volume, node)).then_some(Refusal::Elsewhere),
+            Place::Of(volume) => return (!reaches(volume, node)).then_some(NodeFault::Place),
             Place::Any(claim, class) => (*claim, *class),
         };
         let chosen = claim.metadata.annotation(SELECTED);
         if chosen.is_some_and(|chosen| chosen != node.name) {
-            return Some(Refusal::Elsewhere);
+            return Some(NodeFault::Place);
         }
         if self.find(claim, node).is_some() {
             return None;
         }
         if !makes(class, node.labels) {
-            return Some(Refusal::Elsewhere);
+            return Some(NodeFault::Place);
         }
         let asks = amount(&claim.spec.resources.requests);
         let is_enough = self.capacities.suffice(class, asks, node.labels);
-        (!is_enough).then_some(Refusal::Storage(&claim.metadata.name, &class.metadata.name))
+        (!is_enough).then(|| NodeFault::Storage {
+            claim: claim.metadata.name.clone(),
+            class: class.metadata.name.clone(),
+        })
     }
 
     /// What is to be done about the claims of a pod that is to be on a node. What is given is

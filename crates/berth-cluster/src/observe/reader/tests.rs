@@ -11,7 +11,7 @@ fn names() -> Names {
 }
 
 /// Priority and delay of a pod with this spec and these labels.
-fn urgency(spec: Value, labels: Value) -> Result<(i32, Option<Span>), String> {
+fn urgency(spec: Value, labels: Value) -> Result<(i32, Option<Span>), Unschedulable> {
     let meta = json!({ "name": "p", "namespace": "ml", "uid": "u", "labels": labels });
     let pod: Pod = serde_json::from_value(json!({ "metadata": meta, "spec": spec })).unwrap();
     let names = names();
@@ -26,7 +26,9 @@ fn a_class_is_looked_up_where_the_api_server_has_not() {
     assert_eq!(of(json!({ "priorityClassName": "urgent", "priority": 950 })), Ok((950, None)));
     assert_eq!(of(json!({ "priorityClassName": "urgent" })), Ok((900, None)));
     assert_eq!(of(json!({ "priorityClassName": "patient" })), Ok((800, Some(NO_PREEMPTION))));
-    assert!(of(json!({ "priorityClassName": "none" })).unwrap_err().contains("class none"));
+    let class = Name::new("none");
+    let unknown = Unschedulable::UnknownPriorityClass { class };
+    assert_eq!(of(json!({ "priorityClassName": "none" })), Err(unknown));
     assert_eq!(of(json!({})), Ok((7, None)));
     assert_eq!(of(json!({ "priority": 0 })), Ok((0, None)));
 }
