@@ -100,13 +100,14 @@ async fn start_one(
     let secrets = match tools.vault.open_all(&start.team, start.secrets()).await {
         Ok(secrets) => secrets,
         Err(why) => {
-            inlet.not_started(lease, why).await;
+            inlet.not_started(lease, why.to_string()).await;
             return Ok(());
         }
     };
     let tools = tools.clone();
     let begun = tokio::task::spawn_blocking(move || {
-        let task = start.task(&tools.home, &tools.inventory, &secrets)?;
+        let task = start.task(&tools.home, &tools.inventory, &secrets);
+        let task = task.map_err(|error| error.to_string())?;
         tools.driver.start(task).map_err(|error| error.to_string())
     });
     match begun.await {

@@ -3,21 +3,39 @@
 use berth_engine::LeaseStart;
 use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
-use berth_node::{Gang, Inventory, TaskSpec};
+use berth_node::{DeviceError, Gang, Inventory, TaskSpec};
 use berth_service::home::{self, Home};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Why a task cannot be made. People read the text as the reason that the job did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot make the folder {}: {source}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("team {team} has no secret `{secret}`; add it with `berth secret set {secret}`")]
+    NoSecret { team: String, secret: String },
+    #[error("the volume {volume} is not on this machine")]
+    NoVolume { volume: String },
+    #[error(
+        "cannot put the volume {volume} at {}: {source}; name a place in the job's own folder, such \
+         as `data`",
+        path.display()
+    )]
+    Link { volume: String, path: PathBuf, source: io::Error },
+    #[error("{0}")]
+    Gpus(DeviceError),
+}
+
 /// Makes the task that a driver starts, and its folders.
 pub trait MakeTask {
-    /// What is wrong with it is said in words.
     fn task(
         &self,
         home: &Home,
         inventory: &Inventory,
         secrets: &BTreeMap<String, String>,
-    ) -> Result<TaskSpec, String>;
+    ) -> Result<TaskSpec, Error>;
 }
 
 impl MakeTask for LeaseStart {
@@ -26,18 +44,16 @@ impl MakeTask for LeaseStart {
         home: &Home,
         inventory: &Inventory,
         secrets: &BTreeMap<String, String>,
-    ) -> Result<TaskSpec, String> {
+    ) -> Result<TaskSpec, Error> {
         let job = self.lease.job;
         let run = self.run.of_element(job.element);
         let own = home.job(job);
         folder(&own)?;
         let mut env = run.env.0.clone();
         for (variable, secret) in &run.secrets {
-            let value = secrets.get(secret).ok_or_else(|| {
-                format!(
-                    "team {} has no secret `{secret}`; add it with `berth secret set {secret}`",
-                    self.team
-                )
+            let value = secrets.get(secret).ok_or_else(|| Error::NoSecret {
+                team: self.team.clone(),
+                secret: secret.clone(),
             })?;
             env.insert(variable.clone(), value.clone());
         }
@@ -52,7 +68,7 @@ impl MakeTask for LeaseStart {
         folder(&checkpoint)?;
         let resumed = self.resume_from.map(|other| checkpoint_of(home, other));
         let resume_from = resumed.or((self.lease.attempt > 0).then(|| checkpoint.clone()));
-        let gpus = inventory.gpus(&self.slices).map_err(|error| error.to_string())?;
+        let gpus = inventory.gpus(&self.slices).map_err(Error::Gpus)?;
         Ok(TaskSpec {
             lease: self.lease,
             name: Name::new(&self.name),
@@ -118,17 +134,13 @@ fn is_filled(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-fn folder(path: &Path) -> Result<(), String> {
-    home::private(path).map_err(|error| cannot("make the folder", path, &error))
-}
-
-fn cannot(what: &str, path: &Path, error: &io::Error) -> String {
-    format!("cannot {what} {}: {error}", path.display())
+fn folder(path: &Path) -> Result<(), Error> {
+    home::private(path).map_err(|source| Error::Folder { path: path.to_owned(), source })
 }
 
 /// On one machine a volume is a folder: one of the machine's own, or one that Berth keeps by name.
 /// It appears where the job wants it as a link, so that place has to be free, or that folder.
-fn volume(home: &Home, directory: &Path, at: &str, source: &str) -> Result<(), String> {
+fn volume(home: &Home, directory: &Path, at: &str, source: &str) -> Result<(), Error> {
     let target = if source.starts_with('/') {
         PathBuf::from(source)
     } else {
@@ -137,7 +149,7 @@ fn volume(home: &Home, directory: &Path, at: &str, source: &str) -> Result<(), S
         kept
     };
     if !target.exists() {
-        return Err(format!("the volume {source} is not on this machine"));
+        return Err(Error::NoVolume { volume: source.to_owned() });
     }
     let place = directory.join(at);
     if place == target || std::fs::read_link(&place).is_ok_and(|link| link == target) {
@@ -145,11 +157,11 @@ fn volume(home: &Home, directory: &Path, at: &str, source: &str) -> Result<(), S
     }
     if let Some(parent) = place.parent() {
         std::fs::create_dir_all(parent)
-            .map_err(|error| cannot("make the folder", parent, &error))?;
+            .map_err(|source| Error::Folder { path: parent.to_owned(), source })?;
     }
-    std::os::unix::fs::symlink(&target, &place).map_err(|error| {
-        let what = format!("put the volume {source} at");
-        let hint = "; name a place in the job's own folder, such as `data`";
-        format!("{}{hint}", cannot(&what, &place, &error))
+    std::os::unix::fs::symlink(&target, &place).map_err(|error| Error::Link {
+        volume: source.to_owned(),
+        path: place,
+        source: error,
     })
 }

@@ -15,6 +15,15 @@ const KEY_LEN: usize = 32;
 /// Between two looks at a database that is away.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Why secrets cannot be given to a task. People read the text as the reason that it did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("secret `{name}` cannot be read: {source}")]
+    Read { name: String, source: berth_store::Error },
+    #[error("secret `{name}` was sealed with another key; set it again")]
+    OtherKey { name: String },
+}
+
 #[derive(Clone)]
 pub struct Vault {
     key: Arc<LessSafeKey>,
@@ -63,23 +72,23 @@ impl Vault {
         &self,
         team: &str,
         names: impl Iterator<Item = &str>,
-    ) -> Result<BTreeMap<String, String>, String> {
+    ) -> Result<BTreeMap<String, String>, Error> {
         let mut values = BTreeMap::new();
         for name in names {
             let row = loop {
                 match self.store.get::<SecretRow>((team, name)).await {
                     Ok(row) => break row,
-                    Err(error) if error.retry() == Retry::Never => {
-                        return Err(format!("secret `{name}` cannot be read: {error}"));
+                    Err(source) if source.retry() == Retry::Never => {
+                        return Err(Error::Read { name: name.to_owned(), source });
                     }
                     Err(error) => tracing::warn!(%error, "a secret cannot be read; trying again"),
                 }
                 tokio::time::sleep(PAUSE).await;
             };
             let Some(row) = row else { continue };
-            let value = self.unseal(&row).ok_or_else(|| {
-                format!("secret `{name}` was sealed with another key; set it again")
-            })?;
+            let Some(value) = self.unseal(&row) else {
+                return Err(Error::OtherKey { name: name.to_owned() });
+            };
             values.insert(name.to_owned(), value);
         }
         Ok(values)

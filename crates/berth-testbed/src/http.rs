@@ -13,6 +13,16 @@ use tokio::runtime::{Builder, Runtime};
 /// No answer takes longer, also while the machine is busy.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The debug form has the causes as well.
+    #[error("{0:?}")]
+    Connection(reqwest::Error),
+    #[error("the request was dropped")]
+    Dropped,
+}
+
 /// An answer of a server, whatever its status.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -60,7 +70,7 @@ impl Request {
     }
 
     /// Sends it and waits. An error says that there is no answer, because the server is away.
-    pub fn send(self, client: &Client) -> Result<Answer, String> {
+    pub fn send(self, client: &Client) -> Result<Answer, Error> {
         let again = (self.method == Method::GET).then(|| self.clone());
         let answer = self.send_once(client);
         match (answer, again) {
@@ -70,7 +80,7 @@ impl Request {
         }
     }
 
-    fn send_once(self, client: &Client) -> Result<Answer, String> {
+    fn send_once(self, client: &Client) -> Result<Answer, Error> {
         let mut request = client.request(self.method, self.url);
         if let Some(accept) = self.accept {
             request = request.header(ACCEPT, accept);
@@ -85,10 +95,9 @@ impl Request {
                 let response = request.send().await?;
                 Ok(Answer { status: response.status().as_u16(), body: response.text().await? })
             };
-            let answer = answer.await.map_err(|error: reqwest::Error| format!("{error:?}"));
-            let _ = sender.send(answer);
+            let _ = sender.send(answer.await.map_err(Error::Connection));
         });
-        answer.recv().unwrap_or_else(|_| Err("the request was dropped".to_owned()))
+        answer.recv().unwrap_or(Err(Error::Dropped))
     }
 }
 

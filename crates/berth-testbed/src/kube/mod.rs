@@ -22,7 +22,7 @@ mod words;
 
 pub use client::Tool;
 pub use identity::{ADMIN, CONTROLLER_MANAGER, SCHEDULER};
-pub use objects::Objects;
+pub use objects::{Objects, Refusal};
 pub use options::{Builder, Kwok, Storage};
 pub use part::Part;
 pub use pool::{Pool, Pooled};

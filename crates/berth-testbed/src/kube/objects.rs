@@ -3,10 +3,9 @@
 
 use super::discovery::{self, Resource};
 use super::words::Words;
-use crate::http::{Answer, Request};
+use crate::http::{self, Answer, Request};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -28,22 +27,18 @@ pub struct Objects {
 }
 
 /// Why a request has no object as its answer.
-#[derive(Debug)]
-pub(super) enum Refusal {
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
     /// There is no such kind, or no such object.
+    #[error("it is not there")]
     NotFound,
+    #[error("it is there already")]
     AlreadyExists,
-    Other(String),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::NotFound => out.write_str("it is not there"),
-            Refusal::AlreadyExists => out.write_str("it is there already"),
-            Refusal::Other(text) => out.write_str(text),
-        }
-    }
+    /// What the API server says.
+    #[error("{status}: {message}")]
+    Other { status: u16, message: String },
+    #[error("{0}")]
+    NoAnswer(http::Error),
 }
 
 impl Objects {
@@ -70,7 +65,7 @@ impl Objects {
         json!({ "items": items.collect::<Vec<&Value>>() })
     }
 
-    /// The same; nothing if there is no such object or kind, or nobody to ask.
+    /// The same; none if there is no such object or kind, or the API server does not answer.
     pub fn find(&self, words: &[&str]) -> Option<Value> {
         let asked = Words::parse(words);
         let resource = self.resource(&asked.kind)?;
@@ -88,7 +83,7 @@ impl Objects {
     }
 
     /// The same, with what the API server says where it is refused, or why it is not asked.
-    pub fn try_delete(&self, words: &[&str]) -> Result<(), String> {
+    pub fn try_delete(&self, words: &[&str]) -> Result<(), Refusal> {
         let asked = Words::parse(words);
         let mut deleted = Vec::new();
         for kind in asked.kinds() {
@@ -99,7 +94,7 @@ impl Objects {
                     Ok(uid) => deleted.push((path, uid)),
                     // What a list named may be gone by now.
                     Err(Refusal::NotFound) if asked.ignores_missing || asked.all => {}
-                    Err(refusal) => return Err(refusal.to_string()),
+                    Err(refusal) => return Err(refusal),
                 }
             }
         }
@@ -128,7 +123,7 @@ impl Objects {
     }
 
     /// The same, with what the API server says where it is refused.
-    pub fn try_patch(&self, words: &[&str]) -> Result<(), String> {
+    pub fn try_patch(&self, words: &[&str]) -> Result<(), Refusal> {
         let asked = Words::parse(words);
         let [name] = &asked.names[..] else { panic!("patch {words:?}: of which name?") };
         let media = match asked.patch_type.as_deref() {
@@ -165,7 +160,7 @@ impl Objects {
     }
 
     /// The same, with what the API server says where it is refused.
-    pub fn try_annotate(&self, words: &[&str]) -> Result<(), String> {
+    pub fn try_annotate(&self, words: &[&str]) -> Result<(), Refusal> {
         self.try_change_metadata("annotations", words)
     }
 
@@ -275,9 +270,9 @@ impl Objects {
         path: &str,
         media: &'static str,
         patch: String,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let request = Request::new(Method::PATCH, self.at(path)).body(media, patch);
-        self.send(request).map(drop).map_err(|refusal| refusal.to_string())
+        self.send(request).map(drop)
     }
 
     fn ask(&self, resource: &Resource, asked: &Words) -> Result<Value, Refusal> {
@@ -329,7 +324,7 @@ impl Objects {
         changed.unwrap_or_else(|refusal| panic!("{field} {words:?}: {refusal}"));
     }
 
-    fn try_change_metadata(&self, field: &str, words: &[&str]) -> Result<(), String> {
+    fn try_change_metadata(&self, field: &str, words: &[&str]) -> Result<(), Refusal> {
         let asked = Words::parse(words);
         let [name, changes @ ..] = &asked.names[..] else { panic!("{field} {words:?}: of what?") };
         let mut values = json!({});
@@ -380,13 +375,13 @@ impl Objects {
     }
 
     fn send(&self, request: Request) -> Result<Value, Refusal> {
-        let answer = request.send(&self.client).map_err(Refusal::Other)?;
+        let answer = request.send(&self.client).map_err(Refusal::NoAnswer)?;
         let reason = || answer.json()["reason"].as_str().unwrap_or_default().to_owned();
         match answer.status {
             _ if answer.is_success() => Ok(answer.json()),
             404 => Err(Refusal::NotFound),
             409 if reason() == "AlreadyExists" => Err(Refusal::AlreadyExists),
-            _ => Err(Refusal::Other(message(&answer))),
+            status => Err(Refusal::Other { status, message: message(&answer) }),
         }
     }
 }
@@ -394,7 +389,7 @@ impl Objects {
 /// What the API server says about a refusal.
 fn message(answer: &Answer) -> String {
     let text = answer.json()["message"].as_str().map(str::to_owned);
-    format!("{}: {}", answer.status, text.unwrap_or_else(|| answer.body.clone()))
+    text.unwrap_or_else(|| answer.body.clone())
 }
 
 /// A value in a query.

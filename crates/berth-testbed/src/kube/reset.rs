@@ -43,6 +43,22 @@ const FIRST: [&str; 9] = [
 ];
 const LAST: [&str; 4] = ["persistentvolumes", "nodes", "namespaces", "customresourcedefinitions"];
 
+/// Why a cluster cannot be used for another test.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("these objects stay: {paths:?}")]
+    Leftovers { paths: Vec<String> },
+    /// `what` is a kind of which the objects are not listed, or an object that is not deleted.
+    #[error("{what}: {refusal}")]
+    Refused { what: String, refusal: Refusal },
+    #[error("{0}")]
+    Discovery(Refusal),
+    #[error("{0}")]
+    DefaultNamespace(Refusal),
+    #[error("the default namespace stays changed")]
+    DefaultNamespaceChanged,
+}
+
 /// What a cluster had when it was started and no test had used it.
 #[derive(Debug)]
 pub(super) struct Baseline {
@@ -61,7 +77,7 @@ struct Leftover {
 }
 
 impl Cluster {
-    pub(super) fn baseline(&self) -> Result<Baseline, String> {
+    pub(super) fn baseline(&self) -> Result<Baseline, Error> {
         let objects = self.objects();
         let mut paths = BTreeSet::new();
         for resource in deletable(objects)?.iter().filter(|resource| !resource.is_namespaced) {
@@ -69,13 +85,13 @@ impl Cluster {
                 paths.insert(path_of(resource, &object));
             }
         }
-        let default = objects.get_path(DEFAULT).map_err(|refusal| refusal.to_string())?;
+        let default = objects.get_path(DEFAULT).map_err(Error::DefaultNamespace)?;
         Ok(Baseline { objects: paths, default_namespace: marks(&default) })
     }
 
     /// Deletes all that was made since the baseline. An error says what could not be undone: the
     /// cluster is of no use for another test then.
-    pub(super) fn reset(&self, baseline: &Baseline) -> Result<(), String> {
+    pub(super) fn reset(&self, baseline: &Baseline) -> Result<(), Error> {
         let objects = self.objects();
         let until = Instant::now() + LIMIT;
         // Full passes are dearer than looking again at the kinds of which something was left.
@@ -100,8 +116,8 @@ impl Cluster {
                 return restore_default_namespace(objects, baseline);
             }
             if Instant::now() >= until {
-                let paths: Vec<&str> = left.iter().map(|one| &*one.path).collect();
-                return Err(format!("these objects stay: {paths:?}"));
+                let paths = left.into_iter().map(|one| one.path).collect();
+                return Err(Error::Leftovers { paths });
             }
             left.sort_by_key(|one| rank(&one.plural));
             for one in &left {
@@ -119,7 +135,7 @@ impl Cluster {
 const DEFAULT: &str = "/api/v1/namespaces/default";
 
 impl Baseline {
-    fn leftovers(&self, objects: &Objects, resource: &Resource) -> Result<Vec<Leftover>, String> {
+    fn leftovers(&self, objects: &Objects, resource: &Resource) -> Result<Vec<Leftover>, Error> {
         let mut found = Vec::new();
         for object in list(objects, resource)? {
             let metadata = &object["metadata"];
@@ -147,8 +163,8 @@ impl Baseline {
 }
 
 /// The kinds that there are now, each once.
-fn deletable(objects: &Objects) -> Result<Vec<Resource>, String> {
-    let all = objects.resources().map_err(|refusal| refusal.to_string())?;
+fn deletable(objects: &Objects) -> Result<Vec<Resource>, Error> {
+    let all = objects.resources().map_err(Error::Discovery)?;
     let mut seen = BTreeSet::new();
     let is_chosen = |resource: &&Resource| {
         // The same events are in two groups, and every version has the same objects.
@@ -162,11 +178,11 @@ fn deletable(objects: &Objects) -> Result<Vec<Resource>, String> {
 }
 
 /// None where the kind was just deleted.
-fn list(objects: &Objects, resource: &Resource) -> Result<Vec<Value>, String> {
+fn list(objects: &Objects, resource: &Resource) -> Result<Vec<Value>, Error> {
     match objects.list(resource) {
         Ok(list) => Ok(list),
         Err(Refusal::NotFound) => Ok(Vec::new()),
-        Err(refusal) => Err(format!("{}: {refusal}", resource.plural)),
+        Err(refusal) => Err(Error::Refused { what: resource.plural.clone(), refusal }),
     }
 }
 
@@ -186,13 +202,13 @@ fn rank(plural: &str) -> usize {
 }
 
 /// Deletes an object. Whoever would take its finalizer off may be gone with the test, so we do.
-fn remove(objects: &Objects, one: &Leftover, is_late: bool) -> Result<(), String> {
+fn remove(objects: &Objects, one: &Leftover, is_late: bool) -> Result<(), Error> {
     // The API server deletes those itself when their kind is gone.
     if one.plural == "apiservices" {
         return Ok(());
     }
     if one.is_leaving && one.plural == "namespaces" && is_late {
-        // Its objects are listed like all others, so nobody needs to look for them again.
+        // Its objects are listed like all others, so the namespace controller need not delete them.
         let name = one.path.rsplit('/').next().unwrap_or_default();
         let empty = json!({ "apiVersion": "v1", "kind": "Namespace",
             "metadata": { "name": name }, "spec": { "finalizers": [] } });
@@ -212,8 +228,8 @@ fn remove(objects: &Objects, one: &Leftover, is_late: bool) -> Result<(), String
         Ok(_) | Err(Refusal::NotFound) => Ok(()),
         // Such as a namespace that is on its way out.
         Err(_) if is_late => Ok(()),
-        Err(Refusal::Other(text)) if text.starts_with("409") => Ok(()),
-        Err(refusal) => Err(format!("{}: {refusal}", one.path)),
+        Err(Refusal::Other { status: 409, .. }) => Ok(()),
+        Err(refusal) => Err(Error::Refused { what: one.path.clone(), refusal }),
     }
 }
 
@@ -223,16 +239,15 @@ fn marks(object: &Value) -> Value {
     json!({ "labels": metadata["labels"], "annotations": metadata["annotations"] })
 }
 
-fn restore_default_namespace(objects: &Objects, baseline: &Baseline) -> Result<(), String> {
-    let text = |refusal: Refusal| refusal.to_string();
-    let mut namespace = objects.get_path(DEFAULT).map_err(text)?;
+fn restore_default_namespace(objects: &Objects, baseline: &Baseline) -> Result<(), Error> {
+    let mut namespace = objects.get_path(DEFAULT).map_err(Error::DefaultNamespace)?;
     if marks(&namespace) != baseline.default_namespace {
         for field in ["labels", "annotations"] {
             namespace["metadata"][field] = baseline.default_namespace[field].clone();
         }
-        let now = objects.put(DEFAULT, &namespace).map_err(text)?;
+        let now = objects.put(DEFAULT, &namespace).map_err(Error::DefaultNamespace)?;
         if marks(&now) != baseline.default_namespace {
-            return Err("the default namespace stays changed".to_owned());
+            return Err(Error::DefaultNamespaceChanged);
         }
     }
     Ok(())
