@@ -39,10 +39,18 @@ impl Handle {
     /// Writes something for a caller who waits; the answer comes when it is durable. While the log
     /// cannot be written, or too many requests wait, the request is refused.
     pub async fn write(&self, write: Write) -> Result<Written, Refused> {
+        self.write_within(write, COMMIT_TIMEOUT).await
+    }
+
+    pub(crate) async fn write_within(
+        &self,
+        write: Write,
+        timeout: Duration,
+    ) -> Result<Written, Refused> {
         if let Some(stalled) = self.core().stalled.clone() {
             return Err(Refused::Stalled(stalled));
         }
-        let deadline = tokio::time::Instant::now() + COMMIT_TIMEOUT;
+        let deadline = tokio::time::Instant::now() + timeout;
         let room = tokio::time::timeout_at(deadline, self.requests.reserve()).await;
         let Ok(room) = room else { return Err(Refused::Overloaded) };
         let (answer, answered) = oneshot::channel();

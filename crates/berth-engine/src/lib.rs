@@ -31,6 +31,8 @@ pub mod testing;
 mod turn;
 
 #[cfg(test)]
+mod handle_tests;
+#[cfg(test)]
 mod recorded_tests;
 #[cfg(test)]
 mod tests;

@@ -75,3 +75,44 @@ impl From<Refused> for Fault {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Time;
+
+    fn check(refused: Refused, code: Code, status: u16) -> Problem {
+        let detail = refused.to_string();
+        let problem = *Fault::from(refused).0;
+        assert_eq!((problem.known_code(), problem.status), (Some(code), status), "{problem:?}");
+        assert_eq!(problem.detail, detail);
+        problem
+    }
+
+    #[test]
+    fn a_request_that_finds_no_room_has_a_code_and_may_be_sent_again() {
+        let problem = check(Refused::Overloaded, Code::NotReady, 503);
+        assert_eq!(problem.code, "BRT0026");
+        assert_eq!(
+            problem.detail,
+            "too many requests wait to be written; the request was not carried out"
+        );
+        assert_eq!(problem.next, "Try again in a moment; /readyz says when it takes requests.");
+    }
+
+    #[test]
+    fn a_request_to_a_server_that_stops_may_be_sent_again() {
+        let problem = check(Refused::Stopping, Code::NotReady, 503);
+        assert_eq!(problem.next, Code::NotReady.next());
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_says_whether_the_disk_is_full() {
+        let stalled =
+            |full| Refused::Stalled(Stalled { since: Time(0), why: "it is away".to_owned(), full });
+        check(stalled(false), Code::StoreDown, 503);
+        check(stalled(true), Code::StoreFull, 507);
+        check(Refused::Unanswered { full: false }, Code::StoreDown, 503);
+        check(Refused::Unanswered { full: true }, Code::StoreFull, 507);
+    }
+}

@@ -69,3 +69,21 @@ impl IntoResponse for Failure {
         json(status, MEDIA_TYPE, problem)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_api::Problem;
+    use berth_engine::Refused;
+
+    #[tokio::test]
+    async fn a_server_with_too_much_to_write_answers_with_a_code_and_what_to_do() {
+        let response = Failure::from(Refused::Overloaded).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        let problem: Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&*problem.code, problem.status), ("BRT0026", 503));
+        assert_eq!(problem.next, "Try again in a moment; /readyz says when it takes requests.");
+    }
+}
