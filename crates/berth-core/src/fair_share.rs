@@ -263,7 +263,7 @@ fn overcommitted(parts: &mut [Part], total: i64, resource: Resource) -> i64 {
 }
 
 /// Divides what is left among some queues by weights, as far as each wants, in whole GPUs;
-/// returns what nobody wanted.
+/// returns what no queue wanted.
 fn water_fill(
     parts: &mut [Part],
     bucket: &[usize],
@@ -362,7 +362,7 @@ pub(crate) fn accrue(state: &mut State, at: Time) {
 }
 
 /// GPUs that leaves hold on credit: beyond their share without it, while others wait for them.
-/// Most of the time nobody does.
+/// Most of the time no queue holds any.
 fn on_credit(state: &State) -> Vec<(QueueIx, Milli)> {
     let holds = |leaf: &QueueIx| {
         let queue = state.queues.get(*leaf);

@@ -198,7 +198,7 @@ fn divide(
 /// The weights of those parts that still want something.
 type Weigh<'a> = dyn Fn(&[Part<'_>], &[usize]) -> Vec<i128> + 'a;
 
-/// Rounds of handing out by weight until all have what they want. In a round in which nobody
+/// Rounds of handing out by weight until all have what they want. In a round in which no queue
 /// wants less than its due, the few units that are left go to the largest remainders.
 fn hand_out(
     parts: &mut [Part<'_>],

@@ -190,7 +190,7 @@ pub(super) fn crowded(gpu: &GpuSpec, shares: &[&Share]) -> Option<String> {
     }
 }
 
-/// Why somebody who hands out a GPU in pieces of one kind would not hand out these, which are alike.
+/// Why a GPU that is divided outside Berth does not have these pieces, which are all of one kind.
 fn not_handed_out(gpu: &GpuSpec, division: Division, shares: &[&Share]) -> Option<String> {
     let most = match (division, shares.first()?) {
         (Division::Whole, Share::Whole | Share::Fraction(_)) => return None,

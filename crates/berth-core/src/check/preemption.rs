@@ -144,8 +144,8 @@ impl Checker<'_> {
         job.displaced == 0 || job.started.is_none_or(|started| started + rest <= state.now)
     }
 
-    /// Whether a delay that somebody set has not passed yet. The boot time of a pool, which counts
-    /// where nobody set one, only ever makes it longer.
+    /// Whether the delay of the job, its queue or the policy has not passed yet. The planner also
+    /// waits for the boot time of a pool where none is set; that only makes the delay longer.
     fn too_soon(&self, ix: JobIx) -> bool {
         let state = self.view.state;
         let job = self.view.base(ix);

@@ -1,5 +1,5 @@
-//! Reservations: places that suit the job, are free at their time, and are promised to nobody
-//! else; and none that is given up for a later one.
+//! Reservations: places that suit the job, are free at their time, and are promised to no other
+//! job; and none that is given up for a later one.
 
 use crate::amounts::Amounts;
 use crate::check::checker::{Checker, TransactionEffects};

@@ -195,8 +195,8 @@ impl Checker<'_> {
         let gpus: Vec<u32> = slices.iter().map(|slice| slice.gpu).collect();
         let mut until = started + self.view.stay(ix);
         if let Some(to) = own_until(work, ix, node, &gpus) {
-            // It was promised these GPUs until then. That it starts late, because somebody took
-            // all of his grace, does not take them away from it.
+            // The job was promised these GPUs until then, and keeps them for that long although it
+            // starts late because the job before it used its whole grace period.
             until = until.min(to.max(now));
         }
         let window = Window { job: ix, node, from: now, until, places: Vec::new(), gpus };

@@ -1,4 +1,4 @@
-//! Stops: each has a cause that is true, and leaves nobody with half a gang.
+//! Stops: each has a cause that is true, and leaves no job with half a gang.
 
 use crate::check::bounds;
 use crate::check::checker::{Checker, TransactionEffects};
@@ -144,7 +144,8 @@ impl Checker<'_> {
         })
     }
 
-    /// Jobs that lost tasks: a surplus was one, and nobody is left with half a gang.
+    /// Jobs that lost tasks: what was stopped as surplus was surplus, and no job is left with half a
+    /// gang.
     pub(super) fn remains(&mut self, work: &TransactionEffects) -> Vec<Fault> {
         let mut found = Vec::new();
         let mut seen: BTreeSet<(JobIx, u32)> = BTreeSet::new();

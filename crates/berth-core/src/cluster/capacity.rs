@@ -23,8 +23,7 @@ impl Node {
         self.most_by_count(need, requester) >= 1
     }
 
-    /// Whether the GPU is kept for somebody else while `requester` would hold it; with the thousandths
-    /// that are.
+    /// How many thousandths of the GPU are promised to other jobs while `requester` would hold it.
     pub(super) fn promised_share_of(&self, gpu: usize, requester: &Requester) -> i64 {
         let mut total = 0;
         for kept in self.conflicts(requester) {
@@ -37,7 +36,7 @@ impl Node {
         total
     }
 
-    /// Whether this very piece of the GPU is kept for somebody else while `requester` would hold it.
+    /// Whether this very piece of the GPU is promised to another job while `requester` would hold it.
     pub(super) fn is_promised_share(
         &self,
         gpu: usize,
@@ -54,7 +53,8 @@ impl Node {
         slices.filter(|slice| slice.gpu as usize == gpu).count() as u32
     }
 
-    /// The first 64 GPUs of which anything is promised to somebody else while `requester` would hold it.
+    /// Those of the first 64 GPUs of which something is promised to another job while `requester`
+    /// would hold them.
     pub(super) fn promised_gpus(&self, requester: &Requester) -> u64 {
         self.conflicts(requester).fold(0, |gpus, kept| gpus | kept.gpus)
     }
@@ -66,12 +66,12 @@ impl Node {
         }
     }
 
-    /// Whether any of the GPU is promised to somebody else while `requester` would hold it.
+    /// Whether any of the GPU is promised to another job while `requester` would hold it.
     pub fn is_promised_gpu(&self, gpu: u32, requester: &Requester) -> bool {
         self.conflicts(requester).any(|kept| kept.slices.iter().any(|slice| slice.gpu == gpu))
     }
 
-    /// Whether the GPU is promised to somebody in another way than by such shares.
+    /// Whether another job has a promise of the GPU in another mode than such shares.
     pub(super) fn is_promised_in_other_mode(
         &self,
         gpu: usize,

@@ -12,7 +12,7 @@ pub(crate) struct Domain {
     pub name: Name,
     pub nodes: BTreeSet<NodeIx>,
     pub counts: Vec<ClassCount>,
-    /// Free GPUs that are promised to nobody.
+    /// Free GPUs that no job has a promise of.
     pub uncommitted: u32,
     /// How many of its nodes are contested.
     pub contested: u32,

@@ -32,7 +32,7 @@ pub(crate) struct Gpu {
 /// The MIG side of a GPU; present while MIG is on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct MigGpu {
-    /// Instances that exist and that nobody holds; a new instance may take their place.
+    /// Instances that exist and that no lease holds; a new instance may take their place.
     pub idle: Vec<MigSlot>,
     pub held: Vec<MigSlot>,
     /// Slices of the held ones.
@@ -67,7 +67,7 @@ impl Gpu {
         }
     }
 
-    /// The mode of a GPU that nobody uses.
+    /// The mode of a GPU that no lease holds.
     pub fn unused(&self) -> Mode {
         unused(self.division, self.mig.as_deref().is_some_and(|mig| mig.fixed))
     }
@@ -169,7 +169,7 @@ impl Gpu {
             mig.layout.give(profile, slot.start);
             let at = mig.held.iter().position(|held| held == slot).expect("it was held");
             mig.held.swap_remove(at);
-            // Where MIG was switched on for us, an instance nobody holds is not worth keeping.
+            // Where MIG was off until a job asked for it, an instance that no lease holds is not kept.
             if mig.fixed {
                 mig.idle.push(slot.clone());
                 mig.idle.sort();

@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Free GPUs that are promised to nobody who begins before that time.
+    /// Free GPUs without a promise that begins before that time.
     pub fn free_before(&self, until: Time) -> u32 {
         if !self.open() {
             return 0;

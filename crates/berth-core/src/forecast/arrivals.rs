@@ -29,7 +29,7 @@ pub(super) struct ArrivalStream<'a> {
 }
 
 impl<'a> ArrivalStream<'a> {
-    /// Picks the day to live through again. Nobody comes where less than a day is known.
+    /// Picks the day to repeat. There are no arrivals where less than a day is known.
     pub fn new(past: &'a [Arrived], now: Time, seed: u64, run: u32) -> Option<ArrivalStream<'a>> {
         let day = Span::days(1).0;
         let first = past.first()?.at;

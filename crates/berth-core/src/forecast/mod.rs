@@ -115,7 +115,7 @@ impl Copies {
     }
 }
 
-/// Runs the state forward so many times, with nobody coming. The same state and seed give the same
+/// Runs the state forward so many times, without new jobs. The same state and seed give the same
 /// forecast.
 pub fn forecast(state: &State, runs: u32, seed: u64) -> Forecast {
     forecast_with(state, &Ask { runs, seed, ..Ask::default() })

@@ -80,7 +80,7 @@ impl<'a> Simulation<'a> {
             let Some(now) = next.filter(|at| *at <= horizon) else {
                 return true;
             };
-            // Where the recent days begin anew, somebody may be due a little late.
+            // Where the recent days are repeated from their start, an arrival may be due before now.
             let now = now.max(self.state.now);
             self.pass(now);
             while let Some(Reverse((at, _))) = self.due.peek()

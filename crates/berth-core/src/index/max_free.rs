@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) struct MaxFree {
     pub(super) node: u32,
     pub(super) levels: Vec<u32>,
-    /// What there is in a domain beyond what is promised to nobody.
+    /// GPUs of a domain that are free for the time asked about although they are promised later.
     pub(super) more: BTreeMap<DomainIx, u32>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct MaxFree {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MaxFreeUntil {
     times: Vec<Time>,
-    /// What is promised to nobody at any time.
+    /// Free GPUs without a promise at any time.
     uncommitted: MaxFree,
     steps: BTreeMap<usize, MaxFree>,
 }
@@ -43,7 +43,7 @@ impl MaxFreeUntil {
 }
 
 impl Cluster {
-    /// The most GPUs that are free and promised to nobody.
+    /// The most GPUs that are free and that no job has a promise of.
     fn max_free_uncommitted(&self) -> MaxFree {
         let mut levels = vec![0; self.levels()];
         for domain in self.domains.iter().skip(1) {
@@ -54,8 +54,8 @@ impl Cluster {
         MaxFree { node, levels, more: BTreeMap::new() }
     }
 
-    /// The most GPUs that are free for somebody who would hold them until then: where promises
-    /// begin later than that, there is more than what is promised to nobody.
+    /// The most GPUs that are free for a job that would hold them until then. These are more than
+    /// the uncommitted ones where promises begin later than that.
     fn max_free_until(&self, uncommitted: &MaxFree, until: Time) -> MaxFree {
         let mut found = uncommitted.clone();
         for ix in &self.contested {

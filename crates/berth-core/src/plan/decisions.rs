@@ -92,8 +92,9 @@ impl Planner<'_> {
             firm,
         };
         if self.draft.unpromise(job) {
-            // A promise made earlier in this plan is superseded. What it was in place of has been
-            // given up all the same, and somebody else may be there by now.
+            // This promise replaces one made earlier in this plan. Where that one had itself
+            // replaced a promise from before the plan, the old places have to be given up all the
+            // same: another job may have been promised them by now.
             let renewed = self.renewed.contains(&job);
             let superseded = |transaction: &Transaction| {
                 let decisions = transaction.decisions.as_slice();

@@ -52,7 +52,7 @@ impl Planner<'_> {
     }
 
     /// Whether enough GPUs are free for the job, only not together. Nodes where it has a promise
-    /// count too: nobody else may keep them from it.
+    /// count too: no other job may use the promised GPUs there.
     fn scattered(&self, job: JobIx) -> bool {
         let state = self.state();
         let Some(leaf) = state.shape_of(job).single() else { return false };

@@ -73,8 +73,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Promises that nobody asked about until their whole time was over are made anew first, so that
-    /// all others are kept from places that are still promised.
+    /// Renews promises whose whole time passed without a plan. This comes first, so that no job is
+    /// started on places that are then promised to another.
     fn renew_expired(&mut self) {
         let state = self.state();
         let due = state.promises_by_time.iter().take_while(|(at, _, _)| *at <= state.now);

@@ -45,7 +45,7 @@ impl State {
         Plan { at, transactions, next, blocked }
     }
 
-    /// The same where nobody asks what keeps jobs pending.
+    /// The same for callers that do not need to know what keeps jobs pending.
     pub(crate) fn plan_without_blockers(&mut self) -> Plan {
         self.plan_with(|_| Blockers::default())
     }

@@ -15,7 +15,7 @@ use berth_model::{
 use std::collections::BTreeSet;
 
 impl State {
-    /// Why a job that nobody has submitted yet would wait for ever: even all machines that are
+    /// Why a job that has not been submitted yet would wait for ever: even all machines that are
     /// there, empty, have no room for it. Nothing where it would fit, also on machines that take
     /// no work at the moment; nothing either where machines can be bought. Its id must be free.
     ///

@@ -29,7 +29,7 @@ struct Contested {
     tasks: u32,
 }
 
-/// The same somebody holding GPUs for no time at all, so that no promise is in the way.
+/// The same requester, holding GPUs for no time at all, so that no promise conflicts.
 pub(super) fn timeless(requester: &Requester) -> Requester {
     Requester { now: Time::MAX, until: Time(-Time::MAX.0), ..*requester }
 }

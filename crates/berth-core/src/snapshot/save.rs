@@ -65,7 +65,8 @@ impl State {
         }
     }
 
-    /// The nodes of a snapshot alone, for which nobody has to wait until all jobs are copied.
+    /// Only the nodes of a snapshot. Copying the jobs takes much longer, and some callers do not need
+    /// them.
     pub fn node_snapshots(&self) -> Vec<NodeSnapshot> {
         self.cluster.live().map(|(_, node)| self.node_snapshot(node)).collect()
     }

@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    /// Finds out which leases that are being stopped on a node have GPUs promised to nobody.
+    /// Finds the leases that are being stopped on a node and whose GPUs no job has a promise of.
     pub(super) fn update_releasing(&mut self, ix: NodeIx) {
         if self.stopping.is_empty() {
             return;

@@ -201,7 +201,7 @@ impl State {
         leaves.map(|leaf| (leaf.count, leaf.spread.map(|(_, at_most)| at_most))).collect()
     }
 
-    /// How many GPUs of a node nobody has anything of. None where the node takes nobody.
+    /// How many GPUs of a node are wholly free. Zero where the node takes no work.
     pub fn free_gpus(&self, node: &str) -> u32 {
         let node = self.cluster.find(node).map(|ix| self.cluster.node(ix));
         node.filter(|node| node.open()).map_or(0, |node| node.free_whole())

@@ -12,7 +12,7 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Speed in thousandths of an H100; a model nobody knows counts as one.
+    /// Speed in thousandths of an H100; an unknown model counts as an H100.
     pub fn speed(&self, model: &str) -> i64 {
         let known = self.speeds.get(model).map(|speed| speed.0);
         known.or_else(|| catalog(model).map(|info| info.speed)).unwrap_or(1_000).max(1)

@@ -48,7 +48,7 @@ impl State {
             if met == DependencyStatus::Yes {
                 continue;
             }
-            // What can never be may still be if somebody submits such a job.
+            // A dependency that can never be met is met after all if such a job is submitted later.
             wakes.push(Wake::on(&dependency.job));
             if met == DependencyStatus::Never {
                 never.get_or_insert_with(|| match &dependency.job {

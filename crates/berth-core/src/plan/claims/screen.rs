@@ -48,7 +48,7 @@ impl Planner<'_> {
         leaves.retain(|leaf| self.open_claims_of(*leaf).next().is_some());
     }
 
-    /// What is being stopped and promised to nobody is there for everybody.
+    /// Any queue may claim GPUs that are being released and that no job has a promise of.
     fn open_claims_on_releasing(&mut self, leaves: &[QueueIx]) {
         if self.state().releasing.is_empty() {
             return;
@@ -189,7 +189,8 @@ impl Planner<'_> {
         self.nothing_to_preempt(queue, &[head], cache) == [false]
     }
 
-    /// Whether what is being stopped and promised to nobody may make room for the job's shape.
+    /// Whether the job's shape may fit on GPUs that are being released and that no job has a promise
+    /// of.
     pub(crate) fn releasing_helps(&mut self, job: JobIx) -> bool {
         let shape = self.state().jobs.get(job).shape;
         if self.state().releasing.is_empty() {

@@ -127,7 +127,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether the unit runs and may be stopped by somebody.
+    /// Whether the unit runs and may be stopped for some other job.
     pub(super) fn is_open(&self, unit: &Unit) -> bool {
         let victim = self.state().jobs.get(unit.job);
         victim.standing == Standing::Running

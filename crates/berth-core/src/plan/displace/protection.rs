@@ -54,8 +54,9 @@ pub(crate) fn displaces_from(state: &State, job: JobIx) -> Time {
     known.spec.submitted + delay
 }
 
-/// Until when a running job is no victim: its minimum run time. One that has given way before is
-/// none at the very moment it starts again: nobody is stopped twice before time passes.
+/// Until when a running job may not be stopped for another: the end of its minimum run time. A job
+/// that has given way before is protected at the moment it starts again, so that no job is stopped
+/// twice at the same time.
 pub(crate) fn protected(state: &State, job: JobIx) -> Time {
     let known = state.jobs.get(job);
     let queue = state.queues.get(known.queue);

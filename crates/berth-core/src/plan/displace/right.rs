@@ -41,7 +41,8 @@ impl Right {
         gives: impl Fn(QueueIx) -> bool,
     ) -> bool {
         let same = queue == claimant.queue;
-        // Surplus of its own queue is lent to it by nobody else: any waiting minimum may have it.
+        // No other queue has a claim to the surplus of the claimant's own queue, so the minimum of
+        // any job that waits there may take it.
         if surplus && same {
             return true;
         }

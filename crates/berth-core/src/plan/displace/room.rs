@@ -18,8 +18,8 @@ impl Planner<'_> {
         requester
     }
 
-    /// Whether the job fits with what is being stopped and promised to nobody. One task goes to one
-    /// node: where many are stopped at once, not all of them are tried for each.
+    /// Finds places on GPUs that are being released and that no job has a promise of. A single task
+    /// needs one node only: where many leases end at once, not all of them are tried for it.
     pub(super) fn fits_releasing(&mut self, job: JobIx, requester: Requester) -> Option<Vec<Spot>> {
         let state = self.state();
         let shape = state.shapes[state.jobs.get(job).shape.at()].clone();
@@ -48,7 +48,7 @@ impl Planner<'_> {
         None
     }
 
-    /// Frees, on the draft, what is being stopped and promised to nobody.
+    /// Frees, on the draft, the GPUs that are being released and that no job has a promise of.
     pub(crate) fn free_releasing(&mut self) {
         let releasing: Vec<TaskIx> = self.state().releasing.iter().copied().collect();
         for task in releasing {

@@ -80,7 +80,8 @@ impl Planner<'_> {
     }
 
     /// Whether the job fits once these reservations have given way: as it is, or with victims.
-    /// Free GPUs that are reserved are nobody's to reclaim: where they would do, none gives way.
+    /// A share or a quota reclaims what runs, never what is only reserved: where the reserved free
+    /// GPUs alone would suffice, no reservation gives way to it.
     fn without_promises(
         &mut self,
         job: JobIx,

@@ -37,7 +37,7 @@ impl Planner<'_> {
                 self.transactions.iter().flat_map(|t| &t.decisions).filter(
                     |d| matches!(d, Decision::Return { node } if self.in_pool(node, &pool)),
                 );
-            // Those on their way out are counted by nobody any more.
+            // Nodes that take no new work do not count towards the least that the pool keeps.
             let leaving = self.state().cluster.live().filter(|(_, node)| {
                 node.spec.pool.as_ref() == Some(&pool)
                     && !matches!(node.spec.state, NodeState::Ready | NodeState::Leaving { .. })

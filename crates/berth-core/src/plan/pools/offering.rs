@@ -66,7 +66,7 @@ pub(crate) fn machines_for(
         let bound = match leaf.together.required {
             None => false,
             Some(Level::Node | Level::Nvlink) => each < *n,
-            // Nobody knows in which rack a machine will stand that does not say so.
+            // The rack of a machine is not known before it is there, unless the pool's labels name it.
             Some(level) => !names(state, labels, level),
         };
         if each == 0 || bound {
@@ -150,7 +150,7 @@ pub(crate) fn tasks_per_machine(
     match leaf.spread {
         None => each,
         Some((Level::Node | Level::Nvlink, most)) => each.min(most),
-        // A machine of which nobody knows where it will stand is of no use to those who must know.
+        // How many tasks are in one domain cannot be counted for a machine of an unknown domain.
         Some((level, most)) if names(state, labels, level) => each.min(most),
         Some(_) => 0,
     }

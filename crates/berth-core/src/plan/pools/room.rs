@@ -23,7 +23,7 @@ impl Room {
 
     /// How many tasks fit; a share of a GPU does not reach over two.
     pub(super) fn holds(&self, leaf: &Leaf, milli: i64) -> i64 {
-        // What else such a machine has nobody says, nor what it will be called.
+        // An offering says neither what else the machine has nor what its name will be.
         if !leaf.need.counted.is_empty() || leaf.nodes.as_ref().is_some_and(|n| n.only.is_some()) {
             return 0;
         }

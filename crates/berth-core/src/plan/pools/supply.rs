@@ -8,7 +8,7 @@ use crate::state::State;
 use berth_model::{JobId, Name, Offering};
 use std::collections::BTreeMap;
 
-/// A machine being bought, with what nobody needs of it yet.
+/// A machine being bought, with the room on it that no job counts on yet.
 pub(crate) struct Machine {
     pub(super) labels: BTreeMap<Name, Name>,
     pub(super) offering: Offering,
