@@ -22,8 +22,8 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionWebhook {
     pub scheduler: String,
-    /// All names by which a pod is ours, also those of schedulers in whose place we work: a pod
-    /// that keeps one of them is told its GPU like any other.
+    /// All scheduler names by which a pod is ours, also those of schedulers that Berth replaces: a
+    /// pod that keeps one of them gets the variable that names its GPU like any other.
     pub ours: BTreeSet<String>,
     /// Schedulers we stand in for, beside the one of pods that name none.
     pub instead_of: Vec<String>,

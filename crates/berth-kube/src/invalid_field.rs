@@ -1,8 +1,8 @@
 //! A mark that makes no sense, or has no effect.
 
-/// A label, annotation or field of somebody's manifest whose value cannot be meant, or that has no
-/// effect here. It is never guessed at or passed over: the pod says this, and waits where its author
-/// would not want it to run without.
+/// A label, annotation or field of a manifest whose value makes no sense, or that has no effect
+/// here. Berth neither guesses what was meant nor ignores it: it says so on the pod, and keeps the
+/// pod pending where its author would not want it to run without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("`{key}` is `{value}`: {what_to_do}")]
 pub struct InvalidField {

@@ -261,7 +261,7 @@ impl Api {
         self.send_as(path, request, bytes).await
     }
 
-    /// A request that somebody else has begun to write.
+    /// Sends a request whose method, path and headers the caller has set.
     pub(crate) async fn send_as(
         &self,
         path: &str,

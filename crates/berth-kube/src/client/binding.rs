@@ -122,8 +122,8 @@ impl Api {
         Ok(found.map(|found| found.spec.node_name).filter(|node| !node.is_empty()))
     }
 
-    /// Asks a pod to end: SIGTERM now, SIGKILL after the grace. Its controller is told first that
-    /// this was no failure of the pod's own.
+    /// Asks a pod to end: SIGTERM now, SIGKILL after the grace. A condition on the pod first shows
+    /// its controller that this is a disruption and no failure of the pod itself.
     pub async fn preempt(&self, pod: &PodRef, grace_secs: i64, why: &str) -> Result<()> {
         let condition = json!({ "status": { "conditions": [{
             "type": "DisruptionTarget",
@@ -134,7 +134,7 @@ impl Api {
         let path = format!("{}/status", pod_path(pod));
         match self.patch(&path, PatchType::Strategic, &condition).await {
             Err(error) if error.is_not_found() => return Ok(()),
-            // Somebody else wrote at the same moment, or it is another pod: deleting tells which.
+            // Another client wrote at the same moment, or it is another pod: the delete shows which.
             Err(error) if error.is_conflict() => {}
             marked => {
                 // What is over needs no end, and whoever made it has yet to see how it ended.
@@ -156,7 +156,7 @@ impl Api {
     }
 
     /// Says on the pod why it waits, where kubectl and autoscalers look for it. Returns whether it
-    /// was said: a pod that has changed since that version may be bound by now.
+    /// was written: a pod that has changed since that version may be bound by now.
     pub async fn set_unschedulable(
         &self,
         pod: &PodRef,

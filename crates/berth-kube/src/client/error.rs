@@ -110,7 +110,7 @@ impl Error {
         matches!(self.code(), Some(404))
     }
 
-    /// Somebody else was faster.
+    /// Another client was faster.
     pub const fn is_conflict(&self) -> bool {
         matches!(self.code(), Some(409))
     }

@@ -50,7 +50,7 @@ impl From<&PodRef> for ObjectReference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Level {
     Normal,
-    /// Somebody has to do something.
+    /// A user or an administrator has to act.
     Warning,
 }
 

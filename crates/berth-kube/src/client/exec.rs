@@ -39,7 +39,7 @@ pub enum ExecEvent {
     Output(Vec<u8>),
     /// It has ended with that code.
     Exited(i32),
-    /// It could not be started, or nobody knows how it ended.
+    /// It could not be started, or it is not known how it ended.
     Failed(String),
 }
 
@@ -101,7 +101,7 @@ impl Exec {
         }
     }
 
-    /// Whether it could be given what somebody typed.
+    /// Sends input to the command. Returns whether the connection still stands.
     pub async fn write_stdin(&mut self, bytes: &[u8]) -> bool {
         self.send(STDIN, bytes).await
     }

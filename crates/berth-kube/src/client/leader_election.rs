@@ -196,7 +196,7 @@ impl HeldLease {
         loop {
             let until = *self.renewed.borrow() + self.deadline;
             tokio::select! {
-                // Without the thread nobody renews either.
+                // The thread that renews the lease has ended.
                 _ = &mut self.over => return,
                 () = sleep_until(until) => {}
             }
@@ -227,7 +227,7 @@ impl AcquiredLease {
                 Ok(runtime) => {
                     runtime.block_on(self.renew_until(told, &tell_renewed));
                     let _ = tell.send(());
-                    // Somebody may still look up a name or a password, and is not waited for.
+                    // A DNS lookup or a credential plugin may still run, and is not waited for.
                     runtime.shutdown_background();
                 }
                 Err(error) => tracing::error!(%error, "the lease cannot be renewed"),
@@ -276,7 +276,7 @@ impl AcquiredLease {
         }
     }
 
-    /// Somebody may have written to it without taking it.
+    /// Asks after a conflict: another client may have written to the lease without taking it over.
     async fn is_still_ours(&mut self) -> bool {
         let Ok(found) = self.election.api.get::<Lease>(&self.election.path()).await else {
             return true;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::fmt;
 
-/// One thing that somebody may do to one kind of object.
+/// One verb that a subject may use on one kind of object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     pub verb: String,

@@ -48,8 +48,8 @@ impl Allocation {
 }
 
 impl Api {
-    /// Gives a claim its devices, for that pod. Doing it again does nothing. What was given before,
-    /// and is used by nobody, is taken back first.
+    /// Allocates devices to a claim, for that pod. Doing it again has no effect. Other devices that
+    /// were allocated before are taken back first, if no pod uses them.
     pub async fn allocate(&self, wanted: &Allocation, pod: &PodRef) -> Result<()> {
         let Allocation { namespace, name, .. } = wanted;
         let path = format!("{GROUP}/namespaces/{namespace}/{}/{name}", kind());

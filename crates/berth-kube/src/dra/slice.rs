@@ -73,7 +73,7 @@ pub fn gpu_spec(device: &Device) -> Option<GpuSpec> {
     };
     Some(GpuSpec {
         model,
-        // Nobody said how much it has, so it has too little for whoever asks by memory.
+        // Where the driver does not say how much it has, no request for GPU memory fits.
         memory: memory.unwrap_or_default().max(Bytes(1)),
         health: if device.is_tainted { Health::Failed } else { Health::Ok },
         mig: None,

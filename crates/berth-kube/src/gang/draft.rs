@@ -37,7 +37,7 @@ pub(super) struct Gang {
     pub min: Option<u32>,
 }
 
-/// Sets what nobody has set before.
+/// Sets the field unless it has a value already.
 pub(super) fn first<T>(field: &mut Option<T>, value: Option<T>) {
     if field.is_none() {
         *field = value;

@@ -1,8 +1,8 @@
 //! HyperNodes of Volcano: nodes that are close to each other, in tiers. The lower a tier, the closer.
 //!
 //! A job may be allowed to lie in a HyperNode of some tier at most. So a node has a place at every
-//! tier: the largest HyperNode around it of that tier or a lower one. What makes no sense of a
-//! HyperNode is told and left out, and the rest is used.
+//! tier: the largest HyperNode around it of that tier or a lower one. Parts of a
+//! HyperNode that make no sense are reported and left out, and the rest is used.
 
 use crate::object::{LabelSelector, Labels, List, Text};
 use crate::selector::{LabelMatcher, UnsupportedConstraint};

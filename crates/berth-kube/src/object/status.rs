@@ -15,7 +15,7 @@ pub struct PodStatus {
     pub init_container_statuses: List<ContainerStatus>,
     /// What its node has set aside for the pod as a whole.
     pub allocated_resources: Map<Raw>,
-    /// What the pod as a whole runs with, where that is told.
+    /// What the pod as a whole runs with, where the kubelet reports it.
     pub resources: Option<Box<Resources>>,
     pub resource_claim_statuses: List<ClaimStatus>,
 }

@@ -42,7 +42,7 @@ pub struct ClaimSpec {
     /// Absent: the default class, once there is one; empty: none.
     pub storage_class_name: Option<Text>,
     pub volume_mode: Text,
-    /// Empty until it is bound, or where somebody named one.
+    /// Empty until it is bound, unless the author of the claim named a volume.
     pub volume_name: Text,
     pub selector: Option<LabelSelector>,
 }

@@ -78,7 +78,7 @@ impl From<GcePersistentDisk> for Disk {
 
 impl From<AwsElasticBlockStore> for Disk {
     fn from(disk: AwsElasticBlockStore) -> Disk {
-        // kube-scheduler lets nobody share such a disk, whatever is done with it.
+        // kube-scheduler lets no two pods share such a disk, not even if both only read it.
         Disk::named(format!("awsElasticBlockStore/{}", disk.volume_id), false)
     }
 }
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for Volume {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Volume, A::Error> {
                 let mut name = Text::default();
-                // A volume of which nothing but the name is said is an empty directory.
+                // A volume without a source is an empty directory.
                 let mut source = VolumeSource::Other("emptyDir".into());
                 while let Some(key) = map.next_key::<Text>()? {
                     match &*key {

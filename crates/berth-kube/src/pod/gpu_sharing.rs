@@ -44,7 +44,7 @@ impl GpuReservation {
     }
 }
 
-/// Whether some container is told its GPU.
+/// Whether some container has the variable that names its GPU.
 pub fn has_gpu_variable(pod: &Pod) -> bool {
     let spec = &pod.spec;
     spec.containers

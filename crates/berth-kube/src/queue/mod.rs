@@ -2,7 +2,7 @@
 //!
 //! Quotas, weights, limits and the tree come over. Who is displaced for whom does not: that is
 //! decided by Berth's policy, which has no counterpart in a foreign queue. What cannot be expressed
-//! is told in [`ImportedQueue::unmapped`], and the rest of the queue is still of use.
+//! is listed in [`ImportedQueue::unmapped`], and the rest of the queue is still of use.
 
 mod amounts;
 pub mod kai;

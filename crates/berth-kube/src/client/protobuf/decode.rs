@@ -168,7 +168,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        // What is not in the form would read as absent, and nobody would notice.
+        // A field that is not in the form would read as absent without any error.
         debug_assert!(
             matches!(self.kind, FieldType::Object(form) if fields.iter().all(|field| form.has(field))),
             "{name} has a field without a number"
@@ -215,11 +215,11 @@ fn timestamp(bytes: &[u8]) -> Result<String> {
 struct Object<'a> {
     fields: Fields<'a>,
     form: &'static MessageSchema,
-    /// Which lists and maps were told, by their place in the form.
+    /// Which lists and maps were returned, by their place in the form.
     seen: u64,
     /// What of the object around it is still to come, while an inline one is read.
     around: Option<(Fields<'a>, &'static MessageSchema, u64)>,
-    /// The value of the name that was told last.
+    /// The value that belongs to the key returned last.
     next: Option<(&'static Field, Written<'a>)>,
 }
 
@@ -250,7 +250,7 @@ impl<'de> MapAccess<'de> for Object<'de> {
                     continue;
                 }
                 (_, Cardinality::One) => {}
-                // Told at the first of them, with all that follow.
+                // Returned at the first of them, with all that follow.
                 (_, Cardinality::List | Cardinality::Map) => {
                     if self.seen & (1 << place) != 0 {
                         continue;

@@ -21,7 +21,7 @@ use http::{Response, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// What the API server is told to answer with, where it can.
+/// What Berth asks the API server to answer with, where it can.
 pub const ACCEPT: &str = "application/vnd.kubernetes.protobuf,application/json";
 /// What an answer in this form calls itself.
 const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -66,7 +66,7 @@ enum FieldType {
     Object(&'static MessageSchema),
     /// An object whose fields are, in JSON, those of the object around it.
     Inline(&'static MessageSchema),
-    /// Nobody looks into it.
+    /// Berth does not read its contents.
     Unread,
 }
 

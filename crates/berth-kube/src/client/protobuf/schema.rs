@@ -144,7 +144,7 @@ static RESOURCES: MessageSchema = some(&[quantities(1, "limits"), quantities(2, 
 
 static VOLUME: MessageSchema = some(&[text(1, "name"), inline(2, &VOLUME_SOURCE)]);
 
-/// All of them, up to Kubernetes 1.37: a volume is told by the name of its kind.
+/// All of them, up to Kubernetes 1.37: the name of the field is the kind of the volume.
 static VOLUME_SOURCE: MessageSchema = all(&[
     unread(1, "hostPath"),
     unread(2, "emptyDir"),

@@ -36,7 +36,7 @@ fn pod() -> (Vec<u8>, &'static str) {
         entry(11, "app", ""),
         bytes(14, "one"),
         bytes(14, "two"),
-        // Who wrote which field, which nobody reads.
+        // The managed fields, which Berth does not read.
         bytes(17, [0xff; 40]),
     ];
     let spec = [

@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Bytes of one change, at the most: an object of etcd is at most a tenth of this.
 const LONGEST_CHANGE: usize = 16 << 20;
 
-/// What somebody who follows is told.
+/// What a watch sends to its listener.
 #[derive(Debug)]
 pub enum WatchUpdate<T> {
     /// Everything there is, as of now: what is not among it is gone.
@@ -44,18 +44,18 @@ pub enum Change<T> {
     Deleted(T),
 }
 
-/// Whether somebody still listens.
+/// Why a watch has ended.
 enum Ended {
     /// The watch is over, and can be taken up again.
     Watch,
     /// The moment to go on from is forgotten.
     Forgotten,
-    /// Nobody listens any more.
+    /// The listener is gone.
     Listener,
 }
 
-/// Follows the objects at a path until nobody listens. It never gives up: an API server that is
-/// away is tried again.
+/// Follows the objects at a path until the listener is gone. It never gives up: an API server that
+/// is away is tried again.
 pub async fn watch_objects<T>(
     api: Api,
     path: String,

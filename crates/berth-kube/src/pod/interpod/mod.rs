@@ -36,7 +36,8 @@ pub struct AffinityTerm {
     pub topology_key: Text,
 }
 
-/// Those named and those whose labels match; the pod's own is named where nothing else is said.
+/// Those named and those whose labels match. A term that has neither means the pod's own namespace,
+/// which is then among the named.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TermNamespaces {
     pub named: BTreeSet<Text>,

@@ -19,9 +19,9 @@ pub struct ResourcesInUse {
 const MOST: i64 = 1 << 52;
 
 impl ResourcesInUse {
-    /// Nothing where it is what the pod asks for. It is something else while resources are changed
-    /// in place, and where it cannot be said what the pod asks for: it runs all the same, bound by
-    /// others, or before somebody changed a mark of it. Then marks count for nothing.
+    /// None where the pod uses what it asks for. It uses something else while its resources are
+    /// resized in place. A pod whose requests are invalid may run as well: another scheduler bound
+    /// it, or its labels were changed after the bind. Labels and annotations are ignored then.
     pub fn by(pod: &Pod, need: &Result<ResourceRequests, Error>) -> Option<ResourcesInUse> {
         let changed = changed_in_place(pod);
         if need.is_ok() && changed.is_none() {
