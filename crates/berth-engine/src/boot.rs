@@ -22,7 +22,8 @@ use tokio::task::JoinHandle;
 
 /// Rows read at a time.
 const PAGE: u32 = 1_000;
-/// Events that a slow subscriber may fall behind by; then it is told of a gap.
+/// Events that a slow subscriber may fall behind by. Beyond that it misses some, and learns that
+/// there is a gap.
 const MAX_EVENTS_BEHIND: usize = 4_096;
 
 /// What the loop works with.
@@ -83,7 +84,7 @@ pub async fn begin<S: Site>(
         next_job,
         recent: RecentRequests::default(),
         wake: Some(now),
-        // What went on while nobody was there is billed before anything is decided.
+        // What ran while the server was away is billed before anything is decided.
         billed: last,
         retention: Retention::new(keep, now),
     };

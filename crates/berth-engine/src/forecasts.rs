@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A forecast should be younger than a minute when somebody looks. It is shown until the next one
+/// A forecast should be less than a minute old when it is read. It is shown until the next one
 /// is ready, so this and twice what one takes have to fit in.
 const EVERY: Duration = Duration::from_secs(20);
 /// One that takes long is made less often, so that it does not keep a core busy.
@@ -46,7 +46,7 @@ impl Maker {
         std::thread::spawn(move || {
             let mut copies = Copies::default();
             for answer in asked {
-                // Nobody may be there for it any more.
+                // The receiver is gone where the server has stopped meanwhile.
                 let _ = answer.send(from_now(&engine, &mut copies));
             }
         });
@@ -71,8 +71,8 @@ fn from_now(engine: &Handle, copies: &mut Copies) -> Option<Forecast> {
         let waits = core.jobs.values().any(|job| job.leases.is_empty());
         waits.then(|| core.state.clone())?
     };
-    // A state is as old as its last event. The copy is told the time, so that the forecast begins
-    // now.
+    // The clock of a state stands at its last event. A tick moves that of the copy, so that the
+    // forecast begins now.
     let (seq, at) = (state.seq() + 1, clock::now().max(state.now()));
     if let Err(rejected) = state.apply(&Stamped { seq, at, event: Event::Tick }) {
         tracing::error!(%rejected, "a forecast begins at the last event");

@@ -27,7 +27,7 @@ pub enum Report<O> {
     Site(O),
 }
 
-/// Something that somebody wants changed, all of it or nothing.
+/// A change that a caller asks for. All of it is carried out, or nothing.
 pub struct Write {
     pub act: Act,
     /// Users, tokens and the like. Of a batch only what was put and deleted counts.
@@ -53,7 +53,7 @@ impl Write {
         Write { documents, ..Write::act(Act::Nothing, audit) }
     }
 
-    /// Of something that the server does by itself, and that nobody would look for.
+    /// A change that the server makes by itself and that needs no entry in the audit log.
     pub fn unnoted(documents: Batch) -> Write {
         Write { act: Act::Nothing, documents, check: None, audit: None, once: None }
     }
@@ -81,7 +81,8 @@ pub enum Act {
     },
     /// In their order, all or none.
     Events(Vec<Event>),
-    /// What is changed in part is read when it is written: what somebody read before may be over.
+    /// The loop reads what it changes in part when it writes it: what the caller has read before may
+    /// have changed since.
     Amend(Amend),
 }
 

@@ -45,7 +45,7 @@ pub struct Detail {
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub tries: Tries,
-    /// Somebody put it on hold, or its own budget did.
+    /// A user put it on hold, or its own budget did.
     #[serde(default)]
     pub held: bool,
     /// It misses pods it is made of.

@@ -13,7 +13,7 @@ pub struct Core {
     pub jobs: BTreeMap<JobId, LiveJob>,
     /// Jobs that failed and are tried again, the next one first.
     pub retries: BTreeSet<(Time, JobId)>,
-    /// When waiting jobs are likely to start, as of the last time somebody looked.
+    /// When waiting jobs are likely to start, by the last forecast.
     pub forecast: Option<Arc<Forecast>>,
     /// How long the last plans took, and how often one was made.
     pub plans: Plans,

@@ -4,7 +4,7 @@ use crate::live::{Detail, allows};
 use berth_model::{Cause, LeaseOutcome, Span, Time};
 use berth_model::{Ended, Exit, ExitKind, TaskEnd};
 
-/// What the core is told, and when the job is tried again if that is not at once.
+/// The outcome for the core, and when the job is tried again if that is not at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub outcome: LeaseOutcome,

@@ -3,8 +3,8 @@
 use berth_model::run::{Port, RunSpec};
 use std::net::{Ipv4Addr, TcpListener};
 
-/// The port a job listens on: the one it names, or one that is free now. Somebody else may take
-/// it before the job does; then the job fails to bind and is told so by its own error.
+/// The port a job listens on: the one it names, or one that is free now. Another process may take
+/// it before the job does; then the job fails to bind, and its own error says so.
 pub fn of(run: &RunSpec) -> Option<u16> {
     match run.port {
         Port::None => None,

@@ -51,10 +51,10 @@ async fn while_the_log_cannot_be_written_nothing_new_is_taken() {
     assert!(taken.try_recv().is_err());
 }
 
-/// A site where nothing is ever carried out; it notes what is not kept any more.
+/// A site where nothing is ever carried out; it notes until when it was asked to purge.
 #[derive(Default)]
 struct Nowhere {
-    let_go: Arc<Mutex<Option<Time>>>,
+    purged: Arc<Mutex<Option<Time>>>,
     /// All there is: a machine of that name, and a job for it.
     knows: Option<&'static str>,
 }
@@ -77,11 +77,11 @@ impl Site for Nowhere {
     fn stop(&mut self, _: LeaseId, _: Cause, _: Span, _: &mut FollowUps<()>) {}
     fn acknowledge(&mut self, _: LeaseId) {}
     fn purge(&mut self, before: Time) {
-        *self.let_go.lock().unwrap() = Some(before);
+        *self.purged.lock().unwrap() = Some(before);
     }
 }
 
-/// A loop on a real database, with nobody to carry anything out.
+/// A loop on a real database, with a site that carries nothing out.
 async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop<Nowhere> {
     let url = berth_store::sqlite_url(&folder.path().join("berth.db"));
     let store = Store::open(&url, Options::default()).await.unwrap();
@@ -124,20 +124,20 @@ async fn ticks(turning: &mut Loop<Nowhere>, times: impl IntoIterator<Item = Time
 }
 
 #[tokio::test]
-async fn what_is_older_than_is_kept_is_let_go_while_the_server_runs() {
+async fn the_server_purges_what_is_older_than_its_retention_while_it_runs() {
     let folder = TempDir::new().unwrap();
     let now = clock::now();
     let mut turning = turning(&folder, Some(Span::days(30))).await;
     let days = [90, 60, 31, 29, 1];
     ticks(&mut turning, days.map(|days| now - Span::days(days))).await;
     let site = Nowhere::default();
-    let told = site.let_go.clone();
+    let purged = site.purged.clone();
     turning.site = site;
     turning.purge().await.unwrap();
-    let told = told.lock().unwrap().expect("whoever has more of it lets that go, too");
-    assert!(told <= clock::now() - Span::days(30), "{told:?}");
+    let purged = purged.lock().unwrap().expect("the site purges what it has of them, too");
+    assert!(purged <= clock::now() - Span::days(30), "{purged:?}");
     let kept = turning.writer.store().events(0, 100).await.unwrap();
-    // Days are let go of as a whole, so the one that is 30 days old may stay.
+    // Whole days are purged, so the events of 30 days ago may stay.
     assert!(kept.len() < 4, "{kept:?}");
     assert!(kept.iter().all(|event| now - Span::days(32) < event.at), "{kept:?}");
     assert_eq!(turning.writer.last_seq(), 5);
@@ -146,7 +146,7 @@ async fn what_is_older_than_is_kept_is_let_go_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_everything_lets_nothing_go() {
+async fn a_server_without_a_retention_purges_nothing() {
     let folder = TempDir::new().unwrap();
     let mut turning = turning(&folder, None).await;
     let long_ago = clock::now() - Span::days(900);
@@ -215,7 +215,7 @@ async fn who_amends_a_queue_sees_what_was_written_before_in_the_same_turn() {
     assert_eq!(*seen.lock().unwrap(), 1);
 }
 
-/// A node of one GPU that costs an hour what is said.
+/// A node of one GPU that costs `price` an hour.
 fn node(name: &str, price: Micros) -> NodeSpec {
     let memory = Bytes(80_000_000_000);
     let gpu =
@@ -296,7 +296,7 @@ async fn an_hour_that_only_costs_money_writes_that_alone_and_a_restart_knows_it(
     assert_eq!(leases.iter().map(|lease| lease.cost).collect::<Vec<_>>(), [price]);
 }
 
-/// Applies and commits what is told at a time, and what it comes to.
+/// Runs `tell` in a turn at that time and commits it. Returns what was written.
 async fn at(turning: &mut Loop<Nowhere>, time: Time, tell: impl FnOnce(&mut Turn<'_>)) -> Batch {
     let (batch, _) = {
         let mut core = turning.core.lock().unwrap();
@@ -336,7 +336,7 @@ async fn what_a_site_says_in_its_greeting_is_decided_and_written_with_it_and_bil
 }
 
 #[tokio::test]
-async fn what_ran_while_nobody_was_there_is_billed_before_anything_is_decided() {
+async fn what_ran_while_the_server_was_away_is_billed_before_anything_is_decided() {
     let folder = TempDir::new().unwrap();
     let before = clock::now() - Span::hours(3);
     let budget = Budget {
@@ -368,7 +368,7 @@ fn a_minute_is_over_when_the_next_one_has_begun() {
 }
 
 #[tokio::test]
-async fn a_moment_that_the_core_asked_for_bills_nobody_unless_a_minute_is_over() {
+async fn a_turn_that_the_core_asked_for_bills_only_when_a_minute_is_over() {
     let folder = TempDir::new().unwrap();
     let before = clock::now() - Span::hours(1);
     let mut turning = with_a_team(&folder, before, None).await;

@@ -1,6 +1,6 @@
-//! Hardware errors of GPUs become events of the core: nothing new starts on a GPU that failed. What
-//! runs there and fails of it is told apart from a failure of its own, and is tried again. A restart
-//! of the server finds the GPU as the driver then describes it.
+//! Hardware errors of GPUs become events of the core: nothing new starts on a GPU that failed. A
+//! task that fails on it counts as failed by the hardware and not by the job, and is tried again.
+//! After a restart the server takes the health of the GPU from the driver.
 
 use berth_engine::{Act, Handle, Write};
 use berth_model::{Event, Health};

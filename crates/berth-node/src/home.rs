@@ -146,7 +146,7 @@ impl Home {
     }
 }
 
-/// Writes to a fifo if somebody has it open. What does not fit is dropped: a reader that has so
+/// Writes to a fifo if a reader has it open. What does not fit is dropped: a reader that has so
 /// much to read looks at everything anyway.
 pub(crate) fn ring(path: &Path, bytes: &[u8]) {
     let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("a small flag");
@@ -183,7 +183,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Whether it could be taken. Until it is dropped or given back, nobody else has it.
+    /// Whether it could be taken. Until it is dropped or given back, no other process has it.
     pub fn try_take(&self) -> bool {
         rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok()
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`Driver`] starts each task under a small supervisor process that outlives it. All that is
 //! known of a task lies in the task's folder, so a driver that was killed is replaced by opening
-//! another one on the same root: what runs goes on, and what ended meanwhile is told then.
+//! another one on the same root: what runs goes on, and what ended meanwhile is reported then.
 //!
 //! Deliberately absent: any scheduling choice (a lease names its GPUs), any knowledge of jobs
 //! beyond one lease, an async runtime, and `unsafe`.

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 pub struct Replica {
     pub api: Api,
     election: LeaderElection,
-    /// Nobody else can be this replica while this is open.
+    /// No other process can take the name of this replica while this is open.
     _identity: File,
 }
 
@@ -39,7 +39,7 @@ impl Replica {
         Ok(Replica { api, election, _identity: held })
     }
 
-    /// Waits for its turn. `leader` is told who leads meanwhile.
+    /// Waits until this replica leads. Meanwhile `leader` has the name of the one that does.
     pub async fn win(
         &self,
         url: &str,
@@ -56,8 +56,8 @@ impl Replica {
     }
 }
 
-/// A name that outlives the process, so that whoever is started again in the place of one that was
-/// killed leads at once, and that nobody else has.
+/// A name that no other replica has. It outlives the process, so that a process that is started in
+/// the place of one that was killed leads at once.
 fn identity(path: &Path) -> io::Result<(String, File)> {
     let mut file = OpenOptions::new()
         .read(true)

@@ -31,8 +31,8 @@ impl Connected<IncomingStream<'_, Encrypted>> for Peer {
     }
 }
 
-/// Connections whose handshake is over. Handshakes run beside each other: one that hangs keeps
-/// nobody else waiting.
+/// Connections whose handshake is over. Handshakes run beside each other: one that hangs does not
+/// delay the others.
 pub struct Encrypted {
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     local: SocketAddr,
@@ -106,7 +106,7 @@ impl Door {
         Ok(format!("{scheme}://{local}"))
     }
 
-    /// Answers until it is told to close; requests under way are finished first.
+    /// Answers until `closes` is set; requests under way are finished first.
     pub fn accept(
         &self,
         router: Router,

@@ -12,7 +12,7 @@ const AT_ONCE: u32 = 50;
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// After that many tries a message is given up.
 const MOST_TRIES: u32 = 12;
-/// The target of what concerns nobody's own job.
+/// The target of messages that are not about the job of one user.
 const ALERTS: &str = "alerts";
 
 pub fn begin(engine: Handle, store: Store) -> JoinHandle<()> {
@@ -51,7 +51,7 @@ async fn deliver(client: &reqwest::Client, store: &Store, mut notice: NoticeRow)
     };
     notice.attempts += 1;
     let sent = match url {
-        // Nobody wants to know.
+        // No address is set for it, so there is nothing to send.
         None => true,
         Some(url) => {
             let request = client.post(&url).header("content-type", "application/json");

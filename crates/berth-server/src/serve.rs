@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 /// How a time of leading came to its end.
 enum Left {
-    /// It was told to stop.
+    /// The server is stopping.
     Stopped,
     /// Another replica may lead now.
     Deposed,
@@ -64,7 +64,7 @@ pub async fn serve(
     }
 }
 
-/// Waits until this replica leads; nothing where it is told to stop before.
+/// Waits until this replica leads; none where the server stops before that.
 async fn stand_by(
     replica: &Replica,
     door: &Door,
@@ -258,7 +258,7 @@ async fn setup(options: &Options, store: &Store) -> Result<Setup, Error> {
     let holder = format!("{} (process {})", options.node, std::process::id());
     let writer = loop {
         match store.writer(&holder).await {
-            // A replica that led until a moment ago is about to let go of it.
+            // A replica that led until a moment ago is about to release the lock.
             Err(berth_store::Error::Locked { .. }) if store_is_shared(options) => {
                 tracing::warn!("another replica still has the database; waiting for it");
             }

@@ -41,7 +41,7 @@ impl Drop for Answering {
     }
 }
 
-/// Answers for as long as the result is kept; nothing where nobody asked for it.
+/// Answers for as long as the result is kept; none where no webhook is configured.
 pub async fn begin(webhook: Option<&Webhook>) -> Result<Option<Answering>, Error> {
     let Some(webhook) = webhook else { return Ok(None) };
     let address = webhook.listen;

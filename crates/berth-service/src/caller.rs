@@ -72,7 +72,7 @@ impl Caller {
         Caller::without_token(service, &format!("kube:{namespace}"), "kubernetes", None, vec![team])
     }
 
-    /// Somebody who submits jobs and does not ask at this moment.
+    /// The owner of jobs that the server submits by itself, without a request of the owner.
     fn without_token(
         service: &Service,
         user: &str,
@@ -227,7 +227,7 @@ pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
     Ok(row)
 }
 
-/// The highest role that somebody has in a team, or in one above it.
+/// The highest of these roles in a team, or in one above it.
 fn highest(roles: &[wire::Membership], tree: &TeamTree, team: &str) -> Option<Role> {
     let of = |team: &str| roles.iter().find(|of| of.team == team).map(|of| of.role);
     tree.path(team).filter_map(of).max()
@@ -241,8 +241,8 @@ fn membership(row: MemberRow) -> Option<wire::Membership> {
     Some(wire::Membership { role: role(&row.role)?, team: row.team })
 }
 
-/// Notes that a token was used. Nobody waits for that, and it undoes nothing that was done to the
-/// token meanwhile.
+/// Notes that a token was used. The request does not wait for that, and it undoes nothing that was
+/// done to the token meanwhile.
 fn note_use(service: &Service, token: &TokenRow) {
     let now = clock::now();
     if !service.token_use.is_news(token, now) {

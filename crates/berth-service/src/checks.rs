@@ -1,5 +1,5 @@
-//! What is asked once more in the moment of writing, when nobody else can write: between a look
-//! and a write somebody else may have been faster.
+//! Preconditions that the loop checks once more right before it writes, when no other change can
+//! come between: another request may have been faster since the handler checked them.
 
 use crate::fault::Fault;
 use berth_api::{Code, Problem};
@@ -17,7 +17,7 @@ pub async fn team(store: &Store, name: &str) -> Result<TeamRow, Fault> {
     row.ok_or_else(|| Fault::not_found("team", name))
 }
 
-/// Somebody who has not gone.
+/// A user who exists and is not disabled.
 pub async fn user(store: &Store, name: &str) -> Result<UserRow, Fault> {
     let row = store.get::<UserRow>(name).await?.filter(|row| row.disabled.is_none());
     row.ok_or_else(|| Fault::not_found("user", name))

@@ -64,8 +64,8 @@ fn team_of(service: &Service, owner: &Owner<'_>) -> String {
     owner.own.filter(is_there).unwrap_or(owner.shared).to_owned()
 }
 
-/// A job runs among what is its team's, so not everybody may name any team, and what everybody may
-/// use has nothing that is somebody's.
+/// A job can use the secrets, volumes and data of its team. So a namespace may name only its own
+/// team or the shared one, and a job of the shared team may use none of these.
 fn must_be_allowed(owner: &Owner<'_>, file: &JobFile, team: &str) -> Result<(), Fault> {
     let namespace = owner.namespace;
     let label = format!("`kubectl label namespace {namespace} {TEAM}=TEAM`");
@@ -96,7 +96,7 @@ fn must_be_there(service: &Service, team: &str) -> Result<(), Fault> {
     Err(Fault::new(Code::NotFound, detail).next(next))
 }
 
-/// What is wrong, without places in a text that nobody has written.
+/// What is wrong, without line numbers: the user has written an object and not this job file.
 pub fn words(fault: &Fault) -> String {
     let problem = &fault.0;
     let errors: Vec<&str> = problem.errors.iter().map(|error| error.message.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Jobs that nobody submits at the moment: those of a schedule.
+//! Jobs that the server submits on behalf of a user: those of a schedule.
 
 use crate::fault::Fault;
 use crate::jobs::submit;

@@ -62,7 +62,7 @@ async fn run(service: &Service, mut row: ScheduleRow) {
     };
     let write = Write { documents, ..Write::act(act, audit) };
     match service.engine.write_eventually(write.only_if(unchanged(before.clone()))).await {
-        // Somebody paused or deleted it just now.
+        // A user paused or deleted it just now.
         Ok(_) | Err(Refused::Unmet(_)) => {}
         Err(refused) => {
             tracing::warn!(%refused, schedule = id, "a scheduled job was refused");

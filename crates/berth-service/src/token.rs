@@ -51,7 +51,7 @@ pub const fn scope_word(scope: Scope) -> &'static str {
     }
 }
 
-/// A word that nobody wrote is good for the least.
+/// An unknown word gives the smallest scope.
 pub fn scope(word: &str) -> Scope {
     match word {
         "all" => Scope::All,

@@ -1,5 +1,5 @@
-//! When tokens were last used, to the minute: enough to find those that nobody needs, and no write
-//! for every request.
+//! When tokens were last used, to the minute: enough to find those that are not needed any more,
+//! without a write for every request.
 
 use berth_model::{Span, Time};
 use berth_store::TokenRow;

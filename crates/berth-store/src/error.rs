@@ -12,7 +12,7 @@ pub enum Retry {
     Now,
     /// Yes, once something outside has changed: a server is back, a disk has room.
     Later,
-    /// No. Somebody has to change the request, the database or the program.
+    /// No. The request, the database or the program has to be changed first.
     Never,
 }
 

@@ -20,7 +20,7 @@ pub struct Options {
     pub readers: u32,
     /// How long to wait for a server that does not answer.
     pub timeout: Duration,
-    /// How long a reader waits for a connection: somebody waits for the reader.
+    /// How long a reader waits for a connection; a request waits for the reader.
     pub acquire_timeout: Duration,
 }
 
@@ -91,7 +91,7 @@ impl Store {
         Ok(Store { inner: Arc::new(Inner { address, options, readers }) })
     }
 
-    /// Takes the schema to a version, if nobody else has done so in the meantime.
+    /// Takes the schema to a version, unless another process has done so in the meantime.
     pub(crate) async fn upgrade(&self, connection: &mut AnyConnection, to: i64) -> Result<()> {
         let lock = Lock::take(&self.inner.address, connection).await?;
         let from = self.version(connection).await?;

@@ -118,8 +118,8 @@ impl Field for i64 {
 
 impl Field for u64 {
     const TYPES: &'static [Type] = &[Type::Int];
-    /// Numbers that were stored fit. One that somebody asks for may not: it is capped at a
-    /// number that nothing has, so that nothing is found.
+    /// Numbers that were stored fit. A number in a query may not: it is capped at one that no row
+    /// has, so that no row is found.
     fn write(&self, out: &mut Vec<Value>) {
         out.push(Value::Int(Some(i64::try_from(*self).unwrap_or(i64::MAX))));
     }

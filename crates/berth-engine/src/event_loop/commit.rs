@@ -73,7 +73,7 @@ impl<S: Site> Loop<S> {
 
     pub(crate) async fn snapshot(&mut self) -> Result<(), Fatal> {
         let outline = lock(&self.core).state.outline();
-        // Nobody else changes the state, so others may look at it between two parts.
+        // Only the loop changes the state, so it need not be locked between two parts.
         let core = &self.core;
         let jobs = |after| lock(core).state.job_snapshots(after, JOBS_PER_PART);
         match self.writer.snapshot(&outline, jobs).await {

@@ -35,7 +35,7 @@ pub enum LeaseOrder {
     Acknowledge(LeaseId),
 }
 
-/// What is told once the turn is committed.
+/// What follows once the turn is committed: orders for the site, and events for subscribers.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub orders: Vec<LeaseOrder>,
@@ -70,7 +70,7 @@ impl<'a> Turn<'a> {
         Turn { core, recent, next_job, at, batch, effects, touched, leases, billed }
     }
 
-    /// Applies what somebody wants, or nothing of it.
+    /// Applies all that a caller asks for, or nothing of it.
     pub fn write(&mut self, write: Write) -> Result<Written, Refused> {
         let key = write.once.as_ref().map(|once| (once.user.clone(), once.key.clone()));
         if let (Some(once), Some(key)) = (&write.once, &key)
@@ -224,8 +224,8 @@ impl<'a> Turn<'a> {
         self.effects.orders.push(LeaseOrder::Acknowledge(lease));
     }
 
-    /// The job waits for its next try. That is nobody's hold: whoever pauses it meanwhile does so
-    /// for longer.
+    /// Puts the job on hold until its next try. `held` stays as it was, because no user asked for
+    /// this hold: a user who pauses the job meanwhile keeps it paused beyond the next try.
     fn wait_until(&mut self, id: JobId, again_at: Time) {
         let held = self.core.jobs.get(&id).is_some_and(|job| job.detail.held);
         let change = JobChange::Hold(true);
@@ -253,8 +253,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Keeps a job from being begun while something it is made of is missing, or lets it go on. That
-    /// is nobody's hold, and whoever pauses it meanwhile does so for longer.
+    /// Keeps a job from starting while something it is made of is missing, or ends that. `held`
+    /// stays as it was, because no user asked for this: a job that a user pauses meanwhile stays
+    /// paused when it is complete.
     pub fn park(&mut self, id: JobId, park: bool) {
         let Some(job) = self.core.jobs.get(&id) else { return };
         let (held, waits) = (job.detail.held, job.detail.again_at.is_some());
@@ -271,7 +272,7 @@ impl<'a> Turn<'a> {
         });
     }
 
-    /// Whoever let a job go on could not know that it misses something.
+    /// Parks a job again that a user has resumed: the user could not know that it misses something.
     fn park_again(&mut self, job: JobId) {
         for id in self.matching(job) {
             let detail = &self.core.jobs[&id].detail;
@@ -346,8 +347,8 @@ impl<'a> Turn<'a> {
         self.apply_observed(Event::Decided { job: None, decisions: Vec::new() });
     }
 
-    /// Applies what nobody can be told the refusal of. A refusal means that the loop and the core
-    /// disagree about what there is.
+    /// Applies an event that no caller waits for, so that a refusal can only be logged. A refusal
+    /// means that the loop and the core disagree about what there is.
     pub fn apply_observed(&mut self, event: Event) -> bool {
         let applied = self.apply(event.clone());
         if let Err(rejected) = &applied {

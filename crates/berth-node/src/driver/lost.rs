@@ -21,7 +21,7 @@ const SWEEPS: u32 = 50;
 const SWEEP_PAUSE: Duration = Duration::from_millis(2);
 
 impl Driver {
-    /// Writes the end of a task that nobody else will write.
+    /// Writes the end of a task whose supervisor is gone and will not write it.
     pub(super) fn close_if_lost(&self, lease: LeaseId, live: &Live) -> Result<(), Error> {
         with_lock(live, |begun| match begun {
             Some(begun) => close_lost(lease, &live.home, &begun),
@@ -31,7 +31,7 @@ impl Driver {
                 ended.not_started = Some(last_complaint(&live.home));
                 close(live, &ended)
             }
-            // Either its supervisor has yet to take the lock, or nobody has started it.
+            // Either its supervisor has yet to take the lock, or it has not been started.
             None => Ok(()),
         })
     }
@@ -55,7 +55,7 @@ impl Driver {
     }
 }
 
-/// Does something while nobody else can, unless somebody else does or it has ended.
+/// Acts under the lock of the task, unless another process has the lock or the task has ended.
 fn with_lock(
     live: &Live,
     act: impl FnOnce(Option<Begun>) -> Result<(), Error>,

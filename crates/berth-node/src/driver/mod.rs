@@ -214,8 +214,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Says that the end of a task is remembered elsewhere: it will not be told again, and its
-    /// folder moves to where nobody looks for news.
+    /// Notes that the caller has stored the end of a task. The driver does not report it again, and
+    /// moves the task's folder to where it does not look for news.
     pub fn acknowledge(&self, lease: LeaseId) -> Result<(), Error> {
         let mut table = self.table();
         let (from, to) = (self.tasks.join(folder_name(lease)), self.ended.join(folder_name(lease)));

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Writes the end, however long it takes: while it is not written the lock is held, so nobody
-/// takes the task for lost.
+/// Writes the end, however long it takes. The lock is held until it is written, so the driver does
+/// not take the task for lost.
 pub(super) fn write(home: &Home, ended: &Ended, bell: &Path) {
     let mut complained = false;
     while let Err(error) = home.write_ended(ended) {
-        // The folder was removed under us: there is nobody left to tell.
+        // The folder was removed under us: no driver will look for the end.
         if !home.dir.exists() {
             return;
         }

@@ -22,7 +22,7 @@ const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 /// How often the supervisor looks around although nothing woke it: for a request to stop whose
 /// poke got lost, and for orphans to be waited for.
 const TICK: Duration = Duration::from_secs(1);
-/// The same while processes are being killed that nobody tells it the end of.
+/// The same while processes are being killed whose end the kernel does not report to it.
 const KILL_TICK: Duration = Duration::from_millis(10);
 /// Memory is looked at this long after the start, then after twice as long, and so on.
 const FIRST_SAMPLE: Duration = Duration::from_millis(50);
@@ -110,7 +110,7 @@ impl Run {
         self.write_end();
     }
 
-    /// Sleeps until a process ends, one writes, somebody pokes, or it is time for something.
+    /// Sleeps until a process ends or writes, a poke arrives, or something is due.
     fn wait(&mut self) {
         let now = Instant::now();
         let mut until = (now + TICK).min(self.sample_at);

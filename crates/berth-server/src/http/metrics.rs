@@ -1,4 +1,4 @@
-//! Figures for Prometheus, made when somebody asks for them.
+//! Figures for Prometheus, computed on each scrape.
 
 use super::answer::Failure;
 use crate::app::App;

@@ -19,7 +19,7 @@ pub struct Outcome {
     pub changes: Vec<Change>,
     pub events: Vec<Event>,
     pub documents: Batch,
-    /// Queues that go last, if nobody needs them any more: the lowest first.
+    /// Queues to remove after everything else, unless they are still in use: the lowest first.
     pub leaving: Vec<Leaving>,
 }
 

@@ -40,7 +40,7 @@ pub struct SetUp {
     pub notify: BTreeMap<String, String>,
 }
 
-/// What the core is told by documents.
+/// What documents set in the core.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     pub queues: BTreeMap<Name, QueueSpec>,

@@ -132,7 +132,7 @@ mod tests {
             report("audio", None, 4, 3),
             report("speech", Some("audio"), 4, 3),
         ];
-        // Of 20 GPUs four are promised to nobody: two of the six come from the others' quotas.
+        // Four of the 20 GPUs are in no quota: two of the six come from the quotas of other teams.
         let lent = lent(&reports, Milli::whole(20));
         assert_eq!(lent["vision"], Milli(1_500));
         assert_eq!(lent["audio"], Milli(500));

@@ -85,8 +85,8 @@ pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<()
     Ok(())
 }
 
-/// What it takes to remove a team with all that belongs to it, if nobody needs it any more but
-/// those that are leaving with it.
+/// What it takes to remove a team with all that belongs to it. A team with jobs is refused, and so
+/// is one with teams below it other than those in `leaving`.
 pub async fn removal(
     service: &Service,
     name: &str,

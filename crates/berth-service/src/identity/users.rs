@@ -68,7 +68,7 @@ pub async fn create(
 }
 
 /// Tokens and memberships go with the user. So do schedules, which would submit in the name of
-/// somebody who is gone; jobs go on, and keep the name.
+/// a deleted user; jobs go on, and keep the name.
 pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
     removable(&service.store, name).await?;
     let schedules = every::<ScheduleRow>(&service.store).await?;
@@ -96,7 +96,7 @@ async fn removable(store: &Store, name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Without an admin nobody could ever make one.
+/// The last admin stays: only an admin can make another one.
 fn leaves_an_admin(users: &[UserRow], without: &str) -> bool {
     let admin = |user: &&UserRow| {
         user.disabled.is_none() && user.role.as_deref() == Some(Role::Admin.word())

@@ -10,7 +10,7 @@ use berth_core::{Forecast, State as Core, forecast};
 use berth_engine::clock;
 use berth_model::{Decision, Event, JobId, JobRequest, JobSpec, Micros, Stamped};
 
-/// Runs of the forecast: somebody waits for the answer.
+/// Runs of the forecast: few, because the caller waits for the answer.
 const RUNS: u32 = 8;
 
 pub async fn plan(

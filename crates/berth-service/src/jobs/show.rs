@@ -53,7 +53,7 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
         job.price_micros_per_hour = Some(live.price().0);
         return job;
     }
-    // One that somebody paused meanwhile does not go on by itself.
+    // A job that a user has paused meanwhile is not tried again by itself.
     let again_at = live.detail.again_at.filter(|_| !live.detail.held);
     job.position = waiting.ahead.get(&id).map(|ahead| *ahead as u32 + 1);
     job.eta = eta(core, id).and_then(|eta| eta.p50);

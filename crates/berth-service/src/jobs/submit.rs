@@ -20,7 +20,7 @@ use serde_json::json;
 /// A number that no job has, for trying a request out.
 pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
 
-/// What is said of a request besides what it asks for.
+/// What the server answers about a request beside the job itself.
 pub struct Remarks {
     /// The file makes jobs again and again, by the calendar.
     pub schedule: Option<Schedule>,
@@ -228,7 +228,7 @@ pub async fn make(
     Ok(wire::JobSubmitted { id: written.job.map(wire::Id), repeated: written.repeated, ..shown })
 }
 
-/// A job that would wait for ever is better refused while somebody looks.
+/// Refuses a job that would wait for ever: at submission the user still sees why.
 fn must_fit(service: &Service, request: &JobRequest) -> Result<(), Fault> {
     let spec = request.spec(TRIED, clock::now());
     let never = service.engine.core().state.never(&spec);

@@ -105,14 +105,14 @@ struct Sum {
     last: Option<String>,
 }
 
-/// Rows of the report, and what belongs to nobody.
+/// Rows of the report, and the cost of machines that no lease held.
 fn add_up(by: &[CostKey], sums: &[CostSum]) -> (Vec<CostGroup>, i64) {
     let mut idle = 0;
     let mut rows: BTreeMap<&[String], Sum> = BTreeMap::new();
     for sum in sums {
         let (keys, rest) = sum.keys.split_at(by.len());
         let [job, kind] = rest else { continue };
-        if !is_somebodys(kind) {
+        if !is_of_lease(kind) {
             idle += sum.amount.0;
             continue;
         }
@@ -128,7 +128,7 @@ fn add_up(by: &[CostKey], sums: &[CostSum]) -> (Vec<CostGroup>, i64) {
     (rows.into_iter().map(|(keys, sum)| row(by, keys, &sum)).collect(), idle)
 }
 
-fn is_somebodys(kind: &str) -> bool {
+fn is_of_lease(kind: &str) -> bool {
     kind == CostKind::Used.as_str() || kind == CostKind::Held.as_str()
 }
 

@@ -120,8 +120,8 @@ fn beside(path: &Path) -> PathBuf {
     PathBuf::from(part)
 }
 
-/// Gives the finished file its name, unless somebody else has taken that meanwhile: a link fails
-/// where a rename would overwrite.
+/// Gives the finished file its name, unless there is a file of that name by now: a link fails where
+/// a rename would overwrite.
 async fn publish(part: &Path, path: &Path) -> Result<()> {
     let linked = fs::hard_link(part, path).await;
     let _ = fs::remove_file(part).await;

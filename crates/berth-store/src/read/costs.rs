@@ -40,7 +40,7 @@ pub struct CostQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostSum {
     /// One for each key asked for, in that order: names, job ids such as `17_3`, dates such as
-    /// `2026-11-15`. Empty for what belongs to nobody.
+    /// `2026-11-15`. Empty for machines that no lease held.
     pub keys: Vec<String>,
     pub amount: Micros,
     /// Millionths of a GPU-second: thousandths of a GPU × milliseconds.

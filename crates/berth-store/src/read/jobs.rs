@@ -104,7 +104,7 @@ impl Store {
         self.select(&format!("{condition} {order}"), binds).await
     }
 
-    /// The leases that nobody has closed.
+    /// The leases that have not been closed.
     pub async fn open_leases(&self) -> Result<Vec<LeaseRow>> {
         let rest = "WHERE closed IS NULL ORDER BY job, element, task, attempt";
         self.select(rest, Binds::default()).await

@@ -19,7 +19,8 @@ pub struct Loading {
 }
 
 impl Store {
-    /// Begins to load the state. To be called by the writer: nobody may write meanwhile.
+    /// Begins to load the state. Only the process that has the writer may call this, so that no other
+    /// one writes meanwhile.
     pub async fn load(&self) -> Result<Loading> {
         let sql = "SELECT seq, parts, body FROM snapshots ORDER BY seq DESC LIMIT 1";
         let rows = self.rows("snapshots", sql.to_owned(), Binds::default()).await?;

@@ -7,7 +7,7 @@ use ring::digest::{Context, SHA256};
 /// What the first row names as the one before it.
 pub(crate) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Something that was done or refused, by somebody, from somewhere.
+/// Something that was done or refused, by whom, and from where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
     pub at: Time,

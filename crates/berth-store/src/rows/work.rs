@@ -29,7 +29,7 @@ table! {
 }
 
 table! {
-    /// Teams, queues, policies or budgets as somebody applied them, to show drift against.
+    /// Teams, queues, policies or budgets as a user applied them, to show drift against.
     #[derive(Debug)]
     QueueFileRow in "queue_files", 1 of the columns are its key: &'k str;
     name: String = "name",
@@ -59,10 +59,10 @@ table! {
 }
 
 table! {
-    /// A message that has to reach somebody outside.
+    /// A message that has to be delivered outside Berth.
     #[derive(Debug)]
     NoticeRow in "notices", 1 of the columns are its key: &'k str;
-    /// Chosen by whoever has something to say: the same id is the same notice.
+    /// Chosen by the sender: the same id is the same notice.
     id: String = "id",
     at: Time = "at",
     target: String = "target",

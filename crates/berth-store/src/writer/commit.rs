@@ -20,7 +20,7 @@ impl Writer {
     /// Writes a batch in one transaction: all of it or nothing. When this returns, it is on disk.
     ///
     /// An error means that nothing was written, with one exception: after
-    /// [`Error::Unresolved`], and after the future was dropped, nobody knows until
+    /// [`Error::Unresolved`], and after the future was dropped, it is not known before
     /// [`Writer::recover`] has found out.
     pub async fn commit(&mut self, batch: &Batch) -> Result<()> {
         if batch.is_empty() {

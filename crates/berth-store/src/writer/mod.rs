@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// that has lost its lock without noticing.
 ///
 /// After an error that may pass ([`Error::retry`]) the same writer can be used again: it connects
-/// anew, takes its lock again, and makes sure that nobody has written in between.
+/// anew, takes its lock again, and makes sure that no other process has written in between.
 pub struct Writer {
     store: Store,
     connection: Option<AnyConnection>,

@@ -23,9 +23,9 @@ use tokio_stream::wrappers::ReceiverStream;
 
 /// Bytes of a log in one chunk.
 const CHUNK: usize = 64 << 10;
-/// How often a log that somebody follows is looked at.
+/// How often a log is read again while a client follows it.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often the token of whoever follows is looked at.
+/// How often the token of a client that follows is checked.
 const CHECK: Duration = Duration::from_secs(2);
 
 pub async fn logs(
@@ -61,7 +61,7 @@ struct Teller {
 }
 
 impl Teller {
-    /// Tells one attempt after the other while somebody follows, and one of them otherwise.
+    /// Sends one attempt after the other to a client that follows, and one of them otherwise.
     async fn tell(self) {
         let mut told: Option<LeaseId> = None;
         loop {

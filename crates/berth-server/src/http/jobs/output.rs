@@ -11,7 +11,7 @@ use berth_service::Fault;
 use berth_store::JobRow;
 use std::time::Duration;
 
-/// How long somebody waits who wants to see what there is.
+/// How long a request that does not follow waits for the log to be fetched.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
