@@ -20,9 +20,9 @@ mod tenancy;
 mod view;
 
 pub use actuate::holder::{HoldError, hold_gpu};
-pub use actuate::managed::{Logs, ManagedJobs as Jobs, Step};
+pub use actuate::managed::{Logs, ManagedJobs, Step};
 pub use berth_kube::admission::AdmissionWebhook;
-pub use compat::{BadPeerMap, Compat as StandIn, Peer, PeerMap, UnknownPeer};
+pub use compat::{BadPeerMap, Compat, Peer, PeerMap, UnknownPeer};
 pub use crd::crds;
 pub use options::{LeaseOptions, Options, PodSettings, Publish};
 pub use site::{BeginError, Cluster, ClusterTasks, connect};

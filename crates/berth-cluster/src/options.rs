@@ -15,8 +15,8 @@ pub struct Options {
     pub scheduler_names: Vec<String>,
     /// The queue of pods that name none.
     pub queue: String,
-    /// The schedulers in whose place Berth works.
-    pub stand_in: Compat,
+    /// The schedulers that Berth replaces, and what their names mean here.
+    pub compat: Compat,
     pub lease: LeaseOptions,
     /// Where pods hold the GPUs that are shared by fractions, and what they run.
     pub reservation_namespace: String,

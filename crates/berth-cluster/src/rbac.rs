@@ -122,11 +122,11 @@ async fn missing(api: &Api, asked: Vec<Asked>, at_once: usize) -> Option<(String
 
 /// What is on, by the words that the table has under `when`.
 fn features(options: &Options) -> Vec<&'static str> {
-    let stands_in = |peer| options.stand_in.is_for(peer);
+    let stands_in = |peer| options.compat.is_for(peer);
     let all = [
         ("replicas", options.publish.is_some()),
         ("jobs", !options.jobs.are_off),
-        ("gates", !options.stand_in.gates().is_empty()),
+        ("gates", !options.compat.gates().is_empty()),
         ("kai", stands_in(Peer::Kai)),
         ("kueue", stands_in(Peer::Kueue)),
         ("volcano", stands_in(Peer::Volcano)),

@@ -292,7 +292,7 @@ impl Site for Kubernetes {
     }
 
     fn purge(&mut self, before: Time) {
-        tokio::spawn(self.logs.clone().let_go(self.store.clone(), before));
+        tokio::spawn(self.logs.clone().delete_old(self.store.clone(), before));
     }
 
     fn observe(&mut self, turn: &mut Turn<'_>, observation: Observation) {

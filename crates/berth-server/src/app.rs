@@ -1,6 +1,6 @@
 //! What every request handler has at hand.
 
-use berth_cluster::Jobs;
+use berth_cluster::ManagedJobs;
 use berth_kube::ClientMetrics;
 use berth_machine::Host;
 use berth_service::Service;
@@ -15,7 +15,7 @@ pub struct Parts {
     /// Where jobs run on the machine of the server.
     pub machine: Option<Arc<Host>>,
     /// Where jobs run as pods.
-    pub pods: Option<Arc<Jobs>>,
+    pub pods: Option<Arc<ManagedJobs>>,
     /// How the API server was asked, where jobs run on a cluster.
     pub figures: Option<Arc<ClientMetrics>>,
 }

@@ -15,8 +15,8 @@ mod tls;
 mod webhook;
 
 pub use berth_cluster::{
-    AdmissionWebhook, HoldError, LeaseOptions, Options as ClusterOptions, Peer, PeerMap,
-    PodSettings, Publish, StandIn, crds, hold_gpu,
+    AdmissionWebhook, Compat, HoldError, LeaseOptions, Options as ClusterOptions, Peer, PeerMap,
+    PodSettings, Publish, crds, hold_gpu,
 };
 pub use error::Error;
 pub use options::{Options, Place, Stage, Started};

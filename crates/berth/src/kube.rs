@@ -5,7 +5,7 @@ use crate::reach::Reach;
 use crate::up::{self, Serving};
 use berth_model::Span;
 use berth_server::{
-    ClusterOptions, LeaseOptions, Peer, PeerMap, Place, PodSettings, StandIn, Started,
+    ClusterOptions, Compat, LeaseOptions, Peer, PeerMap, Place, PodSettings, Started,
 };
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
@@ -115,8 +115,8 @@ pub fn run(args: Kube) -> Result<()> {
         ),
         up::entry("image", args.image.clone().unwrap_or_default(), args.image.is_none()),
     ];
-    let stand_in = StandIn { peers, map };
-    let ours = stand_in.scheduler_names(&args.scheduler_name);
+    let compat = Compat { peers, map };
+    let ours = compat.scheduler_names(&args.scheduler_name);
     let scheduler = args.scheduler_name.first().map_or("berth", String::as_str);
     let webhook = args.reach.webhook(&args.serving, scheduler, ours.clone())?;
     let publish = args.reach.publish(&args.serving)?;
@@ -125,7 +125,7 @@ pub fn run(args: Kube) -> Result<()> {
         context: args.context,
         scheduler_names: args.scheduler_name,
         queue: args.queue,
-        stand_in,
+        compat,
         lease: LeaseOptions {
             namespace: args.lease_namespace,
             name: args.lease_name,

@@ -8,7 +8,7 @@ use super::{suspend, volumes};
 use crate::retry::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::state::observation::Observation;
 use crate::state::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
-use crate::view::{LEASE, Note};
+use crate::view::{LEASE, ObjectEvent};
 use berth_engine::Inlet;
 use berth_kube::Api;
 use berth_kube::event::{EventRecorder, Level, NewEvent};
@@ -195,11 +195,17 @@ impl Executor {
         self.inlet.site(Observation::OrderDone(outcome)).await;
     }
 
-    async fn note(&self, Note { about, reason, note, apart }: Note) {
+    async fn write_event(&self, event: ObjectEvent) {
+        let ObjectEvent { about, reason, note, dedup_key } = event;
         let level = Level::Warning;
-        let saying =
-            NewEvent { level, action: "Read", reason, note: &note, dedup_key: apart.as_deref() };
-        if let Err(error) = self.events.record(&about, saying).await {
+        let event = NewEvent {
+            level,
+            action: "Read",
+            reason,
+            note: &note,
+            dedup_key: dedup_key.as_deref(),
+        };
+        if let Err(error) = self.events.record(&about, event).await {
             tracing::warn!(%error, "{} {}: {note}", about.kind, about.name);
         }
     }
@@ -225,7 +231,7 @@ impl Executor {
     async fn write_message(self: Arc<Executor>, message: ApiOrder) {
         let (pod, version, message) = match message {
             ApiOrder::WriteReason { pod, version, message } => (pod, version, message),
-            ApiOrder::WriteEvent(note) => return self.note(note).await,
+            ApiOrder::WriteEvent(event) => return self.write_event(event).await,
             _ => return,
         };
         match self.api.set_unschedulable(&pod, &version, &message).await {

@@ -33,9 +33,9 @@ pub async fn hold_gpu(
     let uuid = given(env("NVIDIA_VISIBLE_DEVICES").as_deref(), || Probe::load().devices())?;
     let api = Api::connect(kubeconfig, None).await.map_err(HoldError::Api)?;
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-    let said = json!({ "metadata": { "annotations": { gpu_sharing::UUID: uuid } } });
+    let patch = json!({ "metadata": { "annotations": { gpu_sharing::UUID: uuid } } });
     loop {
-        match api.patch(&path, PatchType::Merge, &said).await {
+        match api.patch(&path, PatchType::Merge, &patch).await {
             Ok(_) => return Ok(uuid),
             Err(error) if error.is_transient() => tokio::time::sleep(RETRY_INTERVAL).await,
             Err(error) => return Err(HoldError::Api(error)),

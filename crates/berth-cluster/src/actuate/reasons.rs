@@ -32,8 +32,8 @@ pub async fn run(engine: Handle, state: Arc<SharedState>) {
         for some in waiting.chunks(JOBS_PER_LOCK) {
             let (clock, engine, state, jobs) =
                 (Instant::now(), engine.clone(), state.clone(), some.to_vec());
-            let told = tokio::task::spawn_blocking(move || explain(&engine, &state, &jobs));
-            if let Err(panic) = told.await {
+            let explained = tokio::task::spawn_blocking(move || explain(&engine, &state, &jobs));
+            if let Err(panic) = explained.await {
                 // What it left of the state is nothing to go on with.
                 return tracing::error!(%panic, "pods are not told any more why they wait");
             }

@@ -188,7 +188,7 @@ impl Pieces {
 
     /// Takes them off a node. Which ones they are nobody knows, but they are none of those that our
     /// own tasks were given.
-    pub fn leave_out(&self, node: &NodeView, spec: &mut NodeSpec, ours: &[Slice]) {
+    pub fn subtract_from(&self, node: &NodeView, spec: &mut NodeSpec, ours: &[Slice]) {
         match &node.devices.gpu {
             GpuUnit::Whole => self.fail(spec, ours),
             GpuUnit::Replica(_) => share_out(spec, self.gpus, ours),
@@ -331,7 +331,7 @@ mod tests {
         let node = view("{}", r#"{"nvidia.com/gpu": "3"}"#);
         let failed = |taken: &Pieces, ours: &[Slice]| -> Vec<bool> {
             let mut spec = node.spec.clone();
-            taken.leave_out(&node, &mut spec, ours);
+            taken.subtract_from(&node, &mut spec, ours);
             spec.gpus.iter().map(|gpu| gpu.health == Health::Failed).collect()
         };
         let mut taken = Pieces::held(0);
@@ -360,7 +360,7 @@ mod tests {
             },
         ];
         let mut spec = mixed.spec.clone();
-        taken.leave_out(&mixed, &mut spec, &ours);
+        taken.subtract_from(&mixed, &mut spec, &ours);
         let failed: Vec<bool> = spec.gpus.iter().map(|gpu| gpu.health == Health::Failed).collect();
         assert_eq!(failed, [true, false, false]);
         let left = spec.gpus[2].mig.as_ref().unwrap();
@@ -377,7 +377,7 @@ mod tests {
         let taken = Pieces::of(&[GpuRequest::Whole { vendor: GpuVendor::Nvidia, count: 4 }]);
         let ours = vec![Slice { gpu: 1, share: Share::TimeSlice(berth_model::Milli(250)) }; 3];
         let mut spec = shared.spec.clone();
-        taken.leave_out(&shared, &mut spec, &ours);
+        taken.subtract_from(&shared, &mut spec, &ours);
         let left: Vec<Option<Division>> = spec.gpus.iter().map(|gpu| gpu.division).collect();
         let shares = |shares| Some(Division::TimeSlice { shares });
         assert!(left == [shares(1), shares(3)] || left == [shares(0), shares(4)], "{left:?}");

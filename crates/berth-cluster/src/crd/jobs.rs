@@ -2,7 +2,7 @@
 
 use super::Controller;
 use super::write;
-use crate::crd::object::{Key, Known, Verdict};
+use crate::crd::object::{Acceptance, Key, Known};
 use berth_engine::{Act, Refused, Write};
 use berth_file::object::Kind;
 use berth_kube::Api;
@@ -47,14 +47,14 @@ impl Controller {
             match made {
                 Ok(job) => self.made(&key, &uid, job),
                 Err(fault) => {
-                    if let Some(verdict) = write::of_fault(&fault) {
-                        self.judge(Kind::Job, &key, verdict);
+                    if let Some(acceptance) = write::from_fault(&fault) {
+                        self.set_acceptance(Kind::Job, &key, acceptance);
                     }
                 }
             }
         }
         for known in self.objects.get_mut(&Kind::Job).into_iter().flat_map(|all| all.values_mut()) {
-            judge_made(known);
+            set_job_acceptance(known);
         }
     }
 
@@ -109,11 +109,11 @@ async fn labelled(api: &Api, namespace: &str) -> Option<String> {
 }
 
 /// What is said of an object whose job was made.
-fn judge_made(known: &mut Known) {
+fn set_job_acceptance(known: &mut Known) {
     let Some(job) = known.job else { return };
-    known.verdict = Some(match known.made_of == known.object.metadata.generation {
-        true => Verdict::yes(format!("it is job {job}; `berth why {job}` tells more")),
-        false => Verdict::no(
+    known.acceptance = Some(match known.made_of == known.object.metadata.generation {
+        true => Acceptance::accepted(format!("it is job {job}; `berth why {job}` tells more")),
+        false => Acceptance::rejected(
             "SpecChanged",
             format!(
                 "job {job} goes on as it was submitted, and what was changed since has no effect: \

@@ -76,7 +76,7 @@ impl Controller {
                     "the queue {} stays as it is: it is that of a team, or of pods that name none",
                     object.name
                 );
-                self.say_of_gone(object, "QueueStays", &note).await;
+                self.write_removal_event(object, "QueueStays", &note).await;
             }
             Err(Refused::Rejected(Rejected::QueueInUse { .. })) => {
                 let note = format!(
@@ -84,13 +84,13 @@ impl Controller {
                      `berth ps --team {}` lists the jobs",
                     object.name, object.name
                 );
-                self.say_of_gone(object, "QueueInUse", &note).await;
+                self.write_removal_event(object, "QueueInUse", &note).await;
             }
             Ok(()) | Err(_) => {}
         }
     }
 
-    async fn say_of_gone(&self, object: &ObjectRef<'_>, reason: &str, note: &str) {
+    async fn write_removal_event(&self, object: &ObjectRef<'_>, reason: &str, note: &str) {
         let about = ObjectReference {
             api_version: format!("{GROUP}/{VERSION}"),
             kind: object.kind.word().to_owned(),
@@ -98,9 +98,9 @@ impl Controller {
             name: object.name.to_owned(),
             uid: String::new(),
         };
-        let saying =
+        let event =
             NewEvent { level: Level::Normal, action: "Remove", reason, note, dedup_key: None };
-        if let Err(error) = self.events.record(&about, saying).await {
+        if let Err(error) = self.events.record(&about, event).await {
             tracing::debug!(%error, "an event could not be written");
         }
     }

@@ -28,7 +28,7 @@ use berth_model::{JobId, Name};
 use berth_service::Service;
 use berth_service::objects;
 use berth_store::SettingRow;
-use object::{Key, Known, Object, Verdict};
+use object::{Acceptance, Key, Known, Object};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -109,7 +109,7 @@ pub async fn run(service: Service, context: ControllerContext) {
                 controller.reconcile().await;
                 compared = Instant::now();
             }
-            controller.tell().await;
+            controller.write_statuses().await;
         }
     };
     tokio::join!(watching, attending);
@@ -245,29 +245,29 @@ impl Controller {
             self.queues = queues;
             self.context.inlet.site(Observation::QueuesAgain).await;
         }
-        self.warn().await;
+        self.write_warnings().await;
     }
 
-    fn judge(&mut self, kind: Kind, key: &Key, verdict: Verdict) {
+    fn set_acceptance(&mut self, kind: Kind, key: &Key, acceptance: Acceptance) {
         if let Some(known) = self.objects.get_mut(&kind).and_then(|known| known.get_mut(key)) {
-            known.verdict = Some(verdict);
+            known.acceptance = Some(acceptance);
         }
     }
 
     /// Says on objects what is wrong with them. What was said is not said again.
-    async fn warn(&self) {
+    async fn write_warnings(&self) {
         for (kind, objects) in &self.objects {
             for known in objects.values() {
-                let Some(verdict) = &known.verdict else { continue };
-                let (reason, note) = match (&verdict.doubt, verdict.accepted) {
-                    (_, false) => (verdict.reason.as_str(), verdict.message.as_str()),
+                let Some(acceptance) = &known.acceptance else { continue };
+                let (reason, note) = match (&acceptance.warning, acceptance.is_accepted) {
+                    (_, false) => (acceptance.reason.as_str(), acceptance.message.as_str()),
                     (Some((reason, note)), true) => (*reason, note.as_str()),
                     (None, true) => continue,
                 };
                 let generation = known.object.metadata.generation.to_string();
                 let (level, about) = (Level::Warning, Some(generation.as_str()));
-                let saying = NewEvent { level, action: "Accept", reason, note, dedup_key: about };
-                if let Err(error) = self.events.record(&known.object.about(*kind), saying).await {
+                let event = NewEvent { level, action: "Accept", reason, note, dedup_key: about };
+                if let Err(error) = self.events.record(&known.object.about(*kind), event).await {
                     tracing::debug!(%error, "an event could not be written");
                 }
             }

@@ -3,7 +3,7 @@
 use super::Controller;
 use super::write;
 use crate::crd::bad_spec::BadSpec;
-use crate::crd::object::{Key, Verdict};
+use crate::crd::object::{Acceptance, Key};
 use crate::crd::queues::queues;
 use crate::crd::write::ObjectRef;
 use berth_file::documents::Want;
@@ -22,8 +22,8 @@ impl Controller {
         let policy = match &known.want {
             Some(Ok(Want::Policy(policy))) => Policy::clone(policy),
             Some(Err(why)) => {
-                let verdict = Verdict::no("BadSpec", why.to_string());
-                return self.judge(Kind::Policy, &key, verdict);
+                let acceptance = Acceptance::rejected("BadSpec", why.to_string());
+                return self.set_acceptance(Kind::Policy, &key, acceptance);
             }
             Some(Ok(_)) | None => return,
         };
@@ -35,24 +35,32 @@ impl Controller {
                 Ok(policy.map(|policy| Event::PolicySet { policy }).into_iter().collect())
             };
             if let Err(refused) = self.set_up(&object, events).await {
-                if let Some(verdict) = write::verdict(refused) {
-                    self.judge(Kind::Policy, &key, verdict);
+                if let Some(acceptance) = write::from_refusal(refused) {
+                    self.set_acceptance(Kind::Policy, &key, acceptance);
                 }
                 return;
             }
         }
-        self.judge(Kind::Policy, &key, Verdict::yes("the scheduler behaves as this says"));
+        self.set_acceptance(
+            Kind::Policy,
+            &key,
+            Acceptance::accepted("the scheduler behaves as this says"),
+        );
     }
 
     pub(super) async fn reconcile_budgets(&mut self) {
         let there = queues(&self.service.engine.core().state);
         let mut taken: BTreeMap<Name, String> = BTreeMap::new();
-        for (key, queue, budget) in self.wished_budgets() {
+        for (key, queue, budget) in self.wanted_budgets() {
             if let Some(other) = taken.get(&queue) {
                 let message = format!(
                     "the queue {queue} has its budget from the object `{other}`: delete one of them"
                 );
-                self.judge(Kind::Budget, &key, Verdict::no("SecondBudget", message));
+                self.set_acceptance(
+                    Kind::Budget,
+                    &key,
+                    Acceptance::rejected("SecondBudget", message),
+                );
                 continue;
             }
             taken.insert(queue.clone(), key.1.clone());
@@ -63,7 +71,11 @@ impl Controller {
                     let detail = format!("there is no queue `{queue}`{hint}");
                     let next = format!("name one of {}, or make that queue", or_list(names()));
                     let message = objects::sentences(&detail, &next);
-                    self.judge(Kind::Budget, &key, Verdict::no("UnknownQueue", message));
+                    self.set_acceptance(
+                        Kind::Budget,
+                        &key,
+                        Acceptance::rejected("UnknownQueue", message),
+                    );
                 }
                 Some(now) => self.set_budget(&key, now, budget).await,
             }
@@ -71,7 +83,7 @@ impl Controller {
     }
 
     /// The oldest first: where two are about one queue, it is the first one's.
-    fn wished_budgets(&mut self) -> Vec<(Key, Name, Budget)> {
+    fn wanted_budgets(&mut self) -> Vec<(Key, Name, Budget)> {
         let mut preferences = Vec::new();
         for (key, known) in self.objects.get_mut(&Kind::Budget).into_iter().flatten() {
             match &known.want {
@@ -79,7 +91,9 @@ impl Controller {
                     let since = known.object.metadata.creation_timestamp.clone();
                     preferences.push((since, key.clone(), queue.clone(), budget.clone()));
                 }
-                Some(Err(why)) => known.verdict = Some(Verdict::no("BadSpec", why.to_string())),
+                Some(Err(why)) => {
+                    known.acceptance = Some(Acceptance::rejected("BadSpec", why.to_string()))
+                }
                 Some(Ok(_)) | None => {}
             }
         }
@@ -93,14 +107,15 @@ impl Controller {
             let name = now.name.clone();
             let events = move |state: &berth_core::State| with_budget(state, &name, Some(budget));
             if let Err(refused) = self.set_up(&object, events).await {
-                if let Some(verdict) = write::verdict(refused) {
-                    self.judge(Kind::Budget, key, verdict);
+                if let Some(acceptance) = write::from_refusal(refused) {
+                    self.set_acceptance(Kind::Budget, key, acceptance);
                 }
                 return;
             }
         }
-        let verdict = Verdict::yes(format!("the budget of the queue {} is as this says", now.name));
-        self.judge(Kind::Budget, key, verdict);
+        let acceptance =
+            Acceptance::accepted(format!("the budget of the queue {} is as this says", now.name));
+        self.set_acceptance(Kind::Budget, key, acceptance);
     }
 
     /// Nothing is bought yet, and that is said.
@@ -108,7 +123,7 @@ impl Controller {
         for known in self.objects.get_mut(&Kind::Pool).into_iter().flat_map(BTreeMap::values_mut) {
             let Some(Err(why)) = &known.want else { continue };
             let reason = if *why == BadSpec::Pool { "NotSupported" } else { "BadSpec" };
-            known.verdict = Some(Verdict::no(reason, why.to_string()));
+            known.acceptance = Some(Acceptance::rejected(reason, why.to_string()));
         }
     }
 }

@@ -71,26 +71,31 @@ impl Object {
     }
 }
 
-/// What was found out about an object.
+/// Whether the controller accepts an object, as its conditions `Accepted` and `Ready` say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    pub accepted: bool,
-    /// In one word, such as `UnknownParent`.
+pub struct Acceptance {
+    pub is_accepted: bool,
+    /// The reason of the condition in one word, such as `UnknownParent`.
     pub reason: String,
-    /// What it is and what to do.
+    /// What is wrong, and what its author can do.
     pub message: String,
-    /// It is taken as it is, and this should be looked at.
-    pub doubt: Option<(&'static str, String)>,
+    /// A reason and a message that keep an accepted object from being ready.
+    pub warning: Option<(&'static str, String)>,
 }
 
-impl Verdict {
-    pub fn yes(message: impl Into<String>) -> Verdict {
+impl Acceptance {
+    pub fn accepted(message: impl Into<String>) -> Acceptance {
         let reason = "Accepted".to_owned();
-        Verdict { accepted: true, reason, message: message.into(), doubt: None }
+        Acceptance { is_accepted: true, reason, message: message.into(), warning: None }
     }
 
-    pub fn no(reason: impl Into<String>, message: impl Into<String>) -> Verdict {
-        Verdict { accepted: false, reason: reason.into(), message: message.into(), doubt: None }
+    pub fn rejected(reason: impl Into<String>, message: impl Into<String>) -> Acceptance {
+        Acceptance {
+            is_accepted: false,
+            reason: reason.into(),
+            message: message.into(),
+            warning: None,
+        }
     }
 }
 
@@ -99,7 +104,7 @@ pub struct Known {
     pub object: Object,
     /// What it wants, or its mistakes; nothing for a job, which is read when it is submitted.
     pub want: Option<Result<Want, BadSpec>>,
-    pub verdict: Option<Verdict>,
+    pub acceptance: Option<Acceptance>,
     /// When its status was last written.
     pub wrote: Option<Instant>,
     pub job: Option<JobId>,
@@ -116,7 +121,7 @@ impl Known {
             object.condition("Accepted").and_then(|one| one["observedGeneration"].as_i64());
         let made_of = made_of.unwrap_or(object.metadata.generation);
         let want = want(kind, &object);
-        Known { object, want, verdict: None, wrote: None, job, made_of, is_over: false }
+        Known { object, want, acceptance: None, wrote: None, job, made_of, is_over: false }
     }
 
     /// Takes in what it has become. Returns whether anybody wants something else now.
@@ -175,10 +180,10 @@ mod tests {
     #[test]
     fn an_object_that_took_the_name_of_another_one_begins_anew() {
         let mut known = Known::new(Kind::Queue, object(1, json!({})));
-        known.verdict = Some(Verdict::yes(""));
+        known.acceptance = Some(Acceptance::accepted(""));
         let mut other = object(1, json!({}));
         other.metadata.uid = "8".to_owned();
         assert!(known.update(Kind::Queue, other));
-        assert_eq!(known.verdict, None);
+        assert_eq!(known.acceptance, None);
     }
 }

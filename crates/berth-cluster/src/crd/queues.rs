@@ -3,7 +3,7 @@
 use super::Controller;
 use super::write;
 use crate::crd::bad_spec::BadSpec;
-use crate::crd::object::{Key, Verdict};
+use crate::crd::object::{Acceptance, Key};
 use crate::crd::write::ObjectRef;
 use berth_core::State;
 use berth_file::documents::Want;
@@ -18,12 +18,12 @@ type Queues = BTreeMap<Name, QueueSpec>;
 impl Controller {
     pub(super) async fn reconcile_queues(&mut self) {
         let mut there = queues(&self.service.engine.core().state);
-        let preferences = self.wished_queues();
+        let preferences = self.wanted_queues();
         let parents = parents(&there, &preferences);
         let mut left: Vec<(Key, QueueSpec)> = Vec::new();
         for (key, request) in preferences {
             match circle(&request.name, &parents) {
-                Some(circle) => self.judge(Kind::Queue, &key, in_circle(&circle)),
+                Some(circle) => self.set_acceptance(Kind::Queue, &key, in_circle(&circle)),
                 None => left.push((key, request)),
             }
         }
@@ -42,25 +42,25 @@ impl Controller {
             }
         }
         for (key, request) in left {
-            let verdict = self.without_parent(&request, &there);
-            self.judge(Kind::Queue, &key, verdict);
+            let acceptance = self.without_parent(&request, &there);
+            self.set_acceptance(Kind::Queue, &key, acceptance);
         }
-        self.doubt_models();
+        self.warn_about_models();
     }
 
     /// The queues that are those of objects, or were when nobody had looked yet.
     pub(super) fn owned_queues(&self) -> BTreeSet<Name> {
-        let wished = self.of(Kind::Queue).filter_map(|known| match &known.want {
+        let wanted = self.of(Kind::Queue).filter_map(|known| match &known.want {
             Some(Ok(Want::Queue(queue))) => Some(queue.name.clone()),
             _ => None,
         });
         let owned = self.owned.keys().filter(|owner| !self.gone.contains(*owner));
         let owned = owned.filter(|(kind, _)| *kind == Kind::Queue);
-        wished.chain(owned.map(|(_, name)| Name::new(name))).collect()
+        wanted.chain(owned.map(|(_, name)| Name::new(name))).collect()
     }
 
     /// What can be read; the rest is judged.
-    fn wished_queues(&mut self) -> Vec<(Key, QueueSpec)> {
+    fn wanted_queues(&mut self) -> Vec<(Key, QueueSpec)> {
         let mut preferences = Vec::new();
         for (key, known) in self.objects.get_mut(&Kind::Queue).into_iter().flatten() {
             let request = match &known.want {
@@ -73,7 +73,9 @@ impl Controller {
             };
             match request {
                 Ok(request) => preferences.push((key.clone(), request)),
-                Err(why) => known.verdict = Some(Verdict::no("BadSpec", why.to_string())),
+                Err(why) => {
+                    known.acceptance = Some(Acceptance::rejected("BadSpec", why.to_string()))
+                }
             }
         }
         preferences
@@ -93,34 +95,38 @@ impl Controller {
                 Ok(events.into_iter().collect())
             });
             if let Err(refused) = written.await {
-                if let Some(verdict) = write::verdict(refused) {
-                    self.judge(Kind::Queue, key, verdict);
+                if let Some(acceptance) = write::from_refusal(refused) {
+                    self.set_acceptance(Kind::Queue, key, acceptance);
                 }
                 return;
             }
             there.insert(name.clone(), merged(&request, there.get(&name)));
         }
-        self.judge(Kind::Queue, key, Verdict::yes(format!("the queue {name} is as this says")));
+        self.set_acceptance(
+            Kind::Queue,
+            key,
+            Acceptance::accepted(format!("the queue {name} is as this says")),
+        );
     }
 
-    fn without_parent(&self, request: &QueueSpec, there: &Queues) -> Verdict {
+    fn without_parent(&self, request: &QueueSpec, there: &Queues) -> Acceptance {
         let parent = request.parent.as_deref().unwrap_or_default();
         let is_object = self.of(Kind::Queue).any(|known| known.object.metadata.name == parent);
         if is_object {
             let message = format!(
                 "its parent `{parent}` was refused: see `kubectl describe queues.berth.dev {parent}`"
             );
-            return Verdict::no("ParentRefused", message);
+            return Acceptance::rejected("ParentRefused", message);
         }
         let hint = did_you_mean(parent, there.keys().map(Name::as_str));
         let detail = format!("there is no queue `{parent}` for it to lie below{hint}");
         let known = or_list(there.keys().map(Name::as_str));
         let next = format!("make that queue, name one of {known}, or leave `parent` out");
-        Verdict::no("UnknownParent", objects::sentences(&detail, &next))
+        Acceptance::rejected("UnknownParent", objects::sentences(&detail, &next))
     }
 
     /// A quota of GPUs that nobody has is taken, as nodes may come; more likely it is a slip.
-    fn doubt_models(&mut self) {
+    fn warn_about_models(&mut self) {
         let named = |queue: &QueueSpec| -> BTreeSet<Name> {
             let QueueSpec { quota, limit, borrow, lend, user_limit, .. } = queue;
             let all = [quota, limit, borrow, lend, user_limit];
@@ -131,7 +137,9 @@ impl Controller {
         for known in objects {
             let Some(Ok(Want::Queue(queue))) = &known.want else { continue };
             let named = named(queue);
-            let Some(verdict) = known.verdict.as_mut().filter(|one| one.accepted) else { continue };
+            let Some(acceptance) = known.acceptance.as_mut().filter(|one| one.is_accepted) else {
+                continue;
+            };
             if named.is_empty() {
                 continue;
             }
@@ -139,7 +147,7 @@ impl Controller {
                 self.service.engine.core().state.gpu_models().into_keys().collect()
             });
             let odd = named.iter().find(|name| !models.is_empty() && !models.contains(name));
-            verdict.doubt = odd.map(|odd| {
+            acceptance.warning = odd.map(|odd| {
                 let names = || models.iter().map(Name::as_str);
                 let hint = did_you_mean(odd, names());
                 let detail = format!("no node has GPUs of the model `{odd}`{hint}");
@@ -185,14 +193,14 @@ fn circle(name: &Name, parents: &BTreeMap<Name, Name>) -> Option<Vec<Name>> {
     None
 }
 
-fn in_circle(circle: &[Name]) -> Verdict {
+fn in_circle(circle: &[Name]) -> Acceptance {
     let mut way: Vec<&str> = circle.iter().map(Name::as_str).collect();
     way.push(&circle[0]);
     let message = format!(
         "queues lie below each other in a circle: {}; give one of them another `parent`, or none",
         way.join(" below ")
     );
-    Verdict::no("QueueCycle", message)
+    Acceptance::rejected("QueueCycle", message)
 }
 
 #[cfg(test)]
@@ -209,8 +217,8 @@ mod tests {
         let of = |name: &str| circle(&Name::new(name), &parents).map(|way| way.len());
         assert_eq!((of("a"), of("c")), (Some(3), Some(3)));
         assert_eq!((of("below"), of("x"), of("y")), (None, None, None));
-        let verdict = in_circle(&[Name::new("a"), Name::new("b")]);
-        assert!(verdict.message.contains("a below b below a"), "{}", verdict.message);
+        let acceptance = in_circle(&[Name::new("a"), Name::new("b")]);
+        assert!(acceptance.message.contains("a below b below a"), "{}", acceptance.message);
     }
 
     #[test]

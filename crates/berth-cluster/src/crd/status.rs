@@ -2,7 +2,7 @@
 //! move all the time are written every few seconds.
 
 use super::Controller;
-use crate::crd::object::{Key, Known, Verdict};
+use crate::crd::object::{Acceptance, Key, Known};
 use crate::crd::schema::is_namespaced;
 use berth_api::wire;
 use berth_core::QueueReport;
@@ -35,17 +35,17 @@ struct Facts {
 
 impl Controller {
     /// Writes what has changed.
-    pub(super) async fn tell(&mut self) {
+    pub(super) async fn write_statuses(&mut self) {
         let Some(facts) = self.facts().await else { return };
         let now = Time(clock::now().0 / 1_000 * 1_000);
         let mut writes = Vec::new();
         for (kind, objects) in &mut self.objects {
             for (key, known) in objects {
-                let Some(verdict) = &known.verdict else { continue };
+                let Some(acceptance) = &known.acceptance else { continue };
                 if known.is_over {
                     continue;
                 }
-                let status = status(*kind, known, verdict, &facts, now);
+                let status = status(*kind, known, acceptance, &facts, now);
                 if status != known.object.status && is_due(known, &status) {
                     writes.push((*kind, key.clone(), status));
                 } else if status == known.object.status {
@@ -137,7 +137,7 @@ fn patch(old: &Value, new: &Value) -> Value {
     json!({ "status": fields })
 }
 
-fn status(kind: Kind, known: &Known, verdict: &Verdict, facts: &Facts, now: Time) -> Value {
+fn status(kind: Kind, known: &Known, acceptance: &Acceptance, facts: &Facts, now: Time) -> Value {
     let job = job_of(known, facts);
     let mut fields = match kind {
         Kind::Queue => queue(facts.queues.get(known.object.metadata.name.as_str())),
@@ -149,18 +149,22 @@ fn status(kind: Kind, known: &Known, verdict: &Verdict, facts: &Facts, now: Time
         Kind::Budget => budget(known, facts),
     };
     let has_job = known.job.is_some();
-    if !verdict.accepted && !has_job {
+    if !acceptance.is_accepted && !has_job {
         fields.insert("state".to_owned(), json!("Rejected"));
     } else {
         fields.entry("state").or_insert(json!("Accepted"));
     }
     let generation = if has_job { known.made_of } else { known.object.metadata.generation };
-    let mut conditions =
-        vec![("Accepted", verdict.accepted, verdict.reason.as_str(), verdict.message.as_str())];
+    let mut conditions = vec![(
+        "Accepted",
+        acceptance.is_accepted,
+        acceptance.reason.as_str(),
+        acceptance.message.as_str(),
+    )];
     match (job, kind) {
         (Some(job), _) => conditions.extend(of_end(job)),
         (None, Kind::Job) => {}
-        (None, _) => conditions.push(ready(verdict)),
+        (None, _) => conditions.push(ready(acceptance)),
     }
     let old = &known.object.status["conditions"];
     let conditions: Vec<Value> =
@@ -172,11 +176,11 @@ fn status(kind: Kind, known: &Known, verdict: &Verdict, facts: &Facts, now: Time
 /// Its type, whether it is true, why in a word and in a sentence.
 type Condition<'a> = (&'a str, bool, &'a str, &'a str);
 
-fn ready(verdict: &Verdict) -> Condition<'_> {
-    match (&verdict.doubt, verdict.accepted) {
-        (_, false) => ("Ready", false, &verdict.reason, &verdict.message),
+fn ready(acceptance: &Acceptance) -> Condition<'_> {
+    match (&acceptance.warning, acceptance.is_accepted) {
+        (_, false) => ("Ready", false, &acceptance.reason, &acceptance.message),
         (Some((reason, message)), true) => ("Ready", false, reason, message),
-        (None, true) => ("Ready", true, "Ready", &verdict.message),
+        (None, true) => ("Ready", true, "Ready", &acceptance.message),
     }
 }
 

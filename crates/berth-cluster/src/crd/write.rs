@@ -2,7 +2,7 @@
 //! of whose object it was, all in one.
 
 use super::Controller;
-use crate::crd::object::Verdict;
+use crate::crd::object::Acceptance;
 use crate::tenancy::rows::row;
 use berth_api::{Code, Problem};
 use berth_core::State;
@@ -73,7 +73,7 @@ impl Controller {
 }
 
 /// What a refusal says about an object; nothing where it is to be tried again.
-pub fn verdict(refused: Refused) -> Option<Verdict> {
+pub fn from_refusal(refused: Refused) -> Option<Acceptance> {
     match refused {
         Refused::Rejected(rejected) => {
             let reason = match &rejected {
@@ -83,10 +83,10 @@ pub fn verdict(refused: Refused) -> Option<Verdict> {
                 Rejected::PercentOfNothing { .. } => "PercentOfNothing",
                 _ => "Refused",
             };
-            Some(Verdict::no(reason, rejected.to_string()))
+            Some(Acceptance::rejected(reason, rejected.to_string()))
         }
-        Refused::Unmet(problem) => of_fault(&Fault(problem)),
-        Refused::Unkeepable(why) => Some(Verdict::no("Refused", why)),
+        Refused::Unmet(problem) => from_fault(&Fault(problem)),
+        Refused::Unkeepable(why) => Some(Acceptance::rejected("Refused", why)),
         Refused::KeyReused
         | Refused::Stalled(_)
         | Refused::Unanswered { .. }
@@ -96,11 +96,11 @@ pub fn verdict(refused: Refused) -> Option<Verdict> {
 }
 
 /// The same of a fault.
-pub fn of_fault(fault: &Fault) -> Option<Verdict> {
+pub fn from_fault(fault: &Fault) -> Option<Acceptance> {
     let code = fault.0.known_code();
     if matches!(code, Some(Code::StoreDown | Code::StoreFull | Code::NotReady)) {
         return None;
     }
     let reason = code.map_or_else(|| "Refused".to_owned(), |code| format!("{code:?}"));
-    Some(Verdict::no(reason, objects::words(fault)))
+    Some(Acceptance::rejected(reason, objects::words(fault)))
 }

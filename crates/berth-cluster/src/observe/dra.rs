@@ -54,10 +54,10 @@ fn followed<T: DeserializeOwned + Send + 'static>(
     path: &str,
     follows: &mut Tasks,
 ) -> mpsc::Receiver<WatchUpdate<T>> {
-    let (tell, told) = mpsc::channel(WATCH_BUFFER);
+    let (tell, received) = mpsc::channel(WATCH_BUFFER);
     let following = watch_objects::<T>(api.clone(), path.to_owned(), String::new(), tell);
     follows.0.push(tokio::spawn(following));
-    told
+    received
 }
 
 impl Watches {

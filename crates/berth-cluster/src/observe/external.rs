@@ -5,7 +5,7 @@ mod topology;
 use super::kinds::{Kind, api_version};
 use super::names::{Class, Names};
 use crate::constraints::hypernodes::Tiers;
-use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, Note};
+use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, ObjectEvent};
 use berth_kube::event::ObjectReference;
 use berth_kube::hypernode::HyperNode;
 use berth_kube::object::{Meta, PriorityClass};
@@ -42,7 +42,7 @@ pub struct ExternalObjects {
     /// They are others than when this was last asked.
     has_other_hypernodes: bool,
     /// What is to be said about objects that cannot be used as they are.
-    notes: Vec<Note>,
+    events: Vec<ObjectEvent>,
 }
 
 impl ExternalObjects {
@@ -102,14 +102,19 @@ impl ExternalObjects {
                 self.objects.remove(&key);
                 self.has_other_hypernodes |= what == ExternalKind::HyperNode;
                 let note = format!("it cannot be read, so it is left out: {error}");
-                self.notes.push(Note { about, reason: "Unreadable", note, apart: None });
+                self.events.push(ObjectEvent {
+                    about,
+                    reason: "Unreadable",
+                    note,
+                    dedup_key: None,
+                });
             }
         }
     }
 
     /// What there is to say by now about objects.
-    pub fn notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
+    pub fn take_events(&mut self) -> Vec<ObjectEvent> {
+        std::mem::take(&mut self.events)
     }
 
     fn of(&self, what: ExternalKind) -> impl Iterator<Item = (&Key, &ExternalObject)> {
@@ -169,18 +174,18 @@ impl ExternalObjects {
             Some((key.0, about.clone(), reading))
         });
         let mut found = BTreeMap::new();
-        let mut notes = Vec::new();
+        let mut events = Vec::new();
         for (what, about, ImportedQueue { spec, unmapped }) in readings {
-            notes.extend(unmapped.iter().map(|left_out| {
-                let note = format!("left out: {left_out}");
-                Note { about: about.clone(), reason: "LeftOut", note, apart: None }
+            events.extend(unmapped.iter().map(|field| {
+                let note = format!("left out: {field}");
+                ObjectEvent { about: about.clone(), reason: "LeftOut", note, dedup_key: None }
             }));
             if !names.mapped.contains_key(spec.name.as_str()) {
                 let described = ExternalQueue { spec, what, about: Some(about) };
                 found.insert(described.spec.name.clone(), described);
             }
         }
-        self.notes.extend(notes);
+        self.events.extend(events);
         // A cohort exists by being named.
         let parents = found.values().filter_map(|described| described.spec.parent.clone());
         let cohorts: Vec<Name> = parents.collect();

@@ -46,14 +46,14 @@ impl Following {
         api: Api,
         is_wanted: impl Fn(&Kind) -> bool,
     ) -> (Following, mpsc::Receiver<KindUpdate>) {
-        let (updates, told) = mpsc::channel(KIND_BUFFER);
+        let (updates, received) = mpsc::channel(KIND_BUFFER);
         let wanted = KINDS.iter().filter(|kind| is_wanted(kind)).collect();
         let mut following = Following { api, updates, followed: BTreeMap::new(), wanted };
         while let Err(error) = following.ask().await {
             tracing::warn!(%error, "which kinds there are could not be asked; trying again");
             tokio::time::sleep(DISCOVERY_RETRY).await;
         }
-        (following, told)
+        (following, received)
     }
 
     /// Follows what is served now and was not before, and no longer what is not served any more. That
@@ -116,10 +116,10 @@ async fn pass_on_as<T: DeserializeOwned + Send + 'static>(
     updates: mpsc::Sender<KindUpdate>,
     raw: fn(WatchUpdate<T>) -> WatchUpdate<Box<RawValue>>,
 ) {
-    let (tell_one, mut told) = mpsc::channel(1);
-    let following = watch_objects::<T>(api, path.to_string(), String::new(), tell_one);
+    let (sender, mut received) = mpsc::channel(1);
+    let following = watch_objects::<T>(api, path.to_string(), String::new(), sender);
     let passing = async {
-        while let Some(seen) = told.recv().await {
+        while let Some(seen) = received.recv().await {
             if updates.send(KindUpdate { kind, path: path.clone(), seen: raw(seen) }).await.is_err()
             {
                 return;
@@ -130,10 +130,13 @@ async fn pass_on_as<T: DeserializeOwned + Send + 'static>(
 }
 
 /// The first lists of so many kinds, and whatever comes between them.
-pub async fn listed(told: &mut mpsc::Receiver<KindUpdate>, mut kinds: usize) -> Vec<KindUpdate> {
+pub async fn listed(
+    received: &mut mpsc::Receiver<KindUpdate>,
+    mut kinds: usize,
+) -> Vec<KindUpdate> {
     let mut first = Vec::new();
     while kinds > 0 {
-        let Some(news) = told.recv().await else { break };
+        let Some(news) = received.recv().await else { break };
         kinds -= usize::from(matches!(news.seen, WatchUpdate::Snapshot(_)));
         first.push(news);
     }

@@ -44,7 +44,7 @@ impl Listing {
         let (path, query) = (PODS_PATH.to_owned(), String::new());
         let following = watch_objects_protobuf::<Pod>(api.clone(), path, query, pod_updates);
         tasks.0.push(tokio::spawn(following));
-        let compat = &options.stand_in;
+        let compat = &options.compat;
         let reader =
             Arc::new(Reader::new(&options.scheduler_names, compat, &options.reservation_namespace));
         let mut related = RelatedObjects::new(Names::new(compat));
@@ -57,10 +57,10 @@ impl Listing {
         for mut also in [stored, claimed] {
             tasks.0.append(&mut also.0);
         }
-        let (mut notes, mut hypernodes) = (Vec::new(), HyperNodeTree::default());
+        let (mut events, mut hypernodes) = (Vec::new(), HyperNodeTree::default());
         for update in listed_kinds(&mut related_updates, following.len()).await {
             let updates = related.apply(&reader, update);
-            notes.extend(updates.notes);
+            events.extend(updates.events);
             hypernodes = updates.hypernodes.unwrap_or(hypernodes);
         }
         reader.add_topology_labels(related.topologies());
@@ -68,7 +68,7 @@ impl Listing {
         let all_pods = WatchUpdate::Snapshot(listed(&mut pods).await);
         let initial = InitialObjects {
             queues: related.queues(),
-            notes,
+            events,
             queued: related.all_queued(&reader),
             topologies: related.topologies().clone(),
             hypernodes,

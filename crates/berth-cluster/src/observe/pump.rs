@@ -41,11 +41,11 @@ impl PodFeed {
     }
 
     /// Takes in what is around pods until nobody tells any more.
-    pub async fn run(self, mut told: mpsc::Receiver<KindUpdate>) {
+    pub async fn run(self, mut updates: mpsc::Receiver<KindUpdate>) {
         let mut round = tokio::time::interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
-                news = told.recv() => match news {
+                news = updates.recv() => match news {
                     Some(news) => self.apply(news).await,
                     None => return,
                 },
@@ -59,11 +59,11 @@ impl PodFeed {
         }
     }
 
-    async fn apply(&self, told: KindUpdate) {
+    async fn apply(&self, update: KindUpdate) {
         let mut related = self.related().await;
-        let RelatedUpdates { pods, queues, topologies, hypernodes, queued, gone, notes } =
-            related.apply(&self.reader, told);
-        self.state.update(|state| state.note_all(notes));
+        let RelatedUpdates { pods, queues, topologies, hypernodes, queued, gone, events } =
+            related.apply(&self.reader, update);
+        self.state.update(|state| state.write_events(events));
         if let Some(tree) = hypernodes {
             self.inlet.site(Observation::HyperNodes(tree)).await;
         }

@@ -226,7 +226,7 @@ impl Reader {
             labels,
             rules,
             ports: native::ports(&dynamic, spec),
-            left_out: mark.ignored.iter().map(ToString::to_string).collect(),
+            ignored: mark.ignored.iter().map(ToString::to_string).collect(),
         })
     }
 

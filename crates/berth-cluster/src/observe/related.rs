@@ -10,7 +10,7 @@ use super::names::Names;
 use super::reader::{Missing, ReadContext, Reader};
 use crate::view::PodView;
 use crate::view::{ExternalKind, ExternalQueues};
-use crate::view::{Note, QueuedJob, Unreadable, Unschedulable};
+use crate::view::{ObjectEvent, QueuedJob, Unreadable, Unschedulable};
 use berth_kube::gang::{self, GroupKey, PodGroup};
 use berth_kube::hypernode::HyperNodeTree;
 use berth_kube::object::{Owner, OwnerReference, Pod};
@@ -74,8 +74,8 @@ pub struct RelatedUpdates {
     pub gone: Vec<Uid>,
     /// The queues that others describe, where they may be different.
     pub queues: Option<ExternalQueues>,
-    /// What there is to say about objects.
-    pub notes: Vec<Note>,
+    /// Events to write on objects.
+    pub events: Vec<ObjectEvent>,
     /// The topologies that others describe, where they are different.
     pub topologies: Option<BTreeMap<Name, Vec<Name>>>,
     /// HyperNodes, where they are different.
@@ -125,8 +125,8 @@ impl RelatedObjects {
         let since = self.forget(&view.at.uid).and_then(|known| known.missing_since);
         let waits = view.node.is_none() && !view.phase.is_over() && !view.is_leaving;
         let is_read = view.request.as_ref().is_some_and(Result::is_ok);
-        let is_nobodys = on.is_empty() && view.request.is_none();
-        if waits && !is_nobodys && !(is_read && on.is_empty()) {
+        let is_foreign = on.is_empty() && view.request.is_none();
+        if waits && !is_foreign && !(is_read && on.is_empty()) {
             self.track(pod, on, missing_since.then(|| since.unwrap_or_else(Instant::now)));
         }
         view
@@ -267,7 +267,7 @@ impl RelatedObjects {
             news.queues = Some(self.external.queues(&self.names));
         }
         news.hypernodes = self.external.hypernodes();
-        news.notes = self.external.notes();
+        news.events = self.external.take_events();
         if self.external.update_names(&mut self.names) {
             if matches!(what, ExternalKind::Topology | ExternalKind::HyperNode) {
                 news.topologies = Some(self.names.topologies.clone());

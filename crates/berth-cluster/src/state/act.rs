@@ -3,7 +3,7 @@
 use super::orders::{ApiOrder, Bind, BindPermit, OrderOutcome};
 use super::shares::Begin;
 use super::{ClusterState, Uid, lease_of};
-use crate::view::Note;
+use crate::view::ObjectEvent;
 use berth_engine::{Core, StartError, Turn};
 use berth_kube::event::ObjectReference;
 use berth_model::Observed;
@@ -128,8 +128,8 @@ impl ClusterState {
         if let (Some(codes), Some(pod)) = (lasting, first.filter(|pod| pod.reported_reason != why))
         {
             let (about, note) = (ObjectReference::from(&pod.view.at), why.to_owned());
-            let note = Note { about, reason: "NeverFits", note, apart: Some(codes) };
-            self.order(ApiOrder::WriteEvent(note));
+            let event = ObjectEvent { about, reason: "NeverFits", note, dedup_key: Some(codes) };
+            self.order(ApiOrder::WriteEvent(event));
         }
         for uid in pods {
             self.report_reason(&uid, why);

@@ -5,7 +5,7 @@ use super::orders::ApiOrder;
 use super::topology;
 use crate::tenancy::ownership as object;
 use crate::view::NodeViews;
-use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, NodeView, Note};
+use crate::view::{ExternalKind, ExternalQueue, ExternalQueues, NodeView, ObjectEvent};
 use berth_engine::{Core, Turn};
 use berth_kube::hypernode::{self, HyperNodeTree};
 use berth_model::{Event, Name, QueueSpec};
@@ -70,11 +70,11 @@ impl ClusterState {
                      goes before it; give one of them another name, or say with --map which queue \
                      is meant"
                 );
-                self.note_all(about.clone().map(|about| Note {
+                self.write_events(about.clone().map(|about| ObjectEvent {
                     about,
                     reason: "Hidden",
                     note,
-                    apart: None,
+                    dedup_key: None,
                 }));
             }
             return;
@@ -97,15 +97,19 @@ impl ClusterState {
         if let Err(refused) = set {
             tracing::warn!(%refused, queue = %name, "a queue of another scheduler is left out");
             let note = format!("it is left out: {refused}");
-            let note =
-                about.clone().map(|about| Note { about, reason: "Refused", note, apart: None });
-            self.note_all(note);
+            let event = about.clone().map(|about| ObjectEvent {
+                about,
+                reason: "Refused",
+                note,
+                dedup_key: None,
+            });
+            self.write_events(event);
         }
     }
 
-    /// Has things said about objects that are no pods.
-    pub fn note_all(&mut self, notes: impl IntoIterator<Item = Note>) {
-        notes.into_iter().for_each(|note| self.order(ApiOrder::WriteEvent(note)));
+    /// Orders events on objects.
+    pub fn write_events(&mut self, events: impl IntoIterator<Item = ObjectEvent>) {
+        events.into_iter().for_each(|event| self.order(ApiOrder::WriteEvent(event)));
     }
 
     /// Looks at nodes by the labels that others have described as places.

@@ -63,7 +63,7 @@ impl ClusterState {
 
     pub(super) fn release_shares(&mut self, lease: LeaseId) {
         let holding = self.shares.holding_for(lease);
-        let free = self.shares.let_go(lease);
+        let free = self.shares.release(lease);
         // Also one that stays for now, because a pod that was told of its GPU has not ended.
         holding.iter().for_each(|pod| self.count(&pod.uid));
         for pod in free {

@@ -3,7 +3,7 @@
 
 use super::orders::ApiOrder;
 use super::{ClusterState, Stage, Uid};
-use crate::view::Note;
+use crate::view::ObjectEvent;
 use crate::view::{GangKey, LateMember, SchedulingRequest};
 use berth_engine::{Refused, Turn};
 use berth_kube::event::ObjectReference;
@@ -150,11 +150,11 @@ impl ClusterState {
     pub(super) fn report_invalid(&mut self, uid: &Uid, why: &str) {
         let Some(pod) = self.pods.get(uid).filter(|pod| pod.reported_reason != why) else { return };
         let (about, note) = (ObjectReference::from(&pod.view.at), why.to_owned());
-        self.order(ApiOrder::WriteEvent(Note {
+        self.order(ApiOrder::WriteEvent(ObjectEvent {
             about,
             reason: "NotUnderstood",
             note,
-            apart: None,
+            dedup_key: None,
         }));
         self.report_reason(uid, why);
     }
@@ -166,17 +166,17 @@ impl ClusterState {
             return;
         };
         let about = ObjectReference::from(&pod.view.at);
-        let notes: Vec<Note> = request
-            .left_out
+        let events: Vec<ObjectEvent> = request
+            .ignored
             .iter()
-            .map(|left_out| Note {
+            .map(|ignored| ObjectEvent {
                 about: about.clone(),
                 reason: "LeftOut",
-                note: format!("it has no effect that {left_out}"),
-                apart: None,
+                note: format!("it has no effect that {ignored}"),
+                dedup_key: None,
             })
             .collect();
-        self.note_all(notes);
+        self.write_events(events);
     }
 
     /// The core would not have a gang. It is tried again: a queue may be made later.
@@ -218,8 +218,8 @@ impl ClusterState {
             let Some(pod) = first.and_then(|uid| pods.get(uid)) else { continue };
             if refusal.rounds == REFUSALS_BEFORE_EVENT {
                 let (about, note) = (ObjectReference::from(&pod.view.at), refusal.why.clone());
-                let note = Note { about, reason: refusal.reason, note, apart: None };
-                orders.push(ApiOrder::WriteEvent(note));
+                let event = ObjectEvent { about, reason: refusal.reason, note, dedup_key: None };
+                orders.push(ApiOrder::WriteEvent(event));
             }
         }
     }

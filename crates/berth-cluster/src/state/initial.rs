@@ -4,7 +4,7 @@ use super::submission as gang;
 use super::topology;
 use super::{ClusterState, Pod, Tasks, Uid, lease_of};
 use crate::constraints::dynamic::StorageUpdate;
-use crate::view::{ExternalQueues, NodeView, Note, PodView, QueuedJob};
+use crate::view::{ExternalQueues, NodeView, ObjectEvent, PodView, QueuedJob};
 use berth_engine::{Core, Turn};
 use berth_kube::hypernode::HyperNodeTree;
 use berth_model::PodRef;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// What there was when the server started.
 pub struct InitialObjects {
     pub queues: ExternalQueues,
-    pub notes: Vec<Note>,
+    pub events: Vec<ObjectEvent>,
     pub queued: Vec<QueuedJob>,
     pub topologies: BTreeMap<Name, Vec<Name>>,
     pub hypernodes: HyperNodeTree,
@@ -29,11 +29,11 @@ impl ClusterState {
         let known = turn.core.state.outline().topologies;
         let event = topology::event(&known, &initial.nodes, &initial.topologies);
         topology::report(turn, &known, event);
-        let InitialObjects { queues, notes, queued, nodes, pods, storage, hypernodes, .. } =
+        let InitialObjects { queues, events, queued, nodes, pods, storage, hypernodes, .. } =
             initial;
         self.observe_levels(turn.core);
         self.observe_hypernodes(turn, hypernodes);
-        self.note_all(notes);
+        self.write_events(events);
         self.observe_queues(turn, queues);
         self.hold_queued(queued);
         storage.into_iter().for_each(|update| self.observe_storage(turn, update));

@@ -386,7 +386,7 @@ fn described(core: &Core, view: &NodeView, taken: &Taken, predicates: &NodePredi
     spec.cpu = spec.cpu.map(|cpu| Cpu((cpu.0 - taken.cpu).max(0)));
     spec.memory = spec.memory.map(|memory| Bytes((memory.0 - taken.memory).max(0)));
     if taken.gpus != Pieces::default() {
-        taken.gpus.leave_out(view, &mut spec, &held(core, &view.spec.name));
+        taken.gpus.subtract_from(view, &mut spec, &held(core, &view.spec.name));
     }
     for offer in Offer::of(view) {
         spec.labels.insert(offer.label(), Name::new(YES));

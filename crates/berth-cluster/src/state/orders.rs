@@ -2,7 +2,7 @@
 
 use super::device_claims::DeviceClaimError;
 use crate::constraints::dynamic::VolumeStep;
-use crate::view::{JobRef, Note};
+use crate::view::{JobRef, ObjectEvent};
 use berth_kube::dra::Allocation;
 use berth_model::PodRef;
 use berth_model::{LeaseId, Name};
@@ -41,7 +41,7 @@ pub enum ApiOrder {
         message: String,
     },
     /// An event on an object.
-    WriteEvent(Note),
+    WriteEvent(ObjectEvent),
     /// Suspends a job of others, or lets it go, as is wanted when it is written.
     SetSuspended {
         job: Box<JobRef>,

@@ -151,7 +151,7 @@ impl SharedGpus {
     }
 
     /// A lease is over, or will never begin. Returns the pods that hold its GPUs for nobody now.
-    pub fn let_go(&mut self, lease: LeaseId) -> Vec<PodRef> {
+    pub fn release(&mut self, lease: LeaseId) -> Vec<PodRef> {
         self.waiting.remove(&lease);
         let mut free = Vec::new();
         for slot in self.leases.remove(&lease).unwrap_or_default() {

@@ -6,7 +6,7 @@ use super::orders::{ApiOrder, OpenGate};
 use super::submission as gang;
 use super::{ClusterState, Stage, Tasks, Uid};
 use crate::constraints::predicates::PredicateRefs;
-use crate::view::Note;
+use crate::view::ObjectEvent;
 use crate::view::{
     GangKey, JobRef, NodePredicate, PodResources, PodView, QueuedJob, parse_placeholder,
 };
@@ -137,15 +137,15 @@ impl ClusterState {
         };
         let asks: Vec<PodResources> =
             job_request.workload.pods().iter().map(|pod| asks_of(pods, pod)).collect();
-        let left_out = request.left_out.clone();
+        let ignored = request.ignored.clone();
         match turn.submit(job_request) {
             Ok(job) => {
                 self.track_held_predicates(key);
-                self.note_all(left_out.into_iter().map(|left_out| Note {
+                self.write_events(ignored.into_iter().map(|ignored| ObjectEvent {
                     about: (&at).into(),
                     reason: "LeftOut",
-                    note: format!("it has no effect that {left_out}"),
-                    apart: None,
+                    note: format!("it has no effect that {ignored}"),
+                    dedup_key: None,
                 }));
                 self.refused.remove(key);
                 if let Some(old) = known {
@@ -182,11 +182,11 @@ impl ClusterState {
     /// Says on a job why it stays suspended: it has no pods that could say so.
     fn report_suspended(&mut self, job: &JobRef, why: &str) {
         let note = format!("it stays suspended: {why}");
-        self.order(ApiOrder::WriteEvent(Note {
+        self.order(ApiOrder::WriteEvent(ObjectEvent {
             about: job.into(),
             reason: "Waiting",
             note,
-            apart: None,
+            dedup_key: None,
         }));
     }
 

@@ -5,7 +5,7 @@ mod external;
 pub mod managed;
 pub mod managed_names;
 mod node;
-mod note;
+mod object_event;
 mod pod;
 mod pod_constraints;
 mod queued;
@@ -15,7 +15,7 @@ pub use external::{ExternalKind, ExternalQueue, ExternalQueues};
 pub use managed::ManagedPodView;
 pub use managed_names::{CONTAINER, is_pod_of, pod_ref};
 pub use node::{NodePredicate, NodeView, NodeViews};
-pub use note::{LEASE, Note};
+pub use object_event::{LEASE, ObjectEvent};
 pub use pod::{
     DeviceClaimRef, GangKey, LateMember, Phase, PodResources, PodView, Rank, ResourceUsage,
     SchedulingRequest,

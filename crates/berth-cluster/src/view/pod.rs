@@ -166,8 +166,8 @@ pub struct SchedulingRequest {
     pub rules: Vec<NodePredicate>,
     /// Ports and disks of the node it takes: a node has so much of each.
     pub ports: BTreeMap<Name, i64>,
-    /// What of its marks has no effect, in words.
-    pub left_out: Vec<String>,
+    /// Annotations and fields that have no effect here, in words.
+    pub ignored: Vec<String>,
 }
 
 /// What becomes of a pod that comes when its gang has all of its pods and runs.

@@ -55,7 +55,7 @@ mod tests {
         start(folder.path(), ranks, script).wait_with_output().unwrap()
     }
 
-    fn said(output: &Output) -> Vec<String> {
+    fn lines(output: &Output) -> Vec<String> {
         let text = String::from_utf8_lossy(&output.stdout);
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
@@ -66,21 +66,21 @@ mod tests {
     fn the_end_of_the_command_is_the_end_of_the_container() {
         let output = run(1, "echo \"$PWD ${BERTH_RESUME_FROM-none}\" | tr -d '/'; exit 3");
         assert_eq!(output.status.code(), Some(3));
-        assert!(said(&output)[0].ends_with(" none"), "nothing was saved: {output:?}");
+        assert!(lines(&output)[0].ends_with(" none"), "nothing was saved: {output:?}");
     }
 
     #[test]
     fn each_rank_finds_its_place_and_the_first_failure_counts() {
         let output = run(3, "echo $RANK $LOCAL_RANK $SLURM_PROCID");
         assert_eq!(output.status.code(), Some(0));
-        assert_eq!(said(&output), ["3 0 3", "4 1 4", "5 2 5"]);
+        assert_eq!(lines(&output), ["3 0 3", "4 1 4", "5 2 5"]);
         let script = "ready=$BERTH_TASK_DIR/ready; touch $ready; \
                       if [ $LOCAL_RANK = 1 ]; then \
                       until [ $(wc -l < $ready) = 2 ]; do sleep 0.01; done; exit 7; fi; \
                       trap 'echo ended; exit 0' TERM; echo x >> $ready; sleep 600 & wait";
         let output = run(3, script);
         assert_eq!(output.status.code(), Some(7));
-        assert_eq!(said(&output), ["ended", "ended"], "the others are asked to end");
+        assert_eq!(lines(&output), ["ended", "ended"], "the others are asked to end");
     }
 
     #[test]
@@ -94,10 +94,10 @@ mod tests {
             while ready().unwrap_or_default().lines().count() < ranks as usize {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
-            let told = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-            assert!(told.success());
+            let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+            assert!(status.success());
             let output = child.wait_with_output().unwrap();
-            assert_eq!(said(&output).len(), ranks as usize, "{output:?}");
+            assert_eq!(lines(&output).len(), ranks as usize, "{output:?}");
             assert!(folder.path().join("stop.json").exists());
         }
     }

@@ -135,7 +135,7 @@ impl Logs {
 
     /// Deletes logs that were complete before then, of leases that are in no row any more. Other
     /// replicas have logs of their own, so what is here is looked at, and not what was let go of.
-    pub async fn let_go(self: Arc<Logs>, store: Store, before: Time) {
+    pub async fn delete_old(self: Arc<Logs>, store: Store, before: Time) {
         let is_idle = |(lease, _): &(LeaseId, PathBuf)| !self.is_open(*lease);
         let old: Vec<_> = older(&self.root, before).into_iter().filter(is_idle).collect();
         if let Err(error) = delete_unknown(old, &store).await {
@@ -198,7 +198,7 @@ impl Logs {
                 Err(why) if stage == Stage::LeaseEnd => {
                     failed += 1;
                     if failed >= MAX_TRIES {
-                        copy.note(&format!("[berth: the log could not be fetched: {why}]\n"));
+                        copy.add_remark(&format!("[berth: the log could not be fetched: {why}]\n"));
                         break;
                     }
                 }
@@ -319,7 +319,7 @@ impl Copy {
         }
     }
 
-    fn note(&mut self, text: &str) {
+    fn add_remark(&mut self, text: &str) {
         let has_some = self.writer.is_none() && self.folder.join("logs").exists();
         if !has_some && self.begin().is_ok() {
             self.add(&LogLine { at: None, text: text.as_bytes().to_vec() });

@@ -99,7 +99,7 @@ impl PlacementContext<'_> {
                 new.copied().collect()
             });
             let new: Vec<Volumes<'_>> = new.collect();
-            let Some(barred) = room.leave_out(&new, &mut covered) else { continue };
+            let Some(barred) = room.barred_groups(&new, &mut covered) else { continue };
             bars.is_divided |= groups.len() > 1;
             for at in barred {
                 let bar = NodeFault::AttachLimit { driver: driver.clone() };
@@ -147,7 +147,7 @@ struct Room {
 impl Room {
     /// The groups that the node is not for, of which each has these new volumes there. `covered`
     /// counts the nodes that each could be on. Nothing where all may come, as many as have room.
-    fn leave_out(&self, new: &[Volumes<'_>], covered: &mut [Covered]) -> Option<Vec<usize>> {
+    fn barred_groups(&self, new: &[Volumes<'_>], covered: &mut [Covered]) -> Option<Vec<usize>> {
         if Demand::of(new).worst(self.most) <= self.room {
             return None;
         }
@@ -208,7 +208,7 @@ mod tests {
         let groups: Vec<Vec<Attachable>> =
             groups.iter().map(|group| group.iter().map(volume).collect()).collect();
         let groups: Vec<Volumes<'_>> = groups.iter().map(|group| group.iter().collect()).collect();
-        node.leave_out(&groups, covered)
+        node.barred_groups(&groups, covered)
     }
 
     fn none(groups: usize) -> Vec<Covered> {

@@ -36,9 +36,9 @@ impl Capacities {
             let (Change::Applied(driver) | Change::Deleted(driver)) = &change;
             let is_there = matches!(change, Change::Applied(_));
             let name = &driver.metadata.name;
-            let says = |said: Option<bool>| is_there && said == Some(true);
-            note(&mut self.telling, name, says(driver.spec.storage_capacity));
-            note(&mut self.needed, name, says(driver.spec.prevent_pod_scheduling_if_missing));
+            let says = |field: Option<bool>| is_there && field == Some(true);
+            set_member(&mut self.telling, name, says(driver.spec.storage_capacity));
+            set_member(&mut self.needed, name, says(driver.spec.prevent_pod_scheduling_if_missing));
         }
     }
 
@@ -82,7 +82,7 @@ impl Capacities {
     }
 }
 
-fn note(names: &mut BTreeSet<Text>, name: &Text, is_in: bool) {
+fn set_member(names: &mut BTreeSet<Text>, name: &Text, is_in: bool) {
     match is_in {
         true => drop(names.insert(name.clone())),
         false => drop(names.remove(name)),

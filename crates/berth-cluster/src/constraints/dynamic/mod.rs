@@ -213,14 +213,14 @@ impl ConstrainedJobs {
         if changed.is_empty() {
             return touched;
         }
-        let mut let_go: BTreeMap<Text, i64> = BTreeMap::new();
+        let mut released: BTreeMap<Text, i64> = BTreeMap::new();
         for constrained in self.waiting.values().filter(|constrained| constrained.since.is_some()) {
             for (driver, wants) in &constrained.attaches {
-                *let_go.entry(driver.clone()).or_default() += wants;
+                *released.entry(driver.clone()).or_default() += wants;
             }
         }
         for (job, constrained) in &mut self.waiting {
-            let all = if constrained.since.is_some() { &let_go } else { &constrained.attaches };
+            let all = if constrained.since.is_some() { &released } else { &constrained.attaches };
             let is_short =
                 |driver: &Text| changed.get(driver).is_some_and(|least| all[driver] > *least);
             if constrained.attaches.keys().any(is_short) {

@@ -3,7 +3,7 @@
 use super::{ExternalObject, ExternalObjects};
 use crate::constraints::hypernodes::Tiers;
 use crate::view::ExternalKind;
-use crate::view::Note;
+use crate::view::ObjectEvent;
 use berth_kube::hypernode::{self, HyperNode, HyperNodeTree};
 use berth_kube::object::{List, Text};
 use berth_model::Name;
@@ -54,7 +54,7 @@ impl ExternalObjects {
             let key = (ExternalKind::HyperNode, String::new(), name.to_string());
             if let Some((about, _)) = self.objects.get(&key) {
                 let (about, note) = (about.clone(), format!("left out: {note}"));
-                self.notes.push(Note { about, reason: "LeftOut", note, apart: None });
+                self.events.push(ObjectEvent { about, reason: "LeftOut", note, dedup_key: None });
             }
         }
         self.tiers = Tiers::of(&tree);

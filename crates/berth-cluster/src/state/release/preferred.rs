@@ -18,8 +18,8 @@ impl ClusterState {
                 self.constrained_jobs.constrain(job, self.queue_order(job));
             }
         }
-        let let_go = self.constrained_jobs.released(turn.at).into_iter();
-        let jobs = let_go.filter(|job| self.is_preferred(*job)).collect();
+        let released = self.constrained_jobs.released(turn.at).into_iter();
+        let jobs = released.filter(|job| self.is_preferred(*job)).collect();
         self.recheck(turn, jobs);
     }
 

@@ -3,7 +3,7 @@
 use axum::extract::ws::{Message, WebSocket};
 use berth_api::wire::ShellAsk;
 use berth_api::{Code, Problem};
-use berth_cluster::{CONTAINER, Jobs};
+use berth_cluster::{CONTAINER, ManagedJobs};
 use berth_kube::{Exec, ExecEvent};
 use berth_model::PodRef;
 use berth_node::Size;
@@ -16,7 +16,7 @@ const SHELL: &str = "command -v bash >/dev/null 2>&1 && exec bash -l; exec sh";
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub async fn open(
-    pods: &Jobs,
+    pods: &ManagedJobs,
     pod: &PodRef,
     command: &[String],
     term: &str,
