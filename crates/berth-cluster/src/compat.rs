@@ -18,8 +18,8 @@ impl Peer {
     /// As `--stand-in` has them.
     pub const NAMES: [&str; 3] = ["kai", "kueue", "volcano"];
 
-    /// What its pods name as their scheduler. Kueue's are pods of the default scheduler, and told
-    /// by the queue they wait in.
+    /// What its pods name as their scheduler. Pods of Kueue name the default scheduler; Berth
+    /// recognises them by their queue.
     const fn scheduler_name(self) -> Option<&'static str> {
         match self {
             Peer::Kai => Some("kai-scheduler"),
@@ -70,7 +70,7 @@ impl FromStr for PeerMap {
     }
 }
 
-/// Whose place is taken.
+/// The schedulers that Berth replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compat {
     pub peers: BTreeSet<Peer>,
@@ -82,7 +82,7 @@ impl Compat {
         self.peers.contains(&peer)
     }
 
-    /// All names by which a pod becomes ours.
+    /// The scheduler names of all pods that Berth schedules.
     pub fn scheduler_names(&self, own: &[String]) -> BTreeSet<String> {
         let foreign = self.peers.iter().filter_map(|peer| peer.scheduler_name());
         let foreign = foreign.map(str::to_owned).chain(self.map.schedulers.iter().cloned());
@@ -119,6 +119,6 @@ mod tests {
         let names = compat.scheduler_names(&["berth".to_owned()]);
         assert_eq!(Vec::from_iter(names), ["berth", "kai-scheduler", "training"]);
         assert_eq!(compat.queues()["team-a/main"], Name::new("vision"));
-        assert!("queue: {a: b}".parse::<PeerMap>().is_err(), "a slip of the pen is told");
+        assert!("queue: {a: b}".parse::<PeerMap>().is_err(), "an unknown key is an error");
     }
 }

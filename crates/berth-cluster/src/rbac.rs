@@ -13,7 +13,7 @@ use std::time::Duration;
 const TABLE: &str = include_str!("../../../deploy/helm/berth/files/rights.yaml");
 /// Questions that are asked at once.
 const MAX_CONCURRENT_REVIEWS: usize = 16;
-/// A namespace that is nobody's: what we may do there we may do everywhere.
+/// A namespace that does not exist: what Berth may do there it may do in every namespace.
 const UNUSED_NAMESPACE: &str = "berth-asks-what-it-may-do-everywhere";
 /// What the server can begin without is asked for when it has begun, and not among the first
 /// bindings of a full cluster.
@@ -66,7 +66,7 @@ pub async fn check(api: &Api, options: &Options) -> berth_kube::Result<()> {
     let (must, may): (Vec<Asked>, Vec<Asked>) =
         asked.into_iter().filter(is_served).partition(|asked| asked.must);
     if let Some((user, named)) = missing(api, must, MAX_CONCURRENT_REVIEWS).await {
-        // Whoever gives these gives the others with them, if they are told of too.
+        // An admin who grants these can grant the optional ones at the same time, so log them, too.
         missing(api, may, MAX_CONCURRENT_REVIEWS).await;
         return Err(Error::MissingPermissions { user, missing: named });
     }
@@ -94,12 +94,12 @@ async fn not_listed(api: &Api, mut asked: Vec<Asked>) -> Vec<Asked> {
     asked
 }
 
-/// Those that we do not have, and who we are. Each is told of.
+/// The permissions that Berth lacks, and the name of its user. Logs each of them.
 async fn missing(api: &Api, asked: Vec<Asked>, at_once: usize) -> Option<(String, String)> {
     let missing = stream::iter(asked)
         .map(|asked| async move {
             let allowed = api.is_allowed(&asked.right, asked.namespace.as_deref()).await;
-            // Whoever does not even answer this is told of by the first request that fails.
+            // Where the review itself fails, the first request that is denied reports it.
             (!allowed.unwrap_or(true)).then_some(asked)
         })
         .buffered(at_once)

@@ -33,7 +33,7 @@ pub async fn retry_while_recoverable<T, E: MayComeFromApi, F: Future<Output = Re
     .await
 }
 
-/// Tries again until the API server has said yes or no.
+/// Tries again until the API server has accepted or refused the request.
 pub async fn retry_until_answered<T, F: Future<Output = Result<T, Error>>>(
     act: impl FnMut() -> F,
 ) -> Result<T, Error> {

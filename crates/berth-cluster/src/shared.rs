@@ -35,12 +35,13 @@ impl SharedState {
         look(&self.lock())
     }
 
-    /// Changes the state, and hands on what it orders before anybody else may change it.
+    /// Changes the state, and sends its orders while the lock is held: orders keep the sequence of
+    /// the changes.
     pub fn update<T>(&self, change: impl FnOnce(&mut ClusterState) -> T) -> T {
         let mut state = self.lock();
         let done = change(&mut state);
         let Orders { api, pods } = state.take_orders();
-        // Only at the end of the server is there nobody to take them; the next one orders again.
+        // The receivers are gone only when the server stops; the next server orders again.
         for order in api {
             let _ = self.api_orders.send(order);
         }

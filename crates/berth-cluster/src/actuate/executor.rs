@@ -24,10 +24,10 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 /// Reasons that are written at once. They are less urgent, and must not stand in the way.
 const MAX_CONCURRENT_MESSAGES: usize = 8;
 
-/// Who says what is said about objects.
+/// The reporting controller of events.
 const CONTROLLER: &str = "berth";
 
-/// Takes orders until nobody gives any.
+/// Executes orders until the sender is dropped.
 pub async fn work(
     api: Api,
     reserve: Reserve,
@@ -124,8 +124,8 @@ struct Executor {
 }
 
 impl Executor {
-    /// Tries an order once. One that may succeed later comes again, and is in nobody's way
-    /// meanwhile.
+    /// Tries an order once. An order that may succeed later is queued again after a pause, and does
+    /// not delay others meanwhile.
     async fn attempt(self: Arc<Executor>, act: Attempt) -> AttemptOutcome {
         let begun = Instant::now();
         let Attempt { order, pause } = act;
@@ -245,7 +245,7 @@ impl Executor {
     }
 }
 
-/// Waits until a binding is not meant any more.
+/// Waits until a binding is revoked.
 async fn revoked(permit: &BindPermit) {
     while !permit.is_revoked() {
         tokio::time::sleep(LONGEST_PAUSE).await;

@@ -7,10 +7,10 @@ use berth_kube::Api;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Between two looks, also where all is well: somebody may have deleted it.
+/// How often the address is checked, also where all is well: a user may have deleted it.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Publishes our address, in the place of whoever led before, for as long as we lead.
+/// Publishes the address of this replica for as long as it leads.
 pub async fn run(api: Api, publish: Publish) {
     loop {
         if let Err(error) = write(&api, &publish).await {

@@ -9,14 +9,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked, and how long a job waits before anybody is told.
+/// How often Berth looks for pending jobs, and how long a job waits before its reasons are written.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 const REPORT_AFTER: Span = Span::secs(2);
 /// Jobs that are looked at in one round, and before the loop may have the state again. Each job
 /// costs a look at the whole cluster.
 const MAX_JOBS_PER_ROUND: usize = 500;
 const JOBS_PER_LOCK: usize = 10;
-/// What is said besides where no waiting helps.
+/// Added to reasons that no waiting changes.
 const LASTING_HINT: &str = ". Waiting does not help: change what the pod asks for, or add or change \
     nodes so that they have it";
 /// How much longer than that the state is left to the loop.
@@ -54,7 +54,7 @@ fn waiting(engine: &Handle, last: Option<JobId>) -> Vec<JobId> {
     waits.map(|(id, _)| *id).take(MAX_JOBS_PER_ROUND).collect()
 }
 
-/// Tells the pods of these jobs their reasons in words.
+/// Writes the reasons of these jobs on their pods.
 fn explain(engine: &Handle, state: &SharedState, jobs: &[JobId]) {
     let reasons = engine.core().state.reasons_of(jobs);
     for (job, reasons) in jobs.iter().zip(reasons) {
@@ -82,8 +82,8 @@ fn lasting(reasons: &[Reason]) -> Option<String> {
     (!codes.is_empty()).then(|| codes.join(" "))
 }
 
-/// Whether it stays for as long as nobody changes the request or the nodes. Rules about other pods
-/// (`NoNode`) may be met when those come.
+/// Whether a reason stays until the request or the nodes are changed. Rules about other pods
+/// (`NoNode`) may be met when those pods come.
 fn is_lasting(reason: &Reason) -> bool {
     match reason {
         Reason::Tainted { taints, .. } => !taints.iter().any(|taint| passes(taint)),

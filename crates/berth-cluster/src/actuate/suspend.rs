@@ -5,7 +5,7 @@ use berth_kube::{Api, PatchType, Result};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Suspends a job or lets it go, as is wanted by the time it is written.
+/// Suspends or resumes a job, whichever is wanted at the time of the write.
 pub async fn hold(api: &Api, job: &JobRef, suspended: &AtomicBool) -> Result<()> {
     let mut with_gates = true;
     loop {

@@ -63,7 +63,8 @@ async fn begin(api: &Api, claim: &VolumeStep, node: &str) -> Result<(), VolumeEr
                 Ok(_) => Ok(()),
                 // Also where our own write came through and its answer did not.
                 Err(error) if error.is_conflict() => {
-                    // A list of one: whoever follows volumes needs no other right for it.
+                    // A list of one: Berth may list volumes because it watches them, and needs no
+                    // permission to get them.
                     let named = format!("fieldSelector=metadata.name%3D{}", percent_encode(volume));
                     let folder = "/api/v1/persistentvolumes";
                     let now =
@@ -109,7 +110,7 @@ async fn bound(api: &Api, order: &VolumeStep) -> Result<(), VolumeError> {
         if &*now.status.phase == "Bound" {
             return Ok(());
         }
-        // So the one who makes volumes says that it cannot be done there.
+        // A provisioner removes the annotation when it cannot make the volume there.
         if made && now.metadata.annotation(SELECTED).is_none() {
             return Err(VolumeError::NotProvisioned { claim: claim.clone() });
         }

@@ -71,7 +71,7 @@ mod tests {
     /// what the window comes to, and the answers a second.
     fn settled(window: &mut Window, way: Duration, rate: f64) -> (usize, f64) {
         let mut took = way;
-        // The first one finds nobody there.
+        // The first request finds an idle server.
         window.answered(way, 1);
         for _ in 0..100_000 {
             let under_way = window.size();

@@ -25,7 +25,7 @@ impl Offer {
         if gpus.is_empty() {
             return Vec::new();
         }
-        // What can be claimed is handed out by nobody.
+        // GPUs that can be claimed are no resources of a device plugin.
         if !node.claimable.is_empty() {
             return Vec::new();
         }
@@ -145,7 +145,7 @@ fn profile(slot: &berth_model::MigSlot) -> &Name {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pieces {
     gpus: i64,
-    /// Those of which it is known which they are, by their number in the books.
+    /// GPUs that are known one by one, by their number in the core.
     held: BTreeMap<u32, i64>,
     shared: i64,
     instances: BTreeMap<Name, i64>,
@@ -168,7 +168,7 @@ impl Pieces {
         pieces
     }
 
-    /// A GPU that a pod of ours holds for somebody who is in no book.
+    /// A GPU that a reservation pod holds for a pod that the core does not know.
     pub fn held(gpu: u32) -> Pieces {
         Pieces { held: BTreeMap::from([(gpu, 1)]), ..Pieces::default() }
     }
@@ -186,8 +186,8 @@ impl Pieces {
         self.instances.retain(|_, count| *count != 0);
     }
 
-    /// Takes them off a node. Which ones they are nobody knows, but they are none of those that our
-    /// own tasks were given.
+    /// Takes them off a node. Kubernetes does not say which GPUs they are, only that they are none
+    /// of those that Berth's own tasks have.
     pub fn subtract_from(&self, node: &NodeView, spec: &mut NodeSpec, ours: &[Slice]) {
         match &node.devices.gpu {
             GpuUnit::Whole => self.fail(spec, ours),
@@ -200,7 +200,7 @@ impl Pieces {
         }
     }
 
-    /// GPUs that others use whole are as good as failed to us.
+    /// Reports GPUs that others use whole as failed, so that the core gives them to no job.
     fn fail(&self, spec: &mut NodeSpec, ours: &[Slice]) {
         let is_ours = |at: usize| ours.iter().any(|slice| slice.gpu as usize == at);
         let is_held = |at: usize| u32::try_from(at).is_ok_and(|at| self.held.contains_key(&at));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_is_held_for_somebody_in_no_book_is_that_one_and_no_other() {
+    fn a_gpu_that_is_held_for_an_unknown_pod_is_that_one_and_no_other() {
         let node = view("{}", r#"{"nvidia.com/gpu": "3"}"#);
         let failed = |taken: &Pieces, ours: &[Slice]| -> Vec<bool> {
             let mut spec = node.spec.clone();

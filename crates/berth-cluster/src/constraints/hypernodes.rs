@@ -27,7 +27,7 @@ impl Tiers {
     pub fn place(&self, ask: TopologyAsk) -> Result<TopologyAsk, Unschedulable> {
         let TopologyAsk { within, required, preferred, segment } = ask;
         let required = required.map(|level| self.level(level)).transpose()?.flatten();
-        // What is only wished for keeps nobody waiting.
+        // A pod does not wait for a level that it only prefers.
         let preferred = preferred.and_then(|level| self.level(level).ok().flatten());
         let segment = match segment {
             Some(Segment { size, within }) => {
@@ -73,7 +73,7 @@ impl Places {
     }
 
     /// At each tier the largest HyperNode around a node that is of this one or a lower tier, since
-    /// whoever may be in this tier may be in a lower one. So levels have no gaps.
+    /// a pod that may be in this tier may be in a lower one. So levels have no gaps.
     pub fn of(&self, node: &Node) -> Vec<(Name, Name)> {
         let (around, _) = self.tree.around(&node.metadata.name, &node.metadata.labels);
         let place = |tier: &u32| {
@@ -175,7 +175,11 @@ mod tests {
         let nowhere = Tiers::default();
         let level = hypernode::level(1);
         let soft = TopologyAsk { preferred: Some(level.clone()), ..TopologyAsk::default() };
-        assert_eq!(nowhere.place(soft), Ok(TopologyAsk::default()), "a wish keeps nobody waiting");
+        assert_eq!(
+            nowhere.place(soft),
+            Ok(TopologyAsk::default()),
+            "a preferred level does not have to exist"
+        );
         let segment = Some(Segment { size: 2, within: level });
         assert!(nowhere.place(TopologyAsk { segment, ..TopologyAsk::default() }).is_err());
     }

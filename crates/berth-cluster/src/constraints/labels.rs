@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The value of the label of a node that meets a condition.
 pub const YES: &str = "yes";
 
-/// The label by which nodes that satisfy a rule are told apart.
+/// The labels of nodes that meet these predicates.
 pub fn need(rules: &[NodePredicate]) -> BTreeMap<Name, Name> {
     rules.iter().map(|rule| is_there(rule.name.clone())).collect()
 }

@@ -16,7 +16,7 @@ const SOFT_TAINT_WEIGHT: i32 = 100;
 /// The resource of which every pod takes one.
 const PODS_RESOURCE: &str = "pods";
 
-/// So many readings are kept before it is looked which of them nobody uses any more.
+/// The cache drops unused readings when it holds more than these.
 const MAX_CACHED_READINGS: usize = 1_024;
 
 /// Reads with a memory: pods that ask for the same share what was read.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_on_a_disk_takes_all_of_it_and_readers_share_it() {
+    fn a_writer_of_a_disk_takes_all_of_it_and_readers_share_it() {
         let disk = |read_only: bool| {
             let disk = serde_json::json!({ "pdName": "pd-1", "readOnly": read_only });
             serde_json::json!({ "name": "v", "gcePersistentDisk": disk })

@@ -5,7 +5,7 @@ use crate::view::NodePredicate;
 use berth_model::Name;
 use std::collections::BTreeMap;
 
-/// Rules and ports that nobody has any more and that are kept all the same.
+/// How many predicates and ports without a user are kept: pods with the same ones may come again.
 const MAX_UNUSED: usize = 64;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct Used<T> {
     by: usize,
 }
 
-/// What is kept for somebody, until it is given back.
+/// References to predicates and ports, until they are released.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use = "what is not given back is kept for ever"]
 pub struct PredicateRefs {
@@ -38,7 +38,8 @@ impl NodePredicates {
         self.ports.iter().map(|(port, used)| (port, used.what))
     }
 
-    /// Keeps these for somebody. Returns also whether nodes are told apart by anything else now.
+    /// Adds references to these. Also returns whether any of them is new, so that the labels of
+    /// nodes change.
     pub fn acquire(
         &mut self,
         rules: &[NodePredicate],

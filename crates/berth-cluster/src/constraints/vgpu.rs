@@ -1,5 +1,5 @@
 //! Parts of GPUs that are asked for as Volcano's resources: which nodes are for such pods, and how
-//! large a part is that is said both in memory and in cores.
+//! large a part is that is given both in memory and in cores.
 
 use crate::constraints::devices::Offer;
 use crate::view::{NodePredicate, NodeView};

@@ -27,7 +27,7 @@ impl Controller {
         let new: Vec<(Key, String, String)> = new.collect();
         let namespaces: BTreeSet<&String> = new.iter().map(|(key, ..)| &key.0).collect();
         let mut teams = BTreeMap::new();
-        // Where no jobs are taken, none of a namespace is needed to say so.
+        // A server that takes no jobs refuses them without looking at their namespaces.
         let are_off = self.service.host.must_take_jobs().is_err();
         for namespace in namespaces.into_iter().filter(|_| !are_off) {
             teams.insert(namespace.clone(), labelled(&self.context.api, namespace).await);
@@ -90,8 +90,8 @@ impl Controller {
     }
 }
 
-/// The team that a namespace's label says it is of. Nothing else makes it a team's: anybody who may
-/// name a namespace could call it like a team.
+/// The team that the label of a namespace names. The name of the namespace does not count: a user
+/// who may create namespaces could call one like a team.
 async fn labelled(api: &Api, namespace: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Namespace {
@@ -108,7 +108,7 @@ async fn labelled(api: &Api, namespace: &str) -> Option<String> {
     }
 }
 
-/// What is said of an object whose job was made.
+/// Accepts an object whose job was submitted, unless its spec has changed since.
 fn set_job_acceptance(known: &mut Known) {
     let Some(job) = known.job else { return };
     known.acceptance = Some(match known.made_of == known.object.metadata.generation {

@@ -57,7 +57,8 @@ impl Controller {
         }
     }
 
-    /// Queues that somebody else needs stay and are nobody's object any more.
+    /// Removes the queue of a deleted object. The default queue and the queues of teams stay,
+    /// without an object.
     async fn remove_queue(&mut self, object: &ObjectRef<'_>) {
         let team = self.service.store.get::<TeamRow>(object.name).await;
         let is_needed = *object.name == *self.context.queue || !matches!(team, Ok(None));

@@ -68,7 +68,7 @@ pub struct Controller {
     jobs: BTreeMap<String, JobId>,
     /// Jobs whose object is gone, with its uid.
     cancelled: BTreeSet<(JobId, String)>,
-    /// The queues there were when pods were last told to try again.
+    /// The queues that existed when refused pods were last retried.
     queues: BTreeSet<Name>,
 }
 
@@ -143,7 +143,7 @@ impl Controller {
         }
     }
 
-    /// Takes in what was seen. Returns whether anybody wants something else now.
+    /// Takes in what was seen. Returns whether any spec has changed.
     fn apply(&mut self, (kind, seen): ObjectUpdate) -> bool {
         match seen {
             WatchUpdate::Snapshot(all) => {
@@ -170,7 +170,7 @@ impl Controller {
         let there: BTreeSet<Key> = all.iter().map(Object::key).collect();
         let uids: BTreeSet<&str> = all.iter().map(|one| one.metadata.uid.as_str()).collect();
         if kind == Kind::Job {
-            // Objects that went while nobody looked.
+            // Objects that were deleted while no server was watching.
             let lost = self.jobs.iter().filter(|(uid, _)| !uids.contains(uid.as_str()));
             self.cancelled.extend(lost.map(|(uid, job)| (*job, uid.clone())));
         }
@@ -229,7 +229,7 @@ impl Controller {
 
     /// Makes true what objects say, as far as it makes sense.
     async fn reconcile(&mut self) {
-        // Before they are set up, so that nobody comes in between.
+        // Before they are set up: otherwise an object of another scheduler could take the name.
         let is_other = self.context.owned_queues.set(self.owned_queues());
         self.reconcile_queues().await;
         self.reconcile_policy().await;
@@ -254,7 +254,7 @@ impl Controller {
         }
     }
 
-    /// Says on objects what is wrong with them. What was said is not said again.
+    /// Writes events on objects that are rejected or doubtful, once for each version of their spec.
     async fn write_warnings(&self) {
         for (kind, objects) in &self.objects {
             for known in objects.values() {

@@ -82,7 +82,7 @@ impl Controller {
         }
     }
 
-    /// The oldest first: where two are about one queue, it is the first one's.
+    /// The oldest first: where two budgets name one queue, the older one counts.
     fn wanted_budgets(&mut self) -> Vec<(Key, Name, Budget)> {
         let mut preferences = Vec::new();
         for (key, known) in self.objects.get_mut(&Kind::Budget).into_iter().flatten() {
@@ -118,7 +118,7 @@ impl Controller {
         self.set_acceptance(Kind::Budget, key, acceptance);
     }
 
-    /// Nothing is bought yet, and that is said.
+    /// Rejects all pools: Berth buys no machines yet.
     pub(super) fn reconcile_pools(&mut self) {
         for known in self.objects.get_mut(&Kind::Pool).into_iter().flat_map(BTreeMap::values_mut) {
             let Some(Err(why)) = &known.want else { continue };

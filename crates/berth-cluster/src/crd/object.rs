@@ -49,7 +49,7 @@ impl Object {
         }
     }
 
-    /// The object as somebody would write it into a file.
+    /// The object as a document, as a user would write it into a file.
     pub fn text(&self, kind: Kind) -> String {
         json!({
             "apiVersion": format!("{GROUP}/{VERSION}"),
@@ -124,7 +124,7 @@ impl Known {
         Known { object, want, acceptance: None, wrote: None, job, made_of, is_over: false }
     }
 
-    /// Takes in what it has become. Returns whether anybody wants something else now.
+    /// Takes in the object as it is now. Returns whether its spec is another one.
     pub fn update(&mut self, kind: Kind, object: Object) -> bool {
         let same = self.object.metadata.uid == object.metadata.uid;
         if !same {
@@ -170,7 +170,7 @@ mod tests {
         let mut known = Known::new(Kind::Queue, object(1, json!({ "quota": { "gpu": 4 } })));
         assert!(matches!(known.want, Some(Ok(Want::Queue(_)))));
         let status = Object { status: json!({ "running": 1 }), ..known.object.clone() };
-        assert!(!known.update(Kind::Queue, status), "a status is no wish");
+        assert!(!known.update(Kind::Queue, status), "a status changes no spec");
         assert!(known.update(Kind::Queue, object(2, json!({ "quota": { "gpu": "many" } }))));
         let Some(Err(why)) = &known.want else { panic!("it has a mistake") };
         let why = why.to_string();

@@ -48,7 +48,7 @@ impl Controller {
         self.warn_about_models();
     }
 
-    /// The queues that are those of objects, or were when nobody had looked yet.
+    /// The queues that objects set up: those that exist, and those recorded by an earlier server.
     pub(super) fn owned_queues(&self) -> BTreeSet<Name> {
         let wanted = self.of(Kind::Queue).filter_map(|known| match &known.want {
             Some(Ok(Want::Queue(queue))) => Some(queue.name.clone()),
@@ -59,7 +59,7 @@ impl Controller {
         wanted.chain(owned.map(|(_, name)| Name::new(name))).collect()
     }
 
-    /// What can be read; the rest is judged.
+    /// The specs that can be read. The other objects are rejected.
     fn wanted_queues(&mut self) -> Vec<(Key, QueueSpec)> {
         let mut preferences = Vec::new();
         for (key, known) in self.objects.get_mut(&Kind::Queue).into_iter().flatten() {
@@ -125,7 +125,8 @@ impl Controller {
         Acceptance::rejected("UnknownParent", objects::sentences(&detail, &next))
     }
 
-    /// A quota of GPUs that nobody has is taken, as nodes may come; more likely it is a slip.
+    /// Warns about quotas of GPU models that no node has. They are accepted, as nodes may be added
+    /// later; more likely the name is misspelt.
     fn warn_about_models(&mut self) {
         let named = |queue: &QueueSpec| -> BTreeSet<Name> {
             let QueueSpec { quota, limit, borrow, lend, user_limit, .. } = queue;
@@ -163,12 +164,12 @@ pub(super) fn queues(state: &State) -> Queues {
     all.map(|queue| (queue.name.clone(), queue)).collect()
 }
 
-/// The wish with the budget that the queue has: that is an object of its own.
+/// The spec with the budget that the queue has, which is an object of its own.
 fn merged(request: &QueueSpec, now: Option<&QueueSpec>) -> QueueSpec {
     QueueSpec { budget: now.and_then(|now| now.budget.clone()), ..request.clone() }
 }
 
-/// Which queue lies below which, once everybody has what they want.
+/// Which queue lies below which, once all specs are applied.
 fn parents(there: &Queues, preferences: &[(Key, QueueSpec)]) -> BTreeMap<Name, Name> {
     let now = there.values().map(|queue| (queue.name.clone(), queue.parent.clone()));
     let then =
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_in_a_circle_is_told_so() {
+    fn only_queues_in_a_circle_are_rejected_for_it() {
         let parents = parents(&[("a", "b"), ("b", "c"), ("c", "a"), ("below", "a"), ("x", "y")]);
         let of = |name: &str| circle(&Name::new(name), &parents).map(|way| way.len());
         assert_eq!((of("a"), of("c")), (Some(3), Some(3)));

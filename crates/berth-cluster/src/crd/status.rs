@@ -143,7 +143,7 @@ fn status(kind: Kind, known: &Known, acceptance: &Acceptance, facts: &Facts, now
         Kind::Queue => queue(facts.queues.get(known.object.metadata.name.as_str())),
         Kind::Policy => [("version".to_owned(), json!(facts.policy))].into_iter().collect(),
         Kind::Pool => Fields::new(),
-        // What is known of one that is in no book any more is what it said last.
+        // A job that the store has deleted keeps its last status.
         Kind::Job if known.job.is_some() && job.is_none() => return known.object.status.clone(),
         Kind::Job => job.map(of_job).unwrap_or_default(),
         Kind::Budget => budget(known, facts),
@@ -173,7 +173,7 @@ fn status(kind: Kind, known: &Known, acceptance: &Acceptance, facts: &Facts, now
     Value::Object(fields)
 }
 
-/// Its type, whether it is true, why in a word and in a sentence.
+/// Type, status, reason and message of a condition.
 type Condition<'a> = (&'a str, bool, &'a str, &'a str);
 
 fn ready(acceptance: &Acceptance) -> Condition<'_> {

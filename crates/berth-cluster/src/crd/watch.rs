@@ -1,5 +1,5 @@
-//! Which of our kinds the API server has, and following those. Whoever installs a definition later
-//! is noticed a little later.
+//! Watches those of Berth's kinds that the API server has. A definition that is installed later is
+//! found by polling.
 
 use crate::crd::object::Object;
 use berth_file::object::{GROUP, Kind, VERSION};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// How often it is looked while kinds are missing, and when all are there.
+/// How often Berth looks for its kinds while some are missing, and when all are served.
 const INTERVAL_WHILE_MISSING: Duration = Duration::from_secs(3);
 const INTERVAL_WHILE_SERVED: Duration = Duration::from_secs(60);
-/// News that are read before anybody has taken them in.
+/// Updates that wait to be applied.
 const KIND_BUFFER: usize = 16;
 
 pub type ObjectUpdate = (Kind, WatchUpdate<Object>);
@@ -27,7 +27,7 @@ impl Drop for Followed {
     }
 }
 
-/// Follows whatever kinds there are until nobody listens.
+/// Watches the kinds that are served until the receiver is dropped.
 pub async fn watch(api: Api, tell: mpsc::Sender<ObjectUpdate>) {
     let mut followed = Followed::default();
     while !tell.is_closed() {

@@ -1,5 +1,5 @@
-//! Writing what an object says: in the server's name, with its row in the audit log, and with a note
-//! of whose object it was, all in one.
+//! Applies objects to the core: one write has the events, a row in the audit log and a record of
+//! which object has set up what.
 
 use super::Controller;
 use crate::crd::object::Acceptance;
@@ -22,7 +22,7 @@ pub struct ObjectRef<'a> {
 }
 
 impl Controller {
-    /// Whether the note of an object is as it is to be.
+    /// Whether it is recorded that an object has set up its queue.
     pub(super) fn owns(&self, object: &ObjectRef<'_>) -> bool {
         let key = (object.kind, object.name.to_owned());
         self.owned.get(&key).is_some_and(|queue| queue == object.queue)
@@ -72,7 +72,7 @@ impl Controller {
     }
 }
 
-/// What a refusal says about an object; nothing where it is to be tried again.
+/// The rejection of an object that the core refuses; nothing where the controller tries again.
 pub fn from_refusal(refused: Refused) -> Option<Acceptance> {
     match refused {
         Refused::Rejected(rejected) => {
@@ -95,7 +95,7 @@ pub fn from_refusal(refused: Refused) -> Option<Acceptance> {
     }
 }
 
-/// The same of a fault.
+/// The rejection of an object that the service refuses; nothing where the controller tries again.
 pub fn from_fault(fault: &Fault) -> Option<Acceptance> {
     let code = fault.0.known_code();
     if matches!(code, Some(Code::StoreDown | Code::StoreFull | Code::NotReady)) {

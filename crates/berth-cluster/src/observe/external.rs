@@ -41,7 +41,7 @@ pub struct ExternalObjects {
     tiers: Tiers,
     /// They are others than when this was last asked.
     has_other_hypernodes: bool,
-    /// What is to be said about objects that cannot be used as they are.
+    /// Events to write on objects that cannot be used as they are.
     events: Vec<ObjectEvent>,
 }
 
@@ -112,7 +112,7 @@ impl ExternalObjects {
         }
     }
 
-    /// What there is to say by now about objects.
+    /// The events since this was last called.
     pub fn take_events(&mut self) -> Vec<ObjectEvent> {
         std::mem::take(&mut self.events)
     }

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two tries when the server starts.
 const DISCOVERY_RETRY: Duration = Duration::from_secs(1);
-/// News that are read before anybody has taken them in.
+/// Updates that wait to be applied.
 const KIND_BUFFER: usize = 64;
 
 /// What was seen, and of which kind.

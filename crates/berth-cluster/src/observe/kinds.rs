@@ -90,8 +90,8 @@ pub static KINDS: [Kind; 30] = [
 ];
 
 impl Kind {
-    /// Whether it matters to somebody who works in the place of these. Queues and topologies of a
-    /// scheduler that does its own work are its own affair.
+    /// Whether Berth watches it when it replaces these schedulers. It ignores the queues and
+    /// topologies of schedulers that run themselves.
     pub fn matters(&self, compat: &Compat) -> bool {
         match (self.role, self.wanted.group) {
             (Role::External(ExternalKind::PriorityClass), _) => true,
@@ -140,7 +140,7 @@ pub fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<Object<T>> {
         metadata: Meta,
     }
     let mut meta = serde_json::from_str::<Head>(raw.get()).ok()?.metadata;
-    // It differs after every write, also of the status, which nobody reads here.
+    // It differs after every write, also of the status, which Berth does not use.
     meta.resource_version = "".into();
     let read = serde_json::from_str(raw.get()).map_err(Unreadable::from);
     Some(Object { meta, read })

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
 
-/// Where what a name stands for is written down. A pod that uses one nobody has written down waits.
+/// What names in manifests stand for. A pod that uses an unknown name waits.
 #[derive(Default)]
 pub struct Names {
     /// Of queues, by the configuration: foreign names, or `NAMESPACE/NAME`, to ours.
@@ -20,7 +20,7 @@ pub struct Names {
     pub classes: BTreeMap<Name, Class>,
     /// The class of pods that name none.
     pub usual: Class,
-    /// The levels of each topology that somebody has described.
+    /// The levels of each topology that an object describes.
     pub topologies: BTreeMap<Name, Vec<Name>>,
     /// The tiers of HyperNodes, which are one of these.
     pub tiers: Tiers,

@@ -1,5 +1,5 @@
-//! Reports pods and related objects to the loop. They arrive on different watches, so whoever reads
-//! also reports before anybody else may read: the loop takes readings of a pod in their order.
+//! Reports pods and related objects to the loop. They arrive on different watches. Each task reads
+//! and reports under one lock, so the loop gets the readings of a pod in their order.
 
 use super::follow::KindUpdate;
 use super::reader::Reader;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 
-/// How often it is looked whether something is still missing.
+/// How often Berth checks whether related objects are still missing.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -33,14 +33,14 @@ impl PodFeed {
         self.report(seen).await;
     }
 
-    /// Reports pods until nobody sends any more.
+    /// Reports pods until the watch ends.
     pub async fn run_pods(self, mut pods: mpsc::Receiver<WatchUpdate<Pod>>) {
         while let Some(seen) = pods.recv().await {
             self.observe_pods(seen).await;
         }
     }
 
-    /// Takes in what is around pods until nobody tells any more.
+    /// Applies updates of related objects until the watches end.
     pub async fn run(self, mut updates: mpsc::Receiver<KindUpdate>) {
         let mut round = tokio::time::interval(CHECK_INTERVAL);
         loop {

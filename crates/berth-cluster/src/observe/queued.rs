@@ -12,7 +12,7 @@ pub const TRAINER: &str = "trainer.kubeflow.org";
 const TRAIN_JOBS: &str = "trainjobs";
 
 impl QueuedJob {
-    /// Nothing for what waits in no queue, or is let go by what owns it.
+    /// Nothing for an object that is in no queue, or whose owner is resumed instead.
     pub fn of(
         reader: &Reader,
         names: &Names,
@@ -22,7 +22,7 @@ impl QueuedJob {
     ) -> Option<QueuedJob> {
         let waits_in = |owner: &Owner| names::is_queued(&owner.metadata);
         names.local.as_ref()?;
-        // What is said of a TrainJob's pods its JobSet says, which it makes first of all.
+        // A TrainJob describes its pods in the JobSet that it makes first.
         let (set, job) = match above {
             [job, above @ ..] if is_train_job(job) && !above.iter().any(|one| waits_in(one)) => {
                 (Some(&**owner), *job)
@@ -67,7 +67,7 @@ impl QueuedJob {
             names,
         };
         let pods = match templates.is_empty() {
-            // It is let go at once, and its pods wait behind their gates.
+            // Berth resumes it at once, and its pods wait behind their gates.
             true if gang::is_read_from_pods_alone(owner) => Ok(Vec::new()),
             true => Err(Unschedulable::UnknownPodTemplates),
             false => pods(reader, &context, &meta.uid, &templates),

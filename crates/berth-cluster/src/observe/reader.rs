@@ -30,8 +30,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How long a pod has to end where it does not say.
 const DEFAULT_GRACE: Span = Span::secs(30);
 
-/// How long a pod waits that is to displace nobody: longer than any cluster lives, and the longest
-/// that the core takes.
+/// The preemption delay of a pod that must not preempt: longer than any cluster lives, and the
+/// longest that the core takes.
 const NO_PREEMPTION: Span = Span::days(36_500);
 
 /// A Job takes this off a pod when it has counted how it ended.
@@ -45,7 +45,7 @@ pub struct Reader {
     reservations: String,
     /// Gates of others that are ours to lift.
     gates: Vec<&'static str>,
-    /// Labels that say where a node is, beside those everybody knows.
+    /// Topology labels of nodes beside the well-known ones.
     levels: Mutex<BTreeSet<Name>>,
     native: Native,
 }
@@ -135,7 +135,7 @@ impl Reader {
             holds: GpuReservation::of(pod).filter(|_| *meta.namespace == *self.reservations),
             shares: meta.annotation(gpu_sharing::GPUS).map(str::to_owned),
             labels: Arc::new(meta.labels.clone()),
-            // Why rules are not understood is said where they matter, with the wish.
+            // `request` reports constraints that are not understood.
             constraints: PodConstraints::of(pod).ok().flatten().map(Arc::new),
             request: (ours && managed.is_none()).then(|| {
                 let request = self.checked_request(pod, need, context);
@@ -271,7 +271,7 @@ impl Reader {
         self.native.note_taints(node);
         (spec.tasks, spec.counted) = native::counted(reading.other);
         for gpu in &mut spec.gpus {
-            // Nobody said how much it has, so it has too little for whoever asks by memory.
+            // A GPU of unknown size is too small for every request by memory.
             gpu.memory = gpu.memory.max(Bytes(1));
         }
         let devices = reading.devices;

@@ -21,7 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a pod may be there before what it names, without anybody being told.
+/// How long a pod may exist before the objects that it names, without Berth reporting them as
+/// missing.
 const MISSING_GRACE: Duration = Duration::from_secs(2);
 /// Owners above one another: a job of a set of something.
 const MAX_OWNER_DEPTH: usize = 4;
@@ -68,7 +69,7 @@ enum Dependency {
 pub struct RelatedUpdates {
     /// Pods as they are read now.
     pub pods: Vec<PodView>,
-    /// Jobs of others that wait for us to let them begin, and are new or different.
+    /// Suspended jobs of other controllers that are new or have changed.
     pub queued: Vec<QueuedJob>,
     /// Owners that are gone or over: they make no more pods.
     pub gone: Vec<Uid>,
@@ -249,14 +250,14 @@ impl RelatedObjects {
         news
     }
 
-    /// A job that waits for us to let it begin, if it is one.
+    /// The object as a job that Berth resumes, if it is one.
     fn queued(&self, reader: &Reader, entry: &Entry) -> Option<QueuedJob> {
         let owner = entry.read.as_ref().ok()?;
         let above = self.owners_of(&owner.metadata);
         QueuedJob::of(reader, &self.names, owner, &above, entry.kind.wanted.plural)
     }
 
-    /// All jobs that wait for us to let them begin.
+    /// All jobs that Berth resumes.
     pub fn all_queued(&self, reader: &Reader) -> Vec<QueuedJob> {
         self.owners.values().filter_map(|entry| self.queued(reader, entry)).collect()
     }

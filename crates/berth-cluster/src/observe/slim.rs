@@ -36,7 +36,8 @@ struct Wants {
     pod_management_policy: Option<String>,
 }
 
-/// What somebody applied is in an annotation once more, and others write down what they like.
+/// Keeps the annotations that Berth reads. The others can be large: `kubectl apply` keeps the whole
+/// object in one.
 fn marks<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -58,7 +59,7 @@ impl Slim {
     }
 }
 
-/// What is to be known of these: those that want no pods are as good as gone.
+/// The updates without objects that want no pods: those count as deleted.
 pub fn raw(seen: WatchUpdate<Slim>) -> WatchUpdate<Box<RawValue>> {
     match seen {
         WatchUpdate::Snapshot(all) => WatchUpdate::Snapshot(
@@ -110,7 +111,7 @@ mod tests {
         let WatchUpdate::Snapshot(all) = raw(WatchUpdate::Snapshot(vec![old(), slim("")])) else {
             panic!()
         };
-        assert_eq!(all.len(), 1, "where nothing is said one pod is wanted");
+        assert_eq!(all.len(), 1, "without a count one pod is wanted");
         let changes =
             vec![Change::Applied(old()), Change::Applied(slim("")), Change::Deleted(old())];
         let WatchUpdate::Changes(changes) = raw(WatchUpdate::Changes(changes)) else { panic!() };

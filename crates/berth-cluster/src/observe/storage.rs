@@ -43,7 +43,7 @@ impl Storage {
             begin::<VolumeAttachment>(api, attachments, StorageUpdate::Attachments, &tell, follows),
         ];
         for first in begun {
-            // Nobody is left to tell only where the server ends.
+            // The sender is gone only when the server stops.
             storage.first.extend(first.await.ok());
         }
         storage

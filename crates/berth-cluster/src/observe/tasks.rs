@@ -6,7 +6,7 @@ use berth_kube::WatchUpdate;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// News that are read before anybody has taken them in.
+/// Updates that wait to be applied.
 pub const WATCH_BUFFER: usize = 64;
 
 /// Tasks that follow the cluster; they end with this.
@@ -25,7 +25,7 @@ impl Drop for Tasks {
     }
 }
 
-/// The first thing that is told: everything there is.
+/// The first update of a watch, which lists all objects.
 pub async fn listed<T>(seen: &mut mpsc::Receiver<WatchUpdate<T>>) -> Vec<T> {
     match seen.recv().await {
         Some(WatchUpdate::Snapshot(all)) => all,
@@ -33,7 +33,7 @@ pub async fn listed<T>(seen: &mut mpsc::Receiver<WatchUpdate<T>>) -> Vec<T> {
     }
 }
 
-/// Reports each update as the observation it is, until nobody sends any more.
+/// Reports each update as an observation until the watch ends.
 pub async fn pump<T>(
     mut updates: mpsc::Receiver<T>,
     inlet: Inlet<Observation>,

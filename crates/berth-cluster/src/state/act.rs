@@ -188,7 +188,7 @@ impl ClusterState {
                 }
             }
         }
-        // A pod that holds a GPU may hold it for nobody now.
+        // A reservation pod may have become unused.
         self.nodes.report(turn);
     }
 }

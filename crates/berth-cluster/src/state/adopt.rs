@@ -1,5 +1,5 @@
-//! AdmissionWebhook of running pods that the log does not know, or does not know to run: a database was
-//! lost, or an older one was restored. The pods are not stopped; they get leases where they run.
+//! Adopts running pods that the log does not know, or does not know to run: a database was lost, or
+//! an older one was restored. The pods are not stopped; they get leases where they run.
 
 use super::submission as gang;
 use super::{ClusterState, Uid};
@@ -17,14 +17,14 @@ impl ClusterState {
             let pods: Vec<Uid> =
                 pods.into_iter().filter(|uid| self.runs_unbooked(turn.core, uid)).collect();
             if !self.start_where_they_are(turn, job, &pods) {
-                // What cannot be in the books must not run.
+                // A pod that the core cannot account for must not run.
                 pods.iter().for_each(|uid| self.observe_task(turn, uid));
             }
         }
     }
 
-    /// Gangs of which pods run, and which are no job. Where such a gang cannot be in the books, its
-    /// pods are left alone and count as used.
+    /// Submits gangs whose pods run and which are no jobs. Where the core refuses such a gang, its
+    /// pods are left alone, and what they take counts as used.
     pub(super) fn adopt_unknown(&mut self, turn: &mut Turn<'_>) {
         let unknown = self.pods.values().filter(|pod| pod.runs_unknown());
         let gangs: BTreeSet<GangKey> =
@@ -52,7 +52,7 @@ impl ClusterState {
         let refs = job_request.workload.pods().to_vec();
         let Ok(job) = turn.submit(job_request) else { return };
         self.track_predicates(&uids);
-        // What they take is to be had only on nodes that are said to have it.
+        // The core has to know the labels and ports of nodes before these pods take them.
         self.nodes.report(turn);
         self.gangs.entry(key.clone()).or_default();
         self.assign(key, job, &refs);

@@ -100,7 +100,8 @@ impl ClusterState {
         self.nodes.set_claimed(node, taken);
     }
 
-    /// A pod is no task any more, and what it claimed is somebody else's until it is given back.
+    /// A pod is no task any more. Its devices count as taken by others until its claims are
+    /// released.
     pub(super) fn count_claims_of(&mut self, uid: &Uid) {
         let pod = self.pods.get(uid).filter(|pod| !pod.view.claims.is_empty());
         let node = pod.and_then(|pod| pod.view.node.clone());
@@ -109,8 +110,7 @@ impl ClusterState {
         }
     }
 
-    /// A pod's claims could not be given what was decided. It is tried again when something is
-    /// heard of claims.
+    /// A pod's claims could not be given what was decided. It is tried again when a claim changes.
     pub(super) fn claim_later(&mut self, turn: &mut Turn<'_>, uid: &Uid, why: &str) {
         let Some(key) = self.pods.get(uid).and_then(|pod| Some(pod.request()?.gang.clone())) else {
             return;

@@ -50,7 +50,7 @@ impl ClusterState {
         self.retry_refused(turn);
     }
 
-    /// Whose queues are whose may have changed.
+    /// The owners of queues may have changed.
     pub fn observe_queues_again(&mut self, turn: &mut Turn<'_>) {
         let described = std::mem::take(&mut self.queue_ownership.described);
         self.observe_queues(turn, described);
@@ -85,7 +85,7 @@ impl ClusterState {
         let event = is_new.then(|| Event::QueueSet { queue: Box::new(queue) });
         let events: Vec<Event> = event.into_iter().collect();
         let made = self.queue_ownership.made.get(name);
-        // A queue that was there before is somebody's, and stays when this one goes.
+        // A queue that existed before belongs to a user, and stays when this object is deleted.
         let is_made = made.is_some() || !known.contains_key(name);
         let set = match (is_made, is_new || made != Some(what)) {
             (true, true) => self.queue_ownership.put(turn, name, *what, events),
@@ -126,8 +126,7 @@ impl ClusterState {
         self.retry_refused(turn);
     }
 
-    /// Nodes have their places by HyperNodes at the levels that the core knows, whatever it has
-    /// taken of what it was told.
+    /// Sets the places of nodes by HyperNodes at the levels that the core has accepted.
     pub fn observe_levels(&mut self, core: &Core) {
         let known = core.state.outline().topologies;
         self.nodes.set_levels(known.get(hypernode::TOPOLOGY).map_or(&[], Vec::as_slice));

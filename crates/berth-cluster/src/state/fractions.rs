@@ -46,7 +46,7 @@ impl ClusterState {
         }
     }
 
-    /// What is held for nobody is given back.
+    /// Deletes the reservation pods that no lease needs.
     pub(super) fn give_back_idle(&mut self) {
         for pod in self.shares.idle() {
             self.order(ApiOrder::Release { pod });
@@ -64,7 +64,7 @@ impl ClusterState {
     pub(super) fn release_shares(&mut self, lease: LeaseId) {
         let holding = self.shares.holding_for(lease);
         let free = self.shares.release(lease);
-        // Also one that stays for now, because a pod that was told of its GPU has not ended.
+        // Also a reservation that stays for now, because a pod that uses its GPU has not ended.
         holding.iter().for_each(|pod| self.count(&pod.uid));
         for pod in free {
             self.order(ApiOrder::Release { pod });

@@ -80,7 +80,7 @@ impl ClusterState {
         if missing > 0 && missing > self.done_before(gang, pods[0]) {
             return;
         }
-        // Nobody makes those again that have done their work.
+        // Controllers make no pods again for work that is done, so parts may be incomplete then.
         let part = if gang.done.is_empty() { missing_part(&pods, request) } else { None };
         if let Some(part) = part {
             let why = format!("its gang waits for more pods of its part {part}");
@@ -131,7 +131,7 @@ impl ClusterState {
             .count()
     }
 
-    /// Nodes are told apart by what these pods ask of them, for as long as they are there.
+    /// Keeps the node predicates of these pods for as long as the pods exist.
     pub fn track_predicates<'a>(&mut self, pods: impl IntoIterator<Item = &'a Uid>) {
         for uid in pods {
             let Some(pod) = self.pods.get_mut(uid) else { continue };
@@ -203,7 +203,7 @@ impl ClusterState {
             return;
         };
         let mut filled = Vec::new();
-        // Those that have a place of their own come first, and nobody else gets it then.
+        // Pods whose rank has a task already come first, so that no other pod takes that task.
         let is_new = |uid: &&Uid| {
             let rank = self.pods.get(*uid).and_then(|pod| pod.view.rank());
             rank.is_some_and(|rank| !tasks.is_known(&rank))
@@ -222,8 +222,8 @@ impl ClusterState {
                     && (wanted == asks || is_held && wanted.gpus == asks.gpus)
                     && tasks.is_work_of(*at, rank.as_ref())
             };
-            // A pod for a task that ended well: whoever makes pods did not count that one, or has
-            // more work than tasks.
+            // A pod for a task that ended well: its controller did not count that end, or has more
+            // work than tasks.
             let last = |at: &usize| (tasks.done[*at], tasks.ranks[*at].is_some());
             let free = (0..tasks.pods.len()).filter(fits).min_by_key(last);
             let Some(at) = free else { continue };

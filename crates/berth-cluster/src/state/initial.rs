@@ -140,7 +140,7 @@ impl ClusterState {
         for task in &turn.core.jobs[&job].detail.done {
             tasks.done[*task as usize] = true;
         }
-        // A pod that is gone asked for what the others ask for, as far as anybody knows.
+        // What a pod asked for that is gone is unknown; Berth assumes what the others ask for.
         let usual = refs.iter().find_map(|pod| Some(self.pods.get(&pod.uid)?.view.asks.clone()));
         let usual = usual.unwrap_or_default();
         let mut missing = Vec::new();

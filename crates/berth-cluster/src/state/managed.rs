@@ -107,8 +107,8 @@ impl ClusterState {
         }
     }
 
-    /// A pod that says Berth has made it, and is the task of no open lease. Anybody can write
-    /// that: it is removed if its job is known to have such a pod.
+    /// A pod with Berth's labels that is the task of no open lease. A user can write the labels,
+    /// too, so it is removed only if its job is known to have such a pod.
     pub(super) fn stray(&mut self, core: &Core, uid: &Uid) {
         let Some((lease, pod)) = self.made(uid) else { return };
         let view = &self.pods[uid].view;

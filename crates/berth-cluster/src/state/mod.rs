@@ -50,7 +50,7 @@ use std::sync::Arc;
 pub(super) type Uid = String;
 
 pub struct ClusterState {
-    /// What is to be done that nobody has taken yet.
+    /// Orders that were not taken yet.
     orders: Vec<ApiOrder>,
     /// The queue of pods that name none.
     pub(super) queue: Name,
@@ -70,7 +70,7 @@ pub struct ClusterState {
     /// The gangs that are jobs, by who makes their pods.
     owners: BTreeMap<Uid, GangKey>,
     pub(super) constrained_jobs: ConstrainedJobs,
-    /// What somebody has begun to ask about, and nobody has been told.
+    /// Queries that pending jobs were not checked against yet.
     pub(super) new_queries: Vec<PodQuery>,
     managed: ManagedPods,
     shares: SharedGpus,
@@ -101,7 +101,7 @@ pub(super) struct Pod {
     counted: Option<(Name, Taken)>,
     /// Why it waits, as it says itself.
     reported_reason: String,
-    /// What nodes are told apart by for its sake.
+    /// The node predicates that it uses.
     predicate_refs: PredicateRefs,
 }
 
@@ -145,7 +145,7 @@ impl ClusterState {
         }
     }
 
-    /// Nodes are told apart by these rules for good: those of pods that Berth makes.
+    /// Keeps the predicates of the pods that Berth makes for good.
     pub fn keep_predicates(&mut self, rules: &[NodePredicate]) {
         let _for_good = self.nodes.track_predicates(rules, &BTreeMap::new());
     }
@@ -246,7 +246,7 @@ impl ClusterState {
         self.place(turn.core, &uid);
     }
 
-    /// A pod that is no task takes what it takes from everybody.
+    /// Counts what a pod that is no task takes of its node: the core cannot give that to jobs.
     fn count(&mut self, uid: &Uid) {
         if let Some(Pod { view, task, counted, .. }) = self.pods.get_mut(uid) {
             let is_taken = task.is_none() && !self.shares.is_used(view);
@@ -254,7 +254,7 @@ impl ClusterState {
         }
     }
 
-    /// A pod that is a task takes from everybody what it was given in place beyond its lease.
+    /// Counts what a task takes of its node beyond its lease after it was resized in place.
     fn count_beyond(&mut self, core: &Core, uid: &Uid) {
         let Some(Pod { view, task: Some((job, task)), counted, .. }) = self.pods.get_mut(uid)
         else {
@@ -295,8 +295,8 @@ impl Pod {
         self.task.is_none() && self.view.is_placed() && self.request().is_some()
     }
 
-    /// Takes a newer sight and returns the wish before. What was understood once is not forgotten
-    /// because something around the pod is gone or makes no sense any more.
+    /// Takes in a newer view and returns the request before. A request that was read once is kept
+    /// when a related object is gone or cannot be read any more.
     fn renew(&mut self, view: PodView) -> Option<Arc<SchedulingRequest>> {
         let before = std::mem::replace(&mut self.view, view);
         let is_task = self.task.is_some();

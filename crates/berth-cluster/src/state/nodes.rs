@@ -30,8 +30,8 @@ pub struct Nodes {
     claimed: BTreeMap<Name, BTreeSet<usize>>,
     /// Nodes by what they hand out of GPUs.
     offers: BTreeMap<Offer, BTreeSet<Name>>,
-    /// What was found to be meant by a resource, by the names of the rules of whoever asked. Nodes
-    /// are many, and pods with the same rules are, too.
+    /// A cache of what a resource means, by the names of the predicates of the pod that asks for
+    /// it: there are many nodes, and many pods with the same predicates.
     meant: RefCell<BTreeMap<(Offer, Vec<Name>), Offer>>,
     /// The sizes of GPUs that are shared out in parts.
     cards: Cards,
@@ -43,7 +43,7 @@ pub struct Nodes {
 
 struct Node {
     view: NodeView,
-    /// Its places by HyperNodes, as soon as somebody has looked.
+    /// Its places by HyperNodes, once they were computed.
     places: Option<Vec<(Name, Name)>>,
     /// As the core knows it.
     reported: Option<NodeSpec>,
@@ -289,8 +289,8 @@ impl Nodes {
         *counted = now;
     }
 
-    /// From now on nodes are told apart by these rules, too, and these ports are counted on each,
-    /// until that is given back.
+    /// Adds these predicates to the labels of nodes, and counts these ports on each, until they are
+    /// released.
     pub fn track_predicates(
         &mut self,
         rules: &[NodePredicate],
@@ -357,7 +357,7 @@ impl Nodes {
             if node.reported.as_ref() == Some(&spec) {
                 continue;
             }
-            // What was refused is said again when the node is next seen.
+            // A node that the core refuses is reported again when it is next seen.
             let known = turn.apply_observed(Event::NodeAdded { node: Box::new(spec.clone()) });
             if known {
                 node.reported = Some(spec);
@@ -401,8 +401,8 @@ fn described(core: &Core, view: &NodeView, taken: &Taken, predicates: &NodePredi
     spec
 }
 
-/// GPUs that a node has no more, while something runs there: which ones they are nobody says, and
-/// what holds them must not lose its place in the books before it has ended.
+/// Keeps GPUs that a node no longer reports as failed ones: the node does not say which are gone,
+/// and the leases on them stay in the core until they end.
 fn keep_gpus(spec: &mut NodeSpec, reported: &NodeSpec) {
     let missing = reported.gpus.iter().skip(spec.gpus.len());
     spec.gpus.extend(missing.map(|gpu| GpuSpec { health: Health::Failed, ..gpu.clone() }));

@@ -9,7 +9,7 @@ use berth_model::{LeaseId, Name};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One GPU of a node, by the number it has in the books.
+/// One GPU of a node, by its number in the core.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GpuSlot {
     pub node: Name,
@@ -25,7 +25,7 @@ pub enum ApiOrder {
         slot: GpuSlot,
         tries: u32,
     },
-    /// Nobody shares the GPU of this pod any more.
+    /// A reservation pod is to be deleted: no pod shares its GPU any more.
     Release {
         pod: PodRef,
     },
@@ -42,7 +42,8 @@ pub enum ApiOrder {
     },
     /// An event on an object.
     WriteEvent(ObjectEvent),
-    /// Suspends a job of others, or lets it go, as is wanted when it is written.
+    /// Suspends or resumes a job of another controller, whichever is wanted at the time of the
+    /// write.
     SetSuspended {
         job: Box<JobRef>,
         suspended: Arc<AtomicBool>,
@@ -59,7 +60,7 @@ pub struct Bind {
     /// What is to be done for its volumes before.
     pub claims: Vec<VolumeStep>,
     pub permit: BindPermit,
-    /// What its containers are told of the GPUs they share.
+    /// The GPUs that its containers share, for its annotation.
     pub gpus: Option<String>,
     /// What has to be written first for the devices that it claims.
     pub devices: Vec<BindStep>,
@@ -80,7 +81,7 @@ pub struct OpenGate {
     pub hostname: Option<String>,
 }
 
-/// Whether a binding is still meant. Its lease may end while it waits for the API server.
+/// Whether a binding is still wanted. Its lease may end while it waits for the API server.
 #[derive(Debug, Clone, Default)]
 pub struct BindPermit(Arc<AtomicBool>);
 
@@ -98,13 +99,13 @@ impl BindPermit {
 #[derive(Debug)]
 pub enum OrderOutcome {
     Bound(LeaseId),
-    /// The pod is gone, or somebody else has given it a node.
+    /// The pod is gone, or another scheduler has bound it.
     Lost {
         lease: LeaseId,
         pod: PodRef,
         why: String,
     },
-    /// What it needs first was not to be had; it may be another time.
+    /// The devices that it claims were not available; they may be later.
     Unready {
         lease: LeaseId,
         pod: PodRef,

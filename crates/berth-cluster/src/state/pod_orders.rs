@@ -19,18 +19,17 @@ pub enum PodOrder {
     CreatePod(Box<CreatePod>),
     Stop {
         lease: LeaseId,
-        /// Nothing while nobody has seen it.
+        /// Nothing while the pod was not observed.
         pod: Option<PodRef>,
         cause: Cause,
         grace: Span,
     },
-    /// Nobody needs it any more, but for what it has printed.
+    /// The pod is to be deleted after its log was fetched.
     Remove {
         lease: LeaseId,
         pod: PodRef,
     },
-    /// It says that it was made for a job which has ended. If the books say so too, nobody needs it
-    /// any more.
+    /// The labels of the pod name a job which has ended. It is deleted if the store has such a job.
     Stray {
         lease: LeaseId,
         pod: PodRef,
@@ -95,7 +94,7 @@ impl CreatePod {
     }
 }
 
-/// How a lease ended of which no pod tells.
+/// How a lease without a pod ended.
 #[derive(Debug)]
 pub enum LeaseEnd {
     /// It will never begin.

@@ -16,9 +16,9 @@ use berth_kube::pod::node_constraint;
 use berth_model::{Event, JobChange, JobId, JobRequest, LeaseId, Name, Time};
 use std::collections::BTreeSet;
 
-/// Jobs of a line that are looked at in one go.
+/// Held jobs that are tried in one round.
 const MAX_RELEASED_PER_ROUND: usize = 64;
-/// What is looked at is gone over for what nobody asks about from here on.
+/// Unused queries are dropped from this number of queries on.
 const MAX_QUERIES: usize = 256;
 
 impl ClusterState {
@@ -65,7 +65,7 @@ impl ClusterState {
         self.constrained_jobs.index.moved(PlacedPod { view, node: None });
     }
 
-    /// From now on somebody asks about these.
+    /// Adds a query to the index.
     fn query(&mut self, query: PodQuery) {
         if self.constrained_jobs.index.contains(&query) {
             return;
@@ -76,7 +76,7 @@ impl ClusterState {
         self.new_queries.push(query);
     }
 
-    /// Whether others have a say about where these pods may be.
+    /// Whether the feasible nodes of these pods depend on other pods or on volumes.
     pub(super) fn is_constrained(&self, pods: &[&PodView]) -> bool {
         pods.iter().any(|pod| self.constrained_jobs.concerns(pod))
     }
@@ -102,7 +102,7 @@ impl ClusterState {
         dynamic::gang_rules(&inside, &mut request.groups, &views)
     }
 
-    /// Notes that others have a say about a job, if they have.
+    /// Holds a job whose feasible nodes depend on other pods or on volumes.
     pub(super) fn constrain(&mut self, turn: &mut Turn<'_>, job: JobId) {
         if self.constrained_jobs.is_constrained(job) || !self.is_constrained(&self.views(job)) {
             return;
@@ -114,7 +114,7 @@ impl ClusterState {
         self.hold(turn, job, true);
     }
 
-    /// A job without all of its pods, or that others have to be let go before, is not begun.
+    /// Parks a job that misses pods, or that waits for the release of others.
     pub(super) fn hold(&self, turn: &mut Turn<'_>, job: JobId, hold: bool) {
         turn.park(job, hold || self.constrained_jobs.holds(job));
     }
@@ -172,7 +172,7 @@ impl ClusterState {
         self.release_waiting(turn);
     }
 
-    /// Time has passed: whoever found no place tries again.
+    /// Time has passed: jobs that found no place try again.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         self.constrained_jobs.retry();
         self.apply_preferred_affinity(turn);
@@ -180,19 +180,19 @@ impl ClusterState {
         self.release_waiting(turn);
     }
 
-    /// Whether others wait for what becomes of a job.
+    /// Whether other jobs may wait for the placement of a job.
     pub fn takes_turns(&self, job: JobId) -> bool {
         self.constrained_jobs.is_constrained(job)
     }
 
-    /// Whether somebody waits to be let go, or may have to.
+    /// Whether any job waits for its release, or may have to.
     pub fn has_waiting(&self) -> bool {
         !self.constrained_jobs.waiting.is_empty()
             || self.constrained_jobs.has_new_preferences()
             || !self.replacements.is_empty()
     }
 
-    /// Lets go whoever can be.
+    /// Releases the jobs that can be released.
     pub fn release_waiting(&mut self, turn: &mut Turn<'_>) {
         self.expire_replacements(turn);
         if self.constrained_jobs.waiting.is_empty() && self.new_queries.is_empty() {
@@ -218,7 +218,7 @@ impl ClusterState {
         self.forget_queries();
     }
 
-    /// Takes out whoever has places, or is over.
+    /// Removes jobs that are placed or over.
     fn drop_placed(&mut self, core: &Core) {
         let all: Vec<JobId> = self.constrained_jobs.waiting.keys().copied().collect();
         for job in all {
@@ -235,7 +235,8 @@ impl ClusterState {
         self.jobs.get(&job).is_some_and(|tasks| tasks.is_whole())
     }
 
-    /// What a job asks about, all of it looked at from now on, and what it would change.
+    /// The queries that a job depends on, all of them indexed from now on, and those that it
+    /// changes.
     fn locks(&mut self, job: JobId) -> Locks {
         let mut locks = Locks::default();
         for view in self.views(job) {
@@ -257,7 +258,7 @@ impl ClusterState {
         locks
     }
 
-    /// Jobs in line that nobody has a say about.
+    /// Pending jobs that do not depend on other pods or on volumes.
     fn unconstrained(&self, core: &Core) -> impl Iterator<Item = JobId> {
         let waits = |job: &&JobId| {
             let live = core.jobs.get(job);
@@ -270,7 +271,7 @@ impl ClusterState {
             .copied()
     }
 
-    /// Jobs in line that somebody has begun to ask about take turns, too.
+    /// Constrains pending jobs that a new query selects: they take turns, too.
     fn constrain_newly_queried(&mut self, turn: &mut Turn<'_>) {
         let new_queries = std::mem::take(&mut self.new_queries);
         if new_queries.is_empty() {
@@ -291,7 +292,7 @@ impl ClusterState {
         }
     }
 
-    /// Whoever is not let go is held.
+    /// Parks all jobs that are not released.
     fn keep_held(&mut self, turn: &mut Turn<'_>) {
         let held = self
             .constrained_jobs
@@ -304,7 +305,7 @@ impl ClusterState {
         }
     }
 
-    /// Lets a job go, unless somebody it has to do with has been and may find its places now.
+    /// Releases a job, unless a job that affects it is released and not placed yet.
     fn try_release(&mut self, turn: &mut Turn<'_>, job: JobId, mut locks: Locks) {
         self.lock_drivers(job, &mut locks);
         self.hold_again(turn, job, &locks);
@@ -328,7 +329,8 @@ impl ClusterState {
         self.hold(turn, job, false);
     }
 
-    /// Those that were let go before, are in the way and have found no place go to the end.
+    /// Holds released jobs again that clash with this one and have found no place: they go to the
+    /// end of the line.
     fn hold_again(&mut self, turn: &mut Turn<'_>, job: JobId, locks: &Locks) {
         let state = &turn.core.state;
         let mut back = Vec::new();
@@ -350,7 +352,7 @@ impl ClusterState {
         }
     }
 
-    /// Those that were let go and have found no place may have other nodes by now.
+    /// Computes the feasible nodes of released jobs again that have found no place.
     fn recheck(&mut self, turn: &mut Turn<'_>, jobs: Vec<JobId>) {
         for job in jobs {
             let must_wait = !turn.core.state.is_promised(job) && self.clashes_by_now(job);
@@ -387,7 +389,7 @@ impl ClusterState {
         dynamic::feasible_nodes(&context, &groups)
     }
 
-    /// Tells the core where a job may lie. Returns whether it knows.
+    /// Reports the feasible nodes of a job to the core. Returns whether the core knows them.
     fn report_nodes(&mut self, turn: &mut Turn<'_>, job: JobId, reached: FeasibleNodes) -> bool {
         let FeasibleNodes { asks, is_divided } = reached;
         if let Some(constrained) = self.constrained_jobs.waiting.get_mut(&job) {
@@ -406,7 +408,7 @@ impl ClusterState {
         true
     }
 
-    /// Why a job is held, to be said on its pods.
+    /// Records why a job is held, for its pods.
     fn set_hold_reason(&mut self, job: JobId, why: Infeasible) {
         if let Some(constrained) = self.constrained_jobs.waiting.get_mut(&job) {
             constrained.tried = true;

@@ -32,8 +32,8 @@ struct Predecessor {
 }
 
 impl Predecessor {
-    /// Whether a pod is like the one before it in all but its name: whatever is said of that one's
-    /// job is true of it.
+    /// Whether a pod is like the one before it in all but its name, so that it can take over its
+    /// job.
     fn is_for(&self, pod: &PodView) -> bool {
         let (Some(before), Some(now)) = (request(&self.pod), request(pod)) else { return false };
         let renamed = SchedulingRequest {
@@ -113,7 +113,7 @@ impl ClusterState {
         fit.clone().find(promised).or_else(|| fit.next()).copied()
     }
 
-    /// On a node that is lost nothing comes to its end before somebody says so.
+    /// Whether the pods of a job can end by themselves. On a failed node no kubelet ends them.
     fn may_end(&self, job: JobId) -> bool {
         let nodes =
             self.tasks_of(job).into_iter().filter_map(|uid| self.pods[&uid].view.node.clone());

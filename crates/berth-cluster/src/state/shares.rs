@@ -1,4 +1,4 @@
-//! GPUs that are shared by fractions. A reservation pod holds each of them for as long as somebody
+//! GPUs that are shared by fractions. A reservation pod holds each of them for as long as a lease
 //! has a part of it; pods that share a GPU start once the reservation pod reports which GPU it was
 //! given.
 
@@ -27,7 +27,7 @@ impl Begin {
         }
     }
 
-    /// The same, with what its containers are told of their GPUs.
+    /// The same, with the GPUs that its containers learn of.
     fn with_gpus(mut self, gpus: String) -> Begin {
         match &mut self {
             Begin::Bind(bind) => bind.gpus = Some(gpus),
@@ -36,7 +36,7 @@ impl Begin {
         self
     }
 
-    /// Who is told why it does not begin.
+    /// Where Berth reports why it does not begin.
     fn who(&self) -> Waiter {
         match self {
             Begin::Bind(bind) => Waiter::Pod(bind.pod.clone()),
@@ -63,8 +63,8 @@ pub struct SharedGpus {
     leases: BTreeMap<LeaseId, Vec<GpuSlot>>,
     /// What begins as soon as its GPUs are known.
     waiting: BTreeMap<LeaseId, Begin>,
-    /// Pods that were told of a GPU, whatever the books know of them. It is not given back under
-    /// them.
+    /// Pods whose annotation names a GPU, by the GPU's UUID, also pods that are no tasks. Its
+    /// reservation stays until they are gone.
     users: BTreeMap<String, BTreeSet<String>>,
     /// It is known who has a part of what.
     is_known: bool,
@@ -87,7 +87,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// Is asked to end, unless it was before or somebody still uses the GPU.
+    /// The reservation pod to delete, unless it is being deleted or a pod still uses the GPU.
     fn release(&mut self, users: &BTreeMap<String, BTreeSet<String>>) -> Option<PodRef> {
         let is_in_use = self.uuid.as_ref().is_some_and(|uuid| users.contains_key(uuid));
         if is_in_use || self.is_leaving {
@@ -115,7 +115,7 @@ pub fn slots(core: &Core, lease: LeaseId) -> Vec<GpuSlot> {
 }
 
 impl SharedGpus {
-    /// A lease has a part of these. Orders pods for those that nobody holds yet.
+    /// A lease has a part of these GPUs. Orders reservation pods for those that have none yet.
     pub fn hold(&mut self, lease: LeaseId, slots: Vec<GpuSlot>) -> Vec<ApiOrder> {
         let mut orders = Vec::new();
         for slot in &slots {
@@ -150,7 +150,7 @@ impl SharedGpus {
         uuids.map(|uuids| uuids.join(","))
     }
 
-    /// A lease is over, or will never begin. Returns the pods that hold its GPUs for nobody now.
+    /// A lease is over, or will never begin. Returns the reservation pods that no lease needs now.
     pub fn release(&mut self, lease: LeaseId) -> Vec<PodRef> {
         self.waiting.remove(&lease);
         let mut free = Vec::new();
@@ -179,7 +179,7 @@ impl SharedGpus {
         self.leases.get(&lease).map(|slots| self.holding(slots)).unwrap_or_default()
     }
 
-    /// A pod was seen that was told of GPUs.
+    /// A pod was seen whose annotation names GPUs.
     pub fn observe_user(&mut self, pod: &PodView) {
         for uuid in pod.shares.iter().flat_map(|all| all.split(',')) {
             self.users.entry(uuid.to_owned()).or_default().insert(pod.at.uid.clone());
@@ -203,7 +203,7 @@ impl SharedGpus {
         self.waiting.remove(&lease);
     }
 
-    /// Those that hold a GPU for nobody, when it is known who needs one.
+    /// The reservation pods that no lease needs. Called once all leases are known.
     pub fn idle(&mut self) -> Vec<PodRef> {
         self.is_known = true;
         let idle = self.slots.values_mut().filter(|shared| shared.holders.is_empty());
@@ -211,7 +211,7 @@ impl SharedGpus {
         pods.filter_map(|pod| pod.release(&self.users)).collect()
     }
 
-    /// Whether somebody has a part of the GPU that a pod holds: then it is not taken from us.
+    /// Whether a lease has a part of the GPU that a reservation pod holds.
     pub fn is_used(&self, pod: &PodView) -> bool {
         let shared = slot_of(pod).and_then(|slot| self.slots.get(&slot));
         shared.is_some_and(|shared| {
@@ -254,7 +254,7 @@ impl SharedGpus {
             .collect()
     }
 
-    /// A pod that held a GPU is gone. Another one is made where somebody still has a part of it.
+    /// A reservation pod is gone. Orders another one where a lease still has a part of the GPU.
     pub fn gone(&mut self, pod: &PodView) -> Vec<ApiOrder> {
         let Some(slot) = slot_of(pod) else { return Vec::new() };
         let Some(shared) = self.slots.get_mut(&slot) else { return Vec::new() };

@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// Pods that ask for the same are one group of tasks.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
-    /// First, so that those that have to be together follow one another. Of groups that are equally
-    /// large the core places the first one first, and whoever may be anywhere goes around the others.
+    /// First, so that groups that have to be together follow one another. Of groups that are
+    /// equally large the core places the first one first, so groups that may be anywhere come last.
     above: Reverse<Vec<ParentGroup>>,
     may_be_anywhere: bool,
     part: Option<(Name, Option<u32>)>,
@@ -61,7 +61,7 @@ pub fn request(
     for pod in pods {
         let request = pod.request.as_ref().and_then(|request| request.as_ref().ok());
         let request = request.ok_or(Unready::External)?;
-        // What is said of the gang as a whole is what its first pod says.
+        // The oldest pod decides what holds for the gang as a whole.
         let known = first.get_or_insert(request);
         if request.created < known.created {
             *known = request;
@@ -102,7 +102,7 @@ pub fn request(
             key(a).cmp(&key(b))
         });
         let all = members.len() as u32;
-        // Which of several kinds can be spared, nobody says.
+        // Of several kinds of pods no field says which can be spared.
         let part = key.part.as_ref().and_then(|(_, min)| *min);
         let min = part.unwrap_or(if several { all } else { request.min }).min(all);
         refs.extend(members.iter().map(|pod| pod.at.clone()));
@@ -189,7 +189,7 @@ fn request_for(
     }
 }
 
-/// What the pods ask for, in a word.
+/// A short text of what the pods ask for.
 fn asks(count: u32, groups: &[GroupSpec]) -> String {
     let groups: Vec<&GroupSpec> = groups.iter().flat_map(GroupSpec::leaves).collect();
     let gpus: u32 = groups.iter().map(|group| group.gpus.count() * group.count).sum();

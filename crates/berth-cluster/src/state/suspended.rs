@@ -19,26 +19,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) struct HeldJob {
     job: QueuedJob,
-    /// Whether it is to be suspended. Whoever writes that looks here when it is written.
+    /// Whether it is to be suspended. The executor reads this at the time of the write.
     suspended: Arc<AtomicBool>,
-    /// Somebody ended it here: it is not submitted again by itself.
+    /// A user of Berth has ended it: it is not submitted again by itself.
     is_over: bool,
-    /// Its pods have rules about other pods or about volumes, or claim devices, which is read from
-    /// pods alone. So it is let go at once, and its pods wait behind their gate.
+    /// Its pods have rules about other pods or about volumes, or claim devices, which Berth reads
+    /// from pods alone. So Berth resumes it at once, and its pods wait behind their gate.
     is_constrained: bool,
-    /// What nodes are told apart by for its sake.
+    /// The node predicates that it uses.
     predicate_refs: PredicateRefs,
 }
 
 impl ClusterState {
-    /// Jobs that wait, before anything is remembered of them.
+    /// Keeps suspended jobs in mind when the server starts.
     pub fn hold_queued(&mut self, queued: Vec<QueuedJob>) {
         for job in queued.into_iter().filter(|job| !job.is_over) {
             self.remember_queued(job);
         }
     }
 
-    /// Submits those that nobody remembers.
+    /// Submits the suspended jobs that the core does not know.
     pub(super) fn enqueue_all(&mut self, turn: &mut Turn<'_>) {
         let all: Vec<GangKey> = self.held.keys().cloned().collect();
         for key in all {
@@ -46,7 +46,7 @@ impl ClusterState {
         }
     }
 
-    /// Takes in what was seen of jobs that wait for us to let them go.
+    /// Takes in what was seen of suspended jobs.
     pub fn observe_queued(&mut self, turn: &mut Turn<'_>, queued: Vec<QueuedJob>, gone: &[Uid]) {
         for job in queued {
             if job.is_over {
@@ -95,7 +95,7 @@ impl ClusterState {
             Some(before) => (before.suspended, before.is_over && !is_other, before.predicate_refs),
         };
         if suspended.load(Ordering::SeqCst) != job.is_suspended {
-            // What was ordered was not written yet, or somebody else has written something else.
+            // The last order was not written yet, or a user has written something else.
             let (job, suspended) = (Box::new(job.at.clone()), suspended.clone());
             self.order(ApiOrder::SetSuspended { job, suspended });
         }
@@ -169,11 +169,12 @@ impl ClusterState {
         }
     }
 
-    /// A job that waits cannot be submitted for now. It is tried again; why is said once.
+    /// A suspended job cannot be submitted for now. It is tried again; each reason is reported
+    /// once.
     fn leave_suspended(&mut self, key: &GangKey, at: &JobRef, why: String) {
         if self.refused.get(key).is_none_or(|refusal| refusal.why != why) {
             self.report_suspended(at, &why);
-            // It has just been told.
+            // The event has just been written.
             let refusal = Refusal { why, reason: "Waiting", rounds: REFUSALS_BEFORE_EVENT };
             self.refused.insert(key.clone(), refusal);
         }
@@ -216,7 +217,7 @@ impl ClusterState {
             self.refused.remove(key);
         }
         let Some(key) = self.owners.remove(uid).or(held) else { return };
-        // Nobody makes other pods in the place of those that are left.
+        // No controller replaces the pods that are left.
         let job = self.gangs.get(&key).and_then(|gang| gang.job);
         for uid in job.map(|job| self.tasks_of(job)).unwrap_or_default() {
             if let Some(pod) = self.pods.get_mut(&uid) {
@@ -226,7 +227,7 @@ impl ClusterState {
         self.withdraw(turn, &key);
     }
 
-    /// Tries again those that the core would not have.
+    /// Tries again the jobs that the core refused.
     pub(super) fn enqueue_refused(&mut self, turn: &mut Turn<'_>) {
         let refused = self.refused.keys().filter(|key| self.held.contains_key(*key));
         for key in refused.cloned().collect::<Vec<GangKey>>() {
@@ -234,7 +235,7 @@ impl ClusterState {
         }
     }
 
-    /// Whether a job goes on without the pods it has lost: it makes others when it is let go again.
+    /// Whether a job goes on without the pods it has lost: it makes others when it is resumed.
     pub(super) fn is_held_by_us(&self, key: &GangKey) -> bool {
         self.held.get(key).is_some_and(|held| !held.is_constrained)
     }

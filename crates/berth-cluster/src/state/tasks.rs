@@ -17,7 +17,7 @@ pub struct Tasks {
     pub(super) asks: Vec<PodResources>,
     /// The work of each, where it has a number and a pod of it was seen.
     pub(super) ranks: Vec<Option<Rank>>,
-    /// Tasks that ended well: nobody makes a pod for them again.
+    /// Tasks that ended well: their controller makes no pod for them again.
     pub(super) done: Vec<bool>,
     /// Leases that wait for their pod.
     pub(super) starts: BTreeMap<u32, LeaseId>,
@@ -33,7 +33,7 @@ impl ClusterState {
             let leaves = view.phase.is_over() || view.node.is_some() || view.is_leaving;
             let is_done = view.is_done();
             if view.is_placed() {
-                // It was bound too late: what it was to hold is somebody else's by now.
+                // It was bound too late: another job has its place by now.
                 let (pod, why) = (view.at.clone(), "it was bound after its lease had ended");
                 self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
             }
@@ -96,8 +96,8 @@ impl ClusterState {
         }
     }
 
-    /// A task ended well: whoever makes its pods makes none for it again, even if the others have
-    /// to begin anew.
+    /// A task ended well: its controller makes no pod for it again, even if the other tasks have to
+    /// begin anew.
     pub(super) fn ended_well(&mut self, turn: &mut Turn<'_>, job: JobId, task: u32) {
         let Some(tasks) = self.jobs.get_mut(&job) else { return };
         if !std::mem::replace(&mut tasks.done[task as usize], true) {
@@ -120,8 +120,8 @@ impl ClusterState {
         }
     }
 
-    /// A pod of a gang ended well: whoever makes its pods makes none in its place. Whether that is
-    /// news.
+    /// A pod of a gang ended well: its controller makes none in its place. Returns whether that is
+    /// new.
     pub(super) fn note_done(&mut self, uid: &Uid) -> bool {
         let Some(pod) = self.pods.get(uid).filter(|pod| pod.view.is_done()) else { return false };
         let Some(request) = pod.request().filter(|request| !request.alone) else { return false };
@@ -168,7 +168,7 @@ impl ClusterState {
         let unfinished = self.pods.get(uid).filter(|pod| !pod.view.is_done());
         let rank = unfinished.and_then(|pod| pod.view.rank());
         if rank.is_some_and(|rank| self.is_work_done(job, &rank)) {
-            // Another pod has done its work, so nobody makes one in its place.
+            // Another pod has done its work, so its controller makes none in its place.
             self.ended_well(turn, job, task);
         }
         let replaced = self.pods.get(uid).is_some_and(|pod| {
@@ -181,7 +181,7 @@ impl ClusterState {
             self.make_room(turn, &gang, job, task);
         } else if Stage::of(turn.core, job) == Stage::Live && !tasks.is_whole() {
             if alone && !replaced && !self.replacements.is_expected(job) {
-                // Nobody makes another one.
+                // No controller makes another pod.
                 turn.apply_observed(Event::JobCancelled { job });
             } else {
                 turn.park(job, true);
@@ -268,7 +268,7 @@ impl ClusterState {
             .map(|(uid, _)| uid.clone())
             .collect();
         for uid in there {
-            // Nobody is left there to say that it has ended, and its controller waits for that.
+            // No kubelet reports the end of the pod any more, and its controller waits for that.
             let (pod, why) = (self.pods[&uid].view.at.clone(), "its node is gone");
             self.order(ApiOrder::Evict { pod, grace_secs: 0, why });
             self.leave(turn, &uid, why);

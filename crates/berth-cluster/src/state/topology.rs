@@ -12,8 +12,8 @@ const DEFAULT: &str = "default";
 
 type Topologies = BTreeMap<Name, Vec<Name>>;
 
-/// What the core has to be told, if anything. The levels of the default topology stay what they
-/// were at first: what lies below them is counted by them.
+/// The event that reports the topologies to the core, where they have changed. The levels of the
+/// default topology stay as they were at first: the core counts by them.
 pub fn event<'a>(
     known: &Topologies,
     nodes: impl IntoIterator<Item = &'a NodeView>,
@@ -32,8 +32,8 @@ pub fn event<'a>(
     (topologies != *known).then_some(Event::TopologySet { topologies })
 }
 
-/// Tells the core. A topology that a job relies on does not go away under it, and nobody waits for
-/// that: what is new comes beside it.
+/// Reports topologies to the core. The core refuses to remove one that a job relies on; then the
+/// new ones are added beside it.
 pub fn report(turn: &mut Turn<'_>, known: &Topologies, event: Option<Event>) {
     let Some(event) = event else { return };
     let Err(refused) = turn.all(vec![event.clone()]) else { return };

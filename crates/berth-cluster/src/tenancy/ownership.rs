@@ -40,7 +40,7 @@ pub struct QueueOwnership {
     pub own: OwnedQueues,
     /// Those that are there for no other reason, by the kind that described them.
     pub made: BTreeMap<Name, ExternalKind>,
-    /// Those of which was said that one of our own goes before them.
+    /// Those whose objects carry the event that a queue of Berth's own takes precedence.
     pub hidden: BTreeSet<Name>,
     /// As they were last described.
     pub described: ExternalQueues,
@@ -80,7 +80,7 @@ impl QueueOwnership {
         Ok(())
     }
 
-    /// Writes that a queue is described by nobody any more.
+    /// Records that no object of another scheduler describes a queue any more.
     pub fn remove(
         &mut self,
         turn: &mut Turn<'_>,

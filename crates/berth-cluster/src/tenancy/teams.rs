@@ -25,7 +25,7 @@ const TEAM: &str = "berth.dev/team";
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 /// How often limits and members are looked at.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
-/// How often all is written anew: somebody may have changed or deleted it.
+/// How often Berth writes all objects again: a user may have changed or deleted one.
 const REWRITE_INTERVAL: Duration = Duration::from_mins(1);
 
 pub struct Teams {
@@ -226,14 +226,14 @@ impl Teams {
             let made = objects::own_namespace(team, namespace);
             match self.api.post("/api/v1/namespaces?fieldManager=berth", &made).await {
                 Ok(_) => return Ok(()),
-                // Somebody else has made it just now.
+                // Another client has made it just now; look at it again.
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// What each team may have at the most. Whoever has teams below it has no jobs of its own.
+    /// The limit of each team. A queue with others below it is no team: it has no jobs of its own.
     fn limits(&self) -> BTreeMap<String, Quota> {
         let queues = self.engine.core().state.queue_snapshots();
         let parents: BTreeSet<_> =
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_for_a_team_is_known_as_its_own_and_as_nobody_elses() {
+    fn a_namespace_that_berth_makes_for_a_team_belongs_to_that_team_alone() {
         for team in ["nlp", "nlp-", "a.b", "nlp_"] {
             let made = own_namespace(team, "x");
             let found = namespace(made["metadata"].clone());

@@ -15,7 +15,8 @@ pub const SECRET: &str = "berth.dev/secret";
 
 /// What a node tries again and cannot do for so long will not come.
 const START_TIMEOUT: Span = Span::mins(10);
-/// What nodes try again: the next try may find another image, or a device that was let go.
+/// Reasons after which the kubelet tries again: it may find the image, or a device that another
+/// container has released.
 const RETRIED_REASONS: [&str; 4] =
     ["CreateContainerError", "ErrImagePull", "ImagePullBackOff", "RunContainerError"];
 /// What no waiting mends.
@@ -36,8 +37,8 @@ pub struct ManagedPodView {
 }
 
 impl ManagedPodView {
-    /// Nothing for pods that somebody else has made. One that is called as Berth's are may still be
-    /// somebody else's: what the books say decides.
+    /// Nothing for pods without Berth's labels. A user can write the labels and the name, too, so
+    /// the state decides whether the pod is Berth's.
     pub fn read(pod: &Pod) -> Option<ManagedPodView> {
         let meta = &pod.metadata;
         if meta.label(MANAGED) != Some(BERTH) {

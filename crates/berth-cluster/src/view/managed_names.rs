@@ -30,7 +30,7 @@ pub fn ends_as(pod: &str, lease: LeaseId) -> bool {
     pod.ends_with(&format!("{}-{attempt}-{task}", number(job)))
 }
 
-/// The Secret beside a pod. Nobody can know its name before it is made, and so make another.
+/// The Secret beside a pod. Its name is random, so that no user can create it first.
 pub fn secret(pod: &str) -> String {
     format!("{pod}-{}", token::random::<8>())
 }

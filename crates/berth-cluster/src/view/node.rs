@@ -5,8 +5,8 @@ use berth_kube::pod::requests::DevicePluginResources;
 use berth_model::{Name, NodeSpec};
 use std::sync::Arc;
 
-/// On which nodes a pod may run, under a name that says it in words. Nodes are told apart by it as
-/// by a label.
+/// On which nodes a pod may run. The core sees the predicate as a label with this name on the
+/// nodes that meet it.
 #[derive(Clone)]
 pub struct NodePredicate {
     pub name: Name,
@@ -37,12 +37,12 @@ pub struct NodeView {
     /// The GPUs that can be claimed, where its GPUs are such.
     pub claimable: Arc<[Device]>,
     pub object: Arc<berth_kube::object::Node>,
-    /// What it has cannot be told, so that nothing new is put there.
+    /// Its object cannot be read, so Berth places nothing new there.
     pub is_unreadable: bool,
 }
 
 impl NodeView {
-    /// With the GPUs that can be claimed, which the object of a node does not tell.
+    /// With the GPUs that can be claimed. The Node object does not list them.
     #[must_use]
     pub fn with_claims(mut self, known: &NodeView) -> NodeView {
         if !known.claimable.is_empty() && self.spec.gpus.is_empty() {

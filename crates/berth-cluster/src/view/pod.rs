@@ -22,11 +22,11 @@ pub struct PodView {
     /// Where it is bound.
     pub node: Option<Name>,
     pub phase: Phase,
-    /// Somebody asked it to end.
+    /// It is being deleted.
     pub is_leaving: bool,
-    /// Somebody has yet to allow that it is scheduled, and says so on it.
+    /// It has a scheduling gate that another controller has to remove.
     pub is_gated: bool,
-    /// All that keeps it from being scheduled is ours to lift.
+    /// It has scheduling gates that Berth removes when it binds the pod.
     pub is_ours_to_open: bool,
     /// Who made it, or had it made.
     pub owner: Option<Text>,
@@ -39,7 +39,7 @@ pub struct PodView {
     pub takes: Option<Box<ResourceUsage>>,
     /// The devices it claims.
     pub claims: Vec<DeviceClaimRef>,
-    /// The GPUs it was told that it has a part of.
+    /// The shared GPUs that its annotation names.
     pub shares: Option<String>,
     /// It is one of ours that holds a GPU for those that share it.
     pub holds: Option<GpuReservation>,
@@ -54,8 +54,8 @@ pub struct PodView {
 }
 
 impl PodView {
-    /// It ended well, and nobody makes another one: a Job that had to count it as deleted before
-    /// does.
+    /// It succeeded, and its controller makes no other pod for its work. A Job that has not counted
+    /// a pod before the pod is deleted does make another.
     pub fn is_done(&self) -> bool {
         self.phase == Phase::Succeeded && (!self.is_leaving || self.is_tracked)
     }

@@ -5,21 +5,21 @@ use super::unschedulable::Unschedulable;
 use berth_kube::event::ObjectReference;
 use std::sync::Arc;
 
-/// The gate that keeps the pods of a job that was let go from other schedulers, until each has the
-/// node that was decided for it.
+/// The scheduling gate of pods whose job Berth has resumed. It keeps other schedulers from them
+/// until Berth binds each to its node.
 pub const GATE: &str = "berth.dev/placement";
 
-/// What stands for a pod that was not made yet, before the job's own identity.
+/// Begins the uid of a placeholder for a pod that does not exist yet; the job's uid follows.
 const PLACEHOLDER: &str = "to be made by ";
 
-/// A job that waits, or that was let go.
+/// A job that is suspended, or that Berth has resumed.
 #[derive(Debug, Clone)]
 pub struct QueuedJob {
     pub at: JobRef,
     pub is_suspended: bool,
     /// It has ended, well or not.
     pub is_over: bool,
-    /// Its pods as they will be; or why it cannot be understood.
+    /// Its pods as they will be, or why they cannot be scheduled.
     pub pods: Result<Vec<PodView>, Unschedulable>,
 }
 

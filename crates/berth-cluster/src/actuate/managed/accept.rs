@@ -87,7 +87,7 @@ impl JobHost for ManagedJobs {
     }
 }
 
-/// Why nobody could have such a part of a GPU here.
+/// The refusal of a part of a GPU that no node hands out.
 fn not_handed_out(kind: &Name, kinds: &BTreeSet<Name>) -> Option<String> {
     if kinds.contains(kind) {
         return None;

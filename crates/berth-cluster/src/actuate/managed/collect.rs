@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked for services that nobody needs.
+/// How often Berth looks for services without a job.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Nothing special about a deletion.
@@ -44,8 +44,8 @@ pub async fn collect_services(tools: Arc<Tools>, engine: Handle) {
     }
 }
 
-/// Takes in a service that an earlier server has made. Anybody can write its label, so it also has
-/// to be called and to lie as the books say.
+/// Takes in a service that an earlier server has made. A user can write its label, too, so its name
+/// and namespace also have to be those of the job.
 async fn remember(tools: &Tools, service: &Meta) {
     let Some(Ok(job)) = service.label(JOB).map(str::parse::<JobId>) else { return };
     let Some(job_record) = tools.job_record(job).await else { return };

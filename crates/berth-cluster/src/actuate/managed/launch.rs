@@ -12,7 +12,7 @@ pub fn command(task: &TaskSpec) -> Vec<String> {
     words
 }
 
-/// Shorter to read for whoever looks at the pod.
+/// Without comments the manifest of the pod is shorter to read.
 fn without_comments() -> String {
     let lines = SCRIPT.lines().filter(|line| {
         let line = line.trim();

@@ -1,7 +1,7 @@
 //! Logs of pods, kept beside the database: they outlive their pods.
 //!
-//! A log is fetched when somebody wants to read it, and before its pod is deleted. It then lies
-//! here as the log of a task on a machine would.
+//! Berth fetches a log when a user wants to read it, and before it deletes the pod. It keeps the
+//! log in the form that the log of a task on a machine has.
 
 use crate::view::CONTAINER;
 use berth_kube::{Api, LogLine};
@@ -21,11 +21,11 @@ use tokio::sync::{Notify, watch};
 /// Between two looks at a pod that has nothing to say.
 const FIRST_RETRY: Duration = Duration::from_millis(300);
 const MAX_RETRY: Duration = Duration::from_secs(5);
-/// How often it is looked whether a pod whose log is followed is still there.
+/// How often Berth checks whether a pod whose log it follows still exists.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
-/// How often a log is asked for that nobody can give any more.
+/// How often Berth asks for the log of a pod that has ended before it gives up.
 const MAX_TRIES: u32 = 4;
-/// How long somebody waits for a log that is being fetched.
+/// How long the removal of a pod waits for its log.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 /// In the folder of a log that has all there will be.
 const WHOLE: &str = "whole";
@@ -122,7 +122,7 @@ impl Logs {
         open
     }
 
-    /// Waits until a log has come so far, or for as long as anybody would.
+    /// Waits until a log has come so far, or until the patience is used up.
     pub async fn reach(mut step: watch::Receiver<Step>, wanted: Step, patience: Duration) {
         let reached = step.wait_for(|step| *step >= wanted);
         let _ = tokio::time::timeout(patience, reached).await;
@@ -133,8 +133,9 @@ impl Logs {
         self.folder(lease).join(WHOLE).exists()
     }
 
-    /// Deletes logs that were complete before then, of leases that are in no row any more. Other
-    /// replicas have logs of their own, so what is here is looked at, and not what was let go of.
+    /// Deletes logs that have not changed since then, of leases that are in no row any more. It
+    /// goes by the files here and not by the rows that were deleted: other replicas delete rows,
+    /// too.
     pub async fn delete_old(self: Arc<Logs>, store: Store, before: Time) {
         let is_idle = |(lease, _): &(LeaseId, PathBuf)| !self.is_open(*lease);
         let old: Vec<_> = older(&self.root, before).into_iter().filter(is_idle).collect();
@@ -235,7 +236,7 @@ impl Logs {
         let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
         match self.api.get::<Pod>(&path).await {
             Err(error) if error.is_not_found() => Stage::Gone,
-            // Whoever is away now comes back.
+            // The API server or the network is down; the pod counts as alive until they are back.
             Err(_) => Stage::Live,
             Ok(found) if !pod.uid.is_empty() && found.metadata.uid != pod.uid => Stage::Gone,
             Ok(found) => match found.status.phase.as_str() {

@@ -127,7 +127,7 @@ impl LeaseWorker {
                 Err(error) if is_quota(&error) => tokio::time::sleep(QUOTA_PAUSE).await,
                 Err(error) => {
                     if error.is_not_found() || is_closing(&error) {
-                        // Somebody deleted the namespace.
+                        // The namespace was deleted; it is made again with the next pod.
                         tools.teams.forget(namespace).await;
                     }
                     return Err(error.into());
@@ -179,8 +179,8 @@ impl LeaseWorker {
         }
     }
 
-    /// Made after the pod and owned by it, so that it goes with the pod whoever deletes that. The
-    /// pod's node waits for it.
+    /// Made after the pod and owned by it, so that it is deleted with the pod. The kubelet waits
+    /// for it before it starts the pod.
     async fn make_secret(
         &self,
         create: &CreatePod,
@@ -194,7 +194,7 @@ impl LeaseWorker {
     }
 }
 
-/// What was made before is as good.
+/// An object that an earlier try has made is as good.
 fn there(made: berth_kube::Result<Vec<u8>>) -> Result<(), Failure> {
     match made {
         Err(error) if error.is_conflict() => Ok(()),

@@ -22,7 +22,7 @@ const HOME: &str = "/berth";
 const RESUME: &str = "/berth/resume";
 /// Stands for the value of a secret, which no variable could have.
 const SEALED: &str = "\0";
-/// How often it is looked whether a job is ready.
+/// The period of the readiness probe, in seconds.
 const PROBE_SECS: i64 = 2;
 
 /// The task as it would be on a machine.
@@ -246,7 +246,7 @@ fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value
     (volumes, mounts)
 }
 
-/// Where each claim goes. Data from elsewhere is not fetched, as its submitter was told.
+/// Where each claim is mounted. Data with a URL is not fetched; its submitter got a warning.
 pub fn claims(run: &RunSpec) -> impl Iterator<Item = (&String, &str)> {
     let all = run.volumes.iter().chain(&run.data);
     all.filter(|(_, source)| !source.contains(':')).map(|(at, source)| (at, source.as_str()))

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Between two tries to read the books.
+/// Between two tries to read the store.
 const STORE_RETRY: Duration = Duration::from_secs(2);
 
 /// What is worked with.
@@ -34,7 +34,7 @@ pub struct Tools {
     pub services: Services,
 }
 
-/// What the books say of a job: where its pods are, and what they are called after.
+/// What the store has of a job: the namespace of its pods, and the name that theirs begin with.
 pub(super) struct JobRecord {
     pub namespace: String,
     pub name: String,
@@ -45,7 +45,7 @@ impl Tools {
         self.inlet.site(Observation::TaskOver { lease, over }).await;
     }
 
-    /// Nothing for jobs that nobody has submitted, or that came as pods.
+    /// Nothing for jobs that do not exist, or that came as pods.
     pub(super) async fn job_record(&self, job: JobId) -> Option<JobRecord> {
         let row = loop {
             match self.store.job(job).await {

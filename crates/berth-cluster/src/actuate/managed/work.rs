@@ -23,7 +23,7 @@ const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How long a pod that is to end waits for its log to be fetched.
 const LOG_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Takes orders until nobody gives any.
+/// Executes orders until the sender is dropped.
 pub async fn work(tools: Arc<Tools>, mut orders: mpsc::UnboundedReceiver<PodOrder>) {
     let mut lanes: BTreeMap<LeaseId, mpsc::UnboundedSender<PodOrder>> = BTreeMap::new();
     let mut tasks = JoinSet::new();
@@ -82,7 +82,7 @@ impl LeaseWorker {
                 Some(PodOrder::Remove { pod, .. }) => {
                     self.remove(&pod).await;
                     self.made = None;
-                    // What was said before is still heard.
+                    // Orders that were sent before are still executed.
                     orders.close();
                 }
                 Some(PodOrder::Stray { pod, .. }) => {
@@ -111,15 +111,15 @@ impl LeaseWorker {
         }
     }
 
-    /// Asks until there is an answer. A turn is held while a request is under way and not between
-    /// two tries, so that what cannot be done for now is in nobody's way.
+    /// Asks until there is an answer. A permit is held while a request is under way and not between
+    /// two tries, so that a request that cannot succeed for now does not delay others.
     pub(super) async fn ask<T, E: MayComeFromApi, F: Future<Output = Result<T, E>>>(
         &self,
         act: impl Fn() -> F,
     ) -> Result<T, E> {
         let (turns, act) = (&self.turns, &act);
         retry_while_recoverable(move || async move {
-            // A semaphore that nobody closes gives turns for ever.
+            // The semaphore is never closed, so this never fails.
             let _turn = turns.acquire().await;
             act().await
         })
@@ -137,7 +137,7 @@ impl LeaseWorker {
                 // Its output goes with it.
                 let step = self.tools.logs.fetch(self.lease, &pod);
                 Logs::reach(step, Step::CaughtUp, LOG_FETCH_TIMEOUT).await;
-                // Zero would take it off the books while it runs.
+                // Zero would delete the Pod object while the containers still run.
                 self.delete(&pod, ((grace.0 + 999) / 1_000).max(1)).await
             }
         };
@@ -153,8 +153,7 @@ impl LeaseWorker {
         self.delete(pod, 1).await;
     }
 
-    /// Whether a pod that says it was made for the lease of a job that has ended was: anybody can
-    /// write the labels.
+    /// Whether a pod was made for the lease that its labels name. A user can write the labels, too.
     async fn is_of_job(&self, pod: &PodRef) -> bool {
         let job_record = self.tools.job_record(self.lease.job).await;
         let is_it =

@@ -79,7 +79,7 @@ impl PlacementContext<'_> {
         for node in self.nodes.views() {
             let name = &node.spec.name;
             let Some(room) = attached.room(name, driver) else { continue };
-            // Whoever hands GPUs out in pieces has room for more pods than it has GPUs.
+            // A node that hands out parts of GPUs has room for more pods than it has GPUs.
             let smallest = smallest.filter(|_| node.devices.gpu == GpuUnit::Whole);
             let pods = |gpus: usize| smallest.map_or(usize::MAX, |one| gpus / one);
             let most = pods(node.spec.gpus.len());
@@ -145,8 +145,9 @@ struct Room {
 }
 
 impl Room {
-    /// The groups that the node is not for, of which each has these new volumes there. `covered`
-    /// counts the nodes that each could be on. Nothing where all may come, as many as have room.
+    /// The groups that may not use the node, of groups that would attach these new volumes there.
+    /// `covered` counts the nodes that each group may use. Nothing where the volumes of all groups
+    /// fit, however many pods come.
     fn barred_groups(&self, new: &[Volumes<'_>], covered: &mut [Covered]) -> Option<Vec<usize>> {
         if Demand::of(new).worst(self.most) <= self.room {
             return None;

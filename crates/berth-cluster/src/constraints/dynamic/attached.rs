@@ -1,5 +1,5 @@
 //! What is attached to nodes: the volumes of the pods there, each counted once, and what is still
-//! attached though nobody uses it. Only pods with claims cost anything here.
+//! attached though no pod uses it. Only pods with claims cost anything here.
 
 use super::volume_key::Key;
 use berth_kube::object::{Attachable, CsiNode, Text};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Use {
     /// A pod has this claim.
     Claim(Key),
-    /// Somebody says that this volume is attached.
+    /// A VolumeAttachment or a node says that this volume is attached.
     Volume(Text),
 }
 
@@ -82,7 +82,7 @@ impl Attached {
     }
 
     /// Drivers that some node has other room for since this was last asked, with the least room it
-    /// had or has: whoever wants no more than that has seen no change.
+    /// had or has: for a job that wants no more than that nothing has changed.
     pub fn take_changed(&mut self) -> BTreeMap<Text, i64> {
         std::mem::take(&mut self.changed)
     }
@@ -175,7 +175,7 @@ impl Attached {
         self.set_drivers(&Name::new(&seen.metadata.name), drivers.collect());
     }
 
-    /// Nobody says any more which drivers a node has.
+    /// The CSINode of a node is gone.
     pub fn forget_node(&mut self, name: &str) {
         self.set_drivers(&Name::new(name), BTreeMap::new());
     }

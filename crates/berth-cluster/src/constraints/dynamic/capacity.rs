@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub struct Capacities {
-    /// Drivers that tell how much there is.
+    /// Drivers that publish how much storage there is.
     telling: BTreeSet<Text>,
     /// Drivers whose volumes are for nodes alone that have the driver.
     needed: BTreeSet<Text>,
@@ -125,7 +125,7 @@ mod tests {
         let mut there = Capacities::default();
         assert!(suffice(&there, Some(10), "r1"), "its driver is not known");
         there.apply_drivers(WatchUpdate::Snapshot(vec![driver(true)]));
-        assert!(!suffice(&there, Some(10), "r1"), "nobody says that there is any");
+        assert!(!suffice(&there, Some(10), "r1"), "no CSIStorageCapacity says that there is any");
         assert!(suffice(&there, None, "r1"));
         assert!(there.apply(WatchUpdate::Snapshot(vec![
             capacity("a", "r1", "10"),

@@ -4,7 +4,8 @@ use super::index::Index;
 use super::volumes::Volumes;
 use crate::view::{NodeView, NodeViews, PodView};
 use berth_kube::object::Text;
-/// Everybody, where they are.
+
+/// All nodes, pods and volumes as they are now.
 pub struct PlacementContext<'a> {
     pub nodes: &'a dyn NodeViews,
     pub index: &'a Index,

@@ -140,7 +140,7 @@ impl GangContext<'_> {
 }
 
 /// How many of `n` pods may be in one of the places such that however they are put, no place has
-/// more of them than another by more than the skew. Nothing where that cannot be said.
+/// more of them than another by more than the skew. Nothing where no such number exists.
 pub fn share(n: u32, places: u32, skew: u32) -> Option<u32> {
     if places == 0 || n <= places.saturating_mul(skew) {
         return Some(skew.min(n).max(1));

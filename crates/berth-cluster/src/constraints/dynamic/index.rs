@@ -9,7 +9,7 @@ use berth_kube::selector::LabelMatcher;
 use berth_model::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pods that somebody looks at.
+/// A set of pods that some pending job depends on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodQuery {
     /// Those that each of these means.
@@ -20,9 +20,10 @@ pub enum PodQuery {
     Carrying(AffinityTerm),
     /// Those that use a claim, by namespace and name.
     Claiming(Text, Text),
-    /// Nobody: pods that want volumes of one class take turns.
+    /// No pods. It makes pods that want volumes of one class take turns.
     Class(Text),
-    /// Nobody: pods that want volumes of one driver take turns where nodes come to their limit.
+    /// No pods. It makes pods that want volumes of one driver take turns where nodes come to their
+    /// limit.
     Driver(Text),
 }
 
@@ -163,7 +164,7 @@ impl Index {
         self.preferred_terms(view).next().is_some()
     }
 
-    /// Forgets what nobody asks about any more.
+    /// Forgets queries that no job has any more.
     pub fn keep(&mut self, used: &BTreeSet<PodQuery>) {
         self.queries.retain(|query, found| {
             let carried = matches!(query, PodQuery::Carrying(_)) && !found.members.is_empty();
@@ -171,7 +172,7 @@ impl Index {
         });
     }
 
-    /// Namespaces are told apart by these labels. Returns whether that is news.
+    /// Sets the labels of all namespaces. Returns whether any has changed.
     pub fn name(&mut self, namespaces: BTreeMap<Text, Labels>) -> bool {
         let news = self.namespaces != namespaces;
         self.namespaces = namespaces;

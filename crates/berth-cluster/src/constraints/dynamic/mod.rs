@@ -42,7 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const REQUIRED_TERM_WEIGHT: i32 = 1;
 
 impl PodConstraints {
-    /// Whom it asks about.
+    /// The sets of pods that its rules are about.
     pub fn reads(&self) -> BTreeSet<PodQuery> {
         let InterPodConstraints { affinity: near, anti_affinity: away, preferred, spread, .. } =
             &self.dynamic;
@@ -57,7 +57,7 @@ impl PodConstraints {
         reads
     }
 
-    /// What it is looked at for by others.
+    /// The queries of other pods that it is part of by its own anti-affinity.
     pub fn carries(&self) -> impl Iterator<Item = PodQuery> {
         self.dynamic.anti_affinity.iter().cloned().map(PodQuery::Carrying)
     }
@@ -69,15 +69,15 @@ impl PodConstraints {
     }
 }
 
-/// A job that others, or volumes, have a say about.
+/// A job whose feasible nodes depend on other pods or on volumes.
 #[derive(Debug, Default)]
 pub struct ConstrainedJob {
     pub order: (i32, Time),
-    /// When it was let go; nothing while it is held.
+    /// When it was released; nothing while it is held.
     pub since: Option<Time>,
-    /// It was let go and found no place since anything has changed.
+    /// It was tried without success since the last change.
     pub tried: bool,
-    /// What it was let go by.
+    /// The locks that it was released with.
     pub locks: Locks,
     pub reported: Vec<Option<NodeAsk>>,
     /// How many volumes it has attached, of each driver.
@@ -108,9 +108,9 @@ pub struct ConstrainedJobs {
     pub volumes: Volumes,
     pub waiting: BTreeMap<JobId, ConstrainedJob>,
     placed: BTreeSet<JobId>,
-    /// What had changed when everybody was last looked at.
+    /// The versions of the index, the volumes and the nodes at the last check.
     seen: (u64, u64, u64),
-    /// What placed pods would like had changed so often when it was last looked at.
+    /// The version of the placed pods' preferences at the last check.
     preferred_version: u64,
 }
 
@@ -123,7 +123,7 @@ impl ConstrainedJobs {
         self.waiting.contains_key(&job) || self.placed.contains(&job)
     }
 
-    /// Whether others, or volumes, have a say about such a pod.
+    /// Whether the feasible nodes of a pod depend on other pods or on volumes.
     pub fn concerns(&self, view: &PodView) -> bool {
         view.constraints.is_some()
             || !self.index.is_empty()
@@ -132,18 +132,18 @@ impl ConstrainedJobs {
             || self.index.is_preferred(view)
     }
 
-    /// Whether what placed pods would like has changed since this was last asked.
+    /// Whether the preferences of placed pods have changed since the last check.
     pub fn has_new_preferences(&self) -> bool {
         self.preferred_version != self.index.preferred.version
     }
 
-    /// The same, and from now on it is known.
+    /// The same, and records the current version.
     pub fn take_new_preferences(&mut self) -> bool {
         let now = self.index.preferred.version;
         std::mem::replace(&mut self.preferred_version, now) != now
     }
 
-    /// Those that were let go before, and have found no place.
+    /// Jobs that were released before this time and are not placed.
     pub fn released(&self, before: Time) -> Vec<JobId> {
         let gone = self.waiting.iter();
         let gone =
@@ -173,14 +173,14 @@ impl ConstrainedJobs {
         self.placed.remove(&job);
     }
 
-    /// Whether somebody who was let go, and has no place yet, must have one first.
+    /// Whether a released job that is not placed yet has to be placed first.
     pub fn clashes(&self, job: JobId, locks: &Locks) -> bool {
         let mut others = self.waiting.iter().filter(|(other, _)| **other != job);
         others
             .any(|(_, constrained)| constrained.since.is_some() && constrained.locks.clashes(locks))
     }
 
-    /// Those that are held, who comes first in front.
+    /// The jobs that are held, in the order in which they are tried.
     pub fn line(&self) -> Vec<JobId> {
         let held = self
             .waiting
@@ -195,7 +195,7 @@ impl ConstrainedJobs {
         line.into_iter().map(|(_, _, job)| job).collect()
     }
 
-    /// Whether anything has changed since this was last asked; then everybody may try again.
+    /// Whether anything has changed since this was last asked; then all jobs may try again.
     pub fn changed(&mut self, nodes: u64) -> bool {
         let now = (self.index.version, self.volumes.version, nodes);
         let changed = std::mem::replace(&mut self.seen, now) != now;
@@ -205,8 +205,9 @@ impl ConstrainedJobs {
         changed
     }
 
-    /// Jobs that could be told of other nodes because some can attach more volumes than before, or
-    /// fewer: than one of them wants, or all that were let go. They may try again.
+    /// Jobs whose feasible nodes may be others because some nodes can attach more or fewer volumes
+    /// than before: fewer than one of these jobs wants, or than all released jobs want. They may
+    /// try again.
     pub fn touched(&mut self) -> BTreeSet<JobId> {
         let changed = self.volumes.attached.take_changed();
         let mut touched = BTreeSet::new();
@@ -231,14 +232,14 @@ impl ConstrainedJobs {
         touched
     }
 
-    /// How many volumes of a driver others may have attached that were let go and have no place.
+    /// How many volumes of a driver the other released jobs will attach that are not placed yet.
     pub fn pending(&self, job: JobId, driver: &str) -> i64 {
         let others = self.waiting.iter().filter(|(other, _)| **other != job);
         let others = others.filter(|(_, constrained)| constrained.since.is_some());
         others.filter_map(|(_, constrained)| constrained.attaches.get(driver)).sum()
     }
 
-    /// Time has passed: everybody may try again.
+    /// Time has passed: all jobs may try again.
     pub fn retry(&mut self) {
         self.waiting.values_mut().for_each(|constrained| constrained.tried = false);
     }

@@ -17,7 +17,7 @@ pub struct PreferredAffinity {
     /// All other rules.
     open: Rules,
     members: BTreeMap<String, (Arc<PodConstraints>, Name)>,
-    /// Whoever waits has been asked whether these rules mean it.
+    /// All pending jobs were checked against these rules.
     is_asked: bool,
     /// Counts the changes.
     pub version: u64,
@@ -27,7 +27,7 @@ pub struct PreferredAffinity {
 #[derive(Default)]
 struct TermWeight {
     pods: u32,
-    /// Their weights, added up; less than nothing where such pods had better be elsewhere.
+    /// The sum of their weights; negative for preferred anti-affinity.
     worth: i64,
 }
 
@@ -45,8 +45,8 @@ impl<'a> PreferredTerm<'a> {
 }
 
 impl PreferredAffinity {
-    /// A pod was seen, is somewhere else, or is nowhere any more. Returns whether it has a rule that
-    /// nobody had before.
+    /// A pod was seen, has moved, or is gone. Returns whether it has a rule that no placed pod had
+    /// before.
     pub fn moved(
         &mut self,
         uid: &str,
@@ -80,7 +80,8 @@ impl PreferredAffinity {
         rules.map(|(rule, nodes)| PreferredTerm { rule, nodes })
     }
 
-    /// There is a rule that whoever waits does not know of: that of a pod which never waited here.
+    /// There is a rule that pending jobs were not checked against: that of a pod which never waited
+    /// for Berth.
     pub fn mark_unknown_terms(&mut self) {
         self.is_asked = false;
     }
@@ -90,7 +91,7 @@ impl PreferredAffinity {
         !std::mem::replace(&mut self.is_asked, true)
     }
 
-    /// Returns whether nobody had the rule.
+    /// Returns whether no placed pod had the rule.
     fn add(&mut self, weight: i32, rule: &AffinityTerm, node: &Name) -> bool {
         let rules = match rule.pods.label() {
             None => &mut self.open,
@@ -106,7 +107,7 @@ impl PreferredAffinity {
         is_new
     }
 
-    /// What nobody has any more is forgotten.
+    /// Forgets a rule with its last pod.
     fn take(&mut self, weight: i32, rule: &AffinityTerm, node: &Name) {
         let Some((key, value)) = rule.pods.label() else {
             return subtract(&mut self.open, weight, rule, node);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_about_everybody_is_found_by_everybody() {
+    fn a_rule_about_all_pods_is_found_for_every_pod() {
         let mut preferred = PreferredAffinity::default();
         put(&mut preferred, "1", &likes("podAntiAffinity", 5, json!({})), "a");
         let several = json!({ "key": "app", "operator": "In", "values": ["web", "db"] });
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_nobody_had_is_told_to_be_new_once() {
+    fn a_rule_that_no_pod_had_is_new_once() {
         let mut preferred = PreferredAffinity::default();
         let node = Name::new("a");
         let (first, second) =
@@ -243,7 +244,7 @@ mod tests {
         assert!(!preferred.moved("2", Some(&second), Some(&node)));
         assert!(!preferred.moved("1", None, None));
         assert!(!preferred.moved("1", Some(&first), Some(&node)));
-        assert!(preferred.take_unknown_terms(), "at the start nobody has been asked");
+        assert!(preferred.take_unknown_terms(), "at the start no job has been checked");
         assert!(!preferred.take_unknown_terms());
         preferred.mark_unknown_terms();
         assert!(preferred.take_unknown_terms());

@@ -162,8 +162,8 @@ impl Volumes {
     }
 }
 
-/// The volume that is attached for a use. A claim that has none yet will have one of its class,
-/// which nobody else has.
+/// The volume that is attached for a use. A claim that has none yet will get a new one of its
+/// class.
 fn comes_to(
     claims: &BTreeMap<Key, PersistentVolumeClaim>,
     volumes: &BTreeMap<Text, PersistentVolume>,

@@ -150,12 +150,12 @@ fn a_claim_counts_by_its_class_until_it_has_a_volume_and_then_by_that() {
 }
 
 #[test]
-fn a_pod_is_told_of_limits_where_the_nodes_it_may_be_on_are_full() {
+fn a_pod_reports_attach_limits_where_the_nodes_it_may_be_on_are_full() {
     let mut world = World::new();
     world.volumes.apply(StorageUpdate::Claims(all(&[claim("one", "")])));
     world.volumes.apply(StorageUpdate::Nodes(all(&[csi_node("a", 0)])));
     let free = world.pod("p", &["one"], None);
-    assert_eq!(world.feasible_nodes(&[&free]), Ok(vec!["b".to_owned()]), "nobody limits that one");
+    assert_eq!(world.feasible_nodes(&[&free]), Ok(vec!["b".to_owned()]), "that node has no limit");
     let bound_to_a = world.pod("p", &["one"], Some("a"));
     let why = world.feasible_nodes(&[&bound_to_a]).unwrap_err().to_string();
     assert_eq!(

@@ -44,7 +44,7 @@ pub enum VolumeStep {
 pub enum Place<'a> {
     /// Where its volume can be used.
     Of(&'a PersistentVolume),
-    /// Where a volume is to be had.
+    /// Where a volume is available, or can be provisioned.
     Any(&'a PersistentVolumeClaim, &'a StorageClass),
 }
 
@@ -83,7 +83,7 @@ impl Volumes {
         }
     }
 
-    /// Whom a pod has to take turns with because of its claims.
+    /// The queries by which a pod takes turns with others because of its claims.
     pub fn turns(&self, constraints: &PodConstraints) -> Vec<PodQuery> {
         let mut turns = Vec::new();
         for name in &constraints.dynamic.claims {
@@ -140,8 +140,8 @@ impl Volumes {
         })
     }
 
-    /// What is to be done about the claims of a pod that is to be on a node. What is given is
-    /// remembered: nobody else gets it.
+    /// The steps for the claims of a pod that is to be on a node. A volume that is assigned here is
+    /// kept for its claim.
     pub fn prepare(
         &mut self,
         constraints: &PodConstraints,
@@ -166,7 +166,7 @@ impl Volumes {
         orders
     }
 
-    /// What was given to the claims of a pod and not taken is free again.
+    /// Frees the volumes that were assigned to the claims of a pod and are not bound.
     pub fn give_up(&mut self, constraints: &PodConstraints) {
         let of = |key: &Key| {
             key.0 == constraints.namespace && constraints.dynamic.claims.contains(&key.1)

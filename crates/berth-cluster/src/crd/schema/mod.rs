@@ -105,7 +105,7 @@ const fn about(kind: Kind) -> &'static str {
     }
 }
 
-/// What can be told of one object alone. A circle of queues needs all of them.
+/// Rules that the API server can check on one object alone. A cycle of queues needs all of them.
 fn rules(kind: Kind) -> Vec<(String, String)> {
     match kind {
         Kind::Queue => vec![(

@@ -8,9 +8,8 @@ use berth_model::JobId;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ClusterState {
-    /// Those that have volumes of one driver attached wait for one another only where some node has
-    /// room for one of them, and not for all that were let go: elsewhere they fit, wherever they
-    /// come to lie.
+    /// Jobs with volumes of one driver wait for one another only where some node can attach the
+    /// volumes of one of them, but not of all released jobs. Elsewhere they fit on any node.
     pub(super) fn lock_drivers(&mut self, job: JobId, locks: &mut Locks) {
         let attaches = self.attaches(job);
         for (driver, wants) in &attaches {
@@ -40,8 +39,8 @@ impl ClusterState {
         counts
     }
 
-    /// Gangs that were let go on nodes that were divided among their pods: other nodes have room by
-    /// now, of which nobody tells.
+    /// Computes the nodes again of released gangs whose nodes were divided among their pods: other
+    /// nodes may have room by now, and no event reports that.
     pub(super) fn divide_again(&mut self, turn: &mut Turn<'_>) {
         let mut jobs = self.constrained_jobs.released(turn.at);
         jobs.retain(|job| {
@@ -52,8 +51,8 @@ impl ClusterState {
         self.recheck(turn, jobs);
     }
 
-    /// Whether a job that was let go has to wait again, because others that were let go want volumes
-    /// of the same driver and nodes have come to have less room than all of them want.
+    /// Whether a released job has to wait again, because other released jobs want volumes of the
+    /// same driver and nodes can attach fewer by now than all of them want.
     pub(super) fn clashes_by_now(&mut self, job: JobId) -> bool {
         let Some(constrained) = self.constrained_jobs.waiting.get_mut(&job) else { return false };
         if constrained.attaches.is_empty() {

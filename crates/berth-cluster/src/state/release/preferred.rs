@@ -5,8 +5,8 @@ use berth_engine::Turn;
 use berth_model::JobId;
 
 impl ClusterState {
-    /// Placed pods may have come or gone that would like something of those that wait. That is no
-    /// more than a wish, so it is looked at by the clock and not with each of them.
+    /// Placed pods with preferences about pending pods may have come or gone. Preferences are not
+    /// urgent, so Berth checks them by the clock and not with every change.
     pub(super) fn apply_preferred_affinity(&mut self, turn: &mut Turn<'_>) {
         if !self.constrained_jobs.take_new_preferences() {
             return;
@@ -23,7 +23,7 @@ impl ClusterState {
         self.recheck(turn, jobs);
     }
 
-    /// Whether placed pods would like something of a job.
+    /// Whether placed pods have preferences about a job.
     fn is_preferred(&self, job: JobId) -> bool {
         self.views(job).into_iter().any(|pod| self.constrained_jobs.index.is_preferred(pod))
     }

@@ -88,7 +88,7 @@ fn quota(namespace: &str, limit: Option<&Quota>) -> Value {
     quota
 }
 
-/// Pods of a team talk with each other and with the world; nobody else talks to them but Berth.
+/// Lets in connections from pods of the same team and from Berth. Pods may connect to anything.
 fn policy(namespace: &str, own: Option<&str>) -> Value {
     let mut from = vec![json!({ "podSelector": {} })];
     if let Some(own) = own {

@@ -77,7 +77,7 @@ fn a_secret_is_named_and_nowhere_written_and_dollars_stay_dollars() {
     let pod = pod(&create, &PodSettings::default(), "berth");
     let by = json!({ "secretKeyRef": { "name": "sealed", "key": "TOKEN" } });
     assert_eq!(variable(&pod, "TOKEN")["valueFrom"], by);
-    assert_eq!(variable(&pod, "RANK")["value"], "1", "a fact is nobody's to set");
+    assert_eq!(variable(&pod, "RANK")["value"], "1", "a job cannot set its own rank");
     assert_eq!(variable(&pod, "A")["value"], "$$(B)");
     let command = pod["spec"]["containers"][0]["command"].as_array().unwrap();
     assert_eq!(command.last().unwrap(), "echo $$(hostname) $$HOME");
@@ -123,7 +123,7 @@ fn a_pod_with_a_fraction_asks_for_no_device_and_is_told_its_gpu() {
     let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
     let visible = env.iter().filter(|one| one["name"] == "NVIDIA_VISIBLE_DEVICES");
     let visible: Vec<&Value> = visible.map(|one| &one["value"]).collect();
-    assert_eq!(visible, ["GPU-1"], "which GPU it is is nobody's to set");
+    assert_eq!(visible, ["GPU-1"], "a job cannot choose its GPU by a variable");
     assert_eq!(variable(&pod, "CUDA_VISIBLE_DEVICES")["value"], "GPU-1", "as on a machine");
     assert_eq!(variable(&pod, "BERTH_GPUS")["value"], "0");
     assert_eq!(pod["metadata"]["annotations"][gpu_sharing::GPUS], "GPU-1");

@@ -30,7 +30,7 @@ fn a_volume_counts_once_on_a_node_however_many_pods_use_it() {
     put(&mut attached, "b", "n", &["x"]);
     put(&mut attached, "c", "m", &["z"]);
     assert_eq!(attached.room("n", "d"), Some(1));
-    assert_eq!(attached.room("m", "d"), None, "nobody says that it is limited");
+    assert_eq!(attached.room("m", "d"), None, "its CSINode has no limit");
     assert_eq!(attached.room("n", "other"), None);
     attached.put("a", None, find);
     assert_eq!(attached.room("n", "d"), Some(2), "the other pod still has x");
@@ -78,7 +78,7 @@ fn rooms_are_known_as_limits_and_volumes_come_and_go() {
     put(&mut attached, "b", "n", &["y"]);
     assert_eq!(attached.take_changed()["d"], 1);
     attached.apply_node(&node("n", Some(2)));
-    assert!(!attached.is_tight("d", 9), "a full node is nobody's");
+    assert!(!attached.is_tight("d", 9), "no job can use a full node");
     attached.apply_node(&node("n", None));
     assert!(!attached.is_limited("d") && attached.has_driver("n", "d"));
     attached.forget_node("n");
