@@ -24,6 +24,7 @@ use berth_model::{Cause, JobId, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
 use berth_service::{Home, Service, Vault};
 use berth_store::Store;
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,13 +72,23 @@ impl ClusterTasks {
 }
 
 /// Finds the API server.
-pub async fn connect(options: &Options) -> berth_kube::Result<Api> {
+///
+/// The futures that leave this crate are boxed so that it compiles them itself. The compiler would
+/// otherwise compile all watches and tasks below them again, in the crate that awaits them.
+pub fn connect(options: &Options) -> BoxFuture<'_, berth_kube::Result<Api>> {
+    Box::pin(connect_with_rights(options))
+}
+
+async fn connect_with_rights(options: &Options) -> berth_kube::Result<Api> {
     let api = Api::connect(options.kubeconfig.as_deref(), options.context.as_deref()).await?;
     // Whatever is wrong with our access is reported now, not retried for ever.
     let _: serde::de::IgnoredAny = api.get("/version").await?;
     rbac::check(&api, options).await?;
     Ok(api)
 }
+
+/// The loop of a cluster, its own jobs, and the tasks that follow it.
+pub type BegunCluster = (Running, managed::ManagedJobs, ClusterTasks);
 
 /// What several tasks need of a cluster whose loop turns.
 struct Wiring {
@@ -89,7 +100,11 @@ struct Wiring {
 
 impl Cluster {
     /// Lists what there is.
-    pub async fn list(api: Api, options: &Options) -> Cluster {
+    pub fn list(api: Api, options: &Options) -> BoxFuture<'_, Cluster> {
+        Box::pin(Cluster::list_all(api, options))
+    }
+
+    async fn list_all(api: Api, options: &Options) -> Cluster {
         let mut listing = Listing::list(&api, options).await;
         if let Some(publish) = options.publish.clone() {
             listing.tasks.spawn(publish::run(api.clone(), publish));
@@ -105,13 +120,23 @@ impl Cluster {
     }
 
     /// Starts the loop on it.
-    pub async fn begin(
+    pub fn begin<'a>(
+        self,
+        setup: Setup,
+        prices: &'a BTreeMap<Name, Micros>,
+        home: &'a Home,
+        vault: &'a Vault,
+    ) -> BoxFuture<'a, Result<BegunCluster, BeginError>> {
+        Box::pin(self.begin_all(setup, prices, home, vault))
+    }
+
+    async fn begin_all(
         self,
         setup: Setup,
         prices: &BTreeMap<Name, Micros>,
         home: &Home,
         vault: &Vault,
-    ) -> Result<(Running, managed::ManagedJobs, ClusterTasks), BeginError> {
+    ) -> Result<BegunCluster, BeginError> {
         let Cluster { api, queue, reserve, scheduler, settings, mut listing } = self;
         let (dra, claims) = match listing.dra.take() {
             Some((dra, claims)) => (Some(dra), claims),

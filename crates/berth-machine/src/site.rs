@@ -11,6 +11,7 @@ use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
 use berth_node::{Driver, Inventory};
 use berth_service::{Home, Vault};
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +25,19 @@ pub struct Begun {
 
 /// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
 /// defaults.
-pub async fn begin(
+///
+/// The future is boxed so that this crate compiles it, and not whoever awaits it.
+pub fn begin<'a>(
+    setup: Setup,
+    host: &'a Host,
+    prices: &'a BTreeMap<Name, Micros>,
+    home: &'a Home,
+    vault: &'a Vault,
+) -> BoxFuture<'a, Result<Begun, BootError>> {
+    Box::pin(begin_on(setup, host, prices, home, vault))
+}
+
+async fn begin_on(
     setup: Setup,
     host: &Host,
     prices: &BTreeMap<Name, Micros>,

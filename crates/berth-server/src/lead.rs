@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::http::answer::{Failure, Json};
-use crate::options::Stage;
+use crate::options::{Stage, Tell};
 use axum::Router;
 use axum::routing::get;
 use berth_api::{Code, wire};
@@ -44,7 +44,7 @@ impl Replica {
         &self,
         url: &str,
         leader: &watch::Sender<String>,
-        tell: &impl Fn(Stage<'_>),
+        tell: Tell<'_>,
     ) -> Result<AcquiredLease, Error> {
         let told = |holder: &str| {
             leader.send_replace(holder.to_owned());

@@ -82,3 +82,6 @@ pub enum Stage<'a> {
     },
     Ready(&'a Started),
 }
+
+/// Hears how far a start is.
+pub type Tell<'a> = &'a dyn Fn(Stage<'_>);

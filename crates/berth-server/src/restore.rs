@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::serve::database_url;
 use berth_service::{Home, server_audit};
 use berth_store::{Batch, Store};
+use futures_util::future::LocalBoxFuture;
 use std::path::{Path, PathBuf};
 
 /// What was read back.
@@ -17,7 +18,16 @@ pub struct Restored {
 
 /// Reads a backup into the database of that home, or into the one at the address. Nothing of it
 /// is kept unless all of it is.
-pub async fn restore(
+pub fn restore<'a>(
+    home: &'a Path,
+    database: Option<&'a str>,
+    backup: &'a Path,
+    who: &'a str,
+) -> LocalBoxFuture<'a, Result<Restored, Error>> {
+    Box::pin(read_into(home, database, backup, who))
+}
+
+async fn read_into(
     home: &Path,
     database: Option<&str>,
     backup: &Path,

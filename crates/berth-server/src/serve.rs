@@ -4,7 +4,7 @@ use crate::app::{App, Parts};
 use crate::error::Error;
 use crate::lead::{self, Replica};
 use crate::listen::Door;
-use crate::options::{Options, Place, Stage, Started};
+use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::webhook;
 use crate::{first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
@@ -15,6 +15,7 @@ use berth_model::Name;
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
 use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
 use berth_store::Store;
+use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -32,11 +33,18 @@ enum Left {
 }
 
 /// Runs until `stop` is true, or the log cannot be written. Jobs go on either way.
-pub async fn serve(
+///
+/// The future is boxed so that this crate compiles it. The compiler would otherwise compile it,
+/// and every future in it, in the program that awaits it.
+pub fn serve<'a>(
     options: Options,
     stop: watch::Receiver<bool>,
-    tell: impl Fn(Stage<'_>),
-) -> Result<(), Error> {
+    tell: Tell<'a>,
+) -> LocalBoxFuture<'a, Result<(), Error>> {
+    Box::pin(run(options, stop, tell))
+}
+
+async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> Result<(), Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     if !options.listen.ip().is_loopback() && options.tls.is_none() {
         return Err(Error::NeedsTls { address: options.listen });
@@ -48,15 +56,15 @@ pub async fn serve(
     // Before anything is changed: a second server should find out at once.
     let door = Door::open(options.listen, options.tls.clone()).await?;
     let Place::Cluster { options: cluster, .. } = &options.place else {
-        return lead(&options, &home, &door, None, webhook, stop, &tell).await.map(drop);
+        return lead(&options, &home, &door, None, webhook, stop, tell).await.map(drop);
     };
     let replica = Replica::open(cluster, &options.node, &home.replica()).await?;
     loop {
-        let Some(term) = stand_by(&replica, &door, stop.clone(), &tell).await? else {
+        let Some(term) = stand_by(&replica, &door, stop.clone(), tell).await? else {
             return Ok(());
         };
         let turn = Some((replica.api.clone(), term));
-        match lead(&options, &home, &door, turn, webhook, stop.clone(), &tell).await? {
+        match lead(&options, &home, &door, turn, webhook, stop.clone(), tell).await? {
             Left::Stopped => return Ok(()),
             // Whatever it was lost by may last, and should not be met without a pause.
             Left::Deposed => tokio::time::sleep(Duration::from_secs(1)).await,
@@ -69,7 +77,7 @@ async fn stand_by(
     replica: &Replica,
     door: &Door,
     mut stop: watch::Receiver<bool>,
-    tell: &impl Fn(Stage<'_>),
+    tell: Tell<'_>,
 ) -> Result<Option<AcquiredLease>, Error> {
     let (leader, told) = watch::channel(String::new());
     let (leads, done) = watch::channel(false);
@@ -93,7 +101,7 @@ async fn lead(
     turn: Option<(Api, AcquiredLease)>,
     webhook: Option<SocketAddr>,
     mut stop: watch::Receiver<bool>,
-    tell: &impl Fn(Stage<'_>),
+    tell: Tell<'_>,
 ) -> Result<Left, Error> {
     let (api, term) = turn.unzip();
     let mut term = term.map(AcquiredLease::renew_in_background);

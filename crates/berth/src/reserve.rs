@@ -19,7 +19,7 @@ pub fn run(args: &Reserve) -> Result<()> {
     let held = runtime.block_on(async {
         let env = |key: &str| std::env::var(key).ok();
         tokio::select! {
-            held = berth_server::hold_gpu(args.kubeconfig.as_deref(), env) => {
+            held = berth_server::hold_gpu(args.kubeconfig.as_deref(), &env) => {
                 let uuid = held?;
                 println!("{uuid}");
                 up::asked_to_stop().await;

@@ -110,7 +110,7 @@ pub fn serve(
             say(&format!("Berth stands by at {url}: {leader} leads\n"));
         }
     };
-    let served = runtime.block_on(berth_server::serve(options, stopped, tell));
+    let served = runtime.block_on(berth_server::serve(options, stopped, &tell));
     runtime.shutdown_timeout(Duration::from_secs(2));
     served.map_err(|error| Failure::new(Exit::Failed, chain(&error)))
 }

@@ -3,6 +3,7 @@
 use berth_kube::pod::gpu_sharing;
 use berth_kube::{Api, PatchType};
 use berth_node::{Device, Probe};
+use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -24,10 +25,17 @@ pub enum HoldError {
 }
 
 /// Says on this pod which GPU it was given. An API server that is away is tried again.
-pub async fn hold_gpu(
-    kubeconfig: Option<&Path>,
-    env: impl Fn(&str) -> Option<String>,
-) -> Result<String, HoldError> {
+pub fn hold_gpu<'a>(
+    kubeconfig: Option<&'a Path>,
+    env: Env<'a>,
+) -> LocalBoxFuture<'a, Result<String, HoldError>> {
+    Box::pin(hold(kubeconfig, env))
+}
+
+/// The variables of the environment.
+type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+async fn hold(kubeconfig: Option<&Path>, env: Env<'_>) -> Result<String, HoldError> {
     let named = |key: &'static str| env(key).ok_or(HoldError::NoName(key));
     let (name, namespace) = (named("POD_NAME")?, named("POD_NAMESPACE")?);
     let uuid = given(env("NVIDIA_VISIBLE_DEVICES").as_deref(), || Probe::load().devices())?;
