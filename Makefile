@@ -3,10 +3,6 @@
 CARGO ?= cargo
 CARGO_DENY_VERSION := 0.20.2
 
-# Crates that calculate in integers only, so that a plan and a bill come out the
-# same on every machine.
-INTEGER_CRATES := berth-model berth-ledger berth-core
-
 .DEFAULT_GOAL := help
 
 # Cargo uses every core by itself; two at once only wait for each other's lock.
@@ -77,14 +73,9 @@ fmt: components ## Format the code
 fmt-check: components
 	$(CARGO) fmt --all --check
 
-# The float lint is a second run because a crate that takes the workspace's lints
-# cannot add its own. The type ban in a clippy.toml catches a float that is named;
-# this catches a calculation with one that is only inferred.
 .PHONY: lint
 lint: components ## Run clippy, with the bans of the pure crates
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --lib --no-deps --locked $(addprefix -p ,$(INTEGER_CRATES)) -- \
-		-D warnings -D clippy::float_arithmetic
 
 # Fetching first gets the crates of every platform, which a build does not need
 # but cargo-deny and the layering test look at.

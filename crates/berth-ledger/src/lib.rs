@@ -8,6 +8,10 @@
 //! about who should run. The ledger says what things cost and what has been spent; the core decides
 //! what follows from it.
 
+// Integers only, so that a plan and a bill come out the same on every machine. The ban of types in
+// clippy.toml catches a float that is named; this catches one that is inferred.
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
 pub mod budget;
 mod calendar;
 pub mod cost;

@@ -3,6 +3,10 @@
 //! Nothing here decides or does anything: this crate is arithmetic and parsing. It has no clock, no
 //! I/O and no randomness but what a seed determines, so every crate may depend on it.
 
+// Integers only, so that a plan and a bill come out the same on every machine. The ban of types in
+// clippy.toml catches a float that is named; this catches one that is inferred.
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
 mod cost;
 mod decision;
 mod event;
