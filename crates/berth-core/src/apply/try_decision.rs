@@ -40,7 +40,7 @@ pub(crate) enum Error {
     #[error("job {job} neither waits nor is being moved")]
     NotWaiting { job: JobId },
     #[error("{0}")]
-    Promise(promises::Error),
+    Promise(promises::UnknownTarget),
     #[error("there is a claim {claim} already")]
     ClaimExists { claim: Name },
     #[error("there is no pool {pool}")]

@@ -6,15 +6,15 @@ use crate::jobs::Promised;
 use crate::state::State;
 use berth_model::{JobId, Name, Time};
 
-/// Why places cannot be promised to a job.
+/// A place cannot be promised to a job: what it names does not exist.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub(crate) enum UnknownTarget {
     #[error("there is no such node")]
-    UnknownNode,
+    Node,
     #[error("{node} has no such GPU")]
-    UnknownGpu { node: Name },
+    Gpu { node: Name },
     #[error("job {job} has no task {task}")]
-    UnknownTask { job: JobId, task: u32 },
+    Task { job: JobId, task: u32 },
 }
 
 impl State {
@@ -128,17 +128,17 @@ pub(crate) fn resolve_promise(
     at: Time,
     places: &[berth_model::Place],
     firm: bool,
-) -> Result<Promised, Error> {
+) -> Result<Promised, UnknownTarget> {
     let job = state.jobs.get(ix);
     let mut found = Vec::with_capacity(places.len());
     for place in places {
-        let node = state.cluster.find(&place.node).ok_or(Error::UnknownNode)?;
+        let node = state.cluster.find(&place.node).ok_or(UnknownTarget::Node)?;
         let gpus = state.cluster.node(node).gpus.len();
         if place.slices.iter().any(|slice| slice.gpu as usize >= gpus) {
-            return Err(Error::UnknownGpu { node: place.node.clone() });
+            return Err(UnknownTarget::Gpu { node: place.node.clone() });
         }
         if place.task as usize >= job.tasks.len() {
-            return Err(Error::UnknownTask { job: job.id, task: place.task });
+            return Err(UnknownTarget::Task { job: job.id, task: place.task });
         }
         found.push((node, place.clone()));
     }
