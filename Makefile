@@ -24,7 +24,7 @@ test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must p
 
 # A few minutes at most. The script says how it picks.
 .PHONY: check
-check: components ## What daily work needs: format, lints, and the tests of the crates that changed
+check: components postgres ## What daily work needs: format, lints, and the tests of the crates that changed
 	@.ci/check-changed
 
 # What finds faults only when it goes on for long: it changes with the code of every day too little

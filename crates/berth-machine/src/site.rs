@@ -103,14 +103,15 @@ impl Site for Machine {
             if live.row.node != self.inventory.node.name.as_str() {
                 follow_ups.task(lost(*lease, clock::now(), "its machine is not there any more"));
             } else if found.contains(lease) {
-                self.order_again(core, *lease, live, follow_ups);
+                self.adopt(core, *lease, live);
             } else if let Some(ended) = self.end_of(*lease)? {
                 follow_ups.task(Observed::Ended(Box::new(ended)));
             } else if live.row.started.is_some() {
                 follow_ups.task(lost(*lease, clock::now(), "nothing is left of it"));
             } else {
                 // It was decided and never begun: the server died in between.
-                self.order_again(core, *lease, live, follow_ups);
+                self.start(core, *lease, follow_ups);
+                self.stop_again(core, *lease, live);
             }
         }
         // The log has closed these; nothing of them may go on.
@@ -140,15 +141,20 @@ impl Site for Machine {
 }
 
 impl Machine {
-    /// Starting a lease again does nothing where it has been begun; neither does stopping it.
-    fn order_again(
-        &mut self,
-        core: &Core,
-        lease: LeaseId,
-        live: &LiveLease,
-        follow_ups: &mut FollowUps<Infallible>,
-    ) {
-        self.start(core, lease, follow_ups);
+    /// Follows a task that has been running without a server. Starting it again does nothing.
+    fn adopt(&mut self, core: &Core, lease: LeaseId, live: &LiveLease) {
+        if let Err(unreadable) = self.executor.start(core, lease) {
+            // Its end is what frees its GPUs. Ending the lease now would give them to others while
+            // the task still uses them.
+            tracing::error!(%lease, %unreadable, "a task that runs is stopped: its lease is damaged");
+            self.executor.stop(lease, Cause::Cancelled, Span::ZERO);
+            return;
+        }
+        self.stop_again(core, lease, live);
+    }
+
+    /// Stops a task that was to stop before the server ended. Stopping it twice does nothing.
+    fn stop_again(&mut self, core: &Core, lease: LeaseId, live: &LiveLease) {
         if let Some(cause) = live.stopping {
             let job = &core.jobs[&lease.job];
             let grace = if job.kill { Span::ZERO } else { job.detail.workload.grace() };

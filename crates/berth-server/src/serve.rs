@@ -203,13 +203,15 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
     let vault =
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
     let figures = api.as_ref().map(|api| api.metrics().clone());
-    let setup = setup(options, &store).await?;
     let (mut machine, mut pods, mut follows) = (None, None, None);
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) = match &options
         .place
     {
         Place::Machine { gpus, launcher, cgroups } => {
+            // Its lock waits for what a killed server leaves behind, so it comes before the
+            // database's, which does not.
             let found = find_machine(options, gpus.as_ref(), launcher, *cgroups, &home)?;
+            let setup = setup(options, &store).await?;
             let begun = berth_machine::begin(setup, &found, &options.prices, &home, &vault).await;
             let begun = begun.map_err(Error::Boot)?;
             machine = Some(found.clone());
@@ -218,6 +220,7 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
         Place::Cluster { options: cluster, .. } => {
             let api = api.expect("a replica leads only with a way to the API server");
             // Only the replica that may write lists: what it sees is at least as new as the log.
+            let setup = setup(options, &store).await?;
             let cluster = Cluster::list(api, cluster).await;
             let begun = cluster.begin(setup, &options.prices, &home, &vault).await;
             let (running, jobs, followed) = begun.map_err(|why| match why {

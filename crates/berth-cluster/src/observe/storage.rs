@@ -50,7 +50,7 @@ impl Storage {
     }
 }
 
-/// Tasks one kind. The first of its news comes by itself.
+/// Follows one kind. The first of its news comes by itself.
 fn begin<T: DeserializeOwned + Send + 'static>(
     api: &Api,
     path: &str,

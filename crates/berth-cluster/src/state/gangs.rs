@@ -52,7 +52,7 @@ impl ClusterState {
                 }
                 // What comes now is for the job after it.
                 Stage::Ending => return,
-                Stage::LeaseEnd => {}
+                Stage::Over => {}
             }
             gang.job = None;
             self.jobs.remove(&job);

@@ -119,7 +119,7 @@ impl ClusterState {
             return;
         }
         let known = self.gangs.get(key).and_then(|gang| gang.job);
-        let is_known = known.is_some_and(|job| Stage::of(turn.core, job) != Stage::LeaseEnd);
+        let is_known = known.is_some_and(|job| Stage::of(turn.core, job) != Stage::Over);
         if !held.job.is_suspended || held.is_over || is_known {
             return;
         }

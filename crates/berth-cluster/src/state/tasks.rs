@@ -321,14 +321,14 @@ pub enum Stage {
     Live,
     /// It failed or was cancelled, and what is left of it is being stopped.
     Ending,
-    LeaseEnd,
+    Over,
 }
 
 impl Stage {
     pub(super) fn of(core: &Core, job: JobId) -> Stage {
-        let Some(live) = core.jobs.get(&job) else { return Stage::LeaseEnd };
+        let Some(live) = core.jobs.get(&job) else { return Stage::Over };
         if live.row.state.is_final() {
-            return Stage::LeaseEnd;
+            return Stage::Over;
         }
         let for_good = |cause: Cause| !cause.requeues();
         match live.leases.values().any(|lease| lease.stopping.is_some_and(for_good)) {

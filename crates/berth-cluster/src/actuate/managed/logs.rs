@@ -84,7 +84,7 @@ enum CopyError {
 #[derive(PartialEq, Eq)]
 enum Stage {
     Live,
-    LeaseEnd,
+    Over,
     Gone,
 }
 
@@ -187,7 +187,7 @@ impl Logs {
                         *step = Step::CaughtUp;
                         is_news
                     });
-                    if stage == Stage::LeaseEnd {
+                    if stage == Stage::Over {
                         break;
                     }
                     pause = FIRST_RETRY;
@@ -196,7 +196,7 @@ impl Logs {
                         continue;
                     }
                 }
-                Err(why) if stage == Stage::LeaseEnd => {
+                Err(why) if stage == Stage::Over => {
                     failed += 1;
                     if failed >= MAX_TRIES {
                         copy.add_remark(&format!("[berth: the log could not be fetched: {why}]\n"));
@@ -240,7 +240,7 @@ impl Logs {
             Err(_) => Stage::Live,
             Ok(found) if !pod.uid.is_empty() && found.metadata.uid != pod.uid => Stage::Gone,
             Ok(found) => match found.status.phase.as_str() {
-                "Succeeded" | "Failed" => Stage::LeaseEnd,
+                "Succeeded" | "Failed" => Stage::Over,
                 _ => Stage::Live,
             },
         }
