@@ -26,7 +26,7 @@ pub struct Begun {
 /// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
 /// defaults.
 ///
-/// The future is boxed so that this crate compiles it, and not whoever awaits it.
+/// The future is boxed: the compiler then compiles it here, not in the crate that awaits it.
 pub fn begin<'a>(
     setup: Setup,
     host: &'a Host,

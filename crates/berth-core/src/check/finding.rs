@@ -113,7 +113,7 @@ codes! {
     Surplus = "surplus",
     /// A job is left with a part of its gang.
     HalfStopped = "half-stopped",
-    /// Jobs give way and no job gets their GPUs.
+    /// The plan preempts jobs, and no job gets their GPUs.
     NoClaimant = "no-claimant",
     /// More jobs moved than the policy allows.
     Moves = "moves",
