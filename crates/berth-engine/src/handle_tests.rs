@@ -66,6 +66,18 @@ async fn carry_out_next(taken: &mut mpsc::Receiver<Request>) -> u64 {
     job.number
 }
 
+/// Carries out the two requests that wait, in the order in which they came.
+async fn assert_both_are_carried_out_in_turn(
+    taken: &mut mpsc::Receiver<Request>,
+    first: Caller,
+    second: Caller,
+) {
+    assert_eq!(carry_out_next(taken).await, 1);
+    assert_eq!(carry_out_next(taken).await, 2);
+    assert_eq!(first.await.unwrap(), Ok(written(1)));
+    assert_eq!(second.await.unwrap(), Ok(written(2)));
+}
+
 #[tokio::test]
 async fn a_caller_who_finds_no_room_until_the_timeout_is_refused_and_nothing_of_it_is_done() {
     let (handle, mut taken) = handle(2);
@@ -74,10 +86,7 @@ async fn a_caller_who_finds_no_room_until_the_timeout_is_refused_and_nothing_of_
     assert_eq!(handle.write_within(cancel(3), MOMENT).await, Err(Refused::Overloaded));
 
     // Those who were there before get their answers.
-    assert_eq!(carry_out_next(&mut taken).await, 1);
-    assert_eq!(carry_out_next(&mut taken).await, 2);
-    assert_eq!(first.await.unwrap(), Ok(written(1)));
-    assert_eq!(second.await.unwrap(), Ok(written(2)));
+    assert_both_are_carried_out_in_turn(&mut taken, first, second).await;
     // The refused request does not come after all, now that there is room.
     tokio::time::sleep(MOMENT).await;
     assert!(taken.try_recv().is_err());
@@ -96,10 +105,7 @@ async fn a_caller_who_finds_the_queue_full_is_taken_in_turn_once_there_is_room()
     assert_eq!(taken.len(), 1);
     assert!(!second.is_finished());
 
-    assert_eq!(carry_out_next(&mut taken).await, 1);
-    assert_eq!(carry_out_next(&mut taken).await, 2);
-    assert_eq!(first.await.unwrap(), Ok(written(1)));
-    assert_eq!(second.await.unwrap(), Ok(written(2)));
+    assert_both_are_carried_out_in_turn(&mut taken, first, second).await;
 }
 
 #[tokio::test]
@@ -111,10 +117,7 @@ async fn a_write_in_the_background_waits_for_room_and_is_never_refused_for_lack_
     tokio::time::sleep(MOMENT).await;
     assert!(!second.is_finished());
 
-    assert_eq!(carry_out_next(&mut taken).await, 1);
-    assert_eq!(carry_out_next(&mut taken).await, 2);
-    assert_eq!(first.await.unwrap(), Ok(written(1)));
-    assert_eq!(second.await.unwrap(), Ok(written(2)));
+    assert_both_are_carried_out_in_turn(&mut taken, first, second).await;
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ fn followed<T: DeserializeOwned + Send + 'static>(
 ) -> mpsc::Receiver<WatchUpdate<T>> {
     let (tell, received) = mpsc::channel(WATCH_BUFFER);
     let following = watch_objects::<T>(api.clone(), path.to_owned(), String::new(), tell);
-    follows.0.push(tokio::spawn(following));
+    follows.spawn(following);
     received
 }
 
@@ -66,8 +66,8 @@ impl Watches {
         let slices = pump(self.slices, inlet.clone(), Observation::ResourceSlices);
         let classes = pump(self.classes, inlet.clone(), Observation::DeviceClasses);
         let claims = pump(self.claims, inlet.clone(), Observation::ResourceClaims);
-        tasks.0.push(tokio::spawn(slices));
-        tasks.0.push(tokio::spawn(classes));
-        tasks.0.push(tokio::spawn(claims));
+        tasks.spawn(slices);
+        tasks.spawn(classes);
+        tasks.spawn(claims);
     }
 }

@@ -40,10 +40,10 @@ impl Listing {
         let (pod_updates, mut pods) = mpsc::channel(WATCH_BUFFER);
         let (path, query) = (NODES_PATH.to_owned(), String::new());
         let following = watch_objects_protobuf::<Node>(api.clone(), path, query, node_updates);
-        tasks.0.push(tokio::spawn(following));
+        tasks.spawn(following);
         let (path, query) = (PODS_PATH.to_owned(), String::new());
         let following = watch_objects_protobuf::<Pod>(api.clone(), path, query, pod_updates);
-        tasks.0.push(tokio::spawn(following));
+        tasks.spawn(following);
         let compat = &options.compat;
         let reader =
             Arc::new(Reader::new(&options.scheduler_names, compat, &options.reservation_namespace));
@@ -64,7 +64,7 @@ impl Listing {
             hypernodes = updates.hypernodes.unwrap_or(hypernodes);
         }
         reader.add_topology_labels(related.topologies());
-        tasks.0.push(tokio::spawn(following.go_on()));
+        tasks.spawn(following.go_on());
         let all_pods = WatchUpdate::Snapshot(listed(&mut pods).await);
         let initial = InitialObjects {
             queues: related.queues(),

@@ -60,10 +60,10 @@ fn begin<T: DeserializeOwned + Send + 'static>(
 ) -> tokio::sync::oneshot::Receiver<StorageUpdate> {
     let (to, mut seen) = mpsc::channel(WATCH_BUFFER);
     let following = watch_objects::<T>(api.clone(), path.to_owned(), String::new(), to);
-    follows.0.push(tokio::spawn(following));
+    follows.spawn(following);
     let (first, begun) = tokio::sync::oneshot::channel();
     let tell = tell.clone();
-    follows.0.push(tokio::spawn(async move {
+    follows.spawn(async move {
         if let Some(news) = seen.recv().await {
             let _ = first.send(wrap(news));
         }
@@ -72,6 +72,6 @@ fn begin<T: DeserializeOwned + Send + 'static>(
                 return;
             }
         }
-    }));
+    });
     begun
 }

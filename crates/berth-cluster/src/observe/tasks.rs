@@ -3,6 +3,7 @@
 use crate::state::observation::Observation;
 use berth_engine::Inlet;
 use berth_kube::WatchUpdate;
+use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -15,6 +16,8 @@ pub struct Tasks(pub Vec<JoinHandle<()>>);
 
 impl Tasks {
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        // Boxed: the runtime's part of a task is then compiled once, not once per task.
+        let task: BoxFuture<'static, ()> = Box::pin(task);
         self.0.push(tokio::spawn(task));
     }
 }

@@ -120,18 +120,18 @@ impl Api {
         path: &str,
         query: &str,
     ) -> Result<ListResult<T>> {
-        self.list_as(None, path, query).await
+        self.list_as(Format::json(), path, query).await
     }
 
     /// The same, also of a kind that the server may write in binary. It comes in pages: one is on
     /// its way while the one before it is read.
     pub(crate) async fn list_as<T: DeserializeOwned>(
         &self,
-        binary: Option<&'static protobuf::ObjectSchema>,
+        format: Format<T>,
         path: &str,
         query: &str,
     ) -> Result<ListResult<T>> {
-        let accept = accept(binary);
+        let (accept, binary) = (format.accept(), format.binary);
         let first = match query {
             "" => format!("{path}?limit={PAGE}"),
             query => format!("{path}?limit={PAGE}&{query}"),
@@ -147,7 +147,7 @@ impl Api {
                     (self.clone(), format!("{first}&continue={}", percent_encode(&from)));
                 next.spawn(async move { api.call_as(accept, Method::GET, &path, None).await });
             }
-            let page: Page<T> = match decode_as(path, form, &answer) {
+            let page = match (format.page)(path, form, &answer) {
                 Err(Error::Unreadable { .. }) => readable(path, &answer)?,
                 page => page?,
             };
@@ -275,9 +275,50 @@ impl Api {
     }
 }
 
-/// What an answer may be written in.
-pub(crate) const fn accept(binary: Option<&protobuf::ObjectSchema>) -> &'static str {
-    if binary.is_some() { protobuf::ACCEPT } else { JSON }
+/// Reads an answer: in binary of that form, or else in JSON.
+type Decode<T> = fn(&str, Option<&'static protobuf::MessageSchema>, &[u8]) -> Result<T>;
+
+/// How the objects of one kind are asked for and read. The functions are values, so that the
+/// compiler makes a way to read protobuf only for kinds that are asked for in it.
+pub(crate) struct Format<T> {
+    /// How the kind is written in binary, where it is asked for in that.
+    pub binary: Option<&'static protobuf::ObjectSchema>,
+    page: Decode<Page<T>>,
+    pub object: Decode<T>,
+}
+
+impl<T> Clone for Format<T> {
+    fn clone(&self) -> Format<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Format<T> {}
+
+impl<T: DeserializeOwned> Format<T> {
+    pub fn json() -> Format<T> {
+        Format {
+            binary: None,
+            page: |what, _, body| decode(what, body),
+            object: |what, _, body| decode(what, body),
+        }
+    }
+
+    /// In binary, or in JSON where the server answers in that all the same.
+    pub fn protobuf(schema: &'static protobuf::ObjectSchema) -> Format<T> {
+        Format {
+            binary: Some(schema),
+            page: |what, form, body| decode_as(what, form, body),
+            object: |what, form, body| decode_as(what, form, body),
+        }
+    }
+}
+
+impl<T> Format<T> {
+    /// What an answer may be written in.
+    pub const fn accept(&self) -> &'static str {
+        if self.binary.is_some() { protobuf::ACCEPT } else { JSON }
+    }
 }
 
 fn connections(config: &Config) -> Result<Client> {

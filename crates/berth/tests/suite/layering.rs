@@ -203,6 +203,30 @@ fn no_pure_crate_lets_its_own_source_off_the_bans() {
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
+/// clippy.toml bans a float that is named. Only this attribute catches one that is inferred, and a
+/// manifest cannot carry it, because the tests of these crates may calculate with floats.
+#[test]
+fn every_crate_that_decides_or_counts_money_denies_float_arithmetic() {
+    let workspace = Workspace::load();
+    for name in ["berth-model", "berth-ledger", "berth-core"] {
+        let root = workspace.directory(name).join("src/lib.rs");
+        assert!(
+            read(&root)
+                .lines()
+                .any(|line| line == "#![cfg_attr(not(test), deny(clippy::float_arithmetic))]"),
+            "{} does not deny float arithmetic",
+            root.display()
+        );
+        for file in rust_files(&workspace.directory(name).join("src")) {
+            assert!(
+                !read(&file).contains("allow(clippy::float_arithmetic"),
+                "{} allows float arithmetic",
+                file.display()
+            );
+        }
+    }
+}
+
 #[test]
 fn unsafe_code_is_forbidden_in_every_crate() {
     let workspace = Workspace::load();

@@ -129,35 +129,49 @@ struct Value<'a> {
     written: Written<'a>,
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
     /// A timestamp that was never set is written as nothing.
     fn is_null(&self) -> bool {
         matches!((self.kind, self.written), (FieldType::Time, Written::Bytes([])))
     }
+
+    fn text(&self) -> Result<Cow<'a, str>> {
+        let bytes = self.written.bytes()?;
+        match self.kind {
+            FieldType::Text => Ok(String::from_utf8_lossy(bytes)),
+            FieldType::Time => timestamp(bytes).map(Cow::Owned),
+            FieldType::Quantity => {
+                let written = field(bytes, super::schema::QUANTITY)?;
+                Ok(String::from_utf8_lossy(written.unwrap_or_default()))
+            }
+            _ => Err(DecodeError::FieldType),
+        }
+    }
+
+    fn object(&self) -> Result<Object<'a>> {
+        let (FieldType::Object(form) | FieldType::Inline(form)) = self.kind else {
+            return Err(DecodeError::FieldType);
+        };
+        let fields = Fields(self.written.bytes()?);
+        Ok(Object { fields, form, seen: 0, around: None, next: None })
+    }
 }
 
+/// Structs and texts have ways of their own beside `deserialize_any`: it is compiled for every type
+/// that is read, with all that a value can be.
 impl<'de> Deserializer<'de> for Value<'de> {
     type Error = DecodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.kind {
             _ if self.is_null() => visitor.visit_unit(),
-            FieldType::Text => visit_text(visitor, self.written.bytes()?),
+            FieldType::Text | FieldType::Time | FieldType::Quantity => {
+                visit_text(visitor, self.text()?)
+            }
             // A negative number is written in 64 bits, also in a field of 32.
             FieldType::Number => visitor.visit_i64(self.written.number()?.cast_signed()),
             FieldType::Flag => visitor.visit_bool(self.written.number()? != 0),
-            FieldType::Time => visitor.visit_str(&timestamp(self.written.bytes()?)?),
-            FieldType::Quantity => {
-                let written = field(self.written.bytes()?, super::schema::QUANTITY)?;
-                visit_text(visitor, written.unwrap_or_default())
-            }
-            FieldType::Object(form) | FieldType::Inline(form) => visitor.visit_map(Object {
-                fields: Fields(self.written.bytes()?),
-                form,
-                seen: 0,
-                around: None,
-                next: None,
-            }),
+            FieldType::Object(_) | FieldType::Inline(_) => visitor.visit_map(self.object()?),
             FieldType::Unread => visitor.visit_unit(),
         }
     }
@@ -173,7 +187,15 @@ impl<'de> Deserializer<'de> for Value<'de> {
             matches!(self.kind, FieldType::Object(form) if fields.iter().all(|field| form.has(field))),
             "{name} has a field without a number"
         );
-        self.deserialize_any(visitor)
+        visitor.visit_map(self.object()?)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if self.is_null() { visitor.visit_unit() } else { visit_text(visitor, self.text()?) }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_str(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -185,15 +207,15 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf
         unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
     }
 }
 
-/// What is no text is replaced, as the server does in JSON: it lets annotations through that are
-/// none.
-fn visit_text<'de, V: Visitor<'de>>(visitor: V, bytes: &'de [u8]) -> Result<V::Value> {
-    match String::from_utf8_lossy(bytes) {
+/// What is no text has been replaced, as the server does in JSON: it lets annotations through that
+/// are none.
+fn visit_text<'de, V: Visitor<'de>>(visitor: V, text: Cow<'de, str>) -> Result<V::Value> {
+    match text {
         Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
         Cow::Owned(text) => visitor.visit_string(text),
     }
@@ -223,10 +245,9 @@ struct Object<'a> {
     next: Option<(&'static Field, Written<'a>)>,
 }
 
-impl<'de> MapAccess<'de> for Object<'de> {
-    type Error = DecodeError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+impl Object<'_> {
+    /// Goes on to the next field that has a name.
+    fn advance(&mut self) -> Result<Option<&'static str>> {
         loop {
             let Some((number, written)) = self.fields.next()? else {
                 let Some((fields, form, seen)) = self.around.take() else { return Ok(None) };
@@ -259,7 +280,18 @@ impl<'de> MapAccess<'de> for Object<'de> {
                 }
             }
             self.next = Some((field, written));
-            return seed.deserialize(BorrowedStrDeserializer::new(field.name)).map(Some);
+            return Ok(Some(field.name));
+        }
+    }
+}
+
+impl<'de> MapAccess<'de> for Object<'de> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        match self.advance()? {
+            Some(name) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
+            None => Ok(None),
         }
     }
 
@@ -334,17 +366,27 @@ struct Entries<'a> {
     value: &'a [u8],
 }
 
-impl<'de> MapAccess<'de> for Entries<'de> {
-    type Error = DecodeError;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+impl<'a> Entries<'a> {
+    /// Goes on to the next entry and returns its key.
+    fn advance(&mut self) -> Result<Option<Cow<'a, str>>> {
         let Some(written) = self.many.next()? else { return Ok(None) };
         let entry = written.bytes()?;
         self.value = field(entry, super::schema::ENTRY_VALUE)?.unwrap_or_default();
         let key = field(entry, super::schema::ENTRY_KEY)?.unwrap_or_default();
-        match String::from_utf8_lossy(key) {
-            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some),
-            Cow::Owned(key) => seed.deserialize(key.into_deserializer()).map(Some),
+        Ok(Some(String::from_utf8_lossy(key)))
+    }
+}
+
+impl<'de> MapAccess<'de> for Entries<'de> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        match self.advance()? {
+            Some(Cow::Borrowed(key)) => {
+                seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+            }
+            Some(Cow::Owned(key)) => seed.deserialize(key.into_deserializer()).map(Some),
+            None => Ok(None),
         }
     }
 

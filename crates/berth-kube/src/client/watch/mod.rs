@@ -4,9 +4,9 @@
 //! restarts. It is then taken up where it was; where the server has forgotten that moment,
 //! everything is listed again, and whoever follows compares.
 
-use crate::client::api::{Api, accept, decode, decode_as};
+use crate::client::api::{Api, Format, decode, decode_as};
 use crate::client::error::{Error, Result, Status};
-use crate::client::protobuf::{self, MessageSchema, ObjectSchema, ProtobufObject};
+use crate::client::protobuf::{self, MessageSchema, ProtobufObject};
 use futures_util::StreamExt;
 use http::Method;
 use serde::Deserialize;
@@ -64,7 +64,7 @@ pub async fn watch_objects<T>(
 ) where
     T: DeserializeOwned + Send + 'static,
 {
-    watch_with_schema(None, api, path, query, tell).await;
+    watch(Format::json(), api, path, query, tell).await;
 }
 
 /// The same in binary, for kinds of which there are many.
@@ -76,11 +76,11 @@ pub async fn watch_objects_protobuf<T>(
 ) where
     T: ProtobufObject + Send + 'static,
 {
-    watch_with_schema(Some(T::SCHEMA), api, path, query, tell).await;
+    watch(Format::protobuf(T::SCHEMA), api, path, query, tell).await;
 }
 
-async fn watch_with_schema<T>(
-    binary: Option<&'static ObjectSchema>,
+async fn watch<T>(
+    format: Format<T>,
     api: Api,
     path: String,
     query: String,
@@ -89,7 +89,7 @@ async fn watch_with_schema<T>(
     T: DeserializeOwned + Send + 'static,
 {
     let (version, buffer) = (String::new(), Vec::new());
-    let mut watcher = Watcher { api, path, query, binary, tell, version, buffer };
+    let mut watcher = Watcher { api, path, query, format, tell, version, buffer };
     let mut pause = FIRST_PAUSE;
     loop {
         match watcher.once().await {
@@ -108,7 +108,7 @@ async fn watch_with_schema<T>(
             }
             Err(error @ Error::Protobuf { .. }) => {
                 tracing::warn!(%error, "asking for JSON from now on, which costs more");
-                watcher.binary = None;
+                watcher.format.binary = None;
                 watcher.version.clear();
             }
             Err(error) => {
@@ -127,8 +127,7 @@ struct Watcher<T> {
     api: Api,
     path: String,
     query: String,
-    /// How the kind is written in binary, where it is asked for in that.
-    binary: Option<&'static ObjectSchema>,
+    format: Format<T>,
     tell: mpsc::Sender<WatchUpdate<T>>,
     /// Where the next watch goes on; empty: from a new list.
     version: String,
@@ -139,7 +138,7 @@ impl<T: DeserializeOwned + Send + 'static> Watcher<T> {
     /// Lists if that is needed, and watches until the watch ends.
     async fn once(&mut self) -> Result<Ended> {
         if self.version.is_empty() {
-            let listed = self.api.list_as(self.binary, &self.path, &self.query).await?;
+            let listed = self.api.list_as(self.format, &self.path, &self.query).await?;
             self.api.metrics().listed(&self.path, listed.in_binary);
             if self.tell.send(WatchUpdate::Snapshot(listed.items)).await.is_err() {
                 return Ok(Ended::Listener);
@@ -161,7 +160,7 @@ impl<T: DeserializeOwned + Send + 'static> Watcher<T> {
         if !query.is_empty() {
             path = format!("{path}&{query}");
         }
-        let asked = self.api.send(accept(self.binary), Method::GET, &path, None);
+        let asked = self.api.send(self.format.accept(), Method::GET, &path, None);
         let Ok(answer) = tokio::time::timeout(ANSWER, asked).await else {
             tracing::warn!(path = self.path, "the API server did not answer; watching again");
             return Ok(Ended::Watch);
@@ -175,8 +174,8 @@ impl<T: DeserializeOwned + Send + 'static> Watcher<T> {
             self.api.metrics().failed(&error);
             return Err(error);
         }
-        let form =
-            self.binary.filter(|_| protobuf::is_protobuf_response(&answer)).map(|kinds| kinds.one);
+        let binary = self.format.binary.filter(|_| protobuf::is_protobuf_response(&answer));
+        let form = binary.map(|kinds| kinds.one);
         self.api.metrics().watches(&self.path, form.is_some());
         self.buffer.clear();
         let mut body = http_body_util::BodyStream::new(answer.into_body());
@@ -245,7 +244,7 @@ impl<T: DeserializeOwned + Send + 'static> Watcher<T> {
     /// Nothing where it cannot be read: one such object must not stop all others. What cannot be
     /// read in binary is asked for as JSON.
     fn object(&self, form: Option<&'static MessageSchema>, object: &[u8]) -> Result<Option<T>> {
-        match decode_as(&self.path, form, object) {
+        match (self.format.object)(&self.path, form, object) {
             Ok(object) => Ok(Some(object)),
             Err(error @ Error::Protobuf { .. }) => Err(error),
             Err(error) => {

@@ -55,3 +55,29 @@ fn running_processes_are_found_again_by_the_next_server() {
     assert_eq!(job["jobs"][0]["attempts"], 1, "{job}");
     assert!(server.run_ok(&["logs", "long"]).contains("end"));
 }
+
+/// Its GPU would otherwise go to the next job while its processes still use it.
+#[test]
+fn a_running_task_whose_lease_is_damaged_is_stopped_before_its_gpu_goes_to_another_job() {
+    let postgres = Postgres::start();
+    let url = postgres.database();
+    let mut server = Server::start(&["--gpus", "1xL4", "--database", &url]);
+    let script = "echo $$; exec sleep 1000";
+    server.run_ok(&["run", "-d", "--name", "long", "-g", "1", "--", "bash", "-c", script]);
+    let mut process = String::new();
+    until("it runs", || {
+        process = server.run_ok(&["logs", "long"]).trim().to_owned();
+        !process.is_empty()
+    });
+    server.run_ok(&["run", "-d", "--name", "next", "-g", "1", "--", "sleep", "1000"]);
+    server.kill();
+    let name = url.rsplit_once('/').unwrap().1;
+    postgres.sql(name, "UPDATE leases SET slices = '{' WHERE closed IS NULL");
+    server.start_again();
+
+    until("the next job runs", || server.job("next")["state"] == "running");
+    assert!(!std::path::Path::new("/proc").join(&process).exists(), "{process} still runs");
+    // It is no fault of the job's: it waits for another attempt.
+    assert_eq!(server.job("long")["state"], "pending", "{}", server.job("long"));
+    assert!(server.log().contains("its lease is damaged"), "{}", server.log());
+}
