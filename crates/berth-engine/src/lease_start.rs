@@ -8,6 +8,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct LeaseStart {
     pub lease: LeaseId,
+    pub user: String,
     pub team: String,
     pub name: String,
     pub run: Arc<RunSpec>,
@@ -33,6 +34,7 @@ impl LeaseStart {
             .map_err(|why| StartError::Unreadable { lease: id, why })?;
         Ok(LeaseStart {
             lease: id,
+            user: job.row.user.clone(),
             team: job.row.team.clone(),
             name: job.row.name.clone(),
             run: run.clone(),

@@ -1,11 +1,11 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
-use crate::task::MakeTask;
+use crate::workplace::Workplace;
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Span};
-use berth_node::{Driver, Inventory, Stop};
-use berth_service::{Home, Vault};
+use berth_node::{Driver, Stop};
+use berth_service::Vault;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,9 +32,8 @@ pub struct Executor {
 
 /// What the executor works with.
 pub struct Tools {
-    pub home: Home,
+    pub workplace: Arc<Workplace>,
     pub driver: Arc<Driver>,
-    pub inventory: Arc<Inventory>,
     pub vault: Vault,
 }
 
@@ -106,7 +105,7 @@ async fn start_one(
     };
     let tools = tools.clone();
     let begun = tokio::task::spawn_blocking(move || {
-        let task = start.task(&tools.home, &tools.inventory, &secrets);
+        let task = tools.workplace.task(&start, &secrets);
         let task = task.map_err(|error| error.to_string())?;
         tools.driver.start(task).map_err(|error| error.to_string())
     });

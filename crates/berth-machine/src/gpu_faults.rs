@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_fault_is_of_the_gpu_with_that_uuid_and_of_no_other() {
         let declared = "2xL4".parse().unwrap();
-        let limits = Limits { groups: false, cpu: false, memory: false, missing: None };
+        let limits = Limits::default();
         let mut inventory = Inventory::read("box", Some(&declared), &Probe::load(), limits);
         for (at, device) in inventory.devices.iter_mut().enumerate() {
             device.uuid = Some(format!("GPU-{at}"));

@@ -1,7 +1,10 @@
 //! What this machine adds to requests about its jobs.
 
-use berth_node::{Device, Driver, Inventory, Probe};
-use berth_service::host::{GpuFacts, GpuReading, JobHost, NodeFacts};
+use crate::workplace::Workplace;
+use berth_file::job::{JobFile, Refused, Warning};
+use berth_model::JobRequest;
+use berth_node::{Device, Driver, Inventory, Isolation, Probe};
+use berth_service::host::{GpuFacts, GpuReading, JobHost, NodeFacts, NodeIsolation};
 use std::sync::Arc;
 
 /// The machine that the server runs on.
@@ -9,6 +12,7 @@ pub struct Host {
     pub driver: Arc<Driver>,
     pub inventory: Arc<Inventory>,
     pub probe: Probe,
+    pub workplace: Arc<Workplace>,
 }
 
 impl Host {
@@ -18,6 +22,18 @@ impl Host {
 }
 
 impl JobHost for Host {
+    fn accept(
+        &self,
+        _: &JobFile,
+        team: &str,
+        request: &mut JobRequest,
+        _: &mut Vec<Warning>,
+    ) -> Result<(), Refused> {
+        let Some(run) = request.workload.run() else { return Ok(()) };
+        let checked = self.workplace.check(&request.user, team, run);
+        checked.map_err(|(key, why)| Refused { key, message: why.to_string() })
+    }
+
     fn runs_containers(&self) -> bool {
         false
     }
@@ -35,6 +51,11 @@ impl JobHost for Host {
         self.is_this(name).then_some(NodeFacts {
             declared: self.inventory.declared,
             limits_jobs: limits.cpu && limits.memory,
+            isolation: Some(match self.workplace.isolation {
+                Isolation::Sandbox { accounts: true } => NodeIsolation::Accounts,
+                Isolation::Sandbox { accounts: false } => NodeIsolation::Sandbox,
+                Isolation::Off { .. } => NodeIsolation::None,
+            }),
         })
     }
 

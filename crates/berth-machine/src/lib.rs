@@ -7,9 +7,10 @@ mod gpu_faults;
 mod host;
 mod setup;
 mod site;
-mod task;
+mod workplace;
 
 pub use executor::Watch;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
 pub use site::{Begun, begin};
+pub use workplace::Workplace;

@@ -10,7 +10,7 @@ use berth_engine::{
 use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
 use berth_node::{Driver, Inventory};
-use berth_service::{Home, Vault};
+use berth_service::Vault;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -31,26 +31,20 @@ pub fn begin<'a>(
     setup: Setup,
     host: &'a Host,
     prices: &'a BTreeMap<Name, Micros>,
-    home: &'a Home,
     vault: &'a Vault,
 ) -> BoxFuture<'a, Result<Begun, BootError>> {
-    Box::pin(begin_on(setup, host, prices, home, vault))
+    Box::pin(begin_on(setup, host, prices, vault))
 }
 
 async fn begin_on(
     setup: Setup,
     host: &Host,
     prices: &BTreeMap<Name, Micros>,
-    home: &Home,
     vault: &Vault,
 ) -> Result<Begun, BootError> {
     let (driver, inventory) = (host.driver.clone(), host.inventory.clone());
-    let tools = Tools {
-        home: home.clone(),
-        driver: driver.clone(),
-        inventory: inventory.clone(),
-        vault: vault.clone(),
-    };
+    let tools =
+        Tools { workplace: host.workplace.clone(), driver: driver.clone(), vault: vault.clone() };
     let mut watch = None;
     let running = engine::begin(setup, |inlet| {
         let (executor, watching) = executor::begin(tools, inlet);

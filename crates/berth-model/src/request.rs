@@ -1,6 +1,8 @@
 //! A job that is asked for.
 
-use crate::run::{Checkpoint, Command, Env, Launch, LogLimits, Port, RetryPlan, RunSpec, Times};
+use crate::run::{
+    Checkpoint, Command, Env, Launch, LogLimits, Network, Port, RetryPlan, RunSpec, Times,
+};
 use crate::{
     ArraySpec, Dependency, GroupSpec, JobId, JobKind, JobSpec, Lifecycle, Name, PodRef, Span, Time,
 };
@@ -158,6 +160,7 @@ fn run_of_pods(grace: Span) -> RunSpec {
         workdir: None,
         volumes: BTreeMap::new(),
         data: BTreeMap::new(),
+        network: Network::Machine,
         launch: Launch::Once,
         ranks: 1,
         port: Port::None,

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 const SERVER: &str = "berth-server";
 /// The scheduling period, in microseconds, that `cpu.max` is given in.
 const PERIOD_US: i64 = 100_000;
+/// Processes and threads of a task. A job that forks without end must not take the machine along.
+pub(crate) const PROCESSES: u64 = 32_768;
 
 /// Why tasks have no control groups.
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +30,15 @@ enum NoCgroups {
 }
 
 /// What is enforced on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// Tasks have a control group, which ends whatever they leave behind.
     pub groups: bool,
     pub cpu: bool,
     pub memory: bool,
+    /// How many processes a task may have.
+    #[serde(default)]
+    pub processes: bool,
     /// Why something of it is missing, for people.
     pub missing: Option<String>,
 }
@@ -44,6 +49,7 @@ pub(crate) struct Cgroups {
     base: PathBuf,
     cpu: bool,
     memory: bool,
+    processes: bool,
 }
 
 impl Cgroups {
@@ -58,7 +64,7 @@ impl Cgroups {
             }
             Err(missing) => {
                 let missing = Some(missing.to_string());
-                (None, Limits { groups: false, cpu: false, memory: false, missing })
+                (None, Limits { missing, ..Limits::default() })
             }
         }
     }
@@ -77,20 +83,20 @@ impl Cgroups {
         enable(&base);
         let enabled = controllers(&base.join("cgroup.subtree_control"));
         let has = |name: &str| enabled.iter().any(|found| found == name);
-        Ok(Cgroups { cpu: has("cpu"), memory: has("memory"), base })
+        let (cpu, memory, processes) = (has("cpu"), has("memory"), has("pids"));
+        Ok(Cgroups { cpu, memory, processes, base })
     }
 
     fn limits(&self) -> Limits {
         let missing = match (self.cpu, self.memory) {
             (true, true) => None,
-            (false, true) => Some("CPU is not limited: the cpu controller is not delegated"),
-            (true, false) => Some("memory is not limited: the memory controller is not delegated"),
-            (false, false) => {
-                Some("CPU and memory are not limited: their controllers are not delegated")
-            }
+            (false, true) => Some("the cpu controller is not delegated"),
+            (true, false) => Some("the memory controller is not delegated"),
+            (false, false) => Some("the controllers for CPU and memory are not delegated"),
         };
         let missing = missing.map(str::to_owned);
-        Limits { groups: true, cpu: self.cpu, memory: self.memory, missing }
+        let (cpu, memory, processes) = (self.cpu, self.memory, self.processes);
+        Limits { groups: true, cpu, memory, processes, missing }
     }
 
     pub fn group(&self, name: &str, cpu: Option<Cpu>, memory: Option<Bytes>) -> Cgroup {
@@ -98,6 +104,7 @@ impl Cgroups {
             path: self.base.join(name),
             cpu: cpu.filter(|_| self.cpu),
             memory: memory.filter(|_| self.memory),
+            processes: self.processes.then_some(PROCESSES),
         }
     }
 }
@@ -138,7 +145,7 @@ fn controllers(file: &Path) -> Vec<String> {
 
 /// Lets the children of a group have limits, as far as the group has them itself.
 fn enable(group: &Path) {
-    for name in ["cpu", "memory"] {
+    for name in ["cpu", "memory", "pids"] {
         let switch = group.join("cgroup.subtree_control");
         let has = |file: &Path| controllers(file).iter().any(|found| found == name);
         let on = || fs::write(&switch, format!("+{name}"));
@@ -168,12 +175,14 @@ pub(crate) struct Cgroup {
     pub path: PathBuf,
     cpu: Option<Cpu>,
     memory: Option<Bytes>,
+    #[serde(default)]
+    processes: Option<u64>,
 }
 
 impl Cgroup {
     /// One that exists already.
     pub fn at(path: &Path) -> Cgroup {
-        Cgroup { path: path.to_owned(), cpu: None, memory: None }
+        Cgroup { path: path.to_owned(), cpu: None, memory: None, processes: None }
     }
 
     /// Makes the group and moves this process into it: a child begins where its parent is, so
@@ -182,6 +191,9 @@ impl Cgroup {
         let back = own_group().ok_or(io::ErrorKind::NotFound)?;
         fs::create_dir_all(&self.path)?;
         self.limit_cpu()?;
+        if let Some(most) = self.processes {
+            fs::write(self.path.join("pids.max"), most.to_string())?;
+        }
         self.join(rustix::process::getpid().as_raw_pid())?;
         Ok(back)
     }

@@ -4,6 +4,7 @@
 //! one of them knows better. Facts are what Berth has decided (the job's number, its GPUs, a
 //! process's rank); a user's value there would be a lie.
 
+use crate::home::Home;
 use crate::task::{Gpus, Launch, TaskSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +12,9 @@ use std::path::Path;
 type Variables = BTreeMap<String, String>;
 
 /// The variables of the process with that local rank: defaults, the user's own, facts, in rising
-/// order of who wins. `home` is the task's folder.
-pub fn environment(spec: &TaskSpec, home: &Path, local_rank: u32) -> Variables {
+/// order of who wins. `folder` is that of the task.
+pub fn environment(spec: &TaskSpec, folder: &Path, local_rank: u32) -> Variables {
+    let home = &Home::new(folder);
     let mut all = defaults(spec);
     all.extend(spec.env.clone());
     all.extend(job_facts(spec, home));
@@ -64,16 +66,16 @@ fn processes_per_node(spec: &TaskSpec) -> u32 {
     }
 }
 
-fn job_facts(spec: &TaskSpec, home: &Path) -> Variables {
+fn job_facts(spec: &TaskSpec, home: &Home) -> Variables {
     let mut all = Variables::new();
     let (lease, gang) = (spec.lease, &spec.gang);
     put(&mut all, "BERTH_JOB_ID", lease.job);
     put(&mut all, "BERTH_JOB_NAME", &spec.name);
     put(&mut all, "BERTH_TASK", lease.task);
     put(&mut all, "BERTH_ATTEMPT", lease.attempt);
-    put(&mut all, "BERTH_TASK_DIR", home.display());
+    put(&mut all, "BERTH_TASK_DIR", home.job().display());
     // The request to stop is itself the file that appears before a preemption.
-    put(&mut all, "BERTH_PREEMPT_FILE", home.join("stop.json").display());
+    put(&mut all, "BERTH_PREEMPT_FILE", home.notices().join("stop.json").display());
     put_path(&mut all, "BERTH_CHECKPOINT_DIR", spec.checkpoint.as_deref());
     put_path(&mut all, "BERTH_RESUME_FROM", spec.resume_from.as_deref());
     put_path(&mut all, "BERTH_MODEL_DIR", spec.model.as_deref());
@@ -199,7 +201,7 @@ mod tests {
                 "SLURM_JOB_NODELIST=a,b",
                 "SLURM_RESTART_COUNT=2",
                 "BERTH_ATTEMPT=2",
-                "BERTH_PREEMPT_FILE=/home/17/stop.json",
+                "BERTH_PREEMPT_FILE=/home/17/notices/stop.json",
                 "-RANK",
                 "-WORLD_SIZE",
                 "-SLURM_NTASKS",

@@ -1,6 +1,7 @@
 //! What can go wrong, one variant per operation.
 
 use crate::folder::folder_name;
+use crate::isolation::NoSandbox;
 use berth_model::LeaseId;
 use std::io;
 use std::path::PathBuf;
@@ -14,6 +15,11 @@ pub enum Error {
         path.display()
     )]
     InUse { path: PathBuf },
+    #[error(
+        "jobs cannot be isolated on this machine: {why}; make that possible, or start with \
+         --isolation none if every user may reach what the server reaches"
+    )]
+    NoIsolation { why: NoSandbox },
     #[error("cannot make the folder of lease {lease} at {}", path.display())]
     MakeFolder { lease: LeaseId, path: PathBuf, source: io::Error },
     #[error("cannot read {}", path.display())]

@@ -13,17 +13,24 @@
 //!   exit.spare         the room for it, taken at the start in case the disk fills
 //!   supervisor.log     what the supervisor has to complain about
 //!   logs/              what the task wrote
+//!   job/               the task's own folder, the only one here that it can write to
+//!   notices/           what the task is told: a copy of the request to stop
 //! ```
+//!
+//! A task in a sandbox sees the last two and nothing else of it, so what it reports of itself is
+//! written by its supervisor alone.
 
 use crate::error::Error;
+use crate::owner::give;
 use berth_model::Ended;
 use berth_model::{Cause, Time};
+use berth_sandbox::Account;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Written into the lock before the first process is started: from here on this lease has been
@@ -42,6 +49,9 @@ pub(crate) struct Running {
     pub at: Time,
     /// The process of each rank.
     pub pids: Vec<i32>,
+    /// The first process of its sandbox, if it is in one.
+    #[serde(default)]
+    pub init: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +90,35 @@ impl Home {
 
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
+    }
+
+    /// The task's own folder.
+    pub fn job(&self) -> PathBuf {
+        self.dir.join("job")
+    }
+
+    /// What the task can read and not write.
+    pub fn notices(&self) -> PathBuf {
+        self.dir.join("notices")
+    }
+
+    /// Makes the folders that the task sees.
+    pub fn make_folders(&self, account: Option<&Account>) -> io::Result<()> {
+        let make = |dir: PathBuf, mode| match DirBuilder::new().mode(mode).create(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        };
+        make(self.job(), 0o700)?;
+        make(self.notices(), 0o755)?;
+        give(&self.job(), account)
+    }
+
+    /// Tells the task that it is asked to stop. It may run as another account, which has to be
+    /// able to read this.
+    pub fn tell_stop(&self, request: &StopRequest) -> Result<(), Error> {
+        let path = self.notices().join("stop.json");
+        let mut options = OpenOptions::new();
+        write_json_as(options.mode(0o644), &path, request)
     }
 
     pub fn running(&self) -> Result<Option<Running>, Error> {
@@ -225,9 +264,17 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
 
 /// Puts a value into a file, whole or not at all.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    write_json_as(&mut private(), path, value)
+}
+
+fn write_json_as(
+    options: &mut OpenOptions,
+    path: &Path,
+    value: &impl Serialize,
+) -> Result<(), Error> {
     let fail = |source| Error::Write { path: path.to_owned(), source };
     let beside = path.with_extension("new");
-    let mut file = private().write(true).create(true).truncate(true).open(&beside).map_err(fail)?;
+    let mut file = options.write(true).create(true).truncate(true).open(&beside).map_err(fail)?;
     let bytes = serde_json::to_vec(value).map_err(io::Error::other).map_err(fail)?;
     file.write_all(&bytes).map_err(fail)?;
     fs::rename(&beside, path).map_err(fail)

@@ -1,5 +1,6 @@
 //! How the driver starts helper processes: supervisors, and shells beside a task.
 
+use berth_sandbox::Helper;
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -17,6 +18,12 @@ pub struct Launcher {
 }
 
 impl Launcher {
+    /// The same for the steps of a sandbox.
+    pub(crate) fn sandbox(&self) -> Helper {
+        let args = self.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        Helper { exe: self.exe.clone(), args }
+    }
+
     /// A command for a helper, with an order that is readable until the last one has closed it
     /// and never lies on a disk.
     pub(crate) fn command(

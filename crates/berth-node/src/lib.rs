@@ -14,13 +14,16 @@ mod error;
 mod folder;
 mod home;
 mod inventory;
+mod isolation;
 mod launcher;
 mod log;
+mod owner;
 mod process;
 mod shell;
 mod supervisor;
 mod task;
 
+pub use berth_sandbox::{Access, Account, Network, may_access};
 pub use cgroup::Limits;
 pub use driver::{Adopted, Driver, Options, Started, State, Stop};
 pub use environ::environment;
@@ -29,8 +32,12 @@ pub use inventory::{
     Declared, Device, DeviceError, GpuFault, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,
 };
+pub use isolation::{
+    Accounts, Confine, Isolation, NoSandbox, Shown, Wanted, is_of_system, nobody, own_account,
+};
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
+pub use owner::give;
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};

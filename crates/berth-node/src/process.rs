@@ -73,12 +73,24 @@ pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
         .collect()
 }
 
+/// Whether a process has children, also such as have ended.
+pub(crate) fn has_children(of: Pid) -> bool {
+    let of = of.as_raw_pid();
+    match fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
+        Ok(children) => !children.trim().is_empty(),
+        // Not every kernel has that file.
+        Err(_) => all().iter().any(|p| p.parent == of),
+    }
+}
+
 /// The living processes whose environment names that task folder.
 pub(crate) fn marked(home: &Path) -> Vec<Pid> {
-    let marker = format!("BERTH_TASK_DIR={}", home.display());
+    // Tasks that an earlier version started name the folder above.
+    let markers = [home.join("job"), home.to_owned()];
+    let markers = markers.map(|dir| format!("BERTH_TASK_DIR={}", dir.display()).into_bytes());
     all()
         .into_iter()
-        .filter(|p| !p.is_zombie && environ(p.pid).iter().any(|line| *line == marker.as_bytes()))
+        .filter(|p| !p.is_zombie && environ(p.pid).iter().any(|line| markers.contains(line)))
         .filter_map(|p| Pid::from_raw(p.pid))
         .collect()
 }

@@ -1,5 +1,6 @@
 //! What one lease runs.
 
+use crate::isolation::Confine;
 use crate::log::LogLimits;
 use berth_model::{Bytes, Cpu, LeaseId, Name, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,9 @@ pub struct TaskSpec {
     #[serde(default)]
     pub ready_within: Option<Span>,
     pub logs: LogLimits,
+    /// Needed where tasks run in sandboxes.
+    #[serde(default)]
+    pub confine: Option<Confine>,
 }
 
 impl TaskSpec {
@@ -137,6 +141,7 @@ impl TaskSpec {
             ready: None,
             ready_within: None,
             logs: LogLimits::default(),
+            confine: None,
         }
     }
 

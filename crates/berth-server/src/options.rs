@@ -4,7 +4,7 @@ use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
 use berth_model::{Micros, Name, Span};
-use berth_node::{Declared, Launcher};
+use berth_node::{Declared, Isolation, Launcher, Wanted};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +38,7 @@ pub enum Place {
         gpus: Option<Declared>,
         launcher: Launcher,
         cgroups: bool,
+        isolation: Wanted,
     },
     Cluster {
         options: Box<berth_cluster::Options>,
@@ -70,6 +71,8 @@ pub struct Started {
     pub declared: bool,
     /// Why jobs are not held to their CPU and memory, where they are not.
     pub unlimited: Option<String>,
+    /// How jobs are kept apart, where Berth starts their processes.
+    pub isolation: Option<Isolation>,
 }
 
 /// How far a server has got.

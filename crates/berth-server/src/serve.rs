@@ -10,9 +10,9 @@ use crate::{first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::Host;
+use berth_machine::{Host, Workplace};
 use berth_model::Name;
-use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
+use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
 use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
@@ -204,34 +204,34 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
     let figures = api.as_ref().map(|api| api.metrics().clone());
     let (mut machine, mut pods, mut follows) = (None, None, None);
-    let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) = match &options
-        .place
-    {
-        Place::Machine { gpus, launcher, cgroups } => {
-            // Its lock waits for what a killed server leaves behind, so it comes before the
-            // database's, which does not.
-            let found = find_machine(options, gpus.as_ref(), launcher, *cgroups, &home)?;
-            let setup = setup(options, &store).await?;
-            let begun = berth_machine::begin(setup, &found, &options.prices, &home, &vault).await;
-            let begun = begun.map_err(Error::Boot)?;
-            machine = Some(found.clone());
-            (begun.running, found, Box::new(begun.watch))
-        }
-        Place::Cluster { options: cluster, .. } => {
-            let api = api.expect("a replica leads only with a way to the API server");
-            // Only the replica that may write lists: what it sees is at least as new as the log.
-            let setup = setup(options, &store).await?;
-            let cluster = Cluster::list(api, cluster).await;
-            let begun = cluster.begin(setup, &options.prices, &home, &vault).await;
-            let (running, jobs, followed) = begun.map_err(|why| match why {
-                BeginError::Store(why) => Error::Store(why),
-                BeginError::Boot(why) => Error::Boot(why),
-            })?;
-            let jobs = Arc::new(jobs);
-            (pods, follows) = (Some(jobs.clone()), Some(followed));
-            (running, jobs, Box::new(()))
-        }
-    };
+    let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) =
+        match &options.place {
+            Place::Machine { gpus, launcher, cgroups, isolation } => {
+                // Its lock waits for what a killed server leaves behind, so it comes before the
+                // database's, which does not.
+                let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
+                let found = find_machine(options, gpus.as_ref(), launcher, wanted, &home)?;
+                let setup = setup(options, &store).await?;
+                let begun = berth_machine::begin(setup, &found, &options.prices, &vault).await;
+                let begun = begun.map_err(Error::Boot)?;
+                machine = Some(found.clone());
+                (begun.running, found, Box::new(begun.watch))
+            }
+            Place::Cluster { options: cluster, .. } => {
+                let api = api.expect("a replica leads only with a way to the API server");
+                // Only the replica that may write lists: what it sees is at least as new as the log.
+                let setup = setup(options, &store).await?;
+                let cluster = Cluster::list(api, cluster).await;
+                let begun = cluster.begin(setup, &options.prices, &home, &vault).await;
+                let (running, jobs, followed) = begun.map_err(|why| match why {
+                    BeginError::Store(why) => Error::Store(why),
+                    BeginError::Boot(why) => Error::Boot(why),
+                })?;
+                let jobs = Arc::new(jobs);
+                (pods, follows) = (Some(jobs.clone()), Some(followed));
+                (running, jobs, Box::new(()))
+            }
+        };
     let service = Service::new(service::Parts {
         engine: running.handle.clone(),
         store,
@@ -254,14 +254,32 @@ fn find_machine(
     options: &Options,
     gpus: Option<&Declared>,
     launcher: &Launcher,
-    cgroups: bool,
+    wanted: berth_node::Options,
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
-    let driver = Driver::open(&home.node(), launcher.clone(), berth_node::Options { cgroups });
+    let driver = Driver::open(&home.node(), launcher.clone(), wanted);
     let driver = Arc::new(driver.map_err(Error::Node)?);
     let probe = Probe::load();
     let inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
-    Ok(Arc::new(Host { driver, inventory: Arc::new(inventory), probe }))
+    let inventory = Arc::new(inventory);
+    if let Isolation::Off { why } = driver.isolation() {
+        tracing::warn!(%why, "jobs are not isolated: each reaches what the server reaches");
+    }
+    let workplace = Arc::new(Workplace {
+        home: home.clone(),
+        inventory: inventory.clone(),
+        isolation: driver.isolation().clone(),
+        accounts: Accounts::new(&options.admin),
+        hidden: secret_files(options),
+    });
+    Ok(Arc::new(Host { driver, inventory, probe, workplace }))
+}
+
+/// What the server reads that may lie where jobs can see it.
+fn secret_files(options: &Options) -> Vec<PathBuf> {
+    let key = options.tls.as_ref().map(|tls| tls.key.clone());
+    let named = key.into_iter().chain(options.key.clone());
+    named.filter_map(|path| path.canonicalize().ok()).collect()
 }
 
 /// Becomes the one that writes.
@@ -301,6 +319,7 @@ fn started(app: &App, url: String, token: PathBuf) -> Started {
         has_gpus: !gpus.is_empty(),
         gpus: if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") },
         declared: app.service.host.has_declared_gpus(),
+        isolation: app.machine.as_ref().map(|machine| machine.workplace.isolation.clone()),
         unlimited: limits.and_then(|limits| limits.missing.clone()),
     }
 }

@@ -65,7 +65,17 @@ impl Home {
         self.jobs().join(id.to_string())
     }
 
-    pub fn volumes(&self) -> PathBuf {
+    fn volumes(&self) -> PathBuf {
+        self.root.join("team-volumes")
+    }
+
+    /// A volume that the server keeps for a team by its name.
+    pub fn volume(&self, team: &str, name: &str) -> PathBuf {
+        self.volumes().join(team).join(name)
+    }
+
+    /// Where volumes were before they belonged to teams.
+    pub fn old_volumes(&self) -> PathBuf {
         self.root.join("volumes")
     }
 

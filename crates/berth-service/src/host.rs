@@ -2,6 +2,7 @@
 //! what a job file may ask for, and in what they know of their nodes.
 
 use crate::fault::Fault;
+pub use berth_api::wire::NodeIsolation;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::{Bytes, GpuAsk, JobRequest, Name};
 
@@ -12,6 +13,8 @@ pub struct NodeFacts {
     pub declared: bool,
     /// Its jobs are held to their CPU and memory.
     pub limits_jobs: bool,
+    /// Nothing where Berth does not start its processes.
+    pub isolation: Option<NodeIsolation>,
 }
 
 /// What a host knows of one GPU.

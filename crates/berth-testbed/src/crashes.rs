@@ -126,6 +126,7 @@ fn file(marks: &Path, number: u64) -> String {
     format!(
         "name: j{number}
 gpus: 1
+workdir: {marks}
 run: |
   mkdir {marks}/on-$BERTH_JOB_ID || echo $BERTH_JOB_ID >> {marks}/twice
   from=${{EPOCHREALTIME/[^0-9]/}}

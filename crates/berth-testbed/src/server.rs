@@ -1,5 +1,6 @@
 //! The real program as a server, in a folder of its own.
 
+use crate::account::Account;
 use crate::http::{self, Answer, Request};
 use berth_api::Client;
 use berth_api::client::Options;
@@ -25,6 +26,10 @@ pub struct Server {
     program: PathBuf,
     child: Child,
     pub home: TempDir,
+    /// Where commands are run. Jobs start there, and no job sees the home.
+    pub work: TempDir,
+    /// Whoever runs it, where that is not us.
+    account: Option<Account>,
     pub url: String,
     /// `up`, or another command that serves.
     command: &'static str,
@@ -44,7 +49,7 @@ impl Server {
     ///
     /// If it does not start: a test without its surroundings has failed.
     pub fn start(program: &Path, args: &[&str]) -> Server {
-        Server::start_as(program, "up", args)
+        Server::begin_with(None, program, "up", args)
     }
 
     /// Starts `program kube` on the cluster of a kubeconfig.
@@ -54,14 +59,35 @@ impl Server {
     /// If it does not start.
     pub fn start_on(program: &Path, kubeconfig: &Path, args: &[&str]) -> Server {
         let kubeconfig = kubeconfig.display().to_string();
-        Server::start_as(program, "kube", &[&["--kubeconfig", &kubeconfig], args].concat())
+        Server::begin_with(None, program, "kube", &[&["--kubeconfig", &kubeconfig], args].concat())
     }
 
-    fn start_as(program: &Path, command: &'static str, args: &[&str]) -> Server {
+    /// Starts `program up` as another account of this machine.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn start_as(account: Account, program: &Path, args: &[&str]) -> Server {
+        Server::begin_with(Some(account), program, "up", args)
+    }
+
+    fn begin_with(
+        account: Option<Account>,
+        program: &Path,
+        command: &'static str,
+        args: &[&str],
+    ) -> Server {
         let home = TempDir::with_prefix("berth-home-").expect("a temporary folder");
+        let work = TempDir::with_prefix("berth-work-").expect("a temporary folder");
+        if let Some(account) = account {
+            account.give(home.path()).expect("it is ours to give");
+        }
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (child, url, log, printed) = begin(program, command, home.path(), "127.0.0.1:0", &args);
+        let (child, url, log, printed) =
+            begin(account, program, command, home.path(), "127.0.0.1:0", &args);
         Server {
+            account,
+            work,
             program: program.to_owned(),
             child,
             home,
@@ -103,7 +129,7 @@ impl Server {
     pub fn start_again(&mut self) {
         let listen = self.url.trim_start_matches("http://");
         (self.child, self.url, self.log, self.printed) =
-            begin(&self.program, self.command, self.home.path(), listen, &self.args);
+            begin(self.account, &self.program, self.command, self.home.path(), listen, &self.args);
     }
 
     /// What it has logged since it was started.
@@ -146,7 +172,7 @@ impl Server {
             .env("NO_COLOR", "1")
             .env_remove("BERTH_URL")
             .env_remove("BERTH_TOKEN")
-            .current_dir(self.home.path())
+            .current_dir(self.work.path())
             .stdin(Stdio::null());
         command
     }
@@ -261,13 +287,18 @@ impl Drop for Server {
 }
 
 fn begin(
+    account: Option<Account>,
     program: &Path,
     command: &str,
     home: &Path,
     listen: &str,
     args: &[String],
 ) -> (Child, String, Log, Log) {
-    let mut child = Command::new(program)
+    let mut server = Command::new(program);
+    if let Some(account) = account {
+        account.run(&mut server).current_dir("/");
+    }
+    let mut child = server
         .arg(command)
         .args(["--home", &home.display().to_string(), "--listen", listen, "--name", NODE])
         .args(args)

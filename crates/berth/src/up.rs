@@ -3,7 +3,7 @@
 use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name, Span};
-use berth_node::{Declared, Launcher};
+use berth_node::{Declared, Isolation, Launcher, NoSandbox, Wanted};
 use berth_server::{Options, Place, Stage, Started, Tls};
 use clap::Args;
 use std::collections::BTreeMap;
@@ -27,6 +27,18 @@ pub struct Up {
     /// Start tasks without control groups, so that CPU and memory are not enforced
     #[arg(long)]
     pub no_cgroups: bool,
+    /// How jobs are kept apart from each other and from the server: `strict` is the strictest that
+    /// the machine allows, `required` refuses to start without, `none` lets every job reach what
+    /// the server reaches
+    #[arg(long, value_enum, default_value = "strict", env = "BERTH_ISOLATION")]
+    pub isolation: IsolationFlag,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum IsolationFlag {
+    Strict,
+    Required,
+    None,
 }
 
 /// What every server has to know, wherever its jobs run.
@@ -80,6 +92,11 @@ pub fn run(up: &Up) -> Result<()> {
         gpus,
         launcher: Launcher { exe, args: vec![crate::HELPER.into()] },
         cgroups: !up.no_cgroups,
+        isolation: match up.isolation {
+            IsolationFlag::Strict => Wanted::Strictest,
+            IsolationFlag::Required => Wanted::Required,
+            IsolationFlag::None => Wanted::Off,
+        },
     };
     let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
     serve(&up.serving, place, vec![entry("gpus", shown, up.gpus.is_none())], greeting)
@@ -263,6 +280,24 @@ fn say(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+fn isolation(isolation: &Isolation) -> String {
+    match isolation {
+        Isolation::Sandbox { accounts: true } => {
+            "  isolation each job in a sandbox, each user as an account of their own\n".to_owned()
+        }
+        Isolation::Sandbox { accounts: false } => {
+            "  isolation each job in a sandbox, all as this account (root gives each user one)\n"
+                .to_owned()
+        }
+        Isolation::Off { why: NoSandbox::SwitchedOff } => {
+            "  WARNING   jobs are not isolated: each reaches what this server reaches\n".to_owned()
+        }
+        Isolation::Off { why } => format!(
+            "  WARNING   jobs are not isolated, and each reaches what this server reaches: {why}\n"
+        ),
+    }
+}
+
 /// What the first minute needs.
 fn greeting(started: &Started) -> String {
     let declared = if started.declared {
@@ -271,8 +306,13 @@ fn greeting(started: &Started) -> String {
         ""
     };
     let limits = started.unlimited.as_ref().map_or_else(String::new, |why| {
-        format!("  limits    CPU and memory of jobs are not enforced: {why}\n")
+        let what = match &started.isolation {
+            Some(Isolation::Sandbox { .. }) => "memory is limited for each process, CPU is not",
+            _ => "CPU and memory of jobs are not limited",
+        };
+        format!("  limits    {what}: {why}\n")
     });
+    let isolation = started.isolation.as_ref().map_or_else(String::new, isolation);
     let run = if started.has_gpus {
         "  berth run -g 1 -- hostname        run something on one GPU"
     } else {
@@ -286,7 +326,7 @@ Berth is ready at {url}
   GPUs      {gpus}{declared}
   database  {database}
   token     {token} (found by the command line)
-{limits}
+{isolation}{limits}
 Try, in another terminal:
 {run}
   berth ps                          see what runs and what waits

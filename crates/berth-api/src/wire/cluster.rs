@@ -118,4 +118,19 @@ pub struct Node {
     pub jobs: Vec<Id>,
     /// Whether jobs are held to their CPU and memory.
     pub cgroup: bool,
+    /// How jobs are kept apart; nothing where Berth does not start their processes.
+    #[serde(default)]
+    pub isolation: Option<NodeIsolation>,
+}
+
+/// How the jobs of a node are kept apart from each other and from the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeIsolation {
+    /// Namespaces, and an account for each user.
+    Accounts,
+    /// Namespaces. All jobs run as the server's account.
+    Sandbox,
+    /// Every job reaches what the server reaches.
+    None,
 }

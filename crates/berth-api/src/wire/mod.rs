@@ -20,7 +20,7 @@ pub use admin::{
     WorldText,
 };
 pub use berth_model::{Exit, ExitKind, JobKind, JobState};
-pub use cluster::{Gpu, GpuHolder, Node, NodeState, Queue, QueueLine, Share};
+pub use cluster::{Gpu, GpuHolder, Node, NodeIsolation, NodeState, Queue, QueueLine, Share};
 pub use event::{Event, EventKind, EventQuery, LogChunk, LogQuery, LogStream};
 pub use identity::{
     Me, Member, MemberSet, Membership, Project, Secret, SecretSet, Team, Token, TokenCreate,

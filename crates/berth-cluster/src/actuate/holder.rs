@@ -74,6 +74,7 @@ mod tests {
     fn device(index: u32) -> Device {
         Device {
             index,
+            minor: None,
             uuid: Some(format!("GPU-{index}")),
             model: Name::new("H200-141GB"),
             memory: Bytes::gb(141),

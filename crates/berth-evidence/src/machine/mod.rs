@@ -2,6 +2,7 @@
 
 mod disk;
 mod faults;
+mod isolation;
 mod queue;
 
 use crate::report::{self, Machine, Page, Row, Section};
@@ -29,7 +30,7 @@ pub struct Asked {
     /// Short jobs that come meanwhile
     #[arg(long, default_value_t = 1_000)]
     jobs: u32,
-    /// Only these parts, and nothing is written: queue, kills, outages
+    /// Only these parts, and nothing is written: queue, isolation, kills, outages
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the page and the rows go
@@ -43,8 +44,12 @@ const METHOD: &str = "Everything is the release build of `berth`, started as a u
 
 type Part = fn(&Asked, &std::path::Path) -> Result<Section>;
 
-const PARTS: [(&str, Part); 3] =
-    [("queue", queue::section), ("kills", faults::kills), ("outages", faults::outages)];
+const PARTS: [(&str, Part); 4] = [
+    ("queue", queue::section),
+    ("isolation", isolation::section),
+    ("kills", faults::kills),
+    ("outages", faults::outages),
+];
 
 pub fn command(args: &Asked) -> Result<()> {
     let berth = crate::program(args.berth.as_deref())?;

@@ -3,8 +3,8 @@
 use super::parts::{Idle, Retry, Scale, Schedule, Spot, WhenIdle};
 use super::values::{any_text, from_one, job_ref, several, some_span, span, texts, variable, word};
 use super::{
-    Checkpoint, Command, JobKind, Launch, Moment, Notify, Ready, ReadyCheck, Signal, Times, Tool,
-    Via,
+    Checkpoint, Command, JobKind, Launch, Moment, Network, Notify, Ready, ReadyCheck, Signal,
+    Times, Tool, Via,
 };
 use super::{How, Parameter, Sweep};
 use crate::error::{Error, Result};
@@ -23,6 +23,8 @@ pub(super) const SPOTS: &[(&str, Spot)] =
     &[("never", Spot::Never), ("auto", Spot::Auto), ("only", Spot::Only)];
 pub(super) const LAUNCHES: &[(&str, Launch)] =
     &[("once", Launch::Once), ("ranks", Launch::Ranks), ("torchrun", Launch::Torchrun)];
+pub(super) const NETWORKS: &[(&str, Network)] =
+    &[("machine", Network::Machine), ("none", Network::None)];
 pub(super) const SIGNALS: &[(&str, Signal)] = &[
     ("TERM", Signal::Term),
     ("INT", Signal::Int),

@@ -174,6 +174,8 @@ pub const KEYS: &[Key] = &[
         "volumes, or folders of the machine, by the path they are wanted at"),
     one!(workdir Value: values::any_text => put::text, "/home/me/code",
         "where the command starts (where it was submitted from)"),
+    one!(network Value: values::word(blocks::NETWORKS) => put::word(blocks::NETWORKS), "none",
+        "machine, or none for a job that reaches nothing but itself (machine)"),
     pairs!(env "env" -'e' Pairs: values::variables, "{EPOCHS: 3}",
         "variables of its environment"),
     pairs!(secrets "secret" NamesOrPairs: values::secrets, "[HF_TOKEN]",

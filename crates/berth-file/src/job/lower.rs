@@ -5,7 +5,7 @@ use super::models::{Asked, Models};
 use super::parts::{Priority, Spot};
 use crate::error::{did_you_mean, or_list};
 use berth_model::run::{
-    Command, Launch, LogLimits, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Times, Tool,
+    Command, Launch, LogLimits, Network, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Times, Tool,
 };
 use berth_model::{
     ArraySpec, Bytes, Cpu, GroupSpec, JobId, JobKind, JobRequest, LabelAsk, Lifecycle, Name,
@@ -153,6 +153,13 @@ fn refuse_what_cannot_be(file: &JobFile, defaults: &Defaults, now: Time) -> Resu
     if file.workdir.as_ref().is_some_and(|path| !path.starts_with('/')) {
         return refuse("workdir", "name it from the root on, with a path that begins with /");
     }
+    if file.network == Some(Network::None) && defaults.abilities.images {
+        return refuse(
+            "network",
+            "jobs here are pods, whose network the cluster decides; leave it out and use a \
+             NetworkPolicy",
+        );
+    }
     let swept = file.sweep.iter().flat_map(|sweep| &sweep.parameters);
     let names = file.env.keys().chain(swept.map(|parameter| &parameter.name));
     match names.into_iter().find(|name| file.secrets.contains_key(*name)) {
@@ -233,6 +240,7 @@ fn run(
         workdir: file.workdir.clone(),
         volumes: file.volumes.clone(),
         data: file.data.clone(),
+        network: file.network.unwrap_or_default(),
         launch,
         ranks,
         port,

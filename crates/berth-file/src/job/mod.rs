@@ -21,8 +21,8 @@ mod tests;
 
 pub use berth_model::JobKind;
 pub use berth_model::run::{
-    Checkpoint, Command, Container, Env, How, Launch, LogLimits, Moment, Notify, Parameter, Port,
-    Ready, ReadyCheck, RetryPlan, RunSpec, Signal, Sweep, Times, Tool, Via,
+    Checkpoint, Command, Container, Env, How, Launch, LogLimits, Moment, Network, Notify,
+    Parameter, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Signal, Sweep, Times, Tool, Via,
 };
 pub use blocks::MOST_ELEMENTS;
 pub use flags::FlagError;
@@ -71,6 +71,7 @@ pub struct JobFile {
     pub data: BTreeMap<String, String>,
     pub volumes: BTreeMap<String, String>,
     pub workdir: Option<String>,
+    pub network: Option<Network>,
     pub env: Env,
     /// Variables and the secrets they hold.
     pub secrets: BTreeMap<String, String>,

@@ -4,7 +4,8 @@ mod parts;
 mod sweep;
 
 pub use parts::{
-    Checkpoint, Command, Env, Launch, Moment, Notify, Ready, ReadyCheck, Signal, Times, Tool, Via,
+    Checkpoint, Command, Env, Launch, Moment, Network, Notify, Ready, ReadyCheck, Signal, Times,
+    Tool, Via,
 };
 pub use sweep::{How, Parameter, Sweep};
 
@@ -25,6 +26,8 @@ pub struct RunSpec {
     pub workdir: Option<String>,
     pub volumes: BTreeMap<String, String>,
     pub data: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Network::is_default")]
+    pub network: Network,
     pub launch: Launch,
     /// Processes on each node.
     pub ranks: u32,

@@ -18,6 +18,23 @@ pub enum Launch {
     Torchrun,
 }
 
+/// What a job reaches over the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// What its machine reaches.
+    #[default]
+    Machine,
+    /// Nothing but itself.
+    None,
+}
+
+impl Network {
+    pub fn is_default(&self) -> bool {
+        *self == Network::default()
+    }
+}
+
 /// What is run: a script for the shell, or a program with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

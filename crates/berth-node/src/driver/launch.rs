@@ -1,10 +1,12 @@
 //! Starting a supervisor.
 
 use super::Driver;
+use crate::cgroup::PROCESSES;
 use crate::error::Error;
 use crate::folder::folder_name;
 use crate::home::{Home, private};
-use crate::supervisor::LaunchSpec;
+use crate::isolation::{self, Confine, Own, Room};
+use crate::supervisor::{Boxed, LaunchSpec};
 use crate::task::TaskSpec;
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -34,7 +36,13 @@ impl Driver {
         let name = folder_name(lease);
         let cgroup = self.cgroups.as_ref().map(|groups| groups.group(&name, spec.cpu, spec.memory));
         let bell = self.bell_path.clone();
-        let order = LaunchSpec { spec, inherited: inherited(), cgroup, bell };
+        let sandbox = self.sandbox(home, &spec)?;
+        let mut inherited = inherited();
+        if let Some(confine) = spec.confine.as_ref().filter(|_| sandbox.is_some()) {
+            inherited.extend(own_variables(confine));
+            inherited.remove("TMPDIR");
+        }
+        let order = LaunchSpec { spec, inherited, cgroup, bell, sandbox };
         let launched = || {
             let complaints =
                 private().create(true).append(true).open(home.file("supervisor.log"))?;
@@ -46,6 +54,45 @@ impl Driver {
             Error::Launch { lease, exe, source }
         })
     }
+}
+
+impl Driver {
+    /// The sandbox of a task, with its folders made.
+    fn sandbox(&self, home: &Home, spec: &TaskSpec) -> Result<Option<Boxed>, Error> {
+        let lease = spec.lease;
+        let fail = |source| Error::MakeFolder { lease, path: home.dir.clone(), source };
+        if !self.isolation.is_on() {
+            home.make_folders(None).map_err(fail)?;
+            return Ok(None);
+        }
+        let Some(confine) = &spec.confine else {
+            let what = "nothing says what it may see".to_owned();
+            return Err(Error::Invalid { lease, what });
+        };
+        let room = Room::of(&self.rooms, lease);
+        home.make_folders(confine.account.as_ref()).map_err(fail)?;
+        room.make(confine.account.as_ref()).map_err(fail)?;
+        let own = Own { job: home.job(), notices: home.notices() };
+        let memory = spec.memory.filter(|_| !self.limits.memory);
+        let limits = berth_sandbox::Limits {
+            memory: memory.map(|bytes| bytes.0.unsigned_abs()),
+            processes: (!self.limits.processes).then_some(PROCESSES),
+        };
+        Ok(Some(Boxed {
+            sandbox: isolation::sandbox(&own, &room, confine),
+            account: confine.account.clone(),
+            limits,
+            room,
+            helper: self.launcher.sandbox(),
+        }))
+    }
+}
+
+/// Who a task in a sandbox is.
+fn own_variables(confine: &Confine) -> BTreeMap<String, String> {
+    let home = confine.home.display().to_string();
+    let all = [("HOME", &home), ("USER", &confine.user), ("LOGNAME", &confine.user)];
+    all.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
 fn inherited() -> BTreeMap<String, String> {

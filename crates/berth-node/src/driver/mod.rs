@@ -8,6 +8,7 @@ use crate::cgroup::{Cgroups, Limits};
 use crate::error::Error;
 use crate::folder::{folder_name, parse_folder_name};
 use crate::home::{self, Home, Lock, StopRequest};
+use crate::isolation::{Isolation, Wanted};
 use crate::launcher::Launcher;
 use crate::log::LogReader;
 use crate::process;
@@ -32,11 +33,12 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Options {
     /// Whether tasks get control groups where that is possible.
     pub cgroups: bool,
+    pub isolation: Wanted,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { cgroups: true }
+        Options { cgroups: true, isolation: Wanted::default() }
     }
 }
 
@@ -83,6 +85,9 @@ pub struct Driver {
     launcher: Launcher,
     cgroups: Option<Cgroups>,
     limits: Limits,
+    isolation: Isolation,
+    /// Where tasks have what they need only while they run.
+    rooms: PathBuf,
     bell: File,
     bell_path: PathBuf,
     table: Mutex<Table>,
@@ -133,14 +138,19 @@ impl Driver {
         if !take(&lock) {
             return Err(Error::InUse { path: root });
         }
-        let (tasks, ended) = (root.join("tasks"), root.join("ended"));
-        for dir in [&tasks, &ended] {
+        let (tasks, ended, rooms) = (root.join("tasks"), root.join("ended"), root.join("rooms"));
+        for dir in [&tasks, &ended, &rooms] {
             DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
         }
         let bell_path = root.join("bell");
         let bell = home::open_fifo(&bell_path).map_err(fail)?;
         let (cgroups, limits) = Cgroups::open(&root, options.cgroups);
+        let isolation = Isolation::find(options.isolation, &launcher.sandbox(), &rooms);
+        if let (Wanted::Required, Isolation::Off { why }) = (options.isolation, &isolation) {
+            return Err(Error::NoIsolation { why: why.clone() });
+        }
         let live = find_tasks(&tasks).map_err(fail)?;
+        remove_old_rooms(&rooms, &live);
         let table = Table { live, reported: BTreeSet::new(), leaving: Vec::new(), looked_at: None };
         Ok(Driver {
             tasks,
@@ -148,6 +158,8 @@ impl Driver {
             launcher,
             cgroups,
             limits,
+            isolation,
+            rooms,
             bell,
             bell_path,
             table: Mutex::new(table),
@@ -158,6 +170,11 @@ impl Driver {
     /// What is enforced on tasks here.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How tasks are kept apart here.
+    pub fn isolation(&self) -> &Isolation {
+        &self.isolation
     }
 
     /// All tasks that are not acknowledged, as they are now.
@@ -207,6 +224,10 @@ impl Driver {
         let before = live.home.stop_request()?;
         let request = merge(before, stop, process::now());
         home::write_json(&live.home.file("stop.json"), &request)?;
+        // A task that was never begun has no folder to read it in.
+        if live.home.notices().exists() {
+            live.home.tell_stop(&request)?;
+        }
         live.home.poke();
         if live.child.is_none() {
             self.close_unbegun(lease, live, request.cause)?;
@@ -355,6 +376,18 @@ fn find_tasks(tasks: &Path) -> io::Result<BTreeMap<LeaseId, Live>> {
         live.insert(lease, Live::new(home, spec.map(|spec| spec.gpus).unwrap_or_default())?);
     }
     Ok(live)
+}
+
+/// Removes what supervisors that were killed left behind. A task that has not been told of yet may
+/// still run.
+fn remove_old_rooms(rooms: &Path, live: &BTreeMap<LeaseId, Live>) {
+    for entry in fs::read_dir(rooms).into_iter().flatten().flatten() {
+        let lease = entry.file_name().to_str().and_then(parse_folder_name);
+        let is_used = lease.is_some_and(|lease| live.contains_key(&lease));
+        if !is_used && let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "cannot remove an old room");
+        }
+    }
 }
 
 fn adopted(lease: LeaseId, live: &Live) -> Result<Adopted, Error> {

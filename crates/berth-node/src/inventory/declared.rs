@@ -68,6 +68,7 @@ impl Declared {
         let device = |(index, (model, memory))| Device {
             index,
             uuid: None,
+            minor: None,
             model,
             memory,
             health: Health::Ok,

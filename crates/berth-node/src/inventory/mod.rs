@@ -3,6 +3,7 @@
 mod declared;
 mod host;
 mod model;
+mod nodes;
 mod nvidia;
 mod watch;
 
@@ -17,6 +18,7 @@ use berth_model::{
     Bytes, GpuSpec, Health, Lifecycle, MigSlot, Name, NodeSpec, NodeState, Share, Slice,
 };
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// One GPU, or what was declared to be one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Device {
     pub index: u32,
     /// Declared GPUs have none.
     pub uuid: Option<String>,
+    /// The number of its device node.
+    pub minor: Option<u32>,
     pub model: Name,
     pub memory: Bytes,
     pub health: Health,
@@ -98,6 +102,14 @@ impl Inventory {
         Ok(Gpus::Real { indices, uuids: uuids.into_iter().flatten().collect() })
     }
 
+    /// The device nodes that a task with these GPUs may open. Declared GPUs hide nothing.
+    pub fn device_nodes(&self, gpus: &Gpus) -> Vec<PathBuf> {
+        let Gpus::Real { indices, .. } = gpus else { return nodes::all() };
+        let granted = self.devices.iter().filter(|device| indices.contains(&device.index));
+        let minors: Vec<u32> = granted.clone().filter_map(|device| device.minor).collect();
+        nodes::of(&minors, granted.clone().any(|device| device.mig.is_some()))
+    }
+
     fn uuid(&self, slice: &Slice) -> Result<Option<String>, DeviceError> {
         let index = slice.gpu;
         let missing = DeviceError::NoGpu { index, count: self.devices.len() };
@@ -133,7 +145,8 @@ fn gpu_spec(device: &Device) -> GpuSpec {
 mod tests {
     use super::*;
 
-    const NO_LIMITS: Limits = Limits { groups: false, cpu: false, memory: false, missing: None };
+    const NO_LIMITS: Limits =
+        Limits { groups: false, cpu: false, memory: false, processes: false, missing: None };
 
     fn slice(gpu: u32) -> Slice {
         Slice { gpu, share: Share::Whole }
@@ -171,6 +184,7 @@ mod tests {
         found.devices = vec![Device {
             index: 0,
             uuid: Some("GPU-a".to_owned()),
+            minor: Some(0),
             model: "H100-80GB".into(),
             memory: Bytes::gib(80),
             health: Health::Ok,

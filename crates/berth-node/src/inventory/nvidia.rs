@@ -85,7 +85,8 @@ fn device(index: u32, gpu: nvml_wrapper::Device<'_>) -> Option<Device> {
     let model = model::observed(&gpu.name().ok()?, memory);
     let mig = instances(&gpu, &model);
     let health = health(&gpu);
-    Some(Device { index, uuid: Some(gpu.uuid().ok()?), model, memory, health, mig })
+    let (uuid, minor) = (Some(gpu.uuid().ok()?), gpu.minor_number().ok());
+    Some(Device { index, uuid, minor, model, memory, health, mig })
 }
 
 fn bytes(count: u64) -> Bytes {

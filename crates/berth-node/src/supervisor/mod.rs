@@ -11,9 +11,11 @@ mod spawn;
 
 use crate::cgroup::Cgroup;
 use crate::home::{Begun, Home, Lock};
+use crate::isolation::Room;
 use crate::process;
 use crate::task::TaskSpec;
 use berth_model::Ended;
+use berth_sandbox::{Account, Helper, Sandbox};
 use run::Run;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,12 +39,31 @@ pub(crate) struct LaunchSpec {
     pub cgroup: Option<Cgroup>,
     /// The fifo by which the driver hears of news.
     pub bell: PathBuf,
+    /// Nothing where tasks run as the server does.
+    pub sandbox: Option<Boxed>,
+}
+
+/// The sandbox of a task, and who its processes are in it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Boxed {
+    pub sandbox: Sandbox,
+    pub account: Option<Account>,
+    pub limits: berth_sandbox::Limits,
+    pub room: Room,
+    pub helper: Helper,
 }
 
 /// The hidden command of the binary: `supervise <folder>` or `shell <folder>`, as the driver's
-/// [`Launcher`](crate::Launcher) starts it.
+/// [`Launcher`](crate::Launcher) starts it, and the steps of a sandbox.
 pub fn helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    // Whatever the server was handed by its own parent is not for tasks.
+    berth_sandbox::close_inherited();
     let args: Vec<OsString> = args.into_iter().collect();
+    if let [word] = args.as_slice()
+        && let Some(done) = berth_sandbox::helper(word)
+    {
+        return done;
+    }
     match args.as_slice() {
         [word, dir] if word == "supervise" => supervise(Path::new(dir)),
         [word, _] if word == "shell" => crate::shell::enter(),
@@ -119,8 +140,19 @@ fn start(home: Home, order: LaunchSpec, poke: std::fs::File) -> Option<Run> {
             let mut ended = Ended::unknown(order.spec.lease, process::now());
             ended.not_started = Some(error.to_string());
             ends::write(&home, &ended, &order.bell);
+            leave_room(order.sandbox.as_ref().map(|boxed| &boxed.room));
             None
         }
+    }
+}
+
+/// Removes what the task needed only while it ran. The driver removes what is left by a supervisor
+/// that was killed.
+fn leave_room(room: Option<&Room>) {
+    if let Some(room) = room
+        && let Err(error) = room.remove()
+    {
+        complain(&format!("cannot remove what the task left in its /tmp: {error}"));
     }
 }
 

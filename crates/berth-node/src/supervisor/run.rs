@@ -1,9 +1,11 @@
 //! From the first process of a task to the last.
 
-use super::spawn::{Exit, Rank, Spawned};
-use super::{LaunchSpec, complain, ends, ready};
+use super::ready::Readiness;
+use super::spawn::{Exit, Init, Rank, Spawned};
+use super::{LaunchSpec, complain, ends, leave_room};
 use crate::cgroup::Cgroup;
 use crate::home::{At, Home, Running, StopRequest, drain, write_json};
+use crate::isolation::Room;
 use crate::process;
 use crate::task::TaskSpec;
 use berth_model::{Bytes, Cause, Time};
@@ -38,11 +40,16 @@ pub(super) struct Run {
     poke: File,
     ranks: Vec<Rank>,
     cgroup: Option<Cgroup>,
+    /// Until it has ended.
+    init: Option<Init>,
+    room: Option<Room>,
     me: Pid,
     started_at: Time,
     /// The first cause for which we were asked to stop it.
     asked: Option<Cause>,
     failed: Option<usize>,
+    /// Until it is ready.
+    readiness: Option<Readiness>,
     /// Until when it has to be ready; nothing when it is, or may take its time.
     ready_by: Option<Instant>,
     not_ready: bool,
@@ -59,12 +66,14 @@ impl Run {
     pub fn new(home: Home, order: LaunchSpec, poke: File, spawned: Spawned) -> Run {
         let started_at = process::now();
         let pids = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
-        let running = Running { at: started_at, pids };
+        let init = spawned.init.as_ref().map(|init| init.pid.as_raw_pid());
+        let running = Running { at: started_at, pids, init };
         if let Err(error) = write_json(&home.file("started.json"), &running) {
             complain(&error.to_string());
         }
         ends::tell(&order.bell, order.spec.lease);
-        watch_readiness(&home, &order);
+        let readiness = order.spec.ready.clone().zip(order.spec.port);
+        let readiness = readiness.map(|(check, port)| Readiness::new(check, port));
         let ready_by = ready_by(&order.spec);
         let mut spec = order.spec;
         // The processes have it; here it would only lie about.
@@ -76,10 +85,13 @@ impl Run {
             poke,
             ranks: spawned.ranks,
             cgroup: spawned.cgroup,
+            init: spawned.init,
+            room: order.sandbox.map(|boxed| boxed.room),
             me: rustix::process::getpid(),
             started_at,
             asked: None,
             failed: None,
+            readiness,
             ready_by,
             not_ready: false,
             kill_at: None,
@@ -100,8 +112,10 @@ impl Run {
             }
             self.notice_stop();
             self.notice_failure();
+            self.notice_readiness();
             self.notice_lateness();
             self.notice_leftovers();
+            self.close_sandbox();
             self.enforce();
             self.sample_memory();
             self.wait();
@@ -116,6 +130,9 @@ impl Run {
         let mut until = (now + TICK).min(self.sample_at);
         if let Some(ready_by) = self.ready_by {
             until = until.min(ready_by.max(now));
+        }
+        if let Some(readiness) = &self.readiness {
+            until = until.min(readiness.due());
         }
         if let Some(kill_at) = self.kill_at {
             until = until.min(kill_at.max(now + KILL_TICK));
@@ -132,6 +149,10 @@ impl Run {
             fds.extend(ended.map(|fd| PollFd::new(fd, PollFlags::IN)));
             fds.extend(rank.output.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
         }
+        let init = self.init.as_ref().and_then(|init| init.pidfd.as_ref());
+        fds.extend(init.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let asked = self.readiness.as_ref().and_then(Readiness::waits_for);
+        fds.extend(asked.map(|(socket, flags)| PollFd::new(socket, flags)));
         // An interrupted wait is as good as one that is over.
         let _ = poll(&mut fds, Some(&timeout));
     }
@@ -167,6 +188,9 @@ impl Run {
 
     fn note_exit(&mut self, pid: Pid, status: WaitStatus) {
         let exit = Exit { code: status.exit_status(), signal: status.terminating_signal() };
+        if self.init.as_ref().is_some_and(|init| init.pid == pid) {
+            self.init = None;
+        }
         let Some(at) = self.ranks.iter().position(|rank| rank.pid == pid) else { return };
         self.ranks[at].exit = Some(exit);
         if !exit.is_success() && self.failed.is_none() {
@@ -244,6 +268,29 @@ impl Run {
         self.kill_within(Duration::from_millis(grace));
     }
 
+    fn notice_readiness(&mut self) {
+        if !self.readiness.as_mut().is_some_and(Readiness::advance) {
+            return;
+        }
+        self.readiness = None;
+        if let Err(error) = write_json(&self.home.file("ready.json"), &At { at: process::now() }) {
+            complain(&error.to_string());
+        }
+        ends::tell(&self.bell, self.spec.lease);
+    }
+
+    /// Ends the sandbox when the task has ended and nothing of it is left in there. What a shell
+    /// left goes with it.
+    fn close_sandbox(&self) {
+        let all_ended = self.ranks.iter().all(|rank| rank.exit.is_some());
+        if let Some(init) = &self.init
+            && all_ended
+            && !process::has_children(init.pid)
+        {
+            let _ = rustix::process::kill_process(init.pid, Signal::KILL);
+        }
+    }
+
     fn notice_leftovers(&mut self) {
         if !self.leftovers_asked && self.ranks.iter().all(|rank| rank.exit.is_some()) {
             self.leftovers_asked = true;
@@ -309,6 +356,7 @@ impl Run {
             group.remove();
         }
         ends::write(&self.home, &ended, &self.bell);
+        leave_room(self.room.as_ref());
     }
 }
 
@@ -336,20 +384,4 @@ fn ready_by(spec: &TaskSpec) -> Option<Instant> {
     let within = spec.ready.as_ref().and(spec.ready_within)?;
     // One that is longer than the clock goes is as good as none.
     Instant::now().checked_add(Duration::from_millis(u64::try_from(within.0).ok()?))
-}
-
-fn watch_readiness(home: &Home, order: &LaunchSpec) {
-    let (Some(check), Some(port)) = (order.spec.ready.clone(), order.spec.port) else { return };
-    let (file, bell, lease) = (home.file("ready.json"), order.bell.clone(), order.spec.lease);
-    let watch = move || {
-        ready::wait(&check, port);
-        if let Err(error) = write_json(&file, &At { at: process::now() }) {
-            complain(&error.to_string());
-        }
-        ends::tell(&bell, lease);
-    };
-    let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(watch);
-    if let Err(error) = thread {
-        complain(&format!("cannot watch whether the task is ready: {error}"));
-    }
 }

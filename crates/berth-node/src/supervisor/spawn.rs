@@ -1,17 +1,18 @@
 //! Starting a task's processes.
 
-use super::{LaunchSpec, complain};
+use super::{Boxed, LaunchSpec, complain};
 use crate::cgroup::Cgroup;
 use crate::environ::environment;
 use crate::home::Home;
 use crate::log::LogWriter;
+use berth_sandbox::{Enter, EnterError, Running, StartError};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// One process of the task that the supervisor started itself.
 pub(super) struct Rank {
@@ -43,6 +44,13 @@ pub(super) struct Spawned {
     pub ranks: Vec<Rank>,
     /// The group they are in.
     pub cgroup: Option<Cgroup>,
+    pub init: Option<Init>,
+}
+
+/// The first process of the task's sandbox, with which all others die.
+pub(super) struct Init {
+    pub pid: Pid,
+    pub pidfd: Option<OwnedFd>,
 }
 
 /// Why a task could not be started, in a sentence for its user.
@@ -52,6 +60,12 @@ pub(super) enum SpawnError {
     NotADirectory(PathBuf),
     #[error("the working directory {} does not exist", .0.display())]
     NoDirectory(PathBuf),
+    #[error(
+        "the working directory {} is not there for the job: it does not exist, or the job may not \
+         see it",
+        .0.display()
+    )]
+    NotSeen(PathBuf),
     #[error("the working directory {} cannot be used: {error}", path.display())]
     Directory { path: PathBuf, error: io::Error },
     #[error("no pipe for its output could be made: {0}")]
@@ -70,11 +84,17 @@ pub(super) enum SpawnError {
     NotAProgram(String),
     #[error("{program} could not be started: {error}")]
     Exec { program: String, error: io::Error },
+    #[error("its sandbox could not be made: {0}")]
+    Sandbox(StartError),
+    #[error("it could not be started in its sandbox: {0}")]
+    Enter(EnterError),
 }
 
 /// Starts all ranks, or none.
 pub(super) fn spawn(home: &Home, order: &LaunchSpec) -> Result<Spawned, SpawnError> {
-    check_directory(&order.spec.directory)?;
+    if order.sandbox.is_none() {
+        check_directory(&order.spec.directory)?;
+    }
     let back = order.cgroup.as_ref().and_then(|group| match group.enter() {
         Ok(back) => Some((group, back)),
         Err(error) => {
@@ -82,7 +102,7 @@ pub(super) fn spawn(home: &Home, order: &LaunchSpec) -> Result<Spawned, SpawnErr
             None
         }
     });
-    let ranks = spawn_ranks(home, order);
+    let spawned = spawn_all(home, order);
     let cgroup = back.and_then(|(group, back)| match group.leave(&back) {
         Ok(()) => Some(group.clone()),
         // Ending the group from inside would end the supervisor first.
@@ -91,8 +111,8 @@ pub(super) fn spawn(home: &Home, order: &LaunchSpec) -> Result<Spawned, SpawnErr
             None
         }
     });
-    match ranks {
-        Ok(ranks) => Ok(Spawned { ranks, cgroup }),
+    match spawned {
+        Ok((ranks, init)) => Ok(Spawned { ranks, cgroup, init }),
         Err(why) => {
             if let Some(group) = &cgroup {
                 group.remove();
@@ -102,10 +122,33 @@ pub(super) fn spawn(home: &Home, order: &LaunchSpec) -> Result<Spawned, SpawnErr
     }
 }
 
-fn spawn_ranks(home: &Home, order: &LaunchSpec) -> Result<Vec<Rank>, SpawnError> {
+fn spawn_all(home: &Home, order: &LaunchSpec) -> Result<(Vec<Rank>, Option<Init>), SpawnError> {
+    let Some(boxed) = &order.sandbox else {
+        return Ok((spawn_ranks(home, order, None)?, None));
+    };
+    let started = boxed.sandbox.start(boxed.helper.clone());
+    let mut running = started.map_err(SpawnError::Sandbox)?;
+    match spawn_ranks(home, order, Some((boxed, &running))) {
+        Ok(ranks) => {
+            let pid = pid_of(&running.init);
+            Ok((ranks, Some(Init { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok() })))
+        }
+        Err(why) => {
+            let _ = running.init.kill();
+            let _ = running.init.wait();
+            Err(why)
+        }
+    }
+}
+
+fn spawn_ranks(
+    home: &Home,
+    order: &LaunchSpec,
+    sandbox: Option<(&Boxed, &Running)>,
+) -> Result<Vec<Rank>, SpawnError> {
     let mut ranks = Vec::new();
     for number in 0..order.spec.processes() {
-        match spawn_rank(home, order, number) {
+        match spawn_rank(home, order, sandbox, number) {
             Ok(rank) => ranks.push(rank),
             Err(why) => {
                 for started in &ranks {
@@ -123,25 +166,46 @@ fn kill_and_wait(rank: &Rank) {
     let _ = rustix::process::waitpid(Some(rank.pid), rustix::process::WaitOptions::empty());
 }
 
-fn spawn_rank(home: &Home, order: &LaunchSpec, number: u32) -> Result<Rank, SpawnError> {
+fn spawn_rank(
+    home: &Home,
+    order: &LaunchSpec,
+    sandbox: Option<(&Boxed, &Running)>,
+    number: u32,
+) -> Result<Rank, SpawnError> {
     let argv = order.spec.argv();
     let mut env = order.inherited.clone();
     env.extend(environment(&order.spec, &home.dir, number));
     let (output, input) = io::pipe().map_err(SpawnError::Pipe)?;
     let errors = input.try_clone().map_err(SpawnError::Pipe)?;
-    let mut command = Command::new(&argv[0]);
-    command
-        .args(&argv[1..])
-        .env_clear()
-        .envs(&env)
-        .current_dir(&order.spec.directory)
-        .stdin(Stdio::null())
-        .stdout(input)
-        .stderr(errors)
-        .process_group(0);
-    let child = command.spawn().map_err(|error| exec_error(&argv[0], &env, error))?;
-    let raw = i32::try_from(child.id()).expect("process ids are positive");
-    let pid = Pid::from_raw(raw).expect("process ids are positive");
+    let child = match sandbox {
+        None => {
+            let mut command = Command::new(&argv[0]);
+            command
+                .args(&argv[1..])
+                .env_clear()
+                .envs(&env)
+                .current_dir(&order.spec.directory)
+                .stdin(Stdio::null())
+                .stdout(input)
+                .stderr(errors)
+                .process_group(0);
+            command.spawn().map_err(|error| exec_error(&argv[0], &env, error))?
+        }
+        Some((boxed, running)) => {
+            let enter = Enter {
+                argv,
+                env,
+                directory: order.spec.directory.clone(),
+                account: boxed.account.clone(),
+                limits: boxed.limits,
+                network: boxed.sandbox.network,
+                terminal: false,
+            };
+            let entered = running.spawn(&enter, input, errors);
+            entered.map_err(|error| enter_error(&enter, error))?
+        }
+    };
+    let pid = pid_of(&child);
     Ok(Rank {
         number,
         pid,
@@ -150,6 +214,30 @@ fn spawn_rank(home: &Home, order: &LaunchSpec, number: u32) -> Result<Rank, Spaw
         log: LogWriter::new(&home.logs(), number, order.spec.logs),
         exit: None,
     })
+}
+
+fn pid_of(child: &Child) -> Pid {
+    let raw = i32::try_from(child.id()).expect("process ids are positive");
+    Pid::from_raw(raw).expect("process ids are positive")
+}
+
+/// In the words that a start without a sandbox has.
+fn enter_error(enter: &Enter, error: EnterError) -> SpawnError {
+    let path = enter.directory.clone();
+    match error {
+        EnterError::Directory(errno) => {
+            let error = io::Error::from_raw_os_error(errno);
+            match error.kind() {
+                io::ErrorKind::NotFound => SpawnError::NotSeen(path),
+                io::ErrorKind::NotADirectory => SpawnError::NotADirectory(path),
+                _ => SpawnError::Directory { path, error },
+            }
+        }
+        EnterError::Exec(errno) => {
+            exec_error(&enter.argv[0], &enter.env, io::Error::from_raw_os_error(errno))
+        }
+        other => SpawnError::Enter(other),
+    }
 }
 
 /// The kernel has one error for a missing directory and a missing command; tell them apart.

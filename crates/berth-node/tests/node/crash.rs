@@ -182,7 +182,7 @@ fn machine_end_after_removing(machine: &Machine, name: &str) -> TaskEnd {
 #[test]
 fn a_root_has_one_driver() {
     let machine = machine();
-    let again = Driver::open(&machine.path("root"), launcher(), Options::default());
+    let again = Driver::open(&machine.path("root"), launcher(), unconfined());
     assert!(again.unwrap_err().to_string().contains("in use by another Berth server"));
 }
 
@@ -192,7 +192,7 @@ fn a_missing_supervisor_is_an_error_and_the_start_can_be_tried_again() {
     let root = machine.path("root");
     machine.driver = None;
     let missing = Launcher { exe: "/no/such/berth".into(), args: Vec::new() };
-    let driver = Driver::open(&root, missing, Options::default()).unwrap();
+    let driver = Driver::open(&root, missing, unconfined()).unwrap();
     let error = driver.start(shell_task(&machine, 1, "exit 0")).unwrap_err();
     assert!(error.to_string().contains("cannot start the supervisor /no/such/berth"), "{error}");
     drop(driver);

@@ -40,7 +40,8 @@ impl Drop for Disk {
 fn a_task_on_a_full_disk_goes_on_and_its_end_is_written() {
     let mut machine = machine();
     let disk = Disk::mount(machine.path("disk"));
-    machine.driver = Some(open(&machine.path("disk/root")));
+    let driver = Driver::open(&machine.path("disk/root"), launcher(), unconfined());
+    machine.driver = Some(driver.unwrap());
     machine.start_line(1, "while ! test -e go; do sleep 0.01; done; seq 10000; exit 3");
     let folder = machine.path("disk/root/tasks/1.0.0");
     wait_until("it runs", || folder.join("started.json").exists());

@@ -131,10 +131,7 @@ fn a_process_that_forked_away_does_not_survive_its_task() {
 
 #[test]
 fn a_daemon_does_not_survive_without_control_groups_either() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = Options { cgroups: false };
-    let driver = Some(Driver::open(&dir.path().join("root"), launcher(), options).unwrap());
-    let machine = Machine { dir, driver };
+    let machine = machine_with(Options { cgroups: false, ..unconfined() });
     assert!(!machine.driver().limits().groups);
     let line = "setsid sh -c 'trap \"\" TERM; echo $$ > daemon; while :; do sleep 1; done' & \
                 while ! test -s daemon; do sleep 0.01; done";

@@ -5,12 +5,13 @@ mod disk;
 mod ends;
 mod logs;
 mod machine;
+mod sandbox;
 mod shell;
 mod stops;
 
 use berth_model::{Ended, Observed};
 use berth_model::{JobId, LeaseId, Span};
-use berth_node::{Driver, Launcher, Options, Started, Stop, TaskSpec};
+use berth_node::{Driver, Launcher, Options, Started, Stop, TaskSpec, Wanted};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,20 +22,26 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 struct Machine {
     dir: tempfile::TempDir,
     driver: Option<Driver>,
+    options: Options,
 }
 
 fn launcher() -> Launcher {
     Launcher { exe: PathBuf::from(env!("CARGO_BIN_EXE_berth-supervise")), args: Vec::new() }
 }
 
-fn open(root: &Path) -> Driver {
-    Driver::open(root, launcher(), Options::default()).unwrap()
+/// Tasks that write where the test looks, and whose process ids the test knows.
+fn unconfined() -> Options {
+    Options { isolation: Wanted::Off, ..Options::default() }
 }
 
 fn machine() -> Machine {
+    machine_with(unconfined())
+}
+
+fn machine_with(options: Options) -> Machine {
     let dir = tempfile::tempdir().unwrap();
-    let driver = Some(open(&dir.path().join("root")));
-    Machine { dir, driver }
+    let driver = Driver::open(&dir.path().join("root"), launcher(), options).unwrap();
+    Machine { dir, driver: Some(driver), options }
 }
 
 fn lease(job: u64) -> LeaseId {
@@ -66,7 +73,8 @@ impl Machine {
     /// What a new server finds.
     fn restart(&mut self) {
         self.driver = None;
-        self.driver = Some(open(&self.path("root")));
+        let opened = Driver::open(&self.path("root"), launcher(), self.options);
+        self.driver = Some(opened.unwrap());
     }
 
     fn folder(&self, job: u64) -> PathBuf {

@@ -69,6 +69,7 @@ fn all(service: &Service, caller: &Caller) -> Vec<wire::Node> {
         wire::Node {
             declared: facts.declared,
             cgroup: facts.limits_jobs,
+            isolation: facts.isolation,
             ..shown(spec, core.state.prices(), used)
         }
     });
@@ -135,6 +136,7 @@ fn shown(spec: &NodeSpec, prices: &BTreeMap<Name, Micros>, used: Used) -> wire::
             .collect(),
         jobs: used.jobs.into_iter().collect(),
         cgroup: false,
+        isolation: None,
     }
 }
 

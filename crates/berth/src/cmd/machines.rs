@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::show::{Cell, Look, Page, Table, Tone, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{Gpu, Items, Node, NodeState};
+use berth_api::wire::{Gpu, Items, Node, NodeIsolation, NodeState};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -141,14 +141,22 @@ pub async fn nodes(context: &Context, args: &Nodes) -> Result<()> {
 }
 
 fn nodes_text(all: &Items<Node>, look: &Look) -> String {
-    nodes_table(&all.items, look).or(look, "No nodes.")
+    let mut text = nodes_table(&all.items, look).or(look, "No nodes.");
+    let open = all.items.iter().filter(|node| node.isolation == Some(NodeIsolation::None));
+    for node in open {
+        text += &format!(
+            "\nWarning: jobs on {} are not isolated. Each reaches what the server reaches.\n",
+            node.name
+        );
+    }
+    text
 }
 
 fn nodes_table(nodes: &[Node], look: &Look) -> Table {
     let mut titles =
         vec!["NODE", "STATE", "GPUS", ">FREE", ">CPU FREE", ">MEMORY FREE", ">PRICE/H"];
     if look.wide {
-        titles.extend(["LIMITS", "LABELS"]);
+        titles.extend(["LIMITS", "ISOLATION", "LABELS"]);
     }
     titles.push("JOBS");
     let mut table = Table::new(&titles);
@@ -169,6 +177,7 @@ fn nodes_table(nodes: &[Node], look: &Look) -> Table {
         ];
         if look.wide {
             row.push(if node.cgroup { "held".into() } else { "not held".into() });
+            row.push(isolation(node).into());
             let labels = node.labels.iter().map(|(key, value)| format!("{key}={value}"));
             row.push(labels.collect::<Vec<_>>().join(",").into());
         }
@@ -177,6 +186,15 @@ fn nodes_table(nodes: &[Node], look: &Look) -> Table {
         table.row(row);
     }
     table
+}
+
+fn isolation(node: &Node) -> &'static str {
+    match node.isolation {
+        Some(NodeIsolation::Accounts) => "sandbox, accounts",
+        Some(NodeIsolation::Sandbox) => "sandbox",
+        Some(NodeIsolation::None) => "none",
+        None => "",
+    }
 }
 
 /// `8 x H100-80GB, declared`.
@@ -303,6 +321,7 @@ n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
             labels: BTreeMap::new(),
             jobs: vec!["17".parse().unwrap()],
             cgroup: true,
+            isolation: Some(NodeIsolation::Sandbox),
         };
         let expect = "\
 NODE  STATE          GPUS                     FREE    CPU FREE         MEMORY FREE  PRICE/H  JOBS

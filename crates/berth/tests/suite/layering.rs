@@ -25,7 +25,8 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-api", &["berth-model", "berth-file"]),
     ("berth-store", &["berth-model"]),
     ("berth-kube", &["berth-model"]),
-    ("berth-node", &["berth-model"]),
+    ("berth-sandbox", &[]),
+    ("berth-node", &["berth-model", "berth-sandbox"]),
     (
         "berth-engine",
         &[
@@ -52,7 +53,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     // The two sites: a machine and a cluster. Neither sees the other.
     (
         "berth-machine",
-        &["berth-model", "berth-core", "berth-node", "berth-engine", "berth-service"],
+        &["berth-model", "berth-core", "berth-file", "berth-node", "berth-engine", "berth-service"],
     ),
     (
         "berth-cluster",

@@ -6,5 +6,5 @@ mod crash;
 mod http;
 mod jobs;
 mod matrix;
-mod server;
+pub mod server;
 mod tour;

@@ -1,6 +1,7 @@
 //! The program and the workspace around it, but for Kubernetes: one binary, because each one links
 //! everything.
 
+mod attacks;
 mod cli;
 mod commands;
 mod cycles;

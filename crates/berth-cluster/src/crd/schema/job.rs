@@ -19,6 +19,7 @@ fn value(key: &Key) -> Value {
         "kind" => word("", &["job", "notebook", "service"]),
         "spot" => word("", &["never", "auto", "only"]),
         "launch" => word("", &["once", "ranks", "torchrun"]),
+        "network" => word("", &["machine", "none"]),
         "team" | "project" | "experiment" | "place" => text(""),
         "image" | "workdir" | "model" | "comment" => prose(""),
         "nodes" | "ranks" | "port" => whole("", Some(1)),

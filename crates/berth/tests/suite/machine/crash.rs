@@ -62,13 +62,12 @@ fn a_running_task_whose_lease_is_damaged_is_stopped_before_its_gpu_goes_to_anoth
     let postgres = Postgres::start();
     let url = postgres.database();
     let mut server = Server::start(&["--gpus", "1xL4", "--database", &url]);
-    let script = "echo $$; exec sleep 1000";
-    server.run_ok(&["run", "-d", "--name", "long", "-g", "1", "--", "bash", "-c", script]);
-    let mut process = String::new();
-    until("it runs", || {
-        process = server.run_ok(&["logs", "long"]).trim().to_owned();
-        !process.is_empty()
-    });
+    server.run_ok(&["run", "-d", "--name", "long", "-g", "1", "--", "sleep", "1000"]);
+    until("it runs", || server.job("long")["state"] == "running");
+    let started = server.home.path().join("node/tasks/1.0.0/started.json");
+    let started: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(started).unwrap()).unwrap();
+    let process = started["pids"][0].to_string();
     server.run_ok(&["run", "-d", "--name", "next", "-g", "1", "--", "sleep", "1000"]);
     server.kill();
     let name = url.rsplit_once('/').unwrap().1;

@@ -1,5 +1,6 @@
 //! The program that was built for these tests, as a server.
 
+use berth_testbed::Account;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
@@ -12,6 +13,11 @@ pub struct Server(berth_testbed::Server);
 impl Server {
     pub fn start(args: &[&str]) -> Server {
         Server(berth_testbed::Server::start(Path::new(BERTH), args))
+    }
+
+    /// As another account of this machine.
+    pub fn start_as(account: Account, args: &[&str]) -> Server {
+        Server(berth_testbed::Server::start_as(account, Path::new(BERTH), args))
     }
 }
 

@@ -19,7 +19,7 @@ fn the_tour_of_the_readme_works_command_by_command() {
     let script = format!("set -ex\nberth() {{ {BERTH} \"$@\"; }}\n{}", commands());
     let mut shell = Command::new("bash");
     shell.args(["-c", &script]).env("BERTH_HOME", server.home.path()).env("NO_COLOR", "1");
-    let ran = shell.current_dir(server.home.path()).output().expect("bash runs");
+    let ran = shell.current_dir(server.work.path()).output().expect("bash runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&ran.stdout), text(&ran.stderr));
     assert!(ran.status.success(), "{out}\n{err}");

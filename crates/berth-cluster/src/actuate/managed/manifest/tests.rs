@@ -22,6 +22,7 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
     let lease = LeaseId { job: JobId::new(17), task: 1, attempt: 2 };
     let start = LeaseStart {
         lease,
+        user: "ada".to_owned(),
         team: "nlp".to_owned(),
         name: "train".to_owned(),
         run,

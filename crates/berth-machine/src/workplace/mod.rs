@@ -1,0 +1,342 @@
+//! From a lease to the processes a driver starts: who they are, and what they see.
+
+mod paths;
+mod python;
+mod volumes;
+
+use berth_engine::LeaseStart;
+use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
+use berth_model::{JobId, Name};
+use berth_node::{
+    Account, Accounts, Confine, DeviceError, Gang, Inventory, Isolation, Shown, TaskSpec, give,
+    nobody, own_account,
+};
+use berth_service::Home;
+use paths::{PathError, Rights, normal};
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use volumes::{Volume, VolumeError};
+
+/// Why a task cannot be made. People read the text as the reason that the job did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot make the folder {}: {source}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("team {team} has no secret `{secret}`; add it with `berth secret set {secret}`")]
+    NoSecret { team: String, secret: String },
+    #[error("{0}")]
+    Volume(#[from] VolumeError),
+    #[error("the working directory: {0}")]
+    Workdir(PathError),
+    #[error("checkpoint.path: {0}")]
+    Checkpoint(PathError),
+    #[error("checkpoint.path {} is in no folder that the job can write to", .0.display())]
+    NoCheckpoint(PathBuf),
+    #[error("jobs are not isolated here, so none can be kept from the network")]
+    NeedsIsolation,
+    #[error("{0}")]
+    Gpus(DeviceError),
+}
+
+/// Where jobs work on this machine.
+#[derive(Debug)]
+pub struct Workplace {
+    pub home: Home,
+    pub inventory: Arc<Inventory>,
+    pub isolation: Isolation,
+    pub accounts: Accounts,
+    /// The server's secrets outside of its home, such as the key of its certificate.
+    pub hidden: Vec<PathBuf>,
+}
+
+/// Who a job is on this machine.
+struct Identity {
+    /// What its processes run as; nothing where they keep the server's account.
+    account: Option<Account>,
+    /// Whose rights decide what of the machine it sees.
+    rights: Account,
+    is_operator: bool,
+}
+
+impl Workplace {
+    /// Makes the task that a driver starts, and its folders.
+    pub fn task(
+        &self,
+        start: &LeaseStart,
+        secrets: &BTreeMap<String, String>,
+    ) -> Result<TaskSpec, Error> {
+        let job = start.lease.job;
+        let run = start.run.of_element(job.element);
+        let who = self.identity(&start.user, &start.team);
+        let own = self.home.job(job);
+        let env = env(start, &run, secrets)?;
+        let checkpoint = self.checkpoint_of(job, &run)?;
+        self.make_own(&own, &checkpoint, who.account.as_ref(), &start.team)?;
+        let directory = match &run.workdir {
+            Some(path) => own.join(path),
+            None => own.clone(),
+        };
+        let resumed = start.resume_from.map(|other| self.home.job(other).join("checkpoints"));
+        let resume_from = resumed.or((start.lease.attempt > 0).then(|| checkpoint.clone()));
+        let resume_from = resume_from.filter(|path| is_filled(path));
+        let gpus = self.inventory.gpus(&start.slices).map_err(Error::Gpus)?;
+        let confine = match self.isolation.is_on() {
+            true => {
+                let seen = Seen { own: &own, directory: &directory, checkpoint: &checkpoint };
+                let mut confine = self.confine(start, &run, &env, who, seen)?;
+                let resume = resume_from.iter().filter(|path| !path.starts_with(&own));
+                confine.shown.extend(resume.map(|path| Shown::in_place(path, false)));
+                confine.devices = self.inventory.device_nodes(&gpus);
+                Some(confine)
+            }
+            false => {
+                for volume in volumes_of(&run, &directory, &own, &start.team) {
+                    volume.link(&self.home)?;
+                }
+                None
+            }
+        };
+        Ok(TaskSpec {
+            lease: start.lease,
+            name: Name::new(&start.name),
+            team: Name::new(&start.team),
+            queue: Name::new(&start.team),
+            command: match &run.command {
+                Command::Shell(text) => vec!["bash".into(), "-c".into(), text.clone()],
+                Command::Program(words) => words.clone(),
+            },
+            directory,
+            env,
+            launch: match run.launch {
+                Launch::Once => berth_node::Launch::Once,
+                Launch::Ranks => berth_node::Launch::Ranks { count: run.ranks },
+                Launch::Torchrun => berth_node::Launch::Torchrun { count: run.ranks },
+            },
+            gpus,
+            cpu: start.cpu,
+            memory: start.memory,
+            gang: gang(start),
+            grace: run.grace,
+            ends_at: start.ends_at,
+            checkpoint: Some(checkpoint),
+            resume_from,
+            model: None,
+            scratch: None,
+            run: None,
+            port: start.port,
+            ready: start.port.and(run.ready.as_ref()).map(|ready| match &ready.check {
+                ReadyCheck::Http(path) => berth_node::Ready::Http { path: path.clone() },
+                ReadyCheck::Tcp => berth_node::Ready::Connect,
+            }),
+            ready_within: run.ready.as_ref().and_then(|ready| ready.within),
+            logs: berth_node::LogLimits {
+                file_bytes: run.logs.file.0.unsigned_abs(),
+                files: run.logs.files,
+            },
+            confine,
+        })
+    }
+
+    /// Whether a job could have its paths, asked before it is accepted. Folders that are not there
+    /// yet are the start's affair.
+    pub fn check(
+        &self,
+        user: &str,
+        team: &str,
+        run: &RunSpec,
+    ) -> Result<(), (&'static str, Error)> {
+        // Any number will do: nothing is made.
+        let own = self.home.job(JobId::new(u64::MAX >> 12));
+        let who = self.identity(user, team);
+        let directory = run.workdir.as_ref().map_or_else(|| own.clone(), |path| own.join(path));
+        for volume in volumes_of(run, &directory, &own, team) {
+            volume.place(&self.home).map_err(|why| ("volumes", why.into()))?;
+        }
+        if run.network == Network::None && !self.isolation.is_on() {
+            return Err(("network", Error::NeedsIsolation));
+        }
+        if let Some(path) = &run.checkpoint.path {
+            normal(path).map_err(|why| ("checkpoint", Error::Checkpoint(why)))?;
+        }
+        if self.isolation.is_on() && directory.exists() {
+            let shown = self.rights(&who).show(&directory);
+            shown.map_err(|why| ("workdir", Error::Workdir(why)))?;
+        }
+        Ok(())
+    }
+
+    fn identity(&self, user: &str, team: &str) -> Identity {
+        let is_operator = user == self.accounts.operator;
+        match self.isolation {
+            Isolation::Sandbox { accounts: true } => {
+                let account = self.accounts.of(user, team);
+                Identity { account: Some(account.clone()), rights: account, is_operator }
+            }
+            // All jobs have the server's account, so the rights of others are those of everybody.
+            _ if is_operator => Identity { account: None, rights: own_account(), is_operator },
+            _ => Identity { account: None, rights: nobody(), is_operator },
+        }
+    }
+
+    fn rights<'a>(&'a self, who: &'a Identity) -> Rights<'a> {
+        Rights {
+            account: &who.rights,
+            is_operator: who.is_operator,
+            berth: self.home.root(),
+            servers_home: self.accounts.home.as_deref(),
+        }
+    }
+
+    fn confine(
+        &self,
+        start: &LeaseStart,
+        run: &RunSpec,
+        env: &BTreeMap<String, String>,
+        who: Identity,
+        seen: Seen<'_>,
+    ) -> Result<Confine, Error> {
+        let rights = self.rights(&who);
+        let mut shown = vec![Shown::in_place(seen.own, true)];
+        // One that is not there is told at the start, in the words for that.
+        if !seen.directory.starts_with(seen.own) && seen.directory.exists() {
+            let workdir = rights.show(seen.directory).map_err(Error::Workdir)?;
+            shown.extend(workdir.into_iter().flat_map(in_both_places));
+        }
+        for path in python::environments(seen.directory, env) {
+            // An environment that its user may not read is no reason to fail: it may not be used.
+            let environment = rights.show(&path).ok().flatten();
+            let read_only = environment.map(|shown| Shown { write: false, ..shown });
+            let is_new =
+                |one: &Shown| !shown.iter().any(|there| one.source.starts_with(&there.source));
+            let found: Vec<Shown> =
+                read_only.filter(is_new).into_iter().flat_map(in_both_places).collect();
+            shown.extend(found);
+        }
+        for volume in volumes_of(run, seen.directory, seen.own, &start.team) {
+            shown.extend(volume.mount(&self.home, &rights)?);
+        }
+        let is_writable = |one: &Shown| one.write && seen.checkpoint.starts_with(&one.at);
+        if !shown.iter().any(is_writable) {
+            return Err(Error::NoCheckpoint(seen.checkpoint.to_owned()));
+        }
+        let mut hidden = vec![self.home.root().to_owned()];
+        hidden.extend(self.hidden.iter().cloned());
+        Ok(Confine {
+            account: who.account,
+            user: start.user.clone(),
+            home: seen.own.to_owned(),
+            shown,
+            hidden,
+            network: match run.network {
+                Network::Machine => berth_node::Network::Machine,
+                Network::None => berth_node::Network::None,
+            },
+            ..Confine::default()
+        })
+    }
+
+    /// The job's own folder, the same for all attempts. What is in it is the job's, so nothing is
+    /// made or changed in there once it has run: a link in it could lead anywhere.
+    fn make_own(
+        &self,
+        own: &Path,
+        checkpoint: &Path,
+        account: Option<&Account>,
+        team: &str,
+    ) -> Result<(), Error> {
+        let make = |path: &Path| {
+            let made = DirBuilder::new().mode(0o700).create(path);
+            made.and_then(|()| give(path, account))
+        };
+        let fail = |source| Error::Folder { path: own.to_owned(), source };
+        match make(own) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // An earlier version made it for the server's account.
+                return give(own, account).map_err(fail);
+            }
+            Err(error) => return Err(fail(error)),
+        }
+        let Ok(inside) = checkpoint.strip_prefix(own) else { return Ok(()) };
+        let mut path = own.to_owned();
+        for part in inside.components() {
+            path.push(part);
+            make(&path).map_err(fail)?;
+        }
+        // Others of the team may go on from what it saves.
+        match account {
+            Some(account) => share(checkpoint, account, team).map_err(fail),
+            None => Ok(()),
+        }
+    }
+
+    fn checkpoint_of(&self, job: JobId, run: &RunSpec) -> Result<PathBuf, Error> {
+        let own = self.home.job(job);
+        match &run.checkpoint.path {
+            Some(path) => Ok(own.join(normal(path).map_err(Error::Checkpoint)?)),
+            None => Ok(own.join("checkpoints")),
+        }
+    }
+}
+
+/// Lets the team read a folder that was just made, and what will be in it.
+fn share(folder: &Path, account: &Account, team: &str) -> io::Result<()> {
+    let account = Account { gid: Accounts::group(team), ..account.clone() };
+    give(folder, Some(&account))?;
+    std::fs::set_permissions(folder, Permissions::from_mode(0o2750))
+}
+
+/// The folders of a job that depend on its file.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    own: &'a Path,
+    directory: &'a Path,
+    checkpoint: &'a Path,
+}
+
+/// Where it really is, and where the user says it is: links in other places may name either.
+fn in_both_places(shown: Shown) -> Vec<Shown> {
+    let real = Shown::in_place(&shown.source, shown.write);
+    if shown.at == shown.source { vec![real] } else { vec![real, shown] }
+}
+
+fn volumes_of<'a>(
+    run: &'a RunSpec,
+    directory: &'a Path,
+    own: &'a Path,
+    team: &'a str,
+) -> impl Iterator<Item = Volume<'a>> {
+    let all = run.volumes.iter().chain(&run.data);
+    all.map(move |(at, source)| Volume { source, at, directory, own, team })
+}
+
+fn env(
+    start: &LeaseStart,
+    run: &RunSpec,
+    secrets: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut env = run.env.0.clone();
+    for (variable, secret) in &run.secrets {
+        let missing = || Error::NoSecret { team: start.team.clone(), secret: secret.clone() };
+        env.insert(variable.clone(), secrets.get(secret).ok_or_else(missing)?.clone());
+    }
+    Ok(env)
+}
+
+/// All tasks of the job are on this machine, each as if on a node of its own.
+fn gang(start: &LeaseStart) -> Gang {
+    let mut gang = Gang::alone(start.lease, &start.node);
+    gang.hosts = vec![start.node.clone(); start.tasks.max(1) as usize];
+    gang.node_rank = start.lease.task;
+    gang
+}
+
+/// A link is not followed: the job could have made it.
+fn is_filled(path: &Path) -> bool {
+    let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    is_folder && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+}

@@ -1,0 +1,111 @@
+//! How tasks are kept apart from each other, from the server and from what their users may not
+//! reach.
+
+mod accounts;
+mod devices;
+mod room;
+mod view;
+
+pub use accounts::{Accounts, nobody, own_account};
+pub(crate) use room::Room;
+pub use view::is_of_system;
+pub(crate) use view::{Own, sandbox};
+
+use berth_sandbox::{Account, Helper, Network, ProbeError, probe};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the operator asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// The strictest that this machine allows.
+    #[default]
+    Strictest,
+    /// The server does not start without.
+    Required,
+    Off,
+}
+
+/// What tasks get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Isolation {
+    /// Namespaces with a view of the file system of their own.
+    Sandbox {
+        /// Each user's tasks run as an account of their own. Only root can do that.
+        accounts: bool,
+    },
+    /// Tasks run as the server does and reach what it reaches.
+    Off { why: NoSandbox },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSandbox {
+    #[error("it was switched off")]
+    SwitchedOff,
+    #[error("{0}")]
+    Refused(ProbeError),
+    #[error("there is no folder to try it in: {0}")]
+    NoFolder(String),
+}
+
+impl Isolation {
+    pub fn is_on(&self) -> bool {
+        matches!(self, Isolation::Sandbox { .. })
+    }
+
+    /// Tries what was asked for. `rooms` is the folder for the rooms of tasks.
+    pub(crate) fn find(wanted: Wanted, helper: &Helper, rooms: &Path) -> Isolation {
+        if wanted == Wanted::Off {
+            return Isolation::Off { why: NoSandbox::SwitchedOff };
+        }
+        let accounts = rustix::process::geteuid().is_root();
+        let account = accounts.then(|| Accounts::made_up("berth-probe"));
+        match try_out(helper, rooms, account) {
+            Ok(()) => Isolation::Sandbox { accounts },
+            Err(why) => Isolation::Off { why },
+        }
+    }
+}
+
+fn try_out(helper: &Helper, rooms: &Path, account: Option<Account>) -> Result<(), NoSandbox> {
+    let scratch = rooms.join("probe");
+    fs::create_dir_all(&scratch).map_err(|error| NoSandbox::NoFolder(error.to_string()))?;
+    let tried = probe(helper, &scratch, account);
+    let _ = fs::remove_dir(&scratch);
+    tried.map_err(NoSandbox::Refused)
+}
+
+/// Who a task is, and what it sees beside the system. Only a driver with a sandbox looks at it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Confine {
+    /// That of the server where left out.
+    pub account: Option<Account>,
+    /// What the account is called in there.
+    pub user: String,
+    /// What `HOME` is.
+    pub home: PathBuf,
+    pub shown: Vec<Shown>,
+    /// Folders and files that stay hidden even where they lie in something that is shown.
+    pub hidden: Vec<PathBuf>,
+    /// Device nodes of its GPUs.
+    pub devices: Vec<PathBuf>,
+    #[serde(default)]
+    pub network: Network,
+}
+
+/// A file or folder of the machine in the view of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    pub at: PathBuf,
+    /// Leads through no link.
+    pub source: PathBuf,
+    pub write: bool,
+}
+
+impl Shown {
+    /// Something that appears where it is.
+    pub fn in_place(path: &Path, write: bool) -> Shown {
+        Shown { at: path.to_owned(), source: path.to_owned(), write }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a task sees.
+
+use super::{Confine, Room, Shown, devices};
+use berth_sandbox::{Mount, Sandbox, Source};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders of the system. Of those that are links, as `/bin` is on most machines, the link.
+const SYSTEM: [&str; 15] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/sys",
+    // Where names are resolved with systemd, and where CUDA talks to the driver's daemon.
+    "/run/systemd/resolve",
+    "/run/nvidia-persistenced",
+    "/var/cache/fontconfig",
+];
+
+/// Switches of the kernel. A task may run as root, which may turn them even without its rights.
+const SWITCHES: [&str; 6] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/scsi"];
+
+/// Files of the system that hold secrets. A task may run as their owner.
+const SECRETS: [&str; 7] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+];
+
+/// Whether a path lies in what every task sees.
+pub fn is_of_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|system| path.starts_with(system))
+}
+
+/// The folders that a task has of its own, beside its room.
+pub(crate) struct Own {
+    pub job: PathBuf,
+    pub notices: PathBuf,
+}
+
+pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
+    let mut mounts: Vec<Mount> = SYSTEM.iter().filter_map(|path| system(path)).collect();
+    mounts.push(Mount::new("/proc", Source::Processes));
+    mounts.extend(SWITCHES.iter().filter_map(|path| system(path)));
+    mounts.extend(devices::mounts(&confine.devices));
+    for at in ["/tmp", "/var/tmp"] {
+        mounts.push(Mount::new(at, Source::write(&room.tmp())));
+    }
+    for shown in &confine.shown {
+        let source = Source::Folder { path: shown.source.clone(), write: shown.write };
+        mounts.push(Mount::new(&shown.at, source));
+    }
+    let hidden = confine.hidden.iter().cloned().chain(secrets());
+    mounts.extend(hidden.filter_map(|path| hide(&path, &confine.shown)));
+    mounts.push(Mount::new(&own.job, Source::write(&own.job)));
+    mounts.push(Mount::new(&own.notices, Source::read(&own.notices)));
+    mounts.extend(names(confine));
+    Sandbox { scratch: room.scratch(), mounts, network: confine.network }
+}
+
+fn system(path: &str) -> Option<Mount> {
+    let found = fs::symlink_metadata(path).ok()?;
+    let source = match found.is_symlink() {
+        true => Source::Link { to: fs::read_link(path).ok()? },
+        false => Source::System { path: PathBuf::from(path) },
+    };
+    Some(Mount::new(path, source))
+}
+
+fn secrets() -> Vec<PathBuf> {
+    let is_key = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("ssh_host_") && !name.ends_with(".pub")
+    };
+    let keys = fs::read_dir("/etc/ssh").into_iter().flatten().flatten().map(|entry| entry.path());
+    SECRETS.iter().map(PathBuf::from).chain(keys.filter(is_key)).collect()
+}
+
+/// Covers something, if the task would see it otherwise, or could make something up in its place.
+/// What is shown by its own name, or lies below something hidden, is put on top of that.
+fn hide(path: &Path, shown: &[Shown]) -> Option<Mount> {
+    let is_in_tmp = ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
+    let is_shown = shown.iter().any(|shown| path.starts_with(&shown.source));
+    let is_seen = is_in_tmp || is_shown || is_of_system(path);
+    let found = fs::metadata(path).ok().filter(|_| is_seen)?;
+    let source = match found.is_dir() {
+        true => Source::Nothing,
+        false => Source::Text { text: String::new() },
+    };
+    Some(Mount::new(path, source))
+}
+
+/// The names of the account and its groups: programs ask for them, and a made-up one has none.
+fn names(confine: &Confine) -> Vec<Mount> {
+    let Some(account) = &confine.account else { return Vec::new() };
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let (uid, gid) = (account.uid.to_string(), account.gid.to_string());
+    let is_known = users.lines().any(|line| line.split(':').nth(2) == Some(uid.as_str()));
+    if is_known {
+        return Vec::new();
+    }
+    let (user, home) = (&confine.user, confine.home.display());
+    // A name with a colon or a line break would make up other accounts.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    let is_taken = |text: &str| text.lines().any(|line| line.split(':').next() == Some(user));
+    let is_good = !user.is_empty() && user.chars().all(is_plain) && !is_taken(&users);
+    let name = if is_good { user.clone() } else { format!("u{uid}") };
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let group = if is_taken(&groups) { format!("g{gid}") } else { name.clone() };
+    let users = format!("{users}{name}:x:{uid}:{gid}::{home}:/bin/sh\n");
+    let groups = format!("{groups}{group}:x:{gid}:\n");
+    vec![
+        Mount::new("/etc/passwd", Source::Text { text: users }),
+        Mount::new("/etc/group", Source::Text { text: groups }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_sandbox::Account;
+
+    fn confine() -> Confine {
+        let account = Some(Account { uid: 1_900_000_001, gid: 1_900_000_001, groups: vec![] });
+        Confine { account, user: "ana".to_owned(), home: "/h".into(), ..Confine::default() }
+    }
+
+    #[test]
+    fn what_is_hidden_is_covered_only_where_it_would_be_seen() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let secret = dir.path().join("secret");
+        fs::create_dir(&secret).unwrap();
+        assert_eq!(hide(&secret, &[]), None);
+        let shown = [Shown::in_place(dir.path(), true)];
+        assert_eq!(hide(&secret, &shown), Some(Mount::new(&secret, Source::Nothing)));
+        assert_eq!(hide(&dir.path().join("missing"), &shown), None);
+    }
+
+    #[test]
+    fn a_user_name_cannot_add_lines_to_the_list_of_accounts() {
+        for (user, expect) in [
+            ("ana", "\nana:x:"),
+            ("a:0:0\nroot2", "\nu1900000001:x:"),
+            ("root", "\nu1900000001:x:"),
+        ] {
+            let confine = Confine { user: user.to_owned(), ..confine() };
+            let mounts = names(&confine);
+            let Source::Text { text } = &mounts[0].source else { panic!("no text") };
+            assert!(text.contains(expect), "{user}: {text}");
+            assert_eq!(text.lines().filter(|line| line.contains("1900000001")).count(), 1);
+        }
+    }
+}

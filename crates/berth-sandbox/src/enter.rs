@@ -1,0 +1,176 @@
+//! Becoming a process of the task: joins the sandbox, gives up every right it does not need, and
+//! executes the command.
+
+use crate::channel::{self, Answer};
+use crate::spec::{Account, Network};
+use crate::syscalls;
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, set_parent_process_death_signal,
+    setrlimit,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets, ThreadNameSpaceType};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+pub(crate) const WORD: &str = "sandbox-enter";
+
+/// What a process of the task executes, and as whom.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Enter {
+    pub argv: Vec<String>,
+    /// May hold secrets.
+    pub env: BTreeMap<String, String>,
+    pub directory: PathBuf,
+    pub account: Option<Account>,
+    pub limits: Limits,
+    /// That of the sandbox.
+    pub network: Network,
+    /// Its output is a terminal, which becomes its input too. It dies with whoever started it.
+    pub terminal: bool,
+}
+
+/// Limits of each process, for machines where control groups cannot hold them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Private memory that it can write to, in bytes.
+    pub memory: Option<u64>,
+    /// Processes and threads of its account in its namespace.
+    pub processes: Option<u64>,
+}
+
+/// Why the command was not executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum EnterError {
+    #[error("the working directory cannot be used: {}", os(*.0))]
+    Directory(i32),
+    #[error("the command cannot be executed: {}", os(*.0))]
+    Exec(i32),
+    #[error("{0}")]
+    Other(String),
+}
+
+fn os(errno: i32) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}
+
+pub(crate) fn run() -> ExitCode {
+    let (order, answer) = match channel::receive::<Enter>() {
+        Ok(received) => received,
+        Err(error) => {
+            eprintln!("the order of a process could not be read: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    become_command(&order, answer)
+}
+
+fn become_command(order: &Enter, answer: Answer) -> ExitCode {
+    let error = match enter(order) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    };
+    let _ = answer.send(&error);
+    ExitCode::FAILURE
+}
+
+fn enter(order: &Enter) -> Result<Infallible, EnterError> {
+    // This process was born in the PID namespace of the sandbox, where `init` is the first.
+    join(order.network).map_err(|error| other("joining the sandbox", error))?;
+    if order.terminal {
+        take_terminal().map_err(|error| other("taking the terminal", error))?;
+    }
+    give_up_rights(order.account.as_ref()).map_err(|error| other("giving up rights", error))?;
+    if order.terminal {
+        // After the change of account, which undoes it.
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| other("following the terminal", error.into()))?;
+    }
+    limit(order.limits).map_err(|error| other("setting limits", error))?;
+    let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
+    std::env::set_current_dir(&order.directory)
+        .map_err(|error| EnterError::Directory(errno(&error)))?;
+    let filters = syscalls::filters().map_err(|error| EnterError::Other(error.to_string()))?;
+    for filter in &filters {
+        seccompiler::apply_filter(filter)
+            .map_err(|error| EnterError::Other(format!("filtering system calls: {error}")))?;
+    }
+    let Some((program, args)) = order.argv.split_first() else {
+        return Err(EnterError::Other("the command is empty".to_owned()));
+    };
+    let mut command = Command::new(program);
+    let error = command.args(args).env_clear().envs(&order.env).exec();
+    Err(EnterError::Exec(errno(&error)))
+}
+
+fn other(step: &str, error: io::Error) -> EnterError {
+    EnterError::Other(format!("{step}: {error}"))
+}
+
+fn join(network: Network) -> io::Result<()> {
+    let init = pidfd_open(Pid::INIT, PidfdFlags::empty())?;
+    let mut spaces = ThreadNameSpaceType::MOUNT | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION;
+    if network == Network::None {
+        spaces |= ThreadNameSpaceType::NETWORK;
+    }
+    Ok(rustix::thread::move_into_thread_name_spaces(init.as_fd(), spaces)?)
+}
+
+fn take_terminal() -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::ioctl_tiocsctty(io::stdout())?;
+    Ok(rustix::stdio::dup2_stdin(io::stdout())?)
+}
+
+fn give_up_rights(account: Option<&Account>) -> io::Result<()> {
+    for capability in all_capabilities().iter() {
+        rustix::thread::remove_capability_from_bounding_set(capability)?;
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    if let Some(account) = account {
+        use rustix::process::{Gid, Uid};
+        use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+        let groups: Vec<Gid> = account.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
+        let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+        // There is one thread, so what holds for it holds for the process.
+        set_thread_groups(&groups)?;
+        set_thread_res_gid(gid, gid, gid)?;
+        set_thread_res_uid(uid, uid, uid)?;
+    }
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
+/// Those that this kernel knows.
+pub(crate) fn all_capabilities() -> CapabilitySet {
+    let last = std::fs::read_to_string("/proc/sys/kernel/cap_last_cap");
+    let last: u32 = last.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(40);
+    CapabilitySet::from_bits_retain(u64::MAX >> (63 - last.min(63)))
+}
+
+fn limit(limits: Limits) -> io::Result<()> {
+    // A core dump holds the memory of the task, secrets included.
+    set(Resource::Core, 0)?;
+    if let Some(bytes) = limits.memory {
+        set(Resource::Data, bytes)?;
+    }
+    if let Some(count) = limits.processes {
+        set(Resource::Nproc, count)?;
+    }
+    Ok(())
+}
+
+fn set(resource: Resource, most: u64) -> io::Result<()> {
+    // A limit can only be lowered.
+    let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+    let most = Some(most.min(hard));
+    Ok(setrlimit(resource, Rlimit { current: most, maximum: most })?)
+}

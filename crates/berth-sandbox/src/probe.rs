@@ -1,0 +1,94 @@
+//! Whether sandboxes work on this machine: tried, not guessed. Kernels, containers and security
+//! modules refuse namespaces in many ways.
+
+use crate::channel::{self, Channel};
+use crate::enter::{Enter, Limits};
+use crate::parent::{Helper, close_inherited};
+use crate::spec::{Account, Mount, Network, Sandbox, Source};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+pub(crate) const WORD: &str = "sandbox-probe";
+
+/// Why there can be no sandbox here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ProbeError(pub String);
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    helper: Helper,
+    scratch: PathBuf,
+    account: Option<Account>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Tried {
+    failed: Option<String>,
+}
+
+/// Runs a command in a sandbox as small as can be. `scratch` is an empty folder.
+pub fn probe(helper: &Helper, scratch: &Path, account: Option<Account>) -> Result<(), ProbeError> {
+    let ask = || -> io::Result<Option<Tried>> {
+        let (channel, input) = Channel::open()?;
+        let mut command = helper.command(WORD);
+        let mut child = command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        drop(command);
+        let scratch = scratch.to_owned();
+        let tried = channel.ask(&Order { helper: helper.clone(), scratch, account });
+        child.wait()?;
+        tried
+    };
+    match ask() {
+        Ok(Some(Tried { failed: None })) => Ok(()),
+        Ok(Some(Tried { failed: Some(why) })) => Err(ProbeError(why)),
+        Ok(None) => Err(ProbeError("the process that tried it was killed".to_owned())),
+        Err(error) => Err(ProbeError(error.to_string())),
+    }
+}
+
+pub(crate) fn run() -> ExitCode {
+    close_inherited();
+    let Ok((order, answer)) = channel::receive::<Order>() else { return ExitCode::FAILURE };
+    let tried = Tried { failed: attempt(order).err() };
+    match answer.send(&tried) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn attempt(order: Order) -> Result<(), String> {
+    let system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/nix"];
+    let mut mounts: Vec<Mount> = system
+        .iter()
+        .map(|path| Mount::new(path, Source::System { path: PathBuf::from(path) }))
+        .collect();
+    mounts.push(Mount::new("/proc", Source::Processes));
+    mounts.push(Mount::new("/dev/null", Source::Device { path: PathBuf::from("/dev/null") }));
+    mounts.push(Mount::new("/dev/pts", Source::Terminals));
+    let network = Network::Machine;
+    let sandbox = Sandbox { scratch: order.scratch, mounts, network };
+    let mut running = sandbox.start(order.helper).map_err(|error| error.to_string())?;
+    let enter = Enter {
+        argv: ["sh", "-c", ":"].map(str::to_owned).to_vec(),
+        env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        directory: PathBuf::from("/"),
+        account: order.account,
+        limits: Limits::default(),
+        network,
+        terminal: false,
+    };
+    let spawned = running.spawn(&enter, Stdio::null(), Stdio::null());
+    let status = spawned
+        .map_err(|error| error.to_string())
+        .and_then(|mut child| child.wait().map_err(|error| error.to_string()));
+    let _ = running.init.kill();
+    let _ = running.init.wait();
+    match status? {
+        status if status.success() => Ok(()),
+        status => Err(format!("a command in it ended with {status}")),
+    }
+}

@@ -1,0 +1,194 @@
+//! Building the view of the file system.
+//!
+//! Everything of the machine is opened first, then the new root becomes the root, and only then the
+//! pieces are put in their places. So a link in a folder that a user controls leads to somewhere
+//! in the view, never to the machine.
+
+use crate::mountinfo::{self, Mounted};
+use crate::spec::{Mount, Sandbox, Source};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsmount, fsopen, mount, mount_bind, mount_change,
+    mount_remount, move_mount, open_tree, unmount,
+};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Where files that are made up lie before they are put in their places.
+const TEXTS: &str = "/run/berth";
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TreeError {
+    #[error("cannot make a view of the file system: {step}: {error}")]
+    Step { step: &'static str, error: io::Error },
+    #[error("cannot show {} to the job: {error}", path.display())]
+    Open { path: PathBuf, error: io::Error },
+    #[error("cannot put anything at {}: {error}", at.display())]
+    Place { at: PathBuf, error: io::Error },
+}
+
+fn step<T>(step: &'static str, done: rustix::io::Result<T>) -> Result<T, TreeError> {
+    done.map_err(|error| TreeError::Step { step, error: error.into() })
+}
+
+/// Makes the view the root of this process, which has a mount namespace of its own.
+pub(crate) fn build(sandbox: &Sandbox) -> Result<(), TreeError> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    step("closing the machine's mounts", mount_change("/", private))?;
+    let mut mounts: Vec<&Mount> = sandbox.mounts.iter().collect();
+    mounts.sort_by(|a, b| a.at.cmp(&b.at));
+    let opened: Vec<Option<Opened>> =
+        mounts.iter().map(|mount| open(&mount.source)).collect::<Result<_, _>>()?;
+    become_root(&sandbox.scratch)?;
+    for (mount, opened) in mounts.iter().zip(opened) {
+        place(mount, opened).map_err(|error| TreeError::Place { at: mount.at.clone(), error })?;
+    }
+    protect(&mounts)
+}
+
+struct Opened {
+    tree: OwnedFd,
+    is_folder: bool,
+}
+
+/// A copy of the mounts at a path, detached. Nothing for what is not of the machine.
+fn open(source: &Source) -> Result<Option<Opened>, TreeError> {
+    let (path, resolve, optional) = match source {
+        Source::Processes => return processes().map(Some),
+        Source::Folder { path, .. } => (path, ResolveFlags::NO_SYMLINKS, false),
+        Source::System { path } => (path, ResolveFlags::empty(), true),
+        Source::Device { path } => (path, ResolveFlags::NO_SYMLINKS, true),
+        _ => return Ok(None),
+    };
+    let opened = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+    let found = match opened {
+        Err(rustix::io::Errno::NOENT) if optional => return Ok(None),
+        opened => opened,
+    };
+    let cloned = found.and_then(|found| {
+        let stat = statat(&found, "", AtFlags::EMPTY_PATH)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        Ok(Opened { tree: open_tree(&found, "", flags)?, is_folder })
+    });
+    let fail =
+        |error: rustix::io::Errno| TreeError::Open { path: path.clone(), error: error.into() };
+    cloned.map(Some).map_err(fail)
+}
+
+/// In a user namespace the kernel gives it only to who sees another one, so it is made while the
+/// machine's own is there.
+fn processes() -> Result<Opened, TreeError> {
+    let made = || -> rustix::io::Result<OwnedFd> {
+        let proc = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&proc)?;
+        let safe = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        fsmount(&proc, FsMountFlags::FSMOUNT_CLOEXEC, safe)
+    };
+    Ok(Opened { tree: step("listing processes", made())?, is_folder: true })
+}
+
+/// Puts an empty file system in memory over the folder and makes it the root. The machine's own
+/// root is gone then.
+fn become_root(scratch: &Path) -> Result<(), TreeError> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    step("an empty root", mount("berth", scratch, "tmpfs", flags, Some(c"mode=0755,size=16m")))?;
+    step("an empty root", rustix::process::chdir(scratch))?;
+    step("changing the root", rustix::process::pivot_root(".", "."))?;
+    step("leaving the old root", unmount(".", UnmountFlags::DETACH))?;
+    step("changing the root", rustix::process::chdir("/"))
+}
+
+fn place(what: &Mount, opened: Option<Opened>) -> io::Result<()> {
+    let at = &what.at;
+    if let Some(above) = at.parent() {
+        fs::create_dir_all(above)?;
+    }
+    let safe = MountFlags::NOSUID | MountFlags::NODEV;
+    match &what.source {
+        Source::Folder { .. }
+        | Source::System { .. }
+        | Source::Device { .. }
+        | Source::Processes => {
+            // Left out where there is nothing to show.
+            let Some(Opened { tree, is_folder }) = opened else { return Ok(()) };
+            make_point(at, is_folder)?;
+            Ok(move_mount(&tree, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+        }
+        Source::Memory => {
+            make_point(at, true)?;
+            Ok(mount("berth", at, "tmpfs", safe, Some(c"mode=1777"))?)
+        }
+        Source::Nothing => {
+            make_point(at, true)?;
+            Ok(mount("berth", at, "tmpfs", safe, Some(c"mode=0755,size=1m"))?)
+        }
+        Source::Text { text } => {
+            fs::create_dir_all(TEXTS)?;
+            let name = at.to_string_lossy().replace('/', "_");
+            let kept = Path::new(TEXTS).join(name);
+            fs::write(&kept, text)?;
+            make_point(at, false)?;
+            Ok(mount_bind(&kept, at)?)
+        }
+        Source::Link { to } => match std::os::unix::fs::symlink(to, at) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        },
+        Source::Terminals => {
+            make_point(at, true)?;
+            let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+            let data = c"newinstance,ptmxmode=0666,mode=620";
+            Ok(mount("devpts", at, "devpts", flags, Some(data))?)
+        }
+    }
+}
+
+/// Something to mount over.
+fn make_point(at: &Path, is_folder: bool) -> io::Result<()> {
+    if is_folder {
+        return fs::create_dir_all(at);
+    }
+    if at.exists() {
+        return Ok(());
+    }
+    fs::File::create(at).map(drop)
+}
+
+/// Makes read-only what is not to be written to, with all that is mounted below it.
+fn protect(mounts: &[&Mount]) -> Result<(), TreeError> {
+    let text = fs::read_to_string("/proc/self/mountinfo");
+    let text = text.map_err(|error| TreeError::Step { step: "listing the mounts", error })?;
+    for mounted in mountinfo::parse(&text) {
+        let owner = mounts.iter().rev().find(|mount| mounted.at.starts_with(&mount.at));
+        let more = match owner.map(|mount| &mount.source) {
+            Some(Source::Device { .. } | Source::Terminals) => continue,
+            Some(Source::Folder { write: true, .. } | Source::Memory | Source::Processes) => {
+                MountFlags::NOSUID | MountFlags::NODEV
+            }
+            // The root, and what holds the devices.
+            _ => MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY,
+        };
+        let is_below = owner.is_some_and(|mount| mount.at != mounted.at);
+        change(&mounted, more, is_below)?;
+    }
+    Ok(())
+}
+
+fn change(mounted: &Mounted, more: MountFlags, is_below: bool) -> Result<(), TreeError> {
+    let flags = MountFlags::BIND | mounted.flags | more;
+    match mount_remount(&mounted.at, flags, c"") {
+        Ok(()) => Ok(()),
+        // A mount of somebody else in a system folder that is closed to us is closed to the job.
+        Err(rustix::io::Errno::ACCESS | rustix::io::Errno::NOENT) if is_below => Ok(()),
+        Err(error) => Err(TreeError::Place { at: mounted.at.clone(), error: error.into() }),
+    }
+}

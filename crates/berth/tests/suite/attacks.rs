@@ -1,0 +1,6 @@
+//! Attempts to reach what one may not, by a researcher with a token and a shell. Each is made
+//! against a real server, once as root and once as an ordinary user.
+
+mod inside;
+mod paths;
+mod stage;

@@ -1,0 +1,46 @@
+//! Attempts from inside a job.
+
+use super::stage::{As, SECRET, Stage};
+use std::path::Path;
+
+fn attack(who: As) {
+    let Some(stage) = Stage::set(who, &[]) else { return };
+    let bait = format!("berth-bait-{}", std::process::id());
+    let folders = ["/tmp", "/var/tmp", "/dev/shm"];
+    for folder in folders {
+        std::fs::write(Path::new(folder).join(&bait), "bait").expect("everybody may");
+    }
+    let script = include_str!("inside.sh")
+        .replace("@HOME@", &stage.home().display().to_string())
+        .replace("@VICTIM@", &stage.victim)
+        .replace("@BAIT@", &bait)
+        .replace("@SERVER@", &stage.server.process().to_string())
+        .replace("@SECRET@", SECRET);
+    let path = stage.work.path().join("attack.sh");
+    std::fs::write(&path, script).expect("it can be written");
+    let file = format!("name: attack\nteam: red\ngpus: 1\nrun: bash {}\n", path.display());
+    let printed = stage.run(&file);
+    for folder in folders {
+        let _ = std::fs::remove_file(Path::new(folder).join(&bait));
+    }
+    let breaches: Vec<&str> = printed.lines().filter(|line| line.contains("BREACH")).collect();
+    assert!(breaches.is_empty(), "{breaches:#?}");
+    let held = printed.lines().filter(|line| line.starts_with("held ")).count();
+    assert!(held >= 55 && printed.contains("all attempts made"), "{held} held: {printed}");
+    for left in ["/etc", "/usr/local", "/"].map(|folder| Path::new(folder).join("berth-was-here")) {
+        assert!(!left.exists(), "{} is there", left.display());
+    }
+    // Mallory's job ended as it ended, and the victim never noticed.
+    assert_eq!(stage.server.job("attack")["state"], "done");
+    assert_eq!(stage.server.job("victim")["state"], "running");
+}
+
+#[test]
+fn a_job_reaches_nothing_that_its_user_may_not() {
+    attack(As::Us);
+}
+
+#[test]
+fn a_job_reaches_nothing_that_its_user_may_not_where_the_server_is_an_ordinary_user() {
+    attack(As::Ordinary);
+}
