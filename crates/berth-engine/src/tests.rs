@@ -36,7 +36,7 @@ fn handle(stalled: Stalled) -> (Handle, mpsc::Receiver<Request>) {
     let (inputs, taken) = mpsc::channel(1);
     let (news, _) = broadcast::channel(1);
     let (_, tree) = watch::channel(Arc::new(TeamTree::of(&core.state)));
-    (Handle::new(inputs, Arc::new(Mutex::new(core)), news, tree), taken)
+    (Handle::new(inputs, Arc::new(Mutex::new(core)), news, tree, watch::channel(0).1), taken)
 }
 
 fn nothing() -> Write {
