@@ -1,6 +1,7 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
+use crate::identity::Identity;
 use crate::task::MakeTask;
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Span};
@@ -36,6 +37,7 @@ pub struct Tools {
     pub driver: Arc<Driver>,
     pub inventory: Arc<Inventory>,
     pub vault: Vault,
+    pub identity: Identity,
 }
 
 impl Executor {
@@ -83,7 +85,14 @@ async fn work(
         let done = match command {
             DriverCommand::Start(start) => start_one(&tools, &inlet, *start).await,
             DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
-            DriverCommand::Acknowledge(lease) => on_disk(move || driver.acknowledge(lease)).await,
+            DriverCommand::Acknowledge(lease) => {
+                let identity = tools.identity.clone();
+                on_disk(move || {
+                    identity.take_back(lease);
+                    driver.acknowledge(lease)
+                })
+                .await
+            }
         };
         if let Err(error) = done {
             tracing::error!(%error, "a command could not be carried out");
@@ -107,7 +116,8 @@ async fn start_one(
     let tools = tools.clone();
     let begun = tokio::task::spawn_blocking(move || {
         let task = start.task(&tools.home, &tools.inventory, &secrets);
-        let task = task.map_err(|error| error.to_string())?;
+        let mut task = task.map_err(|error| error.to_string())?;
+        tools.identity.equip(lease, &mut task.env);
         tools.driver.start(task).map_err(|error| error.to_string())
     });
     match begun.await {

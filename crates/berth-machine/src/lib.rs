@@ -5,6 +5,7 @@
 mod executor;
 mod gpu_faults;
 mod host;
+mod identity;
 mod setup;
 mod site;
 mod task;
@@ -12,4 +13,5 @@ mod task;
 pub use executor::Watch;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
+pub use identity::ServerAddress;
 pub use site::{Begun, begin};
