@@ -192,6 +192,27 @@ permissions! {
     Backup          Manages: NoRole,     NoRole,     Admin;
 }
 
+impl Permission {
+    /// Whether a running job has it by the token of its own, within its team. [`JobsControl`] it
+    /// has for itself and for the jobs it has submitted.
+    ///
+    /// [`JobsControl`]: Permission::JobsControl
+    pub const fn is_for_jobs(self) -> bool {
+        matches!(
+            self,
+            Permission::Public
+                | Permission::ClusterRead
+                | Permission::JobsRead
+                | Permission::LogsRead
+                | Permission::JobsPlan
+                | Permission::JobsSubmit
+                | Permission::JobsControl
+                | Permission::TemplatesRead
+                | Permission::ProjectsRead
+        )
+    }
+}
+
 /// Whether someone of that standing may do it.
 pub fn allows(standing: Standing, permission: Permission, owner: Owner) -> bool {
     let Needs { own, team, cluster } = permission.needs();
@@ -206,6 +227,9 @@ pub fn may_grant(standing: Standing, role: Role) -> bool {
     allows(standing, Permission::MembersManage, Owner::Another)
         && standing.here.max(standing.cluster) >= Some(role)
 }
+
+/// How the token of a running job begins. Those of people begin otherwise.
+pub const JOB_TOKEN_PREFIX: &str = "brj_";
 
 /// What a token is good for, whoever has it.
 #[derive(
@@ -296,5 +320,15 @@ mod tests {
         assert!(Scope::Jobs.allows(Permission::JobsControl));
         assert!(!Scope::Jobs.allows(Permission::TokensManage));
         assert!(Permission::ALL.iter().all(|permission| Scope::All.allows(*permission)));
+    }
+
+    #[test]
+    fn a_job_manages_nothing_with_the_token_of_its_own() {
+        for permission in Permission::ALL.iter().filter(|one| one.is_for_jobs()) {
+            assert!(Scope::Jobs.allows(*permission), "{permission:?}");
+        }
+        for permission in [Permission::TokensRead, Permission::SecretsRead, Permission::JobsShell] {
+            assert!(!permission.is_for_jobs(), "{permission:?}");
+        }
     }
 }

@@ -177,6 +177,13 @@ codes! {
     BRT0028 NotHere 501 Refused "This cluster cannot do that"
         cause: "The feature needs another kind of cluster, or a setting that is off."
         next: "Do what the detail says."
+    BRT0029 PriorityTooHigh 403 Refused "The priority is higher than you may use"
+        cause: "Priority classes are a right: a researcher uses those up to `high`, a team lead \
+                those that do not reach across queues, an operator or admin of the cluster all. A \
+                queue can set other limits with `class_limit`. A number counts as the class it \
+                reaches."
+        next: "Name a lower class, or ask somebody with that right to raise the job: `berth set JOB \
+               priority=CLASS`. docs/authorization.md says who may use which class."
 }
 
 impl Code {

@@ -2,7 +2,7 @@
 
 use crate::fair_share::Shares;
 use crate::state::State;
-use berth_model::{Micros, Milli, Name};
+use berth_model::{Micros, Milli, Name, QueueSpec};
 
 /// Where a queue stands right now. Amounts are GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,12 @@ impl State {
     /// Every queue with the one it lies below.
     pub fn queue_parents(&self) -> impl Iterator<Item = (&Name, Option<&Name>)> {
         self.queues.live().map(|(_, queue)| (&queue.spec.name, queue.spec.parent.as_ref()))
+    }
+
+    /// A queue and those it lies below, the lowest first; nothing where there is no such queue.
+    pub fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueSpec> {
+        let path = self.queues.find(queue).into_iter().flat_map(|ix| self.queues.path(ix));
+        path.map(|ix| &self.queues.get(ix).spec)
     }
 
     /// All queues in the order they were set up.

@@ -68,7 +68,8 @@ pub async fn begin<S: Site>(
     let core = Core { state, jobs, retries, forecast: None, plans, stalled: None };
     let core = Arc::new(Mutex::new(core));
     let (events, _) = broadcast::channel(MAX_EVENTS_BEHIND);
-    let handle = Handle::new(requests, core.clone(), events.clone(), shown);
+    let (rights, changes) = watch::channel(0);
+    let handle = Handle::new(requests, core.clone(), events.clone(), shown, changes);
     let mut turning = Loop {
         core,
         requests: taken,
@@ -77,6 +78,7 @@ pub async fn begin<S: Site>(
         follow_ups: Vec::new(),
         events,
         teams,
+        rights,
         is_busy: false,
         snapshot_at: writer.last_seq(),
         writer,

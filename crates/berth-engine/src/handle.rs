@@ -24,6 +24,7 @@ pub struct Handle {
     core: Arc<Mutex<Core>>,
     events: broadcast::Sender<Arc<wire::Event>>,
     teams: watch::Receiver<Arc<TeamTree>>,
+    rights: watch::Receiver<u64>,
 }
 
 impl Handle {
@@ -32,8 +33,9 @@ impl Handle {
         core: Arc<Mutex<Core>>,
         events: broadcast::Sender<Arc<wire::Event>>,
         teams: watch::Receiver<Arc<TeamTree>>,
+        rights: watch::Receiver<u64>,
     ) -> Handle {
-        Handle { requests, core, events, teams }
+        Handle { requests, core, events, teams, rights }
     }
 
     /// Writes something for a caller who waits; the answer comes when it is durable. While the log
@@ -81,6 +83,12 @@ impl Handle {
     /// Which team lies below which, as of the last commit. Reading it never waits for the loop.
     pub fn teams(&self) -> Arc<TeamTree> {
         self.teams.borrow().clone()
+    }
+
+    /// Changes whenever users, teams, members or tokens do, once that is committed. Who holds
+    /// something open by a right looks then whether it still has it.
+    pub fn rights(&self) -> watch::Receiver<u64> {
+        self.rights.clone()
     }
 
     /// What happens from now on.

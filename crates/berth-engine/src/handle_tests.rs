@@ -22,7 +22,7 @@ fn handle(most: usize) -> (Handle, mpsc::Receiver<Request>) {
     let (requests, taken) = mpsc::channel(most);
     let (_, teams) = watch::channel(Arc::new(TeamTree::of(&core.state)));
     let (events, _) = broadcast::channel(1);
-    (Handle::new(requests, Arc::new(Mutex::new(core)), events, teams), taken)
+    (Handle::new(requests, Arc::new(Mutex::new(core)), events, teams, watch::channel(0).1), taken)
 }
 
 /// A request that its number tells from others.

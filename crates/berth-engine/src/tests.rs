@@ -11,13 +11,13 @@ use berth_model::{
     Micros, Name, NodeSpec, NodeState, QueueSpec, Rejected, Span, Stamped,
 };
 use berth_model::{JobId, JobRequest, Time};
-use berth_store::{Batch, Options, Store};
+use berth_store::{AuditEntry, Batch, Options, SettingRow, Store, UserRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use tempfile::TempDir;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// What a loop knows that has taken nothing in yet.
 fn core(stalled: Option<Stalled>) -> Core {
@@ -36,7 +36,7 @@ fn handle(stalled: Stalled) -> (Handle, mpsc::Receiver<Request>) {
     let (inputs, taken) = mpsc::channel(1);
     let (news, _) = broadcast::channel(1);
     let (_, tree) = watch::channel(Arc::new(TeamTree::of(&core.state)));
-    (Handle::new(inputs, Arc::new(Mutex::new(core)), news, tree), taken)
+    (Handle::new(inputs, Arc::new(Mutex::new(core)), news, tree, watch::channel(0).1), taken)
 }
 
 fn nothing() -> Write {
@@ -97,6 +97,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop<Nowhere> {
         follow_ups: Vec::new(),
         events: broadcast::channel(1).0,
         teams,
+        rights: watch::channel(0).0,
         is_busy: false,
         snapshot_at: writer.last_seq(),
         writer,
@@ -409,4 +410,55 @@ async fn a_job_that_is_stopped_while_it_waits_does_not_say_what_it_waited_for() 
     .await;
     let job = turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap();
     assert_eq!((job.state, &*job.reason), (berth_model::JobState::Cancelled, "was stopped"));
+}
+
+#[tokio::test]
+async fn who_watches_rights_hears_of_changes_of_users_and_tokens_and_not_of_their_use() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let rights = turning.rights.subscribe();
+    let audit = AuditEntry {
+        at: Time(0),
+        who: "ada".to_owned(),
+        token: String::new(),
+        from: String::new(),
+        method: String::new(),
+        what: "create_user".to_owned(),
+        target: String::new(),
+        outcome: "ok".to_owned(),
+        detail: "{}".to_owned(),
+    };
+    let user = UserRow {
+        name: "kim".to_owned(),
+        full_name: String::new(),
+        role: None,
+        created: Time(0),
+        disabled: None,
+    };
+    let setting = SettingRow { name: "a".to_owned(), value: "b".to_owned() };
+    let batch = |put: &dyn Fn(&mut Batch)| {
+        let mut batch = Batch::default();
+        put(&mut batch);
+        batch
+    };
+    let of_user = || batch(&|batch| batch.put(&user));
+    let of_setting = || batch(&|batch| batch.put(&setting));
+    let writes = [
+        (Write::documents(of_user(), audit.clone()), 1),
+        (Write::unnoted(of_user()), 1),
+        (Write::documents(of_setting(), audit.clone()), 1),
+        (Write::documents(batch(&|batch| batch.delete::<UserRow>("kim")), audit.clone()), 2),
+    ];
+    for (write, count) in writes {
+        let (answer, answered) = oneshot::channel();
+        turning.turn(vec![Request::Write(Box::new(write), answer)], Vec::new()).await.unwrap();
+        assert!(answered.await.unwrap().is_ok());
+        assert_eq!(*rights.borrow(), count);
+    }
+    // Which team lies below which decides, too.
+    let queue = Box::new(QueueSpec::new("vision"));
+    let write = Write::act(Act::Events(vec![Event::QueueSet { queue }]), audit);
+    let (answer, _) = oneshot::channel();
+    turning.turn(vec![Request::Write(Box::new(write), answer)], Vec::new()).await.unwrap();
+    assert_eq!(*rights.borrow(), 3);
 }

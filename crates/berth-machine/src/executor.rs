@@ -1,6 +1,7 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
+use crate::identity::Identity;
 use crate::workplace::Workplace;
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Span};
@@ -35,6 +36,7 @@ pub struct Tools {
     pub workplace: Arc<Workplace>,
     pub driver: Arc<Driver>,
     pub vault: Vault,
+    pub identity: Identity,
 }
 
 impl Executor {
@@ -82,7 +84,14 @@ async fn work(
         let done = match command {
             DriverCommand::Start(start) => start_one(&tools, &inlet, *start).await,
             DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
-            DriverCommand::Acknowledge(lease) => on_disk(move || driver.acknowledge(lease)).await,
+            DriverCommand::Acknowledge(lease) => {
+                let identity = tools.identity.clone();
+                on_disk(move || {
+                    identity.take_back(lease);
+                    driver.acknowledge(lease)
+                })
+                .await
+            }
         };
         if let Err(error) = done {
             tracing::error!(%error, "a command could not be carried out");
@@ -106,7 +115,8 @@ async fn start_one(
     let tools = tools.clone();
     let begun = tokio::task::spawn_blocking(move || {
         let task = tools.workplace.task(&start, &secrets);
-        let task = task.map_err(|error| error.to_string())?;
+        let mut task = task.map_err(|error| error.to_string())?;
+        tools.identity.equip(lease, &mut task.env);
         tools.driver.start(task).map_err(|error| error.to_string())
     });
     match begun.await {

@@ -5,6 +5,7 @@
 mod executor;
 mod gpu_faults;
 mod host;
+mod identity;
 mod setup;
 mod site;
 mod workplace;
@@ -12,5 +13,6 @@ mod workplace;
 pub use executor::Watch;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
+pub use identity::ServerAddress;
 pub use site::{Begun, begin};
 pub use workplace::Workplace;

@@ -2,6 +2,7 @@
 
 use crate::executor::{self, Executor, Tools, Watch};
 use crate::host::Host;
+use crate::identity::{Identity, Renewal, ServerAddress};
 use crate::setup;
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, LiveLease, Running, Setup, Site, Turn,
@@ -21,6 +22,8 @@ pub struct Begun {
     pub running: Running,
     /// Reports what happens to tasks; dropped when the server ends.
     pub watch: Watch,
+    /// Keeps the tokens of running jobs fresh; dropped when the server ends.
+    pub renewal: Renewal,
 }
 
 /// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
@@ -32,8 +35,9 @@ pub fn begin<'a>(
     host: &'a Host,
     prices: &'a BTreeMap<Name, Micros>,
     vault: &'a Vault,
+    server: &'a ServerAddress,
 ) -> BoxFuture<'a, Result<Begun, BootError>> {
-    Box::pin(begin_on(setup, host, prices, vault))
+    Box::pin(begin_on(setup, host, prices, vault, server))
 }
 
 async fn begin_on(
@@ -41,18 +45,27 @@ async fn begin_on(
     host: &Host,
     prices: &BTreeMap<Name, Micros>,
     vault: &Vault,
+    server: &ServerAddress,
 ) -> Result<Begun, BootError> {
     let (driver, inventory) = (host.driver.clone(), host.inventory.clone());
-    let tools =
-        Tools { workplace: host.workplace.clone(), driver: driver.clone(), vault: vault.clone() };
+    let home = host.workplace.home.clone();
+    let identity = Identity::new(home, vault.job_tokens().clone(), server.clone());
+    let tools = Tools {
+        workplace: host.workplace.clone(),
+        driver: driver.clone(),
+        vault: vault.clone(),
+        identity: identity.clone(),
+    };
     let mut watch = None;
     let running = engine::begin(setup, |inlet| {
         let (executor, watching) = executor::begin(tools, inlet);
         watch = Some(watching);
+        let inventory = inventory.clone();
         Machine { executor, driver, inventory, prices: prices.clone() }
     });
     let running = running.await?;
-    Ok(Begun { running, watch: watch.expect("the loop has made its site") })
+    let renewal = identity.renew(running.handle.clone(), inventory.node.name.clone());
+    Ok(Begun { running, watch: watch.expect("the loop has made its site"), renewal })
 }
 
 struct Machine {

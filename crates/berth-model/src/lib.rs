@@ -45,7 +45,7 @@ pub use pod::PodRef;
 pub use policy::{BackfillEnds, Pass, Policy, PriorityClass, QueueOrder, Strategy};
 pub use pool::{ClaimSpec, Offering, PoolSpec};
 pub use queue::{
-    Amount, Budget, BudgetAction, BudgetPeriod, GpuQuota, QueueSpec, Quota, Reservation,
+    Amount, Budget, BudgetAction, BudgetPeriod, ClassLimit, GpuQuota, QueueSpec, Quota, Reservation,
 };
 pub use random::SplitMix64;
 pub use reason::{Awaited, Bound, Reason, Shortage};

@@ -56,6 +56,26 @@ pub struct QueueSpec {
     pub preempt_after: Option<Span>,
     pub time_sharing: Option<bool>,
     pub budget: Option<Budget>,
+    /// It decides nothing here: who submits a job is held to it.
+    #[serde(default, skip_serializing_if = "ClassLimit::is_empty")]
+    pub class_limit: ClassLimit,
+}
+
+/// The highest priority class that people of a role may give their jobs in a queue and those below
+/// it. A role that is left out may use what it may use everywhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClassLimit {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub researcher: Option<Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_lead: Option<Name>,
+}
+
+impl ClassLimit {
+    pub fn is_empty(&self) -> bool {
+        self.researcher.is_none() && self.team_lead.is_none()
+    }
 }
 
 impl QueueSpec {
@@ -75,6 +95,7 @@ impl QueueSpec {
             preempt_after: None,
             time_sharing: None,
             budget: None,
+            class_limit: ClassLimit::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::{Host, Workplace};
+use berth_machine::{Host, ServerAddress, Workplace};
 use berth_model::Name;
 use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
 use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
@@ -106,7 +106,7 @@ async fn lead(
     let (api, term) = turn.unzip();
     let mut term = term.map(AcquiredLease::renew_in_background);
     let start = async {
-        let begun = start(options, home.clone(), api).await?;
+        let begun = start(options, home.clone(), api, door.url()?).await?;
         let token = first::admin(&begun.app.service, &options.admin).await.map_err(Error::First)?;
         Ok::<_, Error>((begun, token))
     };
@@ -196,7 +196,12 @@ struct Begun {
     watch: Box<dyn Send>,
 }
 
-async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun, Error> {
+async fn start(
+    options: &Options,
+    home: Home,
+    api: Option<Api>,
+    address: String,
+) -> Result<Begun, Error> {
     let url = database_url(&home, options.database.as_deref());
     let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
     let key = options.key.clone().unwrap_or_else(|| home.key());
@@ -212,10 +217,13 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
                 let found = find_machine(options, gpus.as_ref(), launcher, wanted, &home)?;
                 let setup = setup(options, &store).await?;
-                let begun = berth_machine::begin(setup, &found, &options.prices, &vault).await;
+                let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
+                let server = ServerAddress { url: address, certificate };
+                let prices = &options.prices;
+                let begun = berth_machine::begin(setup, &found, prices, &vault, &server).await;
                 let begun = begun.map_err(Error::Boot)?;
                 machine = Some(found.clone());
-                (begun.running, found, Box::new(begun.watch))
+                (begun.running, found, Box::new((begun.watch, begun.renewal)))
             }
             Place::Cluster { options: cluster, .. } => {
                 let api = api.expect("a replica leads only with a way to the API server");

@@ -3,13 +3,14 @@
 
 use crate::checks;
 use crate::fault::Fault;
+use crate::job_token::JobToken;
 use crate::service::Service;
 use crate::token;
 use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
 use berth_api::routes::Route;
 use berth_api::{Code, wire};
 use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
-use berth_model::Time;
+use berth_model::{JobId, Time};
 use berth_store::{AuditEntry, Batch, MemberRow, Store, TokenRow, UserRow};
 use std::sync::Arc;
 
@@ -30,6 +31,14 @@ struct Inner {
     /// Roles count in the teams below, too.
     tree: Arc<TeamTree>,
     from: String,
+    /// A job that asks by the token of its own: what it may do stays within its team.
+    job: Option<OfJob>,
+}
+
+#[derive(Debug, Clone)]
+struct OfJob {
+    token: JobToken,
+    team: String,
 }
 
 impl Caller {
@@ -53,10 +62,31 @@ impl Caller {
         self.inner.scope
     }
 
+    /// The job that asks by the token of its own, if it is one.
+    pub fn job(&self) -> Option<JobId> {
+        self.inner.job.as_ref().map(|of| of.token.lease.job)
+    }
+
+    /// Whether what it stands for is over: a job that has ended. A person's token ends otherwise.
+    pub fn has_ended(&self, service: &Service) -> bool {
+        self.inner.job.as_ref().is_some_and(|of| !of.token.is_live(service))
+    }
+
+    /// The same caller with the rights of this moment, or why there are none any more.
+    pub async fn again(&self, service: &Service) -> Result<Caller, Fault> {
+        let from = self.inner.from.clone();
+        if let Some(of) = &self.inner.job {
+            return of_job(service, of.token, from, self.route).await;
+        }
+        let row = service.store.get::<TokenRow>(self.token().id.as_str()).await?;
+        let gone = || Fault::new(Code::TokenEnded, "the owner of this token is gone");
+        let row = good(row.ok_or_else(gone)?)?;
+        of_token(service, row, from, self.route).await
+    }
+
     /// Whoever a schedule belongs to, as they are now.
     pub async fn of_owner(service: &Service, user: &str) -> Result<Caller, Fault> {
-        let row = service.store.get::<UserRow>(user).await?;
-        let Some(row) = row.filter(|row| row.disabled.is_none()) else {
+        let Some(row) = self::user(service, user).await? else {
             return Err(Fault::new(Code::Forbidden, format!("{user} is gone")));
         };
         let teams = service.store.memberships_of(user).await?;
@@ -93,11 +123,16 @@ impl Caller {
             last_used: None,
         };
         let (user, from, tree) = (user.to_owned(), from.to_owned(), service.engine.teams());
-        let inner = Inner { user, token, scope: Scope::Jobs, cluster, teams, tree, from };
+        let (scope, job) = (Scope::Jobs, None);
+        let inner = Inner { user, token, scope, cluster, teams, tree, from, job };
         Caller { inner: Arc::new(inner), route }
     }
 
-    fn standing(&self, team: Option<&str>) -> Standing {
+    /// What one is with respect to things of a team.
+    pub fn standing(&self, team: Option<&str>) -> Standing {
+        if self.inner.job.as_ref().is_some_and(|of| team != Some(of.team.as_str())) {
+            return Standing::default();
+        }
         let here = team.and_then(|team| highest(&self.inner.teams, &self.inner.tree, team));
         Standing { here, cluster: self.inner.cluster }
     }
@@ -105,8 +140,13 @@ impl Caller {
     /// Whether the thing, of that team and made by that user, may be dealt with so.
     pub fn may(&self, permission: Permission, team: Option<&str>, by: Option<&str>) -> bool {
         let owner = if by == Some(self.user()) { Owner::Oneself } else { Owner::Another };
-        self.inner.scope.allows(permission)
-            && access::allows(self.standing(team), permission, owner)
+        self.is_good_for(permission) && access::allows(self.standing(team), permission, owner)
+    }
+
+    /// Whether the token is, whatever its owner may do.
+    fn is_good_for(&self, permission: Permission) -> bool {
+        let job = self.inner.job.is_some();
+        self.inner.scope.allows(permission) && (!job || permission.is_for_jobs())
     }
 
     /// The same, as a refusal that says what is missing.
@@ -119,7 +159,7 @@ impl Caller {
         if self.may(permission, team, by) {
             return Ok(());
         }
-        if !self.inner.scope.allows(permission) {
+        if !self.is_good_for(permission) {
             let detail = format!("the token `{}` is not good for this", self.token().name);
             return Err(Fault::new(Code::ScopeTooSmall, detail));
         }
@@ -177,30 +217,97 @@ pub async fn identify(
     let Some(given) = given else {
         return Err(Fault::new(Code::NoToken, "the request has no token"));
     };
+    if let Some(token) = service.vault.job_tokens().read(&given) {
+        return of_job(service, token?, from, route).await;
+    }
     let token = valid(&service.store, &given).await?;
     note_use(service, &token);
-    let user = service.store.get::<UserRow>(token.user.as_str()).await?;
-    let Some(user) = user.filter(|user| user.disabled.is_none()) else {
+    of_token(service, token, from, route).await
+}
+
+/// The owner of a token that is good, with the rights of this moment.
+async fn of_token(
+    service: &Service,
+    token: TokenRow,
+    from: String,
+    route: &'static Route,
+) -> Result<Caller, Fault> {
+    let Some(user) = user(service, &token.user).await? else {
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
     };
     let teams = service.store.memberships_of(&user.name).await?;
-    let caller = Caller {
-        route,
-        inner: Arc::new(Inner {
-            user: user.name,
-            scope: token::scope(&token.scopes),
-            token,
-            cluster: user.role.as_deref().and_then(role),
-            teams: teams.into_iter().filter_map(membership).collect(),
-            tree: service.engine.teams(),
-            from,
-        }),
+    let inner = Inner {
+        user: user.name,
+        scope: token::scope(&token.scopes),
+        token,
+        cluster: user.role.as_deref().and_then(role),
+        teams: teams.into_iter().filter_map(membership).collect(),
+        tree: service.engine.teams(),
+        from,
+        job: None,
     };
-    if !caller.inner.scope.allows(route.permission) {
-        caller.must(route.permission, None, None)?;
+    admitted(Caller { inner: Arc::new(inner), route })
+}
+
+/// A running job, with as much of what its user may do in its team as a job needs.
+async fn of_job(
+    service: &Service,
+    token: JobToken,
+    from: String,
+    route: &'static Route,
+) -> Result<Caller, Fault> {
+    let ended = |why: &str| {
+        let detail = format!("the token of job {} has ended: {why}", token.lease.job);
+        let next = "a job finds a new one in the file that BERTH_TOKEN_FILE names while it runs";
+        Fault::new(Code::TokenEnded, detail).next(next)
+    };
+    if token.expires <= clock::now() {
+        return Err(ended("its time is over"));
     }
-    if !by_team(route.permission) {
-        caller.must(route.permission, None, Some(caller.user()))?;
+    let Some((name, team)) = token.owner(service) else {
+        return Err(ended("the job does not run any more"));
+    };
+    let Some(person) = user(service, &name).await? else {
+        return Err(ended("its user is gone"));
+    };
+    let teams = service.store.memberships_of(&name).await?;
+    let teams: Vec<wire::Membership> = teams.into_iter().filter_map(membership).collect();
+    let tree = service.engine.teams();
+    let cluster = person.role.as_deref().and_then(role);
+    let standing = Standing { here: highest(&teams, &tree, &team), cluster };
+    let may = |permission| access::allows(standing, permission, Owner::Oneself);
+    let role = match (may(Permission::JobsSubmit), may(Permission::JobsRead)) {
+        (true, _) => Role::Researcher,
+        (false, true) => Role::Viewer,
+        (false, false) => return Err(ended("its user has no right in its team any more")),
+    };
+    let inner = Inner {
+        token: token.row(&name),
+        user: name,
+        scope: Scope::Jobs,
+        cluster: None,
+        teams: vec![wire::Membership { team: team.clone(), role }],
+        tree,
+        from,
+        job: Some(OfJob { token, team }),
+    };
+    admitted(Caller { inner: Arc::new(inner), route })
+}
+
+/// A user who is there and not disabled.
+async fn user(service: &Service, name: &str) -> Result<Option<UserRow>, Fault> {
+    let row = service.store.get::<UserRow>(name).await?;
+    Ok(row.filter(|row| row.disabled.is_none()))
+}
+
+/// Refuses what the token, or the role for the cluster, does not allow on the route.
+fn admitted(caller: Caller) -> Result<Caller, Fault> {
+    let permission = caller.route.permission;
+    if !caller.is_good_for(permission) {
+        caller.must(permission, None, None)?;
+    }
+    if !by_team(permission) {
+        caller.must(permission, None, Some(caller.user()))?;
     }
     Ok(caller)
 }
@@ -219,6 +326,11 @@ pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
     if !token::matches(secret, &row.hash) {
         return Err(unknown());
     }
+    good(row)
+}
+
+/// The token, if it has neither expired nor been revoked.
+fn good(row: TokenRow) -> Result<TokenRow, Fault> {
     let ended = |at: Option<Time>| at.is_some_and(|at| at <= clock::now());
     if ended(row.revoked) || ended(row.expires) {
         let detail = format!("the token `{}` has expired or was revoked", row.name);

@@ -1,5 +1,6 @@
 //! Why a request was not carried out: a problem with its stable code.
 
+use crate::token;
 use berth_api::{Code, Problem};
 use berth_engine::{Refused, Stalled};
 use berth_model::Rejected;
@@ -45,9 +46,27 @@ impl From<berth_store::Error> for Fault {
             error if error.retry() == berth_store::Retry::Never => Code::Internal,
             _ => Code::StoreDown,
         };
-        tracing::error!(%error, "the database did not do as asked");
-        Fault::new(code, error.to_string())
+        hidden(code, &error)
     }
+}
+
+/// A problem whose details are for whoever runs the server: they name files and addresses of its
+/// own. The server's log has them, under the instance that the answer names.
+pub(crate) fn hidden(code: Code, error: &dyn std::error::Error) -> Fault {
+    let instance = token::random::<8>();
+    let mut causes = error.to_string();
+    let mut below = error.source();
+    while let Some(source) = below {
+        causes = format!("{causes}: {source}");
+        below = source.source();
+    }
+    tracing::error!(instance, error = causes, "a request could not be carried out");
+    let detail = match code {
+        Code::StoreFull => "there is no room left on the disk of the database",
+        Code::StoreDown => "the database does not answer as it should",
+        _ => "the server could not carry this out",
+    };
+    Fault(Box::new(Problem::new(code, detail).instance(instance)))
 }
 
 impl From<Refused> for Fault {
@@ -65,7 +84,15 @@ impl From<Refused> for Fault {
             Refused::Unmet(problem) => Fault(problem),
             Refused::Unkeepable(why) => Fault::new(Code::BadRequest, why),
             Refused::KeyReused => Fault::new(Code::KeyReused, refused.to_string()),
-            Refused::Stalled(Stalled { full, .. }) | Refused::Unanswered { full } => {
+            // Why is in the server's log: it names the server's own files.
+            Refused::Stalled(Stalled { since, full, .. }) => {
+                let code = if full { Code::StoreFull } else { Code::StoreDown };
+                let detail = format!(
+                    "nothing could be written since {since}; the request was not carried out"
+                );
+                Fault::new(code, detail)
+            }
+            Refused::Unanswered { full } => {
                 let code = if full { Code::StoreFull } else { Code::StoreDown };
                 Fault::new(code, refused.to_string())
             }
@@ -85,8 +112,23 @@ mod tests {
         let detail = refused.to_string();
         let problem = *Fault::from(refused).0;
         assert_eq!((problem.known_code(), problem.status), (Some(code), status), "{problem:?}");
-        assert_eq!(problem.detail, detail);
+        assert!(detail.starts_with(&problem.detail), "{problem:?}");
         problem
+    }
+
+    #[test]
+    fn no_answer_names_a_file_or_a_statement_of_the_database() {
+        let path = "/home/berth/berth.db";
+        let stalled = Stalled { since: Time(0), why: format!("{path} is away"), full: false };
+        let errors = [
+            berth_store::Error::Corrupt { database: path.into(), detail: "SELECT 1".into() },
+            berth_store::Error::Silent { database: path.into(), action: "read jobs" },
+        ];
+        let faults = errors.into_iter().map(Fault::from);
+        for fault in faults.chain([Refused::Stalled(stalled).into()]) {
+            let shown = serde_json::to_string(&fault.0).unwrap();
+            assert!(!shown.contains(path) && !shown.contains("SELECT"), "{shown}");
+        }
     }
 
     #[test]

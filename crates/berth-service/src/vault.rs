@@ -1,5 +1,6 @@
 //! Secrets: sealed with a key that lies beside the database, opened only for a task that starts.
 
+use crate::job_token::JobTokens;
 use berth_store::{Retry, SecretRow, Store};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -27,6 +28,9 @@ pub enum Error {
 #[derive(Clone)]
 pub struct Vault {
     key: Arc<LessSafeKey>,
+    /// Signs the tokens of running jobs. It is derived from the key of secrets, so that replicas
+    /// that share the one share the other.
+    job_tokens: JobTokens,
     store: Store,
 }
 
@@ -39,7 +43,12 @@ impl Vault {
             Err(error) => return Err(error),
         };
         let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes).expect("it has the right length");
-        Ok(Vault { key: Arc::new(LessSafeKey::new(key)), store })
+        let job_tokens = JobTokens::new(&bytes);
+        Ok(Vault { key: Arc::new(LessSafeKey::new(key)), job_tokens, store })
+    }
+
+    pub fn job_tokens(&self) -> &JobTokens {
+        &self.job_tokens
     }
 
     /// Seals a value. Where it belongs is part of the seal, so that it cannot be moved.

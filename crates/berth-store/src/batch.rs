@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::rows::{AuditEntry, CostRecord, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
+use crate::rows::{MemberRow, TeamRow, TokenRow, UserRow};
 use crate::table::{Row, Table};
 use crate::value::{Key, Value};
 use berth_model::{JobId, LeaseId, Micros, Stamped};
@@ -63,6 +64,14 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether it changes a row by which people have rights: a user, a team, a membership or a
+    /// token.
+    pub fn changes_rights(&self) -> bool {
+        let tables =
+            [UserRow::TABLE.name, TeamRow::TABLE.name, MemberRow::TABLE.name, TokenRow::TABLE.name];
+        self.changes.iter().any(|change| tables.contains(&change.table.name))
     }
 
     /// How many rows it writes.

@@ -172,6 +172,7 @@ impl Server {
             .env("NO_COLOR", "1")
             .env_remove("BERTH_URL")
             .env_remove("BERTH_TOKEN")
+            .env_remove("BERTH_TOKEN_FILE")
             .current_dir(self.work.path())
             .stdin(Stdio::null());
         command

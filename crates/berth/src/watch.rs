@@ -5,7 +5,7 @@ use crate::fail::{Exit, Result};
 use crate::show::{self, Page};
 use berth_api::Client;
 use berth_api::client::Events;
-use berth_api::wire::EventQuery;
+use berth_api::wire::{Event, EventKind, EventQuery};
 use clap::Args;
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -95,6 +95,11 @@ impl Changes<'_> {
         };
         match timeout_at(until, stream.next()).await {
             Err(_) => false,
+            // The right to listen was lost: what is asked for next says why.
+            Ok(Ok(Some(Event { kind: EventKind::End { .. }, .. }))) => {
+                self.stream = None;
+                true
+            }
             Ok(Ok(Some(event))) => {
                 self.query.after = Some(event.seq);
                 true

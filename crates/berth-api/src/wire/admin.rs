@@ -35,6 +35,9 @@ pub struct Schedule {
     /// Such as `+02:00`, or `UTC`.
     pub timezone: String,
     pub paused: bool,
+    /// Why the server paused it, where it was not a user who did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub next: Option<At>,
     pub last_job: Option<Id>,
     pub file: String,

@@ -1,6 +1,7 @@
 //! What happens, as it happens.
 
 use super::{At, Id, JobState};
+use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -48,6 +49,10 @@ pub enum EventKind {
     },
     /// Events were missed: read again what you show.
     Gap,
+    /// The last event of a stream that the server ends, such as one whose token was revoked.
+    End {
+        problem: Box<Problem>,
+    },
 }
 
 /// Which events. What is left out does not filter.
@@ -80,6 +85,9 @@ pub struct LogChunk {
     pub dropped: u64,
     /// Nothing more will come of this attempt.
     pub end: bool,
+    /// Why the server ends the stream: the last chunk of one whose right was lost has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Box<Problem>>,
 }
 
 #[derive(

@@ -147,6 +147,7 @@ fn with_ours(queue: QueueSpec, known: &BTreeMap<Name, QueueSpec>) -> QueueSpec {
         preempt_after: ours.preempt_after,
         time_sharing: ours.time_sharing,
         budget: ours.budget.clone(),
+        class_limit: ours.class_limit.clone(),
         ..queue
     }
 }

@@ -51,6 +51,8 @@ pub(crate) struct Loop<S: Site> {
     pub follow_ups: Vec<Report<S::Observation>>,
     pub events: broadcast::Sender<Arc<wire::Event>>,
     pub teams: watch::Sender<Arc<TeamTree>>,
+    /// Counts changes of rights.
+    pub rights: watch::Sender<u64>,
     pub writer: Writer,
     pub site: S,
     pub next_job: u64,
@@ -147,7 +149,7 @@ impl<S: Site> Loop<S> {
             turn.finish_turn()
         };
         self.commit(&batch).await.map_err(SyncError::Fatal)?;
-        self.publish_teams(&batch);
+        self.publish_teams(&batch, effects.rights);
         self.act(effects, Vec::new(), None);
         Ok(())
     }
@@ -186,7 +188,7 @@ impl<S: Site> Loop<S> {
     ) -> Result<(), Fatal> {
         let (batch, effects, answers) = self.apply(requests, reports);
         self.commit(&batch).await?;
-        self.publish_teams(&batch);
+        self.publish_teams(&batch, effects.rights);
         let seq = batch.events.last().map(|event| event.seq);
         self.act(effects, answers, seq);
         if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY && self.snapshot_pays() {
@@ -233,10 +235,15 @@ impl<S: Site> Loop<S> {
         (batch, effects, answers)
     }
 
-    /// Before callers are answered, so that who made a team finds it.
-    fn publish_teams(&self, batch: &Batch) {
-        if batch.events.iter().any(|stamped| TeamTree::may_change(&stamped.event)) {
+    /// Before callers are answered, so that who made a team finds it, and who takes a right away
+    /// knows that open streams are told.
+    fn publish_teams(&self, batch: &Batch, rights: bool) {
+        let teams = batch.events.iter().any(|stamped| TeamTree::may_change(&stamped.event));
+        if teams {
             self.teams.send_replace(Arc::new(TeamTree::of(&lock(&self.core).state)));
+        }
+        if teams || rights {
+            self.rights.send_modify(|count| *count += 1);
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Effects {
     pub orders: Vec<LeaseOrder>,
     pub events: Vec<wire::EventKind>,
     pub ended: Vec<(JobId, Outcome)>,
+    /// Somebody has other rights than before.
+    pub rights: bool,
 }
 
 pub struct Turn<'a> {
@@ -82,6 +84,9 @@ impl<'a> Turn<'a> {
         }
         write.documents.check().map_err(|why| Refused::Unkeepable(why.to_string()))?;
         let job = self.act(write.act)?;
+        // Whoever changes rights is in the audit log. What is not, such as the last use of a token,
+        // leaves them as they are.
+        self.effects.rights |= write.audit.is_some() && write.documents.changes_rights();
         self.batch.changes.extend(write.documents.changes);
         self.batch.notices.extend(write.documents.notices);
         if let Some(mut audit) = write.audit {

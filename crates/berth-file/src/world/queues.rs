@@ -9,8 +9,8 @@ use crate::fields::{
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{
-    Amount, Budget, GpuQuota, History, Micros, Milli, QueueSnapshot, QueueSpec, Quota, Reservation,
-    Time,
+    Amount, Budget, ClassLimit, GpuQuota, History, Micros, Milli, QueueSnapshot, QueueSpec, Quota,
+    Reservation, Time,
 };
 use std::collections::BTreeMap;
 
@@ -28,6 +28,7 @@ pub(crate) const QUEUE: &[&str] = &[
     "min_runtime",
     "preempt_after",
     "time_sharing",
+    "class_limit",
     "budget",
     "credits",
     "past_use",
@@ -69,6 +70,7 @@ pub(crate) fn read(node: &Node, before: Option<&QueueSnapshot>) -> Result<QueueS
         preempt_after: fields.read("preempt_after", unit_from_zero)?.or(old.preempt_after),
         time_sharing: fields.read("time_sharing", boolean)?.or(old.time_sharing),
         budget,
+        class_limit: fields.read("class_limit", read_class_limit)?.unwrap_or(old.class_limit),
     };
     // GPU-seconds are written, thousandths of them kept.
     let seconds = |key| fields.read(key, unit::<Milli>);
@@ -143,6 +145,22 @@ fn read_gpu_quota(node: &Node) -> Result<GpuQuota> {
     Ok(GpuQuota { total: models.remove("total"), models })
 }
 
+/// The keys of a limit are the words of the roles it is about.
+fn read_class_limit(node: &Node) -> Result<ClassLimit> {
+    let fields = Fields::of(node, "a limit of classes", &["researcher", "team_lead"])?;
+    Ok(ClassLimit {
+        researcher: fields.read("researcher", name)?,
+        team_lead: fields.read("team_lead", name)?,
+    })
+}
+
+fn write_class_limit(ClassLimit { researcher, team_lead }: &ClassLimit) -> Out {
+    let mut out = Record::default();
+    out.maybe("researcher", researcher.as_ref(), |class| Out::text(class));
+    out.maybe("team_lead", team_lead.as_ref(), |class| Out::text(class));
+    out.done()
+}
+
 pub(crate) fn read_budget(node: &Node) -> Result<(Budget, Option<Micros>)> {
     let keys = &["limit", "spent", "per", "action", "thresholds"];
     let fields = Fields::of(node, "a budget", keys)?;
@@ -172,6 +190,7 @@ pub(crate) fn write(queue: &QueueSnapshot) -> Out {
         preempt_after,
         time_sharing,
         budget,
+        class_limit,
     } = spec;
     let mut out = Record::default();
     out.put("name", Out::text(name));
@@ -188,6 +207,7 @@ pub(crate) fn write(queue: &QueueSnapshot) -> Out {
     out.maybe("min_runtime", *min_runtime, Out::raw);
     out.maybe("preempt_after", *preempt_after, Out::raw);
     out.maybe("time_sharing", *time_sharing, Out::raw);
+    out.put_if(!class_limit.is_empty(), "class_limit", || write_class_limit(class_limit));
     out.put_if(*credits != 0, "credits", || Out::raw(Milli(*credits)));
     out.put_if(*past_use != 0, "past_use", || Out::raw(Milli(*past_use)));
     match budget {

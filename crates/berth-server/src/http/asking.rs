@@ -1,6 +1,7 @@
 //! Who asks: the token of a request becomes a caller before any handler runs.
 
 use super::answer::Failure;
+use super::limits;
 use crate::app::App;
 use crate::listen::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
@@ -34,14 +35,16 @@ pub async fn guard(
     let Some(route) = find(request.method(), path.as_str()) else {
         return next.run(request).await;
     };
-    // No name has it, and one of the databases cannot even look for it.
-    if request.uri().to_string().contains("%00") {
-        return Failure::new(Code::BadRequest, "the address has a zero byte in it").into_response();
+    if let Err(failure) = limits::check_address(request.uri()) {
+        return failure.into_response();
     }
     if route.is_public() {
         return next.run(request).await;
     }
-    let given = bearer(request.headers()).map(str::to_owned);
+    let given = match bearer(request.headers()) {
+        Ok(given) => given,
+        Err(failure) => return failure.into_response(),
+    };
     let from = request.extensions().get::<ConnectInfo<Peer>>();
     let from = from.map_or_else(String::new, |from| from.0.0.ip().to_string());
     match caller::identify(&app.service, given, from, route).await {
@@ -65,7 +68,10 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
     ROUTES.iter().find(|route| route.method == method && route.path == path)
 }
 
-/// The token of a request.
-pub fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+/// The token of a request. One that is there and cannot be read is not the same as none.
+fn bearer(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let Some(value) = limits::text_of(headers, &AUTHORIZATION)? else { return Ok(None) };
+    let odd = || Failure::new(Code::NoToken, "the header `authorization` is not `Bearer TOKEN`");
+    let token = value.split_once(' ').filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+    token.map(|(_, token)| Some(token.trim().to_owned())).ok_or_else(odd)
 }

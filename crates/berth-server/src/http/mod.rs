@@ -11,10 +11,12 @@ mod extract;
 mod health;
 mod identity;
 mod jobs;
+mod limits;
 mod metrics;
 mod metrics_kube;
 mod money;
 mod openapi;
+mod streams;
 
 use crate::app::App;
 use answer::Failure;

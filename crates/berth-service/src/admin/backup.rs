@@ -1,7 +1,7 @@
 //! Backups.
 
 use crate::caller::Caller;
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::service::Service;
 use berth_api::{Code, wire};
 use berth_engine::Write;
@@ -15,10 +15,8 @@ use std::path::PathBuf;
 pub async fn backup(service: &Service, caller: &Caller) -> Result<wire::BackupDone, Fault> {
     let seq = service.store.last_seq().await?;
     let (path, summary) = write(service, clock::now()).await?;
-    let file = tokio::fs::metadata(&path).await.map_err(|error| {
-        let detail = format!("{} is gone already: {error}", path.display());
-        Fault::new(Code::Internal, detail)
-    })?;
+    let file = tokio::fs::metadata(&path);
+    let file = file.await.map_err(|error| fault::hidden(Code::Internal, &error))?;
     let path = path.display().to_string();
     let detail = json!({ "rows": summary.rows, "sha256": summary.sha256 });
     let audit = caller.audit(format!("backup {path}"), detail);

@@ -24,6 +24,7 @@ fn shown(row: ScheduleRow) -> wire::Schedule {
         team: row.team,
         cron: row.cron,
         paused: row.paused,
+        reason: Some(row.reason).filter(|reason| !reason.is_empty()),
         file: row.file,
     }
 }
@@ -83,13 +84,18 @@ pub async fn resume(
     if !row.paused {
         return Ok(shown(row));
     }
+    if let Err(fault) = on_behalf::owner(service, &row).await {
+        let next = "submit its job file in your own name, and delete the schedule";
+        return Err(if fault.is_transient() { fault } else { fault.next(next) });
+    }
     let next_at = on_behalf::next_time(&row, clock::now());
     if next_at.is_none() {
         let detail = format!("the file of schedule {} can no longer be read", row.id);
         let next = "delete the schedule, and submit its job file again";
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
-    keep(service, caller, ScheduleRow { paused: false, next_at, ..row.clone() }, row).await
+    let resumed = ScheduleRow { paused: false, reason: String::new(), next_at, ..row.clone() };
+    keep(service, caller, resumed, row).await
 }
 
 /// A schedule may just have made a job, or have been deleted: that stays as it is.

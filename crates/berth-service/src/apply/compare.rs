@@ -9,7 +9,7 @@ use berth_engine::clock;
 use berth_engine::notices::setting;
 use berth_file::documents::{Document, Want};
 use berth_file::error::{Error, Position, did_you_mean};
-use berth_model::{Event, Name, Policy, PriorityClass, QueueSpec};
+use berth_model::{ClassLimit, Event, Name, Policy, PriorityClass, QueueSpec};
 use berth_store::{Batch, ProjectRow, SettingRow};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,6 +132,7 @@ impl<'a> Wanted<'a> {
             }
         }
         let mut mistakes = self.unknown_parents(&queues);
+        mistakes.extend(self.unknown_classes(now));
         for (name, (line, budget)) in &self.budgets {
             match queues.get_mut(*name) {
                 Some(queue) => queue.budget = Some((*budget).clone()),
@@ -145,6 +146,17 @@ impl<'a> Wanted<'a> {
             }
         }
         if mistakes.is_empty() { Ok(queues) } else { Err(mistakes) }
+    }
+
+    /// Limits that name a class which there is not, or will not be.
+    fn unknown_classes(&self, now: &SetUp) -> Vec<Error> {
+        let classes = self.classes.map_or(&now.rules.classes, |(_, classes)| classes);
+        let named = self.queues.values().flat_map(|(line, spec)| {
+            let ClassLimit { researcher, team_lead } = &spec.class_limit;
+            researcher.iter().chain(team_lead).map(|class| (*line, class))
+        });
+        let gone = named.filter(|(_, class)| !classes.contains_key(*class));
+        gone.map(|(line, class)| unknown(class, line, "class", classes.keys())).collect()
     }
 
     fn unknown_parents(&self, queues: &BTreeMap<Name, QueueSpec>) -> Vec<Error> {

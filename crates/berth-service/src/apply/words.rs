@@ -62,6 +62,7 @@ pub fn queue(spec: &QueueSpec) -> Flat {
         preempt_after,
         time_sharing,
         budget: _,
+        class_limit,
     } = spec;
     let mut flat = Flat::new();
     let quotas = [
@@ -81,6 +82,8 @@ pub fn queue(spec: &QueueSpec) -> Flat {
         ("min_runtime", min_runtime.map(|span| span.to_string())),
         ("preempt_after", preempt_after.map(|span| span.to_string())),
         ("time_sharing", time_sharing.map(|on| on.to_string())),
+        ("class_limit.researcher", class_limit.researcher.as_ref().map(ToString::to_string)),
+        ("class_limit.team_lead", class_limit.team_lead.as_ref().map(ToString::to_string)),
     ];
     flat.extend(fields.into_iter().filter_map(|(path, text)| Some((path.to_owned(), text?))));
     flat

@@ -9,7 +9,7 @@ use crate::service::Service;
 use berth_api::access::{Permission, Role};
 use berth_api::{Code, wire};
 use berth_engine::clock;
-use berth_store::{Batch, MemberRow, ScheduleRow, Store, UserRow};
+use berth_store::{Batch, MemberRow, Store, UserRow};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -67,18 +67,12 @@ pub async fn create(
     Ok(shown(row, Vec::new()))
 }
 
-/// Tokens and memberships go with the user. So do schedules, which would submit in the name of
-/// a deleted user; jobs go on, and keep the name.
+/// Tokens and memberships go with the user. Their schedules are paused, because nobody has the right
+/// any more by which they submit; jobs go on, and keep the name.
 pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<(), Fault> {
     removable(&service.store, name).await?;
-    let schedules = every::<ScheduleRow>(&service.store).await?;
     let audit = caller.audit(format!("user {name}"), json!({}));
-    let delete = |batch: &mut Batch| {
-        batch.delete::<UserRow>(name);
-        for schedule in schedules.iter().filter(|schedule| schedule.user == name) {
-            batch.delete::<ScheduleRow>(&schedule.id);
-        }
-    };
+    let delete = |batch: &mut Batch| batch.delete::<UserRow>(name);
     let again = name.to_owned();
     write(service, audit, delete, async move |store| removable(&store, &again).await).await?;
     Ok(())

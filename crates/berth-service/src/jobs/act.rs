@@ -2,6 +2,7 @@
 
 use super::find::{self, Found};
 use super::list::shown;
+use super::priority;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -55,12 +56,34 @@ pub async fn set(
         caller.must(Permission::JobsSubmit, Some(team), Some(caller.user()))?;
     }
     let changes = changes(service, &wish)?;
+    must_be_allowed_priority(service, caller, &found, &wish, &changes)?;
     if changes.is_empty() {
         return Ok(shown(service, &found));
     }
     let detail = serde_json::to_value(&wish).unwrap_or_default();
     let act = Act::Change { job: found.id, changes };
     change(service, caller, found, act, detail).await
+}
+
+/// A priority is a right in the team it is used in, so it is looked at with a new team, too.
+fn must_be_allowed_priority(
+    service: &Service,
+    caller: &Caller,
+    found: &Found,
+    wish: &wire::JobChange,
+    changes: &[JobChange],
+) -> Result<(), Fault> {
+    let new = changes.iter().find_map(|change| match change {
+        JobChange::Priority(priority) => Some(*priority),
+        _ => None,
+    });
+    if new.is_none() && wish.team.is_none() {
+        return Ok(());
+    }
+    let row = found.first();
+    let team = wish.team.as_deref().unwrap_or(&row.team);
+    let highest = found.rows.iter().map(|row| row.priority).max().unwrap_or(row.priority);
+    priority::checked(service, caller, team, new.unwrap_or(highest), true).map(drop)
 }
 
 async fn controlled(service: &Service, caller: &Caller, wanted: &str) -> Result<Found, Fault> {

@@ -3,9 +3,14 @@
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
+use berth_api::Code;
 use berth_api::access::Permission;
+use berth_engine::Detail;
 use berth_model::JobId;
 use berth_store::{JobFilter, JobRow};
+
+/// The label of a job that another job has submitted, with that job's number.
+pub const PARENT: &str = "berth.dev/parent";
 
 /// Elements of an array that are looked at together.
 const MOST_ELEMENTS: u32 = 100_000;
@@ -41,7 +46,23 @@ pub async fn job(
         return Err(Fault::no_job(wanted));
     }
     caller.must(permission, team, user)?;
+    if permission == Permission::JobsControl && !controls(caller, &found) {
+        let job = caller.job().map(|job| job.to_string()).unwrap_or_default();
+        let detail =
+            format!("job {job} may act on itself and on jobs it has submitted, and no more");
+        return Err(Fault::new(Code::Forbidden, detail).next("use a token of your own"));
+    }
     Ok(found)
+}
+
+/// Whether the caller is a person, or a job that acts on itself or on a job that it has submitted.
+pub fn controls(caller: &Caller, found: &Found) -> bool {
+    let Some(job) = caller.job() else { return true };
+    let detail: Option<Detail> = serde_json::from_str(&found.first().detail).ok();
+    let parent = detail.as_ref().and_then(|detail| detail.labels.get(PARENT));
+    found.id == job
+        || (parent.is_some_and(|parent| *parent == job.to_string())
+            && found.first().user == caller.user())
 }
 
 async fn look(service: &Service, caller: &Caller, wanted: &str) -> Result<Found, Fault> {

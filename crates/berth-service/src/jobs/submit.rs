@@ -1,6 +1,7 @@
 //! Submitting a job file.
 
-use super::find;
+use super::find::{self, PARENT};
+use super::{depend, priority};
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
@@ -120,6 +121,13 @@ pub async fn prepare(
     let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
     let (mut request, mut warnings) = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;
     service.host.accept(&file, &team, &mut request, &mut warnings).map_err(refuse)?;
+    let asked_for = file.priority.is_some();
+    request.priority = priority::checked(service, caller, &team, request.priority, asked_for)?;
+    // The jobs of a schedule come after those that are there when they are made.
+    if file.schedule.is_none() {
+        request.after = depend::by_number(service, caller, &request.after).await?;
+    }
+    name_parent(caller, &mut request);
     request.file = job::write(&file);
     request.asks = asks(&file);
     let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
@@ -140,6 +148,14 @@ pub async fn prepare(
     });
     let remarks = Remarks { schedule: file.schedule.clone(), warnings: warnings.collect() };
     Ok((request, remarks))
+}
+
+/// A job that submits others may stop them, so it is kept which are its own. Nobody else says so.
+fn name_parent(caller: &Caller, request: &mut JobRequest) {
+    request.labels.remove(PARENT);
+    if let Some(job) = caller.job() {
+        request.labels.insert(Name::new(PARENT), Name::from(job.to_string()));
+    }
 }
 
 fn defaults(service: &Service, caller: &Caller, team: &str, file: &JobFile) -> Defaults {
@@ -196,6 +212,10 @@ pub async fn make(
         return Ok(before);
     }
     must_fit(service, &request)?;
+    if let (Some(job), Some(_)) = (caller.job(), &remarks.schedule) {
+        let detail = format!("job {job} may submit jobs, but no schedule, which would outlive it");
+        return Err(Fault::new(Code::Forbidden, detail).next("submit it with a token of your own"));
+    }
     let schedule = remarks.schedule.as_ref().map(|_| token::mint().id);
     let shown = answer(&request, &remarks, None, schedule.clone());
     let again = shown.clone();
@@ -288,6 +308,7 @@ fn schedule_write(caller: &Caller, request: &JobRequest, schedule: &Schedule, id
         next_at: Some(schedule.cron.next(clock::now(), schedule.offset)),
         last_job: None,
         paused: false,
+        reason: String::new(),
     };
     let mut documents = Batch::default();
     documents.put(&row);

@@ -1,7 +1,7 @@
 //! Why a job waits, until when, and what would start it sooner.
 
-use super::find;
-use super::show;
+use super::find::{self, Found};
+use super::{priority, show};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -28,9 +28,44 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
     if let Some(state) = state {
         let id = row.id;
         let changes = tokio::task::spawn_blocking(move || what_would_start(&state, id)).await;
-        why.sooner = changes.unwrap_or_default().iter().map(|change| sooner(id, change)).collect();
+        let changes = changes.unwrap_or_default().into_iter();
+        let may = changes.filter(|change| may_make(service, caller, &found, &row, &change.what));
+        why.sooner = may.map(|change| sooner(id, &change)).collect();
     }
     Ok(why)
+}
+
+/// Whether whoever asks may make that change themselves. Others are not proposed.
+fn may_make(service: &Service, caller: &Caller, found: &Found, row: &JobRow, what: &What) -> bool {
+    let (team, user) = (row.team.as_str(), row.user.as_str());
+    let controls = || {
+        caller.may(Permission::JobsControl, Some(team), Some(user)) && find::controls(caller, found)
+    };
+    let submits = |team: &str| {
+        caller.may(Permission::JobsSubmit, Some(team), Some(caller.user()))
+            && priority::limit(service, caller, team).allows(row.priority)
+    };
+    match what {
+        What::Release | What::TimeLimit { .. } => controls(),
+        What::Class { class } => {
+            let value = service.engine.core().state.classes().get(class).map(|class| class.value);
+            let limit = priority::limit(service, caller, team);
+            controls() && value.is_some_and(|value| limit.allows(value))
+        }
+        What::Queue { queue } => controls() && submits(queue),
+        What::Raise { .. } => caller.may(Permission::QueuesManage, None, None),
+        // For these it is submitted anew.
+        What::NoDependencies
+        | What::NoBeginTime
+        | What::Preemptible
+        | What::Model { .. }
+        | What::Lifecycle { .. }
+        | What::Apart { .. }
+        | What::Unspread { .. }
+        | What::Anywhere
+        | What::FewerTasks { .. }
+        | What::PartOfGpu { .. } => submits(team),
+    }
 }
 
 fn told(core: &mut Core, row: &JobRow) -> wire::Why {

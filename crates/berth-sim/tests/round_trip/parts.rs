@@ -190,6 +190,10 @@ pub fn queue(number: usize) -> impl Strategy<Value = QueueSnapshot> {
             user_limit,
             min_runtime,
             time_sharing,
+            class_limit: ClassLimit {
+                researcher: budget.as_ref().map(|_| Name::new("low")),
+                team_lead: None,
+            },
             budget,
             ..spec
         };

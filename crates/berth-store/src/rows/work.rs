@@ -26,6 +26,8 @@ table! {
     next_at: Option<Time> = "next_at",
     last_job: Option<JobId> = "last_job" "last_element",
     paused: bool = "paused",
+    /// Why the server paused it; empty where a user did, or where it is not paused.
+    reason: String = "reason",
 }
 
 table! {

@@ -147,6 +147,7 @@ async fn schedules_that_are_due_are_found(place: Place) {
         next_at: next_at.map(Time),
         last_job: Some(JobId::new(3).element(1)),
         paused,
+        reason: String::new(),
     };
     let mut batch = Batch::default();
     let due = schedule("due", Some(5), false);

@@ -91,6 +91,10 @@ impl Reader<'_> {
     pub async fn next(&mut self) -> Result<Option<LogChunk>> {
         loop {
             match self.read().await {
+                // The last one: the right to read it was lost.
+                Ok(Some(LogChunk { problem: Some(problem), .. })) => {
+                    return Err((*problem).into());
+                }
                 Ok(Some(chunk)) => {
                     self.outage.is_over();
                     if let Some(chunk) = self.fresh(chunk) {
@@ -225,6 +229,7 @@ mod tests {
             text: text.into(),
             dropped: 0,
             end: false,
+            problem: None,
         }
     }
 

@@ -49,7 +49,8 @@ fn one(context: &Context, schedule: Row) -> Result<()> {
 }
 
 fn table(schedules: &[Row], look: &Look) -> Table {
-    let titles = ["ID", "NAME", "USER", "TEAM", "CRON", "ZONE", "STATE", "NEXT", "LAST JOB"];
+    let titles =
+        ["ID", "NAME", "USER", "TEAM", "CRON", "ZONE", "STATE", "NEXT", "LAST JOB", "REASON"];
     let mut table = Table::new(&titles);
     for schedule in schedules {
         table.row(vec![
@@ -65,6 +66,7 @@ fn table(schedules: &[Row], look: &Look) -> Table {
             },
             look.maybe_at(schedule.next).into(),
             schedule.last_job.map(|job| job.to_string()).into(),
+            schedule.reason.clone().into(),
         ]);
     }
     table

@@ -5,10 +5,11 @@ mod files;
 
 use crate::fail::{Exit, Failure, Result};
 use crate::show::Format;
+use berth_api::access::JOB_TOKEN_PREFIX;
 use berth_api::client::{Client, Options};
 use files::{FoundFile, Local};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7117";
@@ -111,6 +112,8 @@ impl Settings {
         };
         let url = layers.url(flags);
         let ca = layers.local.as_ref().filter(|local| local.url == url.value);
+        let ca = ca.and_then(|local| local.ca.clone());
+        let named = (places.variable)("BERTH_CA").map(PathBuf::from);
         let output = match layers.text("BERTH_OUTPUT", |file| file.output.clone()) {
             Some(set) => Setting::new(format(&set)?, set.source),
             None => Setting::new(Format::default(), Source::Default),
@@ -118,7 +121,7 @@ impl Settings {
         let output =
             flags.output.map_or(output, |format| Setting::new(format, Source::Flag("output")));
         Ok(Settings {
-            ca: ca.and_then(|local| local.ca.clone()),
+            ca: named.or(ca),
             token: layers.token(&url)?,
             team: layers.text("BERTH_TEAM", |file| file.team.clone()),
             project: layers.text("BERTH_PROJECT", |file| file.project.clone()),
@@ -207,6 +210,9 @@ impl Layers<'_> {
     /// The token for that server. There is no flag for it: other users of a machine see what
     /// stands on command lines.
     fn token(&self, url: &Setting<String>) -> Result<Option<Setting<String>>> {
+        if let Some(token) = self.token_of_job()? {
+            return Ok(Some(token));
+        }
         match self.text("BERTH_TOKEN", |file| file.token.clone()) {
             Some(token) => {
                 if let Source::ProjectFile(path) | Source::UserFile(path) = &token.source {
@@ -217,6 +223,19 @@ impl Layers<'_> {
             }
             None => self.local_token(url),
         }
+    }
+
+    /// Inside a job: the token that the server keeps fresh in a file. `BERTH_TOKEN` is the one that
+    /// the job was started with, unless its user has put another one there.
+    fn token_of_job(&self) -> Result<Option<Setting<String>>> {
+        const FILE: &str = "BERTH_TOKEN_FILE";
+        let Some(path) = (self.places.variable)(FILE) else { return Ok(None) };
+        let given = (self.places.variable)("BERTH_TOKEN");
+        if given.is_some_and(|token| !token.starts_with(JOB_TOKEN_PREFIX)) {
+            return Ok(None);
+        }
+        let token = files::secret(Path::new(&path))?;
+        Ok(token.map(|token| Setting::new(token, Source::Variable(FILE))))
     }
 
     /// A project's file may come with code of others. It must not send a token elsewhere than

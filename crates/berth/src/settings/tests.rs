@@ -154,3 +154,26 @@ fn a_file_with_a_mistake_names_its_line_and_not_what_stands_there() {
     let world = World::new().variable("BERTH_OUTPUT", "xml");
     assert!(world.refusal().starts_with("error: `xml` of the variable BERTH_OUTPUT is no output"));
 }
+
+#[test]
+fn inside_a_job_the_token_that_is_kept_fresh_is_used_unless_its_user_named_another() {
+    let token = |world: &World| {
+        let settings = world.load(&Flags::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        settings.token.map(|token| (token.value, token.source.to_string()))
+    };
+    let world = World::new().file("job/.berth-token-0-0", "brj_fresh\n");
+    let path = world.home.path().join("job/.berth-token-0-0").display().to_string();
+    let world = world.variable("BERTH_TOKEN_FILE", &path);
+    let fresh = Some(("brj_fresh".to_owned(), "variable BERTH_TOKEN_FILE".to_owned()));
+    assert_eq!(token(&world), fresh);
+    let world = world.variable("BERTH_TOKEN", "brj_of_the_start");
+    assert_eq!(token(&world), fresh);
+    let world = world.variable("BERTH_TOKEN", "brt_personal");
+    let named = Some(("brt_personal".to_owned(), "variable BERTH_TOKEN".to_owned()));
+    assert_eq!(token(&world), named);
+    // A file that is gone leaves the token of the start.
+    let world =
+        world.variable("BERTH_TOKEN", "brj_of_the_start").variable("BERTH_TOKEN_FILE", "/no");
+    let start = Some(("brj_of_the_start".to_owned(), "variable BERTH_TOKEN".to_owned()));
+    assert_eq!(token(&world), start);
+}

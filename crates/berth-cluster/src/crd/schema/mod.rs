@@ -139,7 +139,16 @@ fn queue() -> Value {
         ("min_runtime", scalar("Time since its start in which a job is no victim, such as 30m")),
         ("preempt_after", scalar("How long its jobs wait before they displace others: 10m")),
         ("time_sharing", boolean("Whether long jobs are paused for short ones")),
+        ("class_limit", class_limit()),
     ])
+}
+
+fn class_limit() -> Value {
+    let limit = object([
+        ("researcher", text("The highest class of jobs of researchers (high)")),
+        ("team_lead", text("The highest class of jobs of team leads")),
+    ]);
+    with(limit, "The highest priority class by role, here and in the queues below")
 }
 
 /// An amount per resource.

@@ -3,21 +3,22 @@
 use super::output::Source;
 use crate::app::App;
 use crate::http::answer::Failure;
-use crate::http::asking::{Asking, bearer};
+use crate::http::asking::Asking;
 use crate::http::extract::{Path, Query};
+use crate::http::streams::while_allowed;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use berth_api::access::Permission;
-use berth_api::{Code, wire};
+use berth_api::{Code, Problem, wire};
 use berth_model::LeaseId;
 use berth_node::{LogFollower, LogReader};
+use berth_service::Fault;
 use berth_service::jobs::find;
-use berth_service::{Fault, caller};
+use berth_service::stream_right::{Needs, StreamRight};
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -25,13 +26,10 @@ use tokio_stream::wrappers::ReceiverStream;
 const CHUNK: usize = 64 << 10;
 /// How often a log is read again while a client follows it.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often the token of a client that follows is checked.
-const CHECK: Duration = Duration::from_secs(2);
 
 pub async fn logs(
     State(app): State<App>,
     Asking(caller): Asking,
-    headers: HeaderMap,
     Path(wanted): Path<String>,
     Query(query): Query<wire::LogQuery>,
 ) -> Result<Response, Failure> {
@@ -43,12 +41,39 @@ pub async fn logs(
     }
     let source = Source::of(&app, found.first())?;
     let id = found.id;
-    let token = bearer(&headers).unwrap_or_default().to_owned();
+    let right = StreamRight::hold(
+        &app.service,
+        &caller,
+        Needs::OnJob(found.first().id, Permission::LogsRead),
+    );
     let (lines, stream) = mpsc::channel(16);
-    let teller = Teller { app, source, query, lines, token, job: id };
+    let teller = Teller { app, source, query, lines, job: id };
     tokio::spawn(teller.tell());
-    let body = Body::from_stream(ReceiverStream::new(stream));
+    let body = Body::from_stream(while_allowed(ReceiverStream::new(stream), right, farewell));
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+}
+
+/// The last chunk of a log whose reader may not read on.
+fn farewell(problem: Box<Problem>) -> Result<Bytes, Infallible> {
+    let chunk = wire::LogChunk {
+        attempt: 0,
+        task: 0,
+        rank: 0,
+        stream: wire::LogStream::Berth,
+        position: 0,
+        at: None,
+        text: format!("the log is not sent any further: {problem}\n"),
+        dropped: 0,
+        end: false,
+        problem: Some(problem),
+    };
+    Ok(line(&chunk))
+}
+
+fn line(chunk: &wire::LogChunk) -> Bytes {
+    let mut line = serde_json::to_vec(chunk).expect("chunks are plain data");
+    line.push(b'\n');
+    Bytes::from(line)
 }
 
 struct Teller {
@@ -56,7 +81,6 @@ struct Teller {
     source: Source,
     query: wire::LogQuery,
     lines: mpsc::Sender<Result<Bytes, Infallible>>,
-    token: String,
     job: berth_model::JobId,
 }
 
@@ -66,7 +90,7 @@ impl Teller {
         let mut told: Option<LeaseId> = None;
         loop {
             let Some(lease) = self.lease(told).await else {
-                if !self.query.follow || self.has_ended().await || !self.may_go_on().await {
+                if !self.query.follow || self.lines.is_closed() || self.has_ended().await {
                     return;
                 }
                 tokio::time::sleep(LOOK).await;
@@ -100,15 +124,10 @@ impl Teller {
         row.is_ok_and(|row| row.is_none_or(|row| row.state.is_final()))
     }
 
-    async fn may_go_on(&self) -> bool {
-        caller::valid(&self.app.service.store, &self.token).await.is_ok()
-    }
-
     /// Nothing: whoever listened has gone, or may not listen any more.
     async fn tell_lease(&self, lease: LeaseId) -> Option<()> {
         let rank = self.query.rank.unwrap_or(0);
         let mut follower = self.open(lease, rank).await?;
-        let mut checked = Instant::now();
         loop {
             // Asked before reading: what is written until then is read below.
             let ended = self.is_over(lease);
@@ -129,11 +148,8 @@ impl Teller {
             if ended || !self.query.follow {
                 return self.send(lease, rank, &[], chunk.position, 0, ended).await;
             }
-            if checked.elapsed() >= CHECK {
-                checked = Instant::now();
-                if !self.may_go_on().await {
-                    return None;
-                }
+            if self.lines.is_closed() {
+                return None;
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -196,10 +212,9 @@ impl Teller {
             text,
             dropped,
             end,
+            problem: None,
         };
-        let mut line = serde_json::to_vec(&chunk).expect("chunks are plain data");
-        line.push(b'\n');
-        self.lines.send(Ok(Bytes::from(line))).await.ok()
+        self.lines.send(Ok(line(&chunk))).await.ok()
     }
 
     async fn time_of(&self, lease: LeaseId, rank: u32, at: u64) -> Option<berth_model::Time> {

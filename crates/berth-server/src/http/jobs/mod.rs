@@ -8,6 +8,7 @@ mod shell;
 use super::answer::{Answer, Created, Failure, Json};
 use super::asking::Asking;
 use super::extract::{Body, Path, Query, Text};
+use super::limits::idempotency_key;
 use crate::app::App;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -77,7 +78,7 @@ async fn submit_job(
     Query(query): Query<wire::SubmitQuery>,
     Text(text): Text,
 ) -> Result<Created<wire::JobSubmitted>, Failure> {
-    let key = idempotency_key(&headers);
+    let key = idempotency_key(&headers)?;
     Ok(Created(jobs::submit::submit(&app.service, &caller, key, query, &text).await?))
 }
 
@@ -88,7 +89,7 @@ async fn clone_job(
     Path(wanted): Path<String>,
     Body(how): Body<wire::JobClone>,
 ) -> Result<Created<wire::JobSubmitted>, Failure> {
-    let key = idempotency_key(&headers);
+    let key = idempotency_key(&headers)?;
     Ok(Created(jobs::submit::clone(&app.service, &caller, key, &wanted, how).await?))
 }
 
@@ -141,9 +142,4 @@ async fn resume_job(
     Path(wanted): Path<String>,
 ) -> Answer<wire::Job> {
     Ok(Json(jobs::act::resume(&app.service, &caller, &wanted).await?))
-}
-
-/// The same key stands for the same request, which is carried out once.
-fn idempotency_key(headers: &HeaderMap) -> Option<String> {
-    headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned)
 }

@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::http::answer::Failure;
 use crate::http::asking::Asking;
 use crate::http::extract::Path;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -17,6 +18,7 @@ use berth_kube::Exec;
 use berth_model::JobId;
 use berth_node::{Shell, Size};
 use berth_service::jobs::find;
+use berth_service::stream_right::{Needs, StreamRight};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -26,6 +28,10 @@ use tokio::sync::mpsc;
 
 /// Whoever opens a terminal says what for, or has gone.
 const OPENING: Duration = Duration::from_secs(30);
+/// The largest message of a client: more than anybody types or pastes at once.
+const MOST_BYTES: usize = 1 << 20;
+/// How long the last message may take.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 pub async fn shell(
     State(app): State<App>,
@@ -45,15 +51,18 @@ pub async fn shell(
     // Opening one is a change in the world like any other: it is on record.
     let audit = caller.audit(format!("job {}", found.id), serde_json::json!({}));
     app.service.engine.write(berth_engine::Write::act(berth_engine::Act::Nothing, audit)).await?;
-    Ok(upgrade.on_upgrade(move |socket| talk(app, source, found.id, socket)))
+    let needs = Needs::OnJob(found.id, Permission::JobsShell);
+    let right = StreamRight::hold(&app.service, &caller, needs);
+    let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| talk(app, source, found.id, right, socket)))
 }
 
-async fn talk(app: App, source: Source, job: JobId, mut socket: WebSocket) {
-    let talked = match begin(&app, &source, job, &mut socket).await {
-        None => return,
-        Some(Ok(Opened::Here(shell))) => bridge(&mut socket, shell).await.map(Ok),
-        Some(Ok(Opened::Pod(exec))) => pod_shell::bridge(&mut socket, exec).await,
-        Some(Err(problem)) => Some(Err(problem)),
+async fn talk(app: App, source: Source, job: JobId, mut right: StreamRight, mut socket: WebSocket) {
+    let talked = tokio::select! {
+        biased;
+        // The terminal goes with the future that holds it, and what runs in it is hung up.
+        problem = right.lost() => Some(Err(problem)),
+        talked = converse(&app, &source, job, &mut socket) => talked,
     };
     let tell = match talked {
         None => return,
@@ -61,8 +70,26 @@ async fn talk(app: App, source: Source, job: JobId, mut socket: WebSocket) {
         Some(Err(problem)) => ShellTell::Problem { problem: *problem },
     };
     let text = serde_json::to_string(&tell).expect("it is plain data");
-    let _ = socket.send(Message::Text(text.into())).await;
-    let _ = socket.send(Message::Close(None)).await;
+    // A client that does not read is not waited for.
+    let _ = tokio::time::timeout(FAREWELL, async {
+        let _ = socket.send(Message::Text(text.into())).await;
+        let _ = socket.send(Message::Close(None)).await;
+    })
+    .await;
+}
+
+/// Opens a terminal and stays until it is over. Nothing: the client has gone.
+async fn converse(
+    app: &App,
+    source: &Source,
+    job: JobId,
+    socket: &mut WebSocket,
+) -> Option<Result<i32, Box<Problem>>> {
+    match begin(app, source, job, socket).await? {
+        Ok(Opened::Here(shell)) => bridge(socket, shell).await.map(Ok),
+        Ok(Opened::Pod(exec)) => pod_shell::bridge(socket, exec).await,
+        Err(problem) => Some(Err(problem)),
+    }
 }
 
 /// A terminal, here or in a pod.
@@ -116,7 +143,16 @@ async fn begin(
 /// the terminal hangs up then.
 async fn bridge(socket: &mut WebSocket, mut shell: Shell) -> Option<i32> {
     let (shown, mut to_show) = mpsc::channel::<Vec<u8>>(64);
+    let (typed, mut to_type) = mpsc::channel::<Bytes>(64);
     let (mut from, mut into) = ends(&shell).ok()?;
+    // A program that does not read lets nobody write: that must not hold up anything else here.
+    std::thread::spawn(move || {
+        while let Some(bytes) = to_type.blocking_recv() {
+            if into.write_all(&bytes).is_err() {
+                return;
+            }
+        }
+    });
     std::thread::spawn(move || {
         let mut buffer = [0; 8 << 10];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -125,16 +161,19 @@ async fn bridge(socket: &mut WebSocket, mut shell: Shell) -> Option<i32> {
             }
         }
     });
+    let mut waiting = None;
     loop {
         tokio::select! {
             bytes = to_show.recv() => match bytes {
                 Some(bytes) => socket.send(Message::Binary(bytes.into())).await.ok()?,
                 None => break,
             },
-            message = socket.recv() => match message?.ok()? {
-                Message::Binary(typed) => if into.write_all(&typed).is_err() {
-                    break;
-                },
+            room = typed.reserve(), if waiting.is_some() => match (room, waiting.take()) {
+                (Ok(room), Some(bytes)) => room.send(bytes),
+                _ => break,
+            },
+            message = socket.recv(), if waiting.is_none() => match message?.ok()? {
+                Message::Binary(bytes) => waiting = Some(bytes),
                 Message::Text(text) => {
                     if let Ok(ShellAsk::Resize { rows, columns }) = serde_json::from_str(&text) {
                         let _ = shell.resize(Size { rows, columns });

@@ -122,3 +122,20 @@ fn two_documents_about_the_same_are_refused() {
     let found = compare(&read(text).unwrap(), &lab(), false).unwrap_err();
     assert_eq!(found[0].message, "team x is in two documents, first at line 1");
 }
+
+#[test]
+fn a_limit_of_classes_is_told_by_role_and_names_classes_there_are() {
+    let classes = "kind: classes\nclasses: {urgent: 500, low: 10}\n---\n";
+    let queue =
+        |limit: &str| format!("kind: queue\nname: nlp\nparent: lab\nclass_limit: {limit}\n");
+    let wanted = format!("{classes}{}", queue("{researcher: low, team_lead: urgent}"));
+    let found = shown(&outcome(&wanted, false));
+    assert!(
+        found.contains(&"Add queue nlp [class_limit.researcher] - low".to_owned()),
+        "{found:?}"
+    );
+    assert!(found.contains(&"Add queue nlp [class_limit.team_lead] - urgent".to_owned()));
+    let wrong = format!("{classes}{}", queue("{researcher: urgnt}"));
+    let mistakes = compare(&read(&wrong).unwrap(), &lab(), false).unwrap_err();
+    assert_eq!(mistakes[0].message, "there is no class `urgnt`; did you mean `urgent`?");
+}
