@@ -11,7 +11,7 @@ use berth_model::{
     Micros, Name, NodeSpec, NodeState, QueueSpec, Rejected, Span, Stamped,
 };
 use berth_model::{JobId, JobRequest, Time};
-use berth_store::{Batch, Options, Store};
+use berth_store::{Batch, Options, Store, UserRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -409,4 +409,33 @@ async fn a_job_that_is_stopped_while_it_waits_does_not_say_what_it_waited_for() 
     .await;
     let job = turning.writer.store().job(JobId::new(1)).await.unwrap().unwrap();
     assert_eq!((job.state, &*job.reason), (berth_model::JobState::Cancelled, "was stopped"));
+}
+
+/// The audit row is what vouches for rights: without one they would look forged.
+#[tokio::test]
+async fn a_change_of_rights_has_an_audit_row_also_when_nobody_asked_for_it() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let user = UserRow {
+        name: "ada".to_owned(),
+        full_name: String::new(),
+        role: None,
+        created: Time(1),
+        disabled: None,
+    };
+    let put = |fill: fn(&mut Batch, &UserRow)| {
+        let mut documents = Batch::default();
+        fill(&mut documents, &user);
+        Write::unnoted(documents)
+    };
+    let now = clock::now();
+    let written = at(&mut turning, now, |turn| {
+        turn.write(put(|batch, user| batch.put(user))).unwrap();
+    });
+    let whats: Vec<String> = written.await.audit.into_iter().map(|row| row.what).collect();
+    assert_eq!(whats, ["change_rights"]);
+    let written = at(&mut turning, now, |turn| {
+        turn.write(put(|batch, user| batch.touch(user))).unwrap();
+    });
+    assert_eq!(written.await.audit.len(), 0);
 }

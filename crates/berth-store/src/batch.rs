@@ -1,6 +1,7 @@
 //! What is written together.
 
 use crate::error::Result;
+use crate::rows::seals::{self, Seal};
 use crate::rows::{AuditEntry, CostRecord, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
 use crate::table::{Row, Table};
 use crate::value::{Key, Value};
@@ -41,13 +42,38 @@ impl Spent {
 impl Batch {
     /// Adds a row of any kind, or replaces the one with its key.
     pub fn put<R: Document>(&mut self, row: &R) {
-        self.changes.push(Change { table: R::TABLE, what: RowChange::Put(row.values()) });
+        let what = RowChange::Put(row.values());
+        self.changes.push(Change { table: R::TABLE, what, seals: true });
+    }
+
+    /// Replaces a row in which nothing changes that gives anybody rights. The audit log does not
+    /// vouch for the row, as it does for one that is put: a row that was changed behind the
+    /// server's back must not become sound by being used.
+    pub fn touch<R: Document>(&mut self, row: &R) {
+        let what = RowChange::Put(row.values());
+        self.changes.push(Change { table: R::TABLE, what, seals: false });
+    }
+
+    /// Whether rows that give rights change.
+    pub fn changes_rights(&self) -> bool {
+        !self.seals().is_empty()
+    }
+
+    /// What the audit log says about the rows that give rights and change.
+    pub(crate) fn seals(&self) -> Vec<Seal> {
+        let seal = |change: &Change| match &change.what {
+            RowChange::Put(row) if change.seals => seals::of_row(change.table.name, row),
+            RowChange::Put(_) => None,
+            RowChange::Delete(key) => seals::of_deleted(change.table.name, key),
+        };
+        self.changes.iter().filter_map(seal).collect()
     }
 
     /// Deletes a row, if there is one. What depends on it goes too: a user's tokens and
     /// memberships, a team's members, projects and secrets.
     pub fn delete<R: Document>(&mut self, key: R::Key<'_>) {
-        self.changes.push(Change { table: R::TABLE, what: RowChange::Delete(key.values().0) });
+        let what = RowChange::Delete(key.values().0);
+        self.changes.push(Change { table: R::TABLE, what, seals: true });
     }
 
     /// Whether all of it can be kept. A batch that cannot would be refused as a whole, so whoever
@@ -105,6 +131,8 @@ documents!(
 pub struct Change {
     pub(crate) table: Table,
     pub(crate) what: RowChange,
+    /// Whether the audit log says what the row is from now on.
+    pub(crate) seals: bool,
 }
 
 impl Change {
