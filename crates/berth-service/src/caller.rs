@@ -173,6 +173,40 @@ pub async fn identify(
     given: Option<String>,
     from: String,
     route: &'static Route,
+) -> Result<Caller, Unidentified> {
+    let caller = known(service, given, from, route).await?;
+    let allowed = if !caller.inner.scope.allows(route.permission) {
+        caller.must(route.permission, None, None)
+    } else if !by_team(route.permission) {
+        caller.must(route.permission, None, Some(caller.user()))
+    } else {
+        Ok(())
+    };
+    match allowed {
+        Ok(()) => Ok(caller),
+        Err(fault) => Err(Unidentified { caller: Some(caller), fault }),
+    }
+}
+
+/// A request that goes no further, and who sent it, as far as that is known.
+#[derive(Debug)]
+pub struct Unidentified {
+    pub caller: Option<Caller>,
+    pub fault: Fault,
+}
+
+impl From<Fault> for Unidentified {
+    fn from(fault: Fault) -> Unidentified {
+        Unidentified { caller: None, fault }
+    }
+}
+
+/// Whom the token belongs to, whatever they may do.
+async fn known(
+    service: &Service,
+    given: Option<String>,
+    from: String,
+    route: &'static Route,
 ) -> Result<Caller, Fault> {
     let Some(given) = given else {
         return Err(Fault::new(Code::NoToken, "the request has no token"));
@@ -184,7 +218,7 @@ pub async fn identify(
         return Err(Fault::new(Code::TokenEnded, "the owner of this token is gone"));
     };
     let teams = service.store.memberships_of(&user.name).await?;
-    let caller = Caller {
+    Ok(Caller {
         route,
         inner: Arc::new(Inner {
             user: user.name,
@@ -195,14 +229,7 @@ pub async fn identify(
             tree: service.engine.teams(),
             from,
         }),
-    };
-    if !caller.inner.scope.allows(route.permission) {
-        caller.must(route.permission, None, None)?;
-    }
-    if !by_team(route.permission) {
-        caller.must(route.permission, None, Some(caller.user()))?;
-    }
-    Ok(caller)
+    })
 }
 
 /// Whether a role in some team, or being the owner, could be enough.
@@ -249,7 +276,7 @@ fn note_use(service: &Service, token: &TokenRow) {
         return;
     }
     let mut documents = Batch::default();
-    documents.put(&TokenRow { last_used: Some(now), ..token.clone() });
+    documents.touch(&TokenRow { last_used: Some(now), ..token.clone() });
     let (engine, token) = (service.engine.clone(), token.clone());
     tokio::spawn(async move {
         let write = Write::unnoted(documents).only_if(async move |store| {

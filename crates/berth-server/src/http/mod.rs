@@ -12,6 +12,7 @@ mod health;
 mod identity;
 mod jobs;
 mod metrics;
+mod metrics_audit;
 mod metrics_kube;
 mod money;
 mod openapi;
