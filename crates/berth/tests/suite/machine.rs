@@ -1,10 +1,12 @@
 //! One machine, end to end: the real binary, real processes, a real database.
 
+mod audit;
 mod backup;
 mod bad;
 mod crash;
 mod http;
 mod jobs;
 mod matrix;
+mod notify;
 mod server;
 mod tour;
