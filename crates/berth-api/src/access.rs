@@ -185,6 +185,8 @@ permissions! {
     /// Where messages go: whoever sets it may read them.
     NotifyManage    Manages: NoRole,     NoRole,     Operator;
     AuditRead       Reads:   NoRole,     NoRole,     Operator;
+    /// The key that signs the audit log.
+    AuditManage     Manages: NoRole,     NoRole,     Admin;
     /// The whole state, with every team's jobs.
     WorldRead       Reads:   NoRole,     NoRole,     Operator;
     MetricsRead     Reads:   NoRole,     NoRole,     Viewer;

@@ -127,6 +127,7 @@ pub const ROUTES: &[Route] = &[
 
     route(Get, "/v1/audit", AuditRead, "list_audit", "Who changed what, newest first"),
     route(Get, "/v1/audit/verify", AuditRead, "verify_audit", "Checks that the audit log is whole"),
+    route(Post, "/v1/audit/rotate-key", AuditManage, "rotate_audit_key", "Signs the audit log with a new key from now on"),
     route(Get, "/v1/policy", ClusterRead, "get_policy", "How the scheduler behaves"),
     route(Post, "/v1/apply", QueuesManage, "apply", "Makes teams, queues, policy, budgets, classes, prices and projects as files say"),
     route(Post, "/v1/diff", QueuesRead, "diff", "Says what applying files would change"),

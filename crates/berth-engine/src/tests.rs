@@ -445,7 +445,7 @@ async fn who_watches_rights_hears_of_changes_of_users_and_tokens_and_not_of_thei
     let of_setting = || batch(&|batch| batch.put(&setting));
     let writes = [
         (Write::documents(of_user(), audit.clone()), 1),
-        (Write::unnoted(of_user()), 1),
+        (Write::unnoted(batch(&|batch| batch.touch(&user))), 1),
         (Write::documents(of_setting(), audit.clone()), 1),
         (Write::documents(batch(&|batch| batch.delete::<UserRow>("kim")), audit.clone()), 2),
     ];
@@ -461,4 +461,33 @@ async fn who_watches_rights_hears_of_changes_of_users_and_tokens_and_not_of_thei
     let (answer, _) = oneshot::channel();
     turning.turn(vec![Request::Write(Box::new(write), answer)], Vec::new()).await.unwrap();
     assert_eq!(*rights.borrow(), 3);
+}
+
+/// The audit row is what vouches for rights: without one they would look forged.
+#[tokio::test]
+async fn a_change_of_rights_has_an_audit_row_also_when_nobody_asked_for_it() {
+    let folder = TempDir::new().unwrap();
+    let mut turning = turning(&folder, None).await;
+    let user = UserRow {
+        name: "ada".to_owned(),
+        full_name: String::new(),
+        role: None,
+        created: Time(1),
+        disabled: None,
+    };
+    let put = |fill: fn(&mut Batch, &UserRow)| {
+        let mut documents = Batch::default();
+        fill(&mut documents, &user);
+        Write::unnoted(documents)
+    };
+    let now = clock::now();
+    let written = at(&mut turning, now, |turn| {
+        turn.write(put(|batch, user| batch.put(user))).unwrap();
+    });
+    let whats: Vec<String> = written.await.audit.into_iter().map(|row| row.what).collect();
+    assert_eq!(whats, ["change_rights"]);
+    let written = at(&mut turning, now, |turn| {
+        turn.write(put(|batch, user| batch.touch(user))).unwrap();
+    });
+    assert_eq!(written.await.audit.len(), 0);
 }

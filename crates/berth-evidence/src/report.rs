@@ -135,10 +135,8 @@ impl Page {
         let json = serde_json::to_string_pretty(&rows)? + "\n";
         for (kind, text) in [("json", json), ("md", self.text(machine)?)] {
             let name = format!("{}.{kind}", self.name);
-            let (path, beside) = (folder.join(&name), folder.join(format!(".{name}.part")));
-            std::fs::write(&beside, text)
-                .with_context(|| format!("writing {}", beside.display()))?;
-            std::fs::rename(&beside, &path)
+            let path = folder.join(&name);
+            berth_fs::write_output(&path, text.as_bytes())
                 .with_context(|| format!("writing {}", path.display()))?;
         }
         Ok(())

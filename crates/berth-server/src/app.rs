@@ -1,5 +1,7 @@
 //! What every request handler has at hand.
 
+use crate::audit_export::Export;
+use crate::notifier::NoticeFigures;
 use berth_cluster::ManagedJobs;
 use berth_kube::ClientMetrics;
 use berth_machine::Host;
@@ -18,6 +20,9 @@ pub struct Parts {
     pub pods: Option<Arc<ManagedJobs>>,
     /// How the API server was asked, where jobs run on a cluster.
     pub figures: Option<Arc<ClientMetrics>>,
+    /// Where the audit log goes.
+    pub audit_exports: Vec<Arc<Export>>,
+    pub notices: Arc<NoticeFigures>,
 }
 
 impl App {

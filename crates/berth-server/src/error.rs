@@ -2,6 +2,8 @@
 
 use crate::tls::EncryptError;
 use berth_engine::{BootError, Fatal, Refused};
+use berth_service::audit_end::PrepareError;
+use berth_service::audit_key::KeyError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +34,10 @@ pub enum Error {
     Kube(berth_kube::Error),
     #[error(transparent)]
     Boot(BootError),
+    #[error(transparent)]
+    AuditKey(KeyError),
+    #[error("the audit log could not be made ready: {0}")]
+    Audit(PrepareError),
     #[error("the first admin could not be set up: {0}")]
     First(FirstError),
     #[error(transparent)]

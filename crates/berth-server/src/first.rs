@@ -7,9 +7,7 @@ use berth_engine::{DEFAULT_TEAM, clock};
 use berth_service::{Home, Service, caller, put_as_server, server_audit, token};
 use berth_store::{Batch, MemberRow, ProjectRow, TeamRow, TokenRow, UserRow};
 use serde_json::json;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Sees that there is an admin with a token on this machine; where it lies.
@@ -98,18 +96,8 @@ fn people(name: &str) -> Batch {
 
 /// Writes a file that only its owner reads, in one piece.
 fn write_private(path: &Path, text: &str) -> Result<(), FirstError> {
-    let written = replace(path, text);
+    let written = berth_fs::write_private(path, format!("{text}\n").as_bytes());
     written.map_err(|source| FirstError::Write { path: path.to_owned(), source })
-}
-
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let draft = path.with_extension("new");
-    let _ = fs::remove_file(&draft);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    file.write_all(text.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    fs::rename(draft, path)
 }
 
 /// Says where the server is, for the command line.

@@ -2,6 +2,7 @@
 //! stopped is what the core decided, and what a route does is a function of `berth-service`.
 
 mod app;
+mod audit_export;
 mod error;
 mod first;
 mod http;
@@ -14,6 +15,7 @@ mod serve;
 mod tls;
 mod webhook;
 
+pub use audit_export::{ExportPlace, PlaceError};
 pub use berth_cluster::{
     AdmissionWebhook, Compat, HoldError, LeaseOptions, Options as ClusterOptions, Peer, PeerMap,
     PodSettings, Publish, crds, hold_gpu,

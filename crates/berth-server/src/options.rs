@@ -1,10 +1,12 @@
 //! How a server is to run, and what it says of itself once it does.
 
+use crate::audit_export::ExportPlace;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, Wanted};
+use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +21,12 @@ pub struct Options {
     pub database: Option<String>,
     /// What secrets are sealed with; a file in the home where left out. Replicas share one.
     pub key: Option<PathBuf>,
+    /// What the audit log is signed with; a file in the home where left out. Replicas share one.
+    pub audit_key: Option<PathBuf>,
+    /// Where the audit log is exported to as it grows.
+    pub audit_exports: Vec<ExportPlace>,
+    /// Networks that messages may go to although they are not public.
+    pub notify_allow: Vec<IpNet>,
     /// The name of this machine.
     pub node: String,
     pub place: Place,

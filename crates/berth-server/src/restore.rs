@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::serve::database_url;
-use berth_service::{Home, server_audit};
-use berth_store::{Batch, Store};
+use berth_service::audit_key::KeyFile;
+use berth_service::{Home, audit_end, server_audit};
+use berth_store::{AuditCheck, Batch, Store};
 use futures_util::future::LocalBoxFuture;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,8 @@ pub struct Restored {
     pub database: String,
     /// The key that opens the secrets, where it is not in this home. Without it they are lost.
     pub missing_key: Option<PathBuf>,
+    /// What is wrong with its audit log, if anything.
+    pub unverified: Option<String>,
 }
 
 /// Reads a backup into the database of that home, or into the one at the address. Nothing of it
@@ -21,31 +24,47 @@ pub struct Restored {
 pub fn restore<'a>(
     home: &'a Path,
     database: Option<&'a str>,
+    audit_key: Option<&'a Path>,
     backup: &'a Path,
     who: &'a str,
 ) -> LocalBoxFuture<'a, Result<Restored, Error>> {
-    Box::pin(read_into(home, database, backup, who))
+    Box::pin(read_into(home, database, audit_key, backup, who))
 }
 
 async fn read_into(
     home: &Path,
     database: Option<&str>,
+    audit_key: Option<&Path>,
     backup: &Path,
     who: &str,
 ) -> Result<Restored, Error> {
     let opened = Home::open(home);
     let home = opened.map_err(|source| Error::Home { path: home.to_owned(), source })?;
     let url = database_url(&home, database);
-    let options = berth_store::Options::default();
+    let key = audit_key.map_or_else(|| home.audit_key(), Path::to_owned);
+    let audit_keys = KeyFile::open(&key).map_err(Error::AuditKey)?;
+    let options = berth_store::Options {
+        audit_keys: audit_keys.keys().clone(),
+        ..berth_store::Options::default()
+    };
     let summary =
         berth_store::restore(backup, &url, options.clone()).await.map_err(Error::Store)?;
     let store = Store::open(&url, options).await.map_err(Error::Store)?;
     note(&store, who, backup, &summary.sha256).await.map_err(Error::Store)?;
+    // The log goes on from here: what the home noted of the database before is over.
+    let end = store.audit_end().await.map_err(Error::Store)?;
+    let noted = audit_end::note(&home, &end);
+    noted.map_err(|source| Error::Home { path: home.audit_end(), source })?;
+    let unverified = match summary.audit {
+        AuditCheck::Whole(_) => None,
+        AuditCheck::Broken(broken) => Some(format!("row {}: {}", broken.seq, broken.why)),
+    };
     let key = home.key();
     Ok(Restored {
         rows: summary.rows,
         database: store.database().to_owned(),
         missing_key: (!key.exists()).then_some(key),
+        unverified,
     })
 }
 

@@ -1,19 +1,26 @@
 //! One server from start to end.
 
 use crate::app::{App, Parts};
+use crate::audit_export::Export;
 use crate::error::Error;
 use crate::lead::{self, Replica};
 use crate::listen::Door;
 use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::webhook;
-use crate::{first, http, notifier};
+use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{Host, ServerAddress, Workplace};
 use berth_model::Name;
 use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
-use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
+use berth_service::audit_key::KeyFile;
+use berth_service::audit_watch::AuditWatch;
+use berth_service::notify_address::NotifyAddresses;
+use berth_service::refusals::Refusals;
+use berth_service::{
+    self as service, Home, JobHost, Service, TokenUse, Vault, admin, audit_end, schedules,
+};
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
@@ -107,6 +114,7 @@ async fn lead(
     let mut term = term.map(AcquiredLease::renew_in_background);
     let start = async {
         let begun = start(options, home.clone(), api, door.url()?).await?;
+        audit_end::prepare(&begun.app.service).await.map_err(Error::Audit)?;
         let token = first::admin(&begun.app.service, &options.admin).await.map_err(Error::First)?;
         Ok::<_, Error>((begun, token))
     };
@@ -117,11 +125,23 @@ async fn lead(
     };
     let Begun { app, running, watch } = begun;
     let Running { handle, mut ends } = running;
-    let tasks = [
+    let mut tasks = vec![
         forecasts::begin(handle.clone()),
         schedules::begin(app.service.clone()),
-        notifier::begin(handle.clone(), app.service.store.clone()),
+        notifier::begin(
+            handle.clone(),
+            app.service.store.clone(),
+            app.service.notify_addresses.clone(),
+            app.notices.clone(),
+        ),
+        audit_end::begin(app.service.clone()),
+        admin::audit_watch::begin(app.service.clone()),
+        admin::refusals::begin(app.service.clone()),
     ];
+    tasks.extend(app.audit_exports.iter().map(|export| {
+        let (store, home) = (app.service.store.clone(), app.service.home.clone());
+        audit_export::begin(export.clone(), store, home, options.node.clone())
+    }));
     let _gpus = app.machine.as_ref().and_then(|machine| {
         let (driver, inventory) = (machine.driver.clone(), machine.inventory.clone());
         berth_machine::watch_gpus(handle.clone(), driver, inventory)
@@ -155,12 +175,14 @@ async fn lead(
         let _ = ends.await;
         return Ok(left);
     }
+    admin::refusals::finish(&app.service).await;
     handle.stop().await;
     let ended = match ended {
         Some(ended) => ended,
         None => ends.await,
     };
     drop(watch);
+    audit_end::finish(&app.service);
     resigned(term).await;
     match ended {
         Ok(ended) => ended.map(|()| left).map_err(Error::Fatal),
@@ -203,7 +225,13 @@ async fn start(
     address: String,
 ) -> Result<Begun, Error> {
     let url = database_url(&home, options.database.as_deref());
-    let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
+    let audit_key = options.audit_key.clone().unwrap_or_else(|| home.audit_key());
+    let audit_keys = KeyFile::open(&audit_key).map_err(Error::AuditKey)?;
+    let store_options = berth_store::Options {
+        audit_keys: audit_keys.keys().clone(),
+        ..berth_store::Options::default()
+    };
+    let store = Store::open(&url, store_options).await.map_err(Error::Store)?;
     let key = options.key.clone().unwrap_or_else(|| home.key());
     let vault =
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
@@ -248,12 +276,18 @@ async fn start(
         home,
         config: options.config.clone(),
         token_use: TokenUse::default(),
+        refusals: Refusals::default(),
+        audit_keys,
+        audit_watch: AuditWatch::default(),
+        notify_addresses: NotifyAddresses::new(options.notify_allow.clone()),
     });
     if let Some(mut follows) = follows {
         follows.attend(&service);
         watch = Box::new(follows);
     }
-    let app = App::new(Parts { service, machine, pods, figures });
+    let exports = options.audit_exports.iter().map(|place| Arc::new(Export::new(place.clone())));
+    let (audit_exports, notices) = (exports.collect(), Arc::default());
+    let app = App::new(Parts { service, machine, pods, figures, audit_exports, notices });
     Ok(Begun { app, running, watch })
 }
 

@@ -76,12 +76,16 @@ impl Caller {
     pub async fn again(&self, service: &Service) -> Result<Caller, Fault> {
         let from = self.inner.from.clone();
         if let Some(of) = &self.inner.job {
-            return of_job(service, of.token, from, self.route).await;
+            let caller = of_job(service, of.token, from, self.route).await?;
+            allowed(&caller)?;
+            return Ok(caller);
         }
         let row = service.store.get::<TokenRow>(self.token().id.as_str()).await?;
         let gone = || Fault::new(Code::TokenEnded, "the owner of this token is gone");
         let row = good(row.ok_or_else(gone)?)?;
-        of_token(service, row, from, self.route).await
+        let caller = of_token(service, row, from, self.route).await?;
+        allowed(&caller)?;
+        Ok(caller)
     }
 
     /// Whoever a schedule belongs to, as they are now.
@@ -213,6 +217,33 @@ pub async fn identify(
     given: Option<String>,
     from: String,
     route: &'static Route,
+) -> Result<Caller, Unidentified> {
+    let caller = known(service, given, from, route).await?;
+    match allowed(&caller) {
+        Ok(()) => Ok(caller),
+        Err(fault) => Err(Unidentified { caller: Some(caller), fault }),
+    }
+}
+
+/// A request that goes no further, and who sent it, as far as that is known.
+#[derive(Debug)]
+pub struct Unidentified {
+    pub caller: Option<Caller>,
+    pub fault: Fault,
+}
+
+impl From<Fault> for Unidentified {
+    fn from(fault: Fault) -> Unidentified {
+        Unidentified { caller: None, fault }
+    }
+}
+
+/// Whom the token belongs to, whatever they may do.
+async fn known(
+    service: &Service,
+    given: Option<String>,
+    from: String,
+    route: &'static Route,
 ) -> Result<Caller, Fault> {
     let Some(given) = given else {
         return Err(Fault::new(Code::NoToken, "the request has no token"));
@@ -246,7 +277,7 @@ async fn of_token(
         from,
         job: None,
     };
-    admitted(Caller { inner: Arc::new(inner), route })
+    Ok(Caller { inner: Arc::new(inner), route })
 }
 
 /// A running job, with as much of what its user may do in its team as a job needs.
@@ -291,7 +322,7 @@ async fn of_job(
         from,
         job: Some(OfJob { token, team }),
     };
-    admitted(Caller { inner: Arc::new(inner), route })
+    Ok(Caller { inner: Arc::new(inner), route })
 }
 
 /// A user who is there and not disabled.
@@ -301,7 +332,7 @@ async fn user(service: &Service, name: &str) -> Result<Option<UserRow>, Fault> {
 }
 
 /// Refuses what the token, or the role for the cluster, does not allow on the route.
-fn admitted(caller: Caller) -> Result<Caller, Fault> {
+fn allowed(caller: &Caller) -> Result<(), Fault> {
     let permission = caller.route.permission;
     if !caller.is_good_for(permission) {
         caller.must(permission, None, None)?;
@@ -309,7 +340,7 @@ fn admitted(caller: Caller) -> Result<Caller, Fault> {
     if !by_team(permission) {
         caller.must(permission, None, Some(caller.user()))?;
     }
-    Ok(caller)
+    Ok(())
 }
 
 /// Whether a role in some team, or being the owner, could be enough.
@@ -361,7 +392,7 @@ fn note_use(service: &Service, token: &TokenRow) {
         return;
     }
     let mut documents = Batch::default();
-    documents.put(&TokenRow { last_used: Some(now), ..token.clone() });
+    documents.touch(&TokenRow { last_used: Some(now), ..token.clone() });
     let (engine, token) = (service.engine.clone(), token.clone());
     tokio::spawn(async move {
         let write = Write::unnoted(documents).only_if(async move |store| {

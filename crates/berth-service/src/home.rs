@@ -41,6 +41,21 @@ impl Home {
         self.root.join("secrets.key")
     }
 
+    /// What the audit log is signed with.
+    pub fn audit_key(&self) -> PathBuf {
+        self.root.join("audit.key")
+    }
+
+    /// Where the audit log ends.
+    pub fn audit_end(&self) -> PathBuf {
+        self.root.join("audit.end")
+    }
+
+    /// How far the audit log was exported, for each place that it goes to.
+    pub fn audit_exports(&self) -> PathBuf {
+        self.root.join("audit-exports")
+    }
+
     /// Which replica of a server this is.
     pub fn replica(&self) -> PathBuf {
         self.root.join("replica")

@@ -1,7 +1,11 @@
 //! What every use case works with.
 
+use crate::audit_key::KeyFile;
+use crate::audit_watch::AuditWatch;
 use crate::home::Home;
 use crate::host::JobHost;
+use crate::notify_address::NotifyAddresses;
+use crate::refusals::Refusals;
 use crate::token_use::TokenUse;
 use crate::vault::Vault;
 use berth_api::wire;
@@ -24,6 +28,14 @@ pub struct Parts {
     /// The settings of the server, and where each comes from.
     pub config: Vec<wire::ConfigEntry>,
     pub token_use: TokenUse,
+    /// Requests that were refused, as far as the audit log has to know.
+    pub refusals: Refusals,
+    /// What the audit log is signed with.
+    pub audit_keys: KeyFile,
+    /// What the server itself found out about the audit log.
+    pub audit_watch: AuditWatch,
+    /// Where messages may go.
+    pub notify_addresses: NotifyAddresses,
 }
 
 impl Service {

@@ -5,9 +5,8 @@ use berth_store::{Retry, SecretRow, Store};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +36,7 @@ pub struct Vault {
 impl Vault {
     /// With the key in a file, which is made on the first start.
     pub fn open(path: &Path, store: Store) -> io::Result<Vault> {
-        let bytes = match OpenOptions::new().read(true).open(path) {
+        let bytes = match File::open(path) {
             Ok(file) => read_key(file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => make_key(path)?,
             Err(error) => return Err(error),
@@ -109,7 +108,7 @@ fn place(team: &str, name: &str) -> String {
     format!("{team}/{name}")
 }
 
-fn read_key(mut file: std::fs::File) -> io::Result<[u8; KEY_LEN]> {
+fn read_key(mut file: File) -> io::Result<[u8; KEY_LEN]> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     bytes.try_into().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no key"))
@@ -118,8 +117,9 @@ fn read_key(mut file: std::fs::File) -> io::Result<[u8; KEY_LEN]> {
 fn make_key(path: &Path) -> io::Result<[u8; KEY_LEN]> {
     let mut bytes = [0; KEY_LEN];
     SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("no random numbers"))?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    Ok(bytes)
+    match berth_fs::create_private(path, &bytes) {
+        // Another replica was faster, and all use one key.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_key(File::open(path)?),
+        made => made.map(|()| bytes),
+    }
 }

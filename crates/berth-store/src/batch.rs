@@ -1,6 +1,7 @@
 //! What is written together.
 
 use crate::error::Result;
+use crate::rows::seals::{self, Seal};
 use crate::rows::{AuditEntry, CostRecord, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
 use crate::rows::{MemberRow, TeamRow, TokenRow, UserRow};
 use crate::table::{Row, Table};
@@ -42,13 +43,33 @@ impl Spent {
 impl Batch {
     /// Adds a row of any kind, or replaces the one with its key.
     pub fn put<R: Document>(&mut self, row: &R) {
-        self.changes.push(Change { table: R::TABLE, what: RowChange::Put(row.values()) });
+        let what = RowChange::Put(row.values());
+        self.changes.push(Change { table: R::TABLE, what, seals: true });
+    }
+
+    /// Replaces a row in which nothing changes that gives anybody rights. The audit log does not
+    /// vouch for the row, as it does for one that is put: a row that was changed behind the
+    /// server's back must not become sound by being used.
+    pub fn touch<R: Document>(&mut self, row: &R) {
+        let what = RowChange::Put(row.values());
+        self.changes.push(Change { table: R::TABLE, what, seals: false });
+    }
+
+    /// What the audit log says about the rows that give rights and change.
+    pub(crate) fn seals(&self) -> Vec<Seal> {
+        let seal = |change: &Change| match &change.what {
+            RowChange::Put(row) if change.seals => seals::of_row(change.table.name, row),
+            RowChange::Put(_) => None,
+            RowChange::Delete(key) => seals::of_deleted(change.table.name, key),
+        };
+        self.changes.iter().filter_map(seal).collect()
     }
 
     /// Deletes a row, if there is one. What depends on it goes too: a user's tokens and
     /// memberships, a team's members, projects and secrets.
     pub fn delete<R: Document>(&mut self, key: R::Key<'_>) {
-        self.changes.push(Change { table: R::TABLE, what: RowChange::Delete(key.values().0) });
+        let what = RowChange::Delete(key.values().0);
+        self.changes.push(Change { table: R::TABLE, what, seals: true });
     }
 
     /// Whether all of it can be kept. A batch that cannot would be refused as a whole, so whoever
@@ -67,11 +88,11 @@ impl Batch {
     }
 
     /// Whether it changes a row by which people have rights: a user, a team, a membership or a
-    /// token.
+    /// token. To touch one changes no right.
     pub fn changes_rights(&self) -> bool {
         let tables =
             [UserRow::TABLE.name, TeamRow::TABLE.name, MemberRow::TABLE.name, TokenRow::TABLE.name];
-        self.changes.iter().any(|change| tables.contains(&change.table.name))
+        self.changes.iter().any(|change| change.seals && tables.contains(&change.table.name))
     }
 
     /// How many rows it writes.
@@ -114,6 +135,8 @@ documents!(
 pub struct Change {
     pub(crate) table: Table,
     pub(crate) what: RowChange,
+    /// Whether the audit log says what the row is from now on.
+    pub(crate) seals: bool,
 }
 
 impl Change {

@@ -7,6 +7,7 @@
 //! or a scope means is known elsewhere.
 
 mod address;
+mod audit_keys;
 mod backup;
 mod batch;
 mod error;
@@ -20,18 +21,19 @@ mod value;
 mod writer;
 
 pub use address::{Backend, sqlite_url};
+pub use audit_keys::{AUDIT_KEY_LEN, AuditKeys};
 pub use backup::{Summary, restore};
 pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
-    AuditCheck, AuditFilter, Broken, CostKey, CostQuery, CostSum, JobCounts, JobFilter, Loading,
-    Verified,
+    AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostSum, DueNotices,
+    JobCounts, JobFilter, Loading, RightsFinding, Verified,
 };
 pub use rows::{
     AuditEntry, AuditRow, CostRecord, IdempotencyRow, JobRow, LeaseRow, MemberRow, NoticeRow,
     ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow, TokenRow,
     UserRow,
 };
-pub use store::{Options, Store};
+pub use store::{AuditEnd, Options, Store};
 pub use table::Row;
 pub use writer::{Recovered, Retained, Writer};

@@ -15,6 +15,7 @@ const STEPS: &[Step] = &[
     Step { version: 1, sql: include_str!("../migrations/0001_start.sql") },
     Step { version: 2, sql: include_str!("../migrations/0002_snapshot_parts.sql") },
     Step { version: 3, sql: include_str!("../migrations/0003_schedule_reason.sql") },
+    Step { version: 4, sql: include_str!("../migrations/0004_keyed_audit.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

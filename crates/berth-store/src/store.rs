@@ -1,6 +1,7 @@
 //! Opening a database, and reading from it.
 
 use crate::address::{Address, Backend};
+use crate::audit_keys::AuditKeys;
 use crate::error::{Error, Result};
 use crate::lock::Lock;
 use crate::schema;
@@ -13,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -22,6 +24,8 @@ pub struct Options {
     pub timeout: Duration,
     /// How long a reader waits for a connection; a request waits for the reader.
     pub acquire_timeout: Duration,
+    /// What the audit log is signed with. Rows are not signed where there are none.
+    pub audit_keys: AuditKeys,
 }
 
 impl Default for Options {
@@ -30,6 +34,7 @@ impl Default for Options {
             readers: 4,
             timeout: Duration::from_secs(10),
             acquire_timeout: Duration::from_secs(3),
+            audit_keys: AuditKeys::default(),
         }
     }
 }
@@ -44,6 +49,15 @@ struct Inner {
     address: Address,
     options: Options,
     readers: AnyPool,
+    /// Where the audit log ends, as the writer of this process left it.
+    audit_end: watch::Sender<Option<AuditEnd>>,
+}
+
+/// Where the audit log ends.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct AuditEnd {
+    pub seq: u64,
+    pub hash: String,
 }
 
 impl fmt::Debug for Store {
@@ -88,7 +102,8 @@ impl Store {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
             })
             .connect_lazy_with(address.connect.clone());
-        Ok(Store { inner: Arc::new(Inner { address, options, readers }) })
+        let (audit_end, _) = watch::channel(None);
+        Ok(Store { inner: Arc::new(Inner { address, options, readers, audit_end }) })
     }
 
     /// Takes the schema to a version, unless another process has done so in the meantime.
@@ -142,6 +157,25 @@ impl Store {
     /// Ends all connections for reading.
     pub async fn close(&self) {
         self.inner.readers.close().await;
+    }
+
+    pub fn audit_keys(&self) -> &AuditKeys {
+        &self.inner.options.audit_keys
+    }
+
+    /// Where the audit log ends, after every commit of this process that added to it. It comes
+    /// from memory, not from the database.
+    pub fn follow_audit_end(&self) -> watch::Receiver<Option<AuditEnd>> {
+        self.inner.audit_end.subscribe()
+    }
+
+    pub(crate) fn set_audit_end(&self, end: AuditEnd) {
+        let set = |now: &mut Option<AuditEnd>| {
+            let is_news = now.as_ref() != Some(&end);
+            *now = Some(end);
+            is_news
+        };
+        self.inner.audit_end.send_if_modified(set);
     }
 
     pub(crate) fn address(&self) -> &Address {

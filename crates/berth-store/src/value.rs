@@ -26,6 +26,14 @@ impl Value {
         }
     }
 
+    /// As text; none for what is not there.
+    pub(crate) fn shown(&self) -> Option<String> {
+        match self {
+            Value::Int(number) => number.map(|number| number.to_string()),
+            Value::Text(text) => text.clone(),
+        }
+    }
+
     /// PostgreSQL keeps no NUL characters; refusing them everywhere keeps both databases alike.
     pub fn has_nul(&self) -> bool {
         matches!(self, Value::Text(Some(text)) if text.contains('\0'))

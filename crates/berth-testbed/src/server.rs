@@ -5,6 +5,7 @@ use crate::http::{self, Answer, Request};
 use berth_api::Client;
 use berth_api::client::Options;
 use reqwest::Method;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -125,11 +126,24 @@ impl Server {
         self.child.wait().expect("it ended");
     }
 
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(&mut self) {
+        let process = Pid::from_child(&self.child);
+        kill_process(process, Signal::TERM).expect("it runs");
+        self.child.wait().expect("it ended");
+    }
+
     /// In the same folder, and where it listened before.
     pub fn start_again(&mut self) {
         let listen = self.url.trim_start_matches("http://");
         (self.child, self.url, self.log, self.printed) =
             begin(self.account, &self.program, self.command, self.home.path(), listen, &self.args);
+    }
+
+    /// The same with other flags.
+    pub fn start_again_with(&mut self, args: &[&str]) {
+        self.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self.start_again();
     }
 
     /// What it has logged since it was started.

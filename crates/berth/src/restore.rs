@@ -17,6 +17,9 @@ pub struct Restore {
     /// An empty PostgreSQL database instead of the one in the home: postgres://…
     #[arg(long, value_name = "URL", env = "BERTH_DATABASE", hide_env_values = true)]
     database: Option<String>,
+    /// What the audit log is signed with (a file in the home)
+    #[arg(long, value_name = "FILE", env = "BERTH_AUDIT_KEY")]
+    audit_key: Option<PathBuf>,
 }
 
 pub fn run(args: &Restore) -> Result<()> {
@@ -24,7 +27,8 @@ pub fn run(args: &Restore) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
     let who = up::user_name();
-    let read = berth_server::restore(&home, args.database.as_deref(), &args.backup, &who);
+    let (database, audit_key) = (args.database.as_deref(), args.audit_key.as_deref());
+    let read = berth_server::restore(&home, database, audit_key, &args.backup, &who);
     let restored =
         runtime.block_on(read).map_err(|error| Failure::new(Exit::Failed, up::chain(&error)))?;
     note(&format!("Read {} rows into {}.", restored.rows, restored.database));
@@ -33,6 +37,12 @@ pub fn run(args: &Restore) -> Result<()> {
             "The key of its secrets is not there: put it at {} before the next start, or set the \
              secrets anew.",
             key.display()
+        ));
+    }
+    if let Some(why) = restored.unverified {
+        note(&format!(
+            "Its audit log cannot be verified: {why}. If its key file is elsewhere, put it in the \
+             home before the next start."
         ));
     }
     note("Start the server with `berth up`.");

@@ -4,8 +4,9 @@ use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, NoSandbox, Wanted};
-use berth_server::{Options, Place, Stage, Started, Tls};
+use berth_server::{ExportPlace, Options, Place, Stage, Started, Tls};
 use clap::Args;
+use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -62,6 +63,17 @@ pub struct Serving {
     /// What secrets are sealed with (a file in the home); replicas share one
     #[arg(long, value_name = "FILE", env = "BERTH_KEY")]
     pub key: Option<PathBuf>,
+    /// What the audit log is signed with (a file in the home); replicas share one
+    #[arg(long, value_name = "FILE", env = "BERTH_AUDIT_KEY")]
+    pub audit_key: Option<PathBuf>,
+    /// Export the audit log as it grows: to a file by its whole path, or to syslog:,
+    /// syslog:udp://host:514 or syslog:tcp://host:601. Can be given several times
+    #[arg(long, value_name = "PLACE")]
+    pub audit_export: Vec<ExportPlace>,
+    /// A network that messages about jobs may go to although it is not public, such as 10.0.0.0/8.
+    /// Can be given several times
+    #[arg(long, value_name = "CIDR")]
+    pub notify_allow: Vec<IpNet>,
     /// What this machine is called (its host name)
     #[arg(long, value_name = "NODE")]
     pub name: Option<String>,
@@ -167,6 +179,12 @@ pub fn entry(key: &str, value: String, is_default: bool) -> ConfigEntry {
     ConfigEntry { key: key.to_owned(), value, source }
 }
 
+fn list_entry(key: &str, values: &[impl ToString]) -> ConfigEntry {
+    let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
+    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
+    entry(key, shown, values.is_empty())
+}
+
 fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options> {
     let home = home(up.home.as_deref())?;
     let listen = address(&up.listen)?;
@@ -178,6 +196,8 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         entry("database", database_shown(up.database.as_deref()), up.database.is_none()),
         entry("name", node.clone(), up.name.is_none()),
         entry("keep", up.keep.clone(), up.keep == KEEP),
+        list_entry("audit export", &up.audit_export),
+        list_entry("notify allow", &up.notify_allow),
     ];
     config.extend(more);
     Ok(Options {
@@ -186,6 +206,9 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         tls: tls.map(|(certificate, key)| Tls { certificate, key }),
         database: up.database.clone(),
         key: up.key.clone(),
+        audit_key: up.audit_key.clone(),
+        audit_exports: up.audit_export.clone(),
+        notify_allow: up.notify_allow.clone(),
         node,
         place,
         prices: prices(up)?,

@@ -89,6 +89,7 @@ calls! {
 
     audit = "list_audit" () query AuditQuery => AuditList;
     verify_audit = "verify_audit" () => AuditVerified;
+    rotate_audit_key = "rotate_audit_key" () => AuditKeyRotated;
     policy = "get_policy" () => Policy;
     apply = "apply" () body ApplyRequest => Diff;
     diff = "diff" () body ApplyRequest => Diff;

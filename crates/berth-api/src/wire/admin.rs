@@ -61,6 +61,12 @@ pub struct AuditRow {
     /// The hash of the row before, and its own over that and all its fields.
     pub prev: String,
     pub hash: String,
+    /// The id of the key that signed it; none in rows from before there were keys.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
+    /// What users, members and tokens that changed with it are from then on, as digests in JSON.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub seals: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -77,6 +83,8 @@ pub struct AuditQuery {
     pub what: Option<String>,
     #[param(value_type = Option<At>)]
     pub since: Option<At>,
+    /// Refused requests only, or all but those.
+    pub refused: Option<bool>,
     /// At most 1000; 100 where left out.
     pub limit: Option<u32>,
     pub cursor: Option<String>,
@@ -90,6 +98,29 @@ pub struct AuditVerified {
     pub head: String,
     /// The first row that does not follow from the ones before.
     pub broken_at: Option<u64>,
+    /// What is wrong with that row.
+    #[serde(default)]
+    pub why: Option<String>,
+    /// The first row that is signed. It seals those before it.
+    #[serde(default)]
+    pub keyed_from: Option<u64>,
+    /// The id of the key that signs now.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Users, members and tokens that were changed without the server.
+    #[serde(default)]
+    pub rights: Vec<String>,
+    /// What the server found earlier and wrote into the log.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// Another key signs the audit log from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditKeyRotated {
+    /// The id of the key that signed until now.
+    pub old: Option<String>,
+    pub new: String,
 }
 
 /// Every knob with its value, as docs/policy.md lists them.

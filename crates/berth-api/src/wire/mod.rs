@@ -15,9 +15,9 @@ mod value;
 mod why;
 
 pub use admin::{
-    ApplyRequest, AuditList, AuditQuery, AuditRow, AuditVerified, BackupDone, Change, ChangeKind,
-    ConfigEntry, Diff, DocumentKind, Health, Policy, Schedule, Template, TemplateSet, Version,
-    WorldText,
+    ApplyRequest, AuditKeyRotated, AuditList, AuditQuery, AuditRow, AuditVerified, BackupDone,
+    Change, ChangeKind, ConfigEntry, Diff, DocumentKind, Health, Policy, Schedule, Template,
+    TemplateSet, Version, WorldText,
 };
 pub use berth_model::{Exit, ExitKind, JobKind, JobState};
 pub use cluster::{Gpu, GpuHolder, Node, NodeIsolation, NodeState, Queue, QueueLine, Share};

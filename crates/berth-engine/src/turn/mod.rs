@@ -15,7 +15,7 @@ use berth_model::{
     Stamped, Time,
 };
 use berth_model::{Ended, Observed};
-use berth_store::{Batch, IdempotencyRow, LeaseRow};
+use berth_store::{AuditEntry, Batch, IdempotencyRow, LeaseRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Plans at one moment. Each either changes something or is the last one; a sound core needs a
@@ -84,12 +84,15 @@ impl<'a> Turn<'a> {
         }
         write.documents.check().map_err(|why| Refused::Unkeepable(why.to_string()))?;
         let job = self.act(write.act)?;
-        // Whoever changes rights is in the audit log. What is not, such as the last use of a token,
-        // leaves them as they are.
-        self.effects.rights |= write.audit.is_some() && write.documents.changes_rights();
+        // The last use of a token leaves rights as they are.
+        let changes_rights = write.documents.changes_rights();
+        self.effects.rights |= changes_rights;
+        let rights = write.audit.is_none() && changes_rights;
         self.batch.changes.extend(write.documents.changes);
         self.batch.notices.extend(write.documents.notices);
-        if let Some(mut audit) = write.audit {
+        // No change of rights goes without an audit row: the row is what vouches for it.
+        let audit = write.audit.or_else(|| rights.then(|| rights_audit(self.at)));
+        if let Some(mut audit) = audit {
             audit.at = self.at;
             if let Some(job) = job {
                 audit.target = format!("job {job}");
@@ -445,6 +448,21 @@ impl<'a> Turn<'a> {
                 None => spent.leases.push((id, lease.row.cost)),
             }
         }
+    }
+}
+
+/// What the audit log says of a change of rights that the server makes by itself.
+fn rights_audit(at: Time) -> AuditEntry {
+    AuditEntry {
+        at,
+        who: "berth".to_owned(),
+        token: String::new(),
+        from: "server".to_owned(),
+        method: String::new(),
+        what: "change_rights".to_owned(),
+        target: String::new(),
+        outcome: "ok".to_owned(),
+        detail: "{}".to_owned(),
     }
 }
 

@@ -46,9 +46,9 @@ pub fn write(folder: &Path, machine: &Machine, found: &[Found]) -> Result<()> {
     let rows: Vec<Dated> = found.iter().flat_map(rows).collect();
     let json = serde_json::to_string_pretty(&rows)? + "\n";
     for (name, text) in [("sim.json", json), ("sim.md", page(machine, found)?)] {
-        let (path, beside) = (folder.join(name), folder.join(format!(".{name}.part")));
-        std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
-        std::fs::rename(&beside, &path).with_context(|| format!("writing {}", path.display()))?;
+        let path = folder.join(name);
+        berth_fs::write_output(&path, text.as_bytes())
+            .with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
         "delete_schedule" => on(filter, delete_schedule),
         "list_audit" => on(filter, list_audit),
         "verify_audit" => on(filter, verify_audit),
+        "rotate_audit_key" => on(filter, rotate_audit_key),
         "backup" => on(filter, backup),
         _ => return None,
     })
@@ -110,6 +111,13 @@ async fn list_audit(
 
 async fn verify_audit(State(app): State<App>, _: Asking) -> Answer<wire::AuditVerified> {
     Ok(Json(admin::audit::verify(&app.service).await?))
+}
+
+async fn rotate_audit_key(
+    State(app): State<App>,
+    Asking(caller): Asking,
+) -> Answer<wire::AuditKeyRotated> {
+    Ok(Json(admin::audit::rotate_key(&app.service, &caller).await?))
 }
 
 async fn backup(State(app): State<App>, Asking(caller): Asking) -> Answer<wire::BackupDone> {

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use berth_api::Code;
 use berth_api::problem::MEDIA_TYPE;
+use berth_api::{Code, Problem};
 use berth_service::Fault;
 use serde::Serialize;
 
@@ -66,14 +66,20 @@ impl IntoResponse for Failure {
         let problem = &self.0.0;
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, MEDIA_TYPE, problem)
+        let mut response = json(status, MEDIA_TYPE, problem);
+        // Whoever records refusals need not read the body again.
+        response.extensions_mut().insert(Refused(self.0.0));
+        response
     }
 }
+
+/// What a refused request was told.
+#[derive(Debug, Clone)]
+pub struct Refused(pub Box<Problem>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_api::Problem;
     use berth_engine::Refused;
 
     #[tokio::test]

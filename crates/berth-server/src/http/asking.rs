@@ -1,6 +1,6 @@
 //! Who asks: the token of a request becomes a caller before any handler runs.
 
-use super::answer::Failure;
+use super::answer::{Failure, Refused};
 use super::limits;
 use crate::app::App;
 use crate::listen::Peer;
@@ -12,7 +12,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use berth_api::Code;
 use berth_api::routes::{Method, ROUTES, Route};
-use berth_service::caller::{self, Caller};
+use berth_service::admin;
+use berth_service::caller::{self, Caller, Unidentified};
+use berth_service::refusals::Refusal;
 
 /// The caller of a guarded route.
 pub struct Asking(pub Caller);
@@ -47,13 +49,36 @@ pub async fn guard(
     };
     let from = request.extensions().get::<ConnectInfo<Peer>>();
     let from = from.map_or_else(String::new, |from| from.0.0.ip().to_string());
-    match caller::identify(&app.service, given, from, route).await {
+    let target = request.uri().path().to_owned();
+    let mut refusal =
+        Refusal { from: from.clone(), target, ..Refusal::of(route, given.as_deref()) };
+    let response = match caller::identify(&app.service, given, from, route).await {
         Ok(caller) => {
+            refusal.by(caller.user(), &caller.token().id);
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(fault) => Failure(fault).into_response(),
+        Err(Unidentified { caller, fault }) => {
+            if let Some(caller) = caller {
+                refusal.by(caller.user(), &caller.token().id);
+            }
+            Failure(fault).into_response()
+        }
+    };
+    let status = response.status().as_u16();
+    if is_recorded(route, status) {
+        if let Some(Refused(problem)) = response.extensions().get() {
+            refusal.code.clone_from(&problem.code);
+            refusal.why.clone_from(&problem.detail);
+        }
+        admin::refusals::note(&app.service, Refusal { status, ..refusal });
     }
+    response
+}
+
+/// Whether the audit log tells of an answer: when somebody may not, and when a change was refused.
+fn is_recorded(route: &Route, status: u16) -> bool {
+    matches!(status, 401 | 403) || (!route.permission.reads() && (400..500).contains(&status))
 }
 
 fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {

@@ -5,6 +5,7 @@ use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::{Code, wire};
+use std::collections::BTreeMap;
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
     Some(match id {
@@ -32,7 +33,18 @@ async fn ready(State(app): State<App>) -> Answer<wire::Health> {
 fn parts(app: &App) -> wire::Health {
     let stalled = app.service.engine.core().stalled.as_ref().map(|stalled| stalled.since);
     let log = stalled.map(|since| format!("nothing could be written since {since}"));
-    wire::Health { ok: log.is_none(), parts: [("log".to_owned(), log.unwrap_or_default())].into() }
+    let ok = log.is_none();
+    let mut parts: BTreeMap<String, String> = [("log".to_owned(), log.unwrap_or_default())].into();
+    if !app.audit_exports.is_empty() {
+        let behind = app.audit_exports.iter().any(|export| export.failing().is_some());
+        let words = if behind { "the audit log cannot be exported; trying again" } else { "" };
+        parts.insert("audit_export".to_owned(), words.to_owned());
+    }
+    if !app.service.audit_watch.findings().is_empty() {
+        let words = "the database was changed without the server; see `berth audit verify`";
+        parts.insert("audit".to_owned(), words.to_owned());
+    }
+    wire::Health { ok, parts }
 }
 
 async fn version() -> Answer<wire::Version> {

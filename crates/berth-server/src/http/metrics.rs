@@ -38,6 +38,7 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
     page.waits(&cluster::waits(&app.service, None).await?);
     page.gpus(&app).await;
     page.cluster(&app);
+    page.audit(&app);
     page.costs(&app).await?;
     let mut text = String::new();
     let encoded = encode(&mut text, &page.0);

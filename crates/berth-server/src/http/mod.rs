@@ -13,6 +13,7 @@ mod identity;
 mod jobs;
 mod limits;
 mod metrics;
+mod metrics_audit;
 mod metrics_kube;
 mod money;
 mod openapi;

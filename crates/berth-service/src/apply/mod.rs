@@ -23,7 +23,7 @@ use serde_json::json;
 use set_up::SetUp;
 
 pub async fn diff(service: &Service, request: ApplyRequest) -> Result<Diff, Fault> {
-    let outcome = outcome(&SetUp::load(service).await?, &request)?;
+    let outcome = outcome(service, &SetUp::load(service).await?, &request)?;
     Ok(Diff { changes: outcome.changes, applied: false })
 }
 
@@ -33,7 +33,7 @@ pub async fn apply(
     request: ApplyRequest,
 ) -> Result<Diff, Fault> {
     let before = SetUp::load(service).await?;
-    let outcome = outcome(&before, &request)?;
+    let outcome = outcome(service, &before, &request)?;
     for change in &outcome.changes {
         may_change(caller, change)?;
     }
@@ -72,9 +72,10 @@ fn may_change(caller: &Caller, change: &Change) -> Result<(), Fault> {
 }
 
 /// What the documents would change of what is set up.
-fn outcome(now: &SetUp, request: &ApplyRequest) -> Result<Outcome, Fault> {
+fn outcome(service: &Service, now: &SetUp, request: &ApplyRequest) -> Result<Outcome, Fault> {
     let documents = documents::read(&request.documents).map_err(|mistakes| wrong(&mistakes))?;
-    let odd: Vec<Error> = documents.iter().filter_map(misnamed).collect();
+    let mut odd: Vec<Error> = documents.iter().filter_map(misnamed).collect();
+    odd.extend(documents.iter().filter_map(|document| out_of_reach(service, document)));
     if !odd.is_empty() {
         return Err(wrong(&odd));
     }
@@ -96,6 +97,13 @@ fn misnamed(document: &Document) -> Option<Error> {
     let fault = named.iter().find_map(|(what, name)| names::check(what, name).err())?;
     let message = format!("{}; {}", fault.0.detail, fault.0.next);
     Some(Error { at: document.at, message })
+}
+
+/// A target of messages that nothing would ever be sent to.
+fn out_of_reach(service: &Service, document: &Document) -> Option<Error> {
+    let Want::Notify { url: Some(url), .. } = &document.want else { return None };
+    let why = service.notify_addresses.check_url(url).err()?;
+    Some(Error { at: document.at, message: format!("{why}; {}", why.next()) })
 }
 
 fn wrong(mistakes: &[Error]) -> Fault {

@@ -5,6 +5,7 @@ use super::{depend, priority};
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
+use crate::notify_address::AddressError;
 use crate::service::Service;
 use crate::templates;
 use crate::token;
@@ -17,6 +18,9 @@ use berth_model::{JobId, JobRequest, Name};
 use berth_store::{Batch, IdempotencyRow, ProjectRow, ScheduleRow, SecretRow, Store};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
+
+/// Targets of messages that one job may name.
+const MOST_TARGETS: usize = 16;
 
 /// A number that no job has, for trying a request out.
 pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
@@ -132,6 +136,7 @@ pub async fn prepare(
     request.asks = asks(&file);
     let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
     must_have_project(service, &team, project).await?;
+    must_notify_in_reach(service, &request)?;
     let secrets = request.workload.run().into_iter().flat_map(|run| run.secrets.values());
     for secret in secrets {
         if service.store.get::<SecretRow>((team.as_str(), secret.as_str())).await?.is_none() {
@@ -173,6 +178,25 @@ fn defaults(service: &Service, caller: &Caller, team: &str, file: &JobFile) -> D
         abilities: Abilities { images: service.host.runs_containers(), ..Abilities::default() },
         logs: job::LogLimits::default(),
     }
+}
+
+/// Refuses targets of messages that nothing would ever be sent to: at submission the user still sees
+/// why.
+fn must_notify_in_reach(service: &Service, request: &JobRequest) -> Result<(), Fault> {
+    let Some(run) = request.workload.run() else { return Ok(()) };
+    if run.notify.len() > MOST_TARGETS {
+        let detail = format!(
+            "the job names {} targets of messages, and {MOST_TARGETS} are the most",
+            run.notify.len()
+        );
+        return Err(Fault::new(Code::JobRefused, detail).next("name fewer under `notify`"));
+    }
+    for notify in run.notify.iter().filter(|notify| notify.to.contains("://")) {
+        let refused =
+            |why: AddressError| Fault::new(Code::JobRefused, why.to_string()).next(why.next());
+        service.notify_addresses.check_url(&notify.to).map_err(refused)?;
+    }
+    Ok(())
 }
 
 async fn must_have_project(service: &Service, team: &str, project: &str) -> Result<(), Fault> {

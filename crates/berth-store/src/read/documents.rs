@@ -7,6 +7,18 @@ use crate::rows::{
 use crate::store::Store;
 use crate::value::{Binds, Value};
 use berth_model::Time;
+use std::collections::BTreeSet;
+
+/// Which notices to read of those that are due.
+#[derive(Debug, Clone, Copy)]
+pub struct DueNotices<'a> {
+    /// To targets that have a name, or to those that are addresses themselves.
+    pub named: bool,
+    /// Ids to leave out.
+    pub skip: &'a BTreeSet<String>,
+    pub skip_targets: &'a BTreeSet<String>,
+    pub limit: u32,
+}
 
 impl Store {
     pub async fn members_of(&self, team: &str) -> Result<Vec<MemberRow>> {
@@ -44,12 +56,20 @@ impl Store {
     }
 
     /// Notices that are to be sent now, those that have waited longest first.
-    pub async fn due_notices(&self, now: Time, limit: u32) -> Result<Vec<NoticeRow>> {
+    pub async fn due_notices(&self, now: Time, due: DueNotices<'_>) -> Result<Vec<NoticeRow>> {
+        let DueNotices { named, skip, skip_targets, limit } = due;
         let mut binds = Binds::default();
         let now = binds.mark(Value::Int(Some(now.0)));
-        let due =
-            format!("WHERE sent IS NULL AND next_at <= {now} ORDER BY next_at, id LIMIT {limit}");
-        self.select(&due, binds).await
+        let not = if named { "NOT " } else { "" };
+        let mut terms = format!("sent IS NULL AND next_at <= {now} AND target {not}LIKE '%://%'");
+        for (column, values) in [("id", skip), ("target", skip_targets)] {
+            if !values.is_empty() {
+                let marks: Vec<String> =
+                    values.iter().map(|value| binds.mark(text(value))).collect();
+                terms.push_str(&format!(" AND {column} NOT IN ({})", marks.join(", ")));
+            }
+        }
+        self.select(&format!("WHERE {terms} ORDER BY next_at, id LIMIT {limit}"), binds).await
     }
 }
 

@@ -6,8 +6,9 @@ mod documents;
 mod jobs;
 mod log;
 
-pub use audit::{AuditCheck, AuditFilter, Broken, Verified};
+pub use audit::{AuditCheck, AuditFilter, AuditFollower, Broken, RightsFinding, Verified};
 pub use costs::{CostKey, CostQuery, CostSum};
+pub use documents::DueNotices;
 pub use jobs::{JobCounts, JobFilter};
 pub use log::Loading;
 
@@ -17,6 +18,9 @@ use crate::table::{self, Row};
 use crate::value::{Binds, Key, Value};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, query_with};
+
+/// Rows read at a time.
+const PAGE: u32 = 1_000;
 
 impl Store {
     /// The row with a key. A key that could not be kept belongs to none.
@@ -32,11 +36,26 @@ impl Store {
 
     /// Up to `limit` rows in the order of their keys, from the one after `after` on.
     pub async fn page<R: Row>(&self, after: Option<R::Key<'_>>, limit: u32) -> Result<Vec<R>> {
+        self.page_after(after.map(|key| key.values().0), limit).await
+    }
+
+    /// All rows in the order of their keys, for tables that fit into memory.
+    pub async fn every<R: Row>(&self) -> Result<Vec<R>> {
+        let mut all: Vec<R> = Vec::new();
+        loop {
+            let page = self.page_after(all.last().map(Row::key), PAGE).await?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+        }
+    }
+
+    async fn page_after<R: Row>(&self, after: Option<Vec<Value>>, limit: u32) -> Result<Vec<R>> {
         let mut binds = Binds::default();
         let keys = R::TABLE.key_list();
         let from = after.map_or(String::new(), |key| {
-            let marks: Vec<String> =
-                key.values().0.into_iter().map(|value| binds.mark(value)).collect();
+            let marks: Vec<String> = key.into_iter().map(|value| binds.mark(value)).collect();
             format!("WHERE ({keys}) > ({})", marks.join(", "))
         });
         self.select(&format!("{from} ORDER BY {keys} LIMIT {limit}"), binds).await

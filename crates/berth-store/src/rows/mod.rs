@@ -4,6 +4,7 @@ mod audit;
 mod cost;
 mod identity;
 mod job;
+pub(crate) mod seals;
 mod work;
 
 pub use audit::{AuditEntry, AuditRow};

@@ -2,9 +2,11 @@
 
 use super::Writer;
 use super::head::Head;
+use crate::audit_keys::AuditKeys;
 use crate::batch::{Batch, Change, RowChange};
 use crate::error::{Error, Result};
-use crate::rows::{AuditEntry, AuditRow, CostRecord, EVENTS, JobRow, LeaseRow, chain};
+use crate::rows::seals::Seal;
+use crate::rows::{AuditRow, CostRecord, EVENTS, JobRow, LeaseRow, chain};
 use crate::table::{Existing, Row, Unwritten};
 use crate::value::{Field, Value};
 use berth_model::Stamped;
@@ -37,7 +39,7 @@ impl Writer {
         let mut next = self.head.next();
         next.last_seq += batch.events.len() as u64;
         next.cost_id += batch.costs.len() as u64;
-        let audit = chained(&batch.audit, &mut next);
+        let audit = chained(batch, &mut next, self.store.audit_keys());
         self.begin(WRITE, &next).await?;
         match write(self.transaction(), batch, audit, last_cost).await {
             Ok(()) => self.finish(WRITE, next).await,
@@ -56,11 +58,15 @@ impl Writer {
     }
 }
 
-/// The entries as rows, each with the hash of the one before it.
-fn chained(entries: &[AuditEntry], next: &mut Head) -> Vec<AuditRow> {
-    let chained = entries.iter().map(|entry| {
+/// The entries as rows, each with the hash of the one before it. The last one has the seals of all
+/// rights that change with the batch.
+fn chained(batch: &Batch, next: &mut Head, keys: &AuditKeys) -> Vec<AuditRow> {
+    let seals = batch.seals();
+    let last = batch.audit.len().saturating_sub(1);
+    let chained = batch.audit.iter().enumerate().map(|(at, entry)| {
         next.audit_seq += 1;
-        let row = chain(next.audit_seq, next.audit_hash.clone(), entry.clone());
+        let seals: &[Seal] = if at == last { &seals } else { &[] };
+        let row = chain(next.audit_seq, next.audit_hash.clone(), entry.clone(), seals, keys);
         next.audit_hash.clone_from(&row.hash);
         row
     });
@@ -86,7 +92,7 @@ async fn write(
     add(connection, &audit).await?;
     add(connection, &batch.idempotency).await?;
     replace(connection, &batch.notices).await?;
-    for Change { table, what } in &batch.changes {
+    for Change { table, what, .. } in &batch.changes {
         match what {
             RowChange::Put(row) => {
                 let row = std::iter::once(Ok(row.clone()));

@@ -13,7 +13,7 @@ pub use retain::Retained;
 use crate::address::Backend;
 use crate::error::{Error, Result};
 use crate::lock::Lock;
-use crate::store::Store;
+use crate::store::{AuditEnd, Store};
 use crate::table::Unwritten;
 use crate::value::{Binds, Value};
 use head::Head;
@@ -152,6 +152,9 @@ impl Writer {
         let applied = in_doubt && head.commits == self.head.commits + 1;
         self.head = head;
         self.standing = CommitState::Settled;
+        if applied {
+            self.tell_audit_end();
+        }
         Ok(Recovered { applied, last_seq: self.head.last_seq })
     }
 
@@ -275,6 +278,7 @@ impl Writer {
         let Err(source) = committed else {
             self.head = next;
             self.standing = CommitState::Settled;
+            self.tell_audit_end();
             return Ok(());
         };
         tracing::warn!(database = self.store.database(), error = %source, "a commit was not answered");
@@ -311,5 +315,11 @@ impl Writer {
 
     fn database(&self) -> String {
         self.store.database().to_owned()
+    }
+
+    /// Only after a commit: the end must never be told ahead of what is on disk.
+    fn tell_audit_end(&self) {
+        let Head { audit_seq: seq, audit_hash: hash, .. } = &self.head;
+        self.store.set_audit_end(AuditEnd { seq: *seq, hash: hash.clone() });
     }
 }

@@ -2,9 +2,10 @@ use crate::place::{Place, audit, cost, job, lease, lease_id, on_both, tick, tick
 use berth_model::JobState;
 use berth_model::{JobId, Micros, Time};
 use berth_store::{
-    Batch, CostQuery, Error, IdempotencyRow, JobFilter, LeaseRow, NoticeRow, Retry, SettingRow,
-    Spent,
+    Batch, CostQuery, DueNotices, Error, IdempotencyRow, JobFilter, LeaseRow, NoticeRow, Retry,
+    SettingRow, Spent,
 };
+use std::collections::BTreeSet;
 
 on_both!(
     a_batch_is_written_whole,
@@ -182,9 +183,18 @@ async fn notices_wait_for_their_turn(place: Place) {
     let mut sent = notice("sent", 1);
     sent.sent = Some(Time(2));
     writer.commit(&Batch { notices: vec![sent], ..Batch::default() }).await.unwrap();
-    let due = store.due_notices(Time(500), 10).await.unwrap();
-    assert_eq!(due.iter().map(|notice| notice.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(store.due_notices(Time(500), 1).await.unwrap().len(), 1);
+    let none = BTreeSet::new();
+    let all = DueNotices { named: true, skip: &none, skip_targets: &none, limit: 10 };
+    let due = async |due| {
+        let found = store.due_notices(Time(500), due).await.unwrap();
+        found.into_iter().map(|notice| notice.id).collect::<Vec<_>>()
+    };
+    assert_eq!(due(all).await, ["a", "b"]);
+    assert_eq!(due(DueNotices { limit: 1, ..all }).await, ["a"]);
+    let (first, target) = (["a".to_owned()].into(), [notice("a", 0).target].into());
+    assert_eq!(due(DueNotices { skip: &first, ..all }).await, ["b"]);
+    assert_eq!(due(DueNotices { skip_targets: &target, ..all }).await, [""; 0]);
+    assert_eq!(due(DueNotices { named: false, ..all }).await, [""; 0]);
 }
 
 /// Whoever drops the future of a commit does not know how far it got. The writer finds out, and

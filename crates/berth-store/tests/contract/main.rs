@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod documents;
 mod jobs;
+mod keyed_audit;
 mod log;
 mod outage;
 mod retention;

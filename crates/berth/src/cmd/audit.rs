@@ -6,15 +6,17 @@ use crate::complete;
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
 use crate::show::{Look, Page, Table, words};
-use berth_api::wire::{At, AuditList, AuditQuery, AuditVerified};
+use berth_api::wire::{At, AuditKeyRotated, AuditList, AuditQuery, AuditVerified};
 use clap::{Args, Subcommand};
 
 #[derive(Subcommand, Debug)]
 pub enum Audit {
-    /// Changes, newest first
+    /// Changes and refused requests, newest first
     List(List),
-    /// Check that the log is whole and nothing in it was changed
+    /// Check that the log is whole and that neither it nor anybody's rights were changed
     Verify,
+    /// Sign the log with a new key from now on; old rows stay verifiable
+    RotateKey,
 }
 
 #[derive(Args, Debug)]
@@ -28,6 +30,9 @@ pub struct List {
     /// Since: a moment, or a time ago such as 2d
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
+    /// Requests that were refused, and nothing else
+    #[arg(long)]
+    refused: bool,
     /// How many to show
     #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = from_one())]
     limit: u32,
@@ -49,6 +54,10 @@ pub async fn run(context: &Context, args: &Audit) -> Result<()> {
             context.show(&Page::new(rows, text, names).remarks(older))
         }
         Audit::Verify => verify(context).await,
+        Audit::RotateKey => {
+            let rotated = context.client()?.rotate_audit_key().await?;
+            context.show(&Page::new(rotated, signs, |rotated| vec![rotated.new.clone()]))
+        }
     }
 }
 
@@ -58,6 +67,7 @@ async fn list(context: &Context, args: &List) -> Result<AuditList> {
         who: args.who.clone(),
         what: args.what.clone(),
         since: args.since,
+        refused: args.refused.then_some(true),
         limit: Some(args.limit.min(PAGE)),
         cursor: None,
     };
@@ -114,32 +124,83 @@ async fn verify(context: &Context) -> Result<()> {
     }
 }
 
+fn signs(rotated: &AuditKeyRotated, _: &Look) -> String {
+    format!(
+        "Key {} signs the audit log from now on. Keep a copy of the key file: old rows are checked \
+         with the keys that signed them.",
+        rotated.new
+    )
+}
+
 fn verdict(verified: &AuditVerified, _: &Look) -> String {
     let rows = words::count(verified.rows, "row");
-    match (verified.whole, verified.broken_at) {
-        (true, _) => format!(
-            "The audit log is whole: {rows}. Keep the last hash elsewhere to notice a log that \
-             was cut off:\n{}",
-            verified.head
-        ),
-        (false, Some(row)) => format!(
-            "The audit log was changed: row {row} does not follow from the ones before ({rows}). \
-             Compare it with a backup."
+    let mut text = match (verified.whole, verified.broken_at) {
+        (true, _) => {
+            let signed = match (verified.keyed_from, &verified.key) {
+                (Some(from), Some(key)) => format!(", signed from row {from} on (key {key})"),
+                _ => String::new(),
+            };
+            format!(
+                "The audit log is whole: {rows}{signed}. Keep the last hash elsewhere to notice a \
+                 log that was cut off:\n{}",
+                verified.head
+            )
+        }
+        (false, Some(row)) => {
+            let why = verified.why.as_deref().unwrap_or("it does not follow from the ones before");
+            format!(
+                "The audit log was changed: row {row}: {why} ({rows} before it are as they were). \
+                 Compare it with a backup or an export."
+            )
+        }
+        (false, None) if !verified.rights.is_empty() => format!(
+            "The audit log is whole ({rows}), but rights were changed without the server. Set them \
+             right with berth, and find out who can write to the database:"
         ),
         (false, None) => format!("The audit log is not whole ({rows}). Compare it with a backup."),
+    };
+    for one in &verified.rights {
+        text.push_str(&format!("\n  {one}"));
     }
+    if !verified.warnings.is_empty() {
+        text.push_str("\nThe server found and noted earlier:");
+    }
+    for one in &verified.warnings {
+        text.push_str(&format!("\n  {one}"));
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn whole() -> AuditVerified {
+        AuditVerified {
+            whole: true,
+            rows: 1,
+            head: "ab".into(),
+            broken_at: None,
+            why: None,
+            keyed_from: None,
+            key: None,
+            rights: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
     #[test]
     fn a_log_that_was_changed_names_the_row() {
-        let broken =
-            AuditVerified { whole: false, rows: 40, head: "ab".into(), broken_at: Some(7) };
-        assert!(verdict(&broken, &Look::fixed()).contains("row 7 does not follow"));
-        let whole = AuditVerified { whole: true, rows: 1, head: "ab".into(), broken_at: None };
-        assert!(verdict(&whole, &Look::fixed()).ends_with("cut off:\nab"));
+        let why = Some("it is missing".to_owned());
+        let broken = AuditVerified { whole: false, broken_at: Some(7), why, ..whole() };
+        assert!(verdict(&broken, &Look::fixed()).contains("row 7: it is missing"));
+        assert!(verdict(&whole(), &Look::fixed()).ends_with("cut off:\nab"));
+    }
+
+    #[test]
+    fn rights_that_were_changed_without_the_server_are_named() {
+        let rights = vec!["user eve: it was changed".to_owned()];
+        let changed = AuditVerified { whole: false, rights, ..whole() };
+        assert!(verdict(&changed, &Look::fixed()).ends_with("\n  user eve: it was changed"));
     }
 }

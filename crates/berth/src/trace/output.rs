@@ -6,16 +6,10 @@ use berth_sim::workload::Workload;
 use clap::ValueEnum;
 use std::path::Path;
 
-/// Writes beside the file first and then takes its place, so that whoever stops the program never
-/// leaves half a report behind.
+/// Whoever stops the program never leaves half a report behind.
 pub fn whole(path: &Path, text: &str) -> Result<()> {
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    std::fs::write(&beside, text).with_context(|| format!("writing {}", beside.display()))?;
-    std::fs::rename(&beside, path).with_context(|| {
-        let _ = std::fs::remove_file(&beside);
-        format!("writing {}", path.display())
-    })
+    berth_fs::write_output(path, text.as_bytes())
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 pub fn json(

@@ -111,6 +111,7 @@ fn runs_as_the_chart_says(cluster: &Cluster, while_it_runs: impl FnOnce()) {
             ("/var/lib/berth", &*home.path().display().to_string()),
             ("/etc/berth/tls", &here),
             ("/etc/berth/sealing", &here),
+            ("/etc/berth/audit", &here),
             ("/etc/berth/settings", &here),
             ("0.0.0.0:7117", "127.0.0.1:0"),
             ("0.0.0.0:7118", "127.0.0.1:0"),
@@ -200,8 +201,11 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     get(&cluster, "networkpolicy", "berth");
     let sealing = get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"].clone();
     assert_eq!(sealing.as_str().map(str::len), Some(44), "32 bytes in base64");
+    let signing = get(&cluster, "secret", "berth-audit")["data"]["audit.key"].clone();
+    assert_eq!(signing.as_str().map(str::len), Some(96), "an id and 64 digits in base64");
     upgrade(&cluster, &all);
     assert_eq!(get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"], sealing);
+    assert_eq!(get(&cluster, "secret", "berth-audit")["data"]["audit.key"], signing);
     // A tool that only renders makes another key, and cannot put it in the place of this one.
     let rendered = helm_ok(&cluster, &["template", "berth"], &all);
     let other = rendered.split("---\n").find(|one| one.contains("secrets.key:"));

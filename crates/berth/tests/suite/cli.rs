@@ -274,6 +274,31 @@ fn the_page_and_the_report_are_written_whole_and_nothing_else_is_left() {
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
 }
 
+/// As root this once put a regular file in the place of /dev/null.
+#[test]
+fn a_report_goes_into_a_pipe_or_through_a_link_and_puts_no_file_in_its_place() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+    use std::io::Read;
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let at = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
+    let (pipe, link, file) = (at("pipe"), at("link"), at("file"));
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let mut reader = std::fs::File::from(open(&pipe, flags, Mode::empty()).expect("a reader"));
+    std::os::unix::fs::symlink("file", &link).expect("a link");
+    let ran = berth(&["sim", "trace", "--policy", "fifo", "--html", &link, "--out", &pipe]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut report = String::new();
+    reader.read_to_string(&mut report).expect("what was written into the pipe");
+    assert!(report.contains("fifo"), "{report}");
+    let kind = |path: &str| std::fs::symlink_metadata(path).expect("it is there").file_type();
+    assert!(kind(&pipe).is_fifo() && kind(&link).is_symlink() && kind(&file).is_file());
+    let ran = berth(&["sim", "trace", "--policy", "fifo", "--out", "/dev/null"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(kind("/dev/null").is_char_device());
+}
+
 #[test]
 fn every_policy_of_the_comparison_runs_in_one_command() {
     let all = "fifo,fifo-skip,easy,sjf,fair-share,best-fit,fgd,berth";

@@ -18,6 +18,7 @@ use serde_json::Value;
 /// layers is decided once, in a review, and not by whoever first imports it.
 const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-model", &[]),
+    ("berth-fs", &[]),
     ("berth-ledger", &["berth-model"]),
     ("berth-core", &["berth-model", "berth-ledger"]),
     ("berth-file", &["berth-model", "berth-ledger"]),
@@ -45,6 +46,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-ledger",
             "berth-core",
             "berth-file",
+            "berth-fs",
             "berth-api",
             "berth-store",
             "berth-engine",
@@ -74,6 +76,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         &[
             "berth-model",
             "berth-core",
+            "berth-fs",
             "berth-api",
             "berth-store",
             "berth-kube",
@@ -89,6 +92,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         &[
             "berth-model",
             "berth-file",
+            "berth-fs",
             "berth-sim",
             "berth-api",
             // Only to become the helper that looks after a task.
@@ -101,7 +105,15 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     // Reproduces published figures; nothing may depend on it.
     (
         "berth-evidence",
-        &["berth-model", "berth-core", "berth-sim", "berth-api", "berth-kube", "berth-testbed"],
+        &[
+            "berth-model",
+            "berth-core",
+            "berth-fs",
+            "berth-sim",
+            "berth-api",
+            "berth-kube",
+            "berth-testbed",
+        ],
     ),
 ];
 

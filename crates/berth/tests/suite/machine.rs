@@ -1,5 +1,6 @@
 //! One machine, end to end: the real binary, real processes, a real database.
 
+mod audit;
 mod backup;
 mod bad;
 mod crash;
@@ -7,6 +8,7 @@ mod http;
 mod identity;
 mod jobs;
 mod matrix;
+mod notify;
 mod people;
 mod rights;
 pub mod server;

@@ -66,6 +66,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default (printf "%s-sealing" (include "berth.fullname" .)) .Values.sealing.existingSecret }}
 {{- end }}
 
+{{- define "berth.audit.secret" -}}
+{{- default (printf "%s-audit" (include "berth.fullname" .)) .Values.audit.existingSecret }}
+{{- end }}
+
 {{/* The rights of one scope as rules of a role. */}}
 {{- define "berth.rules" -}}
 {{- $on := .on }}

@@ -264,6 +264,7 @@ impl Known<'_> {
             "delete_template" | "delete_schedule" => Self::done(),
             "list_audit" => self.one::<wire::AuditList>().query::<wire::AuditQuery>(),
             "verify_audit" => self.one::<wire::AuditVerified>(),
+            "rotate_audit_key" => self.one::<wire::AuditKeyRotated>(),
             "apply" | "diff" => {
                 let shape = self.one::<wire::Diff>();
                 self.takes::<wire::ApplyRequest>(shape)

@@ -204,7 +204,8 @@ impl Stage {
             Value::from(each.map(Iterator::collect).collect::<Vec<Value>>())
         };
         vec![
-            pick("/v1/audit?limit=1", "rows", &["seq", "hash"]),
+            // A refusal is recorded, and changes nothing.
+            pick("/v1/audit?limit=1&refused=false", "rows", &["seq", "hash"]),
             pick("/v1/jobs?limit=1000", "jobs", &["id", "state", "priority", "team"]),
             pick("/v1/tokens", "items", &["id", "user", "scope", "expires", "revoked"]),
             pick("/v1/users", "items", &["name", "cluster_role", "teams"]),
