@@ -10,7 +10,9 @@ mod address;
 mod backup;
 mod batch;
 mod error;
+mod files;
 mod lock;
+mod lost;
 mod read;
 mod rows;
 mod schema;
@@ -24,8 +26,8 @@ pub use backup::{Summary, restore};
 pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
-    AuditCheck, AuditFilter, Broken, CostKey, CostQuery, CostSum, JobCounts, JobFilter, Loading,
-    Verified,
+    AuditCheck, AuditFilter, Broken, CostKey, CostQuery, CostSum, JobCounts, JobFilter, JobPage,
+    Loading, Verified,
 };
 pub use rows::{
     AuditEntry, AuditRow, CostRecord, IdempotencyRow, JobRow, LeaseRow, MemberRow, NoticeRow,

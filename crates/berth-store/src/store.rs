@@ -2,6 +2,7 @@
 
 use crate::address::{Address, Backend};
 use crate::error::{Error, Result};
+use crate::files::Files;
 use crate::lock::Lock;
 use crate::schema;
 use sqlx::any::{AnyPoolOptions, install_default_drivers};
@@ -13,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -44,6 +46,10 @@ struct Inner {
     address: Address,
     options: Options,
     readers: AnyPool,
+    /// Of a SQLite database.
+    files: Option<Files>,
+    /// Why the database is lost, once somebody has found out.
+    lost: watch::Sender<Option<String>>,
 }
 
 impl fmt::Debug for Store {
@@ -88,7 +94,9 @@ impl Store {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
             })
             .connect_lazy_with(address.connect.clone());
-        Ok(Store { inner: Arc::new(Inner { address, options, readers }) })
+        let files = address.path.as_deref().map(Files::of);
+        let (lost, _) = watch::channel(None);
+        Ok(Store { inner: Arc::new(Inner { address, options, readers, files, lost }) })
     }
 
     /// Takes the schema to a version, unless another process has done so in the meantime.
@@ -123,7 +131,12 @@ impl Store {
             Ok(connection)
         };
         match tokio::time::timeout(self.timeout(), connecting).await {
-            Ok(connected) => connected.map_err(|source| self.error("connect", source)),
+            Ok(connected) => {
+                let connected = connected.map_err(|source| self.error("connect", source))?;
+                // Another file may have taken its place since the last connection.
+                self.check_files()?;
+                Ok(connected)
+            }
             Err(_) => {
                 Err(Error::Silent { database: self.database().to_owned(), action: "connect" })
             }
@@ -156,8 +169,12 @@ impl Store {
         &self.inner.readers
     }
 
-    pub(crate) fn error(&self, action: &'static str, source: sqlx::Error) -> Error {
-        Error::sql(self.database(), action, source)
+    pub(crate) fn files(&self) -> Option<&Files> {
+        self.inner.files.as_ref()
+    }
+
+    pub(crate) fn lost_sender(&self) -> &watch::Sender<Option<String>> {
+        &self.inner.lost
     }
 
     pub(crate) fn unreadable(&self, what: impl Into<String>, why: impl ToString) -> Error {

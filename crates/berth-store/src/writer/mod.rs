@@ -146,7 +146,7 @@ impl Writer {
     /// Finds out what became of a transaction that is in doubt. Also good for seeing whether the
     /// database is back, and still ours.
     pub async fn recover(&mut self) -> Result<Recovered> {
-        self.connection = None;
+        self.drop_connection();
         let head = self.relink().await?;
         let in_doubt = self.standing == CommitState::InDoubt;
         let applied = in_doubt && head.commits == self.head.commits + 1;
@@ -157,6 +157,7 @@ impl Writer {
 
     /// Gives up the right to write.
     pub async fn close(mut self) -> Result<()> {
+        self.forget_files();
         let Some(connection) = self.connection.take() else {
             return Ok(());
         };
@@ -170,7 +171,7 @@ impl Writer {
                 return Err(Error::Unresolved { database: self.database() });
             }
             CommitState::Begun => {
-                self.connection = None;
+                self.drop_connection();
                 self.standing = CommitState::Settled;
             }
             CommitState::Settled => {}
@@ -212,6 +213,8 @@ impl Writer {
     /// write is lost.
     async fn begin(&mut self, action: &'static str, next: &Head) -> Result<()> {
         self.link().await?;
+        // A file that was cut short would grow by this, and look whole again.
+        self.store.check_files()?;
         self.standing = CommitState::Begun;
         let begun = self.try_begin(next).await;
         match begun {
@@ -263,7 +266,7 @@ impl Writer {
         if let Some(connection) = self.connection.as_mut()
             && query("ROLLBACK").execute(connection).await.is_err()
         {
-            self.connection = None;
+            self.drop_connection();
         }
         self.standing = CommitState::Settled;
     }
@@ -273,6 +276,8 @@ impl Writer {
         self.standing = CommitState::InDoubt;
         let committed = query("COMMIT").execute(self.transaction()).await;
         let Err(source) = committed else {
+            // A commit to a file that is not there any more succeeds, and nobody finds it again.
+            self.check_files()?;
             self.head = next;
             self.standing = CommitState::Settled;
             return Ok(());
@@ -300,7 +305,7 @@ impl Writer {
         if let Ok(result) = timeout(limit, work(self)).await {
             return result;
         }
-        self.connection = None;
+        self.drop_connection();
         match self.standing {
             CommitState::InDoubt => Err(Error::Unresolved { database: self.database() }),
             CommitState::Settled | CommitState::Begun => {
@@ -311,5 +316,30 @@ impl Writer {
 
     fn database(&self) -> String {
         self.store.database().to_owned()
+    }
+
+    fn check_files(&self) -> Result<()> {
+        if let Some(files) = self.store.files() {
+            files.note_beside();
+        }
+        self.store.check_files()
+    }
+
+    /// SQLite deletes the files beside the database with the last connection to it.
+    fn forget_files(&self) {
+        if let Some(files) = self.store.files() {
+            files.forget_beside();
+        }
+    }
+
+    fn drop_connection(&mut self) {
+        self.forget_files();
+        self.connection = None;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.drop_connection();
     }
 }

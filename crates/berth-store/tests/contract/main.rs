@@ -11,6 +11,7 @@ mod damage;
 mod documents;
 mod jobs;
 mod log;
+mod lost;
 mod outage;
 mod retention;
 mod writers;

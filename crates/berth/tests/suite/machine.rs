@@ -5,6 +5,8 @@ mod bad;
 mod crash;
 mod http;
 mod jobs;
+mod lost;
 mod matrix;
+mod pressure;
 mod server;
 mod tour;
