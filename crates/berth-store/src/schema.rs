@@ -14,6 +14,7 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { version: 1, sql: include_str!("../migrations/0001_start.sql") },
     Step { version: 2, sql: include_str!("../migrations/0002_snapshot_parts.sql") },
+    Step { version: 3, sql: include_str!("../migrations/0003_job_pages.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -3,11 +3,13 @@
 mod audit;
 mod costs;
 mod documents;
+mod job_page;
 mod jobs;
 mod log;
 
 pub use audit::{AuditCheck, AuditFilter, Broken, Verified};
 pub use costs::{CostKey, CostQuery, CostSum};
+pub use job_page::JobPage;
 pub use jobs::{JobCounts, JobFilter};
 pub use log::Loading;
 
