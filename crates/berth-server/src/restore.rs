@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::serve::database_url;
+use berth_node::{Driver, Launcher, State};
 use berth_service::{Home, server_audit};
 use berth_store::{Batch, Store};
 use futures_util::future::LocalBoxFuture;
@@ -14,6 +15,9 @@ pub struct Restored {
     pub database: String,
     /// The key that opens the secrets, where it is not in this home. Without it they are lost.
     pub missing_key: Option<PathBuf>,
+    /// Tasks that run in this home now. The next start goes on with those that the backup knows,
+    /// and ends the others.
+    pub running: usize,
 }
 
 /// Reads a backup into the database of that home, or into the one at the address. Nothing of it
@@ -35,6 +39,9 @@ async fn read_into(
 ) -> Result<Restored, Error> {
     let opened = Home::open(home);
     let home = opened.map_err(|source| Error::Home { path: home.to_owned(), source })?;
+    // Held until the end: no server may start on this home meanwhile.
+    let node = open_node(&home)?;
+    let running = running(node.as_ref())?;
     let url = database_url(&home, database);
     let options = berth_store::Options::default();
     let summary =
@@ -46,7 +53,32 @@ async fn read_into(
         rows: summary.rows,
         database: store.database().to_owned(),
         missing_key: (!key.exists()).then_some(key),
+        running,
     })
+}
+
+/// The tasks of the home, where any were ever started. A server that runs still has them: it would
+/// go on with what the backup does not know.
+fn open_node(home: &Home) -> Result<Option<Driver>, Error> {
+    if !home.node().exists() {
+        return Ok(None);
+    }
+    // Nothing is started by this.
+    let launcher = Launcher { exe: PathBuf::new(), args: Vec::new() };
+    let options = berth_node::Options { cgroups: false };
+    match Driver::open(&home.node(), launcher, options) {
+        Ok(node) => Ok(Some(node)),
+        Err(berth_node::Error::InUse { .. }) => {
+            Err(Error::ServerRuns { home: home.root().to_owned() })
+        }
+        Err(error) => Err(Error::Node(error)),
+    }
+}
+
+fn running(node: Option<&Driver>) -> Result<usize, Error> {
+    let Some(node) = node else { return Ok(0) };
+    let tasks = node.adopt().map_err(Error::Node)?;
+    Ok(tasks.iter().filter(|task| task.state == State::Running).count())
 }
 
 /// The audit log goes on where the backup's ends, and says that it did: what happened between
