@@ -177,6 +177,10 @@ codes! {
     BRT0028 NotHere 501 Refused "This cluster cannot do that"
         cause: "The feature needs another kind of cluster, or a setting that is off."
         next: "Do what the detail says."
+    BRT0029 TooSlow 408 Failed "The request came too slowly"
+        cause: "The body of the request did not arrive within a minute. The server does not wait \
+                longer, because whoever sends nothing would keep others from being answered."
+        next: "Send it again, over a faster connection or with a smaller body; nothing was changed."
 }
 
 impl Code {

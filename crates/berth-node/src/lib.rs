@@ -16,6 +16,7 @@ mod home;
 mod inventory;
 mod launcher;
 mod log;
+mod open_files;
 mod process;
 mod shell;
 mod supervisor;
@@ -31,6 +32,7 @@ pub use inventory::{
 };
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
+pub use open_files::OpenFiles;
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};

@@ -1,5 +1,6 @@
 //! What every request handler has at hand.
 
+use crate::listen::Connections;
 use berth_cluster::ManagedJobs;
 use berth_kube::ClientMetrics;
 use berth_machine::Host;
@@ -18,6 +19,8 @@ pub struct Parts {
     pub pods: Option<Arc<ManagedJobs>>,
     /// How the API server was asked, where jobs run on a cluster.
     pub figures: Option<Arc<ClientMetrics>>,
+    /// Who is connected.
+    pub connections: Connections,
 }
 
 impl App {

@@ -3,7 +3,7 @@
 use crate::app::{App, Parts};
 use crate::error::Error;
 use crate::lead::{self, Replica};
-use crate::listen::Door;
+use crate::listen::{Connections, Door};
 use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::webhook;
 use crate::{first, http, notifier};
@@ -13,7 +13,9 @@ use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::Host;
 use berth_model::Name;
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
-use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
+use berth_service::{
+    self as service, HeavyReads, Home, JobHost, Service, TokenUse, Vault, schedules,
+};
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
@@ -51,10 +53,10 @@ async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> R
     }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
-    let answering = webhook::begin(options.place.webhook()).await?;
+    let answering = webhook::begin(options.place.webhook(), options.connections).await?;
     let webhook = answering.as_ref().map(|answering| answering.address);
     // Before anything is changed: a second server should find out at once.
-    let door = Door::open(options.listen, options.tls.clone()).await?;
+    let door = Door::open(options.listen, options.tls.clone(), options.connections).await?;
     let Place::Cluster { options: cluster, .. } = &options.place else {
         return lead(&options, &home, &door, None, webhook, stop, tell).await.map(drop);
     };
@@ -106,7 +108,7 @@ async fn lead(
     let (api, term) = turn.unzip();
     let mut term = term.map(AcquiredLease::renew_in_background);
     let start = async {
-        let begun = start(options, home.clone(), api).await?;
+        let begun = start(options, home.clone(), api, door.connections().clone()).await?;
         let token = first::admin(&begun.app.service, &options.admin).await.map_err(Error::First)?;
         Ok::<_, Error>((begun, token))
     };
@@ -135,7 +137,7 @@ async fn lead(
     let ended = tokio::select! {
         ended = &mut ends => Some(ended),
         served = &mut served => {
-            served.map_err(|why| Error::Serve(io::Error::other(why)))??;
+            served.map_err(|why| Error::Serve(io::Error::other(why)))?;
             None
         }
         () = renewed(&mut term) => {
@@ -196,7 +198,12 @@ struct Begun {
     watch: Box<dyn Send>,
 }
 
-async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun, Error> {
+async fn start(
+    options: &Options,
+    home: Home,
+    api: Option<Api>,
+    connections: Connections,
+) -> Result<Begun, Error> {
     let url = database_url(&home, options.database.as_deref());
     let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
     let key = options.key.clone().unwrap_or_else(|| home.key());
@@ -240,12 +247,13 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
         home,
         config: options.config.clone(),
         token_use: TokenUse::default(),
+        heavy_reads: HeavyReads::default(),
     });
     if let Some(mut follows) = follows {
         follows.attend(&service);
         watch = Box::new(follows);
     }
-    let app = App::new(Parts { service, machine, pods, figures });
+    let app = App::new(Parts { service, machine, pods, figures, connections });
     Ok(Begun { app, running, watch })
 }
 

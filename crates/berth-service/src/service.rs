@@ -1,5 +1,6 @@
 //! What every use case works with.
 
+use crate::heavy_reads::HeavyReads;
 use crate::home::Home;
 use crate::host::JobHost;
 use crate::token_use::TokenUse;
@@ -24,6 +25,7 @@ pub struct Parts {
     /// The settings of the server, and where each comes from.
     pub config: Vec<wire::ConfigEntry>,
     pub token_use: TokenUse,
+    pub heavy_reads: HeavyReads,
 }
 
 impl Service {

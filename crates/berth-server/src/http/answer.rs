@@ -1,5 +1,6 @@
 //! Answers: JSON, or a problem with its code.
 
+use super::request_id;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -63,10 +64,11 @@ impl<F: Into<Fault>> From<F> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let problem = &self.0.0;
+        let mut problem = self.0.0;
+        problem.instance = problem.instance.or_else(request_id::current);
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, MEDIA_TYPE, problem)
+        json(status, MEDIA_TYPE, &problem)
     }
 }
 

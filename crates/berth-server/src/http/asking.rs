@@ -2,7 +2,7 @@
 
 use super::answer::Failure;
 use crate::app::App;
-use crate::listen::Peer;
+use crate::peer::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -44,13 +44,16 @@ pub async fn guard(
     let given = bearer(request.headers()).map(str::to_owned);
     let from = request.extensions().get::<ConnectInfo<Peer>>();
     let from = from.map_or_else(String::new, |from| from.0.0.ip().to_string());
-    match caller::identify(&app.service, given, from, route).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(fault) => Failure(fault).into_response(),
-    }
+    let caller = match caller::identify(&app.service, given, from, route).await {
+        Ok(caller) => caller,
+        Err(fault) => return Failure(fault).into_response(),
+    };
+    let _turn = match app.service.heavy_reads.enter(route.id, caller.user()).await {
+        Ok(turn) => turn,
+        Err(fault) => return Failure(fault).into_response(),
+    };
+    request.extensions_mut().insert(caller);
+    next.run(request).await
 }
 
 fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {

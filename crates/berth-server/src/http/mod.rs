@@ -15,6 +15,8 @@ mod metrics;
 mod metrics_kube;
 mod money;
 mod openapi;
+mod request_id;
+mod trace;
 
 use crate::app::App;
 use answer::Failure;
@@ -34,11 +36,12 @@ pub fn router(app: App) -> Router {
     for route in ROUTES {
         router = router.route(route.path, handler(route));
     }
-    router
+    let router = router
         .route_layer(from_fn_with_state(app.clone(), asking::guard))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .fallback(async || Failure::new(Code::NoSuchRoute, "there is nothing at this address"))
-        .with_state(app)
+        .with_state(app);
+    trace::traced(router)
 }
 
 /// The handler of a route. Each part of the API knows its own.
