@@ -184,6 +184,10 @@ codes! {
                 reaches."
         next: "Name a lower class, or ask somebody with that right to raise the job: `berth set JOB \
                priority=CLASS`. docs/authorization.md says who may use which class."
+    BRT0030 TooSlow 408 Failed "The request came too slowly"
+        cause: "The body of the request did not arrive within a minute. The server does not wait \
+                longer, because whoever sends nothing would keep others from being answered."
+        next: "Send it again, over a faster connection or with a smaller body; nothing was changed."
 }
 
 impl Code {

@@ -126,6 +126,11 @@ impl<O> Inlet<O> {
         let _ = self.0.blocking_send(Report::Task(observed));
     }
 
+    /// Reports a change of a task.
+    pub async fn task(&self, observed: Observed) {
+        let _ = self.0.send(Report::Task(observed)).await;
+    }
+
     /// Reports that a task could not be started.
     pub async fn not_started(&self, lease: LeaseId, why: String) {
         let _ = self.0.send(Report::NotStarted { lease, why }).await;

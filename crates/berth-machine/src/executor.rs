@@ -4,8 +4,8 @@
 use crate::identity::Identity;
 use crate::workplace::Workplace;
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
-use berth_model::{Cause, LeaseId, Span};
-use berth_node::{Driver, Stop};
+use berth_model::{Cause, LeaseId, Observed, Span};
+use berth_node::{Driver, Started, Stop};
 use berth_service::Vault;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -112,6 +112,7 @@ async fn start_one(
             return Ok(());
         }
     };
+    let driver = tools.driver.clone();
     let tools = tools.clone();
     let begun = tokio::task::spawn_blocking(move || {
         let task = tools.workplace.task(&start, &secrets);
@@ -120,11 +121,23 @@ async fn start_one(
         tools.driver.start(task).map_err(|error| error.to_string())
     });
     match begun.await {
-        Ok(Ok(_)) => {}
+        Ok(Ok(Started::Fresh)) => {}
+        Ok(Ok(Started::Known)) => tell_end(driver, inlet, lease).await,
         Ok(Err(why)) => inlet.not_started(lease, why).await,
         Err(panic) => inlet.not_started(lease, format!("starting it failed: {panic}")).await,
     }
     Ok(())
+}
+
+/// Tells how a lease has ended that was run before, if it has. The driver has told so once, and a
+/// log that was restored from a backup may not know: the lease would then hold its GPUs for ever.
+async fn tell_end(driver: Arc<Driver>, inlet: &Inlet<Infallible>, lease: LeaseId) {
+    let ended = tokio::task::spawn_blocking(move || driver.ended(lease)).await;
+    match ended {
+        Ok(Ok(Some(ended))) => inlet.task(Observed::Ended(Box::new(ended))).await,
+        Ok(Ok(None)) | Err(_) => {}
+        Ok(Err(error)) => tracing::error!(%lease, %error, "cannot tell how a task has ended"),
+    }
 }
 
 async fn on_disk(

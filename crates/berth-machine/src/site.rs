@@ -10,12 +10,18 @@ use berth_engine::{
 };
 use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
-use berth_node::{Driver, Inventory};
-use berth_service::Vault;
+use berth_node::{Driver, Inventory, Stop};
+use berth_service::{Home, Vault};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long tasks that nobody knows may take to end, and between two looks. One that is not gone by
+/// then goes on ending while others start.
+const STRAYS_TIMEOUT: Duration = Duration::from_secs(10);
+const STRAYS_PAUSE: Duration = Duration::from_millis(10);
 
 /// A loop on this machine.
 pub struct Begun {
@@ -61,7 +67,8 @@ async fn begin_on(
         let (executor, watching) = executor::begin(tools, inlet);
         watch = Some(watching);
         let inventory = inventory.clone();
-        Machine { executor, driver, inventory, prices: prices.clone() }
+        let home = host.workplace.home.clone();
+        Machine { executor, driver, inventory, prices: prices.clone(), home }
     });
     let running = running.await?;
     let renewal = identity.renew(running.handle.clone(), inventory.node.name.clone());
@@ -73,6 +80,7 @@ struct Machine {
     driver: Arc<Driver>,
     inventory: Arc<Inventory>,
     prices: BTreeMap<Name, Micros>,
+    home: Home,
 }
 
 impl Site for Machine {
@@ -80,8 +88,9 @@ impl Site for Machine {
     type Observation = Infallible;
 
     fn last_job(&self) -> u64 {
-        // A number that was used here has a folder and a log.
-        self.driver.last_job()
+        // A number that was used here has a folder: its log, or what it wrote itself, which a job
+        // of the same number would take for its own.
+        self.driver.last_job().max(self.home.last_job())
     }
 
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
@@ -121,10 +130,10 @@ impl Site for Machine {
                 self.stop_again(core, *lease, live);
             }
         }
-        // The log has closed these; nothing of them may go on.
-        for lease in found.difference(&known) {
-            self.executor.stop(*lease, Cause::Cancelled, Span::ZERO);
-        }
+        // The log has closed these, or was restored from a backup and has never heard of them.
+        // Nothing of them may go on.
+        let strays: Vec<LeaseId> = found.difference(&known).copied().collect();
+        self.end_strays(&strays);
         Ok(())
     }
 
@@ -166,6 +175,23 @@ impl Machine {
             let job = &core.jobs[&lease.job];
             let grace = if job.kill { Span::ZERO } else { job.detail.workload.grace() };
             self.executor.stop(lease, cause, grace);
+        }
+    }
+
+    /// Ends tasks that no lease is known for, and waits for that: their GPUs may be given to others
+    /// as soon as the loop turns.
+    fn end_strays(&self, strays: &[LeaseId]) {
+        let stop = Stop { cause: Cause::Cancelled, grace: Span::ZERO, signal: None };
+        for lease in strays {
+            tracing::warn!(%lease, "a task runs that the log does not know; it is ended");
+            if let Err(error) = self.driver.stop(*lease, stop) {
+                tracing::error!(%lease, %error, "it could not be asked to end");
+            }
+        }
+        let deadline = Instant::now() + STRAYS_TIMEOUT;
+        let lives = |lease: &&LeaseId| matches!(self.driver.ended(**lease), Ok(None));
+        while strays.iter().find(lives).is_some() && Instant::now() < deadline {
+            std::thread::sleep(STRAYS_PAUSE);
         }
     }
 

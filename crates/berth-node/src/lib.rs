@@ -17,6 +17,7 @@ mod inventory;
 mod isolation;
 mod launcher;
 mod log;
+mod open_files;
 mod owner;
 mod process;
 mod shell;
@@ -37,6 +38,7 @@ pub use isolation::{
 };
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
+pub use open_files::OpenFiles;
 pub use owner::give;
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};

@@ -1,6 +1,7 @@
 //! What every request handler has at hand.
 
 use crate::audit_export::Export;
+use crate::listen::Connections;
 use crate::notifier::NoticeFigures;
 use berth_cluster::ManagedJobs;
 use berth_kube::ClientMetrics;
@@ -23,6 +24,8 @@ pub struct Parts {
     /// Where the audit log goes.
     pub audit_exports: Vec<Arc<Export>>,
     pub notices: Arc<NoticeFigures>,
+    /// Who is connected.
+    pub connections: Connections,
 }
 
 impl App {

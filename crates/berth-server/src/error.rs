@@ -1,6 +1,6 @@
 //! Why a server could not start, or had to end.
 
-use crate::tls::EncryptError;
+use crate::tls::TlsError;
 use berth_engine::{BootError, Fatal, Refused};
 use berth_service::audit_end::PrepareError;
 use berth_service::audit_key::KeyError;
@@ -24,8 +24,13 @@ pub enum Error {
     PortInUse { address: SocketAddr },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    #[error(
+        "a server runs on {}. Stop it first: it would go on with what the backup does not know",
+        home.display()
+    )]
+    ServerRuns { home: PathBuf },
     #[error(transparent)]
-    Encrypt(EncryptError),
+    Tls(TlsError),
     #[error(transparent)]
     Store(berth_store::Error),
     #[error(transparent)]

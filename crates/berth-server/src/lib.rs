@@ -10,6 +10,7 @@ mod lead;
 mod listen;
 mod notifier;
 mod options;
+mod peer;
 mod restore;
 mod serve;
 mod tls;
@@ -21,8 +22,9 @@ pub use berth_cluster::{
     PodSettings, Publish, crds, hold_gpu,
 };
 pub use error::Error;
+pub use listen::ConnectionLimits;
 pub use options::{Options, Place, Stage, Started};
 pub use restore::{Restored, restore};
 pub use serve::serve;
-pub use tls::{EncryptError, Tls, TlsError};
+pub use tls::{Tls, TlsError};
 pub use webhook::Webhook;

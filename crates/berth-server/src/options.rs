@@ -1,6 +1,7 @@
 //! How a server is to run, and what it says of itself once it does.
 
 use crate::audit_export::ExportPlace;
+use crate::listen::ConnectionLimits;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
@@ -17,6 +18,7 @@ pub struct Options {
     pub home: PathBuf,
     pub listen: SocketAddr,
     pub tls: Option<Tls>,
+    pub connections: ConnectionLimits,
     /// SQLite in the home where left out.
     pub database: Option<String>,
     /// What secrets are sealed with; a file in the home where left out. Replicas share one.

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::serve::database_url;
+use berth_node::{Driver, Launcher, State, Wanted};
 use berth_service::audit_key::KeyFile;
 use berth_service::{Home, audit_end, server_audit};
 use berth_store::{AuditCheck, Batch, Store};
@@ -17,6 +18,9 @@ pub struct Restored {
     pub missing_key: Option<PathBuf>,
     /// What is wrong with its audit log, if anything.
     pub unverified: Option<String>,
+    /// Tasks that run in this home now. The next start goes on with those that the backup knows,
+    /// and ends the others.
+    pub running: usize,
 }
 
 /// Reads a backup into the database of that home, or into the one at the address. Nothing of it
@@ -40,6 +44,9 @@ async fn read_into(
 ) -> Result<Restored, Error> {
     let opened = Home::open(home);
     let home = opened.map_err(|source| Error::Home { path: home.to_owned(), source })?;
+    // Held until the end: no server may start on this home meanwhile.
+    let node = open_node(&home)?;
+    let running = running(node.as_ref())?;
     let url = database_url(&home, database);
     let key = audit_key.map_or_else(|| home.audit_key(), Path::to_owned);
     let audit_keys = KeyFile::open(&key).map_err(Error::AuditKey)?;
@@ -65,7 +72,32 @@ async fn read_into(
         database: store.database().to_owned(),
         missing_key: (!key.exists()).then_some(key),
         unverified,
+        running,
     })
+}
+
+/// The tasks of the home, where any were ever started. A server that runs still has them: it would
+/// go on with what the backup does not know.
+fn open_node(home: &Home) -> Result<Option<Driver>, Error> {
+    if !home.node().exists() {
+        return Ok(None);
+    }
+    // Nothing is started by this.
+    let launcher = Launcher { exe: PathBuf::new(), args: Vec::new() };
+    let options = berth_node::Options { cgroups: false, isolation: Wanted::Off };
+    match Driver::open(&home.node(), launcher, options) {
+        Ok(node) => Ok(Some(node)),
+        Err(berth_node::Error::InUse { .. }) => {
+            Err(Error::ServerRuns { home: home.root().to_owned() })
+        }
+        Err(error) => Err(Error::Node(error)),
+    }
+}
+
+fn running(node: Option<&Driver>) -> Result<usize, Error> {
+    let Some(node) = node else { return Ok(0) };
+    let tasks = node.adopt().map_err(Error::Node)?;
+    Ok(tasks.iter().filter(|task| task.state == State::Running).count())
 }
 
 /// The audit log goes on where the backup's ends, and says that it did: what happened between

@@ -19,7 +19,8 @@ use berth_service::audit_watch::AuditWatch;
 use berth_service::notify_address::NotifyAddresses;
 use berth_service::refusals::Refusals;
 use berth_service::{
-    self as service, Home, JobHost, Service, TokenUse, Vault, admin, audit_end, schedules,
+    self as service, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin, audit_end,
+    schedules,
 };
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
@@ -58,10 +59,10 @@ async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> R
     }
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
-    let answering = webhook::begin(options.place.webhook()).await?;
+    let answering = webhook::begin(options.place.webhook(), options.connections).await?;
     let webhook = answering.as_ref().map(|answering| answering.address);
     // Before anything is changed: a second server should find out at once.
-    let door = Door::open(options.listen, options.tls.clone()).await?;
+    let door = Door::open(options.listen, options.tls.clone(), options.connections).await?;
     let Place::Cluster { options: cluster, .. } = &options.place else {
         return lead(&options, &home, &door, None, webhook, stop, tell).await.map(drop);
     };
@@ -113,7 +114,7 @@ async fn lead(
     let (api, term) = turn.unzip();
     let mut term = term.map(AcquiredLease::renew_in_background);
     let start = async {
-        let begun = start(options, home.clone(), api, door.url()?).await?;
+        let begun = start(options, home.clone(), api, door).await?;
         audit_end::prepare(&begun.app.service).await.map_err(Error::Audit)?;
         let token = first::admin(&begun.app.service, &options.admin).await.map_err(Error::First)?;
         Ok::<_, Error>((begun, token))
@@ -155,7 +156,7 @@ async fn lead(
     let ended = tokio::select! {
         ended = &mut ends => Some(ended),
         served = &mut served => {
-            served.map_err(|why| Error::Serve(io::Error::other(why)))??;
+            served.map_err(|why| Error::Serve(io::Error::other(why)))?;
             None
         }
         () = renewed(&mut term) => {
@@ -222,7 +223,7 @@ async fn start(
     options: &Options,
     home: Home,
     api: Option<Api>,
-    address: String,
+    door: &Door,
 ) -> Result<Begun, Error> {
     let url = database_url(&home, options.database.as_deref());
     let audit_key = options.audit_key.clone().unwrap_or_else(|| home.audit_key());
@@ -246,7 +247,7 @@ async fn start(
                 let found = find_machine(options, gpus.as_ref(), launcher, wanted, &home)?;
                 let setup = setup(options, &store).await?;
                 let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
-                let server = ServerAddress { url: address, certificate };
+                let server = ServerAddress { url: door.url()?, certificate };
                 let prices = &options.prices;
                 let begun = berth_machine::begin(setup, &found, prices, &vault, &server).await;
                 let begun = begun.map_err(Error::Boot)?;
@@ -280,6 +281,7 @@ async fn start(
         audit_keys,
         audit_watch: AuditWatch::default(),
         notify_addresses: NotifyAddresses::new(options.notify_allow.clone()),
+        heavy_reads: HeavyReads::default(),
     });
     if let Some(mut follows) = follows {
         follows.attend(&service);
@@ -287,7 +289,9 @@ async fn start(
     }
     let exports = options.audit_exports.iter().map(|place| Arc::new(Export::new(place.clone())));
     let (audit_exports, notices) = (exports.collect(), Arc::default());
-    let app = App::new(Parts { service, machine, pods, figures, audit_exports, notices });
+    let connections = door.connections().clone();
+    let parts = Parts { service, machine, pods, figures, audit_exports, notices, connections };
+    let app = App::new(parts);
     Ok(Begun { app, running, watch })
 }
 

@@ -1,7 +1,6 @@
 //! The certificate of the server. It is read again when its files change.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,12 +98,4 @@ impl Certificate {
             Err(error) => tracing::warn!(%error, "the certificate stays the one it was"),
         }
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum EncryptError {
-    #[error(transparent)]
-    Tls(TlsError),
-    #[error(transparent)]
-    Io(io::Error),
 }

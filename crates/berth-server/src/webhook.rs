@@ -2,7 +2,7 @@
 //! stands by: it needs to know nothing but the pod.
 
 use crate::error::Error;
-use crate::listen::Encrypted;
+use crate::listen::{ConnectionLimits, Door};
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Bytes;
@@ -14,7 +14,7 @@ use axum::routing::post;
 use berth_cluster::AdmissionWebhook;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// An object of the API server is smaller, with the question around it.
@@ -42,23 +42,24 @@ impl Drop for Answering {
 }
 
 /// Answers for as long as the result is kept; none where no webhook is configured.
-pub async fn begin(webhook: Option<&Webhook>) -> Result<Option<Answering>, Error> {
+pub async fn begin(
+    webhook: Option<&Webhook>,
+    limits: ConnectionLimits,
+) -> Result<Option<Answering>, Error> {
     let Some(webhook) = webhook else { return Ok(None) };
-    let address = webhook.listen;
-    let failed = |source| Error::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let listener = Encrypted::new(listener, &webhook.tls).map_err(Error::Encrypt)?;
+    let door = Door::open(webhook.listen, Some(webhook.tls.clone()), limits).await?;
+    let address = door.local_address()?;
     let router = Router::new()
         .route("/mutate", post(mutate))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .with_state(Arc::new(webhook.adoption.clone()));
-    let serving = async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "the webhook has ended; pods keep the scheduler they name");
-        }
-    };
-    Ok(Some(Answering { task: tokio::spawn(serving), address }))
+    let (never, closes) = watch::channel(false);
+    let serving = door.accept(router, closes)?;
+    let task = tokio::spawn(async move {
+        serving.await;
+        drop(never);
+    });
+    Ok(Some(Answering { task, address }))
 }
 
 async fn mutate(State(adoption): State<Arc<AdmissionWebhook>>, question: Bytes) -> Response {

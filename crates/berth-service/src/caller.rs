@@ -69,7 +69,7 @@ impl Caller {
 
     /// Whether what it stands for is over: a job that has ended. A person's token ends otherwise.
     pub fn has_ended(&self, service: &Service) -> bool {
-        self.inner.job.as_ref().is_some_and(|of| !of.token.is_live(service))
+        self.inner.job.as_ref().is_some_and(|of| !of.token.is_live(&service.engine))
     }
 
     /// The same caller with the rights of this moment, or why there are none any more.
@@ -295,7 +295,7 @@ async fn of_job(
     if token.expires <= clock::now() {
         return Err(ended("its time is over"));
     }
-    let Some((name, team)) = token.owner(service) else {
+    let Some((name, team)) = token.owner(&service.engine) else {
         return Err(ended("the job does not run any more"));
     };
     let Some(person) = user(service, &name).await? else {

@@ -43,6 +43,8 @@ impl From<berth_store::Error> for Fault {
     fn from(error: berth_store::Error) -> Fault {
         let code = match &error {
             berth_store::Error::Full { .. } => Code::StoreFull,
+            // The server is about to end because of it; the next one may have another database.
+            berth_store::Error::Lost { .. } => Code::StoreDown,
             error if error.retry() == berth_store::Retry::Never => Code::Internal,
             _ => Code::StoreDown,
         };

@@ -80,6 +80,14 @@ impl Home {
         self.jobs().join(id.to_string())
     }
 
+    /// The highest number of a job that has a working directory; 0 if none has.
+    pub fn last_job(&self) -> u64 {
+        let entries = std::fs::read_dir(self.jobs()).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let numbers = names.filter_map(|name| name.parse::<JobId>().ok()).map(|job| job.number);
+        numbers.max().unwrap_or(0)
+    }
+
     fn volumes(&self) -> PathBuf {
         self.root.join("team-volumes")
     }
@@ -107,4 +115,20 @@ impl Home {
 /// Makes a folder that only its owner can read.
 pub fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_job_is_known_by_its_folder() {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::open(root.path()).unwrap();
+        assert_eq!(home.last_job(), 0);
+        for folder in ["7", "12_3", "lost+found"] {
+            private(&home.jobs().join(folder)).unwrap();
+        }
+        assert_eq!(home.last_job(), 12);
+    }
 }

@@ -3,11 +3,10 @@
 //! what its user may do is looked up whenever it is used.
 
 use crate::fault::Fault;
-use crate::service::Service;
 use crate::token;
 use berth_api::Code;
 use berth_api::access::{JOB_TOKEN_PREFIX as PREFIX, Scope};
-use berth_engine::clock;
+use berth_engine::{Handle, clock};
 use berth_model::{JobId, LeaseId, Span, Time};
 use berth_store::TokenRow;
 use ring::hmac;
@@ -78,15 +77,15 @@ impl JobTokens {
 
 impl JobToken {
     /// The user and the team of its job, while its task runs.
-    pub fn owner(&self, service: &Service) -> Option<(String, String)> {
-        let core = service.engine.core();
+    pub fn owner(&self, engine: &Handle) -> Option<(String, String)> {
+        let core = engine.core();
         let job = core.jobs.get(&self.lease.job)?;
         let runs = job.leases.contains_key(&self.lease);
         runs.then(|| (job.row.user.clone(), job.row.team.clone()))
     }
 
-    pub fn is_live(&self, service: &Service) -> bool {
-        let core = service.engine.core();
+    pub fn is_live(&self, engine: &Handle) -> bool {
+        let core = engine.core();
         core.jobs.get(&self.lease.job).is_some_and(|job| job.leases.contains_key(&self.lease))
     }
 

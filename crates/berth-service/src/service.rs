@@ -2,6 +2,7 @@
 
 use crate::audit_key::KeyFile;
 use crate::audit_watch::AuditWatch;
+use crate::heavy_reads::HeavyReads;
 use crate::home::Home;
 use crate::host::JobHost;
 use crate::notify_address::NotifyAddresses;
@@ -36,6 +37,7 @@ pub struct Parts {
     pub audit_watch: AuditWatch,
     /// Where messages may go.
     pub notify_addresses: NotifyAddresses,
+    pub heavy_reads: HeavyReads,
 }
 
 impl Service {

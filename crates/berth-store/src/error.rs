@@ -45,6 +45,26 @@ pub enum Error {
     )]
     Corrupt { database: String, detail: String },
 
+    #[error(
+        "{database} is lost: {why}. What was committed last may be lost with it. Keep what is \
+         left, and restore a backup"
+    )]
+    Lost { database: String, why: String },
+
+    #[error(
+        "this process has no file descriptor left to {action}, so {database} cannot be opened. \
+         Raise its limit of open files, or close what holds them"
+    )]
+    NoDescriptors { database: String, action: &'static str },
+
+    #[error("the disk of {database} fails, and Berth needs to {action}. Check the disk")]
+    Disk {
+        database: String,
+        action: &'static str,
+        #[source]
+        source: sqlx::Error,
+    },
+
     #[error("{database} holds tables of something else. Name a database that is empty")]
     Foreign { database: String },
 
@@ -166,6 +186,7 @@ impl Error {
         match self {
             Error::Busy { .. } => Retry::Now,
             Error::Locked { .. }
+            | Error::NoDescriptors { .. }
             | Error::Full { .. }
             | Error::Unreachable { .. }
             | Error::Silent { .. }
@@ -174,6 +195,8 @@ impl Error {
             | Error::Io { .. }
             | Error::NotDatabase { .. }
             | Error::Corrupt { .. }
+            | Error::Lost { .. }
+            | Error::Disk { .. }
             | Error::Foreign { .. }
             | Error::Newer { .. }
             | Error::Altered { .. }
@@ -202,8 +225,11 @@ impl Error {
         match Cause::of(&source) {
             Cause::NotDatabase => Error::NotDatabase { database },
             Cause::Corrupt => Error::Corrupt { database, detail: source.to_string() },
+            Cause::Missing => Error::Lost { database, why: source.to_string() },
+            Cause::Disk => Error::Disk { database, action, source },
+            Cause::CannotOpen if has_no_descriptors() => Error::NoDescriptors { database, action },
             Cause::Full => Error::Full { database, action, source },
-            Cause::ReadOnly => Error::ReadOnly { database, action, source },
+            Cause::ReadOnly | Cause::CannotOpen => Error::ReadOnly { database, action, source },
             Cause::Unreachable => Error::Unreachable { database, action, source },
             Cause::Busy => Error::Busy { database, action, source },
             Cause::Conflict => Error::Conflict { database, action, source },
@@ -216,8 +242,13 @@ impl Error {
 enum Cause {
     NotDatabase,
     Corrupt,
+    /// What was there once is not there any more.
+    Missing,
+    Disk,
     Full,
     ReadOnly,
+    /// Either nobody may, or this process has too many files open.
+    CannotOpen,
     Unreachable,
     Busy,
     Conflict,
@@ -250,8 +281,13 @@ impl Cause {
     /// The low byte is the kind of error, the rest a detail.
     fn of_sqlite(code: u32) -> Cause {
         match code & 0xff {
+            // The file was moved away.
+            _ if code == 1032 => Cause::Missing,
             5 | 6 => Cause::Busy,
-            8 | 14 => Cause::ReadOnly,
+            8 => Cause::ReadOnly,
+            // Of these errors two are about memory.
+            10 if !matches!(code, 3082 | 5386) => Cause::Disk,
+            14 => Cause::CannotOpen,
             11 => Cause::Corrupt,
             13 => Cause::Full,
             19 => Cause::Conflict,
@@ -268,11 +304,20 @@ impl Cause {
             "53100" => Cause::Full,
             "40001" | "40P01" | "55P03" => Cause::Busy,
             "XX001" | "XX002" => Cause::Corrupt,
+            // The database, the schema or a table was dropped.
+            "3D000" | "3F000" | "42P01" => Cause::Missing,
             _ if code.starts_with("08") => Cause::Unreachable,
             _ if code.starts_with("23") => Cause::Conflict,
             _ => Cause::Other,
         }
     }
+}
+
+/// Whether this process can open no more files. SQLite says only that it could not open one.
+fn has_no_descriptors() -> bool {
+    // EMFILE and ENFILE: this process, or the whole machine.
+    let code = std::fs::File::open("/dev/null").err().and_then(|error| error.raw_os_error());
+    matches!(code, Some(23 | 24))
 }
 
 #[cfg(test)]
@@ -287,7 +332,9 @@ mod tests {
             (11, Cause::Corrupt),
             (13, Cause::Full),
             (1544, Cause::ReadOnly),
-            (14, Cause::ReadOnly),
+            (14, Cause::CannotOpen),
+            (522, Cause::Disk),
+            (1032, Cause::Missing),
             (26, Cause::NotDatabase),
             (1555, Cause::Conflict),
             (1, Cause::Other),
@@ -301,6 +348,8 @@ mod tests {
             ("53100", Cause::Full),
             ("40P01", Cause::Busy),
             ("23505", Cause::Conflict),
+            ("3D000", Cause::Missing),
+            ("42P01", Cause::Missing),
             ("28P01", Cause::Other),
         ];
         for (code, cause) in postgres {

@@ -11,7 +11,9 @@ mod audit_keys;
 mod backup;
 mod batch;
 mod error;
+mod files;
 mod lock;
+mod lost;
 mod read;
 mod rows;
 mod schema;
@@ -27,7 +29,7 @@ pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
     AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostSum, DueNotices,
-    JobCounts, JobFilter, Loading, RightsFinding, Verified,
+    JobCounts, JobFilter, JobPage, Loading, RightsFinding, Verified,
 };
 pub use rows::{
     AuditEntry, AuditRow, CostRecord, IdempotencyRow, JobRow, LeaseRow, MemberRow, NoticeRow,

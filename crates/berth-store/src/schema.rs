@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     Step { version: 2, sql: include_str!("../migrations/0002_snapshot_parts.sql") },
     Step { version: 3, sql: include_str!("../migrations/0003_schedule_reason.sql") },
     Step { version: 4, sql: include_str!("../migrations/0004_keyed_audit.sql") },
+    Step { version: 5, sql: include_str!("../migrations/0005_job_pages.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -3,6 +3,7 @@
 use crate::address::{Address, Backend};
 use crate::audit_keys::AuditKeys;
 use crate::error::{Error, Result};
+use crate::files::Files;
 use crate::lock::Lock;
 use crate::schema;
 use sqlx::any::{AnyPoolOptions, install_default_drivers};
@@ -49,6 +50,10 @@ struct Inner {
     address: Address,
     options: Options,
     readers: AnyPool,
+    /// Of a SQLite database.
+    files: Option<Files>,
+    /// Why the database is lost, once somebody has found out.
+    lost: watch::Sender<Option<String>>,
     /// Where the audit log ends, as the writer of this process left it.
     audit_end: watch::Sender<Option<AuditEnd>>,
 }
@@ -102,8 +107,10 @@ impl Store {
                 Box::pin(async move { prepare(connection, backend, Use::Reading).await })
             })
             .connect_lazy_with(address.connect.clone());
-        let (audit_end, _) = watch::channel(None);
-        Ok(Store { inner: Arc::new(Inner { address, options, readers, audit_end }) })
+        let files = address.path.as_deref().map(Files::of);
+        let ((lost, _), (audit_end, _)) = (watch::channel(None), watch::channel(None));
+        let inner = Inner { address, options, readers, files, lost, audit_end };
+        Ok(Store { inner: Arc::new(inner) })
     }
 
     /// Takes the schema to a version, unless another process has done so in the meantime.
@@ -138,7 +145,12 @@ impl Store {
             Ok(connection)
         };
         match tokio::time::timeout(self.timeout(), connecting).await {
-            Ok(connected) => connected.map_err(|source| self.error("connect", source)),
+            Ok(connected) => {
+                let connected = connected.map_err(|source| self.error("connect", source))?;
+                // Another file may have taken its place since the last connection.
+                self.check_files()?;
+                Ok(connected)
+            }
             Err(_) => {
                 Err(Error::Silent { database: self.database().to_owned(), action: "connect" })
             }
@@ -190,8 +202,12 @@ impl Store {
         &self.inner.readers
     }
 
-    pub(crate) fn error(&self, action: &'static str, source: sqlx::Error) -> Error {
-        Error::sql(self.database(), action, source)
+    pub(crate) fn files(&self) -> Option<&Files> {
+        self.inner.files.as_ref()
+    }
+
+    pub(crate) fn lost_sender(&self) -> &watch::Sender<Option<String>> {
+        &self.inner.lost
     }
 
     pub(crate) fn unreadable(&self, what: impl Into<String>, why: impl ToString) -> Error {

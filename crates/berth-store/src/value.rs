@@ -42,16 +42,27 @@ impl Value {
 
 /// What `$1`, `$2`, … of a statement stand for.
 #[derive(Default)]
-pub(crate) struct Binds(AnyArguments);
+pub(crate) struct Binds {
+    arguments: AnyArguments,
+    #[cfg(test)]
+    values: Vec<Value>,
+}
 
 impl Binds {
     /// Encoding an integer or a text cannot fail in either driver.
     pub fn push(&mut self, value: Value) {
+        #[cfg(test)]
+        self.values.push(value.clone());
         let added = match value {
-            Value::Int(number) => self.0.add(number),
-            Value::Text(text) => self.0.add(text),
+            Value::Int(number) => self.arguments.add(number),
+            Value::Text(text) => self.arguments.add(text),
         };
         added.expect("integers and texts can always be bound");
+    }
+
+    #[cfg(test)]
+    pub fn values(&self) -> &[Value] {
+        &self.values
     }
 
     pub fn push_all(&mut self, values: impl IntoIterator<Item = Value>) {
@@ -63,11 +74,11 @@ impl Binds {
     /// Adds a value and gives its placeholder.
     pub fn mark(&mut self, value: Value) -> String {
         self.push(value);
-        format!("${}", self.0.len())
+        format!("${}", self.arguments.len())
     }
 
     pub fn into_arguments(self) -> AnyArguments {
-        self.0
+        self.arguments
     }
 }
 

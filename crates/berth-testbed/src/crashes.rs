@@ -170,7 +170,7 @@ fn check(
 ) -> CrashReport {
     let runtime = Runtime::new().expect("a runtime");
     let client = server.client();
-    let query = JobQuery { limit: Some(1), ..JobQuery::default() };
+    let query = JobQuery { limit: Some(1), counts: true, ..JobQuery::default() };
     let counts = || runtime.block_on(client.jobs(&query)).expect("the server answers").counts;
     let all = acknowledged.len() as u64;
     // If they never are, the counts below say what is missing.

@@ -120,6 +120,11 @@ impl Server {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// The code that it ended with by itself; none while it runs.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().ok().flatten().and_then(|status| status.code())
+    }
+
     /// Ends it without a chance to tidy up.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");

@@ -24,6 +24,7 @@ mod trace;
 mod up;
 mod watch;
 
+use berth_node::OpenFiles;
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use cli::Cli;
@@ -37,9 +38,11 @@ use std::process::ExitCode;
 pub(crate) const HELPER: &str = "__node";
 
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
+    let mut args = std::env::args_os().skip(1).peekable();
     // First of all: a helper has nothing to do with anything below.
     if args.next().is_some_and(|first| first == HELPER) {
+        // What people run has the limit that the server was started with.
+        args.next_if(|word| OpenFiles::restore(word));
         return berth_node::helper(args);
     }
     // Answers a shell that asks for completions, and goes on otherwise.

@@ -45,6 +45,14 @@ pub fn run(args: &Restore) -> Result<()> {
              home before the next start."
         ));
     }
+    if restored.running > 0 {
+        let (tasks, run) = if restored.running == 1 { ("task", "runs") } else { ("tasks", "run") };
+        note(&format!(
+            "{} {tasks} still {run} here. The next start goes on with what the backup knows of, \
+             and ends the rest.",
+            restored.running
+        ));
+    }
     note("Start the server with `berth up`.");
     Ok(())
 }

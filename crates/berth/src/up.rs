@@ -3,8 +3,8 @@
 use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name, Span};
-use berth_node::{Declared, Isolation, Launcher, NoSandbox, Wanted};
-use berth_server::{ExportPlace, Options, Place, Stage, Started, Tls};
+use berth_node::{Declared, Isolation, Launcher, NoSandbox, OpenFiles, Wanted};
+use berth_server::{ConnectionLimits, ExportPlace, Options, Place, Stage, Started, Tls};
 use clap::Args;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -87,6 +87,14 @@ pub struct Serving {
     /// How the server logs
     #[arg(long, value_enum, default_value = "text")]
     pub log_format: LogFormat,
+    /// Connections at once in all; fewer where the system allows fewer open files
+    #[arg(long, value_name = "N", default_value_t = ConnectionLimits::ALL as u32,
+        value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS")]
+    pub max_connections: u32,
+    /// Connections at once from one address that is not this machine's
+    #[arg(long, value_name = "N", default_value_t = ConnectionLimits::PER_ADDRESS as u32,
+        value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS_PER_ADDRESS")]
+    pub max_connections_per_address: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -100,9 +108,10 @@ pub fn run(up: &Up) -> Result<()> {
     let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
     let gpus = gpus.map_err(|error| Failure::usage(format!("--gpus: {error}")))?;
     let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
+    let files = OpenFiles::raise();
     let place = Place::Machine {
         gpus,
-        launcher: Launcher { exe, args: vec![crate::HELPER.into()] },
+        launcher: Launcher { exe, args: vec![crate::HELPER.into(), files.word()] },
         cgroups: !up.no_cgroups,
         isolation: match up.isolation {
             IsolationFlag::Strict => Wanted::Strictest,
@@ -190,6 +199,12 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
     let listen = address(&up.listen)?;
     let tls = up.tls_cert.clone().zip(up.tls_key.clone());
     let node = up.name.clone().unwrap_or_else(host_name);
+    let connections = ConnectionLimits::new(
+        up.max_connections as usize,
+        up.max_connections_per_address as usize,
+        // The database, jobs and connections all need some.
+        OpenFiles::raise().now,
+    );
     let mut config = vec![
         entry("home", home.display().to_string(), up.home.is_none()),
         entry("listen", up.listen.clone(), false),
@@ -198,12 +213,23 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         entry("keep", up.keep.clone(), up.keep == KEEP),
         list_entry("audit export", &up.audit_export),
         list_entry("notify allow", &up.notify_allow),
+        entry(
+            "max_connections",
+            connections.all.to_string(),
+            up.max_connections == ConnectionLimits::ALL as u32,
+        ),
+        entry(
+            "max_connections_per_address",
+            connections.per_address.to_string(),
+            up.max_connections_per_address == ConnectionLimits::PER_ADDRESS as u32,
+        ),
     ];
     config.extend(more);
     Ok(Options {
         home,
         listen,
         tls: tls.map(|(certificate, key)| Tls { certificate, key }),
+        connections,
         database: up.database.clone(),
         key: up.key.clone(),
         audit_key: up.audit_key.clone(),

@@ -61,9 +61,11 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobList {
     pub jobs: Vec<Job>,
-    /// Where the next page begins; none after the last.
+    /// Where the next page begins; none after the last. A page may hold fewer jobs than were asked
+    /// for, or none, and still have a next one.
     pub next: Option<String>,
-    /// All that the filter lets through, on all pages, by state.
+    /// All that the filter lets through, on all pages, by state; empty unless they were asked for.
+    #[serde(default)]
     pub counts: BTreeMap<JobState, u64>,
 }
 
@@ -89,6 +91,9 @@ pub struct JobQuery {
     pub limit: Option<u32>,
     /// `next` of the page before.
     pub cursor: Option<String>,
+    /// Whether to count all jobs that the filter lets through. That takes longer, the more there
+    /// are.
+    pub counts: bool,
 }
 
 /// How a job file is to be taken. The body is the file, as YAML or JSON.

@@ -6,7 +6,7 @@ mod purge;
 use crate::clock;
 use crate::error::{BootError, Fatal};
 use crate::input::{Refused, Report, Request, Written};
-use crate::memory::Core;
+use crate::memory::{Core, Stalled};
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
 use crate::site::{FollowUps, InitialSync, Site};
@@ -67,8 +67,25 @@ pub(crate) struct Loop<S: Site> {
 }
 
 impl<S: Site> Loop<S> {
-    /// Turns until it is asked to stop, or the log cannot be written.
-    pub async fn run(mut self) -> Result<(), Fatal> {
+    /// Turns until it is asked to stop, the log cannot be written, or the database is lost. Then
+    /// nothing more is acknowledged.
+    pub async fn run(self) -> Result<(), Fatal> {
+        let (core, store) = (self.core.clone(), self.writer.store().clone());
+        let ended = tokio::select! {
+            ended = self.turns() => ended,
+            // While nothing is written no commit tells, and what is read may be long gone.
+            error = store.lost() => Err(Fatal::Store(error)),
+        };
+        if let Err(Fatal::Store(error)) = &ended {
+            tracing::error!(%error, "the database is lost; the server ends");
+            // Whoever asks meanwhile is told that nothing can be written.
+            let stalled = Stalled { since: clock::now(), why: error.to_string(), full: false };
+            lock(&core).stalled = Some(stalled);
+        }
+        ended
+    }
+
+    async fn turns(mut self) -> Result<(), Fatal> {
         loop {
             let (requests, reports) = self.gather().await;
             let requests = self.check(requests).await;

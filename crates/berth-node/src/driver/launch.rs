@@ -5,7 +5,7 @@ use crate::cgroup::PROCESSES;
 use crate::error::Error;
 use crate::folder::folder_name;
 use crate::home::{Home, private};
-use crate::isolation::{self, Confine, Own, Room};
+use crate::isolation::{self, Confine, Own, PROGRAMS, Room};
 use crate::supervisor::{Boxed, LaunchSpec};
 use crate::task::TaskSpec;
 use std::collections::BTreeMap;
@@ -41,6 +41,9 @@ impl Driver {
         if let Some(confine) = spec.confine.as_ref().filter(|_| sandbox.is_some()) {
             inherited.extend(own_variables(confine));
             inherited.remove("TMPDIR");
+            if let Some(path) = inherited.get_mut("PATH") {
+                *path = format!("{path}:{PROGRAMS}");
+            }
         }
         let order = LaunchSpec { spec, inherited, cgroup, bell, sandbox };
         let launched = || {
@@ -72,7 +75,8 @@ impl Driver {
         let room = Room::of(&self.rooms, lease);
         home.make_folders(confine.account.as_ref()).map_err(fail)?;
         room.make(confine.account.as_ref()).map_err(fail)?;
-        let own = Own { job: home.job(), notices: home.notices() };
+        let berth = self.launcher.exe.clone();
+        let own = Own { job: home.job(), notices: home.notices(), berth };
         let memory = spec.memory.filter(|_| !self.limits.memory);
         let limits = berth_sandbox::Limits {
             memory: memory.map(|bytes| bytes.0.unsigned_abs()),

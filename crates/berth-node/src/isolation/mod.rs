@@ -9,7 +9,7 @@ mod view;
 pub use accounts::{Accounts, nobody, own_account};
 pub(crate) use room::Room;
 pub use view::is_of_system;
-pub(crate) use view::{Own, sandbox};
+pub(crate) use view::{Own, PROGRAMS, sandbox};
 
 use berth_sandbox::{Account, Helper, Network, ProbeError, probe};
 use serde::{Deserialize, Serialize};

@@ -49,7 +49,12 @@ pub fn is_of_system(path: &Path) -> bool {
 pub(crate) struct Own {
     pub job: PathBuf,
     pub notices: PathBuf,
+    /// This program, which jobs use to talk to the server.
+    pub berth: PathBuf,
 }
+
+/// Where jobs find this program. It comes last in `PATH`.
+pub(crate) const PROGRAMS: &str = "/run/berth/bin";
 
 pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
     let mut mounts: Vec<Mount> = SYSTEM.iter().filter_map(|path| system(path)).collect();
@@ -67,6 +72,8 @@ pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
     mounts.extend(hidden.filter_map(|path| hide(&path, &confine.shown)));
     mounts.push(Mount::new(&own.job, Source::write(&own.job)));
     mounts.push(Mount::new(&own.notices, Source::read(&own.notices)));
+    let program = Path::new(PROGRAMS).join("berth");
+    mounts.push(Mount::new(program, Source::System { path: own.berth.clone() }));
     mounts.extend(names(confine));
     Sandbox { scratch: room.scratch(), mounts, network: confine.network }
 }

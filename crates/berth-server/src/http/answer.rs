@@ -1,5 +1,6 @@
 //! Answers: JSON, or a problem with its code.
 
+use super::request_id;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -63,12 +64,13 @@ impl<F: Into<Fault>> From<F> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let problem = &self.0.0;
+        let mut problem = self.0.0;
+        problem.instance = problem.instance.or_else(request_id::current);
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = json(status, MEDIA_TYPE, problem);
+        let mut response = json(status, MEDIA_TYPE, &problem);
         // Whoever records refusals need not read the body again.
-        response.extensions_mut().insert(Refused(self.0.0));
+        response.extensions_mut().insert(Refused(problem));
         response
     }
 }

@@ -3,7 +3,7 @@
 use super::answer::{Failure, Refused};
 use super::limits;
 use crate::app::App;
-use crate::listen::Peer;
+use crate::peer::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -55,8 +55,14 @@ pub async fn guard(
     let response = match caller::identify(&app.service, given, from, route).await {
         Ok(caller) => {
             refusal.by(caller.user(), &caller.token().id);
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+            // Held while the request is answered.
+            match app.service.heavy_reads.enter(route.id, caller.user()).await {
+                Ok(_turn) => {
+                    request.extensions_mut().insert(caller);
+                    next.run(request).await
+                }
+                Err(fault) => Failure(fault).into_response(),
+            }
         }
         Err(Unidentified { caller, fault }) => {
             if let Some(caller) = caller {

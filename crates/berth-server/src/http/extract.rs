@@ -5,6 +5,8 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use berth_api::Code;
 use serde::de::DeserializeOwned;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A JSON body; an empty one is `{}`.
 pub struct Body<T>(pub T);
@@ -37,8 +39,31 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     }
 }
 
+/// How long the body of a request may take, whatever its size.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Bodies that took longer, since the start.
+static TIMED_OUT: AtomicU64 = AtomicU64::new(0);
+
+pub fn timed_out_bodies() -> u64 {
+    TIMED_OUT.load(Ordering::Relaxed)
+}
+
 async fn text<S: Send + Sync>(request: Request, state: &S) -> Result<String, Failure> {
-    String::from_request(request, state).await.map_err(|rejection| {
+    text_within(request, state, BODY_TIMEOUT).await
+}
+
+async fn text_within<S: Send + Sync>(
+    request: Request,
+    state: &S,
+    longest: Duration,
+) -> Result<String, Failure> {
+    let Ok(text) = tokio::time::timeout(longest, String::from_request(request, state)).await else {
+        TIMED_OUT.fetch_add(1, Ordering::Relaxed);
+        let detail = format!("the body had not come whole after {} s", longest.as_secs());
+        return Err(Failure::new(Code::TooSlow, detail));
+    };
+    text.map_err(|rejection| {
         if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
             return Failure::new(Code::TooLarge, "the body is larger than 4 MiB");
         }
@@ -67,5 +92,24 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>, Failure> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         path.map(|path| Path(path.0)).map_err(|rejection| bad(&rejection.body_text()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::{Body as HttpBody, Bytes};
+    use futures_util::{StreamExt, stream};
+    use std::convert::Infallible;
+
+    #[tokio::test]
+    async fn a_body_that_never_comes_whole_is_given_up_with_a_code() {
+        let half = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"name: ")) });
+        let body = HttpBody::from_stream(half.chain(stream::pending()));
+        let before = timed_out_bodies();
+        let answer = text_within(Request::new(body), &(), Duration::from_millis(1)).await;
+        let problem = answer.unwrap_err().0.0;
+        assert_eq!((problem.code.as_str(), problem.status), ("BRT0030", 408));
+        assert_eq!(timed_out_bodies(), before + 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Figures for Prometheus, computed on each scrape.
 
 use super::answer::Failure;
+use super::extract::timed_out_bodies;
 use crate::app::App;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -87,6 +88,33 @@ impl Page {
         let declared = flag(app.service.host.has_declared_gpus());
         self.figure("gpus_declared", "1 where GPUs are declared and not real", declared);
         self.plans(plans);
+        self.connections(app);
+    }
+
+    fn connections(&mut self, app: &App) {
+        let now = app.connections.figures();
+        self.figure("connections_open", "Connections that are open", now.open as f64);
+        let refused = self.counts("connections_refused", "Connections that were not taken");
+        for (why, count) in [
+            ("all", now.refused_all),
+            ("address", now.refused_address),
+            ("descriptors", now.refused_descriptors),
+        ] {
+            refused.get_or_create(&vec![("limit", why.to_owned())]).inc_by(count);
+        }
+        let help = "Connections that were closed for others, because they rested longest";
+        self.count("connections_displaced", help, now.displaced);
+        let timeouts = self.counts("connection_timeouts", "Connections that took too long");
+        for (what, count) in [
+            ("handshake", now.timeouts_handshake),
+            ("head", now.timeouts_head),
+            ("idle", now.timeouts_idle),
+            ("body", timed_out_bodies()),
+        ] {
+            timeouts.get_or_create(&vec![("for", what.to_owned())]).inc_by(count);
+        }
+        let help = "Lists that were refused because too many were asked for at once";
+        self.count("heavy_reads_refused", help, app.service.heavy_reads.refused());
     }
 
     fn plans(&mut self, plans: Plans) {

@@ -17,7 +17,9 @@ mod metrics_audit;
 mod metrics_kube;
 mod money;
 mod openapi;
+mod request_id;
 mod streams;
+mod trace;
 
 use crate::app::App;
 use answer::Failure;
@@ -37,11 +39,12 @@ pub fn router(app: App) -> Router {
     for route in ROUTES {
         router = router.route(route.path, handler(route));
     }
-    router
+    let router = router
         .route_layer(from_fn_with_state(app.clone(), asking::guard))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .fallback(async || Failure::new(Code::NoSuchRoute, "there is nothing at this address"))
-        .with_state(app)
+        .with_state(app);
+    trace::traced(router)
 }
 
 /// The handler of a route. Each part of the API knows its own.

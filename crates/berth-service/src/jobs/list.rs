@@ -9,7 +9,7 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_model::JobId;
 use berth_model::JobState;
-use berth_store::{JobCounts, JobFilter};
+use berth_store::{JobCounts, JobFilter, JobPage};
 use std::collections::BTreeMap;
 
 const LIMIT: u32 = 100;
@@ -27,18 +27,16 @@ pub async fn list(
     };
     let after = query.cursor.as_deref().map(cursor).transpose()?;
     let limit = query.limit.unwrap_or(LIMIT).clamp(1, MOST);
-    let rows = service.store.jobs(&filter, after, limit).await?;
-    let counts = service.store.count_jobs(&filter).await?;
-    let full = rows.len() == limit as usize;
-    let next = rows.last().filter(|_| full).map(|row| row.id.to_string());
+    let JobPage { jobs: rows, next } = service.store.job_page(&filter, after, limit).await?;
+    let counts = match query.counts {
+        true => service.store.count_jobs(&filter).await?,
+        false => JobCounts::new(),
+    };
+    let next = next.map(|id| id.to_string());
     let mut core = service.engine.core();
     let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
     let jobs = rows.iter().map(|row| show::job(service, &core, row, &waiting)).collect();
-    Ok(wire::JobList { jobs, next, counts: by_state(counts) })
-}
-
-fn by_state(counts: JobCounts) -> BTreeMap<wire::JobState, u64> {
-    counts
+    Ok(wire::JobList { jobs, next, counts })
 }
 
 fn cursor(text: &str) -> Result<JobId, Fault> {

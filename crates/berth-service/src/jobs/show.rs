@@ -20,6 +20,10 @@ pub struct Waiting {
     reasons: BTreeMap<JobId, Reason>,
 }
 
+/// Jobs that have not ended, beyond which places in line are left out where several jobs are shown:
+/// a whole line is gone through for them, and the loop waits meanwhile. `why` has the place of one.
+const MOST_IN_LINE: usize = 10_000;
+
 impl Waiting {
     /// Of the jobs that wait among these; reasons for so many of them.
     pub fn of<'a>(
@@ -32,7 +36,12 @@ impl Waiting {
         let asked = &ids[..with_reason.min(ids.len())];
         let reasons = asked.iter().zip(core.state.reasons_of(asked));
         let first = |(id, reasons): (&JobId, Vec<Reason>)| Some((*id, reasons.into_iter().next()?));
-        Waiting { reasons: reasons.filter_map(first).collect(), ahead: core.state.positions(&ids) }
+        let reasons = reasons.filter_map(first).collect();
+        let ahead = match ids.len() > 1 && core.jobs.len() > MOST_IN_LINE {
+            true => BTreeMap::new(),
+            false => core.state.positions(&ids),
+        };
+        Waiting { reasons, ahead }
     }
 }
 

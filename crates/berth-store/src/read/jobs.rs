@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::value::{Binds, Field, Key, Reader, Value};
 use berth_model::{JobId, Time};
 use berth_model::{JobKind, JobState};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Which jobs to read. What is left out does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,44 +30,37 @@ pub struct JobFilter {
     pub until: Option<Time>,
 }
 
+/// Jobs that are read together where many are asked for.
+const PAGE: u32 = 2_000;
+
 /// How many jobs are in each state; those that no job is in are left out.
 pub type JobCounts = BTreeMap<JobState, u64>;
 
 impl Store {
     /// Up to `limit` jobs from the one after `after` on: the newest first, elements of an array
-    /// in their order.
+    /// in their order. Goes through as many pages as it takes.
     pub async fn jobs(
         &self,
         filter: &JobFilter,
-        after: Option<JobId>,
+        mut after: Option<JobId>,
         limit: u32,
     ) -> Result<Vec<JobRow>> {
-        let mut binds = Binds::default();
-        let mut terms = filter.terms_but_states(&mut binds);
-        if let Some(after) = after {
-            let marks: Vec<String> =
-                after.values().0.into_iter().map(|value| binds.mark(value)).collect();
-            let (id, element) = (&marks[0], &marks[1]);
-            terms.push(format!("(id < {id} OR (id = {id} AND element > {element}))"));
+        let mut found: Vec<JobRow> = Vec::new();
+        loop {
+            let left = limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            if left == 0 {
+                return Ok(found);
+            }
+            let page = self.job_page(filter, after, left.min(PAGE)).await?;
+            found.extend(page.jobs);
+            after = page.next;
+            if after.is_none() {
+                return Ok(found);
+            }
         }
-        let order = format!("ORDER BY id DESC, element LIMIT {limit}");
-        if filter.states.is_empty() {
-            return self.select(&format!("{} {order}", condition(&terms)), binds).await;
-        }
-        // The newest of each state, and of those the newest: an index has them in this order, while
-        // all that are in any of the states would have to be sorted.
-        let mut of_states = Vec::new();
-        let states: BTreeSet<JobState> = filter.states.iter().copied().collect();
-        for (nth, state) in states.iter().enumerate() {
-            let mut terms = terms.clone();
-            terms.push(format!("state = {}", mark_text(&mut binds, state.as_str())));
-            let newest = format!("SELECT * FROM jobs {} {order}", condition(&terms));
-            of_states.push(format!("SELECT * FROM ({newest}) AS state_{nth}"));
-        }
-        self.select_from(&format!("({}) AS jobs {order}", of_states.join(" UNION ALL ")), binds)
-            .await
     }
 
+    /// How many jobs there are in each state. All of them are counted one by one.
     pub async fn count_jobs(&self, filter: &JobFilter) -> Result<JobCounts> {
         let mut binds = Binds::default();
         let condition = condition(&filter.terms(&mut binds));
@@ -119,7 +112,7 @@ impl JobFilter {
         terms
     }
 
-    fn terms_but_states(&self, binds: &mut Binds) -> Vec<String> {
+    pub(super) fn terms_but_states(&self, binds: &mut Binds) -> Vec<String> {
         let mut terms = Vec::new();
         let texts = [
             ("kind", self.kind.map(JobKind::as_str)),
@@ -154,12 +147,12 @@ impl JobFilter {
 }
 
 /// Nothing where any will do.
-fn any_of(column: &str, words: &[&str], binds: &mut Binds) -> Option<String> {
+pub(super) fn any_of(column: &str, words: &[&str], binds: &mut Binds) -> Option<String> {
     let marks: Vec<String> = words.iter().map(|word| mark_text(binds, word)).collect();
     (!marks.is_empty()).then(|| format!("{column} IN ({})", marks.join(", ")))
 }
 
-fn mark_text(binds: &mut Binds, text: &str) -> String {
+pub(super) fn mark_text(binds: &mut Binds, text: &str) -> String {
     binds.mark(Value::Text(Some(text.to_owned())))
 }
 
@@ -176,6 +169,6 @@ fn contains(text: &str) -> String {
     pattern
 }
 
-fn condition(terms: &[String]) -> String {
+pub(super) fn condition(terms: &[String]) -> String {
     if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) }
 }

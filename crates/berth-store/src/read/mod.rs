@@ -3,12 +3,14 @@
 mod audit;
 mod costs;
 mod documents;
+mod job_page;
 mod jobs;
 mod log;
 
 pub use audit::{AuditCheck, AuditFilter, AuditFollower, Broken, RightsFinding, Verified};
 pub use costs::{CostKey, CostQuery, CostSum};
 pub use documents::DueNotices;
+pub use job_page::JobPage;
 pub use jobs::{JobCounts, JobFilter};
 pub use log::Loading;
 

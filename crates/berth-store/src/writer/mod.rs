@@ -146,7 +146,7 @@ impl Writer {
     /// Finds out what became of a transaction that is in doubt. Also good for seeing whether the
     /// database is back, and still ours.
     pub async fn recover(&mut self) -> Result<Recovered> {
-        self.connection = None;
+        self.drop_connection();
         let head = self.relink().await?;
         let in_doubt = self.standing == CommitState::InDoubt;
         let applied = in_doubt && head.commits == self.head.commits + 1;
@@ -160,6 +160,7 @@ impl Writer {
 
     /// Gives up the right to write.
     pub async fn close(mut self) -> Result<()> {
+        self.forget_files();
         let Some(connection) = self.connection.take() else {
             return Ok(());
         };
@@ -173,7 +174,7 @@ impl Writer {
                 return Err(Error::Unresolved { database: self.database() });
             }
             CommitState::Begun => {
-                self.connection = None;
+                self.drop_connection();
                 self.standing = CommitState::Settled;
             }
             CommitState::Settled => {}
@@ -215,6 +216,8 @@ impl Writer {
     /// write is lost.
     async fn begin(&mut self, action: &'static str, next: &Head) -> Result<()> {
         self.link().await?;
+        // A file that was cut short would grow by this, and look whole again.
+        self.store.check_files()?;
         self.standing = CommitState::Begun;
         let begun = self.try_begin(next).await;
         match begun {
@@ -266,7 +269,7 @@ impl Writer {
         if let Some(connection) = self.connection.as_mut()
             && query("ROLLBACK").execute(connection).await.is_err()
         {
-            self.connection = None;
+            self.drop_connection();
         }
         self.standing = CommitState::Settled;
     }
@@ -276,6 +279,8 @@ impl Writer {
         self.standing = CommitState::InDoubt;
         let committed = query("COMMIT").execute(self.transaction()).await;
         let Err(source) = committed else {
+            // A commit to a file that is not there any more succeeds, and nobody finds it again.
+            self.check_files()?;
             self.head = next;
             self.standing = CommitState::Settled;
             self.tell_audit_end();
@@ -304,7 +309,7 @@ impl Writer {
         if let Ok(result) = timeout(limit, work(self)).await {
             return result;
         }
-        self.connection = None;
+        self.drop_connection();
         match self.standing {
             CommitState::InDoubt => Err(Error::Unresolved { database: self.database() }),
             CommitState::Settled | CommitState::Begun => {
@@ -321,5 +326,30 @@ impl Writer {
     fn tell_audit_end(&self) {
         let Head { audit_seq: seq, audit_hash: hash, .. } = &self.head;
         self.store.set_audit_end(AuditEnd { seq: *seq, hash: hash.clone() });
+    }
+
+    fn check_files(&self) -> Result<()> {
+        if let Some(files) = self.store.files() {
+            files.note_beside();
+        }
+        self.store.check_files()
+    }
+
+    /// SQLite deletes the files beside the database with the last connection to it.
+    fn forget_files(&self) {
+        if let Some(files) = self.store.files() {
+            files.forget_beside();
+        }
+    }
+
+    fn drop_connection(&mut self) {
+        self.forget_files();
+        self.connection = None;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.drop_connection();
     }
 }

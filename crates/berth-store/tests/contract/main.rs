@@ -12,6 +12,7 @@ mod documents;
 mod jobs;
 mod keyed_audit;
 mod log;
+mod lost;
 mod outage;
 mod retention;
 mod writers;

@@ -45,9 +45,7 @@ impl Place {
     }
 
     pub fn postgres() -> Place {
-        static SERVER: OnceLock<Postgres> = OnceLock::new();
-        let server = SERVER.get_or_init(Postgres::start);
-        Place::on(server)
+        Place::on(shared_server())
     }
 
     /// A new database of a server that the test has for itself.
@@ -71,6 +69,12 @@ impl Place {
         raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
     }
+}
+
+/// The server that tests share where none stops it.
+pub fn shared_server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(Postgres::start)
 }
 
 /// Impatient, for the tests that wait for what does not come.

@@ -98,6 +98,7 @@ pub async fn list(client: &Client, query: &JobQuery, limit: u32) -> Result<JobLi
             break;
         }
         (query.cursor, query.limit) = (Some(next), Some((limit - have).min(PAGE)));
+        query.counts = false;
         let page = client.jobs(&query).await?;
         all.jobs.extend(page.jobs);
         all.next = page.next;
@@ -117,12 +118,11 @@ async fn named(client: &Client, names: &[String]) -> Result<JobList> {
 
 fn remarks(list: &JobList) -> Vec<String> {
     let mut remarks = Vec::new();
-    let all: u64 = list.counts.values().sum();
-    let shown = list.jobs.len() as u64;
-    if all > shown && list.next.is_some() {
-        let (all, shown) = (words::thousands(all), words::thousands(shown));
-        remarks
-            .push(format!("{shown} of {all} jobs; --limit shows more, --state and others choose"));
+    if list.next.is_some() {
+        let shown = words::thousands(list.jobs.len() as u64);
+        remarks.push(format!(
+            "the newest {shown} jobs, of more; --limit shows more, --state and others choose"
+        ));
     }
     if list.jobs.iter().any(|job| job.declared) {
         remarks.push(words::DECLARED.to_owned());

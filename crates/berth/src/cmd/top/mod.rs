@@ -57,7 +57,8 @@ pub async fn run(context: &Context, args: &Top) -> Result<()> {
 }
 
 async fn fetch(client: &Client) -> Result<Screen> {
-    let query = JobQuery { state: Some("active".to_owned()), ..JobQuery::default() };
+    let state = Some("active".to_owned());
+    let query = JobQuery { state, counts: true, ..JobQuery::default() };
     let list = ps::list(client, &query, MOST).await?;
     let count = list.counts.values().sum();
     let waits = |job: &Job| matches!(job.state, JobState::Pending | JobState::Paused);

@@ -1,6 +1,6 @@
 //! A database that is lost comes back from a backup.
 
-use super::server::Server;
+use super::server::{Server, until};
 
 fn remove_database(server: &Server) {
     for entry in std::fs::read_dir(server.home.path()).unwrap() {
@@ -44,4 +44,65 @@ fn what_was_backed_up_is_there_again_after_the_database_is_lost() {
     server.run_ok(&["run", "--name", "next", "-g", "1", "--", "true"]);
     let next = server.json(&["ps", "--all", "next"]);
     assert_eq!(next["jobs"][0]["id"], "3", "the number of what came after the backup is used up");
+}
+
+/// The lines that a job wrote into a file of its folder.
+fn lines(server: &Server, job: &str, file: &str) -> Vec<String> {
+    let path = server.home.path().join("jobs").join(job).join(file);
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn lives(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !status.is_empty() && !status.contains(") Z ")
+}
+
+fn is(server: &Server, job: &str, state: &str) -> bool {
+    server.job(job)["state"] == state
+}
+
+/// What the node knows of a lease may be newer than the backup: it ran since, or runs still.
+#[test]
+fn a_backup_restored_into_the_same_home_agrees_with_what_the_node_has_run_since() {
+    let mut server = Server::start(&["--gpus", "1xL4"]);
+    let run = |name: &str, gpus: &str, script: &str| {
+        server.run_ok(&["run", "-d", "--name", name, "-g", gpus, "--", "bash", "-c", script]);
+    };
+    run("first", "1", "until [ -e go ]; do sleep 0.02; done");
+    until("the first job runs", || is(&server, "first", "running"));
+    run("second", "1", "echo ran >> ran");
+    run("third", "1", "echo $$ >> pids; exec sleep 600");
+    run("stays", "0", "echo $$ >> pids; exec sleep 600");
+    until("the job without a GPU runs", || lines(&server, "4", "pids").len() == 1);
+    let backup = server.run_ok(&["backup"]).trim().to_owned();
+
+    // After the backup the second job comes to its end, and the third begins.
+    std::fs::write(server.home.path().join("jobs/1/go"), "").unwrap();
+    until("the second job is done", || is(&server, "second", "done"));
+    until("the third job runs", || lines(&server, "3", "pids").len() == 1);
+    let home = server.home.path().display().to_string();
+    let restore = ["restore", backup.as_str(), "--home", home.as_str()];
+    let refused = server.berth(&restore);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("a server runs on"), "{said}");
+    server.kill();
+    remove_database(&server);
+    let restored = server.berth(&restore);
+    let said = String::from_utf8_lossy(&restored.stderr).into_owned();
+    assert!(restored.status.success() && said.contains("2 tasks still run here"), "{said}");
+    server.start_again();
+
+    until("the first job is done", || is(&server, "first", "done"));
+    until("the second job is done", || is(&server, "second", "done"));
+    assert_eq!(lines(&server, "2", "ran"), ["ran"], "it was not run twice");
+    until("the third job runs again", || lines(&server, "3", "pids").len() == 2);
+    until("it is told to run", || is(&server, "third", "running"));
+    let third = lines(&server, "3", "pids");
+    assert!(!lives(&third[0]) && lives(&third[1]), "only its new process has the GPU");
+    assert_eq!(server.job("third")["attempts"], 2);
+    let stays = lines(&server, "4", "pids");
+    assert!(stays.len() == 1 && lives(&stays[0]), "what the backup knew as running goes on");
+    assert!(is(&server, "stays", "running"));
+    assert_eq!(server.job("stays")["attempts"], 1);
 }

@@ -1,7 +1,7 @@
 //! A job's token of its own: what `berth` can do inside a job, and what nobody can do with it.
 
 use super::people::People;
-use super::server::{BERTH, until};
+use super::server::until;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -42,11 +42,11 @@ fn job_with_token(people: &People, user: &str, team: &str) -> (String, String) {
 fn berth_works_inside_a_job_without_anybody_s_token() {
     let people = People::start("1xL4");
     let script = format!(
-        "set -ex\n  {BERTH} whoami -o json\n  {BERTH} ps -o json > seen.json\n  \
-         {BERTH} run -d --name child -- sleep 600\n  \
-         until {BERTH} ps child | grep -qi running; do sleep 0.1; done\n  \
-         {BERTH} stop child\n  {BERTH} wait child || true\n  \
-         if {BERTH} token list; then exit 9; fi\n  if {BERTH} secret list; then exit 8; fi"
+        "set -ex\n  berth whoami -o json\n  berth ps -o json > seen.json\n  \
+         berth run -d --name child -- sleep 600\n  \
+         until berth ps child | grep -qi running; do sleep 0.1; done\n  \
+         berth stop child\n  berth wait child || true\n  \
+         if berth token list; then exit 9; fi\n  if berth secret list; then exit 8; fi"
     );
     let file = format!("team: vision\nname: parent\n{NOWHERE}run: |\n  {script}\n");
     let job = people.job(&people.kim, &file);

@@ -8,6 +8,7 @@ use berth_api::wire::{EventKind, EventQuery, LogQuery, ShellAsk, ShellTell};
 use serde_json::json;
 use std::future::Future;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -27,12 +28,16 @@ fn wait<T>(what: impl Future<Output = T>) -> T {
     ended.expect("the server ends it")
 }
 
-/// A terminal in which `sleep` runs, and the number of its process.
-async fn open_shell(people: &People, token: &str, job: &str) -> (Shell, u32) {
+/// A terminal in which `sleep` runs, and for how long: no other process sleeps so long.
+async fn open_shell(people: &People, token: &str, job: &str) -> (Shell, String) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let long = format!("600.{}{count}", std::process::id());
+    let line = format!("echo it is up.; exec sleep {long}");
     let mut shell = client(people, token).shell(job).await.expect("a terminal");
     let open = ShellAsk::Open {
         task: None,
-        command: ["bash", "-c", "echo its pid is $$.; exec sleep 600"].map(str::to_owned).into(),
+        command: ["bash", "-c", &line].map(str::to_owned).into(),
         term: "dumb".to_owned(),
         rows: 24,
         columns: 80,
@@ -44,9 +49,8 @@ async fn open_shell(people: &People, token: &str, job: &str) -> (Shell, u32) {
             Some(ShellOutput::Bytes(bytes)) => shown.push_str(&String::from_utf8_lossy(&bytes)),
             other => panic!("{other:?} after {shown}"),
         }
-        let pid = shown.split_once("its pid is ").and_then(|(_, rest)| rest.split_once('.'));
-        if let Some((pid, _)) = pid {
-            return (shell, pid.parse().expect("a number"));
+        if shown.contains("it is up.") {
+            return (shell, long);
         }
     }
 }
@@ -62,9 +66,12 @@ async fn end_of_shell(mut shell: Shell) -> String {
     code.expect("it says why it ends")
 }
 
-fn lives(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !status.is_empty() && !status.contains(") Z ")
+/// Whether a process sleeps so long. It has another number in its sandbox than outside.
+fn lives(long: &str) -> bool {
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut lines = all.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let wanted = format!("sleep\0{long}\0");
+    lines.any(|line| line == wanted.as_bytes())
 }
 
 #[test]
@@ -83,11 +90,11 @@ fn a_terminal_is_hung_up_with_its_token_its_role_and_its_user() {
     for (code, lose) in losses {
         people.give("kim", "vision", "researcher");
         let (id, token) = people.new_token("kim", "all", None);
-        let (shell, pid) = wait(open_shell(&people, &token, &job));
-        assert!(lives(pid));
+        let (shell, long) = wait(open_shell(&people, &token, &job));
+        until("it sleeps", || lives(&long));
         lose(&people, &id);
         assert_eq!(wait(end_of_shell(shell)), code);
-        until("what ran in the terminal is gone", || !lives(pid));
+        until("what ran in the terminal is gone", || !lives(&long));
     }
     assert_eq!(people.server.job(&job)["state"], "running", "the job goes on");
 }

@@ -1,0 +1,155 @@
+//! Connections that nobody needs a token for: they keep nobody else from being answered.
+
+use super::http::Request;
+use super::server::{BERTH, until};
+use berth_testbed::Server;
+use std::io::{BufRead, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// `berth` with a line of shell before it.
+fn program(folder: &TempDir, before: &str) -> PathBuf {
+    let path = folder.path().join("berth");
+    std::fs::write(&path, format!("#!/bin/sh\n{before}\nexec {BERTH} \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let address = server.url.split_once("://").unwrap().1;
+    TcpStream::connect(address).expect("the server listens")
+}
+
+/// Requests whose heads never end.
+fn half_sent(server: &Server, count: usize) -> Vec<TcpStream> {
+    let open = || {
+        let mut socket = connect(server);
+        // One that was displaced already does not take it.
+        let _ = socket.write_all(b"GET /v1/jobs HTTP/1.1\r\nhost: x\r\nx-slow: ");
+        socket
+    };
+    (0..count).map(|_| open()).collect()
+}
+
+fn is_done(server: &Server, job: &str) -> bool {
+    server.job(job)["state"] == "done"
+}
+
+#[test]
+fn half_sent_requests_stop_neither_the_server_nor_its_loop_nor_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let few_files = program(&folder, "ulimit -n 256");
+    let server = Server::start(&few_files, &["--gpus", "1xL4"]);
+    let token = server.token();
+    let (status, mut events) =
+        Request::new("GET", "/v1/events").token(Some(&token)).stream(&server.url);
+    assert_eq!(status, 200);
+    // More than there are descriptors.
+    let attack = half_sent(&server, 400);
+    for name in ["one", "two"] {
+        server.run_ok(&["run", "-d", "--name", name, "-g", "1", "--", "true"]);
+    }
+    until("both jobs have run", || is_done(&server, "one") && is_done(&server, "two"));
+    assert_eq!(Request::new("GET", "/readyz").send(&server.url).status, 200);
+    let mut line = String::new();
+    while !(line.contains("\"name\":\"two\"") && line.contains("\"done\"")) {
+        line.clear();
+        assert_ne!(events.read_line(&mut line).expect("the stream lives on"), 0);
+    }
+    let metrics = Request::new("GET", "/metrics").token(Some(&token));
+    let mut socket = metrics.stream(&server.url).1;
+    let mut displaced = String::new();
+    while !displaced.starts_with("berth_connections_displaced_total") {
+        displaced.clear();
+        assert_ne!(socket.read_line(&mut displaced).unwrap(), 0, "there is such a figure");
+    }
+    assert!(!displaced.trim_end().ends_with(" 0"), "{displaced}");
+    drop(attack);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_told_so_and_others_go_on() {
+    let server = Server::start(BERTH.as_ref(), &["--gpus", "1xL4", "--max-connections", "16"]);
+    let token = server.token();
+    // A quarter is left for other machines.
+    let mut streams: Vec<_> = (0..12)
+        .map(|_| Request::new("GET", "/v1/events").token(Some(&token)).stream(&server.url))
+        .collect();
+    assert!(streams.iter().all(|(status, _)| *status == 200));
+    let mut refused = String::new();
+    connect(&server).read_to_string(&mut refused).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("BRT0017"), "{refused}");
+    streams.pop();
+    // The server learns a moment later that it is gone.
+    until("there is room again", || {
+        let mut socket = connect(&server);
+        let asked = b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let mut answer = String::new();
+        socket.write_all(asked).is_ok()
+            && socket.read_to_string(&mut answer).is_ok()
+            && answer.starts_with("HTTP/1.1 200 ")
+    });
+}
+
+#[test]
+fn handshakes_that_never_end_keep_nobody_from_an_encrypted_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (certificate, key) = (file("cert.pem"), file("key.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-days", "2"])
+        .args(["-out", &certificate, "-keyout", &key])
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("not tried: openssl makes no certificate here");
+        return;
+    }
+    let few_files = program(&folder, "ulimit -n 256");
+    let tls = ["--gpus", "1xL4", "--tls-cert", &certificate, "--tls-key", &key];
+    let server = Server::start(&few_files, &tls);
+    let attack: Vec<TcpStream> = (0..400).map(|_| connect(&server)).collect();
+    server.run_ok(&["run", "--name", "one", "--", "true"]);
+    let jobs = server.json(&["ps", "--all"]);
+    assert_eq!(jobs["jobs"][0]["state"], "done", "{jobs}");
+    drop(attack);
+}
+
+#[test]
+fn jobs_have_the_limit_of_open_files_that_the_server_was_started_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&program(&folder, "ulimit -Sn 300"), &["--gpus", "1xL4"]);
+    server.run_ok(&["run", "--name", "asks", "--", "bash", "-c", "ulimit -Sn"]);
+    assert_eq!(server.run_ok(&["logs", "asks"]).trim(), "300");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.process())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = files.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "the server itself has all it may have: {files}");
+}
+
+#[test]
+fn the_log_tells_requests_by_route_and_number_and_never_what_is_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let talks = program(&folder, "export BERTH_LOG=berth_server=debug NO_COLOR=1");
+    let server = Server::start(&talks, &["--gpus", "1xL4"]);
+    let token = server.token();
+    let asked = Request::new("GET", "/v1/jobs?text=hush-hush").token(Some(&token));
+    assert_eq!(asked.send(&server.url).status, 200);
+    let missing = Request::new("GET", "/v1/jobs/no-such-job").token(Some(&token));
+    let answer = missing.send(&server.url);
+    let number = answer.json()["instance"].as_str().expect("its number").to_owned();
+    let line = |wanted: &[&str]| {
+        server.log().lines().any(|line| wanted.iter().all(|word| line.contains(word)))
+    };
+    until("the refusal is logged with its number", || {
+        line(&[&number, "/v1/jobs/{job}", "GET", "404"])
+    });
+    until("the list is logged", || line(&["route=\"/v1/jobs\"", "200"]));
+    let log = server.log();
+    let secret = token.rsplit(['.', '_']).next().unwrap();
+    assert!(!log.contains(secret) && !log.contains("hush-hush"), "{log}");
+}
