@@ -1,6 +1,9 @@
 //! What this machine adds to requests about its jobs.
 
+use crate::condition::Condition;
+use crate::output::KeepOutput;
 use berth_node::{Device, Driver, Inventory, Probe};
+use berth_service::Fault;
 use berth_service::host::{GpuFacts, GpuReading, JobHost, NodeFacts};
 use std::sync::Arc;
 
@@ -8,7 +11,9 @@ use std::sync::Arc;
 pub struct Host {
     pub driver: Arc<Driver>,
     pub inventory: Arc<Inventory>,
-    pub probe: Probe,
+    pub probe: Arc<Probe>,
+    pub condition: Arc<Condition>,
+    pub keep: KeepOutput,
 }
 
 impl Host {
@@ -18,6 +23,10 @@ impl Host {
 }
 
 impl JobHost for Host {
+    fn must_have_room(&self) -> Result<(), Fault> {
+        self.condition.full().map_or(Ok(()), |trouble| Err(Fault::no_room(&trouble.to_string())))
+    }
+
     fn runs_containers(&self) -> bool {
         false
     }
@@ -35,13 +44,16 @@ impl JobHost for Host {
         self.is_this(name).then_some(NodeFacts {
             declared: self.inventory.declared,
             limits_jobs: limits.cpu && limits.memory,
+            trouble: self.condition.trouble().map(|trouble| trouble.to_string()),
+            output: self.condition.output(),
         })
     }
 
     fn gpu(&self, node: &str, index: u32) -> Option<GpuFacts> {
         let mut devices = self.inventory.devices.iter().filter(|_| self.is_this(node));
         let device: &Device = devices.find(|device| device.index == index)?;
-        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared() })
+        let held = self.condition.held_gpu(device.index);
+        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared(), held })
     }
 
     fn read_gpus(&self) -> Vec<GpuReading> {

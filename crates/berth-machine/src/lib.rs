@@ -2,14 +2,20 @@
 //!
 //! Deliberately absent: any scheduling choice. A lease names its GPUs.
 
+mod condition;
 mod executor;
 mod gpu_faults;
+mod gpu_holders;
 mod host;
+mod output;
+mod recovery;
 mod setup;
 mod site;
 mod task;
 
+pub use condition::Condition;
 pub use executor::Watch;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
+pub use output::KeepOutput;
 pub use site::{Begun, begin};

@@ -1,19 +1,23 @@
 //! This machine as a site: its GPUs, and the processes that run on it.
 
 use crate::executor::{self, Executor, Tools, Watch};
+use crate::gpu_holders::GpuHolders;
 use crate::host::Host;
+use crate::output::{self, Keeping};
+use crate::recovery::Seen;
 use crate::setup;
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, LiveLease, Running, Setup, Site, Turn,
     clock,
 };
-use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
+use berth_model::{
+    Cause, Event, Health, LeaseId, Micros, Name, NodeState, Rejected, Span, Time,
+};
 use berth_model::{Ended, Observed};
-use berth_node::{Driver, Inventory};
+use berth_node::{Driver, Inventory, State};
 use berth_service::{Home, Vault};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A loop on this machine.
@@ -21,6 +25,8 @@ pub struct Begun {
     pub running: Running,
     /// Reports what happens to tasks; dropped when the server ends.
     pub watch: Watch,
+    /// Deletes output that is not to be kept; the same.
+    pub keeping: Keeping,
 }
 
 /// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
@@ -50,6 +56,12 @@ async fn begin_on(
         driver: driver.clone(),
         inventory: inventory.clone(),
         vault: vault.clone(),
+        holders: Arc::new(GpuHolders {
+            driver: driver.clone(),
+            inventory: inventory.clone(),
+            condition: host.condition.clone(),
+            gpu_use: host.probe.clone(),
+        }),
     };
     let mut watch = None;
     let running = engine::begin(setup, |inlet| {
@@ -58,7 +70,10 @@ async fn begin_on(
         Machine { executor, driver, inventory, prices: prices.clone() }
     });
     let running = running.await?;
-    Ok(Begun { running, watch: watch.expect("the loop has made its site") })
+    let engine = running.handle.clone();
+    let condition = host.condition.clone();
+    let keeping = output::begin(host.keep, host.driver.clone(), condition, home.clone(), engine);
+    Ok(Begun { running, watch: watch.expect("the loop has made its site"), keeping })
 }
 
 struct Machine {
@@ -69,8 +84,7 @@ struct Machine {
 }
 
 impl Site for Machine {
-    /// The tasks of leases are all there is to see on one machine.
-    type Observation = Infallible;
+    type Observation = Seen;
 
     fn last_job(&self) -> u64 {
         // A number that was used here has a folder and a log.
@@ -88,7 +102,7 @@ impl Site for Machine {
     fn reconcile(
         &mut self,
         core: &Core,
-        follow_ups: &mut FollowUps<Infallible>,
+        follow_ups: &mut FollowUps<Seen>,
     ) -> Result<(), BootError> {
         let found: BTreeSet<LeaseId> = self
             .driver
@@ -107,6 +121,8 @@ impl Site for Machine {
             } else if let Some(ended) = self.end_of(*lease)? {
                 follow_ups.task(Observed::Ended(Box::new(ended)));
             } else if live.row.started.is_some() {
+                // Its folder is gone; what it started may not be.
+                self.driver.sweep(*lease);
                 follow_ups.task(lost(*lease, clock::now(), "nothing is left of it"));
             } else {
                 // It was decided and never begun: the server died in between.
@@ -121,17 +137,49 @@ impl Site for Machine {
         Ok(())
     }
 
-    fn observe(&mut self, _: &mut Turn<'_>, never: Infallible) {
-        match never {}
+    fn observe(&mut self, turn: &mut Turn<'_>, seen: Seen) {
+        match seen {
+            Seen::Trouble { lease, why } => turn.trouble(lease, why),
+            Seen::Closed { why } => self.change(turn, NodeState::Ready, NodeState::Troubled, &why),
+            // What an operator said meanwhile stays.
+            Seen::Open => self.change(turn, NodeState::Troubled, NodeState::Ready, "well again"),
+            Seen::Gpu { gpu, held } => {
+                let node = self.inventory.node.name.clone();
+                let health = if held { Health::Failed } else { Health::Ok };
+                turn.note(if held { "gpu_held" } else { "gpu_free" }, format!("gpu {gpu} of {node}"));
+                turn.apply_observed(Event::GpuChanged { node, gpu, health });
+            }
+        }
     }
 
-    fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Infallible>) {
+    fn meanwhile(&mut self, core: &Core) -> Result<Vec<Observed>, BootError> {
+        let adopted = self.driver.adopt().map_err(|error| BootError::Site(error.into()))?;
+        let mut seen = Vec::new();
+        for task in adopted.into_iter().filter(|task| task.state == State::Ended) {
+            let lease = task.lease;
+            let known = core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+            let (Some(live), Some(ended)) = (known, self.end_of(lease)?) else { continue };
+            if live.row.started.is_none()
+                && let Some(at) = task.started_at
+            {
+                seen.push(Observed::Started { lease, at });
+            }
+            seen.push(Observed::Ended(Box::new(ended)));
+        }
+        Ok(seen)
+    }
+
+    fn limit(&mut self, core: &Core, lease: LeaseId) {
+        self.executor.limit(core, lease);
+    }
+
+    fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Seen>) {
         if let Err(unreadable) = self.executor.start(core, lease) {
             follow_ups.not_started(lease, unreadable.to_string());
         }
     }
 
-    fn stop(&mut self, lease: LeaseId, cause: Cause, grace: Span, _: &mut FollowUps<Infallible>) {
+    fn stop(&mut self, lease: LeaseId, cause: Cause, grace: Span, _: &mut FollowUps<Seen>) {
         self.executor.stop(lease, cause, grace);
     }
 
@@ -141,6 +189,17 @@ impl Site for Machine {
 }
 
 impl Machine {
+    /// Tells the core that this machine takes no work, or takes it again.
+    fn change(&self, turn: &mut Turn<'_>, from: NodeState, to: NodeState, why: &str) {
+        let node = self.inventory.node.name.clone();
+        let nodes = turn.core.state.node_snapshots();
+        let state = nodes.iter().find(|found| found.spec.name == node).map(|node| node.spec.state);
+        if state == Some(from) {
+            turn.note("node_changed", format!("node {node}: {why}"));
+            turn.apply_observed(Event::NodeChanged { node, state: to });
+        }
+    }
+
     /// Follows a task that has been running without a server. Starting it again does nothing.
     fn adopt(&mut self, core: &Core, lease: LeaseId, live: &LiveLease) {
         if let Err(unreadable) = self.executor.start(core, lease) {

@@ -91,6 +91,7 @@ impl MakeTask for LeaseStart {
             gang: gang(self),
             grace: run.grace,
             ends_at: self.ends_at,
+            runs_for: self.runs_for,
             checkpoint: Some(checkpoint),
             resume_from: resume_from.filter(|path| is_filled(path)),
             model: None,

@@ -20,13 +20,14 @@ mod process;
 mod shell;
 mod supervisor;
 mod task;
+mod trouble;
 
 pub use cgroup::Limits;
-pub use driver::{Adopted, Driver, Options, Started, State, Stop};
+pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger};
 pub use environ::environment;
 pub use error::Error;
 pub use inventory::{
-    Declared, Device, DeviceError, GpuFault, GpuSample, GpuWatch, Inventory, Machine,
+    Declared, Device, DeviceError, GpuFault, GpuProcess, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,
 };
 pub use launcher::Launcher;
@@ -34,3 +35,4 @@ pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};
+pub use trouble::{Lack, Trouble};

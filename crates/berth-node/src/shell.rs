@@ -117,7 +117,7 @@ fn entry(home: &Home, lease: LeaseId, command: &[String], term: &str) -> Result<
 /// may hold secrets. A program may have overwritten its own with a title; then another one's.
 fn task_environment(home: &Home, pids: &[i32]) -> BTreeMap<String, String> {
     let marker = ("BERTH_TASK_DIR".to_owned(), home.dir.display().to_string());
-    let others = process::marked(&home.dir).into_iter().map(|pid| pid.as_raw_pid());
+    let others = process::marked(&home.dir).into_iter().map(|found| found.pid);
     for pid in pids.iter().copied().chain(others) {
         let lines = process::environ(pid);
         let env: BTreeMap<String, String> = lines

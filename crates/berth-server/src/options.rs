@@ -3,6 +3,7 @@
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
+use berth_machine::KeepOutput;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Launcher};
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub enum Place {
         gpus: Option<Declared>,
         launcher: Launcher,
         cgroups: bool,
+        /// How long the output of ended jobs is kept.
+        keep_output: KeepOutput,
     },
     Cluster {
         options: Box<berth_cluster::Options>,

@@ -8,9 +8,9 @@ use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::webhook;
 use crate::{first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
-use berth_engine::{Running, Setup, forecasts};
+use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::Host;
+use berth_machine::{Host, KeepOutput};
 use berth_model::Name;
 use berth_node::{Declared, Driver, Inventory, Launcher, Probe};
 use berth_service::{self as service, Home, JobHost, Service, TokenUse, Vault, schedules};
@@ -123,8 +123,7 @@ async fn lead(
         notifier::begin(handle.clone(), app.service.store.clone()),
     ];
     let _gpus = app.machine.as_ref().and_then(|machine| {
-        let (driver, inventory) = (machine.driver.clone(), machine.inventory.clone());
-        berth_machine::watch_gpus(handle.clone(), driver, inventory)
+        berth_machine::watch_gpus(handle.clone(), machine)
     });
     let started = Started { webhook, ..started(&app, door.url()?, token) };
     first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
@@ -197,6 +196,8 @@ struct Begun {
 }
 
 async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun, Error> {
+    // Before anything is stamped.
+    clock::keep_in(&home.clock()).map_err(|source| Error::Home { path: home.clock(), source })?;
     let url = database_url(&home, options.database.as_deref());
     let store = Store::open(&url, berth_store::Options::default()).await.map_err(Error::Store)?;
     let key = options.key.clone().unwrap_or_else(|| home.key());
@@ -207,15 +208,16 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) = match &options
         .place
     {
-        Place::Machine { gpus, launcher, cgroups } => {
+        Place::Machine { gpus, launcher, cgroups, keep_output } => {
             // Its lock waits for what a killed server leaves behind, so it comes before the
             // database's, which does not.
-            let found = find_machine(options, gpus.as_ref(), launcher, *cgroups, &home)?;
+            let node = (launcher, *cgroups, *keep_output);
+            let found = find_machine(options, gpus.as_ref(), node, &home)?;
             let setup = setup(options, &store).await?;
             let begun = berth_machine::begin(setup, &found, &options.prices, &home, &vault).await;
             let begun = begun.map_err(Error::Boot)?;
             machine = Some(found.clone());
-            (begun.running, found, Box::new(begun.watch))
+            (begun.running, found, Box::new((begun.watch, begun.keeping)))
         }
         Place::Cluster { options: cluster, .. } => {
             let api = api.expect("a replica leads only with a way to the API server");
@@ -253,15 +255,15 @@ async fn start(options: &Options, home: Home, api: Option<Api>) -> Result<Begun,
 fn find_machine(
     options: &Options,
     gpus: Option<&Declared>,
-    launcher: &Launcher,
-    cgroups: bool,
+    (launcher, cgroups, keep): (&Launcher, bool, KeepOutput),
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
     let driver = Driver::open(&home.node(), launcher.clone(), berth_node::Options { cgroups });
     let driver = Arc::new(driver.map_err(Error::Node)?);
-    let probe = Probe::load();
+    let probe = Arc::new(Probe::load());
     let inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
-    Ok(Arc::new(Host { driver, inventory: Arc::new(inventory), probe }))
+    let (inventory, condition) = (Arc::new(inventory), Arc::default());
+    Ok(Arc::new(Host { driver, inventory, probe, condition, keep }))
 }
 
 /// Becomes the one that writes.

@@ -29,6 +29,13 @@ pub struct GpuSample {
     pub temperature_celsius: Option<u32>,
 }
 
+/// A process that computes on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GpuProcess {
+    pub gpu: u32,
+    pub pid: u32,
+}
+
 impl Probe {
     pub fn load() -> Probe {
         Probe { nvml: Nvml::init().ok() }
@@ -45,6 +52,15 @@ impl Probe {
 
     pub fn sample(&self) -> Vec<GpuSample> {
         self.each(sample)
+    }
+
+    /// The processes that compute on any of the GPUs.
+    pub fn processes(&self) -> Vec<GpuProcess> {
+        let all = self.each(|gpu, device| {
+            let running = device.running_compute_processes().unwrap_or_default();
+            running.into_iter().map(move |process| GpuProcess { gpu, pid: process.pid })
+        });
+        all.into_iter().flatten().collect()
     }
 
     /// GPUs that reach one another over NVLink, as lists of indices; none if all are alone.

@@ -3,8 +3,9 @@
 use super::spawn::{Exit, Rank, Spawned};
 use super::{LaunchSpec, complain, ends, ready};
 use crate::cgroup::Cgroup;
+use crate::error::Error;
 use crate::home::{At, Home, Running, StopRequest, drain, write_json};
-use crate::process;
+use crate::process::{self, Process};
 use crate::task::TaskSpec;
 use berth_model::{Bytes, Cause, Time};
 use berth_model::{Ended, Usage};
@@ -38,8 +39,12 @@ pub(super) struct Run {
     poke: File,
     ranks: Vec<Rank>,
     cgroup: Option<Cgroup>,
-    me: Pid,
-    started_at: Time,
+    me: i32,
+    started: Running,
+    /// The driver can read that it runs. On a full disk that takes until there is room.
+    told_started: bool,
+    /// When it reaches its time limit, by the clock of [`process::uptime_ms`].
+    ends_at: Option<u64>,
     /// The first cause for which we were asked to stop it.
     asked: Option<Cause>,
     failed: Option<usize>,
@@ -57,27 +62,24 @@ pub(super) struct Run {
 
 impl Run {
     pub fn new(home: Home, order: LaunchSpec, poke: File, spawned: Spawned) -> Run {
-        let started_at = process::now();
-        let pids = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
-        let running = Running { at: started_at, pids };
-        if let Err(error) = write_json(&home.file("started.json"), &running) {
-            complain(&error.to_string());
-        }
-        ends::tell(&order.bell, order.spec.lease);
+        let started = running(&spawned.ranks, process::now());
         watch_readiness(&home, &order);
         let ready_by = ready_by(&order.spec);
+        let ends_at = ends_at(&order.spec);
         let mut spec = order.spec;
         // The processes have it; here it would only lie about.
         spec.env.clear();
-        Run {
+        let mut run = Run {
             home,
             spec,
             bell: order.bell,
             poke,
             ranks: spawned.ranks,
             cgroup: spawned.cgroup,
-            me: rustix::process::getpid(),
-            started_at,
+            me: rustix::process::getpid().as_raw_pid(),
+            started,
+            told_started: false,
+            ends_at,
             asked: None,
             failed: None,
             ready_by,
@@ -88,7 +90,18 @@ impl Run {
             sample_at: Instant::now() + FIRST_SAMPLE,
             sample_every: FIRST_SAMPLE,
             buffer: vec![0; READ_BYTES],
+        };
+        if let Err(error) = run.tell_started() {
+            complain(&format!("{}, trying again", error.in_full()));
         }
+        run
+    }
+
+    fn tell_started(&mut self) -> Result<(), Error> {
+        write_json(&self.home.file("started.json"), &self.started)?;
+        self.told_started = true;
+        ends::tell(&self.bell, self.spec.lease);
+        Ok(())
     }
 
     pub fn until_over(mut self) {
@@ -98,7 +111,12 @@ impl Run {
             if !has_children && self.nothing_left() {
                 break;
             }
+            if !self.told_started {
+                // It was complained of once.
+                let _ = self.tell_started();
+            }
             self.notice_stop();
+            self.notice_limit();
             self.notice_failure();
             self.notice_lateness();
             self.notice_leftovers();
@@ -116,6 +134,10 @@ impl Run {
         let mut until = (now + TICK).min(self.sample_at);
         if let Some(ready_by) = self.ready_by {
             until = until.min(ready_by.max(now));
+        }
+        if let Some(ends_at) = self.ends_at.filter(|_| self.asked.is_none()) {
+            let left = Duration::from_millis(ends_at.saturating_sub(process::uptime_ms()));
+            until = until.min(now + left.clamp(KILL_TICK, TICK));
         }
         if let Some(kill_at) = self.kill_at {
             until = until.min(kill_at.max(now + KILL_TICK));
@@ -192,10 +214,13 @@ impl Run {
     }
 
     fn notice_stop(&mut self) {
-        drain(&self.poke);
+        let poked = poked(&drain(&self.poke));
         let request = match self.home.stop_request() {
             Ok(Some(request)) => request,
-            Ok(None) => return,
+            Ok(None) => match poked {
+                Some(request) => request,
+                None => return,
+            },
             Err(error) => return complain(&error.to_string()),
         };
         // A later request may shorten the grace and never lengthens it.
@@ -204,6 +229,27 @@ impl Run {
             self.asked = Some(request.cause);
             self.ask_to_stop(request);
         }
+    }
+
+    /// Ends the task at its time limit. The server does so, too, a moment earlier; it may be away.
+    fn notice_limit(&mut self) {
+        match self.home.limit() {
+            Ok(Some(limit)) => self.ends_at = limit.uptime_ms,
+            Ok(None) => {}
+            Err(error) => complain(&error.to_string()),
+        }
+        let is_due = self.ends_at.is_some_and(|at| at <= process::uptime_ms());
+        let is_ending = self.asked.is_some() || self.failed.is_some() || self.not_ready;
+        if !is_due || is_ending || self.ranks.iter().all(|rank| rank.exit.is_some()) {
+            return;
+        }
+        self.asked = Some(Cause::TimeLimit);
+        self.signal_ranks(Signal::TERM);
+        self.kill_within(self.grace());
+    }
+
+    fn grace(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.spec.grace.0).unwrap_or(0))
     }
 
     /// Where the choice of a checkpoint signal belongs.
@@ -240,8 +286,7 @@ impl Run {
         }
         self.not_ready = true;
         self.signal_ranks(Signal::TERM);
-        let grace = u64::try_from(self.spec.grace.0).unwrap_or(0);
-        self.kill_within(Duration::from_millis(grace));
+        self.kill_within(self.grace());
     }
 
     fn notice_leftovers(&mut self) {
@@ -291,7 +336,7 @@ impl Run {
         let exit = self.ranks[rank].exit;
         let group = self.cgroup.as_ref();
         let ended = Ended {
-            started_at: Some(self.started_at),
+            started_at: Some(self.started.at),
             code: exit.and_then(|exit| exit.code),
             signal: exit.and_then(|exit| exit.signal),
             rank: self.ranks[rank].number,
@@ -330,6 +375,24 @@ fn read_once(rank: &mut Rank, buffer: &mut [u8]) -> bool {
             true
         }
     }
+}
+
+fn running(ranks: &[Rank], at: Time) -> Running {
+    let pids: Vec<i32> = ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
+    let start = |pid: &i32| Process::of(*pid).map_or(0, |process| process.start);
+    let starts = pids.iter().map(start).collect();
+    Running { at, pids, starts }
+}
+
+/// The last request to stop among what was written to the fifo.
+fn poked(bytes: &[u8]) -> Option<StopRequest> {
+    let lines = String::from_utf8_lossy(bytes);
+    lines.lines().rev().find_map(|line| serde_json::from_str(line).ok())
+}
+
+fn ends_at(spec: &TaskSpec) -> Option<u64> {
+    let left = u64::try_from(spec.runs_for?.0).unwrap_or(0);
+    process::uptime_ms().checked_add(left)
 }
 
 fn ready_by(spec: &TaskSpec) -> Option<Instant> {

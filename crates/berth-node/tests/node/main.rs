@@ -7,6 +7,7 @@ mod logs;
 mod machine;
 mod shell;
 mod stops;
+mod trouble;
 
 use berth_model::{Ended, Observed};
 use berth_model::{JobId, LeaseId, Span};

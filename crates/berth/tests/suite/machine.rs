@@ -8,3 +8,4 @@ mod jobs;
 mod matrix;
 mod server;
 mod tour;
+mod trouble;
