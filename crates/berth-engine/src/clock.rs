@@ -38,6 +38,14 @@ pub fn of_wall(wall: Time) -> Time {
     clock.read(reading) - (reading.wall - wall)
 }
 
+/// What the clock on the wall shows. Whoever observes something on this machine or elsewhere tells
+/// the time of it by that clock.
+pub fn wall() -> Time {
+    let reading = Reading::take();
+    clock().read(reading);
+    reading.wall
+}
+
 /// What the clock on the wall shows at a moment of the server's time, as it is set now.
 pub fn to_wall(time: Time) -> Time {
     time + ahead()
@@ -58,7 +66,9 @@ pub fn keep_in(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    clock.resume(Reading::take(), &boot_id(), kept);
+    let reading = Reading::take();
+    clock.resume(reading, &boot_id(), kept);
+    clock.read(reading);
     clock.path = Some(path.to_owned());
     clock.store()
 }
@@ -66,7 +76,7 @@ pub fn keep_in(path: &Path) -> io::Result<()> {
 /// Writes down where the server stands, if that is not known yet.
 pub(crate) fn keep() {
     let mut clock = clock();
-    if clock.stored != Some(clock.base) && clock.path.is_some() {
+    if clock.path.is_some() && clock.is_news() {
         // It is tried again in a minute; what is written there until then is a little off.
         let _ = clock.store();
     }
@@ -118,6 +128,9 @@ struct Kept {
     boot: String,
     /// What the server's time is ahead of the clock that counts from the start of the machine.
     base_ms: i64,
+    /// How far the clock on the wall was ahead of it, so that a jump is recorded once.
+    #[serde(default)]
+    ahead_ms: i64,
 }
 
 #[derive(Debug)]
@@ -129,7 +142,7 @@ struct Clock {
     followed_ms: u64,
     jumps: Vec<Jump>,
     path: Option<PathBuf>,
-    stored: Option<Option<i64>>,
+    stored: Option<Kept>,
 }
 
 static CLOCK: Mutex<Clock> = Mutex::new(Clock::new());
@@ -187,10 +200,22 @@ impl Clock {
         let Some(kept) = kept.filter(|kept| kept.boot == boot && !boot.is_empty()) else { return };
         let time = Time(kept.base_ms.saturating_add(reading.uptime()));
         self.begin(reading, time);
-        let by = reading.wall - time;
+        let by = reading.wall - time - Span(kept.ahead_ms);
         if by.0.abs() >= JUMP_MS {
             self.note(Jump { at: time, by });
         }
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        let base_ms = self.base?;
+        let ahead_ms = self.last.wall.0 - (base_ms + self.last.uptime());
+        Some(Kept { boot: boot_id(), base_ms, ahead_ms })
+    }
+
+    /// Whether something else is to be kept than what is in the file.
+    fn is_news(&self) -> bool {
+        let (Some(now), Some(stored)) = (self.kept(), &self.stored) else { return true };
+        now.base_ms != stored.base_ms || (now.ahead_ms - stored.ahead_ms).abs() >= JUMP_MS
     }
 
     fn raise(&mut self, reading: Reading, time: Time) {
@@ -208,12 +233,11 @@ impl Clock {
     }
 
     fn store(&mut self) -> io::Result<()> {
-        let (Some(path), Some(base_ms)) = (&self.path, self.base) else { return Ok(()) };
-        let kept = Kept { boot: boot_id(), base_ms };
+        let (Some(path), Some(kept)) = (&self.path, self.kept()) else { return Ok(()) };
         let beside = path.with_extension("new");
         fs::write(&beside, serde_json::to_vec(&kept).map_err(io::Error::other)?)?;
         fs::rename(&beside, path)?;
-        self.stored = Some(self.base);
+        self.stored = Some(kept);
         Ok(())
     }
 }
@@ -267,7 +291,7 @@ mod tests {
 
         /// Another server on the same machine.
         fn restart(&mut self, boot: &str) {
-            let kept = Kept { boot: "one".to_owned(), base_ms: self.clock.base.unwrap() };
+            let kept = Kept { boot: "one".to_owned(), ..self.clock.kept().unwrap() };
             self.clock = Clock::new();
             self.clock.resume(self.reading(), boot, Some(kept));
         }
@@ -330,6 +354,9 @@ mod tests {
         machine.restart("one");
         assert_eq!(machine.now(), NOON + 40_000);
         assert_eq!(machine.jumps(), [2 * DAY]);
+        // The server after that has nothing new to tell.
+        machine.restart("one");
+        assert_eq!((machine.now(), machine.jumps()), (NOON + 40_000, Vec::new()));
     }
 
     #[test]

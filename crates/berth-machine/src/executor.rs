@@ -8,6 +8,7 @@ use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Observed, Span};
 use berth_node::{Driver, Inventory, Lack, Stop, Stranger, Trouble};
 use berth_service::{Home, Vault};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -71,19 +72,21 @@ impl From<berth_node::Error> for NotStarted {
     }
 }
 
-impl From<task::Error> for NotStarted {
-    fn from(error: task::Error) -> NotStarted {
-        let trouble = match &error {
-            task::Error::Folder { source, .. } => Trouble::of(source),
-            // Where the job wants a volume may be read-only for good.
-            task::Error::Link { source, .. } => {
-                Trouble::of(source).filter(|trouble| trouble.lack != Lack::Disk)
+impl NotStarted {
+    /// Why there is no task to start. A place that the job names may be read-only for good, which
+    /// is no trouble of the machine; a place of the server's own must not be.
+    fn of_task(error: &task::Error, home: &Path) -> NotStarted {
+        let met = match error {
+            task::Error::Folder { path, source } | task::Error::Link { path, source, .. } => {
+                Trouble::of(source).map(|trouble| (trouble, path))
             }
             _ => None,
         };
-        match trouble {
-            Some(_) => NotStarted::Machine(error.to_string()),
-            None => NotStarted::Job(error.to_string()),
+        let is_machine =
+            met.is_some_and(|(trouble, path)| trouble.lack != Lack::Disk || path.starts_with(home));
+        match is_machine {
+            true => NotStarted::Machine(error.to_string()),
+            false => NotStarted::Job(error.to_string()),
         }
     }
 }
@@ -220,7 +223,8 @@ impl Worker {
         let secrets = secrets.map_err(|why| NotStarted::Job(why.to_string()))?;
         let tools = self.tools.clone();
         let begun = tokio::task::spawn_blocking(move || {
-            let task = start.task(&tools.home, &tools.inventory, &secrets)?;
+            let task = start.task(&tools.home, &tools.inventory, &secrets);
+            let task = task.map_err(|why| NotStarted::of_task(&why, tools.home.root()))?;
             let strangers = tools.holders.of(&task.gpus);
             if !strangers.is_empty() {
                 return Err(NotStarted::Held(strangers));
@@ -279,5 +283,25 @@ impl Drop for Watch {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_place_that_the_job_names_may_be_read_only_and_one_of_the_server_may_not() {
+        let home = Path::new("/srv/berth");
+        let is_machine = |path: &str, code: i32| {
+            let source = io::Error::from_raw_os_error(code);
+            let error = task::Error::Folder { path: path.into(), source };
+            matches!(NotStarted::of_task(&error, home), NotStarted::Machine(_))
+        };
+        let (full, read_only, denied) = (28, 30, 13);
+        assert!(is_machine("/srv/berth/jobs/1", full) && is_machine("/data/x", full));
+        assert!(is_machine("/srv/berth/jobs/1", read_only) && !is_machine("/data/x", read_only));
+        assert!(!is_machine("/srv/berth/jobs/1", denied));
     }
 }

@@ -15,14 +15,14 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How often the GPUs that are held are looked at again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Tells which processes are on the GPUs.
+/// Tells which processes are on GPUs.
 pub trait GpuUse: Send + Sync {
-    fn processes(&self) -> Vec<GpuProcess>;
+    fn processes(&self, gpus: &[u32]) -> Vec<GpuProcess>;
 }
 
 impl GpuUse for Probe {
-    fn processes(&self) -> Vec<GpuProcess> {
-        Probe::processes(self)
+    fn processes(&self, gpus: &[u32]) -> Vec<GpuProcess> {
+        Probe::processes(self, gpus)
     }
 }
 
@@ -45,7 +45,7 @@ impl GpuHolders {
             if look > 0 {
                 std::thread::sleep(PAUSE);
             }
-            found = self.driver.strangers(gpus, &self.gpu_use.processes());
+            found = self.driver.strangers(gpus, &self.gpu_use.processes(gpus.indices()));
             if found.is_empty() {
                 break;
             }
@@ -73,7 +73,8 @@ impl GpuHolders {
             return Vec::new();
         }
         let gpus = Gpus::Real { indices: held.keys().copied().collect(), uuids: Vec::new() };
-        let strangers = self.driver.strangers(&gpus, &self.gpu_use.processes());
+        let found = self.gpu_use.processes(gpus.indices());
+        let strangers = self.driver.strangers(&gpus, &found);
         let still: BTreeMap<u32, String> =
             strangers.iter().map(|stranger| (stranger.gpu, stranger.to_string())).collect();
         let free = held.keys().filter(|gpu| !still.contains_key(gpu));
@@ -114,7 +115,7 @@ mod tests {
     struct Fake(Mutex<Vec<GpuProcess>>);
 
     impl GpuUse for Fake {
-        fn processes(&self) -> Vec<GpuProcess> {
+        fn processes(&self, _: &[u32]) -> Vec<GpuProcess> {
             self.0.lock().unwrap().clone()
         }
     }
@@ -152,9 +153,10 @@ mod tests {
         *fake.0.lock().unwrap() = vec![GpuProcess { gpu: 1, pid }];
         assert_eq!(holders.of(&real(&[0])), [], "another GPU is none of its business");
         let found = holders.of(&real(&[0, 1]));
-        assert_eq!(found.iter().map(|stranger| (stranger.gpu, stranger.pid)).collect::<Vec<_>>(), [
-            (1, pid)
-        ]);
+        assert_eq!(
+            found.iter().map(|stranger| (stranger.gpu, stranger.pid)).collect::<Vec<_>>(),
+            [(1, pid)]
+        );
         assert_eq!(holders.set_aside(&found), [Seen::Gpu { gpu: 1, held: true }]);
         assert_eq!(holders.set_aside(&found), [], "it is said once");
         let told = holders.condition.held_gpu(1).unwrap();

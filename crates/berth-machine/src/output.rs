@@ -192,7 +192,9 @@ fn delete_folders(jobs: &Path, age: Span, in_use: &BTreeSet<JobId>, now: Now) {
         }
         match fs::remove_dir_all(entry.path()) {
             Ok(()) => tracing::info!(job = %id, "deleted the folder of an ended job"),
-            Err(error) => tracing::warn!(job = %id, %error, "the folder of a job cannot be deleted"),
+            Err(error) => {
+                tracing::warn!(job = %id, %error, "the folder of a job cannot be deleted")
+            }
         }
     }
 }

@@ -40,7 +40,11 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    pub fn new(driver: Arc<Driver>, condition: Arc<Condition>, inlet: Inlet<Seen>) -> Arc<Recovery> {
+    pub fn new(
+        driver: Arc<Driver>,
+        condition: Arc<Condition>,
+        inlet: Inlet<Seen>,
+    ) -> Arc<Recovery> {
         let runtime = tokio::runtime::Handle::current();
         Arc::new(Recovery { driver, condition, inlet, runtime, is_trying: AtomicBool::new(false) })
     }

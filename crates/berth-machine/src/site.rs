@@ -10,9 +10,7 @@ use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, LiveLease, Running, Setup, Site, Turn,
     clock,
 };
-use berth_model::{
-    Cause, Event, Health, LeaseId, Micros, Name, NodeState, Rejected, Span, Time,
-};
+use berth_model::{Cause, Event, Health, LeaseId, Micros, Name, NodeState, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
 use berth_node::{Driver, Inventory, State};
 use berth_service::{Home, Vault};
@@ -115,7 +113,7 @@ impl Site for Machine {
         for (lease, live) in core.jobs.values().flat_map(|job| &job.leases) {
             known.insert(*lease);
             if live.row.node != self.inventory.node.name.as_str() {
-                follow_ups.task(lost(*lease, clock::now(), "its machine is not there any more"));
+                follow_ups.task(lost(*lease, clock::wall(), "its machine is not there any more"));
             } else if found.contains(lease) {
                 self.adopt(core, *lease, live);
             } else if let Some(ended) = self.end_of(*lease)? {
@@ -123,7 +121,7 @@ impl Site for Machine {
             } else if live.row.started.is_some() {
                 // Its folder is gone; what it started may not be.
                 self.driver.sweep(*lease);
-                follow_ups.task(lost(*lease, clock::now(), "nothing is left of it"));
+                follow_ups.task(lost(*lease, clock::wall(), "nothing is left of it"));
             } else {
                 // It was decided and never begun: the server died in between.
                 self.start(core, *lease, follow_ups);
@@ -146,7 +144,10 @@ impl Site for Machine {
             Seen::Gpu { gpu, held } => {
                 let node = self.inventory.node.name.clone();
                 let health = if held { Health::Failed } else { Health::Ok };
-                turn.note(if held { "gpu_held" } else { "gpu_free" }, format!("gpu {gpu} of {node}"));
+                turn.note(
+                    if held { "gpu_held" } else { "gpu_free" },
+                    format!("gpu {gpu} of {node}"),
+                );
                 turn.apply_observed(Event::GpuChanged { node, gpu, health });
             }
         }

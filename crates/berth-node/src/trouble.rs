@@ -41,14 +41,14 @@ pub struct Trouble {
 /// supervisor that could not begin ends with the number as its exit code: on a full disk it could
 /// write it nowhere.
 const CODES: [(i32, Lack); 8] = [
-    (5, Lack::Disk),          // EIO
-    (11, Lack::Processes),    // EAGAIN
-    (12, Lack::Memory),       // ENOMEM
-    (23, Lack::Descriptors),  // ENFILE
-    (24, Lack::Descriptors),  // EMFILE
-    (28, Lack::Room),         // ENOSPC
-    (30, Lack::Disk),         // EROFS
-    (122, Lack::Room),        // EDQUOT
+    (5, Lack::Disk),         // EIO
+    (11, Lack::Processes),   // EAGAIN
+    (12, Lack::Memory),      // ENOMEM
+    (23, Lack::Descriptors), // ENFILE
+    (24, Lack::Descriptors), // EMFILE
+    (28, Lack::Room),        // ENOSPC
+    (30, Lack::Disk),        // EROFS
+    (122, Lack::Room),       // EDQUOT
 ];
 
 impl Trouble {

@@ -122,9 +122,8 @@ async fn lead(
         schedules::begin(app.service.clone()),
         notifier::begin(handle.clone(), app.service.store.clone()),
     ];
-    let _gpus = app.machine.as_ref().and_then(|machine| {
-        berth_machine::watch_gpus(handle.clone(), machine)
-    });
+    let _gpus =
+        app.machine.as_ref().and_then(|machine| berth_machine::watch_gpus(handle.clone(), machine));
     let started = Started { webhook, ..started(&app, door.url()?, token) };
     first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     tell(Stage::Ready(&started));

@@ -27,7 +27,11 @@ impl Driver {
     /// Writes the end of a task whose supervisor is gone and will not write it. Where the machine
     /// could not begin with it, nothing is written, since there may be no room: the end is
     /// returned, and the folder is gone.
-    pub(super) fn close_if_lost(&self, lease: LeaseId, live: &Live) -> Result<Option<Ended>, Error> {
+    pub(super) fn close_if_lost(
+        &self,
+        lease: LeaseId,
+        live: &Live,
+    ) -> Result<Option<Ended>, Error> {
         let mut trouble = None;
         with_lock(live, |begun| match (begun, &live.gone) {
             (Some(begun), _) => close_lost(lease, &live.home, &begun),

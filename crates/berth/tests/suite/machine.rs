@@ -2,6 +2,7 @@
 
 mod backup;
 mod bad;
+mod clock;
 mod crash;
 mod http;
 mod jobs;

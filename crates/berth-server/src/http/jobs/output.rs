@@ -70,7 +70,7 @@ impl Source {
             return Ok(());
         }
         let detail = format!("the output of job {} was deleted", job.id);
-        let next = "`berth config explain` shows how long output is kept: keep-output";
+        let next = "an operator sees how long output is kept in `berth config server`";
         Err(Fault::new(Code::NotFound, detail).next(next))
     }
 

@@ -84,7 +84,7 @@ fn a_full_disk_fails_no_job_and_the_machine_goes_on_when_there_is_room() {
         until("it is done", || state(&server, "acknowledged") == "done");
     }
     server.run_ok(&["run", "--name", "after", "--", "true"]);
-    let audit = server.run_ok(&["audit"]);
+    let audit = server.run_ok(&["audit", "list"]);
     assert!(audit.contains("node_changed"), "{audit}");
 }
 
@@ -130,7 +130,8 @@ fn ms(time: &Value) -> i64 {
 }
 
 fn exit_of(server: &Testbed, folder: &str) -> Option<Value> {
-    let text = std::fs::read(server.home.path().join("node").join(folder).join("exit.json")).ok()?;
+    let text =
+        std::fs::read(server.home.path().join("node").join(folder).join("exit.json")).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -199,6 +200,6 @@ fn output_that_was_kept_long_enough_is_deleted_and_berth_logs_says_so() {
     assert!(told.contains("the output of job 1 was deleted"), "{told}");
     assert!(server.run_ok(&["logs", "young"]).contains("from the job"));
     until("what is kept is shown", || node(&server)["output_bytes"].as_i64() > Some(0));
-    let config = server.run_ok(&["config", "explain"]);
+    let config = server.run_ok(&["config", "server"]);
     assert!(config.contains("keep-output"), "{config}");
 }
