@@ -32,9 +32,8 @@ fn set(folder: &Path, by: &str) {
 }
 
 fn jumps(server: &Server) -> Vec<String> {
-    let rows = server.json(&["audit", "list"]);
-    let rows = rows["entries"].as_array().or(rows["items"].as_array()).cloned();
-    let rows = rows.unwrap_or_else(|| panic!("no rows"));
+    let list = server.json(&["audit", "list"]);
+    let rows = list["rows"].as_array().unwrap_or_else(|| panic!("no rows: {list}"));
     let jumps = rows.iter().filter(|row| row["what"] == "clock_set");
     jumps.map(|row| row["target"].as_str().unwrap().to_owned()).collect()
 }
