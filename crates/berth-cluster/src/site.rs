@@ -331,7 +331,7 @@ impl Site for Kubernetes {
             false
         });
         if is_done {
-            let at = berth_engine::clock::now();
+            let at = berth_engine::clock::wall();
             let mut ended = Ended::lost(lease, at, String::new());
             (ended.lost, ended.started_at, ended.code) = (None, Some(at), Some(0));
             follow_ups.task(Observed::Ended(Box::new(ended)));

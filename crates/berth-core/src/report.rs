@@ -1,8 +1,9 @@
-//! What people ask about queues: who is entitled to what, and uses how much of it.
+//! What people ask about queues: who is entitled to what, and uses how much of it; and until when
+//! jobs run.
 
 use crate::fair_share::Shares;
 use crate::state::State;
-use berth_model::{Micros, Milli, Name, QueueSpec};
+use berth_model::{JobId, Micros, Milli, Name, QueueSpec, Time};
 
 /// Where a queue stands right now. Amounts are GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,11 @@ pub struct QueueReport {
 }
 
 impl State {
+    /// When a job that runs reaches its time limit.
+    pub fn ends(&self, job: JobId) -> Option<Time> {
+        self.jobs.get(self.jobs.find(job)?).ends()
+    }
+
     /// Every queue with the one it lies below.
     pub fn queue_parents(&self) -> impl Iterator<Item = (&Name, Option<&Name>)> {
         self.queues.live().map(|(_, queue)| (&queue.spec.name, queue.spec.parent.as_ref()))

@@ -60,7 +60,8 @@ pub async fn begin<S: Site>(
     let used = last_number(&state).max(site.last_job());
     let next_job = store.last_job().await?.max(used) + 1;
     let last = state.now();
-    let now = clock::now().max(last);
+    clock::not_before(last);
+    let now = clock::now();
     let (teams, shown) = watch::channel(Arc::new(TeamTree::of(&state)));
     let plans = Plans::default();
     let retries =
@@ -90,6 +91,7 @@ pub async fn begin<S: Site>(
         billed: last,
         retention: Retention::new(keep, now),
     };
+    turning.catch_up().await?;
     turning.sync().await.map_err(|why| match why {
         SyncError::Rejected(why) => BootError::Machine(why),
         SyncError::Fatal(why) => BootError::Log(why),

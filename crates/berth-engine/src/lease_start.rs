@@ -1,7 +1,8 @@
 //! What a site needs to start one lease.
 
+use crate::clock;
 use crate::live::{LiveJob, LiveLease};
-use berth_model::{JobId, LeaseId, RunSpec, Slice, Time, Workload};
+use berth_model::{JobId, LeaseId, RunSpec, Slice, Span, Time, Workload};
 use std::sync::Arc;
 
 /// What is needed to start one lease, but for the values of secrets.
@@ -18,7 +19,10 @@ pub struct LeaseStart {
     pub port: Option<u16>,
     pub cpu: Option<berth_model::Cpu>,
     pub memory: Option<berth_model::Bytes>,
+    /// When it reaches its time limit, as the clock on the wall will show it.
     pub ends_at: Option<Time>,
+    /// How long it may run.
+    pub runs_for: Option<Span>,
     pub resume_from: Option<JobId>,
 }
 
@@ -44,9 +48,19 @@ impl LeaseStart {
             port: detail.port,
             cpu: detail.cpu,
             memory: detail.memory,
-            ends_at: detail.time_limit.map(|limit| now + limit),
+            ends_at: detail.time_limit.map(|limit| clock::to_wall(now + limit)),
+            runs_for: detail.time_limit,
             resume_from: detail.resume_from,
         })
+    }
+
+    /// Has it end when the core says: a job that goes on from a checkpoint has less time left than
+    /// its limit.
+    #[must_use]
+    pub fn until(self, ends: Option<Time>, now: Time) -> LeaseStart {
+        let Some(ends) = ends else { return self };
+        let left = (ends - now).max(Span::ZERO);
+        LeaseStart { ends_at: Some(clock::to_wall(now + left)), runs_for: Some(left), ..self }
     }
 
     /// Names of the secrets its environment holds.

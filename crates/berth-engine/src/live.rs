@@ -74,6 +74,14 @@ pub struct Tries {
     pub infra: u32,
     pub error: u32,
     pub oom: u32,
+    /// How often in a row the machine could not start it. These are no tries of the job: they only
+    /// make the next pause longer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trouble: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Detail {

@@ -13,6 +13,9 @@ pub(crate) struct Verdict {
 
 /// The longest wait between two tries.
 const MOST_WAIT: Span = Span::hours(1);
+/// The pauses after trouble of the machine: it may be over soon, and nobody is at fault.
+const TROUBLE_WAIT: Span = Span::secs(1);
+const MOST_TROUBLE_WAIT: Span = Span::mins(1);
 
 /// Judges an end, and counts the try. Whoever was asked to stop is not retried: the core knows
 /// why it asked.
@@ -29,6 +32,13 @@ pub(crate) fn judge(ended: &Ended, detail: &mut Detail, now: Time) -> Verdict {
         TaskEnd::OutOfMemory => (&mut detail.tries.oom, retry.oom, LeaseOutcome::Failed),
         TaskEnd::GpuError | TaskEnd::Lost => {
             (&mut detail.tries.infra, retry.infra, LeaseOutcome::Failed)
+        }
+        // It is tried until it goes well, whatever the job says about tries: nothing of it ran.
+        TaskEnd::Trouble(_) if waits => return at_once(LeaseOutcome::Lost),
+        TaskEnd::Trouble(_) => {
+            detail.tries.trouble = detail.tries.trouble.saturating_add(1);
+            let pause = wait(TROUBLE_WAIT, detail.tries.trouble).min(MOST_TROUBLE_WAIT);
+            return Verdict { outcome: LeaseOutcome::Lost, again_at: Some(now + pause) };
         }
         // What is not there will not be there the next time.
         TaskEnd::NotStarted(_) => return at_once(LeaseOutcome::Failed),

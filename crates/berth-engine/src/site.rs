@@ -55,6 +55,12 @@ pub trait Site: Send + 'static {
     /// site, and a number is never used twice.
     fn last_job(&self) -> u64;
 
+    /// What has happened to tasks while no server ran, with the times at which it happened. It is
+    /// asked first: nobody is billed for what came after the end of a task.
+    fn meanwhile(&mut self, _core: &Core) -> Result<Vec<Observed>, BootError> {
+        Ok(Vec::new())
+    }
+
     /// Describes what exists, before anything is planned.
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected>;
 
@@ -77,6 +83,9 @@ pub trait Site: Send + 'static {
         grace: Span,
         follow_ups: &mut FollowUps<Self::Observation>,
     );
+
+    /// How long the task of a lease may run has changed.
+    fn limit(&mut self, _core: &Core, _lease: LeaseId) {}
 
     /// The end of a lease is in the log.
     fn acknowledge(&mut self, lease: LeaseId);

@@ -8,7 +8,7 @@ use berth_core::State;
 use berth_file::job::{self, Abilities, Defaults, LogLimits, Models};
 use berth_model::{
     Budget, BudgetAction, BudgetPeriod, Bytes, Cause, Event, GpuSpec, Health, LeaseId, Lifecycle,
-    Micros, Name, NodeSpec, NodeState, QueueSpec, Rejected, Span, Stamped,
+    Micros, Name, NodeSpec, NodeState, Observed, QueueSpec, Rejected, Span, Stamped,
 };
 use berth_model::{JobId, JobRequest, Time};
 use berth_store::{AuditEntry, Batch, Options, SettingRow, Store, UserRow};
@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use tempfile::TempDir;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+mod trouble;
 
 /// What a loop knows that has taken nothing in yet.
 fn core(stalled: Option<Stalled>) -> Core {
@@ -57,12 +59,17 @@ struct Nowhere {
     purged: Arc<Mutex<Option<Time>>>,
     /// All there is: a machine of that name, and a job for it.
     knows: Option<&'static str>,
+    /// What happened while no server ran.
+    meanwhile: Vec<Observed>,
 }
 
 impl Site for Nowhere {
     type Observation = ();
     fn last_job(&self) -> u64 {
         0
+    }
+    fn meanwhile(&mut self, _: &Core) -> Result<Vec<Observed>, BootError> {
+        Ok(std::mem::take(&mut self.meanwhile))
     }
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
         let Some(name) = self.knows else { return Ok(InitialSync::Partial) };

@@ -1,13 +1,15 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
+use crate::gpu_holders::{self, GpuHolders};
 use crate::identity::Identity;
-use crate::workplace::Workplace;
+use crate::recovery::{Recovery, Seen};
+use crate::workplace::{self, Workplace};
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Observed, Span};
-use berth_node::{Driver, Started, Stop};
+use berth_node::{Driver, Lack, Started, Stop, Stranger, Trouble};
 use berth_service::Vault;
-use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -16,10 +18,14 @@ use tokio::sync::mpsc;
 
 /// How long the watcher sleeps without news, at the most.
 const WATCH: Duration = Duration::from_secs(1);
+/// Between two tries of a command that met trouble of the machine.
+const AGAIN: Duration = Duration::from_secs(2);
 
+#[derive(Clone)]
 enum DriverCommand {
     Start(Box<LeaseStart>),
     Stop(LeaseId, Stop),
+    Limit(LeaseId, Option<Span>),
     Acknowledge(LeaseId),
 }
 
@@ -37,6 +43,53 @@ pub struct Tools {
     pub driver: Arc<Driver>,
     pub vault: Vault,
     pub identity: Identity,
+    pub holders: Arc<GpuHolders>,
+}
+
+/// Why a task was not started.
+#[derive(Debug, thiserror::Error)]
+enum NotStarted {
+    /// It never will be.
+    #[error("{0}")]
+    Job(String),
+    /// The machine could not, and may later.
+    #[error("{0}")]
+    Machine(String),
+    /// Its GPUs are in use by processes that no job explains.
+    #[error("{}", words(.0))]
+    Held(Vec<Stranger>),
+}
+
+fn words(strangers: &[Stranger]) -> String {
+    strangers.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl From<berth_node::Error> for NotStarted {
+    fn from(error: berth_node::Error) -> NotStarted {
+        match error.trouble() {
+            Some(_) => NotStarted::Machine(error.in_full()),
+            None => NotStarted::Job(error.in_full()),
+        }
+    }
+}
+
+impl NotStarted {
+    /// Why there is no task to start. A place that the job names may be read-only for good, which
+    /// is no trouble of the machine; a place of the server's own must not be.
+    fn of_task(error: &workplace::Error, home: &Path) -> NotStarted {
+        let met = match error {
+            workplace::Error::Folder { path, source } => {
+                Trouble::of(source).map(|trouble| (trouble, path))
+            }
+            _ => None,
+        };
+        let is_machine =
+            met.is_some_and(|(trouble, path)| trouble.lack != Lack::Disk || path.starts_with(home));
+        match is_machine {
+            true => NotStarted::Machine(error.to_string()),
+            false => NotStarted::Job(error.to_string()),
+        }
+    }
 }
 
 impl Executor {
@@ -46,13 +99,20 @@ impl Executor {
             // It was closed before it was begun.
             return Ok(());
         };
-        let start = LeaseStart::of(job, live, clock::now())?;
+        let now = clock::now();
+        let start = LeaseStart::of(job, live, now)?.until(core.state.ends(lease.job), now);
         self.send(DriverCommand::Start(Box::new(start)));
         Ok(())
     }
 
     pub fn stop(&self, lease: LeaseId, cause: Cause, grace: Span) {
         self.send(DriverCommand::Stop(lease, Stop { cause, grace, signal: None }));
+    }
+
+    /// Tells the supervisor how long the task may still run: it has to know without a server.
+    pub fn limit(&self, core: &Core, lease: LeaseId) {
+        let left = core.state.ends(lease.job).map(|ends| (ends - clock::now()).max(Span::ZERO));
+        self.send(DriverCommand::Limit(lease, left));
     }
 
     pub fn acknowledge(&self, lease: LeaseId) {
@@ -66,72 +126,131 @@ impl Executor {
 }
 
 /// Starts to take commands, and to report what happens.
-pub fn begin(tools: Tools, inlet: Inlet<Infallible>) -> (Executor, Watch) {
+pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
     let (commands, taken) = mpsc::unbounded_channel();
-    let watch = Watch::begin(tools.driver.clone(), inlet.clone());
-    tokio::spawn(work(tools, inlet, taken));
+    let condition = tools.holders.condition.clone();
+    let recovery = Recovery::new(tools.driver.clone(), condition, inlet.clone());
+    let holders = tools.holders.clone();
+    let watch = Watch::begin(tools.driver.clone(), inlet.clone(), recovery.clone());
+    let again = commands.downgrade();
+    let worker = Worker { tools: Arc::new(tools), inlet: inlet.clone(), recovery, again };
+    let looking = [
+        tokio::spawn(worker.recovery.clone().look_around()),
+        tokio::spawn(gpu_holders::look_around(holders, inlet)),
+    ];
+    tokio::spawn(async move {
+        worker.work(taken).await;
+        looking.iter().for_each(tokio::task::JoinHandle::abort);
+    });
     (Executor { commands }, watch)
 }
 
-async fn work(
-    tools: Tools,
-    inlet: Inlet<Infallible>,
-    mut commands: mpsc::UnboundedReceiver<DriverCommand>,
-) {
-    let tools = Arc::new(tools);
-    while let Some(command) = commands.recv().await {
-        let driver = tools.driver.clone();
-        let done = match command {
-            DriverCommand::Start(start) => start_one(&tools, &inlet, *start).await,
-            DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
-            DriverCommand::Acknowledge(lease) => {
-                let identity = tools.identity.clone();
-                on_disk(move || {
-                    identity.take_back(lease);
-                    driver.acknowledge(lease)
-                })
-                .await
-            }
-        };
-        if let Err(error) = done {
-            tracing::error!(%error, "a command could not be carried out");
-        }
-    }
+struct Worker {
+    tools: Arc<Tools>,
+    inlet: Inlet<Seen>,
+    recovery: Arc<Recovery>,
+    /// For what has to be tried again.
+    again: mpsc::WeakUnboundedSender<DriverCommand>,
 }
 
-async fn start_one(
-    tools: &Arc<Tools>,
-    inlet: &Inlet<Infallible>,
-    start: LeaseStart,
-) -> Result<(), berth_node::Error> {
-    let lease = start.lease;
-    let secrets = match tools.vault.open_all(&start.team, start.secrets()).await {
-        Ok(secrets) => secrets,
-        Err(why) => {
-            inlet.not_started(lease, why.to_string()).await;
-            return Ok(());
+impl Worker {
+    async fn work(&self, mut commands: mpsc::UnboundedReceiver<DriverCommand>) {
+        while let Some(command) = commands.recv().await {
+            let driver = self.tools.driver.clone();
+            let repeated = command.clone();
+            let done = match command {
+                DriverCommand::Start(start) => {
+                    self.start(*start).await;
+                    Ok(())
+                }
+                DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
+                DriverCommand::Limit(lease, left) => {
+                    on_disk(move || driver.limit(lease, left)).await
+                }
+                DriverCommand::Acknowledge(lease) => {
+                    let identity = self.tools.identity.clone();
+                    let acknowledge = move || {
+                        identity.take_back(lease);
+                        driver.acknowledge(lease)
+                    };
+                    match on_disk(acknowledge).await {
+                        // Of a task that was never begun nothing is left to put away.
+                        Err(berth_node::Error::Unknown { .. }) => Ok(()),
+                        done => done,
+                    }
+                }
+            };
+            let Err(error) = done else { continue };
+            let error_text = error.in_full();
+            if error.trouble().is_some() {
+                tracing::warn!(error = error_text, "a command is tried again");
+                self.recovery.consider();
+                self.repeat(repeated);
+            } else {
+                tracing::error!(error = error_text, "a command could not be carried out");
+            }
         }
-    };
-    let driver = tools.driver.clone();
-    let tools = tools.clone();
-    let begun = tokio::task::spawn_blocking(move || {
-        let task = tools.workplace.task(&start, &secrets);
-        let mut task = task.map_err(|error| error.to_string())?;
-        tools.identity.equip(lease, &mut task.env);
-        tools.driver.start(task).map_err(|error| error.to_string())
-    });
-    match begun.await {
-        Ok(Ok(Started::Fresh)) => {}
-        Ok(Ok(Started::Known)) => tell_end(driver, inlet, lease).await,
-        Ok(Err(why)) => inlet.not_started(lease, why).await,
-        Err(panic) => inlet.not_started(lease, format!("starting it failed: {panic}")).await,
     }
-    Ok(())
+
+    /// Tries a command again later. Repeating one has no effect beyond the first time, and a task
+    /// is started by one command only, so others may come between.
+    fn repeat(&self, command: DriverCommand) {
+        let again = self.again.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(AGAIN).await;
+            if let Some(commands) = again.upgrade() {
+                let _ = commands.send(command);
+            }
+        });
+    }
+
+    async fn start(&self, start: LeaseStart) {
+        let lease = start.lease;
+        let Err(why) = self.try_start(start).await else { return };
+        let told = why.to_string();
+        match why {
+            NotStarted::Job(why) => self.inlet.not_started(lease, why).await,
+            NotStarted::Machine(why) => {
+                self.recovery.consider();
+                self.inlet.site(Seen::Trouble { lease, why }).await;
+            }
+            NotStarted::Held(strangers) => {
+                tracing::error!(%lease, why = told, "GPUs are not used");
+                for seen in self.tools.holders.set_aside(&strangers) {
+                    self.inlet.site(seen).await;
+                }
+                self.inlet.site(Seen::Trouble { lease, why: told }).await;
+            }
+        }
+    }
+
+    async fn try_start(&self, start: LeaseStart) -> Result<(), NotStarted> {
+        let lease = start.lease;
+        let secrets = self.tools.vault.open_all(&start.team, start.secrets()).await;
+        let secrets = secrets.map_err(|why| NotStarted::Job(why.to_string()))?;
+        let tools = self.tools.clone();
+        let begun = tokio::task::spawn_blocking(move || {
+            let task = tools.workplace.task(&start, &secrets);
+            let home = tools.workplace.home.root();
+            let mut task = task.map_err(|why| NotStarted::of_task(&why, home))?;
+            tools.identity.equip(lease, &mut task.env);
+            let strangers = tools.holders.of(&task.gpus);
+            if !strangers.is_empty() {
+                return Err(NotStarted::Held(strangers));
+            }
+            Ok(tools.driver.start(task)?)
+        });
+        let panicked = |panic| NotStarted::Job(format!("starting it failed: {panic}"));
+        if begun.await.map_err(panicked)?? == Started::Known {
+            tell_end(self.tools.driver.clone(), &self.inlet, lease).await;
+        }
+        Ok(())
+    }
 }
 
 /// Tells how a lease has ended that was run before, if it has. The driver has told so once, and a
 /// log that was restored from a backup may not know: the lease would then hold its GPUs for ever.
-async fn tell_end(driver: Arc<Driver>, inlet: &Inlet<Infallible>, lease: LeaseId) {
+async fn tell_end(driver: Arc<Driver>, inlet: &Inlet<Seen>, lease: LeaseId) {
     let ended = tokio::task::spawn_blocking(move || driver.ended(lease)).await;
     match ended {
         Ok(Ok(Some(ended))) => inlet.task(Observed::Ended(Box::new(ended))).await,
@@ -153,13 +272,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    fn begin(driver: Arc<Driver>, inlet: Inlet<Infallible>) -> Watch {
+    fn begin(driver: Arc<Driver>, inlet: Inlet<Seen>, recovery: Arc<Recovery>) -> Watch {
         let ends = Arc::new(AtomicBool::new(false));
         let end = ends.clone();
         let thread = std::thread::spawn(move || {
             while !end.load(Ordering::Relaxed) {
                 match driver.wait(WATCH) {
-                    Ok(news) => news.into_iter().for_each(|observed| inlet.blocking_task(observed)),
+                    Ok(news) => {
+                        if news.iter().any(is_trouble) {
+                            recovery.consider();
+                        }
+                        news.into_iter().for_each(|observed| inlet.blocking_task(observed));
+                    }
                     Err(error) => {
                         tracing::error!(%error, "the tasks cannot be watched");
                         std::thread::sleep(WATCH);
@@ -171,11 +295,35 @@ impl Watch {
     }
 }
 
+fn is_trouble(observed: &Observed) -> bool {
+    matches!(observed, Observed::Ended(ended) if ended.trouble.is_some())
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_place_that_the_job_names_may_be_read_only_and_one_of_the_server_may_not() {
+        let home = Path::new("/srv/berth");
+        let is_machine = |path: &str, code: i32| {
+            let source = io::Error::from_raw_os_error(code);
+            let error = task::Error::Folder { path: path.into(), source };
+            matches!(NotStarted::of_task(&error, home), NotStarted::Machine(_))
+        };
+        let (full, read_only, denied) = (28, 30, 13);
+        assert!(is_machine("/srv/berth/jobs/1", full) && is_machine("/data/x", full));
+        assert!(is_machine("/srv/berth/jobs/1", read_only) && !is_machine("/data/x", read_only));
+        assert!(!is_machine("/srv/berth/jobs/1", denied));
     }
 }

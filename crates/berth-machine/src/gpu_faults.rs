@@ -2,15 +2,18 @@
 //! task that fails on it counts as failed by the hardware and not by the job, and is tried again.
 //! After a restart the server takes the health of the GPU from the driver.
 
+use crate::host::Host;
 use berth_engine::{Act, Handle, Write};
 use berth_model::{Event, Health};
-use berth_node::{Driver, GpuFault, GpuWatch, Inventory};
+use berth_node::{GpuFault, GpuWatch, Inventory};
 use berth_service::server_audit;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Watches the GPUs of this machine until it is dropped; declared ones have nothing to tell.
-pub fn watch(engine: Handle, driver: Arc<Driver>, inventory: Arc<Inventory>) -> Option<GpuWatch> {
+pub fn watch(engine: Handle, host: &Host) -> Option<GpuWatch> {
+    let (driver, inventory) = (host.driver.clone(), host.inventory.clone());
+    let condition = host.condition.clone();
     if inventory.declared {
         return None;
     }
@@ -19,6 +22,7 @@ pub fn watch(engine: Handle, driver: Arc<Driver>, inventory: Arc<Inventory>) -> 
     let reported = Mutex::new(BTreeSet::new());
     Some(GpuWatch::start(move |fault| {
         tracing::error!(gpu = fault.index, xid = fault.xid, "a GPU failed");
+        condition.gpu_failed(fault.index);
         if let Err(error) = driver.note_gpu_error(fault.index, fault.xid) {
             tracing::error!(%error, "its tasks will not be told apart from others that fail");
         }

@@ -1,9 +1,12 @@
 //! What this machine adds to requests about its jobs.
 
+use crate::condition::Condition;
+use crate::output::KeepOutput;
 use crate::workplace::Workplace;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::JobRequest;
 use berth_node::{Device, Driver, Inventory, Isolation, Probe};
+use berth_service::Fault;
 use berth_service::host::{GpuFacts, GpuReading, JobHost, NodeFacts, NodeIsolation};
 use std::sync::Arc;
 
@@ -11,8 +14,10 @@ use std::sync::Arc;
 pub struct Host {
     pub driver: Arc<Driver>,
     pub inventory: Arc<Inventory>,
-    pub probe: Probe,
+    pub probe: Arc<Probe>,
     pub workplace: Arc<Workplace>,
+    pub condition: Arc<Condition>,
+    pub keep: KeepOutput,
 }
 
 impl Host {
@@ -32,6 +37,10 @@ impl JobHost for Host {
         let Some(run) = request.workload.run() else { return Ok(()) };
         let checked = self.workplace.check(&request.user, team, run);
         checked.map_err(|(key, why)| Refused { key, message: why.to_string() })
+    }
+
+    fn must_have_room(&self) -> Result<(), Fault> {
+        self.condition.full().map_or(Ok(()), |trouble| Err(Fault::no_room(&trouble.to_string())))
     }
 
     fn runs_containers(&self) -> bool {
@@ -56,13 +65,16 @@ impl JobHost for Host {
                 Isolation::Sandbox { accounts: false } => NodeIsolation::Sandbox,
                 Isolation::Off { .. } => NodeIsolation::None,
             }),
+            trouble: self.condition.trouble().map(|trouble| trouble.to_string()),
+            output: self.condition.output(),
         })
     }
 
     fn gpu(&self, node: &str, index: u32) -> Option<GpuFacts> {
         let mut devices = self.inventory.devices.iter().filter(|_| self.is_this(node));
         let device: &Device = devices.find(|device| device.index == index)?;
-        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared() })
+        let held = self.condition.held_gpu(device.index);
+        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared(), held })
     }
 
     fn read_gpus(&self) -> Vec<GpuReading> {

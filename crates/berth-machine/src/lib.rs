@@ -2,17 +2,23 @@
 //!
 //! Deliberately absent: any scheduling choice. A lease names its GPUs.
 
+mod condition;
 mod executor;
 mod gpu_faults;
+mod gpu_holders;
 mod host;
 mod identity;
+mod output;
+mod recovery;
 mod setup;
 mod site;
 mod workplace;
 
+pub use condition::Condition;
 pub use executor::Watch;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
 pub use identity::ServerAddress;
+pub use output::KeepOutput;
 pub use site::{Begun, begin};
 pub use workplace::Workplace;

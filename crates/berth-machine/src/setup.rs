@@ -20,7 +20,8 @@ pub fn events(
     if let Some(known) = known {
         // What an operator said about it stays.
         node.state = match known.spec.state {
-            NodeState::Failed => NodeState::Ready,
+            // What was wrong is found again if it still is.
+            NodeState::Failed | NodeState::Troubled => NodeState::Ready,
             state => state,
         };
         node.labels = known.spec.labels.clone();

@@ -1,20 +1,22 @@
 //! This machine as a site: its GPUs, and the processes that run on it.
 
 use crate::executor::{self, Executor, Tools, Watch};
+use crate::gpu_holders::GpuHolders;
 use crate::host::Host;
 use crate::identity::{Identity, Renewal, ServerAddress};
+use crate::output::{self, Keeping};
+use crate::recovery::Seen;
 use crate::setup;
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, LiveLease, Running, Setup, Site, Turn,
     clock,
 };
-use berth_model::{Cause, LeaseId, Micros, Name, Rejected, Span, Time};
+use berth_model::{Cause, Event, Health, LeaseId, Micros, Name, NodeState, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
-use berth_node::{Driver, Inventory, Stop};
+use berth_node::{Driver, Inventory, State, Stop};
 use berth_service::{Home, Vault};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,8 @@ pub struct Begun {
     pub watch: Watch,
     /// Keeps the tokens of running jobs fresh; dropped when the server ends.
     pub renewal: Renewal,
+    /// Deletes output that is not to be kept; the same.
+    pub keeping: Keeping,
 }
 
 /// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
@@ -61,6 +65,12 @@ async fn begin_on(
         driver: driver.clone(),
         vault: vault.clone(),
         identity: identity.clone(),
+        holders: Arc::new(GpuHolders {
+            driver: driver.clone(),
+            inventory: inventory.clone(),
+            condition: host.condition.clone(),
+            gpu_use: host.probe.clone(),
+        }),
     };
     let mut watch = None;
     let running = engine::begin(setup, |inlet| {
@@ -72,7 +82,11 @@ async fn begin_on(
     });
     let running = running.await?;
     let renewal = identity.renew(running.handle.clone(), inventory.node.name.clone());
-    Ok(Begun { running, watch: watch.expect("the loop has made its site"), renewal })
+    let engine = running.handle.clone();
+    let (condition, home) = (host.condition.clone(), host.workplace.home.clone());
+    let keeping = output::begin(host.keep, host.driver.clone(), condition, home, engine);
+    let watch = watch.expect("the loop has made its site");
+    Ok(Begun { running, watch, renewal, keeping })
 }
 
 struct Machine {
@@ -84,8 +98,7 @@ struct Machine {
 }
 
 impl Site for Machine {
-    /// The tasks of leases are all there is to see on one machine.
-    type Observation = Infallible;
+    type Observation = Seen;
 
     fn last_job(&self) -> u64 {
         // A number that was used here has a folder: its log, or what it wrote itself, which a job
@@ -104,7 +117,7 @@ impl Site for Machine {
     fn reconcile(
         &mut self,
         core: &Core,
-        follow_ups: &mut FollowUps<Infallible>,
+        follow_ups: &mut FollowUps<Seen>,
     ) -> Result<(), BootError> {
         let found: BTreeSet<LeaseId> = self
             .driver
@@ -117,13 +130,15 @@ impl Site for Machine {
         for (lease, live) in core.jobs.values().flat_map(|job| &job.leases) {
             known.insert(*lease);
             if live.row.node != self.inventory.node.name.as_str() {
-                follow_ups.task(lost(*lease, clock::now(), "its machine is not there any more"));
+                follow_ups.task(lost(*lease, clock::wall(), "its machine is not there any more"));
             } else if found.contains(lease) {
                 self.adopt(core, *lease, live);
             } else if let Some(ended) = self.end_of(*lease)? {
                 follow_ups.task(Observed::Ended(Box::new(ended)));
             } else if live.row.started.is_some() {
-                follow_ups.task(lost(*lease, clock::now(), "nothing is left of it"));
+                // Its folder is gone; what it started may not be.
+                self.driver.sweep(*lease);
+                follow_ups.task(lost(*lease, clock::wall(), "nothing is left of it"));
             } else {
                 // It was decided and never begun: the server died in between.
                 self.start(core, *lease, follow_ups);
@@ -137,17 +152,52 @@ impl Site for Machine {
         Ok(())
     }
 
-    fn observe(&mut self, _: &mut Turn<'_>, never: Infallible) {
-        match never {}
+    fn observe(&mut self, turn: &mut Turn<'_>, seen: Seen) {
+        match seen {
+            Seen::Trouble { lease, why } => turn.trouble(lease, why),
+            Seen::Closed { why } => self.change(turn, NodeState::Ready, NodeState::Troubled, &why),
+            // What an operator said meanwhile stays.
+            Seen::Open => self.change(turn, NodeState::Troubled, NodeState::Ready, "well again"),
+            Seen::Gpu { gpu, held } => {
+                let node = self.inventory.node.name.clone();
+                let health = if held { Health::Failed } else { Health::Ok };
+                turn.note(
+                    if held { "gpu_held" } else { "gpu_free" },
+                    format!("gpu {gpu} of {node}"),
+                );
+                turn.apply_observed(Event::GpuChanged { node, gpu, health });
+            }
+        }
     }
 
-    fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Infallible>) {
+    fn meanwhile(&mut self, core: &Core) -> Result<Vec<Observed>, BootError> {
+        let adopted = self.driver.adopt().map_err(|error| BootError::Site(error.into()))?;
+        let mut seen = Vec::new();
+        for task in adopted.into_iter().filter(|task| task.state == State::Ended) {
+            let lease = task.lease;
+            let known = core.jobs.get(&lease.job).and_then(|job| job.leases.get(&lease));
+            let (Some(live), Some(ended)) = (known, self.end_of(lease)?) else { continue };
+            if live.row.started.is_none()
+                && let Some(at) = task.started_at
+            {
+                seen.push(Observed::Started { lease, at });
+            }
+            seen.push(Observed::Ended(Box::new(ended)));
+        }
+        Ok(seen)
+    }
+
+    fn limit(&mut self, core: &Core, lease: LeaseId) {
+        self.executor.limit(core, lease);
+    }
+
+    fn start(&mut self, core: &Core, lease: LeaseId, follow_ups: &mut FollowUps<Seen>) {
         if let Err(unreadable) = self.executor.start(core, lease) {
             follow_ups.not_started(lease, unreadable.to_string());
         }
     }
 
-    fn stop(&mut self, lease: LeaseId, cause: Cause, grace: Span, _: &mut FollowUps<Infallible>) {
+    fn stop(&mut self, lease: LeaseId, cause: Cause, grace: Span, _: &mut FollowUps<Seen>) {
         self.executor.stop(lease, cause, grace);
     }
 
@@ -157,6 +207,17 @@ impl Site for Machine {
 }
 
 impl Machine {
+    /// Tells the core that this machine takes no work, or takes it again.
+    fn change(&self, turn: &mut Turn<'_>, from: NodeState, to: NodeState, why: &str) {
+        let node = self.inventory.node.name.clone();
+        let nodes = turn.core.state.node_snapshots();
+        let state = nodes.iter().find(|found| found.spec.name == node).map(|node| node.spec.state);
+        if state == Some(from) {
+            turn.note("node_changed", format!("node {node}: {why}"));
+            turn.apply_observed(Event::NodeChanged { node, state: to });
+        }
+    }
+
     /// Follows a task that has been running without a server. Starting it again does nothing.
     fn adopt(&mut self, core: &Core, lease: LeaseId, live: &LiveLease) {
         if let Err(unreadable) = self.executor.start(core, lease) {

@@ -68,6 +68,9 @@ pub enum NodeState {
     Cordoned,
     /// Takes no new work; what runs is asked to move.
     Draining,
+    /// Takes no new work until it can start processes again: its disk is full, or the like. What
+    /// runs goes on.
+    Troubled,
     /// Nothing runs there any more.
     Failed,
     /// Will be gone at that time (a spot notice): a deadline for whatever is on it.

@@ -39,6 +39,14 @@ pub struct Ended {
     pub lost: Option<String>,
     /// Why it never ran.
     pub not_started: Option<String>,
+    /// Why the machine could not start it: the disk was full, or the like. Nothing of it ran, and
+    /// another try may go well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// When it ended by the clock of the machine that nobody can set, in milliseconds since the
+    /// machine was started. `at` is wrong where somebody has set the other clock since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime_ms: Option<u64>,
     pub usage: Usage,
     /// Bytes of log that could not be written.
     pub log_lost: u64,
@@ -60,6 +68,8 @@ impl Ended {
             not_ready: false,
             lost: None,
             not_started: None,
+            trouble: None,
+            uptime_ms: None,
             usage: Usage::default(),
             log_lost: 0,
         }
@@ -75,11 +85,19 @@ impl Ended {
         Ended { not_started: Some(why), ..Ended::unknown(lease, at) }
     }
 
+    /// The end of a task that the machine could not begin for lack of something.
+    pub fn trouble(lease: LeaseId, at: Time, why: String) -> Ended {
+        Ended { trouble: Some(why), ..Ended::unknown(lease, at) }
+    }
+
     /// The one thing to tell of it. What we asked for comes before what the process made of it:
     /// frameworks that save on a signal exit with 0, 143 or 255 alike.
     pub fn end(&self) -> TaskEnd {
         if self.asked.is_some() {
             return TaskEnd::Stopped;
+        }
+        if let Some(why) = &self.trouble {
+            return TaskEnd::Trouble(why.clone());
         }
         if let Some(why) = &self.not_started {
             return TaskEnd::NotStarted(why.clone());
@@ -118,6 +136,8 @@ pub enum TaskEnd {
     Requeue,
     Lost,
     NotStarted(String),
+    /// The machine could not start it, which is no fault of the task's.
+    Trouble(String),
 }
 
 impl TaskEnd {
@@ -133,7 +153,7 @@ impl TaskEnd {
             TaskEnd::Stopped => ExitKind::Stopped,
             TaskEnd::Requeue => ExitKind::Requeue,
             TaskEnd::Lost => ExitKind::Lost,
-            TaskEnd::NotStarted(_) => ExitKind::NotStarted,
+            TaskEnd::NotStarted(_) | TaskEnd::Trouble(_) => ExitKind::NotStarted,
         }
     }
 
@@ -150,7 +170,7 @@ impl TaskEnd {
             // A command that is not there is the job's failure, not the node's: trying it
             // elsewhere forever would help nobody.
             TaskEnd::NotStarted(_) => LeaseOutcome::Failed,
-            TaskEnd::GpuError | TaskEnd::Lost => LeaseOutcome::Lost,
+            TaskEnd::GpuError | TaskEnd::Lost | TaskEnd::Trouble(_) => LeaseOutcome::Lost,
         }
     }
 }
@@ -168,6 +188,7 @@ impl fmt::Display for TaskEnd {
             TaskEnd::Requeue => f.write_str("asked to be run again"),
             TaskEnd::Lost => f.write_str("lost"),
             TaskEnd::NotStarted(why) => write!(f, "not started: {why}"),
+            TaskEnd::Trouble(why) => write!(f, "the machine could not start it: {why}"),
         }
     }
 }
@@ -202,6 +223,14 @@ pub enum Observed {
 }
 
 impl Observed {
+    /// When it happened, as the clock of the machine has it.
+    pub fn at(&self) -> Time {
+        match self {
+            Observed::Started { at, .. } | Observed::Ready { at, .. } => *at,
+            Observed::Ended(ended) => ended.at,
+        }
+    }
+
     pub fn lease(&self) -> LeaseId {
         match self {
             Observed::Started { lease, .. } | Observed::Ready { lease, .. } => *lease,
@@ -230,6 +259,13 @@ mod tests {
         assert_eq!(kind(|e| e.signal = Some(11)), TaskEnd::Signalled(11));
         assert_eq!(kind(|e| e.lost = Some("reboot".into())), TaskEnd::Lost);
         assert_eq!(kind(|_| ()), TaskEnd::Lost);
+    }
+
+    #[test]
+    fn trouble_of_the_machine_is_no_failure_of_the_task() {
+        let end = kind(|e| e.trouble = Some("the disk is full".into()));
+        assert_eq!(end, TaskEnd::Trouble("the disk is full".into()));
+        assert_eq!(end.outcome(), LeaseOutcome::Lost);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::folder::folder_name;
 use crate::isolation::NoSandbox;
+use crate::trouble::Trouble;
 use berth_model::LeaseId;
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub enum Error {
     Malformed { path: PathBuf, source: serde_json::Error },
     #[error("cannot start the supervisor {} of lease {lease}", exe.display())]
     Launch { lease: LeaseId, exe: PathBuf, source: io::Error },
+    #[error("no task can be started on this machine")]
+    Trouble { source: Trouble },
     #[error("the task of lease {lease} cannot be started: {what}")]
     Invalid { lease: LeaseId, what: String },
     #[error("there is no task for lease {lease} (folder {})", folder_name(*lease))]
@@ -44,4 +47,36 @@ pub enum Error {
     Wait { source: io::Error },
     #[error("there is no log of rank {rank} in {}", path.display())]
     NoLog { rank: u32, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// The trouble of the machine that it comes from, if it does: what was asked for may go well
+    /// later.
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Error::Trouble { source } => Some(source.clone()),
+            Error::Root { source, .. }
+            | Error::MakeFolder { source, .. }
+            | Error::Read { source, .. }
+            | Error::Write { source, .. }
+            | Error::Launch { source, .. }
+            | Error::Terminal { source, .. }
+            | Error::Wait { source }
+            | Error::NoLog { source, .. } => Trouble::of(source),
+            Error::InUse { .. }
+            | Error::Malformed { .. }
+            | Error::Invalid { .. }
+            | Error::Unknown { .. }
+            | Error::NotRunning { .. }
+            | Error::NotEnded { .. } => None,
+        }
+    }
+
+    /// The error with what it comes from, in one line.
+    pub fn in_full(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
 }

@@ -8,6 +8,7 @@
 //!   started.json       the processes run
 //!   ready.json         the ready check has passed
 //!   stop.json          the request to stop
+//!   limit.json         until when it may run, where that was changed
 //!   gpu_error.json     a hardware error on one of its GPUs
 //!   exit.json          how it ended; written once
 //!   exit.spare         the room for it, taken at the start in case the disk fills
@@ -22,15 +23,16 @@
 
 use crate::error::Error;
 use crate::owner::give;
+use crate::process::{self, Process};
 use berth_model::Ended;
-use berth_model::{Cause, Time};
+use berth_model::{Cause, Span, Time};
 use berth_sandbox::Account;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Written into the lock before the first process is started: from here on this lease has been
@@ -41,6 +43,9 @@ pub(crate) struct Begun {
     pub boot: String,
     /// The supervisor, which leads a session of that number.
     pub supervisor: i32,
+    /// When that process was started, in clock ticks: another one may get its number.
+    #[serde(default)]
+    pub start: Option<u64>,
     pub cgroup: Option<PathBuf>,
 }
 
@@ -49,9 +54,19 @@ pub(crate) struct Running {
     pub at: Time,
     /// The process of each rank.
     pub pids: Vec<i32>,
+    /// When each of them was started, in clock ticks.
+    #[serde(default)]
+    pub starts: Vec<u64>,
     /// The first process of its sandbox, if it is in one.
     #[serde(default)]
     pub init: Option<i32>,
+}
+
+/// Until when a task may run, by the clock of [`process::uptime_ms`]; as long as it likes where left
+/// out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Limit {
+    pub uptime_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +87,9 @@ pub(crate) struct StopRequest {
     pub grace_ms: u64,
     /// Instead of TERM.
     pub signal: Option<i32>,
+    /// When it was asked, by the clock of [`process::uptime_ms`].
+    #[serde(default)]
+    pub uptime_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,8 +139,23 @@ impl Home {
         write_json_as(options.mode(0o644), &path, request)
     }
 
+    /// Since when it runs. Processes whose number was given to another one since are left out.
     pub fn running(&self) -> Result<Option<Running>, Error> {
-        read_json(&self.file("started.json"))
+        let Some(mut running) = read_json::<Running>(&self.file("started.json"))? else {
+            return Ok(None);
+        };
+        if running.starts.len() == running.pids.len() {
+            let known = running.pids.iter().zip(&running.starts);
+            let same = |(pid, start): &(&i32, &u64)| {
+                Process::of(**pid) == Some(Process { pid: **pid, start: **start })
+            };
+            (running.pids, running.starts) = known.filter(same).unzip();
+        }
+        Ok(Some(running))
+    }
+
+    pub fn limit(&self) -> Result<Option<Limit>, Error> {
+        read_json(&self.file("limit.json"))
     }
 
     pub fn ready(&self) -> Result<Option<At>, Error> {
@@ -147,7 +180,22 @@ impl Home {
             return Ok(None);
         };
         ended.gpu_error = self.gpu_error()?.map(|seen| seen.xid);
+        ended.at = self.wall_time_of(&ended);
         Ok(Some(ended))
+    }
+
+    /// When it ended by the clock on the wall as it is set now. It may have been set since; how
+    /// long ago it was is known where the machine has not been started since.
+    fn wall_time_of(&self, ended: &Ended) -> Time {
+        let Some(then) = ended.uptime_ms else { return ended.at };
+        let begun: Option<Begun> = read_json(&self.file("lock")).unwrap_or_default();
+        if begun.is_none_or(|begun| begun.boot != process::boot_id()) {
+            return ended.at;
+        }
+        let ago = process::uptime_ms().saturating_sub(then);
+        let at = process::now() - Span(i64::try_from(ago).unwrap_or(i64::MAX));
+        // Two clocks are never read in the same moment.
+        if (at - ended.at).0.abs() < 1_000 { ended.at } else { at }
     }
 
     /// Takes the room that `exit.json` will need, while there is some.
@@ -181,7 +229,14 @@ impl Home {
 
     /// Wakes the supervisor; without one nothing happens.
     pub fn poke(&self) {
-        ring(&self.file("poke"), b"!");
+        ring(&self.file("poke"), b"!\n");
+    }
+
+    /// Hands a request to the supervisor without writing a file: a task that has filled the disk
+    /// has to be stopped, too.
+    pub fn poke_to_stop(&self, request: &StopRequest) {
+        let line = serde_json::to_string(request).expect("it is plain data");
+        ring(&self.file("poke"), format!("{line}\n").as_bytes());
     }
 }
 
@@ -231,14 +286,44 @@ impl Lock {
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 
+    /// What was begun. It is read from the open file, which stays when its folder is deleted.
     pub fn begun(&self) -> Result<Option<Begun>, Error> {
-        read_json(&self.path)
+        let mut bytes = Vec::new();
+        let mut part = [0; 1024];
+        loop {
+            match self.file.read_at(&mut part, bytes.len() as u64) {
+                Ok(0) => break,
+                Ok(read) => bytes.extend_from_slice(&part[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(Error::Read { path: self.path.clone(), source }),
+            }
+        }
+        parse(&self.path, &bytes)
+    }
+
+    /// Whether the file is still where it was opened. It is not when somebody has deleted the
+    /// folder of the task, or has put another one in its place.
+    pub fn is_in_place(&self) -> Result<bool, Error> {
+        let fail = |source| Error::Read { path: self.path.clone(), source };
+        let opened = self.file.metadata().map_err(fail)?;
+        match fs::metadata(&self.path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(false),
+                _ => Err(fail(error)),
+            },
+        }
     }
 
     /// Only for the holder of the lock, and only where nothing was begun.
     pub fn begin(&self, begun: &Begun) -> io::Result<()> {
-        (&self.file).write_all(&serde_json::to_vec(begun).map_err(io::Error::other)?)?;
-        self.file.sync_all()
+        let bytes = serde_json::to_vec(begun).map_err(io::Error::other)?;
+        let written = (&self.file).write_all(&bytes).and_then(|()| self.file.sync_all());
+        if written.is_err() {
+            // What was not begun must not look as if it were.
+            let _ = self.file.set_len(0);
+        }
+        written
     }
 }
 
@@ -252,12 +337,18 @@ pub(crate) fn private() -> OpenOptions {
 /// The value in a file; none where there is no file or an empty one.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     let bytes = match fs::read(path) {
-        Ok(bytes) if bytes.is_empty() => return Ok(None),
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
     };
-    serde_json::from_slice(&bytes)
+    parse(path, &bytes)
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Option<T>, Error> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_slice(bytes)
         .map(Some)
         .map_err(|source| Error::Malformed { path: path.to_owned(), source })
 }
@@ -292,7 +383,8 @@ mod tests {
         let (first, second) = (home.open_lock().unwrap(), home.open_lock().unwrap());
         assert!(first.try_take() && !second.try_take());
         assert_eq!(first.begun().unwrap(), None);
-        let begun = Begun { at: Time(1), boot: "b".to_owned(), supervisor: 2, cgroup: None };
+        let boot = "b".to_owned();
+        let begun = Begun { at: Time(1), boot, supervisor: 2, start: None, cgroup: None };
         first.begin(&begun).unwrap();
         drop(first);
         assert!(second.try_take());
@@ -309,6 +401,51 @@ mod tests {
         ring(&path, b"two\n");
         assert_eq!(drain(&fifo), b"one\ntwo\n");
         assert_eq!(drain(&fifo), b"");
+    }
+
+    #[test]
+    fn the_time_of_an_end_holds_although_the_clock_was_set_since() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path());
+        let lease = LeaseId { job: JobId::new(1), task: 0, attempt: 0 };
+        let begin = |boot: String| {
+            let begun = Begun { at: Time(1), boot, supervisor: 2, start: None, cgroup: None };
+            std::fs::write(home.file("lock"), serde_json::to_vec(&begun).unwrap()).unwrap();
+        };
+        begin(process::boot_id());
+        // It ended an hour ago, when the clock was two days ahead.
+        let (hour, days) = (Span::hours(1), Span::days(2));
+        let mut ended = Ended::unknown(lease, process::now() - hour + days);
+        ended.uptime_ms = process::uptime_ms().checked_sub(3_600_000);
+        if ended.uptime_ms.is_some() {
+            home.write_ended(&ended).unwrap();
+            let found = home.ended().unwrap().unwrap().at;
+            let off = (found - (process::now() - hour)).0.abs();
+            assert!(off < 60_000, "{off} ms off");
+        }
+        // Of a time before the machine was started nothing else is known.
+        begin("another".to_owned());
+        ended.uptime_ms = Some(5);
+        home.write_ended(&ended).unwrap();
+        assert_eq!(home.ended().unwrap().unwrap().at, ended.at);
+    }
+
+    #[test]
+    fn a_lock_knows_when_its_folder_was_deleted_and_still_tells_what_was_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().join("task"));
+        fs::create_dir(&home.dir).unwrap();
+        let lock = home.open_lock().unwrap();
+        let boot = "b".to_owned();
+        let begun = Begun { at: Time(1), boot, supervisor: 2, start: Some(3), cgroup: None };
+        lock.begin(&begun).unwrap();
+        assert!(lock.is_in_place().unwrap());
+        fs::remove_dir_all(&home.dir).unwrap();
+        assert!(!lock.is_in_place().unwrap());
+        fs::create_dir(&home.dir).unwrap();
+        let _other = home.open_lock().unwrap();
+        assert!(!lock.is_in_place().unwrap());
+        assert_eq!(lock.begun().unwrap(), Some(begun));
     }
 
     #[test]

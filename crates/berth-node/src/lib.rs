@@ -23,14 +23,15 @@ mod process;
 mod shell;
 mod supervisor;
 mod task;
+mod trouble;
 
 pub use berth_sandbox::{Access, Account, Network, may_access};
 pub use cgroup::Limits;
-pub use driver::{Adopted, Driver, Options, Started, State, Stop};
+pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger};
 pub use environ::environment;
 pub use error::Error;
 pub use inventory::{
-    Declared, Device, DeviceError, GpuFault, GpuSample, GpuWatch, Inventory, Machine,
+    Declared, Device, DeviceError, GpuFault, GpuProcess, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,
 };
 pub use isolation::{
@@ -43,3 +44,4 @@ pub use owner::give;
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};
+pub use trouble::{Lack, Trouble};

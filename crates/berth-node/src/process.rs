@@ -1,7 +1,13 @@
 //! Processes as `/proc` shows them.
+//!
+//! The kernel gives a process id to another process some time after the first one has ended. So a
+//! process is named here by its id and the time of its start, and both are compared before a signal
+//! is sent.
 
 use berth_model::{Bytes, Time};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -10,6 +16,48 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Milliseconds since the machine was started. Nobody can set this clock, and all processes of the
+/// machine read the same.
+pub(crate) fn uptime_ms() -> u64 {
+    let since = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(since.tv_sec).unwrap_or(0);
+    seconds * 1_000 + u64::try_from(since.tv_nsec).unwrap_or(0) / 1_000_000
+}
+
+/// A process, and none that was given the same id later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pub pid: i32,
+    /// In clock ticks since the machine was started (field 22 of `/proc/PID/stat`).
+    pub start: u64,
+}
+
+impl Process {
+    /// The process that has the id now, if one has.
+    pub fn of(pid: i32) -> Option<Process> {
+        stat(pid).map(|stat| stat.process())
+    }
+
+    pub fn is_alive(self) -> bool {
+        stat(self.pid).is_some_and(|found| found.start == self.start && !found.is_zombie)
+    }
+
+    /// Sends a signal to this process and to no other: the descriptor stays with the process that
+    /// had the id when it was opened, and the start time tells whether that was this one.
+    pub fn signal(self, signal: Signal) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if Process::of(self.pid) == Some(self) {
+            // It may have ended since it was listed.
+            let _ = pidfd_send_signal(&process, signal);
+        }
+    }
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Differs after each boot, so that a process id is never looked for on the wrong side of one.
@@ -23,8 +71,15 @@ pub(crate) struct Stat {
     pub parent: i32,
     pub session: i32,
     pub is_zombie: bool,
+    pub start: u64,
     /// Clock ticks, of children that were waited for.
     children_ticks: u64,
+}
+
+impl Stat {
+    pub fn process(&self) -> Process {
+        Process { pid: self.pid, start: self.start }
+    }
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
@@ -39,6 +94,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
         session: number(3)?,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
         children_ticks: ticks(13)? + ticks(14)?,
+        start: ticks(19)?,
     })
 }
 
@@ -53,9 +109,9 @@ pub(crate) fn all() -> Vec<Stat> {
 }
 
 /// The living processes below that one.
-pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
+pub(crate) fn descendants(of: i32) -> Vec<Process> {
     let all = all();
-    let mut family = BTreeSet::from([of.as_raw_pid()]);
+    let mut family = BTreeSet::from([of]);
     // Ids wrap around, so a child may be listed before its parent: go over the list until
     // nothing is added.
     loop {
@@ -68,8 +124,8 @@ pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
         }
     }
     all.iter()
-        .filter(|p| !p.is_zombie && p.pid != of.as_raw_pid() && family.contains(&p.pid))
-        .filter_map(|p| Pid::from_raw(p.pid))
+        .filter(|p| !p.is_zombie && p.pid != of && family.contains(&p.pid))
+        .map(Stat::process)
         .collect()
 }
 
@@ -84,14 +140,14 @@ pub(crate) fn has_children(of: Pid) -> bool {
 }
 
 /// The living processes whose environment names that task folder.
-pub(crate) fn marked(home: &Path) -> Vec<Pid> {
+pub(crate) fn marked(home: &Path) -> Vec<Process> {
     // Tasks that an earlier version started name the folder above.
     let markers = [home.join("job"), home.to_owned()];
     let markers = markers.map(|dir| format!("BERTH_TASK_DIR={}", dir.display()).into_bytes());
     all()
         .into_iter()
         .filter(|p| !p.is_zombie && environ(p.pid).iter().any(|line| markers.contains(line)))
-        .filter_map(|p| Pid::from_raw(p.pid))
+        .map(|p| p.process())
         .collect()
 }
 
@@ -101,16 +157,15 @@ pub(crate) fn environ(pid: i32) -> Vec<Vec<u8>> {
     bytes.split(|b| *b == 0).filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
-pub(crate) fn signal(pids: &[Pid], signal: Signal) {
-    for pid in pids {
-        // It may have ended since it was listed.
-        let _ = rustix::process::kill_process(*pid, signal);
+pub(crate) fn signal(processes: &[Process], signal: Signal) {
+    for process in processes {
+        process.signal(signal);
     }
 }
 
 /// The most memory that process ever had.
-pub(crate) fn memory_peak(pid: Pid) -> Option<Bytes> {
-    let text = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).ok()?;
+pub(crate) fn memory_peak(process: Process) -> Option<Bytes> {
+    let text = fs::read_to_string(format!("/proc/{}/status", process.pid)).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes(kib << 10))
@@ -131,17 +186,31 @@ mod tests {
     fn a_process_is_read_whatever_its_name() {
         let text = "41 (a) b (c)) S 7 41 40 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0 999 1 2";
         let stat = parse_stat(text).unwrap();
-        assert_eq!((stat.pid, stat.parent, stat.session), (41, 7, 40));
+        assert_eq!((stat.pid, stat.parent, stat.session, stat.start), (41, 7, 40, 999));
         assert_eq!((stat.is_zombie, stat.children_ticks), (false, 78));
         assert_eq!(parse_stat("41 (cut"), None);
     }
 
     #[test]
     fn this_process_is_among_all_and_below_its_parent() {
-        let me = rustix::process::getpid();
-        assert!(all().iter().any(|p| p.pid == me.as_raw_pid()));
-        let parent = rustix::process::getppid().unwrap();
+        let me = Process::of(rustix::process::getpid().as_raw_pid()).unwrap();
+        assert!(all().iter().any(|p| p.process() == me));
+        let parent = rustix::process::getppid().unwrap().as_raw_pid();
         assert!(descendants(parent).contains(&me));
         assert!(memory_peak(me).unwrap() > Bytes(0));
+    }
+
+    #[test]
+    fn a_signal_goes_to_no_process_that_was_given_the_id_later() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let it = Process::of(i32::try_from(child.id()).unwrap()).unwrap();
+        let earlier = Process { start: it.start - 1, ..it };
+        earlier.signal(Signal::KILL);
+        assert!(!earlier.is_alive() && it.is_alive());
+        assert_eq!(child.try_wait().unwrap(), None);
+        it.signal(Signal::KILL);
+        let status = child.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
+        assert!(!it.is_alive());
     }
 }

@@ -145,7 +145,7 @@ fn entry(
 fn task_environment(home: &Home, pids: &[i32]) -> BTreeMap<String, String> {
     let name = "BERTH_TASK_DIR";
     let markers = [home.job(), home.dir.clone()].map(|dir| dir.display().to_string());
-    let others = process::marked(&home.dir).into_iter().map(|pid| pid.as_raw_pid());
+    let others = process::marked(&home.dir).into_iter().map(|found| found.pid);
     for pid in pids.iter().copied().chain(others) {
         let lines = process::environ(pid);
         let env: BTreeMap<String, String> = lines

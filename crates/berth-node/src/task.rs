@@ -97,6 +97,9 @@ pub struct TaskSpec {
     /// What a stop gives the task; told to the frameworks that have a limit of their own.
     pub grace: Span,
     pub ends_at: Option<Time>,
+    /// How long it may run. Its supervisor ends it then, whether or not there is a server.
+    #[serde(default)]
+    pub runs_for: Option<Span>,
     pub checkpoint: Option<PathBuf>,
     pub resume_from: Option<PathBuf>,
     pub model: Option<PathBuf>,
@@ -132,6 +135,7 @@ impl TaskSpec {
             gang: Gang::alone(lease, "localhost"),
             grace: Span::secs(30),
             ends_at: None,
+            runs_for: None,
             checkpoint: None,
             resume_from: None,
             model: None,

@@ -51,6 +51,9 @@ pub enum EnterError {
     Directory(i32),
     #[error("the command cannot be executed: {}", os(*.0))]
     Exec(i32),
+    /// The machine did not do what every start needs.
+    #[error("{step}: {}", os(*errno))]
+    Machine { step: String, errno: i32 },
     #[error("{0}")]
     Other(String),
 }
@@ -108,8 +111,12 @@ fn enter(order: &Enter) -> Result<Infallible, EnterError> {
     Err(EnterError::Exec(errno(&error)))
 }
 
-fn other(step: &str, error: io::Error) -> EnterError {
-    EnterError::Other(format!("{step}: {error}"))
+/// Why a step failed that has nothing to do with the command.
+pub(crate) fn other(step: &str, error: io::Error) -> EnterError {
+    match error.raw_os_error() {
+        Some(errno) => EnterError::Machine { step: step.to_owned(), errno },
+        None => EnterError::Other(format!("{step}: {error}")),
+    }
 }
 
 fn join(network: Network) -> io::Result<()> {

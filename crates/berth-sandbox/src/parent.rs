@@ -45,6 +45,18 @@ pub enum StartError {
     View(String),
 }
 
+impl StartError {
+    /// The operating system's own error, where there is one.
+    pub fn source_error(&self) -> Option<&io::Error> {
+        match self {
+            StartError::Namespaces(error) | StartError::Map(error) | StartError::Init(error) => {
+                Some(error)
+            }
+            StartError::View(_) => None,
+        }
+    }
+}
+
 /// A sandbox with its first process. It ends with it.
 #[derive(Debug)]
 pub struct Running {
@@ -101,7 +113,7 @@ fn spawn(
     output: impl Into<Stdio>,
     errors: impl Into<Stdio>,
 ) -> Result<Child, EnterError> {
-    let lost = |error: io::Error| EnterError::Other(error.to_string());
+    let lost = |error: io::Error| enter::other("starting a process of Berth's own", error);
     let (channel, input) = Channel::open().map_err(lost)?;
     let mut command = helper.command(enter::WORD);
     command.stdin(input).stdout(output).stderr(errors);

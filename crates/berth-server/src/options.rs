@@ -5,6 +5,7 @@ use crate::listen::ConnectionLimits;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
+use berth_machine::KeepOutput;
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, Wanted};
 use ipnet::IpNet;
@@ -49,6 +50,8 @@ pub enum Place {
         launcher: Launcher,
         cgroups: bool,
         isolation: Wanted,
+        /// How long the output of ended jobs is kept.
+        keep_output: KeepOutput,
     },
     Cluster {
         options: Box<berth_cluster::Options>,

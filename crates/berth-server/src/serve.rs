@@ -9,9 +9,9 @@ use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::webhook;
 use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
-use berth_engine::{Running, Setup, forecasts};
+use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::{Host, ServerAddress, Workplace};
+use berth_machine::{Host, KeepOutput, ServerAddress, Workplace};
 use berth_model::Name;
 use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
 use berth_service::audit_key::KeyFile;
@@ -143,10 +143,8 @@ async fn lead(
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
         audit_export::begin(export.clone(), store, home, options.node.clone())
     }));
-    let _gpus = app.machine.as_ref().and_then(|machine| {
-        let (driver, inventory) = (machine.driver.clone(), machine.inventory.clone());
-        berth_machine::watch_gpus(handle.clone(), driver, inventory)
-    });
+    let _gpus =
+        app.machine.as_ref().and_then(|machine| berth_machine::watch_gpus(handle.clone(), machine));
     let started = Started { webhook, ..started(&app, door.url()?, token) };
     first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     tell(Stage::Ready(&started));
@@ -225,6 +223,8 @@ async fn start(
     api: Option<Api>,
     door: &Door,
 ) -> Result<Begun, Error> {
+    // Before anything is stamped.
+    clock::keep_in(&home.clock()).map_err(|source| Error::Home { path: home.clock(), source })?;
     let url = database_url(&home, options.database.as_deref());
     let audit_key = options.audit_key.clone().unwrap_or_else(|| home.audit_key());
     let audit_keys = KeyFile::open(&audit_key).map_err(Error::AuditKey)?;
@@ -240,11 +240,12 @@ async fn start(
     let (mut machine, mut pods, mut follows) = (None, None, None);
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) =
         match &options.place {
-            Place::Machine { gpus, launcher, cgroups, isolation } => {
+            Place::Machine { gpus, launcher, cgroups, isolation, keep_output } => {
                 // Its lock waits for what a killed server leaves behind, so it comes before the
                 // database's, which does not.
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
-                let found = find_machine(options, gpus.as_ref(), launcher, wanted, &home)?;
+                let node = (launcher, wanted, *keep_output);
+                let found = find_machine(options, gpus.as_ref(), node, &home)?;
                 let setup = setup(options, &store).await?;
                 let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
                 let server = ServerAddress { url: door.url()?, certificate };
@@ -252,7 +253,7 @@ async fn start(
                 let begun = berth_machine::begin(setup, &found, prices, &vault, &server).await;
                 let begun = begun.map_err(Error::Boot)?;
                 machine = Some(found.clone());
-                (begun.running, found, Box::new((begun.watch, begun.renewal)))
+                (begun.running, found, Box::new((begun.watch, begun.renewal, begun.keeping)))
             }
             Place::Cluster { options: cluster, .. } => {
                 let api = api.expect("a replica leads only with a way to the API server");
@@ -299,13 +300,12 @@ async fn start(
 fn find_machine(
     options: &Options,
     gpus: Option<&Declared>,
-    launcher: &Launcher,
-    wanted: berth_node::Options,
+    (launcher, wanted, keep): (&Launcher, berth_node::Options, KeepOutput),
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
     let driver = Driver::open(&home.node(), launcher.clone(), wanted);
     let driver = Arc::new(driver.map_err(Error::Node)?);
-    let probe = Probe::load();
+    let probe = Arc::new(Probe::load());
     let inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
     let inventory = Arc::new(inventory);
     if let Isolation::Off { why } = driver.isolation() {
@@ -318,7 +318,8 @@ fn find_machine(
         accounts: Accounts::new(&options.admin),
         hidden: secret_files(options),
     });
-    Ok(Arc::new(Host { driver, inventory, probe, workplace }))
+    let condition = Arc::default();
+    Ok(Arc::new(Host { driver, inventory, probe, workplace, condition, keep }))
 }
 
 /// What the server reads that may lie where jobs can see it.

@@ -28,6 +28,12 @@ impl Fault {
         Fault::new(Code::NotFound, format!("there is no {what} `{name}`"))
     }
 
+    /// The disk of the server has no room for what the request would have it write.
+    pub fn no_room(why: &str) -> Fault {
+        let detail = format!("nothing more is taken in: {why}");
+        Fault::new(Code::StoreFull, detail).next("make room on the server's disk, and try again")
+    }
+
     pub fn no_job(name: &str) -> Fault {
         Fault::new(Code::NoSuchJob, format!("there is no job `{name}`"))
     }

@@ -66,12 +66,18 @@ impl Home {
         self.root.join("server.json")
     }
 
+    /// Where the server's time stood.
+    pub fn clock(&self) -> PathBuf {
+        self.root.join("clock.json")
+    }
+
     /// What the node's driver keeps.
     pub fn node(&self) -> PathBuf {
         self.root.join("node")
     }
 
-    fn jobs(&self) -> PathBuf {
+    /// The working directories of jobs.
+    pub fn jobs(&self) -> PathBuf {
         self.root.join("jobs")
     }
 

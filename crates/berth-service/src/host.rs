@@ -5,9 +5,10 @@ use crate::fault::Fault;
 pub use berth_api::wire::NodeIsolation;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::{Bytes, GpuAsk, JobRequest, Name};
+use std::collections::BTreeMap;
 
 /// What a host knows of one of its nodes beyond what the core knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeFacts {
     /// Its GPUs are bookkeeping.
     pub declared: bool,
@@ -15,6 +16,10 @@ pub struct NodeFacts {
     pub limits_jobs: bool,
     /// Nothing where Berth does not start its processes.
     pub isolation: Option<NodeIsolation>,
+    /// What keeps it from starting anything: the disk is full, or the like.
+    pub trouble: Option<String>,
+    /// What the output of ended jobs takes on its disk, by team.
+    pub output: BTreeMap<Name, Bytes>,
 }
 
 /// What a host knows of one GPU.
@@ -22,6 +27,8 @@ pub struct NodeFacts {
 pub struct GpuFacts {
     pub uuid: Option<String>,
     pub declared: bool,
+    /// By which process, where it is not used because one holds it that no job explains.
+    pub held: Option<String>,
 }
 
 /// What a GPU of this host does right now.
@@ -37,6 +44,11 @@ pub struct GpuReading {
 pub trait JobHost: Send + Sync {
     /// A server of a cluster may take no jobs of Berth's own.
     fn must_take_jobs(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Nothing more is taken in while the disk of the server has no room for what it would write.
+    fn must_have_room(&self) -> Result<(), Fault> {
         Ok(())
     }
 

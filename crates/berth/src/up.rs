@@ -2,9 +2,11 @@
 
 use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
-use berth_model::{Micros, Name, Span};
+use berth_model::{Bytes, Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, NoSandbox, OpenFiles, Wanted};
-use berth_server::{ConnectionLimits, ExportPlace, Options, Place, Stage, Started, Tls};
+use berth_server::{
+    ConnectionLimits, ExportPlace, KeepOutput, Options, Place, Stage, Started, Tls,
+};
 use clap::Args;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -17,6 +19,10 @@ use tracing_subscriber::EnvFilter;
 
 /// How long things are kept one by one where nobody says otherwise.
 const KEEP: &str = "90d";
+/// And the output of ended jobs.
+const KEEP_OUTPUT: &str = "30d";
+const KEEP_OUTPUT_SIZE: &str = "50GB";
+const FOREVER: &str = "forever";
 
 #[derive(Args, Debug)]
 pub struct Up {
@@ -33,6 +39,19 @@ pub struct Up {
     /// the server reaches
     #[arg(long, value_enum, default_value = "strict", env = "BERTH_ISOLATION")]
     pub isolation: IsolationFlag,
+    /// How long the output of ended jobs is kept, such as 30d. `forever` lets nothing go
+    #[arg(long, value_name = "TIME", default_value = KEEP_OUTPUT, env = "BERTH_KEEP_OUTPUT")]
+    pub keep_output: String,
+    /// How much output of ended jobs is kept for each team, such as 50GB; the oldest goes first.
+    /// `all` lets nothing go
+    #[arg(
+        long, value_name = "SIZE", default_value = KEEP_OUTPUT_SIZE, env = "BERTH_KEEP_OUTPUT_SIZE"
+    )]
+    pub keep_output_size: String,
+    /// How long the folders that ended jobs worked in are kept after their last change, with the
+    /// checkpoints in them, such as 180d
+    #[arg(long, value_name = "TIME", default_value = FOREVER, env = "BERTH_KEEP_FOLDERS")]
+    pub keep_folders: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -118,9 +137,21 @@ pub fn run(up: &Up) -> Result<()> {
             IsolationFlag::Required => Wanted::Required,
             IsolationFlag::None => Wanted::Off,
         },
+        keep_output: KeepOutput {
+            age: keep("--keep-output", &up.keep_output)?,
+            size: keep_size(&up.keep_output_size)?,
+            folders: keep("--keep-folders", &up.keep_folders)?,
+        },
     };
     let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
-    serve(&up.serving, place, vec![entry("gpus", shown, up.gpus.is_none())], greeting)
+    let kept = |key: &str, value: &String, usual: &str| entry(key, value.clone(), value == usual);
+    let config = vec![
+        entry("gpus", shown, up.gpus.is_none()),
+        kept("keep-output", &up.keep_output, KEEP_OUTPUT),
+        kept("keep-output-size", &up.keep_output_size, KEEP_OUTPUT_SIZE),
+        kept("keep-folders", &up.keep_folders, FOREVER),
+    ];
+    serve(&up.serving, place, config, greeting)
 }
 
 /// Runs a server wherever its jobs run.
@@ -238,7 +269,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         node,
         place,
         prices: prices(up)?,
-        keep: keep(&up.keep)?,
+        keep: keep("--keep", &up.keep)?,
         admin: user_name(),
         config,
     })
@@ -250,14 +281,25 @@ pub fn address(text: &str) -> Result<SocketAddr> {
 }
 
 /// Nothing for what is never let go.
-fn keep(text: &str) -> Result<Option<Span>> {
-    if text == "forever" {
+fn keep(flag: &str, text: &str) -> Result<Option<Span>> {
+    if text == FOREVER {
         return Ok(None);
     }
     let span = text.parse::<Span>().ok().filter(|span| *span >= Span::days(1));
     let wrong =
-        || format!("--keep: found `{text}`, expected a day or more such as 90d, or forever");
+        || format!("{flag}: found `{text}`, expected a day or more such as 90d, or forever");
     span.map(Some).ok_or_else(|| Failure::usage(wrong()))
+}
+
+/// Nothing for what may be as large as it likes.
+fn keep_size(text: &str) -> Result<Option<Bytes>> {
+    if text == "all" {
+        return Ok(None);
+    }
+    let size = text.parse::<Bytes>().ok().filter(|size| size.0 > 0);
+    let wrong =
+        || format!("--keep-output-size: found `{text}`, expected a size such as 50GB, or all");
+    size.map(Some).ok_or_else(|| Failure::usage(wrong()))
 }
 
 /// The address without what comes before the host: there may be a password in it.

@@ -67,6 +67,9 @@ pub struct Gpu {
     /// It is bookkeeping: jobs run for real, the device does not exist.
     pub declared: bool,
     pub healthy: bool,
+    /// By which process, where it is not used because one holds it that no job explains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     /// How much of it nobody holds.
     pub free_milli: i64,
     pub holders: Vec<GpuHolder>,
@@ -94,6 +97,8 @@ pub enum NodeState {
     Ready,
     Cordoned,
     Draining,
+    /// It takes no new work until it can start processes again.
+    Troubled,
     Failed,
     Leaving,
 }
@@ -104,6 +109,12 @@ pub struct Node {
     pub state: NodeState,
     /// When it leaves.
     pub until: Option<At>,
+    /// What keeps it from starting anything, while it is in trouble.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// What the output of ended jobs takes on its disk, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<i64>,
     /// Models and how many of each.
     pub gpus: BTreeMap<String, u32>,
     pub declared: bool,

@@ -102,6 +102,7 @@ impl World {
             match order {
                 LeaseOrder::Start(lease) => drop(state.start(&engine.core, lease)),
                 LeaseOrder::Stop { lease, cause, grace } => drop(state.stop(lease, cause, grace)),
+                LeaseOrder::Limit(_) => {}
                 LeaseOrder::Acknowledge(lease) => state.acknowledge(lease),
             }
         }

@@ -41,7 +41,7 @@ impl Window<'_> {
             NodeState::Ready => None,
             NodeState::Leaving { at } if self.until <= at => None,
             NodeState::Leaving { at } => Some(format!("{name} leaves at {at}, before it ends")),
-            NodeState::Cordoned | NodeState::Draining | NodeState::Failed => {
+            NodeState::Cordoned | NodeState::Draining | NodeState::Troubled | NodeState::Failed => {
                 Some(format!("{name} takes no work"))
             }
         };

@@ -13,11 +13,11 @@ use crate::site::{FollowUps, InitialSync, Site};
 use crate::team_tree::TeamTree;
 use crate::turn::{Effects, LeaseOrder, Turn};
 use berth_api::wire;
-use berth_model::{Outcome, Rejected, Span, Time};
+use berth_model::{Observed, Outcome, Rejected, Span, Time};
 use berth_store::{Batch, Writer};
 use commit::SNAPSHOT_EVERY;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Requests, and reports, that one turn takes at the most: it should end while callers still wait.
@@ -29,6 +29,11 @@ const LINGER_BUSY: Duration = Duration::from_millis(25);
 const BUSY: usize = 8;
 /// How often what is held is billed.
 const BILL_EVERY: Span = Span::mins(1);
+/// How often the loop looks at the clock although nothing is due. A longer sleep means that the
+/// whole process was stopped.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long it then waits for what the site has to tell of the time in between.
+const CATCH_UP: Duration = Duration::from_secs(1);
 /// How long requests with a key are remembered in memory.
 const REMEMBER: Span = Span::mins(10);
 
@@ -148,6 +153,23 @@ impl<S: Site> Loop<S> {
         valid
     }
 
+    /// Takes in what happened while no server ran, each at its time.
+    pub async fn catch_up(&mut self) -> Result<(), BootError> {
+        let (batch, effects) = {
+            let mut core = lock(&self.core);
+            let observed = self.site.meanwhile(&core)?;
+            let now = clock::now();
+            let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, now);
+            for observed in in_time(observed) {
+                turn.observe_then(observed);
+            }
+            turn.finish_turn()
+        };
+        self.commit(&batch).await.map_err(BootError::Log)?;
+        self.act(effects, Vec::new(), None);
+        Ok(())
+    }
+
     /// Applies what the site says exists when the server starts, before any request.
     pub async fn sync(&mut self) -> Result<(), SyncError> {
         let (batch, effects) = {
@@ -184,13 +206,23 @@ impl<S: Site> Loop<S> {
         let billing = Some(self.billed + BILL_EVERY);
         let until = [self.wake, billing, self.next_retry(), self.retention.due()];
         let until = until.into_iter().flatten().min().expect("billing is always due some time");
-        let left = (until - clock::now()).0.max(0).unsigned_abs();
-        tokio::select! {
-            request = self.requests.recv() => {
-                Some(Arrived::Request(request.unwrap_or(Request::Stop)))
+        loop {
+            let left = Duration::from_millis((until - clock::now()).0.max(0).unsigned_abs());
+            let (asleep, nap) = (Instant::now(), left.min(HEARTBEAT));
+            let arrived = tokio::select! {
+                request = self.requests.recv() => {
+                    Some(Arrived::Request(request.unwrap_or(Request::Stop)))
+                }
+                Some(report) = self.reports.recv() => Some(Arrived::Report(report)),
+                () = tokio::time::sleep(nap) => None,
+            };
+            if asleep.elapsed() > nap + HEARTBEAT {
+                // What ended meanwhile is on its way, and is billed up to its end.
+                tokio::time::sleep(CATCH_UP).await;
             }
-            Some(report) = self.reports.recv() => Some(Arrived::Report(report)),
-            () = tokio::time::sleep(Duration::from_millis(left)) => None,
+            if arrived.is_some() || left <= nap {
+                return arrived;
+            }
         }
     }
 
@@ -225,6 +257,18 @@ impl<S: Site> Loop<S> {
         self.recent.forget(now - REMEMBER);
         let mut turn = Turn::new(&mut core, &mut self.recent, &mut self.next_job, now);
         let mut answers = Vec::new();
+        for jump in clock::jumps() {
+            turn.note_jump(jump);
+        }
+        let (tasks, reports): (Vec<_>, Vec<_>) =
+            reports.into_iter().partition(|report| matches!(report, Report::Task(_)));
+        let tasks = tasks.into_iter().filter_map(|report| match report {
+            Report::Task(observed) => Some(observed),
+            _ => None,
+        });
+        for observed in in_time(tasks.collect()) {
+            turn.observe_then(observed);
+        }
         for report in reports {
             match report {
                 Report::Task(observed) => turn.observe(observed),
@@ -242,6 +286,7 @@ impl<S: Site> Loop<S> {
         let ends_minute = is_asked_for && is_minute_over(self.billed, turn.at);
         if ends_minute || self.billed + BILL_EVERY <= turn.at {
             self.billed = turn.bill();
+            clock::keep();
         } else if is_asked_for && turn.batch.events.is_empty() {
             turn.advance_clock();
         }
@@ -278,6 +323,7 @@ impl<S: Site> Loop<S> {
                 LeaseOrder::Stop { lease, cause, grace } => {
                     self.site.stop(lease, cause, grace, &mut follow_ups);
                 }
+                LeaseOrder::Limit(lease) => self.site.limit(&core, lease),
                 LeaseOrder::Acknowledge(lease) => self.site.acknowledge(lease),
             }
         }
@@ -294,6 +340,12 @@ impl<S: Site> Loop<S> {
             let _ = self.events.send(Arc::new(wire::Event { seq, at, kind }));
         }
     }
+}
+
+/// In the order in which it happened.
+fn in_time(mut observed: Vec<Observed>) -> Vec<Observed> {
+    observed.sort_by_key(Observed::at);
+    observed
 }
 
 /// What ends a wait.

@@ -26,6 +26,8 @@ impl Turn<'_> {
                 // The others of a gang change nothing about the job, and its row is long.
                 if job.row.started.is_none() || job.is_started() {
                     job.row.started.get_or_insert(at);
+                    // The machine can start it: the next trouble begins with a short pause.
+                    job.detail.tries.trouble = 0;
                     self.touched.insert(lease.job);
                 }
             }
@@ -118,7 +120,11 @@ impl Turn<'_> {
                         self.core.retries.remove(&(at, id));
                     }
                 }
-                JobChange::TimeLimit(limit) => live.detail.time_limit = Some(*limit),
+                JobChange::TimeLimit(limit) => {
+                    live.detail.time_limit = Some(*limit);
+                    let leases = live.leases.keys().copied();
+                    self.effects.orders.extend(leases.map(LeaseOrder::Limit));
+                }
                 JobChange::Deadline(_) | JobChange::Nodes(_) => {}
             }
             self.touched.insert(id);

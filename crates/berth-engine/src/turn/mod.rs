@@ -2,6 +2,7 @@
 
 mod booking;
 
+use crate::clock::{self, Jump};
 use crate::input::{Act, Refused, Write, Written};
 use crate::live::{Detail, LiveJob};
 use crate::memory::Core;
@@ -11,8 +12,8 @@ use crate::{job_state, notices, rows};
 use berth_api::wire;
 use berth_core::Transaction;
 use berth_model::{
-    Cause, Decision, Event, JobChange, JobId, JobRequest, LeaseId, Outcome, Rejected, Span,
-    Stamped, Time,
+    Cause, Decision, Event, JobChange, JobId, JobRequest, LeaseId, LeaseOutcome, Outcome, Rejected,
+    Span, Stamped, Time,
 };
 use berth_model::{Ended, Observed};
 use berth_store::{AuditEntry, Batch, IdempotencyRow, LeaseRow};
@@ -31,6 +32,8 @@ pub enum LeaseOrder {
         cause: Cause,
         grace: Span,
     },
+    /// How long it may run has changed.
+    Limit(LeaseId),
     /// Its end is in the log.
     Acknowledge(LeaseId),
 }
@@ -179,6 +182,40 @@ impl<'a> Turn<'a> {
         all.filter(|id| **id == job || of_array(id)).copied().collect()
     }
 
+    /// Takes in what a driver has seen, as of the time when it happened. That is now, or earlier
+    /// where the server was away. Nothing is earlier than what is in the log.
+    pub(crate) fn observe_then(&mut self, observed: Observed) {
+        let now = self.at;
+        self.at = clock::of_wall(observed.at()).clamp(self.core.state.now().min(now), now);
+        self.observe(observed);
+        self.at = now;
+    }
+
+    /// Records that somebody has set the clock of the machine. The server's time goes on as if
+    /// nobody had.
+    pub(crate) fn note_jump(&mut self, jump: Jump) {
+        let Jump { at, by } = jump;
+        let way = if by < Span::ZERO { "back" } else { "ahead" };
+        let by = Span(by.0.abs());
+        tracing::warn!(%at, %by, "the clock of this machine was set {way}; Berth does not follow");
+        self.note("clock_set", format!("{by} {way}"));
+    }
+
+    /// Puts into the audit log what the server has noticed or done by itself.
+    pub fn note(&mut self, what: &str, target: String) {
+        self.batch.audit.push(AuditEntry {
+            at: self.at,
+            who: "berth".to_owned(),
+            token: String::new(),
+            from: "server".to_owned(),
+            method: String::new(),
+            what: what.to_owned(),
+            target,
+            outcome: "ok".to_owned(),
+            detail: "{}".to_owned(),
+        });
+    }
+
     /// Takes in what a driver has seen.
     pub fn observe(&mut self, observed: Observed) {
         let lease = observed.lease();
@@ -214,9 +251,13 @@ impl<'a> Turn<'a> {
         if ended.started_at.is_some() {
             self.started(lease);
         }
-        let at = self.at;
+        let (at, stopping) = (self.at, self.stop_cause(lease));
         let job = self.core.jobs.get_mut(&lease.job).expect("it was found before");
-        let verdict = outcome::judge(ended, &mut job.detail, at);
+        let mut verdict = outcome::judge(ended, &mut job.detail, at);
+        if ended.asked == Some(Cause::TimeLimit) && stopping.is_none() {
+            // Its supervisor kept the limit while the server was away, so the core does not know.
+            verdict.outcome = LeaseOutcome::Failed;
+        }
         // Those that had to end with it do not hide the one that failed.
         if ended.asked != Some(Cause::PeerFailed) {
             job.detail.exit = Some(exit.clone());
@@ -249,6 +290,14 @@ impl<'a> Turn<'a> {
     /// A driver could not begin with a lease.
     pub fn not_started(&mut self, lease: LeaseId, why: String) {
         let mut ended = Ended::not_started(lease, self.at, why);
+        ended.asked = self.stop_cause(lease);
+        self.observe(Observed::Ended(Box::new(ended)));
+    }
+
+    /// The machine could not begin with a lease: the job goes back to waiting, and is tried again
+    /// after a pause. That is no try of the job's.
+    pub fn trouble(&mut self, lease: LeaseId, why: String) {
+        let mut ended = Ended::trouble(lease, self.at, why);
         ended.asked = self.stop_cause(lease);
         self.observe(Observed::Ended(Box::new(ended)));
     }

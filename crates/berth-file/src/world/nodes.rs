@@ -41,10 +41,11 @@ const DIVISIONS: [(&str, Division); 4] = [
     ("time-slice", Division::TimeSlice { shares: 0 }),
 ];
 
-pub(crate) const STATES: [(&str, NodeState); 5] = [
+pub(crate) const STATES: [(&str, NodeState); 6] = [
     ("ready", NodeState::Ready),
     ("cordoned", NodeState::Cordoned),
     ("draining", NodeState::Draining),
+    ("troubled", NodeState::Troubled),
     ("failed", NodeState::Failed),
     ("leaving", NodeState::Leaving { at: Time(0) }),
 ];

@@ -122,6 +122,7 @@ impl Workplace {
             gang: gang(start),
             grace: run.grace,
             ends_at: start.ends_at,
+            runs_for: start.runs_for,
             checkpoint: Some(checkpoint),
             resume_from,
             model: None,

@@ -221,7 +221,7 @@ fn never(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
         Reason::NoNode => f.write_str("none of the nodes it may run on is there"),
         Reason::Closed { nodes } => write!(
             f,
-            "{} that would make room {} closed to new work: cordoned, draining or failed",
+            "{} that would make room {} closed to new work: cordoned, draining, in trouble or failed",
             plural(*nodes, "node"),
             verb(*nodes)
         ),

@@ -1,13 +1,19 @@
 //! Starting, stopping and watching the tasks of one machine.
 
+mod gpu_use;
 mod launch;
 mod lost;
+mod retain;
+mod room;
 mod watch;
+
+pub use gpu_use::Stranger;
+pub use retain::Kept;
 
 use crate::cgroup::{Cgroups, Limits};
 use crate::error::Error;
 use crate::folder::{folder_name, parse_folder_name};
-use crate::home::{self, Home, Lock, StopRequest};
+use crate::home::{self, Home, Limit, Lock, StopRequest};
 use crate::isolation::{Isolation, Wanted};
 use crate::launcher::Launcher;
 use crate::log::LogReader;
@@ -22,7 +28,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -80,6 +86,7 @@ pub struct Adopted {
 /// The tasks of one machine, below one folder. There is at most one driver for a folder.
 #[derive(Debug)]
 pub struct Driver {
+    root: PathBuf,
     tasks: PathBuf,
     ended: PathBuf,
     launcher: Launcher,
@@ -113,12 +120,18 @@ struct Live {
     /// Its supervisor, if this driver started it.
     child: Option<Child>,
     /// The supervisor this driver started has exited.
-    child_gone: bool,
+    gone: Option<Gone>,
     gpus: Gpus,
     told_started: bool,
     told_ready: bool,
     /// What was last wrong with looking at it, so that it is complained of once.
     complaint: Option<String>,
+}
+
+/// How a supervisor exited.
+#[derive(Debug, Clone, Copy)]
+struct Gone {
+    status: Option<ExitStatus>,
 }
 
 impl Driver {
@@ -153,6 +166,7 @@ impl Driver {
         remove_old_rooms(&rooms, &live);
         let table = Table { live, reported: BTreeSet::new(), leaving: Vec::new(), looked_at: None };
         Ok(Driver {
+            root,
             tasks,
             ended,
             launcher,
@@ -196,21 +210,50 @@ impl Driver {
             return Ok(Started::Known);
         }
         let home = Home::new(self.tasks.join(folder_name(lease)));
+        let begun = match table.live.get(&lease) {
+            Some(live) => is_begun(live)?,
+            None => false,
+        };
+        if begun {
+            return Ok(Started::Known);
+        }
+        let made = self.check_room().map_err(|source| Error::Trouble { source });
+        match made.and_then(|()| self.begin(&home, spec)) {
+            Ok((live, started)) => {
+                table.live.insert(lease, live);
+                Ok(started)
+            }
+            Err(error) => {
+                // Nothing of it runs: what was made so far would only take room.
+                table.live.remove(&lease);
+                let _ = fs::remove_dir_all(&home.dir);
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&self, home: &Home, spec: TaskSpec) -> Result<(Live, Started), Error> {
+        let lease = spec.lease;
         let fail = |source| Error::MakeFolder { lease, path: home.dir.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&home.dir).map_err(fail)?;
         let mut live = Live::new(home.clone(), spec.gpus.clone()).map_err(fail)?;
-        // A supervisor of an earlier server may be about to begin.
-        let free = live.lock.try_take();
-        let begun = live.lock.begun()?.is_some();
-        live.lock.give_back();
-        if begun || !free {
-            table.live.entry(lease).or_insert(live);
-            return Ok(Started::Known);
+        if is_begun(&live)? {
+            return Ok((live, Started::Known));
         }
         home::write_json(&home.file("task.json"), &spec.without_secrets())?;
-        live.child = Some(self.launch(&home, spec)?);
-        table.live.insert(lease, live);
-        Ok(Started::Fresh)
+        live.child = Some(self.launch(home, spec)?);
+        Ok((live, Started::Fresh))
+    }
+
+    /// Changes how long a running task may still run; as long as it likes where left out.
+    pub fn limit(&self, lease: LeaseId, left: Option<Span>) -> Result<(), Error> {
+        let table = self.table();
+        let Some(live) = table.live.get(&lease) else { return Ok(()) };
+        let left = left.map(|left| u64::try_from(left.0).unwrap_or(0));
+        let uptime_ms = left.map(|left| process::uptime_ms().saturating_add(left));
+        home::write_json(&live.home.file("limit.json"), &Limit { uptime_ms })?;
+        live.home.poke();
+        Ok(())
     }
 
     /// Asks the task to end, and has it killed after the grace. Asked again, the grace may get
@@ -222,7 +265,9 @@ impl Driver {
             return if known { Ok(()) } else { Err(Error::Unknown { lease }) };
         };
         let before = live.home.stop_request()?;
-        let request = merge(before, stop, process::now());
+        let request = merge(before, stop, process::now(), process::uptime_ms());
+        // A supervisor that runs hears of it even where the file cannot be written.
+        live.home.poke_to_stop(&request);
         home::write_json(&live.home.file("stop.json"), &request)?;
         // A task that was never begun has no folder to read it in.
         if live.home.notices().exists() {
@@ -244,7 +289,9 @@ impl Driver {
             return Ok(());
         }
         if !from.exists() {
-            return Err(Error::Unknown { lease });
+            // Of some that could not be begun, or whose folder was deleted, nothing is left.
+            let known = table.reported.remove(&lease);
+            return if known { Ok(()) } else { Err(Error::Unknown { lease }) };
         }
         if !Home::new(&from).has_ended() {
             return Err(Error::NotEnded { lease });
@@ -255,17 +302,6 @@ impl Driver {
             table.leaving.extend(live.child);
         }
         Ok(())
-    }
-
-    /// Deletes what is left of an acknowledged task, its log included.
-    pub fn forget(&self, lease: LeaseId) -> Result<(), Error> {
-        let path = self.ended.join(folder_name(lease));
-        match fs::remove_dir_all(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(Error::Write { path, source })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// How a task ended, also after it was acknowledged; `None` while it has not.
@@ -287,17 +323,6 @@ impl Driver {
         size: Size,
     ) -> Result<Shell, Error> {
         Shell::open(&Home::new(self.folder(lease)?), lease, &self.launcher, command, term, size)
-    }
-
-    /// The highest number of a job that has left anything here; 0 if none has.
-    pub fn last_job(&self) -> u64 {
-        let names = [&self.tasks, &self.ended].into_iter().filter_map(|dir| fs::read_dir(dir).ok());
-        let names = names.flatten().flatten().map(|entry| entry.file_name());
-        let numbers = names.filter_map(|name| {
-            let name = name.to_str()?;
-            name.split(['.', '_']).next()?.parse().ok()
-        });
-        numbers.max().unwrap_or(0)
     }
 
     /// Notes a hardware error of a GPU with the tasks that hold it or a part of it, so that a
@@ -345,7 +370,7 @@ impl Live {
             home,
             lock,
             child: None,
-            child_gone: false,
+            gone: None,
             gpus,
             told_started: false,
             told_ready: false,
@@ -354,11 +379,23 @@ impl Live {
     }
 }
 
-fn merge(before: Option<StopRequest>, stop: Stop, now: Time) -> StopRequest {
+/// Whether a supervisor has begun with it, or is about to: one of an earlier server may be.
+fn is_begun(live: &Live) -> Result<bool, Error> {
+    let free = live.lock.try_take();
+    let begun = live.lock.begun();
+    live.lock.give_back();
+    Ok(begun?.is_some() || !free)
+}
+
+fn merge(before: Option<StopRequest>, stop: Stop, now: Time, uptime_ms: u64) -> StopRequest {
     let grace_ms = u64::try_from(stop.grace.0).unwrap_or(0);
-    let asked = StopRequest { cause: stop.cause, at: now, grace_ms, signal: stop.signal };
+    let (cause, signal, uptime) = (stop.cause, stop.signal, Some(uptime_ms));
+    let asked = StopRequest { cause, at: now, grace_ms, signal, uptime_ms: uptime };
     let Some(before) = before else { return asked };
-    let passed = u64::try_from((now - before.at).0).unwrap_or(0);
+    // The clock on the wall may have been set since; the other one began anew with the machine.
+    let passed = before.uptime_ms.and_then(|then| uptime_ms.checked_sub(then));
+    let by_wall = || u64::try_from((now - before.at).0).unwrap_or(0);
+    let passed = passed.unwrap_or_else(by_wall);
     let left = before.grace_ms.saturating_sub(passed);
     StopRequest { cause: before.cause, grace_ms: grace_ms.min(left), ..asked }
 }
@@ -410,11 +447,23 @@ mod tests {
     #[test]
     fn asking_again_never_gives_more_time() {
         let stop = |ms| Stop { cause: Cause::Cancelled, grace: Span(ms), signal: None };
-        let first = merge(None, Stop { cause: Cause::Preempt, ..stop(10_000) }, Time(0));
+        let first = merge(None, Stop { cause: Cause::Preempt, ..stop(10_000) }, Time(0), 500);
         assert_eq!((first.cause, first.grace_ms), (Cause::Preempt, 10_000));
-        let longer = merge(Some(first), stop(60_000), Time(4_000));
+        let longer = merge(Some(first), stop(60_000), Time(4_000), 4_500);
         assert_eq!((longer.cause, longer.grace_ms), (Cause::Preempt, 6_000));
-        assert_eq!(merge(Some(first), stop(1_000), Time(4_000)).grace_ms, 1_000);
-        assert_eq!(merge(Some(first), stop(1_000), Time(99_000)).grace_ms, 0);
+        assert_eq!(merge(Some(first), stop(1_000), Time(4_000), 4_500).grace_ms, 1_000);
+        assert_eq!(merge(Some(first), stop(1_000), Time(99_000), 99_500).grace_ms, 0);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_takes_nothing_from_the_grace_of_a_task() {
+        let stop = Stop { cause: Cause::Cancelled, grace: Span(60_000), signal: None };
+        let first = merge(None, Stop { grace: Span(10_000), ..stop }, Time(0), 500);
+        let in_two_days = Time(0) + Span::days(2);
+        assert_eq!(merge(Some(first), stop, in_two_days, 4_500).grace_ms, 6_000);
+        assert_eq!(merge(Some(first), stop, Time(-1_000_000), 4_500).grace_ms, 6_000);
+        // Written by an earlier version.
+        let old = StopRequest { uptime_ms: None, ..first };
+        assert_eq!(merge(Some(old), stop, Time(4_000), 4_500).grace_ms, 6_000);
     }
 }

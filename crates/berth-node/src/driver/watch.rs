@@ -1,6 +1,6 @@
 //! What has happened to the tasks.
 
-use super::{Driver, Live, Table};
+use super::{Driver, Gone, Live, Table};
 use crate::error::Error;
 use crate::folder::parse_folder_name;
 use crate::home::drain;
@@ -81,14 +81,26 @@ impl Driver {
         live: &mut Live,
         news: &mut Vec<Observed>,
     ) -> Result<bool, Error> {
-        if let Some(child) = &mut live.child
-            && !matches!(child.try_wait(), Ok(None))
-        {
-            live.child = None;
-            live.child_gone = true;
+        if !live.lock.is_in_place()? {
+            let ended = self.end_without_folder(lease, live)?;
+            let over = ended.is_some();
+            news.extend(ended.map(|ended| Observed::Ended(Box::new(ended))));
+            return Ok(over);
         }
-        if !live.home.has_ended() {
-            self.close_if_lost(lease, live)?;
+        if let Some(child) = &mut live.child {
+            match child.try_wait() {
+                Ok(None) => {}
+                status => {
+                    live.child = None;
+                    live.gone = Some(Gone { status: status.ok().flatten() });
+                }
+            }
+        }
+        if !live.home.has_ended()
+            && let Some(ended) = self.close_if_lost(lease, live)?
+        {
+            news.push(Observed::Ended(Box::new(ended)));
+            return Ok(true);
         }
         // Read before the files that are written earlier: what led to the end is then there.
         let ended = live.home.ended()?;

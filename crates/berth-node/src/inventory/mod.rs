@@ -9,7 +9,7 @@ mod watch;
 
 pub use declared::{Declared, ParseDeclared};
 pub use host::{Machine, machine};
-pub use nvidia::{GpuSample, Probe};
+pub use nvidia::{GpuProcess, GpuSample, Probe};
 pub use watch::{GpuFault, GpuWatch};
 
 use crate::cgroup::Limits;

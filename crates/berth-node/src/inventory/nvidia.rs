@@ -29,6 +29,13 @@ pub struct GpuSample {
     pub temperature_celsius: Option<u32>,
 }
 
+/// A process that computes on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GpuProcess {
+    pub gpu: u32,
+    pub pid: u32,
+}
+
 impl Probe {
     pub fn load() -> Probe {
         Probe { nvml: Nvml::init().ok() }
@@ -45,6 +52,19 @@ impl Probe {
 
     pub fn sample(&self) -> Vec<GpuSample> {
         self.each(sample)
+    }
+
+    /// The processes that compute on these GPUs.
+    pub fn processes(&self, gpus: &[u32]) -> Vec<GpuProcess> {
+        let Some(nvml) = &self.nvml else { return Vec::new() };
+        let mut found = Vec::new();
+        for gpu in gpus {
+            let device = nvml.device_by_index(*gpu);
+            let running = device.and_then(|device| device.running_compute_processes());
+            let running = running.unwrap_or_default().into_iter();
+            found.extend(running.map(|process| GpuProcess { gpu: *gpu, pid: process.pid }));
+        }
+        found
     }
 
     /// GPUs that reach one another over NVLink, as lists of indices; none if all are alone.
@@ -166,6 +186,12 @@ mod tests {
         let expect = ["3g.40gb@4 MIG-1", "2g.20gb@0 MIG-2", "1g.10gb@2 MIG-0"];
         assert_eq!(found(&["1g.10gb", "3g.40gb", "2g.20gb"]), expect);
         assert_eq!(found(&["9g.99gb"]), Vec::<String>::new());
+    }
+
+    #[test]
+    #[ignore = "needs an NVIDIA GPU that nobody uses"]
+    fn nobody_computes_on_a_gpu_that_nobody_uses() {
+        assert_eq!(Probe::load().processes(&[0]), []);
     }
 
     #[test]

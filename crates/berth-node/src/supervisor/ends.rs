@@ -3,6 +3,7 @@
 use super::complain;
 use crate::folder::folder_name;
 use crate::home::{Home, ring};
+use crate::process;
 use berth_model::Ended;
 use std::path::Path;
 use std::thread::sleep;
@@ -14,6 +15,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// not take the task for lost.
 pub(super) fn write(home: &Home, ended: &Ended, bell: &Path) {
     let mut complained = false;
+    // It has ended now, however long it takes to write that down.
+    let ended = &Ended { uptime_ms: Some(process::uptime_ms()), ..ended.clone() };
     while let Err(error) = home.write_ended(ended) {
         // The folder was removed under us: no driver will look for the end.
         if !home.dir.exists() {

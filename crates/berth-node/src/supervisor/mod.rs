@@ -12,12 +12,14 @@ mod spawn;
 use crate::cgroup::Cgroup;
 use crate::home::{Begun, Home, Lock};
 use crate::isolation::Room;
-use crate::process;
+use crate::process::{self, Process};
 use crate::task::TaskSpec;
+use crate::trouble::{self, Trouble};
 use berth_model::Ended;
-use berth_sandbox::{Account, Helper, Sandbox};
+use berth_sandbox::{Account, EnterError, Helper, Sandbox};
 use run::Run;
 use serde::{Deserialize, Serialize};
+use spawn::SpawnError;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -54,7 +56,8 @@ pub(crate) struct Boxed {
 }
 
 /// The hidden command of the binary: `supervise <folder>` or `shell <folder>`, as the driver's
-/// [`Launcher`](crate::Launcher) starts it, and the steps of a sandbox.
+/// [`Launcher`](crate::Launcher) starts it, and the steps of a sandbox. `probe <folder>` does
+/// nothing: it shows that a process can be started.
 pub fn helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Whatever the server was handed by its own parent is not for tasks.
     berth_sandbox::close_inherited();
@@ -67,6 +70,7 @@ pub fn helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.as_slice() {
         [word, dir] if word == "supervise" => supervise(Path::new(dir)),
         [word, _] if word == "shell" => crate::shell::enter(),
+        [word, _] if word == "probe" => ExitCode::SUCCESS,
         _ => {
             eprintln!("this command is for Berth's own use");
             ExitCode::from(2)
@@ -85,7 +89,7 @@ pub fn supervise(dir: &Path) -> ExitCode {
         Ok(None) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());
-            ExitCode::FAILURE
+            ExitCode::from(trouble::exit_code(&error))
         }
     }
 }
@@ -116,10 +120,12 @@ fn prepare(dir: &Path) -> io::Result<Option<(Run, Lock)>> {
     home.keep_room()?;
     let poke = crate::home::open_fifo(&home.file("poke"))?;
     std::fs::create_dir_all(home.logs())?;
+    let me = rustix::process::getpid().as_raw_pid();
     lock.begin(&Begun {
         at: process::now(),
         boot: process::boot_id(),
-        supervisor: rustix::process::getpid().as_raw_pid(),
+        supervisor: me,
+        start: Process::of(me).map(|process| process.start),
         cgroup: order.cgroup.as_ref().map(|group| group.path.clone()),
     })?;
     if let Ok(Some(stop)) = home.stop_request() {
@@ -138,7 +144,10 @@ fn start(home: Home, order: LaunchSpec, poke: std::fs::File) -> Option<Run> {
         Ok(spawned) => Some(Run::new(home, order, poke, spawned)),
         Err(error) => {
             let mut ended = Ended::unknown(order.spec.lease, process::now());
-            ended.not_started = Some(error.to_string());
+            match trouble_of(&error) {
+                Some(trouble) => ended.trouble = Some(format!("{error} ({})", trouble.lack)),
+                None => ended.not_started = Some(error.to_string()),
+            }
             ends::write(&home, &ended, &order.bell);
             leave_room(order.sandbox.as_ref().map(|boxed| &boxed.room));
             None
@@ -153,6 +162,20 @@ fn leave_room(room: Option<&Room>) {
         && let Err(error) = room.remove()
     {
         complain(&format!("cannot remove what the task left in its /tmp: {error}"));
+    }
+}
+
+/// The trouble of the machine for which no process could be started, if it was that.
+fn trouble_of(error: &SpawnError) -> Option<Trouble> {
+    match error {
+        SpawnError::Directory { error, .. }
+        | SpawnError::Pipe(error)
+        | SpawnError::Exec { error, .. } => Trouble::of(error),
+        SpawnError::Sandbox(error) => error.source_error().and_then(Trouble::of),
+        SpawnError::Enter(EnterError::Machine { errno, .. }) => {
+            Trouble::of(&io::Error::from_raw_os_error(*errno))
+        }
+        _ => None,
     }
 }
 

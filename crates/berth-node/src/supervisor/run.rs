@@ -4,9 +4,10 @@ use super::ready::Readiness;
 use super::spawn::{Exit, Init, Rank, Spawned};
 use super::{LaunchSpec, complain, ends, leave_room};
 use crate::cgroup::Cgroup;
+use crate::error::Error;
 use crate::home::{At, Home, Running, StopRequest, drain, write_json};
 use crate::isolation::Room;
-use crate::process;
+use crate::process::{self, Process};
 use crate::task::TaskSpec;
 use berth_model::{Bytes, Cause, Time};
 use berth_model::{Ended, Usage};
@@ -43,8 +44,12 @@ pub(super) struct Run {
     /// Until it has ended.
     init: Option<Init>,
     room: Option<Room>,
-    me: Pid,
-    started_at: Time,
+    me: i32,
+    started: Running,
+    /// The driver can read that it runs. On a full disk that takes until there is room.
+    told_started: bool,
+    /// When it reaches its time limit, by the clock of [`process::uptime_ms`].
+    ends_at: Option<u64>,
     /// The first cause for which we were asked to stop it.
     asked: Option<Cause>,
     failed: Option<usize>,
@@ -64,21 +69,15 @@ pub(super) struct Run {
 
 impl Run {
     pub fn new(home: Home, order: LaunchSpec, poke: File, spawned: Spawned) -> Run {
-        let started_at = process::now();
-        let pids = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
-        let init = spawned.init.as_ref().map(|init| init.pid.as_raw_pid());
-        let running = Running { at: started_at, pids, init };
-        if let Err(error) = write_json(&home.file("started.json"), &running) {
-            complain(&error.to_string());
-        }
-        ends::tell(&order.bell, order.spec.lease);
+        let started = running(&spawned, process::now());
         let readiness = order.spec.ready.clone().zip(order.spec.port);
         let readiness = readiness.map(|(check, port)| Readiness::new(check, port));
         let ready_by = ready_by(&order.spec);
+        let ends_at = ends_at(&order.spec);
         let mut spec = order.spec;
         // The processes have it; here it would only lie about.
         spec.env.clear();
-        Run {
+        let mut run = Run {
             home,
             spec,
             bell: order.bell,
@@ -87,8 +86,10 @@ impl Run {
             cgroup: spawned.cgroup,
             init: spawned.init,
             room: order.sandbox.map(|boxed| boxed.room),
-            me: rustix::process::getpid(),
-            started_at,
+            me: rustix::process::getpid().as_raw_pid(),
+            started,
+            told_started: false,
+            ends_at,
             asked: None,
             failed: None,
             readiness,
@@ -100,7 +101,18 @@ impl Run {
             sample_at: Instant::now() + FIRST_SAMPLE,
             sample_every: FIRST_SAMPLE,
             buffer: vec![0; READ_BYTES],
+        };
+        if let Err(error) = run.tell_started() {
+            complain(&format!("{}, trying again", error.in_full()));
         }
+        run
+    }
+
+    fn tell_started(&mut self) -> Result<(), Error> {
+        write_json(&self.home.file("started.json"), &self.started)?;
+        self.told_started = true;
+        ends::tell(&self.bell, self.spec.lease);
+        Ok(())
     }
 
     pub fn until_over(mut self) {
@@ -110,7 +122,12 @@ impl Run {
             if !has_children && self.nothing_left() {
                 break;
             }
+            if !self.told_started {
+                // It was complained of once.
+                let _ = self.tell_started();
+            }
             self.notice_stop();
+            self.notice_limit();
             self.notice_failure();
             self.notice_readiness();
             self.notice_lateness();
@@ -133,6 +150,10 @@ impl Run {
         }
         if let Some(readiness) = &self.readiness {
             until = until.min(readiness.due());
+        }
+        if let Some(ends_at) = self.ends_at.filter(|_| self.asked.is_none()) {
+            let left = Duration::from_millis(ends_at.saturating_sub(process::uptime_ms()));
+            until = until.min(now + left.clamp(KILL_TICK, TICK));
         }
         if let Some(kill_at) = self.kill_at {
             until = until.min(kill_at.max(now + KILL_TICK));
@@ -216,10 +237,13 @@ impl Run {
     }
 
     fn notice_stop(&mut self) {
-        drain(&self.poke);
+        let poked = poked(&drain(&self.poke));
         let request = match self.home.stop_request() {
             Ok(Some(request)) => request,
-            Ok(None) => return,
+            Ok(None) => match poked {
+                Some(request) => request,
+                None => return,
+            },
             Err(error) => return complain(&error.to_string()),
         };
         // A later request may shorten the grace and never lengthens it.
@@ -228,6 +252,27 @@ impl Run {
             self.asked = Some(request.cause);
             self.ask_to_stop(request);
         }
+    }
+
+    /// Ends the task at its time limit. The server does so, too, a moment earlier; it may be away.
+    fn notice_limit(&mut self) {
+        match self.home.limit() {
+            Ok(Some(limit)) => self.ends_at = limit.uptime_ms,
+            Ok(None) => {}
+            Err(error) => complain(&error.to_string()),
+        }
+        let is_due = self.ends_at.is_some_and(|at| at <= process::uptime_ms());
+        let is_ending = self.asked.is_some() || self.failed.is_some() || self.not_ready;
+        if !is_due || is_ending || self.ranks.iter().all(|rank| rank.exit.is_some()) {
+            return;
+        }
+        self.asked = Some(Cause::TimeLimit);
+        self.signal_ranks(Signal::TERM);
+        self.kill_within(self.grace());
+    }
+
+    fn grace(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.spec.grace.0).unwrap_or(0))
     }
 
     /// Where the choice of a checkpoint signal belongs.
@@ -264,8 +309,7 @@ impl Run {
         }
         self.not_ready = true;
         self.signal_ranks(Signal::TERM);
-        let grace = u64::try_from(self.spec.grace.0).unwrap_or(0);
-        self.kill_within(Duration::from_millis(grace));
+        self.kill_within(self.grace());
     }
 
     fn notice_readiness(&mut self) {
@@ -338,7 +382,7 @@ impl Run {
         let exit = self.ranks[rank].exit;
         let group = self.cgroup.as_ref();
         let ended = Ended {
-            started_at: Some(self.started_at),
+            started_at: Some(self.started.at),
             code: exit.and_then(|exit| exit.code),
             signal: exit.and_then(|exit| exit.signal),
             rank: self.ranks[rank].number,
@@ -378,6 +422,25 @@ fn read_once(rank: &mut Rank, buffer: &mut [u8]) -> bool {
             true
         }
     }
+}
+
+fn running(spawned: &Spawned, at: Time) -> Running {
+    let pids: Vec<i32> = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
+    let start = |pid: &i32| Process::of(*pid).map_or(0, |process| process.start);
+    let starts = pids.iter().map(start).collect();
+    let init = spawned.init.as_ref().map(|init| init.pid.as_raw_pid());
+    Running { at, pids, starts, init }
+}
+
+/// The last request to stop among what was written to the fifo.
+fn poked(bytes: &[u8]) -> Option<StopRequest> {
+    let lines = String::from_utf8_lossy(bytes);
+    lines.lines().rev().find_map(|line| serde_json::from_str(line).ok())
+}
+
+fn ends_at(spec: &TaskSpec) -> Option<u64> {
+    let left = u64::try_from(spec.runs_for?.0).unwrap_or(0);
+    process::uptime_ms().checked_add(left)
 }
 
 fn ready_by(spec: &TaskSpec) -> Option<Instant> {

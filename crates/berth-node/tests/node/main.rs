@@ -8,6 +8,7 @@ mod machine;
 mod sandbox;
 mod shell;
 mod stops;
+mod trouble;
 
 use berth_model::{Ended, Observed};
 use berth_model::{JobId, LeaseId, Span};

@@ -87,6 +87,9 @@ impl Page {
         self.figure("stalled", "1 while nothing can be written to the database", flag(stalled));
         let declared = flag(app.service.host.has_declared_gpus());
         self.figure("gpus_declared", "1 where GPUs are declared and not real", declared);
+        let help = "How far the clock on the wall is ahead of the server's time";
+        self.figure("clock_ahead_seconds", help, clock::ahead().0 as f64 / 1e3);
+        self.machine(app);
         self.plans(plans);
         self.connections(app);
     }
@@ -115,6 +118,18 @@ impl Page {
         }
         let help = "Lists that were refused because too many were asked for at once";
         self.count("heavy_reads_refused", help, app.service.heavy_reads.refused());
+    }
+
+    fn machine(&mut self, app: &App) {
+        let Some(machine) = &app.machine else { return };
+        let troubled = flag(machine.condition.trouble().is_some());
+        let help = "1 while this machine can start nothing";
+        self.figure("machine_troubled", help, troubled);
+        let help = "What the output of ended jobs takes on the disk";
+        let output = self.family("output_bytes", help);
+        for (team, bytes) in machine.condition.output() {
+            output.get_or_create(&vec![("team", team.to_string())]).set(bytes.0 as f64);
+        }
     }
 
     fn plans(&mut self, plans: Plans) {

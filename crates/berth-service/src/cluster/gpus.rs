@@ -31,6 +31,7 @@ pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire
             if let Some(facts) = service.host.gpu(&node.spec.name, number) {
                 gpu.uuid = facts.uuid;
                 gpu.declared = facts.declared;
+                gpu.held = facts.held;
             }
             if service.host.node(&node.spec.name).is_some()
                 && let Some(reading) = readings.get(&number)
@@ -88,6 +89,7 @@ fn shown(node: &NodeSpec, index: usize, price: Micros, held: Vec<wire::GpuHolder
         uuid: None,
         declared: false,
         healthy: spec.health == Health::Ok,
+        held: None,
         free_milli: (1_000 - used).max(0),
         holders: held,
         price_micros_per_hour: price.0,

@@ -70,6 +70,9 @@ fn all(service: &Service, caller: &Caller) -> Vec<wire::Node> {
             declared: facts.declared,
             cgroup: facts.limits_jobs,
             isolation: facts.isolation,
+            output_bytes: (!facts.output.is_empty())
+                .then(|| facts.output.values().map(|bytes| bytes.0).sum()),
+            trouble: facts.trouble.filter(|_| spec.state == NodeState::Troubled),
             ..shown(spec, core.state.prices(), used)
         }
     });
@@ -120,6 +123,8 @@ fn shown(spec: &NodeSpec, prices: &BTreeMap<Name, Micros>, used: Used) -> wire::
         name: spec.name.to_string(),
         state,
         until,
+        trouble: None,
+        output_bytes: None,
         gpus: models,
         declared: false,
         gpus_milli: spec.gpus.len() as i64 * 1_000,
@@ -145,6 +150,7 @@ fn state(state: NodeState) -> (wire::NodeState, Option<wire::At>) {
         NodeState::Ready => (wire::NodeState::Ready, None),
         NodeState::Cordoned => (wire::NodeState::Cordoned, None),
         NodeState::Draining => (wire::NodeState::Draining, None),
+        NodeState::Troubled => (wire::NodeState::Troubled, None),
         NodeState::Failed => (wire::NodeState::Failed, None),
         NodeState::Leaving { at } => (wire::NodeState::Leaving, Some(at.into())),
     }
@@ -155,6 +161,7 @@ const fn word_of(state: wire::NodeState) -> &'static str {
         wire::NodeState::Ready => "ready",
         wire::NodeState::Cordoned => "cordoned",
         wire::NodeState::Draining => "draining",
+        wire::NodeState::Troubled => "in trouble",
         wire::NodeState::Failed => "failed",
         wire::NodeState::Leaving => "leaving",
     }

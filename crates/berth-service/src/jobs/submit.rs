@@ -121,6 +121,9 @@ pub async fn prepare(
         return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
     };
     caller.must(permission, Some(&team), Some(caller.user()))?;
+    if permission == Permission::JobsSubmit {
+        service.host.must_have_room()?;
+    }
     let defaults = defaults(service, caller, &team, &file);
     let refuse = |refused| Fault::from(Problem::of_refused(&refused, Some(parsed)));
     let (mut request, mut warnings) = job::lower(&file, &defaults, clock::now()).map_err(refuse)?;

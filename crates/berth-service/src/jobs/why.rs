@@ -11,7 +11,7 @@ use berth_core::{Change, Starts, State as Sched, What, what_would_start};
 use berth_engine::Core;
 use berth_engine::clock;
 use berth_engine::shown_state;
-use berth_model::{JobId, Time};
+use berth_model::{JobId, NodeState, Time};
 use berth_store::JobRow;
 
 pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
@@ -21,7 +21,10 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
     let row = found.rows.iter().find(waits).unwrap_or_else(|| found.first()).clone();
     let (mut why, state) = {
         let mut core = service.engine.core();
-        let why = told(&mut core, &row);
+        let mut why = told(&mut core, &row);
+        if why.state == wire::JobState::Pending {
+            why.also.extend(troubles(service, &core));
+        }
         let pending = why.state == wire::JobState::Pending || why.state == wire::JobState::Paused;
         (why, pending.then(|| core.state.clone()))
     };
@@ -111,6 +114,19 @@ fn told(core: &mut Core, row: &JobRow) -> wire::Why {
         blockers,
         sooner: Vec::new(),
     }
+}
+
+/// Machines that would start jobs if they could.
+fn troubles(service: &Service, core: &Core) -> Vec<String> {
+    let nodes = core.state.node_snapshots();
+    let troubled = nodes.iter().filter(|node| node.spec.state == NodeState::Troubled);
+    let told = troubled.map(|node| {
+        let name = &node.spec.name;
+        let why = service.host.node(name).and_then(|facts| facts.trouble);
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        format!("{name} starts nothing until it can again{why}")
+    });
+    told.collect()
 }
 
 fn retry(reason: &str, at: Time) -> wire::Blocker {

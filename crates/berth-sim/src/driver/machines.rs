@@ -349,7 +349,10 @@ impl<O: Observer> Driver<O> {
                         self.end(at, self.machines.on_node(node), LeaseOutcome::Lost);
                     }
                     NodeState::Leaving { at } => self.leaves(node, *at),
-                    NodeState::Ready | NodeState::Cordoned | NodeState::Draining => {}
+                    NodeState::Ready
+                    | NodeState::Cordoned
+                    | NodeState::Draining
+                    | NodeState::Troubled => {}
                 }
             }
             Event::NodeRemoved { node } => {

@@ -374,7 +374,9 @@ impl Auditor {
             // A job that must end before the node goes may still use it. How long one that has
             // run before may still run is not in these books.
             NodeState::Leaving { at } => self.now + limit <= at,
-            NodeState::Cordoned | NodeState::Draining | NodeState::Failed => false,
+            NodeState::Cordoned | NodeState::Draining | NodeState::Troubled | NodeState::Failed => {
+                false
+            }
         }
     }
 

@@ -22,14 +22,19 @@ pub async fn gpus(context: &Context, args: &Gpus) -> Result<()> {
         let names = |all: &Items<Gpu>| {
             all.items.iter().map(|gpu| format!("{}/{}", gpu.node, gpu.index)).collect()
         };
-        Ok(Page::new(all, gpus_text, names).remarks(declared))
+        Ok(Page::new(all, gpus_text, names).remarks(remarks))
     };
     watch::show(context, args.watch, "job,node", fetch).await
 }
 
-fn declared(all: &Items<Gpu>) -> Vec<String> {
+fn remarks(all: &Items<Gpu>) -> Vec<String> {
     let any = all.items.iter().any(|gpu| gpu.declared);
-    any.then(|| words::DECLARED.to_owned()).into_iter().collect()
+    let declared = any.then(|| words::DECLARED.to_owned());
+    let held = all.items.iter().filter_map(|gpu| {
+        let held = gpu.held.as_ref()?;
+        Some(format!("{}: {held}; it is not used until then", gpu.node))
+    });
+    declared.into_iter().chain(held).collect()
 }
 
 fn gpus_text(all: &Items<Gpu>, look: &Look) -> String {
@@ -63,9 +68,13 @@ fn by_node(gpus: &[Gpu]) -> Table {
             words::money(gpus[0].price_micros_per_hour).into(),
             mean.map(|percent| format!("{percent}%")).into(),
             jobs.into_iter().collect::<Vec<_>>().join(",").into(),
-            match ill {
-                0 => Cell::toned("ok", Tone::Good),
-                ill => Cell::toned(format!("{ill} failed"), Tone::Bad),
+            match (ill, gpus.iter().filter(|gpu| gpu.held.is_some()).count()) {
+                (0, _) => Cell::toned("ok", Tone::Good),
+                (ill, 0) => Cell::toned(format!("{ill} failed"), Tone::Bad),
+                (ill, held) if ill == held => Cell::toned(format!("{held} held"), Tone::Bad),
+                (ill, held) => {
+                    Cell::toned(format!("{} failed, {held} held", ill - held.min(ill)), Tone::Bad)
+                }
             },
         ]);
     }
@@ -99,9 +108,10 @@ fn each_gpu(gpus: &[Gpu]) -> Table {
             gpu.watts.into(),
             gpu.celsius.into(),
             words::money(gpu.price_micros_per_hour).into(),
-            match gpu.healthy {
-                true => Cell::toned("ok", Tone::Good),
-                false => Cell::toned("failed", Tone::Bad),
+            match (gpu.healthy, &gpu.held) {
+                (true, _) => Cell::toned("ok", Tone::Good),
+                (false, Some(_)) => Cell::toned("held", Tone::Bad),
+                (false, None) => Cell::toned("failed", Tone::Bad),
             },
             holders.collect::<Vec<_>>().join(", ").into(),
             match (&gpu.uuid, gpu.declared) {
@@ -135,9 +145,17 @@ pub async fn nodes(context: &Context, args: &Nodes) -> Result<()> {
             }
         }
         let names = |all: &Items<Node>| all.items.iter().map(|node| node.name.clone()).collect();
-        Ok(Page::new(all, nodes_text, names))
+        Ok(Page::new(all, nodes_text, names).remarks(troubles))
     };
     watch::show(context, args.watch, "node,job", fetch).await
+}
+
+fn troubles(all: &Items<Node>) -> Vec<String> {
+    let troubled = all.items.iter().filter_map(|node| {
+        let trouble = node.trouble.as_ref()?;
+        Some(format!("{} starts nothing until it can again: {trouble}", node.name))
+    });
+    troubled.collect()
 }
 
 fn nodes_text(all: &Items<Node>, look: &Look) -> String {
@@ -156,7 +174,7 @@ fn nodes_table(nodes: &[Node], look: &Look) -> Table {
     let mut titles =
         vec!["NODE", "STATE", "GPUS", ">FREE", ">CPU FREE", ">MEMORY FREE", ">PRICE/H"];
     if look.wide {
-        titles.extend(["LIMITS", "ISOLATION", "LABELS"]);
+        titles.extend(["LIMITS", "ISOLATION", ">OUTPUT", "LABELS"]);
     }
     titles.push("JOBS");
     let mut table = Table::new(&titles);
@@ -178,6 +196,7 @@ fn nodes_table(nodes: &[Node], look: &Look) -> Table {
         if look.wide {
             row.push(if node.cgroup { "held".into() } else { "not held".into() });
             row.push(isolation(node).into());
+            row.push(node.output_bytes.map(words::bytes).into());
             let labels = node.labels.iter().map(|(key, value)| format!("{key}={value}"));
             row.push(labels.collect::<Vec<_>>().join(",").into());
         }
@@ -212,6 +231,7 @@ fn state(node: &Node, look: &Look) -> Cell {
         NodeState::Ready => ("ready", Tone::Good),
         NodeState::Cordoned => ("cordoned", Tone::Busy),
         NodeState::Draining => ("draining", Tone::Busy),
+        NodeState::Troubled => ("in trouble", Tone::Bad),
         NodeState::Failed => ("failed", Tone::Bad),
         NodeState::Leaving => ("leaving", Tone::Busy),
     };
@@ -271,6 +291,7 @@ mod tests {
             uuid: None,
             declared: true,
             healthy: true,
+            held: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,
@@ -309,6 +330,8 @@ n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
             name: "n1".into(),
             state: NodeState::Leaving,
             until: Some("2026-11-15T15:00:00Z".parse().unwrap()),
+            trouble: None,
+            output_bytes: None,
             gpus: BTreeMap::from([("H100-80GB".to_owned(), 8)]),
             declared: true,
             gpus_milli: 8_000,

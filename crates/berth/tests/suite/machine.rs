@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod bad;
+mod clock;
 mod crash;
 mod http;
 mod identity;
@@ -16,3 +17,4 @@ mod rights;
 pub mod server;
 mod streams;
 mod tour;
+mod trouble;

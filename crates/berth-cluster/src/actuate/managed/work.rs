@@ -105,7 +105,7 @@ impl LeaseWorker {
                 self.tools.lease_ended(lease, LeaseEnd::NotStarted(why)).await
             }
             Err(Failure::Lost(why)) => {
-                let ended = Ended::lost(lease, clock::now(), why);
+                let ended = Ended::lost(lease, clock::wall(), why);
                 self.tools.lease_ended(lease, LeaseEnd::Ended(Box::new(ended))).await;
             }
         }
@@ -142,7 +142,7 @@ impl LeaseWorker {
             }
         };
         if !there {
-            let mut ended = Ended::lost(self.lease, clock::now(), "it had no pod".to_owned());
+            let mut ended = Ended::lost(self.lease, clock::wall(), "it had no pod".to_owned());
             ended.asked = Some(cause);
             self.tools.lease_ended(self.lease, LeaseEnd::Ended(Box::new(ended))).await;
         }

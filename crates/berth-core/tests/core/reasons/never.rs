@@ -161,7 +161,7 @@ nodes:
 jobs: [{name: j, groups: [{count: 3, gpus: 8}]}]
 ",
     )
-    .waits("j", &["closed: 2 nodes that would make room are closed to new work: cordoned, draining or failed"]);
+    .waits("j", &["closed: 2 nodes that would make room are closed to new work: cordoned, draining, in trouble or failed"]);
     world(
         "
 now: 2026-11-15T09:00:00Z
@@ -173,7 +173,7 @@ jobs:
   - {name: j, groups: [{gpus: 8}]}
 ",
     )
-    .waits("j", &["no-fit: it asks for 8 GPUs; 4 that would suit are free", "closed: 1 node that would make room is closed to new work: cordoned, draining or failed"]);
+    .waits("j", &["no-fit: it asks for 8 GPUs; 4 that would suit are free", "closed: 1 node that would make room is closed to new work: cordoned, draining, in trouble or failed"]);
 }
 
 #[test]

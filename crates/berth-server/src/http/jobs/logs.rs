@@ -17,6 +17,7 @@ use berth_node::{LogFollower, LogReader};
 use berth_service::Fault;
 use berth_service::jobs::find;
 use berth_service::stream_right::{Needs, StreamRight};
+use berth_store::LeaseRow;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -40,6 +41,7 @@ pub async fn logs(
         return Err(Fault::new(Code::WrongState, detail).next(next).into());
     }
     let source = Source::of(&app, found.first())?;
+    source.must_be_kept(&app, found.first(), &query).await?;
     let id = found.id;
     let right = StreamRight::hold(
         &app.service,
@@ -111,10 +113,14 @@ impl Teller {
     async fn lease(&self, told: Option<LeaseId>) -> Option<LeaseId> {
         let leases = self.app.service.store.leases_of(self.job).await.ok()?;
         let task = self.query.task.unwrap_or(0);
+        // One that the machine could not begin has printed nothing.
+        let printed = |row: &&LeaseRow| row.started.is_some() || row.closed.is_none();
+        let last = leases.iter().filter(printed).map(|row| row.id).filter(|id| id.task == task);
+        let last = last.max_by_key(|id| id.attempt);
         let mut of_task = leases.iter().map(|row| row.id).filter(|id| id.task == task);
         match (self.query.attempt, told) {
             (Some(attempt), _) => of_task.find(|id| id.attempt == attempt),
-            (None, None) => of_task.max_by_key(|id| id.attempt),
+            (None, None) => last.or_else(|| of_task.max_by_key(|id| id.attempt)),
             (None, Some(told)) => of_task.find(|id| id.attempt > told.attempt),
         }
     }
@@ -127,7 +133,9 @@ impl Teller {
     /// Nothing: whoever listened has gone, or may not listen any more.
     async fn tell_lease(&self, lease: LeaseId) -> Option<()> {
         let rank = self.query.rank.unwrap_or(0);
-        let mut follower = self.open(lease, rank).await?;
+        let Some(mut follower) = self.open(lease, rank).await else {
+            return self.is_without_output(lease).then_some(());
+        };
         loop {
             // Asked before reading: what is written until then is read below.
             let ended = self.is_over(lease);
@@ -153,6 +161,13 @@ impl Teller {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Whether the machine could not begin with it: who follows hears of the next attempt.
+    fn is_without_output(&self, lease: LeaseId) -> bool {
+        let machine = self.app.machine.as_ref();
+        let begun = machine.is_none_or(|machine| machine.driver.has_output(lease));
+        !begun && !self.is_live(lease) && !self.lines.is_closed()
     }
 
     fn is_over(&self, lease: LeaseId) -> bool {

@@ -1,7 +1,7 @@
 //! Where the output of a job is: with the driver of this machine, or with its pods.
 
 use crate::app::App;
-use berth_api::Code;
+use berth_api::{Code, wire};
 use berth_cluster::{Logs, Step, pod_ref};
 use berth_engine::Detail;
 use berth_model::LeaseId;
@@ -42,6 +42,36 @@ impl Source {
                 Err(Fault::new(Code::WrongState, detail).next(next))
             }
         }
+    }
+
+    /// Says so where the output that is asked for was deleted: it is kept for some time only.
+    pub async fn must_be_kept(
+        &self,
+        app: &App,
+        job: &JobRow,
+        query: &wire::LogQuery,
+    ) -> Result<(), Fault> {
+        let (Source::Here, Some(machine)) = (self, &app.machine) else { return Ok(()) };
+        if !job.state.is_final() || job.started.is_none() {
+            return Ok(());
+        }
+        let task = query.task.unwrap_or(0);
+        let wanted = |attempt: u32| query.attempt.is_none_or(|wanted| wanted == attempt);
+        let leases = app.service.store.leases_of(job.id).await?;
+        let mut ran = leases.iter().filter(|row| row.started.is_some() && row.id.task == task);
+        let is_kept = match ran.any(|row| wanted(row.id.attempt)) {
+            true => leases.iter().any(|row| {
+                wanted(row.id.attempt) && row.id.task == task && machine.driver.has_output(row.id)
+            }),
+            // Its leases are not in the database any more, or there was no such attempt.
+            false => !leases.is_empty(),
+        };
+        if is_kept {
+            return Ok(());
+        }
+        let detail = format!("the output of job {} was deleted", job.id);
+        let next = "an operator sees how long output is kept in `berth config server`";
+        Err(Fault::new(Code::NotFound, detail).next(next))
     }
 
     /// The pod of a lease.

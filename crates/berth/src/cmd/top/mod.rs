@@ -171,6 +171,7 @@ mod tests {
             uuid: None,
             declared: true,
             healthy: index != 3,
+            held: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,

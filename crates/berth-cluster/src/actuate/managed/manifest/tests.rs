@@ -33,6 +33,7 @@ fn create(file: &str, tasks: u32, gpus: u32) -> CreatePod {
         cpu: Some(Cpu::cores(8)),
         memory: Some(Bytes::gib(32)),
         ends_at: None,
+        runs_for: None,
         resume_from: None,
     };
     let namespace = "berth-nlp".to_owned();

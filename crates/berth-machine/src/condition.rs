@@ -1,0 +1,75 @@
+//! How this machine is: whether it can start tasks, which of its GPUs are held by processes that no
+//! job explains, and how much output it keeps. The loop learns of it by events; this is what people
+//! are shown beside.
+
+use berth_model::{Bytes, Name};
+use berth_node::{Lack, Trouble};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug, Default)]
+pub struct Condition(Mutex<Now>);
+
+#[derive(Debug, Default)]
+struct Now {
+    trouble: Option<Trouble>,
+    /// By the index of the GPU, with the sentence that says by whom.
+    held_gpus: BTreeMap<u32, String>,
+    /// GPUs whose hardware has failed.
+    failed_gpus: BTreeSet<u32>,
+    output: BTreeMap<Name, Bytes>,
+}
+
+impl Condition {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nothing can be started.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.now().trouble.clone()
+    }
+
+    /// Why nothing more may be taken in: what is written for a job would find no room.
+    pub fn full(&self) -> Option<Trouble> {
+        self.trouble().filter(|trouble| matches!(trouble.lack, Lack::Room | Lack::Disk))
+    }
+
+    /// Whether that is news.
+    pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) -> bool {
+        let mut now = self.now();
+        let is_news = now.trouble.is_some() != trouble.is_some();
+        now.trouble = trouble;
+        is_news
+    }
+
+    /// What is said of a GPU that is not used because of who holds it.
+    pub fn held_gpu(&self, index: u32) -> Option<String> {
+        self.now().held_gpus.get(&index).cloned()
+    }
+
+    pub(crate) fn held_gpus(&self) -> BTreeMap<u32, String> {
+        self.now().held_gpus.clone()
+    }
+
+    pub(crate) fn set_held_gpus(&self, held: BTreeMap<u32, String>) {
+        self.now().held_gpus = held;
+    }
+
+    pub(crate) fn gpu_failed(&self, index: u32) {
+        self.now().failed_gpus.insert(index);
+    }
+
+    pub(crate) fn has_failed(&self, index: u32) -> bool {
+        self.now().failed_gpus.contains(&index)
+    }
+
+    /// What the output of ended jobs takes on the disk, by team.
+    pub fn output(&self) -> BTreeMap<Name, Bytes> {
+        self.now().output.clone()
+    }
+
+    pub(crate) fn set_output(&self, output: BTreeMap<Name, Bytes>) {
+        self.now().output = output;
+    }
+}
