@@ -318,7 +318,7 @@ mod tests {
         let home = Path::new("/srv/berth");
         let is_machine = |path: &str, code: i32| {
             let source = io::Error::from_raw_os_error(code);
-            let error = task::Error::Folder { path: path.into(), source };
+            let error = workplace::Error::Folder { path: path.into(), source };
             matches!(NotStarted::of_task(&error, home), NotStarted::Machine(_))
         };
         let (full, read_only, denied) = (28, 30, 13);

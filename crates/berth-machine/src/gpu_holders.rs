@@ -107,7 +107,7 @@ pub async fn look_around(holders: Arc<GpuHolders>, inlet: Inlet<Seen>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_node::{Launcher, Limits, Options};
+    use berth_node::{Launcher, Limits, Options, Wanted};
     use std::sync::Mutex;
 
     /// A library that says what the test wants.
@@ -122,9 +122,11 @@ mod tests {
 
     fn holders(root: &std::path::Path, fake: Arc<Fake>) -> GpuHolders {
         let launcher = Launcher { exe: "/bin/true".into(), args: Vec::new() };
-        let driver = Driver::open(root, launcher, Options { cgroups: false }).unwrap();
+        let driver =
+            Driver::open(root, launcher, Options { cgroups: false, isolation: Wanted::Off })
+                .unwrap();
         let declared = "2xL4".parse().unwrap();
-        let limits = Limits { groups: false, cpu: false, memory: false, missing: None };
+        let limits = Limits::default();
         let mut inventory = Inventory::read("box", Some(&declared), &Probe::none(), limits);
         for (at, device) in inventory.devices.iter_mut().enumerate() {
             device.uuid = Some(format!("GPU-{at}"));

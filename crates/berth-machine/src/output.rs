@@ -219,7 +219,7 @@ fn is_still(path: &Path, age: Span, now: Now, depth: u32) -> bool {
 mod tests {
     use super::*;
     use berth_model::Ended;
-    use berth_node::{Launcher, Options, TaskSpec};
+    use berth_node::{Launcher, Options, TaskSpec, Wanted};
 
     const NOW: Now = Now { server: Time(1_800_000_000_000), wall: Time(1_800_000_000_000) };
 
@@ -230,7 +230,9 @@ mod tests {
     /// A driver with tasks that have ended: the job, its team, how long ago, and bytes of log.
     fn keeper(root: &Path, keep: KeepOutput, tasks: &[(u64, &str, Span, usize)]) -> Keeper {
         let launcher = Launcher { exe: "/bin/true".into(), args: Vec::new() };
-        let driver = Driver::open(root, launcher, Options { cgroups: false }).unwrap();
+        let driver =
+            Driver::open(root, launcher, Options { cgroups: false, isolation: Wanted::Off })
+                .unwrap();
         for (job, team, ago, bytes) in tasks {
             let dir = root.join(format!("ended/{job}.0.0"));
             fs::create_dir_all(dir.join("logs")).unwrap();

@@ -64,6 +64,7 @@ impl Error {
             | Error::Wait { source }
             | Error::NoLog { source, .. } => Trouble::of(source),
             Error::InUse { .. }
+            | Error::NoIsolation { .. }
             | Error::Malformed { .. }
             | Error::Invalid { .. }
             | Error::Unknown { .. }

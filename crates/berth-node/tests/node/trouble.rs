@@ -66,7 +66,7 @@ fn a_task_reaches_its_time_limit_although_no_server_runs() {
     machine.start(task);
     machine.driver = None;
     wait_until("it has ended", || machine.folder(1).join("exit.json").exists());
-    machine.driver = Some(open(&machine.path("root")));
+    machine.restart();
     let ended = machine.end(1);
     assert_eq!((ended.end(), ended.asked), (TaskEnd::Stopped, Some(Cause::TimeLimit)));
     assert!(machine.path("saved").exists(), "it did not get its grace");
@@ -105,7 +105,7 @@ fn what_a_task_started_is_found_by_its_name_when_its_folder_is_gone() {
     machine.driver = None;
     let pid = machine.number("pid");
     wait_until("its folder is gone", || !machine.folder(1).exists());
-    machine.driver = Some(open(&machine.path("root")));
+    machine.restart();
     assert_eq!(machine.driver().adopt().unwrap(), []);
     assert!(machine.driver().sweep(lease(1)));
     assert!(!is_alive(pid));

@@ -18,6 +18,7 @@ use berth_model::{JobId, JobRequest, Name};
 use berth_store::{Batch, IdempotencyRow, ProjectRow, ScheduleRow, SecretRow, Store};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
+use std::path::Path;
 
 /// Targets of messages that one job may name.
 const MOST_TARGETS: usize = 16;
@@ -84,8 +85,10 @@ pub fn start_here(
     query: &wire::SubmitQuery,
 ) {
     let said = parsed.file.workdir.is_some() || below.is_some_and(|file| file.workdir.is_some());
+    // Inside a job that is the job's own folder, which no other job sees.
+    let here = query.here.as_ref().filter(|here| !Path::new(here).starts_with(service.home.root()));
     if !said && !service.host.runs_containers() {
-        parsed.file.workdir.clone_from(&query.here);
+        parsed.file.workdir = here.cloned();
     }
 }
 

@@ -145,7 +145,10 @@ async fn a_backup_holds_every_table(place: Place) {
         serde_json::from_str(fs::read_to_string(&path).unwrap().lines().next().unwrap()).unwrap();
     let schema = concat!(
         include_str!("../../migrations/0001_start.sql"),
-        include_str!("../../migrations/0002_snapshot_parts.sql")
+        include_str!("../../migrations/0002_snapshot_parts.sql"),
+        include_str!("../../migrations/0003_schedule_reason.sql"),
+        include_str!("../../migrations/0004_keyed_audit.sql"),
+        include_str!("../../migrations/0005_job_pages.sql")
     );
     let mut declared = Vec::new();
     for table in schema.split("CREATE TABLE ").skip(1) {
@@ -160,7 +163,7 @@ async fn a_backup_holds_every_table(place: Place) {
     }
     for change in schema.split("ALTER TABLE ").skip(1) {
         let (name, rest) = change.split_once(" ADD COLUMN ").unwrap();
-        let column = rest.split_whitespace().next().unwrap();
+        let column = rest.split_whitespace().next().unwrap().trim_matches('"');
         let (_, columns) = declared.iter_mut().find(|(table, _)| table == name).unwrap();
         columns.push_str(&format!(" {column}"));
     }

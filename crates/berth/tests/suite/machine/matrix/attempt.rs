@@ -1,6 +1,7 @@
 //! A request for every route, about a thing of somebody.
 
 use super::super::http::Request;
+use super::super::server::until;
 use super::page::{Column, Whose};
 use super::stage::Stage;
 use berth_api::Route;
@@ -168,7 +169,13 @@ impl Maker<'_> {
         let name = self.stage.fresh("schedule");
         let file = format!("name: {name}\nschedule: '{YEARLY}'\nrun: 'true'\n");
         let made = self.stage.submit(self.column, self.whose, &file);
-        made["schedule"].as_str().expect("a schedule").to_owned()
+        let id = made["schedule"].as_str().expect("a schedule").to_owned();
+        let submits = [Column::Researcher, Column::TeamLead, Column::Admin];
+        if self.whose == Whose::Own && !submits.contains(&self.column) {
+            // Its owner had the right for that moment only, and a schedule is paused without.
+            until("the schedule is paused", || self.stage.is_paused(&id));
+        }
+        id
     }
 
     fn body(&self, path: &str) -> Body {

@@ -186,6 +186,10 @@ impl Stage {
         self.request("GET", path, Some(&self.admin), None).json()
     }
 
+    pub fn is_paused(&self, schedule: &str) -> bool {
+        self.admin_says(&format!("/v1/schedules/{schedule}"))["paused"] == true
+    }
+
     /// A drained machine works again, with all that ran there.
     pub fn resume_work(&self) {
         self.admin("POST", "/v1/nodes/box/resume", &json!({}));
