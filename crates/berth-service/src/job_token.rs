@@ -3,7 +3,6 @@
 //! what its user may do is looked up whenever it is used.
 
 use crate::fault::Fault;
-use crate::service::Service;
 use crate::token;
 use berth_api::Code;
 use berth_api::access::{JOB_TOKEN_PREFIX as PREFIX, Scope};
@@ -77,19 +76,6 @@ impl JobTokens {
 }
 
 impl JobToken {
-    /// The user and the team of its job, while its task runs.
-    pub fn owner(&self, service: &Service) -> Option<(String, String)> {
-        let core = service.engine.core();
-        let job = core.jobs.get(&self.lease.job)?;
-        let runs = job.leases.contains_key(&self.lease);
-        runs.then(|| (job.row.user.clone(), job.row.team.clone()))
-    }
-
-    pub fn is_live(&self, service: &Service) -> bool {
-        let core = service.engine.core();
-        core.jobs.get(&self.lease.job).is_some_and(|job| job.leases.contains_key(&self.lease))
-    }
-
     /// As the tokens of people are shown and noted in the audit log.
     pub(crate) fn row(&self, user: &str) -> TokenRow {
         let job = self.lease.job;

@@ -145,7 +145,8 @@ async fn a_backup_holds_every_table(place: Place) {
         serde_json::from_str(fs::read_to_string(&path).unwrap().lines().next().unwrap()).unwrap();
     let schema = concat!(
         include_str!("../../migrations/0001_start.sql"),
-        include_str!("../../migrations/0002_snapshot_parts.sql")
+        include_str!("../../migrations/0002_snapshot_parts.sql"),
+        include_str!("../../migrations/0003_schedule_reason.sql")
     );
     let mut declared = Vec::new();
     for table in schema.split("CREATE TABLE ").skip(1) {

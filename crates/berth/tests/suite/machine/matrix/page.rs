@@ -100,8 +100,10 @@ pub struct Page {
 
 impl Page {
     pub fn read() -> Page {
-        let mut lines = PAGE.lines().filter(|line| line.starts_with("| "));
-        let head = lines.find(|line| line.starts_with("| route |")).expect("the matrix");
+        let mut lines = PAGE.lines().skip_while(|line| !line.starts_with("| route |"));
+        let head = lines.next().expect("the matrix");
+        // Other tables follow.
+        let lines = lines.take_while(|line| line.starts_with("| "));
         let titles: Vec<&str> = cells(head).skip(2).collect();
         assert_eq!(titles, Column::ALL.map(Column::title), "the columns of the page");
         let rows: Vec<_> = lines.filter(|line| !line.starts_with("| ---")).map(row).collect();
