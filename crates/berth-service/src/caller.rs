@@ -10,7 +10,7 @@ use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
 use berth_api::routes::Route;
 use berth_api::{Code, wire};
 use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
-use berth_model::{JobId, Time};
+use berth_model::{JobId, LeaseId, Time};
 use berth_store::{AuditEntry, Batch, MemberRow, Store, TokenRow, UserRow};
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Caller {
 
     /// Whether what it stands for is over: a job that has ended. A person's token ends otherwise.
     pub fn has_ended(&self, service: &Service) -> bool {
-        self.inner.job.as_ref().is_some_and(|of| !of.token.is_live(&service.engine))
+        self.inner.job.as_ref().is_some_and(|of| running(service, of.token.lease).is_none())
     }
 
     /// The same caller with the rights of this moment, or why there are none any more.
@@ -295,7 +295,7 @@ async fn of_job(
     if token.expires <= clock::now() {
         return Err(ended("its time is over"));
     }
-    let Some((name, team)) = token.owner(&service.engine) else {
+    let Some((name, team)) = running(service, token.lease) else {
         return Err(ended("the job does not run any more"));
     };
     let Some(person) = user(service, &name).await? else {
@@ -323,6 +323,13 @@ async fn of_job(
         job: Some(OfJob { token, team }),
     };
     Ok(Caller { inner: Arc::new(inner), route })
+}
+
+/// The user and the team of a job, while that task of it runs.
+fn running(service: &Service, lease: LeaseId) -> Option<(String, String)> {
+    let core = service.engine.core();
+    let job = core.jobs.get(&lease.job).filter(|job| job.leases.contains_key(&lease))?;
+    Some((job.row.user.clone(), job.row.team.clone()))
 }
 
 /// A user who is there and not disabled.

@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::token;
 use berth_api::Code;
 use berth_api::access::{JOB_TOKEN_PREFIX as PREFIX, Scope};
-use berth_engine::{Handle, clock};
+use berth_engine::clock;
 use berth_model::{JobId, LeaseId, Span, Time};
 use berth_store::TokenRow;
 use ring::hmac;
@@ -76,19 +76,6 @@ impl JobTokens {
 }
 
 impl JobToken {
-    /// The user and the team of its job, while its task runs.
-    pub fn owner(&self, engine: &Handle) -> Option<(String, String)> {
-        let core = engine.core();
-        let job = core.jobs.get(&self.lease.job)?;
-        let runs = job.leases.contains_key(&self.lease);
-        runs.then(|| (job.row.user.clone(), job.row.team.clone()))
-    }
-
-    pub fn is_live(&self, engine: &Handle) -> bool {
-        let core = engine.core();
-        core.jobs.get(&self.lease.job).is_some_and(|job| job.leases.contains_key(&self.lease))
-    }
-
     /// As the tokens of people are shown and noted in the audit log.
     pub(crate) fn row(&self, user: &str) -> TokenRow {
         let job = self.lease.job;

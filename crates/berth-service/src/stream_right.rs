@@ -93,6 +93,8 @@ async fn look_after(service: Service, mut caller: Caller, needs: Needs, tell: wa
         match checked(&service, &caller, &needs).await {
             Ok(again) => caller = again,
             Err(problem) => {
+                let (user, code) = (caller.user(), &problem.code);
+                tracing::info!(user, code, ?needs, "a stream ends with the right it was opened by");
                 tell.send_replace(Held::Lost(problem));
                 return;
             }

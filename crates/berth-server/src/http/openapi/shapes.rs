@@ -61,7 +61,7 @@ impl Shape {
         self.parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
             "description": "The same key stands for the same request, which is done once",
-            "schema": { "type": "string" },
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
         }));
         self
     }
