@@ -85,7 +85,7 @@ fn a_limit_that_was_changed_while_it_runs_is_the_one_that_counts() {
 
 #[test]
 fn a_task_that_deletes_its_folder_is_ended_and_lost() {
-    for delete in ["rm -rf $BERTH_TASK_DIR", "rm $BERTH_TASK_DIR/lock"] {
+    for delete in ["rm -rf ${BERTH_TASK_DIR%/job}", "rm ${BERTH_TASK_DIR%/job}/lock"] {
         let machine = machine();
         machine.start_line(1, &format!("echo $$ > pid; {delete}; exec sleep 1000"));
         let pid = machine.number("pid");
@@ -101,7 +101,7 @@ fn a_task_that_deletes_its_folder_is_ended_and_lost() {
 #[test]
 fn what_a_task_started_is_found_by_its_name_when_its_folder_is_gone() {
     let mut machine = machine();
-    machine.start_line(1, "echo $$ > pid; rm -rf $BERTH_TASK_DIR; exec sleep 1000");
+    machine.start_line(1, "echo $$ > pid; rm -rf ${BERTH_TASK_DIR%/job}; exec sleep 1000");
     machine.driver = None;
     let pid = machine.number("pid");
     wait_until("its folder is gone", || !machine.folder(1).exists());
