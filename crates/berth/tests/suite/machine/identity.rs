@@ -41,13 +41,11 @@ fn job_with_token(people: &People, user: &str, team: &str) -> (String, String) {
 #[test]
 fn berth_works_inside_a_job_without_anybody_s_token() {
     let people = People::start("1xL4");
-    let script = format!(
-        "set -ex\n  berth whoami -o json\n  berth ps -o json > seen.json\n  \
+    let script = "set -ex\n  berth whoami -o json\n  berth ps -o json > seen.json\n  \
          berth run -d --name child -- sleep 600\n  \
          until berth ps child | grep -qi running; do sleep 0.1; done\n  \
          berth stop child\n  berth wait child || true\n  \
-         if berth token list; then exit 9; fi\n  if berth secret list; then exit 8; fi"
-    );
+         if berth token list; then exit 9; fi\n  if berth secret list; then exit 8; fi";
     let file = format!("team: vision\nname: parent\n{NOWHERE}run: |\n  {script}\n");
     let job = people.job(&people.kim, &file);
     until("the job is over", || people.server.job(&job)["ended"] != json!(null));
