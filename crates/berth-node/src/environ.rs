@@ -4,7 +4,6 @@
 //! one of them knows better. Facts are what Berth has decided (the job's number, its GPUs, a
 //! process's rank); a user's value there would be a lie.
 
-use crate::home::Home;
 use crate::task::{Gpus, Launch, TaskSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +11,12 @@ use std::path::Path;
 type Variables = BTreeMap<String, String>;
 
 /// The variables of the process with that local rank: defaults, the user's own, facts, in rising
-/// order of who wins. `folder` is that of the task.
-pub fn environment(spec: &TaskSpec, folder: &Path, local_rank: u32) -> Variables {
-    let home = &Home::new(folder);
+/// order of who wins. `own` is the folder that the task can write to, `notices` the one where it is
+/// told that it has to stop.
+pub fn environment(spec: &TaskSpec, own: &Path, notices: &Path, local_rank: u32) -> Variables {
     let mut all = defaults(spec);
     all.extend(spec.env.clone());
-    all.extend(job_facts(spec, home));
+    all.extend(job_facts(spec, own, notices));
     all.extend(gpu_facts(&spec.gpus));
     if let Launch::Ranks { count } = spec.launch {
         all.extend(rank_facts(spec, count, local_rank));
@@ -66,16 +65,16 @@ fn processes_per_node(spec: &TaskSpec) -> u32 {
     }
 }
 
-fn job_facts(spec: &TaskSpec, home: &Home) -> Variables {
+fn job_facts(spec: &TaskSpec, own: &Path, notices: &Path) -> Variables {
     let mut all = Variables::new();
     let (lease, gang) = (spec.lease, &spec.gang);
     put(&mut all, "BERTH_JOB_ID", lease.job);
     put(&mut all, "BERTH_JOB_NAME", &spec.name);
     put(&mut all, "BERTH_TASK", lease.task);
     put(&mut all, "BERTH_ATTEMPT", lease.attempt);
-    put(&mut all, "BERTH_TASK_DIR", home.job().display());
+    put(&mut all, "BERTH_TASK_DIR", own.display());
     // The request to stop is itself the file that appears before a preemption.
-    put(&mut all, "BERTH_PREEMPT_FILE", home.notices().join("stop.json").display());
+    put(&mut all, "BERTH_PREEMPT_FILE", notices.join("stop.json").display());
     put_path(&mut all, "BERTH_CHECKPOINT_DIR", spec.checkpoint.as_deref());
     put_path(&mut all, "BERTH_RESUME_FROM", spec.resume_from.as_deref());
     put_path(&mut all, "BERTH_MODEL_DIR", spec.model.as_deref());
@@ -169,7 +168,8 @@ mod tests {
 
     /// `-NAME` expects a variable to be absent.
     fn check(spec: &TaskSpec, rank: u32, expect: &[&str]) {
-        let found = environment(spec, Path::new("/home/17"), rank);
+        let found =
+            environment(spec, Path::new("/home/17/job"), Path::new("/home/17/notices"), rank);
         for line in expect {
             match (line.strip_prefix('-'), line.split_once('=')) {
                 (Some(name), _) => assert_eq!(found.get(name), None, "{name}"),

@@ -60,6 +60,9 @@ pub(crate) struct Running {
     /// The first process of its sandbox, if it is in one.
     #[serde(default)]
     pub init: Option<i32>,
+    /// The same moment as `at` by the clock of [`process::uptime_ms`].
+    #[serde(default)]
+    pub uptime_ms: Option<u64>,
 }
 
 /// Until when a task may run, by the clock of [`process::uptime_ms`]; as long as it likes where left
@@ -144,6 +147,7 @@ impl Home {
         let Some(mut running) = read_json::<Running>(&self.file("started.json"))? else {
             return Ok(None);
         };
+        running.at = self.wall_time_of(running.at, running.uptime_ms);
         if running.starts.len() == running.pids.len() {
             let known = running.pids.iter().zip(&running.starts);
             let same = |(pid, start): &(&i32, &u64)| {
@@ -180,22 +184,22 @@ impl Home {
             return Ok(None);
         };
         ended.gpu_error = self.gpu_error()?.map(|seen| seen.xid);
-        ended.at = self.wall_time_of(&ended);
+        ended.at = self.wall_time_of(ended.at, ended.uptime_ms);
         Ok(Some(ended))
     }
 
-    /// When it ended by the clock on the wall as it is set now. It may have been set since; how
-    /// long ago it was is known where the machine has not been started since.
-    fn wall_time_of(&self, ended: &Ended) -> Time {
-        let Some(then) = ended.uptime_ms else { return ended.at };
+    /// When something happened by the clock on the wall as it is set now. It may have been set
+    /// since; how long ago it was is known where the machine has not been started since.
+    fn wall_time_of(&self, written: Time, uptime_ms: Option<u64>) -> Time {
+        let Some(then) = uptime_ms else { return written };
         let begun: Option<Begun> = read_json(&self.file("lock")).unwrap_or_default();
         if begun.is_none_or(|begun| begun.boot != process::boot_id()) {
-            return ended.at;
+            return written;
         }
         let ago = process::uptime_ms().saturating_sub(then);
         let at = process::now() - Span(i64::try_from(ago).unwrap_or(i64::MAX));
         // Two clocks are never read in the same moment.
-        if (at - ended.at).0.abs() < 1_000 { ended.at } else { at }
+        if (at - written).0.abs() < 1_000 { written } else { at }
     }
 
     /// Takes the room that `exit.json` will need, while there is some.

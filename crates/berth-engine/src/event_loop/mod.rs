@@ -259,6 +259,8 @@ impl<S: Site> Loop<S> {
         let mut answers = Vec::new();
         for jump in clock::jumps() {
             turn.note_jump(jump);
+            // The next server must not take it for a new one.
+            clock::keep();
         }
         let (tasks, reports): (Vec<_>, Vec<_>) =
             reports.into_iter().partition(|report| matches!(report, Report::Task(_)));

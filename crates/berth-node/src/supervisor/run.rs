@@ -429,7 +429,7 @@ fn running(spawned: &Spawned, at: Time) -> Running {
     let start = |pid: &i32| Process::of(*pid).map_or(0, |process| process.start);
     let starts = pids.iter().map(start).collect();
     let init = spawned.init.as_ref().map(|init| init.pid.as_raw_pid());
-    Running { at, pids, starts, init }
+    Running { at, pids, starts, init, uptime_ms: Some(process::uptime_ms()) }
 }
 
 /// The last request to stop among what was written to the fifo.

@@ -174,7 +174,7 @@ fn spawn_rank(
 ) -> Result<Rank, SpawnError> {
     let argv = order.spec.argv();
     let mut env = order.inherited.clone();
-    env.extend(environment(&order.spec, &home.dir, number));
+    env.extend(environment(&order.spec, &home.job(), &home.notices(), number));
     let (output, input) = io::pipe().map_err(SpawnError::Pipe)?;
     let errors = input.try_clone().map_err(SpawnError::Pipe)?;
     let child = match sandbox {

@@ -184,7 +184,7 @@ fn container(create: &CreatePod, task: &TaskSpec, mounts: Vec<Value>) -> Value {
 
 fn env(create: &CreatePod, task: &TaskSpec) -> Vec<Value> {
     let secret = create.secret.as_deref();
-    let mut all = environment(task, Path::new(HOME), 0);
+    let mut all = environment(task, Path::new(HOME), Path::new(HOME), 0);
     // A container that asks for no device is given its GPU by this.
     all.extend(create.gpus.clone().map(|gpus| (berth_kube::object::GPU_VARIABLE.to_owned(), gpus)));
     let one = |(name, value): (String, String)| match value.as_str() {
