@@ -24,7 +24,7 @@ test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must p
 
 # A few minutes at most. The script says how it picks.
 .PHONY: check
-check: components postgres ## What daily work needs: format, lints, and the tests of the crates that changed
+check: components postgres faketime ## What daily work needs: format, lints, and the tests of the crates that changed
 	@.ci/check-changed
 
 # What finds faults only when it goes on for long: it changes with the code of every day too little
@@ -38,7 +38,7 @@ test-long: toolchain postgres kube-tools ## The long tests: faults injected, rig
 # its programs most of the time, so more of them run at once than there are cores.
 RUST_TEST_THREADS ?= 4
 .PHONY: unit
-unit: toolchain postgres kube-tools ## Run the tests alone
+unit: toolchain postgres faketime kube-tools ## Run the tests alone
 	RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: kube-rbac
@@ -108,7 +108,7 @@ evidence-core: toolchain ## Reproduce the published figures about the core
 # The program is built first, because it is started as a process of its own. PostgreSQL is stopped
 # and started under it.
 .PHONY: evidence-machine
-evidence-machine: toolchain postgres ## Reproduce the published figures about one machine
+evidence-machine: toolchain postgres faketime ## Reproduce the published figures about one machine
 	$(CARGO) build --release --locked -p berth
 	$(CARGO) run --release --locked -p berth-evidence -- machine
 
@@ -147,6 +147,11 @@ components: toolchain
 .PHONY: postgres
 postgres:
 	@.ci/postgres
+
+# Clocks are set for one process alone, by a library that it is started with.
+.PHONY: faketime
+faketime:
+	@.ci/faketime
 
 # Built once, from Go modules, into a cache outside the tree.
 .PHONY: kube-tools

@@ -162,10 +162,14 @@ codes! {
                 acknowledged is lost."
         next: "Try again in a moment. If it stays so, look at the server's log and the database."
     BRT0025 StoreFull 507 Failed "There is no room left on the server's disk"
-        cause: "The database could not be written. Running jobs go on, and what was acknowledged is \
-                safe; what was not is carried out when there is room, or not at all."
-        next: "Make room on the disk; the server goes on by itself. Then look whether the request \
-               has been carried out, or send it again with the same Idempotency-Key."
+        cause: "The database could not be written, or the disk that the server keeps tasks on is full \
+                or almost full. The message has the operating system's own error. Running jobs go \
+                on, jobs that were taken wait, and what was acknowledged is safe; what was not is \
+                carried out when there is room, or not at all."
+        next: "Make room on the disk; the server goes on by itself, and `berth nodes` shows whether \
+               the machine takes work again. Then look whether the request has been carried out, or \
+               send it again with the same Idempotency-Key. A job that fills the disk can be \
+               stopped on a full disk, too."
     BRT0026 NotReady 503 Failed "The server is starting or ending"
         cause: "It reads its log, or was told to end."
         next: "Try again in a moment; /readyz says when it takes requests."

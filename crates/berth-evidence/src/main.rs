@@ -70,7 +70,8 @@ fn program(named: Option<&Path>) -> Result<PathBuf> {
          --berth",
         berth.display()
     );
-    Ok(berth)
+    // Commands are run in other folders.
+    berth.canonicalize().with_context(|| format!("finding {}", berth.display()))
 }
 
 #[derive(Args)]

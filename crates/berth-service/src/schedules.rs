@@ -24,10 +24,15 @@ pub fn begin(service: Service) -> JoinHandle<()> {
         // They may have changed while no server was there.
         let mut unseen = true;
         loop {
-            tokio::time::sleep(LOOK).await;
-            unseen |= rights.has_changed().unwrap_or(false);
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                changed = rights.changed() => match changed {
+                    Ok(()) => unseen = true,
+                    // The loop that writes has ended.
+                    Err(_) => return,
+                },
+            }
             if unseen {
-                rights.borrow_and_update();
                 unseen = pause_orphans(&service).await.is_err();
             }
             match service.store.due_schedules(clock::now(), AT_ONCE).await {

@@ -20,7 +20,7 @@ impl Bill {
         Ok(attempts.items.iter().flat_map(|attempt| &attempt.leases).map(Bill::of_lease).collect())
     }
 
-    fn of_lease(lease: &wire::Lease) -> Bill {
+    pub(crate) fn of_lease(lease: &wire::Lease) -> Bill {
         let price = Micros(lease.price_micros_per_hour);
         let held = lease.closed.map(|closed| closed.0 - lease.opened.0);
         let expected = held.map(|held| berth_ledger::cost::cumulative(price, held).0);

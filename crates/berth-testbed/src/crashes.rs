@@ -2,9 +2,9 @@
 
 use crate::{Bill, Server, eventually, until};
 use berth_api::Client;
-use berth_api::wire::{At, CostQuery, JobQuery, JobState, SubmitQuery};
+use berth_api::wire::{At, Attempt, CostQuery, ExitKind, JobQuery, JobState, SubmitQuery};
 use berth_model::Time;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
@@ -30,14 +30,19 @@ pub struct CrashReport {
     pub extra: u64,
     /// Found another process of their own job beside them.
     pub ran_twice_at_once: u64,
-    /// Run to their end more than once.
+    /// Run again after an end that Berth has recorded, or twice in one attempt.
     pub ran_again: u64,
+    /// Run again because the supervisor that saw their end was killed before it could record it.
+    pub ran_again_unrecorded: u64,
     /// Acknowledged before the last fault: later jobs prove nothing.
     pub acknowledged_before_last_fault: u64,
     /// Run to their end by one process, while at least one fault was injected.
     pub ran_through_a_fault: u64,
-    /// Leases that are open, or cost other than their price times their time.
+    /// Leases that are open, or cost other than their price times their time, or last longer than
+    /// all of it took, or less long than their process.
     pub leases_misbilled: u64,
+    /// The most that a lease was billed beyond the time of its process.
+    pub longest_beyond_process: Duration,
     /// Between the rows of the bill and the sum of all leases.
     pub bill_difference_micros: u64,
     /// Whether every row of the audit log verifies.
@@ -51,7 +56,7 @@ impl CrashReport {
             (self.lost, "jobs were lost"),
             (self.extra, "jobs are there that nobody submitted"),
             (self.ran_twice_at_once, "jobs ran twice at once"),
-            (self.ran_again, "jobs ran more than once"),
+            (self.ran_again, "jobs ran again after their end was recorded"),
             (self.leases_misbilled, "leases were billed wrongly"),
             (self.bill_difference_micros, "millionths of a dollar are between rows and leases"),
             (u64::from(!self.audit_is_intact), "audit log is damaged"),
@@ -109,8 +114,7 @@ fn submit(
         let runtime = Runtime::new().expect("a runtime");
         let submit = |number| {
             let file = file(&marks, number);
-            let made = runtime.block_on(client.submit(&file, &SubmitQuery::default()));
-            let id = made.expect("it is taken").id.expect("it has a number").0.number;
+            let id = until_taken(&runtime, &client, &file, &format!("crash-{number}"));
             acknowledged.fetch_add(1, Relaxed);
             id
         };
@@ -118,8 +122,20 @@ fn submit(
     })
 }
 
-/// A job that notices when another process of the same job runs beside it. One in ten takes long
-/// enough to be there when a server comes back.
+/// A server whose disk is full refuses a job, which may be sent again under the same key.
+fn until_taken(runtime: &Runtime, client: &Client, file: &str, key: &str) -> u64 {
+    let mut taken = None;
+    until("the job is taken", || {
+        let query = SubmitQuery::default();
+        let answer = runtime.block_on(client.submit_as(file, &query, key.to_owned()));
+        taken = answer.ok();
+        taken.is_some()
+    });
+    taken.and_then(|job| job.id).expect("it has a number").0.number
+}
+
+/// A job that notices when another process of the same job runs beside it: a lock goes with the
+/// last of its processes. One in ten takes long enough to be there when a server comes back.
 fn file(marks: &Path, number: u64) -> String {
     let marks = marks.display();
     let seconds = if number % 10 == 9 { "0.9".to_owned() } else { format!("0.0{}", number % 10) };
@@ -128,11 +144,11 @@ fn file(marks: &Path, number: u64) -> String {
 gpus: 1
 workdir: {marks}
 run: |
-  mkdir {marks}/on-$BERTH_JOB_ID || echo $BERTH_JOB_ID >> {marks}/twice
+  exec 9>{marks}/lock-$BERTH_JOB_ID
+  flock --nonblock 9 || echo $BERTH_JOB_ID >> {marks}/twice
   from=${{EPOCHREALTIME/[^0-9]/}}
   sleep {seconds}
-  rmdir {marks}/on-$BERTH_JOB_ID
-  echo $BERTH_JOB_ID $from ${{EPOCHREALTIME/[^0-9]/}} >> {marks}/ran
+  echo $BERTH_JOB_ID $BERTH_ATTEMPT $from ${{EPOCHREALTIME/[^0-9]/}} >> {marks}/ran
 "
     )
 }
@@ -144,6 +160,14 @@ fn now_us() -> u64 {
 
 /// The folder in which jobs record that they run and have run.
 struct Marks(tempfile::TempDir);
+
+/// A process that ran to its end, with its times in microseconds.
+struct Ran {
+    job: u64,
+    attempt: u32,
+    from: u64,
+    to: u64,
+}
 
 impl Marks {
     fn new() -> Marks {
@@ -160,6 +184,16 @@ impl Marks {
         let number = |word: &str| word.parse().expect("jobs write numbers");
         text.lines().map(|line| line.split(' ').map(number).collect()).collect()
     }
+
+    fn ran(&self) -> Vec<Ran> {
+        let one = |line: Vec<u64>| match line[..] {
+            [job, attempt, from, to] => {
+                Ran { job, attempt: u32::try_from(attempt).expect("there are few"), from, to }
+            }
+            _ => panic!("a job writes four numbers, not {line:?}"),
+        };
+        self.read("ran").into_iter().map(one).collect()
+    }
 }
 
 fn check(
@@ -175,29 +209,63 @@ fn check(
     let all = acknowledged.len() as u64;
     // If they never are, the counts below say what is missing.
     eventually(|| counts().get(&JobState::Done) == Some(&all));
-    let ran = marks.read("ran");
-    let ended: BTreeSet<u64> = ran.iter().map(|line| line[0]).collect();
-    let through = |line: &&Vec<u64>| faults.iter().any(|at| (line[1]..=line[2]).contains(at));
-    let (leases_misbilled, billed) = bills(&runtime, &client, acknowledged);
-    CrashReport {
-        lost: acknowledged.difference(&ended).count() as u64,
+    let took = now_us() - faults.first().copied().unwrap_or_else(now_us);
+    let mut ran: BTreeMap<u64, Vec<Ran>> = BTreeMap::new();
+    for one in marks.ran() {
+        ran.entry(one.job).or_default().push(one);
+    }
+    let mut report = CrashReport {
+        lost: acknowledged.iter().filter(|job| !ran.contains_key(job)).count() as u64,
         extra: counts().values().sum::<u64>().saturating_sub(all),
         ran_twice_at_once: marks.read("twice").len() as u64,
-        ran_again: (ran.len() - ended.len()) as u64,
-        ran_through_a_fault: ran.iter().filter(through).count() as u64,
-        leases_misbilled,
-        bill_difference_micros: rows_total(&runtime, &client).abs_diff(billed),
         audit_is_intact: server.berth(&["audit", "verify"]).status.success(),
-        acknowledged_before_last_fault: 0,
+        ..CrashReport::default()
+    };
+    let through = |one: &Ran| faults.iter().any(|at| (one.from..=one.to).contains(at));
+    report.ran_through_a_fault = ran.values().flatten().filter(|one| through(one)).count() as u64;
+    let mut billed = 0;
+    for job in acknowledged {
+        let attempts = runtime.block_on(client.attempts(&job.to_string())).expect("an answer");
+        let ran = ran.get(job).map_or(&[][..], Vec::as_slice);
+        billed += report.check_job(&attempts.items, ran, Duration::from_micros(took) + MARGIN);
     }
+    report.bill_difference_micros = rows_total(&runtime, &client).abs_diff(billed);
+    report
 }
 
-/// How many leases were billed wrongly, and what all of them cost together.
-fn bills(runtime: &Runtime, client: &Client, jobs: &BTreeSet<u64>) -> (u64, i64) {
-    let of = |job: &u64| runtime.block_on(Bill::of(client, &job.to_string())).expect("an answer");
-    let all: Vec<Bill> = jobs.iter().flat_map(of).collect();
-    let wrong = all.iter().filter(|bill| !bill.is_exact()).count();
-    (wrong as u64, all.iter().map(|bill| bill.cost).sum())
+/// What lies before the first fault, and between two clocks.
+const MARGIN: Duration = Duration::from_secs(60);
+/// By how much the times of a lease may be rounded.
+const ROUNDED_MS: i64 = 5;
+
+impl CrashReport {
+    /// Compares the attempts of a job with the processes that ran, and says what it was billed.
+    fn check_job(&mut self, attempts: &[Attempt], ran: &[Ran], most: Duration) -> i64 {
+        let mut billed = 0;
+        for attempt in attempts {
+            let runs: Vec<&Ran> = ran.iter().filter(|ran| ran.attempt == attempt.number).collect();
+            let is_done = attempt.exit.as_ref().is_some_and(|exit| exit.kind == ExitKind::Done);
+            let is_last = attempts.iter().all(|other| other.number <= attempt.number);
+            self.ran_again += u64::from(runs.len() > 1 || is_done && !is_last);
+            self.ran_again_unrecorded += u64::from(!runs.is_empty() && !is_last && !is_done);
+            for lease in &attempt.leases {
+                let bill = Bill::of_lease(lease);
+                billed += bill.cost;
+                let held = lease.closed.map_or(i64::MAX, |closed| (closed.0 - lease.opened.0).0);
+                let ran = runs.first().map(|ran| (ran.to - ran.from) / 1_000);
+                let ran = ran.map(|ms| i64::try_from(ms).expect("no job takes that long"));
+                let is_short = ran.is_some_and(|ran| held + ROUNDED_MS < ran);
+                let is_long = i64::try_from(most.as_millis()).is_ok_and(|most| held > most);
+                self.leases_misbilled += u64::from(!bill.is_exact() || is_short || is_long);
+                if let Some(ran) = ran.filter(|_| lease.closed.is_some()) {
+                    let beyond = u64::try_from(held - ran).unwrap_or_default();
+                    let beyond = Duration::from_millis(beyond);
+                    self.longest_beyond_process = self.longest_beyond_process.max(beyond);
+                }
+            }
+        }
+        billed
+    }
 }
 
 /// What the rows of the bill come to.

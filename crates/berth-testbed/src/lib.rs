@@ -13,6 +13,7 @@ mod http;
 pub mod kube;
 mod postgres;
 mod server;
+mod surroundings;
 
 pub use account::Account;
 pub use bill::Bill;
@@ -20,3 +21,4 @@ pub use chaos::{ChaosReport, Fault, run_chaos};
 pub use crashes::{CrashReport, Load, SEED, run_through_faults};
 pub use postgres::{Postgres, Stop};
 pub use server::{Server, eventually, until};
+pub use surroundings::{Surroundings, fill};

@@ -3,6 +3,7 @@
 mod disk;
 mod faults;
 mod isolation;
+mod namespace;
 mod queue;
 
 use crate::report::{self, Machine, Page, Row, Section};
@@ -21,16 +22,19 @@ pub struct Asked {
     /// Submissions that are timed while they wait
     #[arg(long, default_value_t = 1_000)]
     submissions: u32,
-    /// How often the server is killed
-    #[arg(long, default_value_t = 200)]
+    /// How often the server is killed with its data in SQLite
+    #[arg(long, default_value_t = 1_000)]
     kills: u32,
+    /// How often it is with its data in PostgreSQL
+    #[arg(long, default_value_t = 200)]
+    kills_postgres: u32,
     /// How often the database is
     #[arg(long, default_value_t = 20)]
     outages: u32,
     /// Short jobs that come meanwhile
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 4_000)]
     jobs: u32,
-    /// Only these parts, and nothing is written: queue, isolation, kills, outages
+    /// Only these parts, and nothing is written: queue, isolation, kills, kills-postgres, outages
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the page and the rows go
@@ -44,14 +48,18 @@ const METHOD: &str = "Everything is the release build of `berth`, started as a u
 
 type Part = fn(&Asked, &std::path::Path) -> Result<Section>;
 
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("queue", queue::section),
     ("isolation", isolation::section),
     ("kills", faults::kills),
+    ("kills-postgres", faults::kills_on_postgres),
     ("outages", faults::outages),
 ];
 
 pub fn command(args: &Asked) -> Result<()> {
+    if namespace::enter()? {
+        return Ok(());
+    }
     let berth = crate::program(args.berth.as_deref())?;
     let mut sections = Vec::new();
     for (name, part) in PARTS {

@@ -2,34 +2,8 @@
 //! the clock of the machine that runs this test is left as it is.
 
 use super::server::{BERTH, until};
-use berth_testbed::Server;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
-const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-
-/// The program, whose clock on the wall is off by what the file says.
-fn program_with_a_clock(folder: &Path) -> PathBuf {
-    let (path, clock) = (folder.join("berth"), folder.join("clock"));
-    set(folder, "+0");
-    let script = format!(
-        "#!/bin/sh\n\
-         [ \"$1\" = up ] || exec {BERTH} \"$@\"\n\
-         export LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE={} FAKETIME_NO_CACHE=1\n\
-         export FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1\n\
-         exec {BERTH} \"$@\"\n",
-        clock.display()
-    );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
-    path
-}
-
-fn set(folder: &Path, by: &str) {
-    let beside = folder.join("clock.new");
-    std::fs::write(&beside, format!("{by}\n")).unwrap();
-    std::fs::rename(beside, folder.join("clock")).unwrap();
-}
+use berth_testbed::{Server, Surroundings};
+use std::path::Path;
 
 fn jumps(server: &Server) -> Vec<String> {
     let list = server.json(&["audit", "list"]);
@@ -39,23 +13,21 @@ fn jumps(server: &Server) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs libfaketime"]
 fn setting_the_clock_ends_no_job_and_changes_no_bill() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = program_with_a_clock(folder.path());
-    let mut server = Server::start(&program, &["--gpus", "8xH100"]);
+    let around = Surroundings::with_clock(Path::new(BERTH));
+    let mut server = Server::start(&around.program(), &["--gpus", "8xH100"]);
     let args = ["run", "-d", "--name", "long", "-g", "8", "--time", "1h", "--", "sleep", "1000"];
     server.run_ok(&args);
     until("it runs", || server.job("long")["state"] == "running");
     let began = std::time::Instant::now();
 
-    set(folder.path(), "+2d");
+    around.set_clock("+2d");
     // Whatever is written next knows of it.
     server.run_ok(&["run", "--name", "ahead", "--", "true"]);
     until("it is recorded", || jumps(&server).iter().any(|jump| jump.ends_with("ahead")));
     assert_eq!(server.job("long")["state"], "running");
 
-    set(folder.path(), "-2d");
+    around.set_clock("-2d");
     server.run_ok(&["run", "--name", "back", "--", "true"]);
     until("it is recorded", || jumps(&server).iter().any(|jump| jump.ends_with("back")));
     assert_eq!(server.job("long")["state"], "running");

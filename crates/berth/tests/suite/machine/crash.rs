@@ -14,8 +14,23 @@ fn a_server_that_is_killed_again_and_again_loses_no_job_and_runs_none_twice() {
         server.start_again();
     });
     assert_eq!(report.violations(), Vec::<String>::new(), "{report:?}");
+    assert_eq!(report.ran_again_unrecorded, 0, "{report:?}");
     assert!(report.acknowledged_before_last_fault >= 190, "{report:?}");
     assert!(report.ran_through_a_fault > 0, "{report:?}");
+}
+
+/// What a job did is lost with its supervisor, and so it is done anew.
+#[test]
+fn a_server_that_is_killed_with_all_supervisors_runs_every_job_to_its_end_and_none_twice_at_once() {
+    let mut server = Server::start(&["--gpus", "8xH100"]);
+    let mut killed = 0;
+    let report = run_through_faults(&mut server, Load { jobs: 60, faults: 6 }, |server| {
+        server.kill();
+        killed += server.kill_supervisors();
+        server.start_again();
+    });
+    assert_eq!(report.violations(), Vec::<String>::new(), "{report:?}");
+    assert!(killed > 0, "{report:?}");
 }
 
 #[test]

@@ -2,11 +2,10 @@
 //! gone. No job fails for it, and nobody pays for it.
 
 use super::server::{BERTH, Server, until};
-use berth_testbed::Server as Testbed;
+use berth_testbed::{Server as Testbed, fill};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// The program, with a file system of a few megabytes where the server's driver keeps tasks. It is
@@ -23,14 +22,6 @@ fn program_on_a_small_disk(folder: &Path) -> PathBuf {
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
     path
-}
-
-/// Writes until nothing fits any more.
-fn fill(path: &Path) {
-    let file = std::fs::File::create(path).unwrap();
-    for size in [1 << 16, 1 << 12, 1] {
-        while std::io::Write::write_all(&mut &file, &vec![0; size]).is_ok() {}
-    }
 }
 
 fn state(server: &Testbed, job: &str) -> String {
@@ -88,26 +79,10 @@ fn a_full_disk_fails_no_job_and_the_machine_goes_on_when_there_is_room() {
     assert!(audit.contains("node_changed"), "{audit}");
 }
 
-/// So many descriptors the server may have open, beside those it has.
-fn limit_descriptors(server: &Testbed, more: usize) {
-    let open = std::fs::read_dir(format!("/proc/{}/fd", server.process())).unwrap().count();
-    set_descriptors(server, open + more);
-}
-
-fn set_descriptors(server: &Testbed, most: usize) {
-    let pid = server.process().to_string();
-    // Only the soft one: nobody but root may raise the other again.
-    let done = Command::new("prlimit")
-        .args(["--pid", &pid, &format!("--nofile={most}:")])
-        .status()
-        .unwrap();
-    assert!(done.success());
-}
-
 #[test]
 fn a_server_without_descriptors_fails_no_job_and_answers_all_the_same() {
     let server = Server::start(&["--gpus", "8xH100"]);
-    limit_descriptors(&server, 10);
+    server.limit_descriptors(10);
     for job in 0..3 {
         let name = format!("job-{job}");
         server.run_ok(&["run", "-d", "--name", &name, "--retry", "0", "--", "true"]);
@@ -115,7 +90,7 @@ fn a_server_without_descriptors_fails_no_job_and_answers_all_the_same() {
     until("the machine takes no work", || node(&server)["state"] == "troubled");
     let trouble = node(&server)["trouble"].as_str().unwrap().to_owned();
     assert!(trouble.contains("file descriptors"), "{trouble}");
-    set_descriptors(&server, 1024);
+    server.set_descriptors(1024);
     for job in 0..3 {
         let name = format!("job-{job}");
         until("they are done", || state(&server, &name) == "done");

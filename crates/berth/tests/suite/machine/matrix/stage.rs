@@ -199,6 +199,11 @@ impl Stage {
         });
     }
 
+    /// The last row that is no refusal: it is another one after every change.
+    pub fn audit_head(&self) -> Value {
+        self.admin_says("/v1/audit?limit=1&refused=false")["rows"][0]["hash"].clone()
+    }
+
     /// All that a request could change.
     pub fn everything(&self) -> Vec<Value> {
         let pick = |path: &str, list: &str, fields: &[&str]| {
