@@ -52,8 +52,21 @@ impl Condition {
         self.now().held_gpus.clone()
     }
 
-    pub(crate) fn set_held_gpus(&self, held: BTreeMap<u32, String>) {
-        self.now().held_gpus = held;
+    /// Adds GPUs, or says anew who holds them; the ones that were not held before. Others may be
+    /// added or taken out meanwhile, so the rest stays as it is.
+    pub(crate) fn hold_gpus(&self, held: BTreeMap<u32, String>) -> Vec<u32> {
+        let mut now = self.now();
+        let mut new = Vec::new();
+        for (gpu, by_whom) in held {
+            if now.held_gpus.insert(gpu, by_whom).is_none() {
+                new.push(gpu);
+            }
+        }
+        new
+    }
+
+    pub(crate) fn free_gpus(&self, gpus: &[u32]) {
+        self.now().held_gpus.retain(|gpu, _| !gpus.contains(gpu));
     }
 
     pub(crate) fn gpu_failed(&self, index: u32) {

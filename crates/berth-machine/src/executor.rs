@@ -6,7 +6,7 @@ use crate::identity::Identity;
 use crate::recovery::{Recovery, Seen};
 use crate::workplace::{self, Workplace};
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
-use berth_model::{Cause, LeaseId, Observed, Span};
+use berth_model::{Cause, LeaseId, Observed, Span, Time};
 use berth_node::{Driver, Lack, Started, Stop, Stranger, Trouble};
 use berth_service::Vault;
 use std::path::Path;
@@ -25,7 +25,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 enum DriverCommand {
     Start(Box<LeaseStart>),
     Stop(LeaseId, Stop),
-    Limit(LeaseId, Option<Span>),
+    /// Until then, by the server's clock.
+    Limit(LeaseId, Option<Time>),
     Acknowledge(LeaseId),
 }
 
@@ -111,8 +112,7 @@ impl Executor {
 
     /// Tells the supervisor how long the task may still run: it has to know without a server.
     pub fn limit(&self, core: &Core, lease: LeaseId) {
-        let left = core.state.ends(lease.job).map(|ends| (ends - clock::now()).max(Span::ZERO));
-        self.send(DriverCommand::Limit(lease, left));
+        self.send(DriverCommand::Limit(lease, core.state.ends(lease.job)));
     }
 
     pub fn acknowledge(&self, lease: LeaseId) {
@@ -164,7 +164,8 @@ impl Worker {
                     Ok(())
                 }
                 DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
-                DriverCommand::Limit(lease, left) => {
+                DriverCommand::Limit(lease, ends) => {
+                    let left = ends.map(|ends| (ends - clock::now()).max(Span::ZERO));
                     on_disk(move || driver.limit(lease, left)).await
                 }
                 DriverCommand::Acknowledge(lease) => {
@@ -226,6 +227,14 @@ impl Worker {
 
     async fn try_start(&self, start: LeaseStart) -> Result<(), NotStarted> {
         let lease = start.lease;
+        // Before anything is looked at that may have changed since: a task that runs keeps its
+        // GPUs, whether or not it could be started today.
+        let driver = self.tools.driver.clone();
+        let known = tokio::task::spawn_blocking(move || driver.is_known(lease)).await;
+        if matches!(known, Ok(Ok(true))) {
+            tell_end(self.tools.driver.clone(), &self.inlet, lease).await;
+            return Ok(());
+        }
         let secrets = self.tools.vault.open_all(&start.team, start.secrets()).await;
         let secrets = secrets.map_err(|why| NotStarted::Job(why.to_string()))?;
         let tools = self.tools.clone();

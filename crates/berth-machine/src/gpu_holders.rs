@@ -5,7 +5,7 @@ use crate::condition::Condition;
 use crate::recovery::Seen;
 use berth_engine::Inlet;
 use berth_node::{Driver, GpuProcess, Gpus, Inventory, Probe, Stranger};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,15 +55,9 @@ impl GpuHolders {
 
     /// Takes GPUs out of use. Returns the events of it.
     pub fn set_aside(&self, strangers: &[Stranger]) -> Vec<Seen> {
-        let mut held = self.condition.held_gpus();
-        let before: BTreeSet<u32> = held.keys().copied().collect();
-        for stranger in strangers {
-            held.insert(stranger.gpu, stranger.to_string());
-        }
-        let new = held.keys().filter(|gpu| !before.contains(gpu));
-        let seen = new.filter_map(|gpu| self.seen(*gpu, true)).collect();
-        self.condition.set_held_gpus(held);
-        seen
+        let told = strangers.iter().map(|stranger| (stranger.gpu, stranger.to_string()));
+        let new = self.condition.hold_gpus(told.collect());
+        new.into_iter().filter_map(|gpu| self.seen(gpu, true)).collect()
     }
 
     /// Puts GPUs back into use that nobody holds any more.
@@ -77,12 +71,12 @@ impl GpuHolders {
         let strangers = self.driver.strangers(&gpus, &found);
         let still: BTreeMap<u32, String> =
             strangers.iter().map(|stranger| (stranger.gpu, stranger.to_string())).collect();
-        let free = held.keys().filter(|gpu| !still.contains_key(gpu));
+        let free: Vec<u32> = held.keys().filter(|gpu| !still.contains_key(gpu)).copied().collect();
+        self.condition.hold_gpus(still);
+        self.condition.free_gpus(&free);
         // What has failed meanwhile stays out of use.
-        let free = free.filter(|gpu| !self.condition.has_failed(**gpu));
-        let seen = free.filter_map(|gpu| self.seen(*gpu, false)).collect();
-        self.condition.set_held_gpus(still);
-        seen
+        let free = free.into_iter().filter(|gpu| !self.condition.has_failed(*gpu));
+        free.filter_map(|gpu| self.seen(gpu, false)).collect()
     }
 
     /// The core counts GPUs in the order of the inventory.

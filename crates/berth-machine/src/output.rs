@@ -6,7 +6,7 @@
 use crate::condition::Condition;
 use berth_engine::{Handle, clock};
 use berth_model::{Bytes, JobId, LeaseId, Name, Span, Time};
-use berth_node::{Driver, Kept};
+use berth_node::{Driver, Kept, remove_tree};
 use berth_service::Home;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -131,21 +131,27 @@ impl Keeper {
         // Which ones are the oldest is known when all are.
         let is_complete = new.len() <= STEP;
         let due = if is_complete { self.due(now) } else { Vec::new() };
-        for lease in due.iter().take(STEP) {
+        let mut deleted = 0;
+        for lease in &due {
             match self.driver.forget(*lease) {
-                Ok(()) => drop(self.known.remove(lease)),
+                Ok(()) => {
+                    self.known.remove(lease);
+                    deleted += 1;
+                }
+                // One that cannot be deleted must not keep the others.
                 Err(error) => {
-                    tracing::warn!(error = error.in_full(), "output of a job cannot be deleted");
-                    self.publish();
-                    return false;
+                    tracing::warn!(%lease, error = error.in_full(), "cannot delete output");
                 }
             }
+            if deleted == STEP {
+                break;
+            }
         }
-        if !due.is_empty() {
-            tracing::info!(tasks = due.len().min(STEP), "deleted the output of ended jobs");
+        if deleted > 0 {
+            tracing::info!(tasks = deleted, "deleted the output of ended jobs");
         }
         self.publish();
-        !is_complete || due.len() > STEP
+        !is_complete || deleted == STEP
     }
 
     /// What is to be deleted, the oldest first.
@@ -190,7 +196,7 @@ fn delete_folders(jobs: &Path, age: Span, in_use: &BTreeSet<JobId>, now: Now) {
         if !is_still(&entry.path(), age, now, DEPTH) {
             continue;
         }
-        match fs::remove_dir_all(entry.path()) {
+        match remove_tree(&entry.path()) {
             Ok(()) => tracing::info!(job = %id, "deleted the folder of an ended job"),
             Err(error) => {
                 tracing::warn!(job = %id, %error, "the folder of a job cannot be deleted")

@@ -21,6 +21,11 @@ pub enum Error {
          --isolation none if every user may reach what the server reaches"
     )]
     NoIsolation { why: NoSandbox },
+    #[error(
+        "cannot find out whether jobs can be isolated on this machine: {why}; see what the machine \
+         lacks, or start with --isolation none if every user may reach what the server reaches"
+    )]
+    IsolationUntried { why: NoSandbox },
     #[error("cannot make the folder of lease {lease} at {}", path.display())]
     MakeFolder { lease: LeaseId, path: PathBuf, source: io::Error },
     #[error("cannot read {}", path.display())]
@@ -65,6 +70,7 @@ impl Error {
             | Error::NoLog { source, .. } => Trouble::of(source),
             Error::InUse { .. }
             | Error::NoIsolation { .. }
+            | Error::IsolationUntried { .. }
             | Error::Malformed { .. }
             | Error::Invalid { .. }
             | Error::Unknown { .. }

@@ -60,6 +60,12 @@ pub(crate) struct Running {
     /// The first process of its sandbox, if it is in one.
     #[serde(default)]
     pub init: Option<i32>,
+    /// When that was started, in clock ticks.
+    #[serde(default)]
+    pub init_start: Option<u64>,
+    /// What its processes may use, where no control group holds them.
+    #[serde(default)]
+    pub limits: berth_sandbox::Limits,
     /// The same moment as `at` by the clock of [`process::uptime_ms`].
     #[serde(default)]
     pub uptime_ms: Option<u64>,

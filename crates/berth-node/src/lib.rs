@@ -40,7 +40,7 @@ pub use isolation::{
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
 pub use open_files::OpenFiles;
-pub use owner::give;
+pub use owner::{give, remove_tree};
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};

@@ -139,11 +139,16 @@ pub(crate) fn has_children(of: Pid) -> bool {
     }
 }
 
+/// What the environment of a process has that belongs to the task of a folder. Tasks that an
+/// earlier version started name the folder above.
+pub(crate) fn markers(home: &Path) -> [Vec<u8>; 2] {
+    let folders = [home.join("job"), home.to_owned()];
+    folders.map(|dir| format!("BERTH_TASK_DIR={}", dir.display()).into_bytes())
+}
+
 /// The living processes whose environment names that task folder.
 pub(crate) fn marked(home: &Path) -> Vec<Process> {
-    // Tasks that an earlier version started name the folder above.
-    let markers = [home.join("job"), home.to_owned()];
-    let markers = markers.map(|dir| format!("BERTH_TASK_DIR={}", dir.display()).into_bytes());
+    let markers = markers(home);
     all()
         .into_iter()
         .filter(|p| !p.is_zombie && environ(p.pid).iter().any(|line| markers.contains(line)))

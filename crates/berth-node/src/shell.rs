@@ -4,10 +4,10 @@ use crate::cgroup::Cgroup;
 use crate::error::Error;
 use crate::home::{Home, private, read_json};
 use crate::launcher::Launcher;
-use crate::process;
+use crate::process::{self, Process};
 use crate::task::TaskSpec;
 use berth_model::LeaseId;
-use berth_sandbox::{Account, Enter, Helper, Network};
+use berth_sandbox::{Account, Enter, Helper, Limits, Network};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,9 @@ struct Entry {
 struct Inside {
     /// The first process of the sandbox.
     init: i32,
+    /// When it was started: its number may be another's by now.
+    init_start: Option<u64>,
+    limits: Limits,
     account: Option<Account>,
     network: Network,
     helper: Helper,
@@ -123,9 +126,16 @@ fn entry(
     let mut env = task_environment(home, &running.pids);
     env.insert("TERM".to_owned(), term.to_owned());
     let shell = env.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".to_owned());
-    let confine = spec.as_ref().and_then(|spec| spec.confine.clone()).unwrap_or_default();
+    let confine = spec.as_ref().and_then(|spec| spec.confine.clone());
+    if confine.is_some() && running.init.is_none() {
+        // It would see the machine.
+        return Err(Error::NotRunning { lease });
+    }
+    let confine = confine.unwrap_or_default();
     let inside = running.init.map(|init| Inside {
         init,
+        init_start: running.init_start,
+        limits: running.limits,
         account: confine.account,
         network: confine.network,
         helper: launcher.sandbox(),
@@ -202,13 +212,16 @@ fn run_inside(
     directory: PathBuf,
 ) -> io::Result<ExitCode> {
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
-    let joined = berth_sandbox::join(inside.init, inside.helper).map_err(io::Error::other)?;
+    let Inside { init, init_start, helper, .. } = inside;
+    let is_it =
+        || init_start.is_none_or(|start| Process::of(init) == Some(Process { pid: init, start }));
+    let joined = berth_sandbox::join(init, is_it, helper).map_err(io::Error::other)?;
     let enter = Enter {
         argv,
         env,
         directory,
         account: inside.account,
-        limits: berth_sandbox::Limits::default(),
+        limits: inside.limits,
         network: inside.network,
         terminal: true,
     };

@@ -5,8 +5,8 @@ use crate::channel::{self, Answer};
 use crate::spec::{Account, Network};
 use crate::syscalls;
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, set_parent_process_death_signal,
-    setrlimit,
+    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, ThreadNameSpaceType};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,18 @@ pub enum EnterError {
     Other(String),
 }
 
+impl EnterError {
+    /// The number of the operating system's own error, where there is one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            EnterError::Directory(errno)
+            | EnterError::Exec(errno)
+            | EnterError::Machine { errno, .. } => Some(*errno),
+            EnterError::Other(_) => None,
+        }
+    }
+}
+
 fn os(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
 }
@@ -83,12 +95,17 @@ fn become_command(order: &Enter, answer: Answer) -> ExitCode {
 }
 
 fn enter(order: &Enter) -> Result<Infallible, EnterError> {
+    // Once it has the job's account, another process of the job could look into this one before
+    // the filter holds. Executing the command undoes it; so does a change of account, which is
+    // why it is said again below.
+    hide_from_job()?;
     // This process was born in the PID namespace of the sandbox, where `init` is the first.
     join(order.network).map_err(|error| other("joining the sandbox", error))?;
     if order.terminal {
         take_terminal().map_err(|error| other("taking the terminal", error))?;
     }
     give_up_rights(order.account.as_ref()).map_err(|error| other("giving up rights", error))?;
+    hide_from_job()?;
     if order.terminal {
         // After the change of account, which undoes it.
         set_parent_process_death_signal(Some(Signal::KILL))
@@ -109,6 +126,11 @@ fn enter(order: &Enter) -> Result<Infallible, EnterError> {
     let mut command = Command::new(program);
     let error = command.args(args).env_clear().envs(&order.env).exec();
     Err(EnterError::Exec(errno(&error)))
+}
+
+fn hide_from_job() -> Result<(), EnterError> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| other("hiding from the job", error.into()))
 }
 
 /// Why a step failed that has nothing to do with the command.

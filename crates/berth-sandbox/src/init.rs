@@ -20,7 +20,7 @@ pub(crate) const WORD: &str = "sandbox-init";
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Built {
     Done,
-    Failed(String),
+    Failed { why: String, errno: Option<i32> },
 }
 
 pub(crate) fn run() -> ExitCode {
@@ -41,26 +41,32 @@ fn prepare() -> io::Result<()> {
     SigSet::from(NixSignal::SIGCHLD).thread_block()?;
     let built = match isolate(&sandbox) {
         Ok(()) => Built::Done,
-        Err(error) => Built::Failed(error),
+        Err(failed) => failed,
     };
     // Where the supervisor died before it could be noticed, nobody reads this, and it fails.
     answer.send(&built)?;
     match built {
         Built::Done => Ok(()),
-        Built::Failed(error) => Err(io::Error::other(error)),
+        Built::Failed { why, .. } => Err(io::Error::other(why)),
     }
 }
 
-fn isolate(sandbox: &Sandbox) -> Result<(), String> {
+fn isolate(sandbox: &Sandbox) -> Result<(), Built> {
     let mut flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     if sandbox.network == Network::None {
         flags |= CloneFlags::CLONE_NEWNET;
     }
-    nix::sched::unshare(flags).map_err(|error| format!("no namespaces: {error}"))?;
+    let failed = |what: &str, error: io::Error| Built::Failed {
+        why: format!("{what}: {error}"),
+        errno: error.raw_os_error(),
+    };
+    nix::sched::unshare(flags).map_err(|error| failed("no namespaces", error.into()))?;
     if sandbox.network == Network::None {
-        loopback::bring_up().map_err(|error| format!("no loopback: {error}"))?;
+        loopback::bring_up().map_err(|error| failed("no loopback", error))?;
     }
-    tree::build(sandbox).map_err(|error| error.to_string())
+    let failed =
+        |error: tree::TreeError| Built::Failed { why: error.to_string(), errno: error.errno() };
+    tree::build(sandbox).map_err(failed)
 }
 
 /// Processes whose parent has ended become children of this one.

@@ -21,6 +21,7 @@ mod init;
 mod loopback;
 mod mountinfo;
 mod parent;
+mod point;
 mod probe;
 mod spec;
 mod syscalls;

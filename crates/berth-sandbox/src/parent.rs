@@ -41,18 +41,24 @@ pub enum StartError {
     Map(io::Error),
     #[error("the first process of the sandbox cannot be started: {0}")]
     Init(io::Error),
-    #[error("{0}")]
-    View(String),
+    #[error("{why}")]
+    View { why: String, errno: Option<i32> },
+    #[error("the first process of the sandbox was killed, which happens where memory is short")]
+    Killed,
 }
 
+/// Not enough memory.
+const ENOMEM: i32 = 12;
+
 impl StartError {
-    /// The operating system's own error, where there is one.
-    pub fn source_error(&self) -> Option<&io::Error> {
+    /// The number of the operating system's own error, where there is one.
+    pub fn errno(&self) -> Option<i32> {
         match self {
             StartError::Namespaces(error) | StartError::Map(error) | StartError::Init(error) => {
-                Some(error)
+                error.raw_os_error()
             }
-            StartError::View(_) => None,
+            StartError::View { errno, .. } => *errno,
+            StartError::Killed => Some(ENOMEM),
         }
     }
 }
@@ -86,8 +92,8 @@ impl Sandbox {
         let (mut child, built) = start().map_err(StartError::Init)?;
         let failed = match built {
             Some(Built::Done) => return Ok(Running { init: child, helper }),
-            Some(Built::Failed(why)) => StartError::View(why),
-            None => StartError::Init(io::ErrorKind::UnexpectedEof.into()),
+            Some(Built::Failed { why, errno }) => StartError::View { why, errno },
+            None => StartError::Killed,
         };
         let _ = child.kill();
         let _ = child.wait();
@@ -139,11 +145,16 @@ fn spawn(
 }
 
 /// Joins a running sandbox from outside, such as for a terminal: children of this process are in
-/// it then. The process must have one thread.
-pub fn join(init: i32, helper: Helper) -> Result<Joined, StartError> {
+/// it then. The process must have one thread. `is_it` tells whether the number of the first process
+/// is still its own.
+pub fn join(init: i32, is_it: impl FnOnce() -> bool, helper: Helper) -> Result<Joined, StartError> {
     let join = || -> rustix::io::Result<()> {
         let init = Pid::from_raw(init).ok_or(rustix::io::Errno::SRCH)?;
         let init = pidfd_open(init, PidfdFlags::empty())?;
+        // Asked when the descriptor is open, which stays with the process.
+        if !is_it() {
+            return Err(rustix::io::Errno::SRCH);
+        }
         let is_root = rustix::process::geteuid().is_root();
         if !is_root {
             let user = ThreadNameSpaceType::USER;

@@ -14,9 +14,33 @@ use std::process::{ExitCode, Stdio};
 pub(crate) const WORD: &str = "sandbox-probe";
 
 /// Why there can be no sandbox here.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ProbeError(pub String);
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{why}")]
+pub struct ProbeError {
+    pub why: String,
+    /// The machine lacked something, such as memory or processes: another try may succeed, and
+    /// nothing is known about sandboxes.
+    pub is_passing: bool,
+}
+
+/// Of the operating system's errors those that come and go: EINTR, EAGAIN, ENOMEM, ENFILE, EMFILE.
+/// ENOSPC is none of them: it says that there may be no more user namespaces.
+const PASSING: [i32; 5] = [4, 11, 12, 23, 24];
+
+impl ProbeError {
+    fn of(error: &io::Error) -> ProbeError {
+        ProbeError::new(error, error.raw_os_error())
+    }
+
+    fn new(why: impl ToString, errno: Option<i32>) -> ProbeError {
+        let is_passing = errno.is_some_and(|errno| PASSING.contains(&errno));
+        ProbeError { why: why.to_string(), is_passing }
+    }
+
+    fn passing(why: impl ToString) -> ProbeError {
+        ProbeError { why: why.to_string(), is_passing: true }
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 struct Order {
@@ -27,7 +51,7 @@ struct Order {
 
 #[derive(Serialize, Deserialize)]
 struct Tried {
-    failed: Option<String>,
+    failed: Option<ProbeError>,
 }
 
 /// Runs a command in a sandbox as small as can be. `scratch` is an empty folder.
@@ -44,9 +68,11 @@ pub fn probe(helper: &Helper, scratch: &Path, account: Option<Account>) -> Resul
     };
     match ask() {
         Ok(Some(Tried { failed: None })) => Ok(()),
-        Ok(Some(Tried { failed: Some(why) })) => Err(ProbeError(why)),
-        Ok(None) => Err(ProbeError("the process that tried it was killed".to_owned())),
-        Err(error) => Err(ProbeError(error.to_string())),
+        Ok(Some(Tried { failed: Some(error) })) => Err(error),
+        Ok(None) => Err(ProbeError::passing("the process that tried it was killed")),
+        // It did not answer in time.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(ProbeError::passing(error)),
+        Err(error) => Err(ProbeError::of(&error)),
     }
 }
 
@@ -60,7 +86,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn attempt(order: Order) -> Result<(), String> {
+fn attempt(order: Order) -> Result<(), ProbeError> {
     let system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/nix"];
     let mut mounts: Vec<Mount> = system
         .iter()
@@ -71,7 +97,8 @@ fn attempt(order: Order) -> Result<(), String> {
     mounts.push(Mount::new("/dev/pts", Source::Terminals));
     let network = Network::Machine;
     let sandbox = Sandbox { scratch: order.scratch, mounts, network };
-    let mut running = sandbox.start(order.helper).map_err(|error| error.to_string())?;
+    let started = sandbox.start(order.helper);
+    let mut running = started.map_err(|error| ProbeError::new(&error, error.errno()))?;
     let enter = Enter {
         argv: ["sh", "-c", ":"].map(str::to_owned).to_vec(),
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
@@ -83,12 +110,16 @@ fn attempt(order: Order) -> Result<(), String> {
     };
     let spawned = running.spawn(&enter, Stdio::null(), Stdio::null());
     let status = spawned
-        .map_err(|error| error.to_string())
-        .and_then(|mut child| child.wait().map_err(|error| error.to_string()));
+        .map_err(|error| ProbeError::new(&error, error.errno()))
+        .and_then(|mut child| child.wait().map_err(|error| ProbeError::of(&error)));
     let _ = running.init.kill();
     let _ = running.init.wait();
     match status? {
         status if status.success() => Ok(()),
-        status => Err(format!("a command in it ended with {status}")),
+        // Nobody but the system has reason to kill it.
+        status if status.code().is_none() => {
+            Err(ProbeError::passing(format!("a command in it ended with {status}")))
+        }
+        status => Err(ProbeError::new(format!("a command in it ended with {status}"), None)),
     }
 }

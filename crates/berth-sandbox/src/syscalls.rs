@@ -22,21 +22,27 @@ const TIOCLINUX: u64 = 0x541C;
 
 /// The filters, to be applied in this order.
 pub(crate) fn filters() -> Result<Vec<BpfProgram>, BackendError> {
-    let mut denied: BTreeMap<i64, Vec<SeccompRule>> =
-        numbers::DENIED.iter().map(|number| (*number, Vec::new())).collect();
-    denied.insert(
-        numbers::CLONE,
-        NAMESPACES
-            .iter()
-            .map(|flag| rule(0, SeccompCmpOp::MaskedEq(*flag), *flag))
-            .collect::<Result<_, _>>()?,
-    );
-    let typed = [TIOCSTI, TIOCLINUX].map(|request| rule(1, SeccompCmpOp::Eq, request));
-    denied.insert(numbers::IOCTL, typed.into_iter().collect::<Result<_, _>>()?);
+    let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for number in numbers::DENIED.iter().copied().flat_map(forms) {
+        denied.insert(number, Vec::new());
+    }
+    for number in forms(numbers::CLONE) {
+        let apart = NAMESPACES.iter().map(|flag| rule(0, SeccompCmpOp::MaskedEq(*flag), *flag));
+        denied.insert(number, apart.collect::<Result<_, _>>()?);
+    }
+    for number in forms(numbers::IOCTL).into_iter().chain(numbers::X32_IOCTL) {
+        let typed = [TIOCSTI, TIOCLINUX].map(|request| rule(1, SeccompCmpOp::Eq, request));
+        denied.insert(number, typed.into_iter().collect::<Result<_, _>>()?);
+    }
     // The flags of `clone3` are in memory, where no filter sees them. Libraries that hear that it
     // does not exist use `clone`.
-    let unknown = BTreeMap::from([(numbers::CLONE3, Vec::new())]);
+    let unknown = forms(numbers::CLONE3).into_iter().map(|number| (number, Vec::new())).collect();
     Ok(vec![compile(denied, EPERM)?, compile(unknown, ENOSYS)?])
+}
+
+/// The numbers by which a call can be made.
+fn forms(number: i64) -> Vec<i64> {
+    std::iter::once(number).chain(numbers::X32.map(|bit| number | bit)).collect()
 }
 
 fn rule(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
@@ -53,6 +59,11 @@ fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: u32) -> Result<BpfProg
 
 #[cfg(target_arch = "x86_64")]
 mod numbers {
+    /// Kernels that run x32 programs take calls with this bit, and call that the same
+    /// architecture.
+    pub const X32: Option<i64> = Some(0x4000_0000);
+    /// What x32 has numbers of its own for.
+    pub const X32_IOCTL: Option<i64> = Some(0x4000_0000 | 514);
     pub const CLONE: i64 = 56;
     pub const CLONE3: i64 = 435;
     pub const IOCTL: i64 = 16;
@@ -92,11 +103,14 @@ mod numbers {
         433, // fspick
         442, // mount_setattr
         443, // quotactl_fd
+        528, // kexec_load of x32
     ];
 }
 
 #[cfg(target_arch = "aarch64")]
 mod numbers {
+    pub const X32: Option<i64> = None;
+    pub const X32_IOCTL: Option<i64> = None;
     pub const CLONE: i64 = 220;
     pub const CLONE3: i64 = 435;
     pub const IOCTL: i64 = 29;

@@ -1,20 +1,24 @@
 //! Building the view of the file system.
 //!
 //! Everything of the machine is opened first, then the new root becomes the root, and only then the
-//! pieces are put in their places. So a link in a folder that a user controls leads to somewhere
-//! in the view, never to the machine.
+//! pieces are put in their places. Folders of the machine are in the view by then and can still be
+//! written to, so no place is reached through a link: a job could have put it there.
 
 use crate::mountinfo::{self, Mounted};
+use crate::point;
 use crate::spec::{Mount, Sandbox, Source};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat2,
+    statat,
+};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
-    OpenTreeFlags, UnmountFlags, fsconfig_create, fsmount, fsopen, mount, mount_bind, mount_change,
-    mount_remount, move_mount, open_tree, unmount,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount,
+    mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where files that are made up lie before they are put in their places.
@@ -30,6 +34,15 @@ pub(crate) enum TreeError {
     Place { at: PathBuf, error: io::Error },
 }
 
+impl TreeError {
+    pub(crate) fn errno(&self) -> Option<i32> {
+        let (TreeError::Step { error, .. }
+        | TreeError::Open { error, .. }
+        | TreeError::Place { error, .. }) = self;
+        error.raw_os_error()
+    }
+}
+
 fn step<T>(step: &'static str, done: rustix::io::Result<T>) -> Result<T, TreeError> {
     done.map_err(|error| TreeError::Step { step, error: error.into() })
 }
@@ -39,7 +52,8 @@ pub(crate) fn build(sandbox: &Sandbox) -> Result<(), TreeError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     step("closing the machine's mounts", mount_change("/", private))?;
     let mut mounts: Vec<&Mount> = sandbox.mounts.iter().collect();
-    mounts.sort_by(|a, b| a.at.cmp(&b.at));
+    // By way of `/proc` a mount is changed that is known by its descriptor.
+    mounts.sort_by(|a, b| (!is_processes(a), &a.at).cmp(&(!is_processes(b), &b.at)));
     let opened: Vec<Option<Opened>> =
         mounts.iter().map(|mount| open(&mount.source)).collect::<Result<_, _>>()?;
     become_root(&sandbox.scratch)?;
@@ -47,6 +61,10 @@ pub(crate) fn build(sandbox: &Sandbox) -> Result<(), TreeError> {
         place(mount, opened).map_err(|error| TreeError::Place { at: mount.at.clone(), error })?;
     }
     protect(&mounts)
+}
+
+fn is_processes(mount: &Mount) -> bool {
+    mount.source == Source::Processes
 }
 
 struct Opened {
@@ -85,15 +103,25 @@ fn open(source: &Source) -> Result<Option<Opened>, TreeError> {
 /// In a user namespace the kernel gives it only to who sees another one, so it is made while the
 /// machine's own is there.
 fn processes() -> Result<Opened, TreeError> {
-    let made = || -> rustix::io::Result<OwnedFd> {
-        let proc = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_create(&proc)?;
-        let safe = MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV
-            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        fsmount(&proc, FsMountFlags::FSMOUNT_CLOEXEC, safe)
-    };
-    Ok(Opened { tree: step("listing processes", made())?, is_folder: true })
+    let safe = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let tree = step("listing processes", new_file_system("proc", &[], safe))?;
+    Ok(Opened { tree, is_folder: true })
+}
+
+/// A file system that is mounted nowhere yet.
+fn new_file_system(
+    kind: &str,
+    options: &[(&str, &str)],
+    flags: MountAttrFlags,
+) -> rustix::io::Result<OwnedFd> {
+    let made = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (name, value) in options {
+        fsconfig_set_string(&made, *name, *value)?;
+    }
+    fsconfig_create(&made)?;
+    fsmount(&made, FsMountFlags::FSMOUNT_CLOEXEC, flags)
 }
 
 /// Puts an empty file system in memory over the folder and makes it the root. The machine's own
@@ -109,10 +137,7 @@ fn become_root(scratch: &Path) -> Result<(), TreeError> {
 
 fn place(what: &Mount, opened: Option<Opened>) -> io::Result<()> {
     let at = &what.at;
-    if let Some(above) = at.parent() {
-        fs::create_dir_all(above)?;
-    }
-    let safe = MountFlags::NOSUID | MountFlags::NODEV;
+    let safe = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     match &what.source {
         Source::Folder { .. }
         | Source::System { .. }
@@ -120,47 +145,55 @@ fn place(what: &Mount, opened: Option<Opened>) -> io::Result<()> {
         | Source::Processes => {
             // Left out where there is nothing to show.
             let Some(Opened { tree, is_folder }) = opened else { return Ok(()) };
-            make_point(at, is_folder)?;
-            Ok(move_mount(&tree, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+            put(&tree, at, is_folder)?;
+            match what.source {
+                Source::Folder { write: false, .. } => make_read_only(&tree),
+                _ => Ok(()),
+            }
         }
-        Source::Memory => {
-            make_point(at, true)?;
-            Ok(mount("berth", at, "tmpfs", safe, Some(c"mode=1777"))?)
-        }
+        Source::Memory => put(&new_file_system("tmpfs", &[("mode", "1777")], safe)?, at, true),
         Source::Nothing => {
-            make_point(at, true)?;
-            Ok(mount("berth", at, "tmpfs", safe, Some(c"mode=0755,size=1m"))?)
+            let options = [("mode", "0755"), ("size", "1m")];
+            put(&new_file_system("tmpfs", &options, safe)?, at, true)
         }
         Source::Text { text } => {
             fs::create_dir_all(TEXTS)?;
             let name = at.to_string_lossy().replace('/', "_");
             let kept = Path::new(TEXTS).join(name);
             fs::write(&kept, text)?;
-            make_point(at, false)?;
-            Ok(mount_bind(&kept, at)?)
+            let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+            put(&open_tree(CWD, &kept, clone)?, at, false)
         }
-        Source::Link { to } => match std::os::unix::fs::symlink(to, at) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            made => made,
-        },
+        Source::Link { to } => point::link(at, to),
         Source::Terminals => {
-            make_point(at, true)?;
-            let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-            let data = c"newinstance,ptmxmode=0666,mode=620";
-            Ok(mount("devpts", at, "devpts", flags, Some(data))?)
+            let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+            let options = [("ptmxmode", "0666"), ("mode", "620")];
+            put(&new_file_system("devpts", &options, flags)?, at, true)
         }
     }
 }
 
-/// Something to mount over.
-fn make_point(at: &Path, is_folder: bool) -> io::Result<()> {
-    if is_folder {
-        return fs::create_dir_all(at);
-    }
-    if at.exists() {
-        return Ok(());
-    }
-    fs::File::create(at).map(drop)
+fn put(tree: &OwnedFd, at: &Path, is_folder: bool) -> io::Result<()> {
+    let point = point::open(at, is_folder)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, "", &point, "", flags)?)
+}
+
+/// At once and by its descriptor: somebody may give the folder above it another name before
+/// [`protect`] looks for it.
+fn make_read_only(tree: &OwnedFd) -> io::Result<()> {
+    let path = format!("/proc/self/fd/{}", tree.as_raw_fd());
+    let has = fstatvfs(tree)?.f_flag;
+    let kept = [
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    let kept = kept.iter().filter(|(flag, _)| has.contains(*flag));
+    let flags = kept.fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
+    let more = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount_remount(path, flags | more, c"")?)
 }
 
 /// Makes read-only what is not to be written to, with all that is mounted below it.

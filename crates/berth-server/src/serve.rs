@@ -325,7 +325,7 @@ fn find_machine(
 /// What the server reads that may lie where jobs can see it.
 fn secret_files(options: &Options) -> Vec<PathBuf> {
     let key = options.tls.as_ref().map(|tls| tls.key.clone());
-    let named = key.into_iter().chain(options.key.clone());
+    let named = key.into_iter().chain(options.key.clone()).chain(options.audit_key.clone());
     named.filter_map(|path| path.canonicalize().ok()).collect()
 }
 

@@ -13,6 +13,7 @@ use berth_node::{
 };
 use berth_service::Home;
 use paths::{PathError, Rights, normal};
+use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -81,15 +82,13 @@ impl Workplace {
             None => own.clone(),
         };
         let resumed = start.resume_from.map(|other| self.home.job(other).join("checkpoints"));
-        let resume_from = resumed.or((start.lease.attempt > 0).then(|| checkpoint.clone()));
-        let resume_from = resume_from.filter(|path| is_filled(path));
+        let resumed = resumed.filter(|path| is_filled(path));
         let gpus = self.inventory.gpus(&start.slices).map_err(Error::Gpus)?;
         let confine = match self.isolation.is_on() {
             true => {
                 let seen = Seen { own: &own, directory: &directory, checkpoint: &checkpoint };
                 let mut confine = self.confine(start, &run, &env, who, seen)?;
-                let resume = resume_from.iter().filter(|path| !path.starts_with(&own));
-                confine.shown.extend(resume.map(|path| Shown::in_place(path, false)));
+                confine.shown.extend(resumed.iter().map(|path| Shown::in_place(path, false)));
                 confine.devices = self.inventory.device_nodes(&gpus);
                 Some(confine)
             }
@@ -100,6 +99,12 @@ impl Workplace {
                 None
             }
         };
+        let saved = match &confine {
+            Some(confine) => source_of(&checkpoint, &confine.shown),
+            None => Some(checkpoint.clone()),
+        };
+        let is_saved = || start.lease.attempt > 0 && saved.is_some_and(|path| is_filled(&path));
+        let resume_from = resumed.or_else(|| is_saved().then(|| checkpoint.clone()));
         Ok(TaskSpec {
             lease: start.lease,
             name: Name::new(&start.name),
@@ -202,30 +207,37 @@ impl Workplace {
     ) -> Result<Confine, Error> {
         let rights = self.rights(&who);
         let mut shown = vec![Shown::in_place(seen.own, true)];
+        // What the user calls a folder that is really elsewhere: links may name either.
+        let mut called = Vec::new();
         // One that is not there is told at the start, in the words for that.
         if !seen.directory.starts_with(seen.own) && seen.directory.exists() {
             let workdir = rights.show(seen.directory).map_err(Error::Workdir)?;
-            shown.extend(workdir.into_iter().flat_map(in_both_places));
+            add(workdir, &mut shown, &mut called);
         }
         for path in python::environments(seen.directory, env) {
             // An environment that its user may not read is no reason to fail: it may not be used.
-            let environment = rights.show(&path).ok().flatten();
-            let read_only = environment.map(|shown| Shown { write: false, ..shown });
-            let is_new =
-                |one: &Shown| !shown.iter().any(|there| one.source.starts_with(&there.source));
-            let found: Vec<Shown> =
-                read_only.filter(is_new).into_iter().flat_map(in_both_places).collect();
-            shown.extend(found);
+            let Ok(Some(environment)) = rights.show(&path) else { continue };
+            let base = python::base(&environment.source);
+            let base = base.and_then(|path| rights.show(&path).ok().flatten());
+            for one in [Some(environment), base].into_iter().flatten() {
+                if !shown.iter().any(|there| one.source.starts_with(&there.source)) {
+                    add(Some(Shown { write: false, ..one }), &mut shown, &mut called);
+                }
+            }
         }
         for volume in volumes_of(run, seen.directory, seen.own, &start.team) {
             shown.extend(volume.mount(&self.home, &rights)?);
         }
+        // In a folder that is shown the job finds the link itself.
+        called.retain(|one: &Shown| !shown.iter().any(|there| one.at.starts_with(&there.at)));
+        shown.extend(called);
         let is_writable = |one: &Shown| one.write && seen.checkpoint.starts_with(&one.at);
         if !shown.iter().any(is_writable) {
             return Err(Error::NoCheckpoint(seen.checkpoint.to_owned()));
         }
         let mut hidden = vec![self.home.root().to_owned()];
         hidden.extend(self.hidden.iter().cloned());
+        hidden.extend(self.accounts.home.iter().filter(|_| !who.is_operator).cloned());
         Ok(Confine {
             account: who.account,
             user: start.user.clone(),
@@ -263,16 +275,20 @@ impl Workplace {
             Err(error) => return Err(fail(error)),
         }
         let Ok(inside) = checkpoint.strip_prefix(own) else { return Ok(()) };
-        let mut path = own.to_owned();
-        for part in inside.components() {
-            path.push(part);
-            make(&path).map_err(fail)?;
-        }
-        // Others of the team may go on from what it saves.
-        match account {
-            Some(account) => share(checkpoint, account, team).map_err(fail),
-            None => Ok(()),
-        }
+        let make_inside = || {
+            let mut path = own.to_owned();
+            for part in inside.components() {
+                path.push(part);
+                make(&path)?;
+            }
+            // Others of the team may go on from what it saves.
+            account.map_or(Ok(()), |account| share(checkpoint, account, team))
+        };
+        make_inside().map_err(|error| {
+            // Nothing has run in it, and a later start makes it whole.
+            let _ = std::fs::remove_dir_all(own);
+            fail(error)
+        })
     }
 
     fn checkpoint_of(&self, job: JobId, run: &RunSpec) -> Result<PathBuf, Error> {
@@ -299,10 +315,21 @@ struct Seen<'a> {
     checkpoint: &'a Path,
 }
 
-/// Where it really is, and where the user says it is: links in other places may name either.
-fn in_both_places(shown: Shown) -> Vec<Shown> {
-    let real = Shown::in_place(&shown.source, shown.write);
-    if shown.at == shown.source { vec![real] } else { vec![real, shown] }
+/// Shows something where it really is, and notes what the user calls it where that differs.
+fn add(found: Option<Shown>, shown: &mut Vec<Shown>, called: &mut Vec<Shown>) {
+    let Some(found) = found else { return };
+    shown.push(Shown::in_place(&found.source, found.write));
+    if found.at != found.source {
+        called.push(found);
+    }
+}
+
+/// Where on the machine a path of the job's view is.
+fn source_of(path: &Path, shown: &[Shown]) -> Option<PathBuf> {
+    let above = shown.iter().filter(|one| path.starts_with(&one.at));
+    let nearest = above.max_by_key(|one| one.at.components().count())?;
+    let rest = path.strip_prefix(&nearest.at).ok()?;
+    Some(nearest.source.join(rest))
 }
 
 fn volumes_of<'a>(
@@ -336,8 +363,11 @@ fn gang(start: &LeaseStart) -> Gang {
     gang
 }
 
-/// A link is not followed: the job could have made it.
+/// No link on the way is followed: the job could have made it.
 fn is_filled(path: &Path) -> bool {
-    let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    is_folder && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    let Ok(Ok(folder)) = opened.map(Dir::new) else { return false };
+    let mut names = folder.flatten().map(|entry| entry.file_name().to_bytes().to_vec());
+    names.any(|name| name != b"." && name != b"..")
 }

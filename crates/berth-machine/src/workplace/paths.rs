@@ -22,6 +22,8 @@ pub enum PathError {
     ServersHome(PathBuf),
     #[error("{} belongs to the system; choose another place, such as /data", .0.display())]
     System(PathBuf),
+    #[error("{} shows the machine itself, which no job sees; name a folder with your data", .0.display())]
+    Machines(PathBuf),
     #[error("{} cannot be read: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
 }
@@ -44,6 +46,10 @@ impl Rights<'_> {
         let real = path.canonicalize().map_err(fail)?;
         if real.starts_with(self.berth) {
             return Err(PathError::Berths(real));
+        }
+        // Neither has anything for a job: its own are made for it.
+        if real.parent().is_none() || is_kernels(&real) {
+            return Err(PathError::Machines(real));
         }
         if is_of_system(&real) {
             return Ok(None);
@@ -74,12 +80,17 @@ pub fn normal(text: &str) -> Result<PathBuf, PathError> {
     Ok(normal)
 }
 
+/// Whether the kernel and the services of the machine have something there. Disks that a desktop
+/// has mounted are in `/run/media`.
+fn is_kernels(path: &Path) -> bool {
+    let is_disk = path.starts_with("/run/media");
+    !is_disk && ["/proc", "/dev", "/sys", "/run"].iter().any(|kernel| path.starts_with(kernel))
+}
+
 /// Where a volume may appear: not over the system, and not over Berth's own.
 pub fn check_place(place: &Path, berth: &Path, own: &Path) -> Result<(), PathError> {
-    const KERNEL: [&str; 4] = ["/proc", "/dev", "/sys", "/run"];
-    let is_kernels = KERNEL.iter().any(|kernel| place.starts_with(kernel));
     let is_root = place.parent().is_none();
-    if is_root || is_kernels || is_of_system(place) {
+    if is_root || is_kernels(place) || is_of_system(place) {
         return Err(PathError::System(place.to_owned()));
     }
     if place.starts_with(berth) && !place.starts_with(own) {
@@ -142,6 +153,10 @@ mod tests {
         assert!(!rights(&other, None).show(&data).unwrap().unwrap().write);
         assert!(matches!(rights(&own, None).show(&link), Err(PathError::Berths(_))));
         assert_eq!(rights(&own, None).show(Path::new("/usr")).unwrap(), None);
+        for path in ["/", "/proc", "/proc/1", "/dev", "/run"] {
+            let shown = rights(&own, None).show(Path::new(path));
+            assert!(matches!(shown, Err(PathError::Machines(_) | PathError::Io { .. })), "{path}");
+        }
         let inside = rights(&own, Some(&dir)).show(&data);
         assert!(matches!(inside, Err(PathError::ServersHome(_))));
         fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();

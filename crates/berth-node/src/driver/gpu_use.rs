@@ -68,8 +68,9 @@ impl View {
             {
                 supervisors.insert(begun.supervisor, gpus.clone());
             }
-            let marker = format!("BERTH_TASK_DIR={}", live.home.dir.display());
-            folders.insert(marker.into_bytes(), gpus);
+            for marker in process::markers(&live.home.dir) {
+                folders.insert(marker, gpus.clone());
+            }
         }
         View { processes, supervisors, folders }
     }

@@ -14,9 +14,10 @@ use crate::cgroup::{Cgroups, Limits};
 use crate::error::Error;
 use crate::folder::{folder_name, parse_folder_name};
 use crate::home::{self, Home, Limit, Lock, StopRequest};
-use crate::isolation::{Isolation, Wanted};
+use crate::isolation::{Isolation, Room, Wanted};
 use crate::launcher::Launcher;
 use crate::log::LogReader;
+use crate::owner::remove_tree;
 use crate::process;
 use crate::shell::{Shell, Size};
 use crate::task::{Gpus, TaskSpec};
@@ -158,7 +159,8 @@ impl Driver {
         let bell_path = root.join("bell");
         let bell = home::open_fifo(&bell_path).map_err(fail)?;
         let (cgroups, limits) = Cgroups::open(&root, options.cgroups);
-        let isolation = Isolation::find(options.isolation, &launcher.sandbox(), &rooms);
+        let isolation = Isolation::find(options.isolation, &launcher.sandbox(), &rooms)
+            .map_err(|why| Error::IsolationUntried { why })?;
         if let (Wanted::Required, Isolation::Off { why }) = (options.isolation, &isolation) {
             return Err(Error::NoIsolation { why: why.clone() });
         }
@@ -196,6 +198,21 @@ impl Driver {
         self.table().live.iter().map(|(lease, live)| adopted(*lease, live)).collect()
     }
 
+    /// Whether the lease was run before, or runs now: starting it would do nothing.
+    pub fn is_known(&self, lease: LeaseId) -> Result<bool, Error> {
+        self.knows(&self.table(), lease)
+    }
+
+    fn knows(&self, table: &Table, lease: LeaseId) -> Result<bool, Error> {
+        let is_live = match table.live.get(&lease) {
+            Some(live) => live.child.is_some() || is_begun(live)?,
+            None => false,
+        };
+        let is_over =
+            || table.reported.contains(&lease) || self.ended.join(folder_name(lease)).exists();
+        Ok(is_live || is_over())
+    }
+
     /// Starts the task of a lease, unless that was done before: a lease is run once, whatever
     /// happens to the server or the supervisor in between.
     pub fn start(&self, spec: TaskSpec) -> Result<Started, Error> {
@@ -204,19 +221,10 @@ impl Driver {
             return Err(Error::Invalid { lease, what });
         }
         let mut table = self.table();
-        let known = table.live.get(&lease).is_some_and(|live| live.child.is_some());
-        if known || table.reported.contains(&lease) || self.ended.join(folder_name(lease)).exists()
-        {
+        if self.knows(&table, lease)? {
             return Ok(Started::Known);
         }
         let home = Home::new(self.tasks.join(folder_name(lease)));
-        let begun = match table.live.get(&lease) {
-            Some(live) => is_begun(live)?,
-            None => false,
-        };
-        if begun {
-            return Ok(Started::Known);
-        }
         let made = self.check_room().map_err(|source| Error::Trouble { source });
         match made.and_then(|()| self.begin(&home, spec)) {
             Ok((live, started)) => {
@@ -227,6 +235,7 @@ impl Driver {
                 // Nothing of it runs: what was made so far would only take room.
                 table.live.remove(&lease);
                 let _ = fs::remove_dir_all(&home.dir);
+                self.remove_room(lease);
                 Err(error)
             }
         }
@@ -291,11 +300,14 @@ impl Driver {
         if !from.exists() {
             // Of some that could not be begun, or whose folder was deleted, nothing is left.
             let known = table.reported.remove(&lease);
+            self.remove_room(lease);
             return if known { Ok(()) } else { Err(Error::Unknown { lease }) };
         }
         if !Home::new(&from).has_ended() {
             return Err(Error::NotEnded { lease });
         }
+        // Its supervisor has done so, unless it was killed.
+        self.remove_room(lease);
         fs::rename(&from, &to).map_err(|source| Error::Write { path: to, source })?;
         table.reported.remove(&lease);
         if let Some(live) = table.live.remove(&lease) {
@@ -334,6 +346,19 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// In the background: there may be millions of files in it, and other tasks wait to be started.
+    fn remove_room(&self, lease: LeaseId) {
+        let room = Room::of(&self.rooms, lease);
+        if !room.exists() {
+            return;
+        }
+        std::thread::spawn(move || {
+            if let Err(error) = room.remove() {
+                tracing::warn!(%lease, %error, "cannot remove what a task left in its /tmp");
+            }
+        });
     }
 
     fn folder(&self, lease: LeaseId) -> Result<PathBuf, Error> {
@@ -421,7 +446,7 @@ fn remove_old_rooms(rooms: &Path, live: &BTreeMap<LeaseId, Live>) {
     for entry in fs::read_dir(rooms).into_iter().flatten().flatten() {
         let lease = entry.file_name().to_str().and_then(parse_folder_name);
         let is_used = lease.is_some_and(|lease| live.contains_key(&lease));
-        if !is_used && let Err(error) = fs::remove_dir_all(entry.path()) {
+        if !is_used && let Err(error) = remove_tree(&entry.path()) {
             tracing::warn!(path = %entry.path().display(), %error, "cannot remove an old room");
         }
     }

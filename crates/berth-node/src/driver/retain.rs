@@ -4,11 +4,11 @@ use super::Driver;
 use crate::error::Error;
 use crate::folder::{folder_name, parse_folder_name};
 use crate::home::{self, Home};
+use crate::owner::remove_tree;
 use crate::task::TaskSpec;
 use berth_model::{LeaseId, Name, Time};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -55,12 +55,7 @@ impl Driver {
     pub fn forget(&self, lease: LeaseId) -> Result<(), Error> {
         self.note_number(lease.job.number)?;
         let path = self.ended.join(folder_name(lease));
-        match fs::remove_dir_all(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(Error::Write { path, source })
-            }
-            _ => Ok(()),
-        }
+        remove_tree(&path).map_err(|source| Error::Write { path, source })
     }
 
     /// The highest number of a job that has left anything here; 0 if none has.

@@ -15,6 +15,7 @@ use berth_sandbox::{Account, Helper, Network, ProbeError, probe};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the operator asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,16 +55,43 @@ impl Isolation {
         matches!(self, Isolation::Sandbox { .. })
     }
 
-    /// Tries what was asked for. `rooms` is the folder for the rooms of tasks.
-    pub(crate) fn find(wanted: Wanted, helper: &Helper, rooms: &Path) -> Isolation {
+    /// Tries what was asked for. `rooms` is the folder for the rooms of tasks. A machine that has
+    /// no memory or no processes left just now says nothing about sandboxes, and tasks must not run
+    /// without one for that: it is tried again, and then the answer is an error.
+    pub(crate) fn find(
+        wanted: Wanted,
+        helper: &Helper,
+        rooms: &Path,
+    ) -> Result<Isolation, NoSandbox> {
         if wanted == Wanted::Off {
-            return Isolation::Off { why: NoSandbox::SwitchedOff };
+            return Ok(Isolation::Off { why: NoSandbox::SwitchedOff });
         }
         let accounts = rustix::process::geteuid().is_root();
         let account = accounts.then(|| Accounts::made_up("berth-probe"));
-        match try_out(helper, rooms, account) {
-            Ok(()) => Isolation::Sandbox { accounts },
-            Err(why) => Isolation::Off { why },
+        let mut tries = 1;
+        loop {
+            match try_out(helper, rooms, account.clone()) {
+                Ok(()) => return Ok(Isolation::Sandbox { accounts }),
+                Err(why) if !why.is_passing() => return Ok(Isolation::Off { why }),
+                Err(why) if tries == TRIES => return Err(why),
+                Err(_) => {}
+            }
+            tries += 1;
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// How often a sandbox is tried on a machine in trouble.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl NoSandbox {
+    fn is_passing(&self) -> bool {
+        match self {
+            NoSandbox::SwitchedOff => false,
+            NoSandbox::Refused(error) => error.is_passing,
+            NoSandbox::NoFolder(_) => true,
         }
     }
 }

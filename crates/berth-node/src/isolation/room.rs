@@ -2,11 +2,11 @@
 //! on.
 
 use crate::folder::folder_name;
-use crate::owner::give;
+use crate::owner::{give, remove_tree};
 use berth_model::LeaseId;
 use berth_sandbox::Account;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -36,11 +36,12 @@ impl Room {
         give(&self.tmp(), account)
     }
 
+    pub fn exists(&self) -> bool {
+        self.dir.exists()
+    }
+
     /// Removes it; a link in there is removed and not followed.
     pub fn remove(&self) -> io::Result<()> {
-        match fs::remove_dir_all(&self.dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        remove_tree(&self.dir)
     }
 }

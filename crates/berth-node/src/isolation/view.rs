@@ -2,6 +2,7 @@
 
 use super::{Confine, Room, Shown, devices};
 use berth_sandbox::{Mount, Sandbox, Source};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,7 @@ pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
         mounts.push(Mount::new(&shown.at, source));
     }
     let hidden = confine.hidden.iter().cloned().chain(secrets());
-    mounts.extend(hidden.filter_map(|path| hide(&path, &confine.shown)));
+    mounts.extend(hidden.flat_map(|path| hide(&path, &confine.shown)));
     mounts.push(Mount::new(&own.job, Source::write(&own.job)));
     mounts.push(Mount::new(&own.notices, Source::read(&own.notices)));
     let program = Path::new(PROGRAMS).join("berth");
@@ -96,18 +97,24 @@ fn secrets() -> Vec<PathBuf> {
     SECRETS.iter().map(PathBuf::from).chain(keys.filter(is_key)).collect()
 }
 
-/// Covers something, if the task would see it otherwise, or could make something up in its place.
-/// What is shown by its own name, or lies below something hidden, is put on top of that.
-fn hide(path: &Path, shown: &[Shown]) -> Option<Mount> {
+/// Covers something wherever the task would see it, or could make something up in its place. What
+/// is shown by its own name, or lies below something hidden, is put on top of that.
+fn hide(path: &Path, shown: &[Shown]) -> Vec<Mount> {
+    // No mount goes through a link.
+    let Ok(path) = path.canonicalize() else { return Vec::new() };
+    let Ok(found) = fs::metadata(&path) else { return Vec::new() };
     let is_in_tmp = ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
-    let is_shown = shown.iter().any(|shown| path.starts_with(&shown.source));
-    let is_seen = is_in_tmp || is_shown || is_of_system(path);
-    let found = fs::metadata(path).ok().filter(|_| is_seen)?;
+    let own = (is_in_tmp || is_of_system(&path)).then(|| path.clone());
+    let elsewhere = shown.iter().filter_map(|shown| {
+        let rest = path.strip_prefix(&shown.source).ok()?;
+        Some(if rest.as_os_str().is_empty() { shown.at.clone() } else { shown.at.join(rest) })
+    });
+    let places: BTreeSet<PathBuf> = own.into_iter().chain(elsewhere).collect();
     let source = match found.is_dir() {
         true => Source::Nothing,
         false => Source::Text { text: String::new() },
     };
-    Some(Mount::new(path, source))
+    places.into_iter().map(|at| Mount::new(at, source.clone())).collect()
 }
 
 /// The names of the account and its groups: programs ask for them, and a made-up one has none.
@@ -150,10 +157,15 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let secret = dir.path().join("secret");
         fs::create_dir(&secret).unwrap();
-        assert_eq!(hide(&secret, &[]), None);
+        let empty = |at: &Path| Mount::new(at, Source::Nothing);
+        assert_eq!(hide(&secret, &[]), []);
         let shown = [Shown::in_place(dir.path(), true)];
-        assert_eq!(hide(&secret, &shown), Some(Mount::new(&secret, Source::Nothing)));
-        assert_eq!(hide(&dir.path().join("missing"), &shown), None);
+        assert_eq!(hide(&secret, &shown), [empty(&secret)]);
+        assert_eq!(hide(&dir.path().join("missing"), &shown), []);
+        let elsewhere = Shown { at: "/data".into(), source: dir.path().to_owned(), write: true };
+        assert_eq!(hide(&secret, &[elsewhere]), [empty(Path::new("/data/secret"))]);
+        let itself = Shown { at: "/data".into(), source: secret.clone(), write: true };
+        assert_eq!(hide(&secret, &[itself]), [empty(Path::new("/data"))]);
     }
 
     #[test]

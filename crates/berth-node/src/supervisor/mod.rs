@@ -1,8 +1,7 @@
 //! The process between the server and a task. It starts the task, keeps its log, ends it when
 //! asked, and writes down how it ended; it needs no server for any of that.
 //!
-//! It is one thread around one `poll`, with a second one only while a ready check is pending:
-//! there is one of it for every task, so it has to be small.
+//! It is one thread around one `poll`: there is one of it for every task, so it has to be small.
 
 mod ends;
 mod ready;
@@ -171,7 +170,9 @@ fn trouble_of(error: &SpawnError) -> Option<Trouble> {
         SpawnError::Directory { error, .. }
         | SpawnError::Pipe(error)
         | SpawnError::Exec { error, .. } => Trouble::of(error),
-        SpawnError::Sandbox(error) => error.source_error().and_then(Trouble::of),
+        SpawnError::Sandbox(error) => {
+            error.errno().and_then(|errno| Trouble::of(&io::Error::from_raw_os_error(errno)))
+        }
         SpawnError::Enter(EnterError::Machine { errno, .. }) => {
             Trouble::of(&io::Error::from_raw_os_error(*errno))
         }

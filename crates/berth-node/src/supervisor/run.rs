@@ -69,7 +69,8 @@ pub(super) struct Run {
 
 impl Run {
     pub fn new(home: Home, order: LaunchSpec, poke: File, spawned: Spawned) -> Run {
-        let started = running(&spawned, process::now());
+        let limits = order.sandbox.as_ref().map(|boxed| boxed.limits).unwrap_or_default();
+        let started = running(&spawned, limits, process::now());
         let readiness = order.spec.ready.clone().zip(order.spec.port);
         let readiness = readiness.map(|(check, port)| Readiness::new(check, port));
         let ready_by = ready_by(&order.spec);
@@ -424,12 +425,14 @@ fn read_once(rank: &mut Rank, buffer: &mut [u8]) -> bool {
     }
 }
 
-fn running(spawned: &Spawned, at: Time) -> Running {
+fn running(spawned: &Spawned, limits: berth_sandbox::Limits, at: Time) -> Running {
     let pids: Vec<i32> = spawned.ranks.iter().map(|rank| rank.pid.as_raw_pid()).collect();
     let start = |pid: &i32| Process::of(*pid).map_or(0, |process| process.start);
     let starts = pids.iter().map(start).collect();
     let init = spawned.init.as_ref().map(|init| init.pid.as_raw_pid());
-    Running { at, pids, starts, init, uptime_ms: Some(process::uptime_ms()) }
+    let init_start = init.and_then(Process::of).map(|process| process.start);
+    let uptime_ms = Some(process::uptime_ms());
+    Running { at, pids, starts, init, init_start, limits, uptime_ms }
 }
 
 /// The last request to stop among what was written to the fifo.

@@ -5,7 +5,7 @@ mod backup;
 mod bad;
 mod clock;
 mod crash;
-mod http;
+pub mod http;
 mod identity;
 mod jobs;
 mod lost;

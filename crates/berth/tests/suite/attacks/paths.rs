@@ -28,6 +28,12 @@ fn attack(who: As) {
         format!("volumes: {{/data: {link}/node}}"),
         format!("volumes: {{/data: {closed}}}"),
         "volumes: {/data: /root}".to_owned(),
+        "volumes: {/data: /}".to_owned(),
+        "volumes: {/data: /proc}".to_owned(),
+        "volumes: {/data: /proc/1/root}".to_owned(),
+        "volumes: {/data: /dev}".to_owned(),
+        "volumes: {/data: /run}".to_owned(),
+        "workdir: /".to_owned(),
         "volumes: {/data: ../blue/shared}".to_owned(),
         "volumes: {/data: ..}".to_owned(),
         "volumes: {/data/../../etc: mine}".to_owned(),
@@ -108,4 +114,77 @@ fn a_job_that_puts_a_link_in_the_place_of_its_checkpoints_gains_nothing() {
     let printed = stage.run(file);
     assert!(!printed.contains("got in"), "{printed}");
     assert_eq!(std::fs::metadata("/etc").expect("it is there").uid(), before);
+}
+
+/// What lies above Berth's own folder can be shown, and that folder cannot be seen in it.
+#[test]
+fn a_volume_above_berths_own_folder_does_not_show_it() {
+    for who in [As::Us, As::Ordinary] {
+        let Some(stage) = Stage::set(who, &[]) else { continue };
+        let home = stage.home();
+        let (above, name) = (home.parent().unwrap(), home.file_name().unwrap().to_str().unwrap());
+        let file = format!(
+            "name: above\nteam: red\nvolumes: {{/data: {}}}\n\
+             run: 'ls -A /data/{name} | wc -l; cat /data/{name}/admin.token; true'\n",
+            above.display()
+        );
+        let Ok(id) = stage.submit(&stage.token, &file) else { continue };
+        stage.ended(&id);
+        let printed = stage.server.run_ok(&["logs", &id]);
+        assert!(printed.is_empty() || printed.starts_with("0\n"), "{printed}");
+        let token = stage.server.token();
+        assert!(!printed.contains(&token), "the token of the administrator is shown");
+    }
+}
+
+/// The server makes the places of volumes with more rights than any job has.
+#[test]
+fn a_link_in_a_volume_leads_the_place_of_another_volume_nowhere() {
+    let stage = Stage::set(As::Us, &[]).expect("it is us");
+    let target = stage.work.path().canonicalize().expect("it is there").join("machine");
+    std::fs::create_dir(&target).expect("a folder");
+    let etc = std::fs::read_dir("/etc").expect("it is there").count();
+    for (number, to) in ["/etc", "/opt", &target.display().to_string()].iter().enumerate() {
+        let made = format!(
+            "name: links-{number}\nteam: red\nvolumes: {{/mnt: v}}\nrun: ln -sfn {to} /mnt/a\n"
+        );
+        stage.run(&made);
+        for source in ["/etc/hostname", "other"] {
+            let file = format!(
+                "name: through-{number}\nteam: red\n\
+                 volumes: {{/mnt: v, /mnt/a/berth-was-here: {source}}}\nrun: echo got in\n"
+            );
+            let Ok(id) = stage.submit(&stage.token, &file) else { continue };
+            stage.ended(&id);
+            let printed = stage.server.run_ok(&["logs", &id]);
+            assert!(!printed.contains("got in"), "{to}, {source}: {printed}");
+            let left = Path::new(to).join("berth-was-here");
+            assert!(left.symlink_metadata().is_err(), "{} was made", left.display());
+        }
+    }
+    assert_eq!(std::fs::read_dir("/etc").expect("it is there").count(), etc);
+}
+
+/// The server reads some of what a job leaves in its folder, and waits for none of it.
+#[test]
+fn a_job_that_leaves_a_pipe_in_place_of_a_file_stops_nobody_elses_start() {
+    let stage = Stage::set(As::Us, &[]).expect("it is us");
+    let file = "name: trap\nteam: red\nretry: {error: 1, wait: 1s}\n\
+                run: 'mkdir -p .venv; mkfifo .venv/pyvenv.cfg; exit 1'\n";
+    stage.run(file);
+    let printed = stage.run("name: next\nteam: red\nrun: echo it starts\n");
+    assert!(printed.contains("it starts"), "{printed}");
+}
+
+/// Its checkpoints lie in a volume, which the server knows by another name.
+#[test]
+fn a_job_goes_on_from_a_checkpoint_in_a_volume_and_saves_there_again() {
+    let stage = Stage::set(As::Us, &[]).expect("it is us");
+    let file = "name: saves\nteam: red\nretry: {error: 1, wait: 1s}\n\
+                volumes: {/ckpt: v}\ncheckpoint: {path: /ckpt}\n\
+                run: 'cat $BERTH_RESUME_FROM/saved; \
+                      echo saved-$BERTH_ATTEMPT > $BERTH_CHECKPOINT_DIR/saved && echo kept; \
+                      [ $BERTH_ATTEMPT = 1 ]'\n";
+    let printed = stage.run(file);
+    assert!(printed.contains("saved-0\nkept\n"), "{printed}");
 }
