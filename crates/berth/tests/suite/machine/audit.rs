@@ -131,6 +131,32 @@ fn rights_from_before_there_were_keys_are_sealed_and_a_log_that_was_cut_off_is_f
     assert!(server.log().contains("rows were cut off"), "{}", server.log());
 }
 
+/// Blanks the row that vouches for all rights, so that the server seals them anew with what was changed
+/// meanwhile; and puts it back as soon as the server has written a row.
+#[test]
+fn rights_that_were_changed_are_not_sealed_where_the_seal_was_hidden() {
+    let mut server = Server::start(&[]);
+    add_user(&server, "eve");
+    server.stop();
+    sql(
+        &server,
+        "UPDATE users SET role = 'admin' WHERE name = 'eve'; \
+         CREATE TABLE hidden AS SELECT seq, \"key\" FROM audit WHERE what = 'seal_audit'; \
+         UPDATE audit SET \"key\" = '' WHERE what = 'seal_audit'; \
+         CREATE TRIGGER put_back AFTER INSERT ON audit BEGIN \
+           UPDATE audit SET \"key\" = (SELECT \"key\" FROM hidden) \
+           WHERE seq = (SELECT seq FROM hidden); \
+         END",
+    );
+    server.start_again();
+    assert_eq!(of_kind(&server, "seal_audit").len(), 1);
+    assert_eq!(of_kind(&server, "seal_refused").len(), 1);
+    let (ok, verified) = verify(&server);
+    assert!(!ok, "{verified}");
+    assert_eq!(verified["rights"], json!(["user eve: it was changed"]));
+    assert!(verified["warnings"].to_string().contains("seal_refused"), "{verified}");
+}
+
 #[test]
 fn refused_requests_are_recorded_within_a_limit_and_of_the_rest_the_number() {
     let mut server = Server::start(&[]);
