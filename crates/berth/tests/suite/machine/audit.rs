@@ -158,6 +158,28 @@ fn rights_that_were_changed_are_not_sealed_where_the_seal_was_hidden() {
 }
 
 #[test]
+fn a_row_far_past_the_end_does_not_silence_the_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.jsonl");
+    let server = Server::start(&["--audit-export", &file.display().to_string()]);
+    add_user(&server, "eve");
+    let last = rows(&server).len() as u64;
+    until("all rows are in the file", || exported(&file).last() == Some(&last));
+    sql(
+        &server,
+        "INSERT INTO audit SELECT 4611686018427387904, at, who, token, \"from\", method, what, \
+         target, outcome, detail, prev, hash, \"key\", seals FROM audit WHERE seq = 1",
+    );
+    let part = || server.get("/healthz")["parts"]["audit_export"].clone();
+    until("it is said", || part().as_str().is_some_and(|words| !words.is_empty()));
+    add_user(&server, "kim");
+    until("what the server writes still comes", || exported(&file).len() as u64 >= last + 2);
+    let seqs = exported(&file);
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert!(server.log().contains("row 4611686018427387904"), "{}", server.log());
+}
+
+#[test]
 fn refused_requests_are_recorded_within_a_limit_and_of_the_rest_the_number() {
     let mut server = Server::start(&[]);
     let token = add_user(&server, "eve");
