@@ -5,7 +5,7 @@ use crate::serve::database_url;
 use berth_node::{Driver, Launcher, State, Wanted};
 use berth_service::audit_key::KeyFile;
 use berth_service::{Home, audit_end, server_audit};
-use berth_store::{AuditCheck, AuditKeys, Batch, Store};
+use berth_store::{AuditCheck, AuditKeys, Batch, RightsFinding, Store};
 use futures_util::future::LocalBoxFuture;
 use std::path::{Path, PathBuf};
 
@@ -93,7 +93,12 @@ async fn missing_keys(file: &Path, backup: &Path) -> Result<Vec<String>, Error> 
 fn unverified(check: &AuditCheck) -> Option<String> {
     match check {
         AuditCheck::Broken(broken) => Some(format!("row {}: {}", broken.seq, broken.why)),
-        AuditCheck::Whole(_) => None,
+        AuditCheck::Whole(whole) => {
+            let words = |one: &RightsFinding| format!("{}: {}", one.what, one.why);
+            let rights: Vec<String> = whole.rights.iter().map(words).collect();
+            (!rights.is_empty())
+                .then(|| format!("rights are not what it says ({})", rights.join("; ")))
+        }
     }
 }
 
@@ -214,5 +219,15 @@ mod tests {
         let id = KeyFile::open(&old.path().join("audit.key")).unwrap().keys().current().unwrap();
         assert_eq!(row.what, "restore");
         assert!(row.detail.contains("without_audit_keys") && row.detail.contains(&id), "{row:?}");
+    }
+
+    #[tokio::test]
+    async fn rights_that_the_audit_log_does_not_know_are_told() {
+        let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let backup = backup(old.path(), &["eve"]).await;
+        std::fs::copy(old.path().join("audit.key"), new.path().join("audit.key")).unwrap();
+        let restored = restore(wish(new.path(), &backup)).await.unwrap();
+        let why = restored.unverified.unwrap();
+        assert_eq!(why, "rights are not what it says (user eve: it was added)");
     }
 }
