@@ -14,7 +14,7 @@ use crate::team_tree::TeamTree;
 use crate::turn::{Effects, LeaseOrder, Turn};
 use berth_api::wire;
 use berth_model::{Observed, Outcome, Rejected, Span, Time};
-use berth_store::{Batch, Writer};
+use berth_store::{Batch, Store, Writer};
 use commit::SNAPSHOT_EVERY;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,6 +59,8 @@ pub(crate) struct Loop<S: Site> {
     /// Counts changes of rights.
     pub rights: watch::Sender<u64>,
     pub writer: Writer,
+    /// For checks of requests: all requests wait for these, so they wait for no reader.
+    pub checks: Store,
     pub site: S,
     pub next_job: u64,
     pub recent: RecentRequests,
@@ -144,7 +146,7 @@ impl<S: Site> Loop<S> {
             };
             match write.check.take() {
                 None => valid.push(Request::Write(write, answer)),
-                Some(check) => match check(self.writer.store().clone()).await {
+                Some(check) => match check(self.checks.clone()).await {
                     Ok(()) => valid.push(Request::Write(write, answer)),
                     Err(problem) => drop(answer.send(Err(Refused::Unmet(problem)))),
                 },
