@@ -123,7 +123,10 @@ async fn checked(
 ) -> Result<Caller, Box<Problem>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match check(service, caller, needs).await {
+        let turn = service.stream_checks.turn(deadline).await.map_err(|fault| fault.0)?;
+        let checked = check(service, caller, needs).await;
+        drop(turn);
+        match checked {
             Err(fault) if fault.is_transient() && Instant::now() < deadline => {
                 tokio::time::sleep(PAUSE).await;
             }
