@@ -264,18 +264,9 @@ impl<S: Site> Loop<S> {
             // The next server must not take it for a new one.
             clock::keep();
         }
-        let (tasks, reports): (Vec<_>, Vec<_>) =
-            reports.into_iter().partition(|report| matches!(report, Report::Task(_)));
-        let tasks = tasks.into_iter().filter_map(|report| match report {
-            Report::Task(observed) => Some(observed),
-            _ => None,
-        });
-        for observed in in_time(tasks.collect()) {
-            turn.observe_then(observed);
-        }
-        for report in reports {
+        for report in tasks_first(reports) {
             match report {
-                Report::Task(observed) => turn.observe(observed),
+                Report::Task(observed) => turn.observe_then(observed),
                 Report::NotStarted { lease, why } => turn.not_started(lease, why),
                 Report::Site(observation) => self.site.observe(&mut turn, observation),
             }
@@ -350,6 +341,15 @@ impl<S: Site> Loop<S> {
 fn in_time(mut observed: Vec<Observed>) -> Vec<Observed> {
     observed.sort_by_key(Observed::at);
     observed
+}
+
+/// What tasks did, in the order in which it happened, and then the rest as it came.
+fn tasks_first<O>(mut reports: Vec<Report<O>>) -> Vec<Report<O>> {
+    reports.sort_by_key(|report| match report {
+        Report::Task(observed) => (false, Some(observed.at())),
+        Report::NotStarted { .. } | Report::Site(_) => (true, None),
+    });
+    reports
 }
 
 /// What ends a wait.
