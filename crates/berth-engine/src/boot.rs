@@ -82,6 +82,7 @@ pub async fn begin<S: Site>(
         rights,
         is_busy: false,
         snapshot_at: writer.last_seq(),
+        checks: store.with_own_reader(),
         writer,
         site,
         next_job,

@@ -107,6 +107,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop<Nowhere> {
         rights: watch::channel(0).0,
         is_busy: false,
         snapshot_at: writer.last_seq(),
+        checks: store.with_own_reader(),
         writer,
         site: Nowhere::default(),
         next_job: 1,

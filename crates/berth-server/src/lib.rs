@@ -25,7 +25,7 @@ pub use berth_machine::KeepOutput;
 pub use error::Error;
 pub use listen::ConnectionLimits;
 pub use options::{Options, Place, Stage, Started};
-pub use restore::{Restored, restore};
+pub use restore::{Restore, Restored, restore};
 pub use serve::serve;
 pub use tls::{Tls, TlsError};
 pub use webhook::Webhook;

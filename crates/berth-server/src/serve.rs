@@ -18,6 +18,7 @@ use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
 use berth_service::notify_address::NotifyAddresses;
 use berth_service::refusals::Refusals;
+use berth_service::stream_checks::StreamChecks;
 use berth_service::{
     self as service, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin, audit_end,
     schedules,
@@ -283,6 +284,7 @@ async fn start(
         audit_watch: AuditWatch::default(),
         notify_addresses: NotifyAddresses::new(options.notify_allow.clone()),
         heavy_reads: HeavyReads::default(),
+        stream_checks: StreamChecks::default(),
     });
     if let Some(mut follows) = follows {
         follows.attend(&service);

@@ -8,7 +8,10 @@ use crate::audit::server_audit;
 use crate::home::Home;
 use crate::service::Service;
 use berth_engine::{Refused, Write};
-use berth_store::{AuditEnd, AuditFilter, AuditRow, Batch, MemberRow, Store, TokenRow, UserRow};
+use berth_store::{
+    AuditCheck, AuditEnd, AuditFilter, AuditFollower, AuditRow, Batch, MemberRow, Store, TokenRow,
+    UserRow,
+};
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -25,6 +28,8 @@ pub const SEAL: &str = "seal_audit";
 const SEAL_PART: &str = "seal_rights";
 /// The audit row that says that rows were cut off.
 pub const CUT_OFF: &str = "audit_cut_off";
+/// The audit row that says that the server did not seal what it found.
+pub const NOT_SEALED: &str = "seal_refused";
 /// The audit row that says that another key signs from now on.
 pub const ROTATE: &str = "rotate_audit_key";
 
@@ -105,8 +110,8 @@ pub async fn prepare(service: &Service) -> Result<(), PrepareError> {
     let path = service.home.audit_end();
     let noted = noted(&service.home).map_err(|source| PrepareError::Noted { path, source })?;
     let end = service.store.audit_end().await.map_err(PrepareError::Store)?;
-    if let Some(noted) = noted
-        && !holds(&service.store, &noted).await.map_err(PrepareError::Store)?
+    if let Some(noted) = &noted
+        && !holds(&service.store, noted).await.map_err(PrepareError::Store)?
     {
         tracing::error!(
             noted = noted.seq,
@@ -129,7 +134,7 @@ pub async fn prepare(service: &Service) -> Result<(), PrepareError> {
         let detail = json!({ "old": before, "new": now });
         put(service, ROTATE, &format!("key {now}"), detail, Batch::default()).await?;
     }
-    seal(service, &end).await
+    seal(service, &end, noted).await
 }
 
 async fn holds(store: &Store, noted: &AuditEnd) -> berth_store::Result<bool> {
@@ -139,13 +144,25 @@ async fn holds(store: &Store, noted: &AuditEnd) -> berth_store::Result<bool> {
 }
 
 /// Vouches for the rights that people have, where no signed row does so yet.
-async fn seal(service: &Service, end: &AuditEnd) -> Result<(), PrepareError> {
+async fn seal(
+    service: &Service,
+    end: &AuditEnd,
+    noted: Option<AuditEnd>,
+) -> Result<(), PrepareError> {
     let filter = AuditFilter { what: Some(SEAL.to_owned()), ..AuditFilter::default() };
     let sealed = service.store.audit(&filter, None, 1).await.map_err(PrepareError::Store)?;
     if sealed.iter().any(|row| !row.key.is_empty())
         || service.store.audit_keys().current().is_none()
     {
         return Ok(());
+    }
+    // The database said so, and whoever owns it may have it say anything. The look at all rows takes
+    // its time, but only where there is no seal yet: once in the life of a database.
+    let refused = why_not_seal(&service.store, noted).await.map_err(PrepareError::Store)?;
+    if let Some(why) = refused {
+        tracing::error!(%why, "the rights of users are not sealed; see `berth audit verify`");
+        let detail = json!({ "why": why });
+        return put(service, NOT_SEALED, "audit log", detail, Batch::default()).await;
     }
     let failed = PrepareError::Store;
     let (mut batches, mut batch) = (Vec::new(), Batch::default());
@@ -174,6 +191,26 @@ async fn seal(service: &Service, end: &AuditEnd) -> Result<(), PrepareError> {
     put(service, SEAL, "audit log", detail(), batch).await
 }
 
+/// Why the server must not vouch for what the database says about rights; nothing where it may.
+async fn why_not_seal(
+    store: &Store,
+    noted: Option<AuditEnd>,
+) -> berth_store::Result<Option<String>> {
+    let mut follower = AuditFollower::new(store.clone(), noted);
+    if let AuditCheck::Broken(broken) = follower.check().await? {
+        return Ok(Some(format!("row {}: {}", broken.seq, broken.why)));
+    }
+    // The rows that the chain vouches for decide, not what a query finds.
+    let why = if follower.has_signed(SEAL) {
+        Some("they were sealed before, and the database hid the row that says so")
+    } else if follower.has_signed(CUT_OFF) {
+        Some("the audit log was cut off, and may have had a seal")
+    } else {
+        None
+    };
+    Ok(why.map(str::to_owned))
+}
+
 async fn put(
     service: &Service,
     what: &str,
@@ -185,4 +222,55 @@ async fn put(
     audit.detail = detail.to_string();
     let written = service.engine.write(Write::documents(documents, audit)).await;
     written.map(drop).map_err(PrepareError::Refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_store::{AuditKeys, Options};
+    use tempfile::TempDir;
+
+    async fn open(folder: &TempDir, keys: &[u8]) -> Store {
+        let url = berth_store::sqlite_url(&folder.path().join("berth.db"));
+        let key = |byte: &u8| (format!("k{byte}"), [*byte; 32]);
+        let audit_keys = AuditKeys::new(keys.iter().map(key));
+        Store::open(&url, Options { audit_keys, ..Options::default() }).await.unwrap()
+    }
+
+    async fn add(store: &Store, what: &str) {
+        let audit = vec![server_audit("berth", what, "audit log".to_owned())];
+        let mut writer = store.writer("a test").await.unwrap();
+        writer.commit(&Batch { audit, ..Batch::default() }).await.unwrap();
+        writer.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_a_whole_log_that_never_had_a_seal_is_sealed() {
+        let folder = TempDir::new().unwrap();
+        // Rows from before there were keys.
+        add(&open(&folder, &[]).await, "create_user").await;
+        let store = open(&folder, &[1]).await;
+        assert_eq!(why_not_seal(&store, None).await.unwrap(), None);
+        // A start that was cut short, and a restore, seal nothing.
+        add(&store, SEAL_PART).await;
+        add(&store, "restore").await;
+        assert_eq!(why_not_seal(&store, None).await.unwrap(), None);
+        let noted = AuditEnd { seq: 9, hash: "f00d".to_owned() };
+        let why = why_not_seal(&store, Some(noted)).await.unwrap().unwrap();
+        assert_eq!(why, "row 4: it was cut off: there were 9 rows");
+        add(&store, CUT_OFF).await;
+        let why = why_not_seal(&store, None).await.unwrap().unwrap();
+        assert!(why.contains("was cut off"), "{why}");
+        add(&store, SEAL).await;
+        let why = why_not_seal(&store, None).await.unwrap().unwrap();
+        assert!(why.contains("sealed before"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_not_whole_is_not_sealed() {
+        let folder = TempDir::new().unwrap();
+        add(&open(&folder, &[2]).await, "create_user").await;
+        let why = why_not_seal(&open(&folder, &[1]).await, None).await.unwrap().unwrap();
+        assert!(why.starts_with("row 1: it was signed with key k2"), "{why}");
+    }
 }

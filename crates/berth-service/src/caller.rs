@@ -132,6 +132,34 @@ impl Caller {
         Caller { inner: Arc::new(inner), route }
     }
 
+    /// Somebody without any role.
+    #[cfg(test)]
+    pub(crate) fn stranger() -> Caller {
+        let token = TokenRow {
+            id: String::new(),
+            user: "stranger".to_owned(),
+            name: String::new(),
+            hash: String::new(),
+            scopes: String::new(),
+            created: Time(0),
+            expires: None,
+            revoked: None,
+            last_used: None,
+        };
+        let inner = Inner {
+            user: token.user.clone(),
+            token,
+            scope: Scope::Jobs,
+            cluster: None,
+            teams: Vec::new(),
+            tree: Arc::default(),
+            from: String::new(),
+            job: None,
+        };
+        let route = berth_api::routes::named("submit_job").expect("it is in the table");
+        Caller { inner: Arc::new(inner), route }
+    }
+
     /// What one is with respect to things of a team.
     pub fn standing(&self, team: Option<&str>) -> Standing {
         if self.inner.job.as_ref().is_some_and(|of| team != Some(of.team.as_str())) {

@@ -27,18 +27,28 @@ const ROUTES: &[&str] = &[
     "get_queue",
     "list_cost",
     "list_audit",
-    "verify_audit",
     "get_world",
     "metrics",
 ];
 
+/// Reads the whole audit log, which may take minutes: lists must not wait for that, so it has turns
+/// of its own, one at a time.
+const VERIFY: &str = "verify_audit";
+
 /// Gives turns to heavy reads, fairly between users.
 #[derive(Debug, Clone)]
 pub struct HeavyReads {
-    all: Arc<Semaphore>,
-    users: Arc<Mutex<BTreeMap<String, User>>>,
+    lists: Turns,
+    verifying: Turns,
     refused: Arc<AtomicU64>,
     longest_wait: Duration,
+}
+
+#[derive(Debug, Clone)]
+struct Turns {
+    all: Arc<Semaphore>,
+    users: Arc<Mutex<BTreeMap<String, User>>>,
+    at_once_per_user: usize,
 }
 
 #[derive(Debug)]
@@ -84,8 +94,8 @@ impl Default for HeavyReads {
 impl HeavyReads {
     fn waiting_for(longest_wait: Duration) -> HeavyReads {
         HeavyReads {
-            all: Arc::new(Semaphore::new(AT_ONCE)),
-            users: Arc::default(),
+            lists: Turns::new(AT_ONCE, AT_ONCE_PER_USER),
+            verifying: Turns::new(1, 1),
             refused: Arc::default(),
             longest_wait,
         }
@@ -94,22 +104,19 @@ impl HeavyReads {
     /// A turn for a request of a user, where its route needs one. Whoever finds too many of their
     /// own requests before this one, or waits too long, is refused.
     pub async fn enter(&self, route: &str, user: &str) -> Result<Option<ReadTurn>, Fault> {
-        if !ROUTES.contains(&route) {
-            return Ok(None);
-        }
-        let turn = async {
-            let (present, turns) = self.come(user)?;
-            let own = turns.acquire_owned().await.ok()?;
-            let all = self.all.clone().acquire_owned().await.ok()?;
-            Some(ReadTurn { _all: all, _own: own, _present: present })
+        let turns = match route {
+            VERIFY => &self.verifying,
+            route if ROUTES.contains(&route) => &self.lists,
+            _ => return Ok(None),
         };
-        let turn = tokio::time::timeout(self.longest_wait, turn).await;
+        let turn = tokio::time::timeout(self.longest_wait, turns.take(user)).await;
         if let Ok(Some(turn)) = turn {
             return Ok(Some(turn));
         }
         self.refused.fetch_add(1, Ordering::Relaxed);
         let detail = match turn {
             Ok(_) => format!("{user} has {WAITING_PER_USER} lists waiting already"),
+            Err(_) if route == VERIFY => "the server verifies its audit log already".to_owned(),
             Err(_) => "the server was busy with other lists for too long".to_owned(),
         };
         Err(Fault::new(Code::TooMany, detail))
@@ -119,15 +126,30 @@ impl HeavyReads {
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
+}
+
+impl Turns {
+    fn new(at_once: usize, at_once_per_user: usize) -> Turns {
+        let (all, users) = (Arc::new(Semaphore::new(at_once)), Arc::default());
+        Turns { all, users, at_once_per_user }
+    }
+
+    /// Nothing where too many of the user's requests are here.
+    async fn take(&self, user: &str) -> Option<ReadTurn> {
+        let (present, turns) = self.come(user)?;
+        let own = turns.acquire_owned().await.ok()?;
+        let all = self.all.clone().acquire_owned().await.ok()?;
+        Some(ReadTurn { _all: all, _own: own, _present: present })
+    }
 
     /// Nothing where too many of the user's requests are here.
     fn come(&self, name: &str) -> Option<(Present, Arc<Semaphore>)> {
         let mut users = lock(&self.users);
         let user = users.entry(name.to_owned()).or_insert_with(|| User {
-            turns: Arc::new(Semaphore::new(AT_ONCE_PER_USER)),
+            turns: Arc::new(Semaphore::new(self.at_once_per_user)),
             present: 0,
         });
-        if user.present >= AT_ONCE_PER_USER + WAITING_PER_USER {
+        if user.present >= self.at_once_per_user + WAITING_PER_USER {
             return None;
         }
         user.present += 1;
@@ -148,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_route_with_turns_is_one_of_the_api() {
-        for id in ROUTES {
+        for id in ROUTES.iter().chain(&[VERIFY]) {
             assert!(berth_api::routes::named(id).is_some(), "{id}");
         }
     }
@@ -178,6 +200,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_verifies_the_audit_log_keeps_nobody_from_lists() {
+        let reads = HeavyReads::default();
+        let first = poll(&mut pin!(reads.enter("verify_audit", "ada"))).await;
+        assert!(matches!(first, Some(Ok(Some(_)))));
+        let mut second = pin!(reads.enter("verify_audit", "ada"));
+        let mut third = pin!(reads.enter("verify_audit", "eve"));
+        assert!(poll(&mut second).await.is_none() && poll(&mut third).await.is_none());
+        for user in ["ada", "kim"] {
+            let list = poll(&mut pin!(reads.enter("list_jobs", user))).await;
+            assert!(matches!(list, Some(Ok(Some(_)))), "{user}");
+        }
+        drop(first);
+        assert!(poll(&mut third).await.is_some(), "the other user is next");
+    }
+
+    #[tokio::test]
     async fn whoever_waits_too_long_is_refused_with_a_code() {
         let reads = HeavyReads::waiting_for(Duration::ZERO);
         let held = [reads.enter("list_jobs", "a").await, reads.enter("list_cost", "b").await];
@@ -187,7 +225,7 @@ mod tests {
         assert_eq!(reads.refused(), 1);
         drop(held);
         assert!(reads.enter("list_audit", "c").await.is_ok());
-        assert!(lock(&reads.users).is_empty(), "nothing is kept of who is gone");
+        assert!(lock(&reads.lists.users).is_empty(), "nothing is kept of who is gone");
     }
 
     #[tokio::test]

@@ -28,6 +28,7 @@ mod on_behalf;
 pub mod refusals;
 pub mod schedules;
 mod service;
+pub mod stream_checks;
 pub mod stream_right;
 pub mod templates;
 pub mod token;

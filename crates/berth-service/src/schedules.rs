@@ -3,7 +3,6 @@
 use crate::audit::server_audit;
 use crate::checks::{self, Checked};
 use crate::fault::Fault;
-use crate::identity::every;
 use crate::on_behalf;
 use crate::service::Service;
 use berth_engine::clock;
@@ -50,7 +49,7 @@ pub fn begin(service: Service) -> JoinHandle<()> {
 /// Pauses schedules whose owner has lost a right that they were made with. An error says that it
 /// could not be looked at, or not be written: it is tried again.
 async fn pause_orphans(service: &Service) -> Result<(), Fault> {
-    let rows = every::<ScheduleRow>(&service.store).await?;
+    let rows = service.store.every::<ScheduleRow>().await?;
     for row in rows.into_iter().filter(|row| !row.paused) {
         match on_behalf::prepare(service, &row).await {
             Err(fault) if fault.is_transient() => return Err(fault),

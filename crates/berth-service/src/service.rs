@@ -7,6 +7,7 @@ use crate::home::Home;
 use crate::host::JobHost;
 use crate::notify_address::NotifyAddresses;
 use crate::refusals::Refusals;
+use crate::stream_checks::StreamChecks;
 use crate::token_use::TokenUse;
 use crate::vault::Vault;
 use berth_api::wire;
@@ -38,6 +39,7 @@ pub struct Parts {
     /// Where messages may go.
     pub notify_addresses: NotifyAddresses,
     pub heavy_reads: HeavyReads,
+    pub stream_checks: StreamChecks,
 }
 
 impl Service {

@@ -78,11 +78,15 @@ impl StreamRight {
                 return problem.clone();
             }
             if self.held.changed().await.is_err() {
-                // The server ends, and its streams with it.
-                std::future::pending::<()>().await;
+                return ends();
             }
         }
     }
+}
+
+/// Nobody checks rights any more where the server does not write any more: another replica may lead.
+fn ends() -> Box<Problem> {
+    Fault::new(Code::NotReady, "the server ends, or another replica leads now").0
 }
 
 async fn look_after(service: Service, mut caller: Caller, needs: Needs, tell: watch::Sender<Held>) {
@@ -102,6 +106,7 @@ async fn look_after(service: Service, mut caller: Caller, needs: Needs, tell: wa
         tell.send_replace(Held::By(caller.clone()));
         tokio::select! {
             changed = changes.changed() => if changed.is_err() {
+                tell.send_replace(Held::Lost(ends()));
                 return;
             },
             () = end_of(caller.token().expires) => {}
@@ -118,7 +123,10 @@ async fn checked(
 ) -> Result<Caller, Box<Problem>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match check(service, caller, needs).await {
+        let turn = service.stream_checks.turn(deadline).await.map_err(|fault| fault.0)?;
+        let checked = check(service, caller, needs).await;
+        drop(turn);
+        match checked {
             Err(fault) if fault.is_transient() && Instant::now() < deadline => {
                 tokio::time::sleep(PAUSE).await;
             }
@@ -164,5 +172,22 @@ async fn end_of_job(service: &Service, caller: &Caller) {
     }
     while !caller.has_ended(service) {
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn a_stream_that_nobody_looks_after_any_more_ends() {
+        let (tell, held) = watch::channel(Held::By(Caller::stranger()));
+        let task = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        let mut right = StreamRight { held, _task: Arc::new(EndsWithThis(task)) };
+        drop(tell);
+        let problem = tokio::time::timeout(SOON, right.lost()).await.expect("it ends");
+        assert_eq!(problem.known_code(), Some(Code::NotReady));
     }
 }

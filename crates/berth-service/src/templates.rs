@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
-use crate::identity::{every, remove, shows, write};
+use crate::identity::{remove, shows, write};
 use crate::names::{self, OfTeam};
 use crate::service::Service;
 use berth_api::access::Permission;
@@ -34,7 +34,7 @@ fn shown(row: TemplateRow) -> wire::Template {
 
 async fn visible(service: &Service, caller: &Caller) -> Result<Vec<TemplateRow>, Fault> {
     let teams = caller.reads(Permission::TemplatesRead);
-    let mut rows = every::<TemplateRow>(&service.store).await?;
+    let mut rows = service.store.every::<TemplateRow>().await?;
     rows.retain(|row| shows(&teams, &row.team));
     Ok(rows)
 }

@@ -36,6 +36,10 @@ impl AuditKeys {
         self.with(|keys| keys.last().map(|key| key.id.clone()))
     }
 
+    pub fn has(&self, id: &str) -> bool {
+        self.position(id).is_some()
+    }
+
     /// Which of the keys it is, from the oldest on.
     pub(crate) fn position(&self, id: &str) -> Option<usize> {
         self.with(|keys| keys.iter().position(|key| key.id == id))

@@ -24,7 +24,7 @@ mod writer;
 
 pub use address::{Backend, sqlite_url};
 pub use audit_keys::{AUDIT_KEY_LEN, AuditKeys};
-pub use backup::{Summary, restore};
+pub use backup::{Summary, restore, signing_keys};
 pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{

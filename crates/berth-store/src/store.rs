@@ -44,12 +44,12 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    readers: AnyPool,
 }
 
 struct Inner {
     address: Address,
     options: Options,
-    readers: AnyPool,
     /// Of a SQLite database.
     files: Option<Files>,
     /// Why the database is lost, once somebody has found out.
@@ -99,18 +99,18 @@ impl Store {
         if let Some(path) = &address.path {
             create_private(path)?;
         }
-        let backend = address.backend;
-        let readers = AnyPoolOptions::new()
-            .max_connections(options.readers.max(1))
-            .acquire_timeout(options.acquire_timeout)
-            .after_connect(move |connection, _| {
-                Box::pin(async move { prepare(connection, backend, Use::Reading).await })
-            })
-            .connect_lazy_with(address.connect.clone());
+        let readers = pool(&address, &options, options.readers);
         let files = address.path.as_deref().map(Files::of);
         let ((lost, _), (audit_end, _)) = (watch::channel(None), watch::channel(None));
-        let inner = Inner { address, options, readers, files, lost, audit_end };
-        Ok(Store { inner: Arc::new(inner) })
+        let inner = Inner { address, options, files, lost, audit_end };
+        Ok(Store { inner: Arc::new(inner), readers })
+    }
+
+    /// The same database, read by a connection of its own: whoever reads by it waits for no
+    /// reader of the others.
+    pub fn with_own_reader(&self) -> Store {
+        let readers = pool(&self.inner.address, &self.inner.options, 1);
+        Store { inner: self.inner.clone(), readers }
     }
 
     /// Takes the schema to a version, unless another process has done so in the meantime.
@@ -166,9 +166,9 @@ impl Store {
         &self.inner.address.shown
     }
 
-    /// Ends all connections for reading.
+    /// Ends the connections for reading.
     pub async fn close(&self) {
-        self.inner.readers.close().await;
+        self.readers.close().await;
     }
 
     pub fn audit_keys(&self) -> &AuditKeys {
@@ -199,7 +199,7 @@ impl Store {
     }
 
     pub(crate) fn readers(&self) -> &AnyPool {
-        &self.inner.readers
+        &self.readers
     }
 
     pub(crate) fn files(&self) -> Option<&Files> {
@@ -217,6 +217,18 @@ impl Store {
             why: why.to_string(),
         }
     }
+}
+
+/// Connections for reading, made as they are needed.
+fn pool(address: &Address, options: &Options, most: u32) -> AnyPool {
+    let backend = address.backend;
+    AnyPoolOptions::new()
+        .max_connections(most.max(1))
+        .acquire_timeout(options.acquire_timeout)
+        .after_connect(move |connection, _| {
+            Box::pin(async move { prepare(connection, backend, Use::Reading).await })
+        })
+        .connect_lazy_with(address.connect.clone())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -246,5 +258,23 @@ fn create_private(path: &Path) -> Result<()> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(Error::io("create the database", path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_has_a_reader_of_their_own_waits_for_no_other_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = crate::sqlite_url(&folder.path().join("berth.db"));
+        let acquire_timeout = Duration::from_millis(50);
+        let options = Options { readers: 2, acquire_timeout, ..Options::default() };
+        let store = Store::open(&url, options).await.unwrap();
+        let own = store.with_own_reader();
+        let _busy = (store.readers().acquire().await, store.readers().acquire().await);
+        assert!(store.audit_end().await.is_err(), "all readers are busy");
+        assert_eq!(own.audit_end().await.unwrap().seq, 0);
     }
 }

@@ -20,6 +20,9 @@ pub struct Restore {
     /// What the audit log is signed with (a file in the home)
     #[arg(long, value_name = "FILE", env = "BERTH_AUDIT_KEY")]
     audit_key: Option<PathBuf>,
+    /// Restore although the key of its audit log is lost: nobody can verify the old rows any more
+    #[arg(long)]
+    without_audit_key: bool,
 }
 
 pub fn run(args: &Restore) -> Result<()> {
@@ -27,8 +30,14 @@ pub fn run(args: &Restore) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::io("starting", &error))?;
     let who = up::user_name();
-    let (database, audit_key) = (args.database.as_deref(), args.audit_key.as_deref());
-    let read = berth_server::restore(&home, database, audit_key, &args.backup, &who);
+    let read = berth_server::restore(berth_server::Restore {
+        home: &home,
+        database: args.database.as_deref(),
+        audit_key: args.audit_key.as_deref(),
+        backup: &args.backup,
+        who: &who,
+        without_audit_key: args.without_audit_key,
+    });
     let restored =
         runtime.block_on(read).map_err(|error| Failure::new(Exit::Failed, up::chain(&error)))?;
     note(&format!("Read {} rows into {}.", restored.rows, restored.database));
@@ -41,8 +50,8 @@ pub fn run(args: &Restore) -> Result<()> {
     }
     if let Some(why) = restored.unverified {
         note(&format!(
-            "Its audit log cannot be verified: {why}. If its key file is elsewhere, put it in the \
-             home before the next start."
+            "Its audit log does not verify: {why}. `berth audit verify` says more once the server \
+             runs."
         ));
     }
     if restored.running > 0 {

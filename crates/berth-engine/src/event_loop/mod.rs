@@ -14,7 +14,7 @@ use crate::team_tree::TeamTree;
 use crate::turn::{Effects, LeaseOrder, Turn};
 use berth_api::wire;
 use berth_model::{Observed, Outcome, Rejected, Span, Time};
-use berth_store::{Batch, Writer};
+use berth_store::{Batch, Store, Writer};
 use commit::SNAPSHOT_EVERY;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,6 +59,8 @@ pub(crate) struct Loop<S: Site> {
     /// Counts changes of rights.
     pub rights: watch::Sender<u64>,
     pub writer: Writer,
+    /// For checks of requests: all requests wait for these, so they wait for no reader.
+    pub checks: Store,
     pub site: S,
     pub next_job: u64,
     pub recent: RecentRequests,
@@ -144,7 +146,7 @@ impl<S: Site> Loop<S> {
             };
             match write.check.take() {
                 None => valid.push(Request::Write(write, answer)),
-                Some(check) => match check(self.writer.store().clone()).await {
+                Some(check) => match check(self.checks.clone()).await {
                     Ok(()) => valid.push(Request::Write(write, answer)),
                     Err(problem) => drop(answer.send(Err(Refused::Unmet(problem)))),
                 },
@@ -262,18 +264,9 @@ impl<S: Site> Loop<S> {
             // The next server must not take it for a new one.
             clock::keep();
         }
-        let (tasks, reports): (Vec<_>, Vec<_>) =
-            reports.into_iter().partition(|report| matches!(report, Report::Task(_)));
-        let tasks = tasks.into_iter().filter_map(|report| match report {
-            Report::Task(observed) => Some(observed),
-            _ => None,
-        });
-        for observed in in_time(tasks.collect()) {
-            turn.observe_then(observed);
-        }
-        for report in reports {
+        for report in tasks_first(reports) {
             match report {
-                Report::Task(observed) => turn.observe(observed),
+                Report::Task(observed) => turn.observe_then(observed),
                 Report::NotStarted { lease, why } => turn.not_started(lease, why),
                 Report::Site(observation) => self.site.observe(&mut turn, observation),
             }
@@ -348,6 +341,15 @@ impl<S: Site> Loop<S> {
 fn in_time(mut observed: Vec<Observed>) -> Vec<Observed> {
     observed.sort_by_key(Observed::at);
     observed
+}
+
+/// What tasks did, in the order in which it happened, and then the rest as it came.
+fn tasks_first<O>(mut reports: Vec<Report<O>>) -> Vec<Report<O>> {
+    reports.sort_by_key(|report| match report {
+        Report::Task(observed) => (false, Some(observed.at())),
+        Report::NotStarted { .. } | Report::Site(_) => (true, None),
+    });
+    reports
 }
 
 /// What ends a wait.

@@ -17,6 +17,7 @@ use berth_store::{AuditEnd, AuditRow, Store};
 use file::FileSink;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,8 +74,15 @@ impl Export {
         self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Rows that the place has not taken, where the log ends at that one. Whoever looks only at
+    /// this figure has to see as well that no more comes.
+    pub fn behind(&self, end: u64) -> u64 {
+        let least = u64::from(self.failing().is_some());
+        end.saturating_sub(self.position()).max(least)
+    }
+
     /// Says once that it fails, and once that it does not any more: tries are many.
-    fn note(&self, failed: Option<&io::Error>) {
+    fn note(&self, failed: Option<&dyn fmt::Display>) {
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         match (failed, &*failing) {
             (Some(error), None) => tracing::warn!(
@@ -114,6 +122,44 @@ pub fn begin(export: Arc<Export>, store: Store, home: Home, host: String) -> Joi
     })
 }
 
+/// What a look at the log came to.
+enum Step {
+    /// The place took rows, and there may be more.
+    Rows,
+    /// There is no row that the place does not have.
+    End,
+    /// A row is missing. The place has all before it.
+    Gap(Gap),
+}
+
+/// A row that is not there, although a later one is. Whoever put that one there wants it taken for
+/// the next: the export would then pass over every row that the server writes.
+#[derive(Debug, PartialEq, Eq)]
+struct Gap {
+    missing: u64,
+    found: u64,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Gap { missing, found } = self;
+        write!(
+            f,
+            "row {missing} of the audit log is missing, and there is a row {found}: the database \
+             was changed without the server; see `berth audit verify`"
+        )
+    }
+}
+
+/// The rows that follow one another from the one after `after` on, and what is missing then.
+fn in_order(mut rows: Vec<AuditRow>, after: u64) -> (Vec<AuditRow>, Option<Gap>) {
+    let follow = rows.iter().zip(after + 1..).take_while(|(row, seq)| row.seq == *seq).count();
+    let gap =
+        rows.get(follow).map(|row| Gap { missing: after + 1 + follow as u64, found: row.seq });
+    rows.truncate(follow);
+    (rows, gap)
+}
+
 enum Sink {
     File(FileSink),
     Syslog(SyslogSink),
@@ -141,12 +187,17 @@ impl Exporter {
         loop {
             news.borrow_and_update();
             match self.advance().await {
-                Ok(0) => {
+                Ok(Step::Rows) => self.export.note(None),
+                Ok(Step::End) => {
                     self.export.note(None);
                     pause = FIRST_PAUSE;
                     let _ = tokio::time::timeout(LOOK, news.changed()).await;
                 }
-                Ok(_) => self.export.note(None),
+                // The server goes on writing rows in their order, and those are exported.
+                Ok(Step::Gap(gap)) => {
+                    self.export.note(Some(&gap));
+                    let _ = tokio::time::timeout(LOOK, news.changed()).await;
+                }
                 Err(error) => {
                     self.export.note(Some(&error));
                     tokio::time::sleep(pause).await;
@@ -179,11 +230,17 @@ impl Exporter {
         Ok(())
     }
 
-    /// Hands rows on; how many.
-    async fn advance(&mut self) -> io::Result<usize> {
+    /// Hands rows on.
+    async fn advance(&mut self) -> io::Result<Step> {
         let rows = self.store.audit_after(self.end.seq, ROWS).await.map_err(io::Error::other)?;
+        let (rows, gap) = in_order(rows, self.end.seq);
+        let step = match gap {
+            Some(gap) => Step::Gap(gap),
+            None if rows.is_empty() => Step::End,
+            None => Step::Rows,
+        };
         if rows.is_empty() {
-            return Ok(0);
+            return Ok(step);
         }
         let ends: Vec<AuditEnd> =
             rows.iter().map(|row| AuditEnd { seq: row.seq, hash: row.hash.clone() }).collect();
@@ -198,7 +255,7 @@ impl Exporter {
             self.export.position.store(end.seq, Ordering::Relaxed);
             self.keep_position().await?;
         }
-        result.map(|()| taken)
+        result.map(|()| step)
     }
 
     async fn keep_position(&self) -> io::Result<()> {
@@ -210,5 +267,58 @@ impl Exporter {
             berth_fs::write_private(&file, text.as_bytes())
         };
         tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::Time;
+
+    fn row(seq: u64) -> AuditRow {
+        AuditRow {
+            seq,
+            at: Time(0),
+            who: String::new(),
+            token: String::new(),
+            from: String::new(),
+            method: String::new(),
+            what: String::new(),
+            target: String::new(),
+            outcome: String::new(),
+            detail: String::new(),
+            prev: String::new(),
+            hash: String::new(),
+            key: String::new(),
+            seals: String::new(),
+        }
+    }
+
+    #[test]
+    fn rows_are_taken_in_their_order_and_none_is_passed_over() {
+        let far = 1 << 62;
+        let gap = |missing, found| Some(Gap { missing, found });
+        let cases: [(&[u64], &[u64], Option<Gap>); 5] = [
+            (&[], &[], None),
+            (&[8, 9], &[8, 9], None),
+            (&[far], &[], gap(8, far)),
+            (&[8, far], &[8], gap(9, far)),
+            (&[9, 10], &[], gap(8, 9)),
+        ];
+        for (given, taken, gap) in cases {
+            let (rows, found) = in_order(given.iter().copied().map(row).collect(), 7);
+            let seqs: Vec<u64> = rows.iter().map(|row| row.seq).collect();
+            assert_eq!((&*seqs, found), (taken, gap), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn an_export_that_fails_is_never_shown_as_complete() {
+        let export = Export::new("/var/log/audit.jsonl".parse().unwrap());
+        export.position.store(7, Ordering::Relaxed);
+        assert_eq!((export.behind(9), export.behind(7), export.behind(0)), (2, 0, 0));
+        export.note(Some(&Gap { missing: 8, found: 1 << 62 }));
+        assert!(export.failing().unwrap().contains("row 8 of the audit log is missing"));
+        assert_eq!((export.behind(9), export.behind(7), export.behind(0)), (2, 1, 1));
     }
 }

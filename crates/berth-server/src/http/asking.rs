@@ -43,33 +43,34 @@ pub async fn guard(
     if route.is_public() {
         return next.run(request).await;
     }
-    let given = match bearer(request.headers()) {
-        Ok(given) => given,
-        Err(failure) => return failure.into_response(),
-    };
+    let given = bearer(request.headers());
     let from = request.extensions().get::<ConnectInfo<Peer>>();
     let from = from.map_or_else(String::new, |from| from.0.0.ip().to_string());
     let target = request.uri().path().to_owned();
-    let mut refusal =
-        Refusal { from: from.clone(), target, ..Refusal::of(route, given.as_deref()) };
-    let response = match caller::identify(&app.service, given, from, route).await {
-        Ok(caller) => {
-            refusal.by(caller.user(), &caller.token().id);
-            // Held while the request is answered.
-            match app.service.heavy_reads.enter(route.id, caller.user()).await {
-                Ok(_turn) => {
-                    request.extensions_mut().insert(caller);
-                    next.run(request).await
-                }
-                Err(fault) => Failure(fault).into_response(),
-            }
-        }
-        Err(Unidentified { caller, fault }) => {
-            if let Some(caller) = caller {
+    let token = given.as_ref().ok().and_then(Option::as_deref);
+    let mut refusal = Refusal { from: from.clone(), target, ..Refusal::of(route, token) };
+    let response = match given {
+        // A header that is no token is refused as any token that is not good.
+        Err(failure) => failure.into_response(),
+        Ok(given) => match caller::identify(&app.service, given, from, route).await {
+            Ok(caller) => {
                 refusal.by(caller.user(), &caller.token().id);
+                // Held while the request is answered.
+                match app.service.heavy_reads.enter(route.id, caller.user()).await {
+                    Ok(_turn) => {
+                        request.extensions_mut().insert(caller);
+                        next.run(request).await
+                    }
+                    Err(fault) => Failure(fault).into_response(),
+                }
             }
-            Failure(fault).into_response()
-        }
+            Err(Unidentified { caller, fault }) => {
+                if let Some(caller) = caller {
+                    refusal.by(caller.user(), &caller.token().id);
+                }
+                Failure(fault).into_response()
+            }
+        },
     };
     let status = response.status().as_u16();
     if is_recorded(route, status) {

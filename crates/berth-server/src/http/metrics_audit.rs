@@ -26,8 +26,7 @@ impl Page {
             let labels = vec![("to", export.shown())];
             exported.get_or_create(&labels).inc_by(export.exported());
             failures.get_or_create(&labels).inc_by(export.failures());
-            let left = end.unwrap_or(0).saturating_sub(export.position());
-            behind.get_or_create(&labels).set(left as f64);
+            behind.get_or_create(&labels).set(export.behind(end.unwrap_or(0)) as f64);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Streams end with the right they were opened by.
 
-use berth_api::Problem;
+use berth_api::{Code, Problem};
 use berth_service::StreamRight;
 use futures_util::{Stream, StreamExt, stream};
 
@@ -19,7 +19,14 @@ where
         let (mut items, mut right, farewell) = open?;
         tokio::select! {
             biased;
-            problem = right.lost() => Some((farewell(problem), None)),
+            problem = right.lost() => {
+                if problem.known_code() == Some(Code::NotReady) {
+                    // The connection is cut in a moment. A client that follows then comes back,
+                    // and would take a last item for the end of what it follows.
+                    std::future::pending::<()>().await;
+                }
+                Some((farewell(problem), None))
+            }
             item = items.next() => item.map(|item| (item, Some((items, right, farewell)))),
         }
     })

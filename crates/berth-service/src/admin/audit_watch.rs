@@ -74,4 +74,5 @@ async fn tell(service: &Service, check: AuditCheck, told: &mut BTreeSet<Finding>
 }
 
 /// What the log tells about earlier findings: kinds of rows that stand for one.
-pub(super) const FOUND: &[&str] = &[RIGHTS_CHANGED, LOG_CHANGED, audit_end::CUT_OFF];
+pub(super) const FOUND: &[&str] =
+    &[RIGHTS_CHANGED, LOG_CHANGED, audit_end::CUT_OFF, audit_end::NOT_SEALED];

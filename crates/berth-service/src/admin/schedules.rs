@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
-use crate::identity::{every, remove, write};
+use crate::identity::{remove, write};
 use crate::on_behalf;
 use crate::service::Service;
 use berth_api::access::Permission;
@@ -49,7 +49,7 @@ pub async fn list(
     service: &Service,
     caller: &Caller,
 ) -> Result<wire::Items<wire::Schedule>, Fault> {
-    let rows = every::<ScheduleRow>(&service.store).await?.into_iter();
+    let rows = service.store.every::<ScheduleRow>().await?.into_iter();
     let items = rows.filter(|row| may_see(caller, row)).map(shown).collect();
     Ok(wire::Items { items })
 }
@@ -127,7 +127,7 @@ pub async fn delete(service: &Service, caller: &Caller, wanted: &str) -> Result<
 
 /// By id, or by name where only one of those one may see has it.
 async fn find(service: &Service, caller: &Caller, wanted: &str) -> Result<ScheduleRow, Fault> {
-    let mut rows = every::<ScheduleRow>(&service.store).await?;
+    let mut rows = service.store.every::<ScheduleRow>().await?;
     rows.retain(|row| (row.id == wanted || row.name == wanted) && may_see(caller, row));
     if let Some(at) = rows.iter().position(|row| row.id == wanted) {
         return Ok(rows.swap_remove(at));

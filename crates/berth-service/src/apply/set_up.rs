@@ -1,7 +1,6 @@
 //! What is set up, to compare documents with.
 
 use crate::fault::Fault;
-use crate::identity::every;
 use crate::service::Service;
 use berth_api::Code;
 use berth_core::State;
@@ -52,7 +51,7 @@ pub struct Rules {
 impl SetUp {
     pub async fn load(service: &Service) -> Result<SetUp, Fault> {
         let (teams, projects) = stored(&service.store).await?;
-        let notify = every::<SettingRow>(&service.store).await?.into_iter();
+        let notify = service.store.every::<SettingRow>().await?.into_iter();
         let rules = Rules::of(&service.engine.core().state);
         let notify = notify.map(|row| (row.name, row.value)).collect();
         Ok(SetUp { teams, projects, rules, notify })
@@ -97,8 +96,8 @@ fn outrun(what: &str) -> Fault {
 }
 
 async fn stored(store: &Store) -> Result<(BTreeSet<String>, BTreeSet<(String, String)>), Fault> {
-    let teams = every::<TeamRow>(store).await?.into_iter().map(|row| row.name);
-    let projects = every::<ProjectRow>(store).await?.into_iter().map(|row| (row.team, row.name));
+    let teams = store.every::<TeamRow>().await?.into_iter().map(|row| row.name);
+    let projects = store.every::<ProjectRow>().await?.into_iter().map(|row| (row.team, row.name));
     Ok((teams.collect(), projects.collect()))
 }
 

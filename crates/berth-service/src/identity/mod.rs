@@ -14,15 +14,7 @@ use crate::checks;
 use crate::fault::Fault;
 use crate::service::Service;
 use berth_engine::Write;
-use berth_store::{AuditEntry, Batch, Row, Store};
-
-/// More than any cluster has of users, teams or the like: their lists come whole.
-pub(crate) const ALL: u32 = 100_000;
-
-/// Every row of a kind.
-pub(crate) async fn every<R: Row>(store: &Store) -> Result<Vec<R>, Fault> {
-    Ok(store.page(None, ALL).await?)
-}
+use berth_store::{AuditEntry, Batch, Store};
 
 /// Writes documents with who did it, if what they depend on is so in that moment.
 pub(crate) async fn write<F>(

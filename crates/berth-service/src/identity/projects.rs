@@ -1,6 +1,6 @@
 //! Projects: what the jobs of a team are for.
 
-use super::{every, remove, shows, write};
+use super::{remove, shows, write};
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
@@ -24,7 +24,7 @@ impl OfTeam for ProjectRow {
 
 async fn visible(service: &Service, caller: &Caller) -> Result<Vec<ProjectRow>, Fault> {
     let teams = caller.reads(Permission::ProjectsRead);
-    let mut rows = every::<ProjectRow>(&service.store).await?;
+    let mut rows = service.store.every::<ProjectRow>().await?;
     rows.retain(|row| shows(&teams, &row.team));
     Ok(rows)
 }

@@ -1,6 +1,6 @@
 //! Secrets of teams. Values go in and are never given back; the audit log has names only.
 
-use super::{every, remove, shows, write};
+use super::{remove, shows, write};
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
@@ -21,7 +21,7 @@ fn shown(row: SecretRow) -> wire::Secret {
 
 pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::Secret>, Fault> {
     let teams = caller.reads(Permission::SecretsRead);
-    let rows = every::<SecretRow>(&service.store).await?.into_iter();
+    let rows = service.store.every::<SecretRow>().await?.into_iter();
     let items = rows.filter(|row| shows(&teams, &row.team)).map(shown).collect();
     Ok(wire::Items { items })
 }

@@ -1,6 +1,5 @@
 //! Teams. Each has the queue of its own name.
 
-use super::every;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -13,7 +12,7 @@ use berth_store::{Batch, ScheduleRow, Store, TeamRow, TemplateRow};
 use serde_json::json;
 
 pub async fn list(service: &Service) -> Result<wire::Items<wire::Team>, Fault> {
-    let rows = every::<TeamRow>(&service.store).await?;
+    let rows = service.store.every::<TeamRow>().await?;
     let queues = live::queues(service);
     let items = rows.into_iter().map(|row| {
         let queue = queues.iter().find(|queue| *queue.spec.name == *row.queue);
@@ -110,7 +109,7 @@ pub async fn removal(
         documents.delete::<TemplateRow>((name, &template.name));
     }
     for schedule in
-        every::<ScheduleRow>(&service.store).await?.iter().filter(|one| one.team == name)
+        service.store.every::<ScheduleRow>().await?.iter().filter(|one| one.team == name)
     {
         documents.delete::<ScheduleRow>(&schedule.id);
     }

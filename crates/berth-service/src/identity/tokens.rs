@@ -1,6 +1,6 @@
 //! Tokens.
 
-use super::{every, write};
+use super::write;
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
@@ -33,7 +33,7 @@ pub fn shown(row: &TokenRow) -> wire::Token {
 
 pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::Token>, Fault> {
     let rows = match caller.may(Permission::TokensRead, None, None) {
-        true => every::<TokenRow>(&service.store).await?,
+        true => service.store.every::<TokenRow>().await?,
         false => service.store.tokens_of(caller.user()).await?,
     };
     Ok(wire::Items { items: rows.iter().map(shown).collect() })

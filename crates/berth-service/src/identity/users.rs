@@ -1,6 +1,6 @@
 //! People.
 
-use super::{every, write};
+use super::write;
 use crate::caller::{Caller, role};
 use crate::checks;
 use crate::fault::Fault;
@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::User>, Fault> {
     let everybody = caller.may(Permission::UsersRead, None, None);
     let mut teams: BTreeMap<String, Vec<wire::Membership>> = BTreeMap::new();
-    for MemberRow { team, user, role: word, .. } in every(&service.store).await? {
+    for MemberRow { team, user, role: word, .. } in service.store.every().await? {
         if let Some(role) = role(&word) {
             teams.entry(user).or_default().push(wire::Membership { team, role });
         }
     }
-    let rows = every::<UserRow>(&service.store).await?.into_iter();
+    let rows = service.store.every::<UserRow>().await?.into_iter();
     let seen = rows
         .filter(|row| row.disabled.is_none())
         .filter(|row| everybody || row.name == caller.user());
@@ -79,7 +79,7 @@ pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<()
 }
 
 async fn removable(store: &Store, name: &str) -> Result<(), Fault> {
-    let users = every::<UserRow>(store).await?;
+    let users = store.every::<UserRow>().await?;
     if !users.iter().any(|user| user.name == name) {
         return Err(Fault::not_found("user", name));
     }

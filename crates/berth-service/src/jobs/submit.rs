@@ -67,6 +67,9 @@ pub async fn clone(
     let permission = Permission::JobsSubmit;
     let (mut request, remarks) =
         prepare(service, caller, &over, Some(&old.file), permission).await?;
+    if how.resume {
+        must_stay_in_team(&found.first().team, &request.queue)?;
+    }
     request.resume_from = how.resume.then_some(found.first().id);
     if how.resume && !service.host.keeps_checkpoints() {
         let detail = "nothing keeps what jobs save: the server was started without --checkpoints";
@@ -75,6 +78,17 @@ pub async fn clone(
     }
     let said = format!("clone {} {how:?}", found.id);
     make(service, caller, key, request, remarks, said).await
+}
+
+/// What a job saved belongs to its team: a job of another team must not have it, whoever may read
+/// about both. That the caller may submit for the team was looked at before.
+fn must_stay_in_team(old: &str, new: &str) -> Result<(), Fault> {
+    if old == new {
+        return Ok(());
+    }
+    let detail = format!("the checkpoint is team {old}'s, and the new job would be team {new}'s");
+    let next = format!("clone it for team {old}, or without --resume");
+    Err(Fault::new(Code::Forbidden, detail).next(next))
 }
 
 /// A command starts in the folder its user is in, where that folder is there.
@@ -351,4 +365,17 @@ fn schedule_write(caller: &Caller, request: &JobRequest, schedule: &Schedule, id
         checks::all(both).await
     };
     Write::documents(documents, audit).only_if(there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_stays_in_the_team_of_the_job_that_saved_it() {
+        assert!(must_stay_in_team("nlp", "nlp").is_ok());
+        let refused = must_stay_in_team("nlp", "vision").unwrap_err().0;
+        assert_eq!(refused.known_code(), Some(Code::Forbidden));
+        assert!(refused.detail.contains("team nlp's"), "{}", refused.detail);
+    }
 }

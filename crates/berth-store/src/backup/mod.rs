@@ -5,7 +5,7 @@ mod format;
 mod restore;
 mod write;
 
-pub use restore::restore;
+pub use restore::{restore, signing_keys};
 
 use crate::read::AuditCheck;
 

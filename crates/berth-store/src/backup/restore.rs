@@ -1,17 +1,18 @@
 //! Making a database from a backup.
 
 use super::Summary;
-use super::format::{Checksum, FORMAT, Footer, Header, Shape, parse_row};
+use super::format::{Checksum, FORMAT, Footer, Header, RowError, Shape, parse_row};
 use super::write::Sink;
 use crate::error::{Error, Result};
 use crate::lock::Lock;
-use crate::rows::LOG;
+use crate::rows::{AuditRow, LOG};
 use crate::schema;
 use crate::store::{Options, Store};
-use crate::table::{Existing, Marks, insert_sql};
+use crate::table::{Existing, Marks, Row as _, insert_sql};
 use crate::value::{Binds, Value};
 use sqlx::AnyConnection;
 use sqlx::{AssertSqlSafe, Connection, Row, query, query_with};
+use std::collections::BTreeSet;
 use std::path::Path;
 use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -43,6 +44,31 @@ pub async fn restore(path: &Path, url: &str, options: Options) -> Result<Summary
     let audit = store.verify_audit().await?;
     store.close().await;
     Ok(Summary { rows: footer.rows, sha256: footer.sha256, audit })
+}
+
+/// The ids of the keys that signed the audit log of a backup. The whole file is read.
+pub async fn signing_keys(path: &Path) -> Result<BTreeSet<String>> {
+    let (header, _) = examine(path).await?;
+    let mut keys = BTreeSet::new();
+    let audit = header.shape(AuditRow::TABLE.name);
+    let Some((audit, at)) = audit.and_then(|shape| {
+        let at = shape.column_names().iter().position(|column| *column == "key")?;
+        Some((shape, at))
+    }) else {
+        // It is from before rows were signed.
+        return Ok(keys);
+    };
+    let mut lines = open(path).await?;
+    next_line(&mut lines, path).await?;
+    while let Some(line) = next_line(&mut lines, path).await?.filter(|line| is_row(line)) {
+        let (shape, row) = parse(&header, &line, path)?;
+        if let Some(Value::Text(Some(key))) = row.into_iter().nth(at).filter(|_| shape == audit)
+            && !key.is_empty()
+        {
+            keys.insert(key);
+        }
+    }
+    Ok(keys)
 }
 
 impl Store {
@@ -81,13 +107,7 @@ impl Store {
         let mut of: Option<&Shape> = None;
         loop {
             let line = next_line(&mut lines, path).await?;
-            // The last line is an object, not a row.
-            let row = line.filter(|line| line.starts_with('[')).map(|line| {
-                parse_row(header, &line).map_err(|error| Error::BadBackup {
-                    path: path.to_owned(),
-                    why: error.to_string(),
-                })
-            });
+            let row = line.filter(|line| is_row(line)).map(|line| parse(header, &line, path));
             let row = row.transpose()?;
             let next = row.as_ref().map(|(shape, _)| *shape);
             if let Some(shape) = of
@@ -151,6 +171,16 @@ async fn examine(path: &Path) -> Result<(Header, Footer)> {
         return Err(bad("its checksum is wrong"));
     }
     Ok((header, footer))
+}
+
+/// The last line is an object, not a row.
+fn is_row(line: &str) -> bool {
+    line.starts_with('[')
+}
+
+fn parse<'h>(header: &'h Header, line: &str, path: &Path) -> Result<(&'h Shape, Vec<Value>)> {
+    let bad = |error: RowError| Error::BadBackup { path: path.to_owned(), why: error.to_string() };
+    parse_row(header, line).map_err(bad)
 }
 
 async fn open(path: &Path) -> Result<Lines<BufReader<File>>> {

@@ -7,7 +7,7 @@ use crate::rows::{AuditRow, GENESIS, MemberRow, TokenRow, UserRow};
 use crate::store::{AuditEnd, Store};
 use crate::value::{Binds, Field, Reader, Value};
 use berth_model::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE: u32 = 1_000;
 
@@ -159,21 +159,28 @@ impl AuditFollower {
         Ok(AuditCheck::Whole(Verified { rows, head, keyed_from, rights }))
     }
 
+    /// Whether a signed row that says this was among those looked at.
+    pub fn has_signed(&self, what: &str) -> bool {
+        self.chain.signed.contains(what)
+    }
+
     /// Follows the chain to its end.
     async fn follow(&mut self) -> Result<std::result::Result<(), Broken>> {
         let AuditFollower { store, chain } = self;
         loop {
             let end = store.audit_end().await?;
             while chain.seq < end.seq {
-                let page = store.audit_after(chain.seq, PAGE).await?;
-                if page.is_empty() {
-                    return Ok(Err(chain.broken("it is missing")));
-                }
+                let before = chain.seq;
+                let page = store.audit_after(before, PAGE).await?;
                 // Rows that were added after the end was read are for the next round.
                 for row in page.into_iter().take_while(|row| row.seq <= end.seq) {
                     if let Err(broken) = chain.follow(row) {
                         return Ok(Err(broken));
                     }
+                }
+                // No row up to the end: whoever put one far past it would be read for ever.
+                if chain.seq == before {
+                    return Ok(Err(chain.broken("it is missing")));
                 }
             }
             if chain.seq != end.seq || chain.hash != end.hash {
@@ -229,13 +236,16 @@ struct Chain {
     keyed_from: Option<u64>,
     /// Which key signed the last row.
     key: Option<usize>,
+    /// What signed rows say was done, each once. The server has only so many words for that.
+    signed: BTreeSet<String>,
     rights: Rights,
 }
 
 impl Chain {
     fn new(keys: AuditKeys, noted: Option<AuditEnd>) -> Chain {
         let (seq, hash) = (0, GENESIS.to_owned());
-        Chain { keys, noted, seq, hash, keyed_from: None, key: None, rights: Rights::default() }
+        let (signed, rights) = (BTreeSet::new(), Rights::default());
+        Chain { keys, noted, seq, hash, keyed_from: None, key: None, signed, rights }
     }
 
     fn follow(&mut self, row: AuditRow) -> std::result::Result<(), Broken> {
@@ -269,6 +279,7 @@ impl Chain {
             self.keyed_from.get_or_insert(row.seq);
             self.key = key;
             self.rights.follow(seals);
+            self.signed.insert(row.what);
         }
         self.seq = row.seq;
         self.hash = row.hash;

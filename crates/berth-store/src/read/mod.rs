@@ -46,10 +46,11 @@ impl Store {
         let mut all: Vec<R> = Vec::new();
         loop {
             let page = self.page_after(all.last().map(Row::key), PAGE).await?;
-            if page.is_empty() {
+            let is_last = page.len() < PAGE as usize;
+            all.extend(page);
+            if is_last {
                 return Ok(all);
             }
-            all.extend(page);
         }
     }
 

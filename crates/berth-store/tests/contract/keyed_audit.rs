@@ -4,9 +4,10 @@
 use crate::place::{Place, audit, on_both, options};
 use berth_model::Time;
 use berth_store::{
-    AuditCheck, AuditEnd, AuditKeys, Batch, MemberRow, Options, RightsFinding, Store, TeamRow,
-    TokenRow, UserRow, Verified,
+    AuditCheck, AuditEnd, AuditFollower, AuditKeys, Batch, MemberRow, Options, RightsFinding,
+    Store, TeamRow, TokenRow, UserRow, Verified,
 };
+use std::time::Duration;
 
 on_both!(
     a_row_that_was_changed_with_its_plain_hash_computed_anew_is_found,
@@ -15,6 +16,8 @@ on_both!(
     a_tail_that_was_cut_off_with_its_head_set_back_is_found_by_what_was_noted_outside,
     a_tail_that_was_replaced_is_found_by_what_was_noted_outside,
     a_row_past_the_end_is_found,
+    a_last_row_that_was_moved_far_past_the_end_is_missed,
+    what_signed_rows_say_is_known_once_they_were_looked_at,
     another_key_signs_and_old_rows_stay_verifiable,
     a_key_that_is_missing_is_named,
     a_key_that_is_out_of_use_signs_nothing_any_more,
@@ -168,6 +171,25 @@ async fn a_row_past_the_end_is_found(place: Place) {
         )
         .await;
     assert_eq!(broken(&store, None).await, (9, "it lies past the end of the log".into()));
+}
+
+async fn a_last_row_that_was_moved_far_past_the_end_is_missed(place: Place) {
+    let store = with_keys(&place, &[1]).await;
+    add(&store, 3).await;
+    place.sql("UPDATE audit SET seq = 4611686018427387904 WHERE seq = 3").await;
+    let found = tokio::time::timeout(Duration::from_secs(60), broken(&store, None)).await;
+    assert_eq!(found.expect("it comes to an end"), (3, "it is missing".into()));
+}
+
+async fn what_signed_rows_say_is_known_once_they_were_looked_at(place: Place) {
+    add(&place.open().await, 1).await;
+    let store = with_keys(&place, &[1]).await;
+    write(&store, Batch { audit: vec![audit("seal")], ..Batch::default() }).await;
+    let mut follower = AuditFollower::new(store, None);
+    assert!(!follower.has_signed("seal"));
+    assert!(matches!(follower.check().await.unwrap(), AuditCheck::Whole(_)));
+    assert!(follower.has_signed("seal"));
+    assert!(!follower.has_signed("submit 1"), "nobody vouches for a row without a signature");
 }
 
 async fn another_key_signs_and_old_rows_stay_verifiable(place: Place) {

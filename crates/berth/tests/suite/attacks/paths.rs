@@ -89,7 +89,9 @@ fn volumes_belong_to_a_team_and_leave_nothing_on_the_machine() {
 #[test]
 fn a_teammate_goes_on_from_a_checkpoint_and_nobody_else_reads_it() {
     let stage = Stage::set(As::Us, &[]).expect("it is us");
-    for line in ["user add trudy", "member set red trudy researcher"] {
+    let lines =
+        ["user add trudy", "member set red trudy researcher", "member set blue trudy researcher"];
+    for line in lines {
         stage.server.run_ok(&line.split(' ').collect::<Vec<_>>());
     }
     let trudy = stage.token_of("trudy");
@@ -99,6 +101,11 @@ fn a_teammate_goes_on_from_a_checkpoint_and_nobody_else_reads_it() {
     assert!(!printed.starts_with("saved"), "{printed}");
     let cloned = stage.with_token(&trudy, &["clone", "saves", "--resume", "--name", "goes-on"]);
     assert!(cloned.status.success(), "{cloned:?}");
+    // A job of another team does not get it, whoever may read about both.
+    let away = ["clone", "saves", "--resume", "--name", "away", "--team", "blue"];
+    let refused = stage.with_token(&trudy, &away);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("team red's"), "{said}");
     stage.ended("goes-on");
     let printed = stage.server.run_ok(&["logs", "goes-on"]);
     assert!(printed.starts_with("saved\n"), "{printed}");

@@ -131,14 +131,68 @@ fn rights_from_before_there_were_keys_are_sealed_and_a_log_that_was_cut_off_is_f
     assert!(server.log().contains("rows were cut off"), "{}", server.log());
 }
 
+/// Blanks the row that vouches for all rights, so that the server seals them anew with what was changed
+/// meanwhile; and puts it back as soon as the server has written a row.
+#[test]
+fn rights_that_were_changed_are_not_sealed_where_the_seal_was_hidden() {
+    let mut server = Server::start(&[]);
+    add_user(&server, "eve");
+    server.stop();
+    sql(
+        &server,
+        "UPDATE users SET role = 'admin' WHERE name = 'eve'; \
+         CREATE TABLE hidden AS SELECT seq, \"key\" FROM audit WHERE what = 'seal_audit'; \
+         UPDATE audit SET \"key\" = '' WHERE what = 'seal_audit'; \
+         CREATE TRIGGER put_back AFTER INSERT ON audit BEGIN \
+           UPDATE audit SET \"key\" = (SELECT \"key\" FROM hidden) \
+           WHERE seq = (SELECT seq FROM hidden); \
+         END",
+    );
+    server.start_again();
+    assert_eq!(of_kind(&server, "seal_audit").len(), 1);
+    assert_eq!(of_kind(&server, "seal_refused").len(), 1);
+    let (ok, verified) = verify(&server);
+    assert!(!ok, "{verified}");
+    assert_eq!(verified["rights"], json!(["user eve: it was changed"]));
+    assert!(verified["warnings"].to_string().contains("seal_refused"), "{verified}");
+}
+
+#[test]
+fn a_row_far_past_the_end_does_not_silence_the_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.jsonl");
+    let server = Server::start(&["--audit-export", &file.display().to_string()]);
+    add_user(&server, "eve");
+    let last = rows(&server).len() as u64;
+    until("all rows are in the file", || exported(&file).last() == Some(&last));
+    sql(
+        &server,
+        "INSERT INTO audit SELECT 4611686018427387904, at, who, token, \"from\", method, what, \
+         target, outcome, detail, prev, hash, \"key\", seals FROM audit WHERE seq = 1",
+    );
+    let part = || server.get("/healthz")["parts"]["audit_export"].clone();
+    until("it is said", || part().as_str().is_some_and(|words| !words.is_empty()));
+    add_user(&server, "kim");
+    until("what the server writes still comes", || exported(&file).len() as u64 >= last + 2);
+    let seqs = exported(&file);
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert!(server.log().contains("row 4611686018427387904"), "{}", server.log());
+}
+
 #[test]
 fn refused_requests_are_recorded_within_a_limit_and_of_the_rest_the_number() {
     let mut server = Server::start(&[]);
     let token = add_user(&server, "eve");
     let stranger = "brt_0123456789abcdef_hush";
     for n in 0..150 {
-        let token = (n % 2 == 0).then_some(stranger);
-        assert_eq!(ask(&server, "GET", "/v1/jobs", token, &json!({})).status, 401);
+        let mut request = Request::new("GET", "/v1/jobs");
+        match n % 3 {
+            0 => request.token = Some(stranger),
+            // Another way to ask is refused and recorded as any.
+            1 => request.headers.push(("authorization", "Basic a2ltOmh1c2g=".to_owned())),
+            _ => {}
+        }
+        assert_eq!(request.send(&server.url).status, 401);
     }
     let wish = json!({ "name": "mallory", "role": "admin" });
     assert_eq!(ask(&server, "POST", "/v1/users", Some(&token), &wish).status, 403);
