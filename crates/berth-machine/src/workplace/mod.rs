@@ -4,6 +4,7 @@ mod paths;
 mod python;
 mod volumes;
 
+use crate::volumes::Volumes;
 use berth_engine::LeaseStart;
 use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
@@ -46,6 +47,8 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Workplace {
     pub home: Home,
+    /// The volumes that teams have by name.
+    pub volumes: Arc<Volumes>,
     pub inventory: Arc<Inventory>,
     pub isolation: Isolation,
     pub accounts: Accounts,
@@ -95,7 +98,7 @@ impl Workplace {
             }
             false => {
                 for volume in volumes_of(&run, &directory, &own, &start.team) {
-                    volume.link(&self.home)?;
+                    volume.link(&self.home, &self.volumes)?;
                 }
                 None
             }
@@ -218,7 +221,7 @@ impl Workplace {
             shown.extend(found);
         }
         for volume in volumes_of(run, seen.directory, seen.own, &start.team) {
-            shown.extend(volume.mount(&self.home, &rights)?);
+            shown.extend(volume.mount(&self.home, &self.volumes, &rights)?);
         }
         let is_writable = |one: &Shown| one.write && seen.checkpoint.starts_with(&one.at);
         if !shown.iter().any(is_writable) {
