@@ -5,7 +5,6 @@ mod measure;
 mod purge;
 mod sizes;
 
-use berth_engine::clock;
 use berth_model::Time;
 use berth_node::Accounts;
 use berth_service::Home;
@@ -150,10 +149,11 @@ fn is_one(found: &Metadata) -> bool {
     found.is_dir() || found.is_symlink()
 }
 
-/// When the folder was made, where the file system keeps that.
+/// When the folder was made, where the file system keeps that: by the clock on the wall, because the
+/// server's own is away from it by another amount each time one looks.
 fn made_at(found: &Metadata) -> Option<Time> {
     let since = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(clock::of_wall(Time(i64::try_from(since.as_millis()).ok()?)))
+    Some(Time(i64::try_from(since.as_millis()).ok()?))
 }
 
 /// What is in a folder and is no hidden file. A folder that is not there is empty.

@@ -45,7 +45,7 @@ fn refused(answer: &Answer, status: u16, code: &str) {
 
 /// A job of team vision that uses the volume `data`.
 fn uses(run: &str) -> String {
-    format!("team: vision\nvolumes: {{data: data}}\n{run}\n")
+    format!("team: vision\nvolumes: {{/data: data}}\n{run}\n")
 }
 
 #[test]
@@ -113,10 +113,10 @@ fn names_that_are_no_folder_of_the_team_are_refused() {
 #[test]
 fn a_volume_that_a_job_uses_is_not_deleted_and_one_that_runs_never_loses_it() {
     let people = People::start("1xL4");
-    let runs = people.job(&people.kim, &uses("gpus: 1\nrun: 'echo mine > data/x; sleep 1000'"));
+    let runs = people.job(&people.kim, &uses("gpus: 1\nrun: 'echo mine > /data/x; sleep 1000'"));
     people.until_is(&runs, "running");
     until("the job has written", || people.folder("vision", "data").join("x").exists());
-    let waits = people.job(&people.kim, &uses("gpus: 1\nrun: 'ls data | wc -l'"));
+    let waits = people.job(&people.kim, &uses("gpus: 1\nrun: 'ls /data | wc -l'"));
     let listed = &people.volumes(&people.kim)[0];
     assert_eq!((&listed["jobs"], &listed["job_count"]), (&json!([runs, waits]), &json!(2)));
     assert_eq!((&listed["files"], &listed["partial"]), (&json!(1), &json!(false)));
@@ -148,7 +148,7 @@ fn links_that_a_job_put_into_a_volume_are_followed_by_nobody() {
     let large = outside.path().join("large");
     std::fs::write(&large, vec![b'x'; 1 << 20]).expect("it can be written");
     let line = format!(
-        "ln -s {0} data/folder; ln -s {0}/large data/file; mkdir data/deep; ln -s / data/deep/root",
+        "cd /data; ln -s {0} folder; ln -s {0}/large file; mkdir deep; ln -s / deep/root",
         outside.path().display()
     );
     let job = people.job(&people.kim, &uses(&format!("run: '{line}'")));
@@ -230,6 +230,6 @@ fn the_example_of_the_page_does_what_it_says() {
         let is_said = |shown: &str| shown.split_whitespace().collect::<Vec<_>>() == words;
         assert!(said.lines().any(is_said), "no {line:?} in:\n{said}");
     }
-    let listed = server.json(&["volume", "list", "-o", "json"]);
+    let listed = server.json(&["volume", "list"]);
     assert_eq!(listed["items"], json!([]));
 }
