@@ -2,10 +2,11 @@
 //! deleting them. Jobs also make them, by naming one that is not there.
 
 use crate::caller::Caller;
-use crate::fault::{self, Fault};
-use crate::host::{KeptVolume, NotMade, Removal, TeamVolumes, VolumeSize};
+use crate::fault::Fault;
+use crate::host::{KeptVolume, NotMade, Removal, VolumeSize};
 use crate::identity::{remove, shows, write};
 use crate::service::Service;
+use crate::volume_disk::{failed, names_of, on_disk};
 use crate::{checks, names};
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
@@ -13,7 +14,6 @@ use berth_engine::LiveJob;
 use berth_model::JobId;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 
 /// What a name of a folder can have.
@@ -162,13 +162,6 @@ async fn to_the_end<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the volume was not looked after")))
 }
 
-/// Names of the volumes that a team has.
-pub(crate) async fn names_of(service: &Service, team: &str) -> Result<Vec<String>, Fault> {
-    let of = team.to_owned();
-    let found = on_disk(service, move |volumes| volumes.of_team(&of)).await?;
-    Ok(found.map_err(failed)?.into_iter().map(|volume| volume.name).collect())
-}
-
 /// A team that was removed by an earlier version may have left volumes, which an admin can delete.
 async fn must_be_known(service: &Service, caller: &Caller, team: &str) -> Result<(), Fault> {
     let known = checks::team(&service.store, team).await.map(drop);
@@ -278,35 +271,6 @@ fn in_use(team: &str, name: &str, uses: &Uses, force: bool) -> Fault {
     let named = named.join(", ");
     let detail = format!("jobs use the volume `{name}` of team {team} and {are}: {named}{more}");
     Fault::new(Code::InUse, detail).next(next)
-}
-
-/// Asks the disk, where that keeps nobody else waiting.
-async fn on_disk<T: Send + 'static>(
-    service: &Service,
-    ask: impl FnOnce(&dyn TeamVolumes) -> T + Send + 'static,
-) -> Result<T, Fault> {
-    if service.host.volumes().is_none() {
-        let detail = "named volumes are PersistentVolumeClaims here, and Berth does not keep them";
-        let next = "look after them with `kubectl get pvc` in the namespace of the team";
-        return Err(Fault::new(Code::NotHere, detail).next(next));
-    }
-    let host = service.host.clone();
-    let asked = tokio::task::spawn_blocking(move || host.volumes().map(ask)).await;
-    asked.ok().flatten().ok_or_else(|| Fault::new(Code::Internal, "the disk was not asked"))
-}
-
-/// Why is in the server's log: it names the server's own files.
-fn failed(error: io::Error) -> Fault {
-    match error.kind() {
-        io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
-            let detail = "something is mounted in the place of the volume";
-            Fault::new(Code::InUse, detail).next("have an admin of the machine unmount it first")
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Fault::no_room("the disk is full")
-        }
-        _ => fault::hidden(Code::Internal, &error),
-    }
 }
 
 fn target(team: &str, name: &str) -> String {

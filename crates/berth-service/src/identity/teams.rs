@@ -4,7 +4,7 @@ use super::every;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
-use crate::{checks, live, names, volumes};
+use crate::{checks, live, names, volume_disk};
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_engine::{Act, Write};
@@ -107,7 +107,7 @@ pub async fn removal(
     }
     // Whoever makes a team of that name later must not find them.
     if service.host.volumes().is_some() {
-        let kept = volumes::names_of(service, name).await?;
+        let kept = volume_disk::names_of(service, name).await?;
         if !kept.is_empty() {
             return Err(has_volumes(name, &kept));
         }
