@@ -165,6 +165,9 @@ permissions! {
     /// Names of secrets. Their values are never read back.
     SecretsRead     Reads:   Researcher, Researcher, Operator;
     SecretsManage   Manages: Lead,       Lead,       Admin;
+    /// Names and sizes of named volumes, and which jobs use them.
+    VolumesRead     Reads:   Viewer,     Viewer,     Viewer;
+    VolumesManage   Manages: Lead,       Lead,       Admin;
     ProjectsRead    Reads:   Viewer,     Viewer,     Viewer;
     ProjectsManage  Manages: Lead,       Lead,       Admin;
     MembersRead     Reads:   Viewer,     Viewer,     Viewer;
@@ -329,7 +332,12 @@ mod tests {
         for permission in Permission::ALL.iter().filter(|one| one.is_for_jobs()) {
             assert!(Scope::Jobs.allows(*permission), "{permission:?}");
         }
-        for permission in [Permission::TokensRead, Permission::SecretsRead, Permission::JobsShell] {
+        for permission in [
+            Permission::TokensRead,
+            Permission::SecretsRead,
+            Permission::VolumesManage,
+            Permission::JobsShell,
+        ] {
             assert!(!permission.is_for_jobs(), "{permission:?}");
         }
     }

@@ -105,7 +105,7 @@ codes! {
         next: "List jobs with `berth ps --all`."
     BRT0009 NotFound 404 NotFound "There is no such thing"
         cause: "Nothing of that kind has that name: a node, queue, team, user, token, template, \
-                schedule or secret; or none that you may see."
+                schedule, secret or volume; or none that you may see."
         next: "List what there is with the command of the same kind, such as `berth nodes`."
     BRT0010 NoSuchRoute 404 Usage "There is no such address"
         cause: "The path is none of this API, or not with this method."
@@ -119,8 +119,8 @@ codes! {
         cause: "Something of the same kind has that name."
         next: "Choose another name, or change the one there is."
     BRT0013 InUse 409 Refused "It is in use"
-        cause: "Others depend on it: a team with jobs, a queue with queues below it, a node with \
-                running work."
+        cause: "Others depend on it: a team with jobs or volumes, a volume that jobs use, a queue \
+                with queues below it, a node with running work."
         next: "Move or end what uses it first; the answer says what that is."
     BRT0014 KeyReused 422 Refused "The idempotency key was used for another request"
         cause: "The same Idempotency-Key came with another body before. A key stands for one \

@@ -104,7 +104,7 @@ pub const ROUTES: &[Route] = &[
     route(Delete, "/v1/users/{user}", UsersManage, "delete_user", "Removes a person with all tokens"),
     route(Get, "/v1/teams", ClusterRead, "list_teams", "Teams"),
     route(Post, "/v1/teams", TeamsManage, "create_team", "Adds a team"),
-    route(Delete, "/v1/teams/{team}", TeamsManage, "delete_team", "Removes a team without jobs"),
+    route(Delete, "/v1/teams/{team}", TeamsManage, "delete_team", "Removes a team without jobs and volumes"),
     route(Get, "/v1/teams/{team}/members", MembersRead, "list_members", "Members of a team"),
     route(Put, "/v1/teams/{team}/members/{user}", MembersManage, "set_member", "Gives a person a role in a team"),
     route(Delete, "/v1/teams/{team}/members/{user}", MembersManage, "delete_member", "Takes a person out of a team"),
@@ -114,6 +114,9 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/secrets", SecretsRead, "list_secrets", "Names of secrets"),
     route(Put, "/v1/secrets/{team}/{secret}", SecretsManage, "set_secret", "Keeps a secret, or changes it"),
     route(Delete, "/v1/secrets/{team}/{secret}", SecretsManage, "delete_secret", "Forgets a secret"),
+    route(Get, "/v1/volumes", VolumesRead, "list_volumes", "Named volumes of teams, and which jobs use them"),
+    route(Put, "/v1/volumes/{team}/{volume}", VolumesManage, "create_volume", "Makes an empty volume, or leaves the one there is"),
+    route(Delete, "/v1/volumes/{team}/{volume}", VolumesManage, "delete_volume", "Deletes a volume with all that is in it"),
 
     route(Get, "/v1/templates", TemplatesRead, "list_templates", "Templates"),
     route(Get, "/v1/templates/{template}", TemplatesRead, "get_template", "One template"),

@@ -1,5 +1,5 @@
 //! How this machine is: whether it can start tasks, which of its GPUs are held by processes that no
-//! job explains, and how much output it keeps. The loop learns of it by events; this is what people
+//! job explains, and how much output and which volumes it keeps. The loop learns of it by events; this is what people
 //! are shown beside.
 
 use berth_model::{Bytes, Name};
@@ -18,6 +18,7 @@ struct Now {
     /// GPUs whose hardware has failed.
     failed_gpus: BTreeSet<u32>,
     output: BTreeMap<Name, Bytes>,
+    volumes: BTreeMap<(String, String), Bytes>,
 }
 
 impl Condition {
@@ -84,5 +85,14 @@ impl Condition {
 
     pub(crate) fn set_output(&self, output: BTreeMap<Name, Bytes>) {
         self.now().output = output;
+    }
+
+    /// What each named volume takes on the disk, by its team and its name.
+    pub fn volumes(&self) -> BTreeMap<(String, String), Bytes> {
+        self.now().volumes.clone()
+    }
+
+    pub(crate) fn set_volumes(&self, volumes: BTreeMap<(String, String), Bytes>) {
+        self.now().volumes = volumes;
     }
 }

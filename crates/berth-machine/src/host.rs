@@ -2,12 +2,17 @@
 
 use crate::condition::Condition;
 use crate::output::KeepOutput;
+use crate::volumes;
 use crate::workplace::Workplace;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::JobRequest;
 use berth_node::{Device, Driver, Inventory, Isolation, Probe};
 use berth_service::Fault;
-use berth_service::host::{GpuFacts, GpuReading, JobHost, NodeFacts, NodeIsolation};
+use berth_service::host::{
+    GpuFacts, GpuReading, JobHost, KeptVolume, NodeFacts, NodeIsolation, NotMade, Removal,
+    TeamVolumes, VolumeSize,
+};
+use std::io;
 use std::sync::Arc;
 
 /// The machine that the server runs on.
@@ -77,6 +82,10 @@ impl JobHost for Host {
         Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared(), held })
     }
 
+    fn volumes(&self) -> Option<&dyn TeamVolumes> {
+        Some(self)
+    }
+
     fn read_gpus(&self) -> Vec<GpuReading> {
         let samples = self.probe.sample().into_iter();
         let reading = samples.map(|sample| GpuReading {
@@ -87,5 +96,32 @@ impl JobHost for Host {
             temperature_celsius: sample.temperature_celsius,
         });
         reading.collect()
+    }
+}
+
+impl TeamVolumes for Host {
+    fn list(&self) -> io::Result<Vec<KeptVolume>> {
+        self.workplace.volumes.list()
+    }
+
+    fn of_team(&self, team: &str) -> io::Result<Vec<KeptVolume>> {
+        self.workplace.volumes.of_team(team)
+    }
+
+    fn measure(&self, team: &str, name: &str, most_entries: u64) -> VolumeSize {
+        self.workplace.volumes.measure(team, name, most_entries)
+    }
+
+    fn make(&self, team: &str, name: &str) -> Result<(), NotMade> {
+        let accounts = self.workplace.isolation.is_on();
+        match self.workplace.volumes.keep(team, name, accounts) {
+            Ok(_) => Ok(()),
+            Err(volumes::Error::Make { error, .. }) => Err(NotMade::Failed(error)),
+            Err(refused) => Err(NotMade::Refused(refused.to_string())),
+        }
+    }
+
+    fn remove(&self, team: &str, name: &str, is_free: &dyn Fn() -> bool) -> io::Result<Removal> {
+        self.workplace.volumes.remove(team, name, is_free)
     }
 }

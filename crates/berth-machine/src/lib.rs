@@ -12,6 +12,7 @@ mod output;
 mod recovery;
 mod setup;
 mod site;
+mod volumes;
 mod workplace;
 
 pub use condition::Condition;
@@ -21,4 +22,5 @@ pub use host::Host;
 pub use identity::ServerAddress;
 pub use output::KeepOutput;
 pub use site::{Begun, begin};
+pub use volumes::Volumes;
 pub use workplace::Workplace;

@@ -1,9 +1,12 @@
 //! How long the output of ended jobs is kept: their logs and task folders by age and by what each
 //! team may take, and the folders that jobs worked in only by age, and only where that is asked for.
 //!
-//! It is done in the background in small steps, the oldest first.
+//! It is done in the background in small steps, the oldest first. At the same pace named volumes are
+//! measured.
 
 use crate::condition::Condition;
+use crate::volumes::Sizes;
+use crate::workplace::Workplace;
 use berth_engine::{Handle, clock};
 use berth_model::{Bytes, JobId, LeaseId, Name, Span, Time};
 use berth_node::{Driver, Kept, remove_tree};
@@ -49,16 +52,23 @@ pub fn begin(
     keep: KeepOutput,
     driver: Arc<Driver>,
     condition: Arc<Condition>,
-    home: Home,
+    workplace: &Workplace,
     engine: Handle,
 ) -> Keeping {
+    let sizes = Sizes::new(workplace.volumes.clone(), condition.clone());
     let keeper = Keeper { keep, driver, condition, known: BTreeMap::new() };
-    Keeping(tokio::spawn(run(keeper, home, engine)))
+    Keeping(tokio::spawn(run(keeper, sizes, workplace.home.clone(), engine)))
 }
 
-async fn run(mut keeper: Keeper, home: Home, engine: Handle) {
+async fn run(mut keeper: Keeper, mut sizes: Sizes, home: Home, engine: Handle) {
     tokio::time::sleep(FIRST).await;
     loop {
+        let looked = tokio::task::spawn_blocking(move || {
+            sizes.look();
+            sizes
+        });
+        let Ok(back) = looked.await else { return };
+        sizes = back;
         let mut more = true;
         while more {
             let stepped = tokio::task::spawn_blocking(move || {

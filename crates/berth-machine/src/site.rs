@@ -83,8 +83,8 @@ async fn begin_on(
     let running = running.await?;
     let renewal = identity.renew(running.handle.clone(), inventory.node.name.clone());
     let engine = running.handle.clone();
-    let (condition, home) = (host.condition.clone(), host.workplace.home.clone());
-    let keeping = output::begin(host.keep, host.driver.clone(), condition, home, engine);
+    let (driver, condition) = (host.driver.clone(), host.condition.clone());
+    let keeping = output::begin(host.keep, driver, condition, &host.workplace, engine);
     let watch = watch.expect("the loop has made its site");
     Ok(Begun { running, watch, renewal, keeping })
 }

@@ -11,7 +11,7 @@ use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::{Host, KeepOutput, ServerAddress, Workplace};
+use berth_machine::{Host, KeepOutput, ServerAddress, Volumes, Workplace};
 use berth_model::Name;
 use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
 use berth_service::audit_key::KeyFile;
@@ -315,6 +315,7 @@ fn find_machine(
     }
     let workplace = Arc::new(Workplace {
         home: home.clone(),
+        volumes: Arc::new(Volumes::open(home.clone())),
         inventory: inventory.clone(),
         isolation: driver.isolation().clone(),
         accounts: Accounts::new(&options.admin),

@@ -26,6 +26,7 @@ const ROUTES: &[&str] = &[
     "list_queues",
     "get_queue",
     "list_cost",
+    "list_volumes",
     "list_audit",
     "get_world",
     "metrics",

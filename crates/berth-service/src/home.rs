@@ -17,7 +17,7 @@ impl Home {
     pub fn open(root: &Path) -> io::Result<Home> {
         private(root)?;
         let home = Home { root: root.canonicalize()? };
-        for folder in [home.jobs(), home.volumes(), home.backups()] {
+        for folder in [home.jobs(), home.team_volumes(), home.backups()] {
             private(&folder)?;
         }
         Ok(home)
@@ -94,13 +94,14 @@ impl Home {
         numbers.max().unwrap_or(0)
     }
 
-    fn volumes(&self) -> PathBuf {
+    /// The volumes that the server keeps by name, in a folder for each team.
+    pub fn team_volumes(&self) -> PathBuf {
         self.root.join("team-volumes")
     }
 
     /// A volume that the server keeps for a team by its name.
     pub fn volume(&self, team: &str, name: &str) -> PathBuf {
-        self.volumes().join(team).join(name)
+        self.team_volumes().join(team).join(name)
     }
 
     /// Where volumes were before they belonged to teams.

@@ -4,8 +4,9 @@
 use crate::fault::Fault;
 pub use berth_api::wire::NodeIsolation;
 use berth_file::job::{JobFile, Refused, Warning};
-use berth_model::{Bytes, GpuAsk, JobRequest, Name};
+use berth_model::{Bytes, GpuAsk, JobRequest, Name, Time};
 use std::collections::BTreeMap;
+use std::io;
 
 /// What a host knows of one of its nodes beyond what the core knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,6 +40,58 @@ pub struct GpuReading {
     pub memory_used: Option<Bytes>,
     pub power_milliwatts: Option<u32>,
     pub temperature_celsius: Option<u32>,
+}
+
+/// A volume that a host keeps for a team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptVolume {
+    pub team: String,
+    pub name: String,
+    pub created: Option<Time>,
+}
+
+/// What a volume takes on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VolumeSize {
+    pub bytes: u64,
+    pub files: u64,
+    /// What was looked at: files and folders.
+    pub entries: u64,
+    /// Not all of it was.
+    pub partial: bool,
+}
+
+/// Why a volume was not made.
+#[derive(Debug)]
+pub enum NotMade {
+    /// Somebody has to do something first.
+    Refused(String),
+    Failed(io::Error),
+}
+
+/// What came of deleting a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    Done,
+    Absent,
+    InUse,
+}
+
+/// Where a host keeps the named volumes of teams. All of it blocks: it asks the disk.
+pub trait TeamVolumes: Send + Sync {
+    /// All there are, in the order of team and name.
+    fn list(&self) -> io::Result<Vec<KeptVolume>>;
+
+    fn of_team(&self, team: &str) -> io::Result<Vec<KeptVolume>>;
+
+    /// Looks at so many files and folders at the most, and follows no link.
+    fn measure(&self, team: &str, name: &str, most_entries: u64) -> VolumeSize;
+
+    /// Makes an empty volume, where there is none.
+    fn make(&self, team: &str, name: &str) -> Result<(), NotMade>;
+
+    /// Takes a volume away, if it is free in the moment that no job can get it.
+    fn remove(&self, team: &str, name: &str, is_free: &dyn Fn() -> bool) -> io::Result<Removal>;
 }
 
 pub trait JobHost: Send + Sync {
@@ -84,6 +137,11 @@ pub trait JobHost: Send + Sync {
     }
 
     fn gpu(&self, _node: &str, _index: u32) -> Option<GpuFacts> {
+        None
+    }
+
+    /// Where it keeps named volumes; nothing where somebody else does.
+    fn volumes(&self) -> Option<&dyn TeamVolumes> {
         None
     }
 

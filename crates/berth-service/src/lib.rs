@@ -34,6 +34,8 @@ pub mod templates;
 pub mod token;
 mod token_use;
 pub mod vault;
+mod volume_disk;
+pub mod volumes;
 
 pub use audit::{put_as_server, server_audit};
 pub use caller::Caller;

@@ -3,7 +3,7 @@
 use crate::settings::{Flags, Places, Settings};
 use berth_api::Client;
 use berth_api::client::Result;
-use berth_api::wire::JobQuery;
+use berth_api::wire::{JobQuery, VolumeQuery};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use std::time::Duration;
 
@@ -53,6 +53,16 @@ lists! {
     templates = templates, name;
     schedules = schedules, id;
     tokens = tokens, id;
+}
+
+/// Named volumes of teams.
+pub fn volumes() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        ask(async |client: Client| {
+            let items = client.volumes(&VolumeQuery::default()).await?.items;
+            Ok(items.into_iter().map(|item| (item.name, item.team)).collect())
+        })
+    })
 }
 
 /// Templates as `berth run` names them.

@@ -20,6 +20,23 @@ pub fn proceed() -> Result<bool> {
     Ok(is_yes(&answer))
 }
 
+/// `QUESTION [y/N]`, for what cannot be undone: only a yes is one. Nobody there is a yes, too.
+pub fn is_sure(question: &str) -> Result<bool> {
+    if !someone_is_there() {
+        return Ok(true);
+    }
+    let failed = |error| Failure::io("asking", &error);
+    write!(io::stderr(), "{question} [y/N] ").map_err(failed)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(failed)?;
+    Ok(is_spoken_yes(&answer))
+}
+
+/// The return key alone says nothing.
+fn is_spoken_yes(answer: &str) -> bool {
+    !answer.trim().is_empty() && is_yes(answer)
+}
+
 fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes")
 }
@@ -70,11 +87,17 @@ impl Drop for Quiet {
 
 #[cfg(test)]
 mod tests {
-    use super::is_yes;
+    use super::{is_spoken_yes, is_yes};
 
     #[test]
     fn only_yes_and_the_return_key_mean_yes() {
         assert!(["\n", "y\n", "Yes\r\n"].into_iter().all(is_yes));
         assert!(!["n\n", "no", "maybe\n", "nope"].into_iter().any(is_yes));
+    }
+
+    #[test]
+    fn what_cannot_be_undone_takes_a_spoken_yes() {
+        assert!(["y\n", "Yes\r\n"].into_iter().all(is_spoken_yes));
+        assert!(!["", "\n", " \n", "n\n", "sure\n"].into_iter().any(is_spoken_yes));
     }
 }

@@ -76,6 +76,9 @@ calls! {
     secrets = "list_secrets" () => Items<Secret>;
     set_secret = "set_secret" (team, secret) body SecretSet => Secret;
     delete_secret = "delete_secret" (team, secret) => ();
+    volumes = "list_volumes" () query VolumeQuery => Items<Volume>;
+    create_volume = "create_volume" (team, volume) => Volume;
+    delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();
 
     templates = "list_templates" () => Items<Template>;
     template = "get_template" (template) => Template;

@@ -12,6 +12,7 @@ mod money;
 mod plan;
 mod shell;
 mod value;
+mod volume;
 mod why;
 
 pub use admin::{
@@ -36,6 +37,7 @@ pub use money::{
 pub use plan::{Placement, Plan};
 pub use shell::{ShellAsk, ShellTell};
 pub use value::{At, Id};
+pub use volume::{Volume, VolumeDelete, VolumeQuery};
 pub use why::{Blocker, Eta, Sooner, Why};
 
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@ mod paths;
 mod python;
 mod volumes;
 
+use crate::volumes::Volumes;
 use berth_engine::LeaseStart;
 use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
@@ -47,6 +48,8 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Workplace {
     pub home: Home,
+    /// The volumes that teams have by name.
+    pub volumes: Arc<Volumes>,
     pub inventory: Arc<Inventory>,
     pub isolation: Isolation,
     pub accounts: Accounts,
@@ -94,7 +97,7 @@ impl Workplace {
             }
             false => {
                 for volume in volumes_of(&run, &directory, &own, &start.team) {
-                    volume.link(&self.home)?;
+                    volume.link(&self.home, &self.volumes)?;
                 }
                 None
             }
@@ -226,7 +229,7 @@ impl Workplace {
             }
         }
         for volume in volumes_of(run, seen.directory, seen.own, &start.team) {
-            shown.extend(volume.mount(&self.home, &rights)?);
+            shown.extend(volume.mount(&self.home, &self.volumes, &rights)?);
         }
         // In a folder that is shown the job finds the link itself.
         called.retain(|one: &Shown| !shown.iter().any(|there| one.at.starts_with(&there.at)));

@@ -1,28 +1,19 @@
 //! Volumes of one machine: folders of the machine, or folders that Berth keeps for a team by name.
 
 use super::paths::{PathError, Rights, check_place, normal};
-use berth_node::{Accounts, Shown};
+use crate::volumes::{self, Volumes};
+use berth_node::Shown;
 use berth_service::Home;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeError {
     #[error("the volume {0} is not on this machine")]
     Missing(String),
-    #[error("`{0}` is no name for a volume: use letters, digits, `-`, `_` and `.`")]
-    BadName(String),
-    #[error(
-        "the volume {name} was made before volumes belonged to teams; an admin gives it to team \
-         {team} with `mv {} {}`",
-        old.display(),
-        new.display()
-    )]
-    OfNobody { name: String, team: String, old: PathBuf, new: PathBuf },
-    #[error("cannot make the volume {name}: {error}")]
-    Make { name: String, error: io::Error },
+    #[error("{0}")]
+    Kept(#[from] volumes::Error),
     #[error("{0}")]
     Path(#[from] PathError),
     #[error(
@@ -55,10 +46,15 @@ impl Volume<'_> {
     }
 
     /// As a mount in the view of the job.
-    pub fn mount(&self, home: &Home, rights: &Rights<'_>) -> Result<Option<Shown>, VolumeError> {
+    pub fn mount(
+        &self,
+        home: &Home,
+        kept: &Volumes,
+        rights: &Rights<'_>,
+    ) -> Result<Option<Shown>, VolumeError> {
         let at = self.place(home)?;
         if !self.source.starts_with('/') {
-            let source = self.kept(home, true)?;
+            let source = kept.keep(self.team, self.source, true)?;
             return Ok(Some(Shown { at, source, write: true }));
         }
         if !Path::new(self.source).exists() {
@@ -72,11 +68,11 @@ impl Volume<'_> {
     }
 
     /// As a link, for jobs that see the machine as it is.
-    pub fn link(&self, home: &Home) -> Result<(), VolumeError> {
+    pub fn link(&self, home: &Home, kept: &Volumes) -> Result<(), VolumeError> {
         let at = self.place(home)?;
         let target = match self.source.starts_with('/') {
             true => PathBuf::from(self.source),
-            false => self.kept(home, false)?,
+            false => kept.keep(self.team, self.source, false)?,
         };
         let volume = self.source.to_owned();
         if !target.exists() {
@@ -93,34 +89,4 @@ impl Volume<'_> {
             .and_then(|()| std::os::unix::fs::symlink(&target, &at));
         linked.map_err(|error| VolumeError::Link { volume, at, error })
     }
-
-    /// The folder that Berth keeps for the team by that name.
-    fn kept(&self, home: &Home, accounts: bool) -> Result<PathBuf, VolumeError> {
-        let (name, team) = (self.source.to_owned(), self.team.to_owned());
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
-            return Err(VolumeError::BadName(name));
-        }
-        let folder = home.volume(&team, &name);
-        if folder.is_dir() {
-            return Ok(folder);
-        }
-        let old = home.old_volumes().join(&name);
-        if old.exists() {
-            return Err(VolumeError::OfNobody { name, team, old, new: folder });
-        }
-        make(&folder, accounts.then(|| Accounts::group(&team)))
-            .map_err(|error| VolumeError::Make { name, error })?;
-        Ok(folder)
-    }
-}
-
-/// For the members of the team, who may have different accounts. What is made in it belongs to the
-/// team too.
-fn make(folder: &Path, group: Option<u32>) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let is_root = rustix::process::geteuid().is_root();
-    let Some(group) = group.filter(|_| is_root) else { return Ok(()) };
-    rustix::fs::chown(folder, None, Some(rustix::fs::Gid::from_raw(group)))?;
-    fs::set_permissions(folder, Permissions::from_mode(0o2770))
 }

@@ -130,6 +130,14 @@ impl Page {
         for (team, bytes) in machine.condition.output() {
             output.get_or_create(&vec![("team", team.to_string())]).set(bytes.0 as f64);
         }
+        let count = self.family("volumes", "Named volumes of a team");
+        let help = "What a named volume takes on the disk, as far as it was counted";
+        let sizes = self.family("volume_bytes", help);
+        for ((team, volume), bytes) in machine.condition.volumes() {
+            let team = ("team", team);
+            count.get_or_create(&vec![team.clone()]).inc_by(1.0);
+            sizes.get_or_create(&vec![team, ("volume", volume)]).set(bytes.0 as f64);
+        }
     }
 
     fn plans(&mut self, plans: Plans) {

@@ -20,6 +20,7 @@ mod openapi;
 mod request_id;
 mod streams;
 mod trace;
+mod volumes;
 
 use crate::app::App;
 use answer::Failure;
@@ -67,6 +68,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         metrics::handler,
         money::handler,
         openapi::handler,
+        volumes::handler,
     ];
     let found = parts.iter().find_map(|part| part(route.id, filter));
     found.unwrap_or_else(|| panic!("the route {} has no handler", route.id))

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
-use crate::{checks, live, names};
+use crate::{checks, live, names, volume_disk};
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_engine::{Act, Write};
@@ -84,8 +84,8 @@ pub async fn delete(service: &Service, caller: &Caller, name: &str) -> Result<()
     Ok(())
 }
 
-/// What it takes to remove a team with all that belongs to it. A team with jobs is refused, and so
-/// is one with teams below it other than those in `leaving`.
+/// What it takes to remove a team with all that belongs to it. A team with jobs or volumes is
+/// refused, and so is one with teams below it other than those in `leaving`.
 pub async fn removal(
     service: &Service,
     name: &str,
@@ -103,6 +103,13 @@ pub async fn removal(
         .collect();
     if jobs > 0 || !below.is_empty() {
         return Err(in_use(name, jobs, &below));
+    }
+    // Whoever makes a team of that name later must not find them.
+    if service.host.volumes().is_some() {
+        let kept = volume_disk::names_of(service, name).await?;
+        if !kept.is_empty() {
+            return Err(has_volumes(name, &kept));
+        }
     }
     documents.delete::<TeamRow>(name);
     for template in service.store.templates_of(name).await? {
@@ -129,6 +136,15 @@ fn in_use(name: &str, jobs: usize, below: &[&str]) -> Fault {
             (detail, "remove those first, or put them elsewhere".to_owned())
         }
     };
+    Fault::new(Code::InUse, detail).next(next)
+}
+
+/// Secrets go with a team, because they can be set again. What is in a volume cannot.
+fn has_volumes(name: &str, kept: &[String]) -> Fault {
+    let some = kept.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if kept.len() > 5 { format!(" and {} more", kept.len() - 5) } else { String::new() };
+    let detail = format!("team `{name}` has volumes: {some}{more}");
+    let next = format!("delete them first: `berth volume delete NAME --team {name}`");
     Fault::new(Code::InUse, detail).next(next)
 }
 

@@ -23,6 +23,7 @@ mod shell;
 mod template;
 mod token;
 mod top;
+mod volume;
 mod when;
 mod why;
 
@@ -124,6 +125,9 @@ pub enum ClientCommand {
     /// Keep and forget secrets of teams
     #[command(subcommand, arg_required_else_help = true)]
     Secret(secret::Secret),
+    /// List, make and delete named volumes of teams
+    #[command(subcommand, arg_required_else_help = true)]
+    Volume(volume::Volume),
     /// Keep job files to start from
     #[command(subcommand, arg_required_else_help = true)]
     Template(template::Template),
@@ -183,6 +187,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Member(args) => identity::member(context, &args).await,
         ClientCommand::Project(args) => identity::project(context, &args).await,
         ClientCommand::Secret(args) => secret::run(context, &args).await,
+        ClientCommand::Volume(args) => volume::run(context, &args).await,
         ClientCommand::Template(args) => template::run(context, &args).await,
         ClientCommand::Schedule(args) => schedule::run(context, &args).await,
         ClientCommand::Audit(args) => audit::run(context, &args).await,

@@ -86,3 +86,21 @@ fn a_namespace_of_somebody_else_is_taken_only_when_it_says_so_and_stops_no_other
         exists("berth-zoology", &policy) && exists("berth-zoology", &["resourcequota", "berth"])
     });
 }
+
+#[test]
+fn volumes_are_claims_that_berth_neither_lists_nor_makes_nor_deletes() {
+    let cluster = cluster();
+    let berth = berth_with(&cluster, &["--image", "x"]);
+    berth.run_ok(&["team", "add", "vision"]);
+    for args in [
+        &["volume", "list"][..],
+        &["volume", "create", "data", "--team", "vision"],
+        &["volume", "delete", "data", "--team", "vision", "-y"],
+    ] {
+        let refused = berth.berth(args);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(3) && said.contains("BRT0028"), "{args:?}: {said}");
+        assert!(said.contains("kubectl get pvc"), "{said}");
+    }
+    berth.run_ok(&["team", "rm", "vision"]);
+}

@@ -18,3 +18,4 @@ pub mod server;
 mod streams;
 mod tour;
 mod trouble;
+mod volumes;

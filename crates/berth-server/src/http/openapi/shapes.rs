@@ -247,6 +247,9 @@ impl Known<'_> {
             }
             "revoke_token" | "delete_user" | "delete_team" | "delete_member" | "delete_project"
             | "delete_secret" => Self::done(),
+            "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),
+            "create_volume" => self.one::<wire::Volume>(),
+            "delete_volume" => Self::done().query::<wire::VolumeDelete>(),
             _ => return None,
         })
     }

@@ -120,6 +120,14 @@ impl Maker<'_> {
                 stage.admin("PUT", &path, &json!({ "value": "hush" }));
                 name
             }
+            "volume" => {
+                let name = stage.fresh("volume");
+                if self.route.id != "create_volume" {
+                    let path = format!("/v1/volumes/{}/{name}", self.team());
+                    stage.admin("PUT", &path, &json!({}));
+                }
+                name
+            }
             "template" => self.template(),
             "schedule" => self.schedule(),
             other => panic!("nothing makes a {other}"),
@@ -214,6 +222,7 @@ impl Maker<'_> {
             "list_users" => quoted(&self.owner()),
             "list_projects" => quoted(after_colon(&self.thing("project"))),
             "list_secrets" => quoted(&self.thing("secret")),
+            "list_volumes" => quoted(&self.thing("volume")),
             "list_templates" => quoted(after_colon(&self.thing("template"))),
             "list_schedules" => quoted(&self.thing("schedule")),
             _ => None,
