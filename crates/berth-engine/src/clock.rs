@@ -38,6 +38,14 @@ pub fn of_wall(wall: Time) -> Time {
     clock.read(reading) - (reading.wall - wall)
 }
 
+/// The server's time of a moment by the clock that counts from the start of the machine. Nobody can
+/// set it between the moment and now.
+pub fn of_uptime(uptime_ms: u64) -> Time {
+    let mut clock = clock();
+    let now = clock.read(Reading::take());
+    clock.at_uptime(uptime_ms).unwrap_or(now)
+}
+
 /// What the clock on the wall shows. Whoever observes something on this machine or elsewhere tells
 /// the time of it by that clock.
 pub fn wall() -> Time {
@@ -188,6 +196,11 @@ impl Clock {
         Time(base + reading.uptime())
     }
 
+    fn at_uptime(&self, uptime_ms: u64) -> Option<Time> {
+        let uptime = i64::try_from(uptime_ms).ok()?;
+        self.base?.checked_add(uptime).map(Time)
+    }
+
     fn begin(&mut self, reading: Reading, time: Time) -> Time {
         self.base = Some(time.0 - reading.uptime());
         self.last = reading;
@@ -306,6 +319,8 @@ mod tests {
         machine.pass(60_000);
         assert_eq!(machine.now(), NOON + 65_000);
         assert_eq!(machine.jumps(), [2 * DAY]);
+        // What happened before it was set is where it was.
+        assert_eq!(machine.clock.at_uptime(51_000), Some(Time(NOON + 1_000)));
         machine.pass(60_000);
         machine.now();
         assert_eq!(machine.jumps(), [0; 0]);

@@ -190,6 +190,10 @@ impl Home {
             return Ok(None);
         };
         ended.gpu_error = self.gpu_error()?.map(|seen| seen.xid);
+        if !self.is_of_this_boot() {
+            // The clock it is read from has begun anew.
+            ended.uptime_ms = None;
+        }
         ended.at = self.wall_time_of(ended.at, ended.uptime_ms);
         Ok(Some(ended))
     }
@@ -197,15 +201,17 @@ impl Home {
     /// When something happened by the clock on the wall as it is set now. It may have been set
     /// since; how long ago it was is known where the machine has not been started since.
     fn wall_time_of(&self, written: Time, uptime_ms: Option<u64>) -> Time {
-        let Some(then) = uptime_ms else { return written };
-        let begun: Option<Begun> = read_json(&self.file("lock")).unwrap_or_default();
-        if begun.is_none_or(|begun| begun.boot != process::boot_id()) {
-            return written;
-        }
+        let Some(then) = uptime_ms.filter(|_| self.is_of_this_boot()) else { return written };
         let ago = process::uptime_ms().saturating_sub(then);
         let at = process::now() - Span(i64::try_from(ago).unwrap_or(i64::MAX));
         // Two clocks are never read in the same moment.
         if (at - written).0.abs() < 1_000 { written } else { at }
+    }
+
+    /// Whether the task was begun since the machine was started.
+    fn is_of_this_boot(&self) -> bool {
+        let begun: Option<Begun> = read_json(&self.file("lock")).unwrap_or_default();
+        begun.is_some_and(|begun| begun.boot == process::boot_id())
     }
 
     /// Takes the room that `exit.json` will need, while there is some.
@@ -437,7 +443,8 @@ mod tests {
         begin("another".to_owned());
         ended.uptime_ms = Some(5);
         home.write_ended(&ended).unwrap();
-        assert_eq!(home.ended().unwrap().unwrap().at, ended.at);
+        let found = home.ended().unwrap().unwrap();
+        assert_eq!((found.at, found.uptime_ms), (ended.at, None));
     }
 
     #[test]

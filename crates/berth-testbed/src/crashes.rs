@@ -41,6 +41,8 @@ pub struct CrashReport {
     /// Leases that are open, or cost other than their price times their time, or last longer than
     /// all of it took, or less long than their process.
     pub leases_misbilled: u64,
+    /// Which, and by how much.
+    pub misbilled: Vec<String>,
     /// The most that a lease was billed beyond the time of its process.
     pub longest_beyond_process: Duration,
     /// Between the rows of the bill and the sum of all leases.
@@ -256,7 +258,11 @@ impl CrashReport {
                 let ran = ran.map(|ms| i64::try_from(ms).expect("no job takes that long"));
                 let is_short = ran.is_some_and(|ran| held + ROUNDED_MS < ran);
                 let is_long = i64::try_from(most.as_millis()).is_ok_and(|most| held > most);
-                self.leases_misbilled += u64::from(!bill.is_exact() || is_short || is_long);
+                if !bill.is_exact() || is_short || is_long {
+                    self.leases_misbilled += 1;
+                    let id = &lease.id;
+                    self.misbilled.push(format!("{id} held {held} ms, ran {ran:?}, {bill:?}"));
+                }
                 if let Some(ran) = ran.filter(|_| lease.closed.is_some()) {
                     let beyond = u64::try_from(held - ran).unwrap_or_default();
                     let beyond = Duration::from_millis(beyond);

@@ -186,7 +186,13 @@ impl<'a> Turn<'a> {
     /// where the server was away. Nothing is earlier than what is in the log.
     pub(crate) fn observe_then(&mut self, observed: Observed) {
         let now = self.at;
-        self.at = clock::of_wall(observed.at()).clamp(self.core.state.now().min(now), now);
+        // The clock on the wall may have been set since the driver has read it.
+        let by_uptime = match &observed {
+            Observed::Ended(ended) => ended.uptime_ms.map(clock::of_uptime),
+            Observed::Started { .. } | Observed::Ready { .. } => None,
+        };
+        let then = by_uptime.unwrap_or_else(|| clock::of_wall(observed.at()));
+        self.at = then.clamp(self.core.state.now().min(now), now);
         self.observe(observed);
         self.at = now;
     }

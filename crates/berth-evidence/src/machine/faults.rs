@@ -114,6 +114,9 @@ fn killed(
             eprintln!("  {number} of {kills} kills");
         }
     });
+    for lease in &report.misbilled {
+        eprintln!("  billed wrongly: {lease}");
+    }
     let text = format!(
         "The server is sent SIGKILL at {kills} moments that look random, and started again, while \
          {jobs} jobs of up to a second come in a stream that lasts as long. Every fifth time all \
