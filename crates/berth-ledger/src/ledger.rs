@@ -222,9 +222,13 @@ impl Ledger {
         self.cut(at, id, |_| ())
     }
 
-    /// A new price for the lease from now on.
+    /// A new price for the lease from now on. One that is the same changes nothing: its cost is
+    /// rounded once, from its start.
     pub fn lease_repriced(&mut self, at: Time, id: LeaseId, price: Micros) -> Vec<CostRow> {
         let now = self.advance(at);
+        if self.lease(id).is_none_or(|(_, lease)| lease.price == price) {
+            return Vec::new();
+        }
         let mut rows = self.settle_under(now, id);
         rows.extend(self.cut(now, id, |lease| {
             lease.price = price;

@@ -224,3 +224,25 @@ fn a_job_that_changes_queue_is_charged_to_the_new_one_from_then_on() {
 fn a_lease_on_a_machine_without_an_account_is_a_bug() {
     play(&mut Ledger::new(), &["0s", "open", "1", "1"]);
 }
+
+#[test]
+fn a_price_that_is_set_to_what_it_was_changes_no_bill() {
+    // A node that is told of anew, as after trouble, tells the prices of its leases anew.
+    let (node, price, end) = (Name::new("n"), Micros(2_500_000), Time(998));
+    let keys = Keys {
+        queue: Name::new("q"),
+        project: Name::new("p"),
+        experiment: Name::new("e"),
+        user: Name::new("u"),
+    };
+    for cut in [1, 7, 400, 401, 997] {
+        let mut ledger = Ledger::new();
+        ledger.node_joined(Time(0), &node, Micros::dollars(20));
+        ledger.lease_opened(Time(0), lease(1), keys.clone(), &node, Milli::ONE, price);
+        let mut rows = ledger.lease_repriced(Time(cut), lease(1), price);
+        rows.extend(ledger.lease_closed(end, lease(1), None).rows);
+        let of_lease = rows.iter().filter(|row| row.lease.is_some());
+        let paid: i64 = of_lease.map(|row| row.amount.0).sum();
+        assert_eq!(paid, cumulative(price, Span(998)).0, "cut at {cut} ms");
+    }
+}
