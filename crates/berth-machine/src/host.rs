@@ -2,6 +2,7 @@
 
 use crate::condition::Condition;
 use crate::output::KeepOutput;
+use crate::slices::Slices;
 use crate::volumes;
 use crate::workplace::Workplace;
 use berth_file::job::{JobFile, Refused, Warning};
@@ -21,6 +22,7 @@ pub struct Host {
     pub inventory: Arc<Inventory>,
     pub probe: Arc<Probe>,
     pub workplace: Arc<Workplace>,
+    pub slices: Arc<Slices>,
     pub condition: Arc<Condition>,
     pub keep: KeepOutput,
 }

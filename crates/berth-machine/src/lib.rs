@@ -12,6 +12,7 @@ mod output;
 mod recovery;
 mod setup;
 mod site;
+mod slices;
 mod volumes;
 mod workplace;
 
@@ -22,5 +23,6 @@ pub use host::Host;
 pub use identity::ServerAddress;
 pub use output::KeepOutput;
 pub use site::{Begun, begin};
+pub use slices::Slices;
 pub use volumes::Volumes;
 pub use workplace::Workplace;

@@ -17,6 +17,8 @@ mod inventory;
 mod isolation;
 mod launcher;
 mod log;
+mod mig;
+mod mps;
 mod open_files;
 mod owner;
 mod process;
@@ -39,6 +41,8 @@ pub use isolation::{
 };
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
+pub use mig::{Instance, Mig, MigError, NvidiaSmi, Smi, SmiError};
+pub use mps::{Mps, MpsControl, MpsError, NvidiaMps};
 pub use open_files::OpenFiles;
 pub use owner::{give, remove_tree};
 pub use shell::{Shell, Size};

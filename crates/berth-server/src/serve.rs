@@ -11,9 +11,12 @@ use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::{Host, KeepOutput, ServerAddress, Volumes, Workplace};
+use berth_machine::{Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace};
 use berth_model::Name;
-use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
+use berth_node::{
+    Accounts, Declared, Driver, Inventory, Isolation, Launcher, Mig, Mps, NvidiaMps, NvidiaSmi,
+    Probe,
+};
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
 use berth_service::notify_address::NotifyAddresses;
@@ -308,21 +311,30 @@ fn find_machine(
     let driver = Driver::open(&home.node(), launcher.clone(), wanted);
     let driver = Arc::new(driver.map_err(Error::Node)?);
     let probe = Arc::new(Probe::load());
-    let inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
+    let mut inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
+    let mig = Arc::new(Mig::new(&home.node(), Arc::new(NvidiaSmi)));
+    let mps = Arc::new(Mps::new(&home.node(), Arc::new(NvidiaMps)));
+    if !inventory.declared {
+        inventory.divide(&mig.ours(), |gpu| mig.slots(gpu));
+    }
     let inventory = Arc::new(inventory);
+    let slices = Slices { inventory: inventory.clone(), driver: driver.clone(), mig, mps };
+    if !inventory.declared {
+        slices.reconcile();
+    }
     if let Isolation::Off { why } = driver.isolation() {
         tracing::warn!(%why, "jobs are not isolated: each reaches what the server reaches");
     }
     let workplace = Arc::new(Workplace {
         home: home.clone(),
         volumes: Arc::new(Volumes::open(home.clone())),
-        inventory: inventory.clone(),
         isolation: driver.isolation().clone(),
         accounts: Accounts::new(&options.admin),
         hidden: secret_files(options),
     });
     let condition = Arc::default();
-    Ok(Arc::new(Host { driver, inventory, probe, workplace, condition, keep }))
+    let slices = Arc::new(slices);
+    Ok(Arc::new(Host { driver, inventory, probe, workplace, slices, condition, keep }))
 }
 
 /// What the server reads that may lie where jobs can see it.
