@@ -46,6 +46,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-model",
             "berth-ledger",
             "berth-core",
+            "berth-figures",
             "berth-file",
             "berth-fs",
             "berth-api",
@@ -56,7 +57,15 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     // The two sites: a machine and a cluster. Neither sees the other.
     (
         "berth-machine",
-        &["berth-model", "berth-core", "berth-file", "berth-node", "berth-engine", "berth-service"],
+        &[
+            "berth-model",
+            "berth-core",
+            "berth-figures",
+            "berth-file",
+            "berth-node",
+            "berth-engine",
+            "berth-service",
+        ],
     ),
     (
         "berth-cluster",
@@ -77,6 +86,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         &[
             "berth-model",
             "berth-core",
+            "berth-figures",
             "berth-fs",
             "berth-api",
             "berth-store",
