@@ -142,3 +142,37 @@ fn by_job(newest: &BTreeMap<Series, Sample>) -> BTreeMap<JobId, Used> {
     }
     jobs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use berth_model::{LeaseId, Time};
+
+    #[test]
+    fn what_the_tasks_of_a_job_use_is_summed_up() {
+        let series = |job, task| Series::Task(LeaseId { job: JobId::new(job), task, attempt: 0 });
+        let sample = |values: &[(Figure, i64)]| Sample {
+            at: Time(0),
+            values: values.iter().copied().collect(),
+        };
+        let gpu = Series::Gpu { node: "box".to_owned(), index: 0 };
+        let newest = BTreeMap::from([
+            (series(1, 0), sample(&[(Figure::Cpu, 500), (Figure::Memory, 10)])),
+            (series(1, 1), sample(&[(Figure::Cpu, 250), (Figure::Memory, 5)])),
+            (series(2, 0), sample(&[(Figure::Memory, 7)])),
+            (gpu, sample(&[(Figure::GpuMemory, 99)])),
+        ]);
+        let told: Vec<(u64, Option<i64>, i64)> = by_job(&newest)
+            .into_iter()
+            .map(|(job, used)| (job.number, used.cpu, used.memory))
+            .collect();
+        assert_eq!(told, [(1, Some(750), 15), (2, None, 7)]);
+    }
+
+    #[test]
+    fn all_that_has_a_name_of_dcgm_is_a_figure_of_a_gpu() {
+        for (name, _, figure, _) in GPU {
+            assert!(figure.is_of_gpu() && name.starts_with("DCGM_FI_"), "{name}");
+        }
+    }
+}

@@ -1,8 +1,13 @@
 //! What a job did over time: measured, kept through a kill, and shown to those who may see the job.
 
+use super::audit::sql;
 use super::people::People;
 use super::server::{Server, until};
-use serde_json::Value;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use berth_figures::{Chunk, Figure, Level, Points, Sample};
+use berth_model::{Span, Time};
+use serde_json::{Value, json};
 
 const PAGE: &str = include_str!("../../../../../docs/figures.md");
 
@@ -42,7 +47,7 @@ fn what_a_job_uses_is_measured_kept_through_a_kill_and_seen_by_its_team_alone() 
     assert!(points(&answer, "processes").1 >= 1, "{answer}");
     let task = &answer["tasks"][0];
     assert_eq!((&task["node"], &task["to"]), (&"box".into(), &Value::Null));
-    assert_eq!(task["gpus"][0]["figures"], serde_json::json!([]));
+    assert_eq!(task["gpus"][0]["figures"], json!([]));
     assert!(answer["notes"].to_string().contains("declared GPUs have no figures"), "{answer}");
 
     // Another team's researcher learns nothing, and a viewer of the cluster's figures no job.
@@ -75,13 +80,83 @@ fn what_a_job_uses_is_measured_kept_through_a_kill_and_seen_by_its_team_alone() 
     let kept = points(&after, "cpu").0;
     assert!(kept >= 3, "{after}");
     until("it goes on", || points(&read(&people), "cpu").0 > kept + 3);
-    people.admin("POST", &format!("/v1/jobs/{job}/stop"), &serde_json::json!({ "now": true }));
+    people.admin("POST", &format!("/v1/jobs/{job}/stop"), &json!({ "now": true }));
     people.until_is(&job, "cancelled");
     until("the end is told", || !read(&people)["tasks"][0]["to"].is_null());
     let ended = points(&read(&people), "cpu").0;
     people.server.stop();
     people.server.start_again();
     assert!(points(&read(&people), "cpu").0 >= ended.min(kept), "what ended is kept too");
+}
+
+/// When a job held its GPU.
+fn held(people: &People, job: &str) -> (Time, Time) {
+    let attempts = people.get(&people.admin, &format!("/v1/jobs/{job}/attempts")).json();
+    let lease = &attempts["items"][0]["leases"][0];
+    let time = |key: &str| lease[key].as_str().expect("a time").parse().expect("a time");
+    (time("opened"), time("closed"))
+}
+
+/// What a GPU would have told, ten times a second, while it was busier for the second of two jobs.
+fn told(first: (Time, Time), second: (Time, Time)) -> Points {
+    let mut points = Points::default();
+    let (mut at, end) = (first.0 - Span::secs(5), second.1 + Span::secs(5));
+    while at < end {
+        let busy = if at < first.1 { 500 } else { 900 };
+        let energy = (at - first.0).0 * 600;
+        let values = [
+            (Figure::SmActive, busy),
+            (Figure::TensorActive, busy),
+            (Figure::SmClock, 990),
+            (Figure::SmClockMax, 1_980),
+            (Figure::Energy, 1_000_000_000 + energy),
+        ];
+        points.push(&Sample { at, values: values.into() });
+        at = at + Span::ms(100);
+    }
+    points
+}
+
+#[test]
+fn a_job_has_of_a_gpu_the_time_in_which_it_held_it_and_no_more() {
+    let mut people = People::start_with(&["--gpus", "1xL4"]);
+    let run = |people: &People| {
+        let job = people.job(&people.kim, "team: vision\ngpus: 1\nrun: sleep 2\n");
+        people.until_is(&job, "done");
+        (held(people, &job), job)
+    };
+    let (first, one) = run(&people);
+    let (second, other) = run(&people);
+    assert!(first.1 <= second.0);
+    people.server.stop();
+    let points = told(first, second);
+    let (start, end) = (Level::Raw.chunk_start(points.times[0]), points.end().expect("some"));
+    let data = STANDARD_NO_PAD.encode(Chunk::encode(&points).0);
+    let bytes = data.len();
+    let row = format!("'gpu/box/0', 0, {}, {}, {bytes}, '{data}'", start.0, end.0);
+    sql(&people.server, &format!("INSERT INTO figures VALUES ({row})"));
+    people.server.start_again();
+
+    for (job, (from, to), busy) in [(&one, first, 500), (&other, second, 900)] {
+        let answer = people.get(&people.kim, &format!("/v1/jobs/{job}/figures?step=1s")).json();
+        let gpu = &answer["tasks"][0]["gpus"][0];
+        let line = line(gpu, "sm_active").expect("a line");
+        assert_eq!((&line["mean"], &line["max"]), (&json!(busy), &json!(busy)), "{answer}");
+        let summary = &gpu["summary"];
+        assert_eq!(summary["mfu"], json!(busy / 2), "at half of the clock: {answer}");
+        assert_eq!((&summary["idle_ms"], &answer["summary"]), (&json!(0), summary));
+        // 600 W for as long as it was held, but for the ends.
+        let joules = summary["energy_joules"].as_i64().expect("energy");
+        let all = (to - from).0 * 600 / 1_000;
+        assert!((all - 180..=all).contains(&joules), "{joules} of {all}: {answer}");
+        assert!(answer["notes"].to_string().contains("mfu is an estimate"), "{answer}");
+        let shown = people.server.run_ok(&["metrics", job]);
+        assert!(shown.contains("gpu 0 L4-24GB") && shown.contains("MFU about"), "{shown}");
+    }
+    let node = people.get(&people.kim, "/v1/nodes/box/figures?figure=sm_active").json();
+    let line = line(&node["gpus"][0], "sm_active").expect("a line");
+    assert_eq!(line["max"], json!(900), "everybody sees what the GPU did: {node}");
+    assert_eq!(node["gpus"][0]["figures"].as_array().map(Vec::len), Some(1), "{node}");
 }
 
 #[test]
