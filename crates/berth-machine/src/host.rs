@@ -1,6 +1,7 @@
 //! What this machine adds to requests about its jobs.
 
 use crate::condition::Condition;
+use crate::figure_options::Figures;
 use crate::output::KeepOutput;
 use crate::slices::Slices;
 use crate::volumes;
@@ -8,11 +9,11 @@ use crate::workplace::Workplace;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::JobRequest;
 use berth_node::{Device, Driver, Inventory, Isolation, Probe};
-use berth_service::Fault;
 use berth_service::host::{
     GpuFacts, GpuReading, JobHost, KeptVolume, NodeFacts, NodeIsolation, NotMade, Removal,
     TeamVolumes, VolumeSize,
 };
+use berth_service::{Book, Fault};
 use std::io;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ pub struct Host {
     pub slices: Arc<Slices>,
     pub condition: Arc<Condition>,
     pub keep: KeepOutput,
+    /// Nothing where figures are not gathered.
+    pub figures: Option<Figures>,
 }
 
 impl Host {
@@ -86,6 +89,10 @@ impl JobHost for Host {
 
     fn volumes(&self) -> Option<&dyn TeamVolumes> {
         Some(self)
+    }
+
+    fn figures(&self) -> Option<&Book> {
+        self.figures.as_ref().map(|figures| &figures.book)
     }
 
     fn read_gpus(&self) -> Vec<GpuReading> {

@@ -4,6 +4,8 @@
 
 mod condition;
 mod executor;
+mod figure_options;
+mod figures;
 mod gpu_faults;
 mod gpu_holders;
 mod host;
@@ -18,6 +20,8 @@ mod workplace;
 
 pub use condition::Condition;
 pub use executor::Watch;
+pub use figure_options::FigureOptions;
+pub use figures::begin as gather_figures;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
 pub use identity::ServerAddress;

@@ -12,6 +12,7 @@ mod driver;
 mod environ;
 mod error;
 mod folder;
+mod gpu_figures;
 mod home;
 mod inventory;
 mod isolation;
@@ -29,9 +30,12 @@ mod trouble;
 
 pub use berth_sandbox::{Access, Account, Network, may_access};
 pub use cgroup::Limits;
-pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger};
+pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger, TaskUse};
 pub use environ::environment;
 pub use error::Error;
+pub use gpu_figures::{
+    Activity, GpuFigures, GpuQuery, GpuReader, Nvidia, Player, ReadGpus, RecordedGpu,
+};
 pub use inventory::{
     Declared, Device, DeviceError, GpuFault, GpuProcess, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,

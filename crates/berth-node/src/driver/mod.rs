@@ -1,5 +1,6 @@
 //! Starting, stopping and watching the tasks of one machine.
 
+mod figures;
 mod gpu_use;
 mod launch;
 mod lost;
@@ -7,6 +8,7 @@ mod retain;
 mod room;
 mod watch;
 
+pub use figures::TaskUse;
 pub use gpu_use::Stranger;
 pub use retain::Kept;
 
