@@ -1,4 +1,5 @@
-//! Figures of GPUs and tasks: gathered in a [`Book`](crate::Book), written once a minute, read from both.
+//! Figures of GPUs and tasks: gathered in a [`Book`](crate::Book), written once a minute, and read
+//! from there and from the database.
 
 mod advice;
 mod keep;

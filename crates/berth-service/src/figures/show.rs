@@ -202,8 +202,8 @@ impl Shower<'_> {
     fn lines(&self, points: &Points) -> (Vec<i64>, Vec<wire::FigureLine>) {
         let is_wanted = |figure| self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&figure));
         let points = points.only(is_wanted);
-        // Points that come about as often as they are asked for stay as they are: some of them would
-        // fall together, and leave a hole beside.
+        // Points that come about as often as they are asked for stay as they are: some of them
+        // would fall together, and leave a hole beside.
         let shown = match points.pace().0 * 3 <= self.window.step.0 * 2 {
             true => thin(&points, self.window.step),
             false => points.clone(),
