@@ -4,6 +4,7 @@
 use crate::gpu_holders::{self, GpuHolders};
 use crate::identity::Identity;
 use crate::recovery::{Recovery, Seen};
+use crate::slices::{self, SliceError, Slices};
 use crate::workplace::{self, Workplace};
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
 use berth_model::{Cause, LeaseId, Observed, Span, Time};
@@ -45,6 +46,7 @@ pub struct Tools {
     pub vault: Vault,
     pub identity: Identity,
     pub holders: Arc<GpuHolders>,
+    pub slices: Arc<Slices>,
 }
 
 /// Why a task was not started.
@@ -75,6 +77,13 @@ impl From<berth_node::Error> for NotStarted {
 }
 
 impl NotStarted {
+    fn of_slices(error: SliceError) -> NotStarted {
+        match error.is_passing() {
+            true => NotStarted::Machine(error.to_string()),
+            false => NotStarted::Job(error.to_string()),
+        }
+    }
+
     /// Why there is no task to start. A place that the job names may be read-only for good, which
     /// is no trouble of the machine; a place of the server's own must not be.
     fn of_task(error: &workplace::Error, home: &Path) -> NotStarted {
@@ -137,6 +146,7 @@ pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
     let looking = [
         tokio::spawn(worker.recovery.clone().look_around()),
         tokio::spawn(gpu_holders::look_around(holders, inlet)),
+        tokio::spawn(slices::tidy_up(worker.tools.slices.clone())),
     ];
     tokio::spawn(async move {
         worker.work(taken).await;
@@ -239,7 +249,8 @@ impl Worker {
         let secrets = secrets.map_err(|why| NotStarted::Job(why.to_string()))?;
         let tools = self.tools.clone();
         let begun = tokio::task::spawn_blocking(move || {
-            let task = tools.workplace.task(&start, &secrets);
+            let provided = tools.slices.provide(&start.slices).map_err(NotStarted::of_slices)?;
+            let task = tools.workplace.task(&start, &secrets, provided);
             let home = tools.workplace.home.root();
             let mut task = task.map_err(|why| NotStarted::of_task(&why, home))?;
             tools.identity.equip(lease, &mut task.env);

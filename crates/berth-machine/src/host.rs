@@ -1,17 +1,19 @@
 //! What this machine adds to requests about its jobs.
 
 use crate::condition::Condition;
+use crate::figure_options::Figures;
 use crate::output::KeepOutput;
+use crate::slices::Slices;
 use crate::volumes;
 use crate::workplace::Workplace;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::JobRequest;
 use berth_node::{Device, Driver, Inventory, Isolation, Probe};
-use berth_service::Fault;
 use berth_service::host::{
     GpuFacts, GpuReading, JobHost, KeptVolume, NodeFacts, NodeIsolation, NotMade, Removal,
     TeamVolumes, VolumeSize,
 };
+use berth_service::{Book, Fault};
 use std::io;
 use std::sync::Arc;
 
@@ -21,8 +23,11 @@ pub struct Host {
     pub inventory: Arc<Inventory>,
     pub probe: Arc<Probe>,
     pub workplace: Arc<Workplace>,
+    pub slices: Arc<Slices>,
     pub condition: Arc<Condition>,
     pub keep: KeepOutput,
+    /// Nothing where figures are not gathered.
+    pub figures: Option<Figures>,
 }
 
 impl Host {
@@ -84,6 +89,10 @@ impl JobHost for Host {
 
     fn volumes(&self) -> Option<&dyn TeamVolumes> {
         Some(self)
+    }
+
+    fn figures(&self) -> Option<&Book> {
+        self.figures.as_ref().map(|figures| &figures.book)
     }
 
     fn read_gpus(&self) -> Vec<GpuReading> {

@@ -4,6 +4,8 @@
 
 mod condition;
 mod executor;
+mod figure_options;
+mod figures;
 mod gpu_faults;
 mod gpu_holders;
 mod host;
@@ -12,15 +14,19 @@ mod output;
 mod recovery;
 mod setup;
 mod site;
+mod slices;
 mod volumes;
 mod workplace;
 
 pub use condition::Condition;
 pub use executor::Watch;
+pub use figure_options::FigureOptions;
+pub use figures::begin as gather_figures;
 pub use gpu_faults::watch as watch_gpus;
 pub use host::Host;
 pub use identity::ServerAddress;
 pub use output::KeepOutput;
 pub use site::{Begun, begin};
+pub use slices::Slices;
 pub use volumes::Volumes;
 pub use workplace::Workplace;

@@ -71,6 +71,7 @@ async fn begin_on(
             condition: host.condition.clone(),
             gpu_use: host.probe.clone(),
         }),
+        slices: host.slices.clone(),
     };
     let mut watch = None;
     let running = engine::begin(setup, |inlet| {

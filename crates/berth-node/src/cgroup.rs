@@ -242,6 +242,23 @@ impl Cgroup {
         self.number("cpu.stat", "usage_usec").map(|usec| usec / 1_000)
     }
 
+    /// What is in memory and cannot be dropped at once: without files that were read.
+    pub fn memory_now(&self) -> Option<Bytes> {
+        let all: i64 = self.text("memory.current")?.trim().parse().ok()?;
+        let files = self.number("memory.stat", "inactive_file").unwrap_or(0);
+        Some(Bytes((all - i64::try_from(files).unwrap_or(0)).max(0)))
+    }
+
+    /// Processes in it, without their threads.
+    pub fn pids(&self) -> Option<Vec<i32>> {
+        let text = self.text("cgroup.procs")?;
+        Some(text.lines().filter_map(|line| line.trim().parse().ok()).collect())
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.path.join(file)).ok()
+    }
+
     pub fn memory_peak(&self) -> Option<Bytes> {
         let text = fs::read_to_string(self.path.join("memory.peak")).ok()?;
         text.trim().parse().ok().map(Bytes)
@@ -281,5 +298,14 @@ mod tests {
         assert!(group.had_oom_kill());
         assert_eq!(group.cpu_ms(), Some(41));
         assert_eq!(group.memory_peak(), None);
+        assert_eq!((group.memory_now(), group.pids()), (None, None));
+        for (file, text) in [
+            ("memory.current", "5000\n"),
+            ("memory.stat", "anon 10\ninactive_file 1000\n"),
+            ("cgroup.procs", "12\n7\n"),
+        ] {
+            std::fs::write(dir.path().join(file), text).unwrap();
+        }
+        assert_eq!((group.memory_now(), group.pids()), (Some(Bytes(4_000)), Some(vec![12, 7])));
     }
 }

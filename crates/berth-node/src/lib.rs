@@ -12,11 +12,14 @@ mod driver;
 mod environ;
 mod error;
 mod folder;
+mod gpu_figures;
 mod home;
 mod inventory;
 mod isolation;
 mod launcher;
 mod log;
+mod mig;
+mod mps;
 mod open_files;
 mod owner;
 mod process;
@@ -27,9 +30,12 @@ mod trouble;
 
 pub use berth_sandbox::{Access, Account, Network, may_access};
 pub use cgroup::Limits;
-pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger};
+pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger, TaskUse};
 pub use environ::environment;
 pub use error::Error;
+pub use gpu_figures::{
+    Activity, GpuFigures, GpuQuery, GpuReader, Nvidia, Player, ReadGpus, RecordedGpu,
+};
 pub use inventory::{
     Declared, Device, DeviceError, GpuFault, GpuProcess, GpuSample, GpuWatch, Inventory, Machine,
     ParseDeclared, Probe, machine,
@@ -39,6 +45,8 @@ pub use isolation::{
 };
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
+pub use mig::{Instance, Mig, MigError, NvidiaSmi, Smi, SmiError};
+pub use mps::{Mps, MpsControl, MpsError, NvidiaMps};
 pub use open_files::OpenFiles;
 pub use owner::{give, remove_tree};
 pub use shell::{Shell, Size};

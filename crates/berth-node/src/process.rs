@@ -74,12 +74,44 @@ pub(crate) struct Stat {
     pub start: u64,
     /// Clock ticks, of children that were waited for.
     children_ticks: u64,
+    /// Clock ticks of its own.
+    own_ticks: u64,
+    /// Pages in memory.
+    pages: u64,
 }
 
 impl Stat {
     pub fn process(&self) -> Process {
         Process { pid: self.pid, start: self.start }
     }
+
+    /// CPU time of it and of its children that were waited for.
+    pub fn cpu_ms(&self) -> u64 {
+        ms(self.own_ticks + self.children_ticks)
+    }
+
+    pub fn memory(&self) -> Bytes {
+        let page = rustix::param::page_size() as u64;
+        Bytes(i64::try_from(self.pages * page).unwrap_or(i64::MAX))
+    }
+}
+
+fn ms(ticks: u64) -> u64 {
+    ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1)
+}
+
+/// Bytes that a process has read from disks and written to them, with its children that were waited
+/// for. Only for those who may look into the process.
+pub(crate) fn disk_bytes(pid: i32) -> Option<(u64, u64)> {
+    parse_io(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
+}
+
+fn parse_io(text: &str) -> Option<(u64, u64)> {
+    let number = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))?;
+        line.trim().parse::<u64>().ok()
+    };
+    Some((number("read_bytes")?, number("write_bytes")?))
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
@@ -93,8 +125,10 @@ fn parse_stat(text: &str) -> Option<Stat> {
         parent: number(1)?,
         session: number(3)?,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        own_ticks: ticks(11)? + ticks(12)?,
         children_ticks: ticks(13)? + ticks(14)?,
         start: ticks(19)?,
+        pages: ticks(21).unwrap_or(0),
     })
 }
 
@@ -179,8 +213,7 @@ pub(crate) fn memory_peak(process: Process) -> Option<Bytes> {
 /// CPU time of all descendants that have been waited for.
 pub(crate) fn children_cpu_ms() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse_stat(&text));
-    let ticks = stat.map_or(0, |stat| stat.children_ticks);
-    ticks * 1_000 / rustix::param::clock_ticks_per_second().max(1)
+    ms(stat.map_or(0, |stat| stat.children_ticks))
 }
 
 #[cfg(test)]
@@ -193,6 +226,9 @@ mod tests {
         let stat = parse_stat(text).unwrap();
         assert_eq!((stat.pid, stat.parent, stat.session, stat.start), (41, 7, 40, 999));
         assert_eq!((stat.is_zombie, stat.children_ticks), (false, 78));
+        assert_eq!((stat.own_ticks, stat.pages), (11, 2));
+        let io = "rchar: 9\nread_bytes: 4096\nwrite_bytes: 7\ncancelled_write_bytes: 0\n";
+        assert_eq!((parse_io(io), parse_io("rchar: 9\n")), (Some((4_096, 7)), None));
         assert_eq!(parse_stat("41 (cut"), None);
     }
 

@@ -5,7 +5,7 @@ use crate::listen::ConnectionLimits;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
-use berth_machine::KeepOutput;
+use berth_machine::{FigureOptions, KeepOutput};
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, Wanted};
 use ipnet::IpNet;
@@ -52,6 +52,7 @@ pub enum Place {
         isolation: Wanted,
         /// How long the output of ended jobs is kept.
         keep_output: KeepOutput,
+        figures: FigureOptions,
     },
     Cluster {
         options: Box<berth_cluster::Options>,

@@ -11,9 +11,14 @@ use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
-use berth_machine::{Host, KeepOutput, ServerAddress, Volumes, Workplace};
+use berth_machine::{
+    FigureOptions, Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace, gather_figures,
+};
 use berth_model::Name;
-use berth_node::{Accounts, Declared, Driver, Inventory, Isolation, Launcher, Probe};
+use berth_node::{
+    Accounts, Declared, Driver, Inventory, Isolation, Launcher, Mig, Mps, NvidiaMps, NvidiaSmi,
+    Probe,
+};
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
 use berth_service::notify_address::NotifyAddresses;
@@ -21,7 +26,7 @@ use berth_service::refusals::Refusals;
 use berth_service::stream_checks::StreamChecks;
 use berth_service::{
     self as service, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin, audit_end,
-    schedules,
+    figures, schedules,
 };
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;
@@ -32,6 +37,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+
+/// How long a server that stops waits for its figures to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a time of leading came to its end.
 enum Left {
@@ -144,6 +152,8 @@ async fn lead(
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
         audit_export::begin(export.clone(), store, home, options.node.clone())
     }));
+    let machine = app.machine.clone();
+    tasks.extend(machine.and_then(|host| gather_figures(app.service.clone(), host)));
     let _gpus =
         app.machine.as_ref().and_then(|machine| berth_machine::watch_gpus(handle.clone(), machine));
     let started = Started { webhook, ..started(&app, door.url()?, token) };
@@ -176,6 +186,7 @@ async fn lead(
         return Ok(left);
     }
     admin::refusals::finish(&app.service).await;
+    finish_figures(&app.service).await;
     handle.stop().await;
     let ended = match ended {
         Some(ended) => ended,
@@ -187,6 +198,14 @@ async fn lead(
     match ended {
         Ok(ended) => ended.map(|()| left).map_err(Error::Fatal),
         Err(panic) => Err(Error::Serve(io::Error::other(panic))),
+    }
+}
+
+/// Writes what was measured last. A database that is away is not waited for.
+async fn finish_figures(service: &Service) {
+    let written = tokio::time::timeout(FLUSH_TIMEOUT, figures::flush(service)).await;
+    if !matches!(written, Ok(Ok(()))) {
+        tracing::warn!("the figures of the last minute were not written");
     }
 }
 
@@ -237,15 +256,15 @@ async fn start(
     let key = options.key.clone().unwrap_or_else(|| home.key());
     let vault =
         Vault::open(&key, store.clone()).map_err(|source| Error::Home { path: key, source })?;
-    let figures = api.as_ref().map(|api| api.metrics().clone());
+    let client_figures = api.as_ref().map(|api| api.metrics().clone());
     let (mut machine, mut pods, mut follows) = (None, None, None);
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) =
         match &options.place {
-            Place::Machine { gpus, launcher, cgroups, isolation, keep_output } => {
+            Place::Machine { gpus, launcher, cgroups, isolation, keep_output, figures } => {
                 // Its lock waits for what a killed server leaves behind, so it comes before the
                 // database's, which does not.
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
-                let node = (launcher, wanted, *keep_output);
+                let node = (launcher, wanted, *keep_output, *figures);
                 let found = find_machine(options, gpus.as_ref(), node, &home)?;
                 let setup = setup(options, &store).await?;
                 let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
@@ -293,6 +312,7 @@ async fn start(
     let exports = options.audit_exports.iter().map(|place| Arc::new(Export::new(place.clone())));
     let (audit_exports, notices) = (exports.collect(), Arc::default());
     let connections = door.connections().clone();
+    let figures = client_figures;
     let parts = Parts { service, machine, pods, figures, audit_exports, notices, connections };
     let app = App::new(parts);
     Ok(Begun { app, running, watch })
@@ -302,27 +322,36 @@ async fn start(
 fn find_machine(
     options: &Options,
     gpus: Option<&Declared>,
-    (launcher, wanted, keep): (&Launcher, berth_node::Options, KeepOutput),
+    (launcher, wanted, keep, figures): (&Launcher, berth_node::Options, KeepOutput, FigureOptions),
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
     let driver = Driver::open(&home.node(), launcher.clone(), wanted);
     let driver = Arc::new(driver.map_err(Error::Node)?);
     let probe = Arc::new(Probe::load());
-    let inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
+    let mut inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
+    let mig = Arc::new(Mig::new(&home.node(), Arc::new(NvidiaSmi)));
+    let mps = Arc::new(Mps::new(&home.node(), Arc::new(NvidiaMps)));
+    if !inventory.declared {
+        inventory.divide(&mig.ours(), |gpu| mig.slots(gpu));
+    }
     let inventory = Arc::new(inventory);
+    let slices = Slices { inventory: inventory.clone(), driver: driver.clone(), mig, mps };
+    if !inventory.declared {
+        slices.reconcile();
+    }
     if let Isolation::Off { why } = driver.isolation() {
         tracing::warn!(%why, "jobs are not isolated: each reaches what the server reaches");
     }
     let workplace = Arc::new(Workplace {
         home: home.clone(),
         volumes: Arc::new(Volumes::open(home.clone())),
-        inventory: inventory.clone(),
         isolation: driver.isolation().clone(),
         accounts: Accounts::new(&options.admin),
         hidden: secret_files(options),
     });
     let condition = Arc::default();
-    Ok(Arc::new(Host { driver, inventory, probe, workplace, condition, keep }))
+    let (slices, figures) = (Arc::new(slices), figures.begin());
+    Ok(Arc::new(Host { driver, inventory, probe, workplace, slices, condition, keep, figures }))
 }
 
 /// What the server reads that may lie where jobs can see it.

@@ -23,6 +23,8 @@ const ROUTES: &[&str] = &[
     "list_jobs",
     "get_job",
     "why_job",
+    "job_figures",
+    "node_figures",
     "list_queues",
     "get_queue",
     "list_cost",

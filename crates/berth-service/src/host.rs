@@ -2,6 +2,7 @@
 //! what a job file may ask for, and in what they know of their nodes.
 
 use crate::fault::Fault;
+use crate::figure_book::Book;
 pub use berth_api::wire::NodeIsolation;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::{Bytes, GpuAsk, JobRequest, Name, Time};
@@ -142,6 +143,11 @@ pub trait JobHost: Send + Sync {
 
     /// Where it keeps named volumes; nothing where somebody else does.
     fn volumes(&self) -> Option<&dyn TeamVolumes> {
+        None
+    }
+
+    /// Where figures are gathered before they are written; nothing where none are.
+    fn figures(&self) -> Option<&Book> {
         None
     }
 

@@ -128,6 +128,7 @@ documents!(
     ScheduleRow,
     QueueFileRow,
     SettingRow,
+    FigureRow,
 );
 
 /// A row of some [`Document`] to put or to delete.

@@ -29,12 +29,12 @@ pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
     AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostSum, DueNotices,
-    JobCounts, JobFilter, JobPage, Loading, RightsFinding, Verified,
+    FigureKey, FigureQuery, JobCounts, JobFilter, JobPage, Loading, RightsFinding, Verified,
 };
 pub use rows::{
-    AuditEntry, AuditRow, CostRecord, IdempotencyRow, JobRow, LeaseRow, MemberRow, NoticeRow,
-    ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow, TokenRow,
-    UserRow,
+    AuditEntry, AuditRow, CostRecord, FigureRow, IdempotencyRow, JobRow, LeaseRow, MemberRow,
+    NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow,
+    TokenRow, UserRow,
 };
 pub use store::{AuditEnd, Options, Store};
 pub use table::Row;

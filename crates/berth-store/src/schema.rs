@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     Step { version: 3, sql: include_str!("../migrations/0003_schedule_reason.sql") },
     Step { version: 4, sql: include_str!("../migrations/0004_keyed_audit.sql") },
     Step { version: 5, sql: include_str!("../migrations/0005_job_pages.sql") },
+    Step { version: 6, sql: include_str!("../migrations/0006_figures.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

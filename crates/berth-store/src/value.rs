@@ -312,6 +312,16 @@ impl Key for (&str, &str) {
     }
 }
 
+/// A series of figures, its level and the start of a chunk.
+impl Key for (&str, u32, Time) {
+    fn values(&self) -> KeyValues {
+        let mut values = vec![Value::Text(Some(self.0.to_owned()))];
+        self.1.write(&mut values);
+        self.2.write(&mut values);
+        KeyValues(values)
+    }
+}
+
 macro_rules! field_key {
     ($($name:ident),*) => {$(
         impl Key for $name {

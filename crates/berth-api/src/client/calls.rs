@@ -39,6 +39,7 @@ calls! {
     set_job = "set_job" (job) body JobChange => Job;
     why = "why_job" (job) => Why;
     attempts = "list_attempts" (job) => Items<Attempt>;
+    job_figures = "job_figures" (job) query FigureQuery => JobFigures;
     stop_job = "stop_job" (job) body JobStop => Job;
     pause_job = "pause_job" (job) => Job;
     resume_job = "resume_job" (job) => Job;
@@ -49,6 +50,7 @@ calls! {
     gpus = "list_gpus" () => Items<Gpu>;
     nodes = "list_nodes" () => Items<Node>;
     node = "get_node" (node) => Node;
+    node_figures = "node_figures" (node) query FigureQuery => NodeFigures;
     drain_node = "drain_node" (node) => Node;
     cordon_node = "cordon_node" (node) => Node;
     resume_node = "resume_node" (node) => Node;

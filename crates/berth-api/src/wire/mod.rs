@@ -6,6 +6,7 @@
 mod admin;
 mod cluster;
 mod event;
+mod figures;
 mod identity;
 mod job;
 mod money;
@@ -23,6 +24,10 @@ pub use admin::{
 pub use berth_model::{Exit, ExitKind, JobKind, JobState};
 pub use cluster::{Gpu, GpuHolder, Node, NodeIsolation, NodeState, Queue, QueueLine, Share};
 pub use event::{Event, EventKind, EventQuery, LogChunk, LogQuery, LogStream};
+pub use figures::{
+    FigureAdvice, FigureLine, FigureQuery, FigureSummary, GpuFigures, JobFigures, NodeFigures,
+    TaskFigures,
+};
 pub use identity::{
     Me, Member, MemberSet, Membership, Project, Secret, SecretSet, Team, Token, TokenCreate,
     TokenCreated, User, UserCreate,

@@ -4,13 +4,13 @@ mod paths;
 mod python;
 mod volumes;
 
+use crate::slices::Provided;
 use crate::volumes::Volumes;
 use berth_engine::LeaseStart;
 use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
 use berth_node::{
-    Account, Accounts, Confine, DeviceError, Gang, Inventory, Isolation, Shown, TaskSpec, give,
-    nobody, own_account,
+    Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, nobody, own_account,
 };
 use berth_service::Home;
 use paths::{PathError, Rights, normal};
@@ -40,8 +40,6 @@ pub enum Error {
     NoCheckpoint(PathBuf),
     #[error("jobs are not isolated here, so none can be kept from the network")]
     NeedsIsolation,
-    #[error("{0}")]
-    Gpus(DeviceError),
 }
 
 /// Where jobs work on this machine.
@@ -50,7 +48,6 @@ pub struct Workplace {
     pub home: Home,
     /// The volumes that teams have by name.
     pub volumes: Arc<Volumes>,
-    pub inventory: Arc<Inventory>,
     pub isolation: Isolation,
     pub accounts: Accounts,
     /// The server's secrets outside of its home, such as the key of its certificate.
@@ -72,12 +69,14 @@ impl Workplace {
         &self,
         start: &LeaseStart,
         secrets: &BTreeMap<String, String>,
+        Provided { gpus, nodes, env: gpu_env, shown }: Provided,
     ) -> Result<TaskSpec, Error> {
         let job = start.lease.job;
         let run = start.run.of_element(job.element);
         let who = self.identity(&start.user, &start.team);
         let own = self.home.job(job);
-        let env = env(start, &run, secrets)?;
+        let mut env = env(start, &run, secrets)?;
+        env.extend(gpu_env);
         let checkpoint = self.checkpoint_of(job, &run)?;
         self.make_own(&own, &checkpoint, who.account.as_ref(), &start.team)?;
         let directory = match &run.workdir {
@@ -86,13 +85,13 @@ impl Workplace {
         };
         let resumed = start.resume_from.map(|other| self.home.job(other).join("checkpoints"));
         let resumed = resumed.filter(|path| is_filled(path));
-        let gpus = self.inventory.gpus(&start.slices).map_err(Error::Gpus)?;
         let confine = match self.isolation.is_on() {
             true => {
                 let seen = Seen { own: &own, directory: &directory, checkpoint: &checkpoint };
                 let mut confine = self.confine(start, &run, &env, who, seen)?;
                 confine.shown.extend(resumed.iter().map(|path| Shown::in_place(path, false)));
-                confine.devices = self.inventory.device_nodes(&gpus);
+                confine.devices = nodes;
+                confine.shown.extend(shown);
                 Some(confine)
             }
             false => {

@@ -1,5 +1,6 @@
 //! Starting, stopping and watching the tasks of one machine.
 
+mod figures;
 mod gpu_use;
 mod launch;
 mod lost;
@@ -7,6 +8,7 @@ mod retain;
 mod room;
 mod watch;
 
+pub use figures::TaskUse;
 pub use gpu_use::Stranger;
 pub use retain::Kept;
 
@@ -335,6 +337,25 @@ impl Driver {
         size: Size,
     ) -> Result<Shell, Error> {
         Shell::open(&Home::new(self.folder(lease)?), lease, &self.launcher, command, term, size)
+    }
+
+    /// The UUIDs of the GPUs and MIG instances that tasks have which have not ended.
+    pub fn held_devices(&self) -> BTreeSet<String> {
+        let table = self.table();
+        let live = table.live.values().filter(|live| !live.home.has_ended());
+        let uuids = live.filter_map(|live| match &live.gpus {
+            Gpus::Real { uuids, .. } => Some(uuids.clone()),
+            Gpus::Declared { .. } => None,
+        });
+        uuids.flatten().collect()
+    }
+
+    /// The real GPUs that tasks have, wholly or in part, which have not ended.
+    pub fn held_gpus(&self) -> BTreeSet<u32> {
+        let table = self.table();
+        let live = table.live.values().filter(|live| !live.home.has_ended());
+        let real = live.filter(|live| matches!(live.gpus, Gpus::Real { .. }));
+        real.flat_map(|live| live.gpus.indices().to_vec()).collect()
     }
 
     /// Notes a hardware error of a GPU with the tasks that hold it or a part of it, so that a

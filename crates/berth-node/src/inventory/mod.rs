@@ -14,10 +14,8 @@ pub use watch::{GpuFault, GpuWatch};
 
 use crate::cgroup::Limits;
 use crate::task::Gpus;
-use berth_model::{
-    Bytes, GpuSpec, Health, Lifecycle, MigSlot, Name, NodeSpec, NodeState, Share, Slice,
-};
-use std::collections::BTreeMap;
+use berth_model::{Bytes, GpuSpec, Health, Lifecycle, MigSlot, Name, NodeSpec, NodeState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// One GPU, or what was declared to be one.
@@ -31,8 +29,9 @@ pub struct Device {
     pub model: Name,
     pub memory: Bytes,
     pub health: Health,
-    /// The MIG instances with their UUIDs; `None` while MIG is off.
-    pub mig: Option<Vec<(MigSlot, String)>>,
+    /// The MIG instances that its operator has made; `None` where it is not divided, or Berth
+    /// divides it.
+    pub mig: Option<Vec<MigSlot>>,
 }
 
 impl Device {
@@ -45,8 +44,6 @@ impl Device {
 pub enum DeviceError {
     #[error("there is no GPU {index} on this machine; it has {count}")]
     NoGpu { index: u32, count: usize },
-    #[error("GPU {index} has no MIG instance {profile} at {start}")]
-    NoInstance { index: u32, profile: Name, start: u8 },
 }
 
 /// The machine as the scheduler and as the driver see it.
@@ -91,52 +88,39 @@ impl Inventory {
         Inventory { node, devices, declared: declared.is_some(), machine, limits }
     }
 
-    /// The devices behind the slices of a lease.
-    pub fn gpus(&self, slices: &[Slice]) -> Result<Gpus, DeviceError> {
-        let indices: Vec<u32> = slices.iter().map(|slice| slice.gpu).collect();
-        let uuids: Vec<Option<String>> =
-            slices.iter().map(|slice| self.uuid(slice)).collect::<Result<_, _>>()?;
-        if self.declared {
-            return Ok(Gpus::Declared { indices });
-        }
-        Ok(Gpus::Real { indices, uuids: uuids.into_iter().flatten().collect() })
-    }
-
-    /// The device nodes that a task with these GPUs may open. Declared GPUs hide nothing.
-    pub fn device_nodes(&self, gpus: &Gpus) -> Vec<PathBuf> {
-        let Gpus::Real { indices, .. } = gpus else { return nodes::all() };
-        let granted = self.devices.iter().filter(|device| indices.contains(&device.index));
-        let minors: Vec<u32> = granted.clone().filter_map(|device| device.minor).collect();
-        nodes::of(&minors, granted.clone().any(|device| device.mig.is_some()))
-    }
-
-    fn uuid(&self, slice: &Slice) -> Result<Option<String>, DeviceError> {
-        let index = slice.gpu;
-        let missing = DeviceError::NoGpu { index, count: self.devices.len() };
-        let device = self.devices.iter().find(|device| device.index == index).ok_or(missing)?;
-        let Share::Mig(slot) = &slice.share else { return Ok(device.uuid.clone()) };
-        if self.declared {
-            return Ok(None);
-        }
-        let instances = device.mig.iter().flatten();
-        let found = instances.into_iter().find(|(there, _)| there == slot);
-        match found {
-            Some((_, uuid)) => Ok(Some(uuid.clone())),
-            None => {
-                let (profile, start) = (slot.profile.clone(), slot.start);
-                Err(DeviceError::NoInstance { index, profile, start })
+    /// Says how the GPUs are divided, of those on which MIG is on. An operator's division is all
+    /// that the core may use; what Berth has divided itself, it may divide anew.
+    pub fn divide(&mut self, ours: &BTreeSet<u32>, list: impl Fn(u32) -> Vec<MigSlot>) {
+        for (device, spec) in self.devices.iter_mut().zip(&mut self.node.gpus) {
+            if device.mig.is_some() {
+                device.mig = (!ours.contains(&device.index)).then(|| list(device.index));
+                spec.mig = device.mig.clone();
             }
         }
+    }
+
+    pub fn device(&self, index: u32) -> Result<&Device, DeviceError> {
+        let missing = DeviceError::NoGpu { index, count: self.devices.len() };
+        self.devices.iter().find(|device| device.index == index).ok_or(missing)
+    }
+
+    /// The device nodes that a task with these GPUs may open, and with these MIG instances: each is
+    /// a GPU and the number of the instance on it. Declared GPUs hide nothing.
+    pub fn device_nodes(&self, gpus: &Gpus, instances: &[(u32, u32)]) -> Vec<PathBuf> {
+        let Gpus::Real { indices, .. } = gpus else { return nodes::all() };
+        let minor = |index: &u32| self.device(*index).ok().and_then(|device| device.minor);
+        let minors: Vec<u32> = indices.iter().filter_map(minor).collect();
+        let instances = instances.iter().filter_map(|(gpu, id)| Some((minor(gpu)?, *id)));
+        nodes::of(&minors, &instances.collect::<Vec<_>>())
     }
 }
 
 fn gpu_spec(device: &Device) -> GpuSpec {
-    let mig = device.mig.as_ref();
     GpuSpec {
         model: device.model.clone(),
         memory: device.memory,
         health: device.health,
-        mig: mig.map(|all| all.iter().map(|(slot, _)| slot.clone()).collect()),
+        mig: device.mig.clone(),
         division: None,
     }
 }
@@ -147,10 +131,6 @@ mod tests {
 
     const NO_LIMITS: Limits =
         Limits { groups: false, cpu: false, memory: false, processes: false, missing: None };
-
-    fn slice(gpu: u32) -> Slice {
-        Slice { gpu, share: Share::Whole }
-    }
 
     fn slot(profile: &str, start: u8) -> MigSlot {
         MigSlot { profile: profile.into(), start }
@@ -163,9 +143,7 @@ mod tests {
         let models: Vec<&str> = found.node.gpus.iter().map(|gpu| gpu.model.as_str()).collect();
         assert_eq!(models, ["H100-80GB", "H100-80GB", "L4-24GB"]);
         assert!(found.declared && found.devices.iter().all(Device::declared));
-        let gpus = found.gpus(&[slice(0), slice(2)]).unwrap();
-        assert_eq!(gpus, Gpus::Declared { indices: vec![0, 2] });
-        let error = found.gpus(&[slice(3)]).unwrap_err();
+        let error = found.device(3).unwrap_err();
         assert_eq!(error.to_string(), "there is no GPU 3 on this machine; it has 3");
     }
 
@@ -173,27 +151,18 @@ mod tests {
     fn a_machine_without_gpus_runs_tasks_without() {
         let found = Inventory::read("here", None, &Probe::none(), NO_LIMITS);
         assert_eq!((found.node.gpus.len(), found.declared), (0, false));
-        let gpus = found.gpus(&[]).unwrap();
-        assert_eq!(gpus, Gpus::Real { indices: vec![], uuids: vec![] });
         assert!(found.machine.cpu.0 > 0 && found.machine.memory.0 > 0);
     }
 
     #[test]
-    fn a_mig_slice_is_named_by_the_uuid_of_its_instance() {
-        let mut found = Inventory::read("here", None, &Probe::none(), NO_LIMITS);
-        found.devices = vec![Device {
-            index: 0,
-            uuid: Some("GPU-a".to_owned()),
-            minor: Some(0),
-            model: "H100-80GB".into(),
-            memory: Bytes::gib(80),
-            health: Health::Ok,
-            mig: Some(vec![(slot("1g.10gb", 6), "MIG-b".to_owned())]),
-        }];
-        let mig = |start| Slice { gpu: 0, share: Share::Mig(slot("1g.10gb", start)) };
-        let gpus = found.gpus(&[mig(6)]).unwrap();
-        assert_eq!(gpus, Gpus::Real { indices: vec![0], uuids: vec!["MIG-b".to_owned()] });
-        let error = found.gpus(&[mig(4)]).unwrap_err();
-        assert_eq!(error.to_string(), "GPU 0 has no MIG instance 1g.10gb at 4");
+    fn the_core_uses_an_operators_division_and_makes_its_own_elsewhere() {
+        let declared: Declared = "3xH100".parse().unwrap();
+        let mut found = Inventory::read("here", Some(&declared), &Probe::none(), NO_LIMITS);
+        for at in [0, 1] {
+            found.devices[at].mig = Some(Vec::new());
+        }
+        found.divide(&BTreeSet::from([1]), |_| vec![slot("1g.10gb", 6)]);
+        let mig: Vec<_> = found.node.gpus.iter().map(|gpu| gpu.mig.clone()).collect();
+        assert_eq!(mig, [Some(vec![slot("1g.10gb", 6)]), None, None]);
     }
 }

@@ -2,7 +2,7 @@
 //! machine without it has no GPUs.
 
 use super::{Device, model};
-use berth_model::{Bytes, Health, MigLayout, MigProfile, MigSlot, Name};
+use berth_model::{Bytes, Health, MigSlot};
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{
     EccCounter, MemoryError, P2pCapabilitiesIndex, P2pStatus, TemperatureSensor,
@@ -103,7 +103,7 @@ fn join(count: usize, linked: impl Fn(usize, usize) -> bool) -> Vec<Vec<u32>> {
 fn device(index: u32, gpu: nvml_wrapper::Device<'_>) -> Option<Device> {
     let memory = gpu.memory_info().ok().map(|info| bytes(info.total))?;
     let model = model::observed(&gpu.name().ok()?, memory);
-    let mig = instances(&gpu, &model);
+    let mig = instances(&gpu);
     let health = health(&gpu);
     let (uuid, minor) = (Some(gpu.uuid().ok()?), gpu.minor_number().ok());
     Some(Device { index, uuid, minor, model, memory, health, mig })
@@ -126,32 +126,9 @@ fn health(gpu: &nvml_wrapper::Device<'_>) -> Health {
     if errors > 0 || remap_failed || pending { Health::Failed } else { Health::Ok }
 }
 
-/// The MIG instances, `None` while MIG is off.
-fn instances(gpu: &nvml_wrapper::Device<'_>, model: &Name) -> Option<Vec<(MigSlot, String)>> {
-    gpu.mig_mode().ok().filter(|mode| mode.current == 1)?;
-    let found = (0..gpu.mig_device_count().unwrap_or(0)).filter_map(|at| {
-        let instance = gpu.mig_device_by_index(at).ok()?;
-        let name = instance.name().ok()?;
-        Some((name.split("MIG ").nth(1)?.trim().to_owned(), instance.uuid().ok()?))
-    });
-    Some(lay_out(model, found.collect()))
-}
-
-/// Gives each instance a start. The wrapped library names an instance's profile and not where it
-/// lies, so the largest are laid out first, each at the first start that is free. That is one of
-/// the layouts these instances can have, and the same each time.
-fn lay_out(model: &str, mut found: Vec<(String, String)>) -> Vec<(MigSlot, String)> {
-    let size = |profile: &str| MigProfile::find(model, profile).map_or(0, |found| found.size);
-    found.sort_by(|a, b| (size(&b.0), &a.1).cmp(&(size(&a.0), &b.1)));
-    let mut layout = MigLayout::default();
-    let mut slots = Vec::new();
-    for (name, uuid) in found {
-        let Some(profile) = MigProfile::find(model, &name) else { continue };
-        let Some(start) = layout.place(profile) else { continue };
-        layout.take(profile, start);
-        slots.push((MigSlot { profile: Name::from(name), start }, uuid));
-    }
-    slots
+/// An empty list while MIG is on: what is in it is for `nvidia-smi` to say.
+fn instances(gpu: &nvml_wrapper::Device<'_>) -> Option<Vec<MigSlot>> {
+    gpu.mig_mode().ok().filter(|mode| mode.current == 1).map(|_| Vec::new())
 }
 
 fn sample(index: u32, gpu: nvml_wrapper::Device<'_>) -> GpuSample {
@@ -173,19 +150,6 @@ mod tests {
         assert_eq!(join(4, |a, b| b == a + 1 && a != 1), [vec![0, 1], vec![2, 3]]);
         assert_eq!(join(3, |a, b| (a, b) != (0, 1)), [vec![0, 1, 2]]);
         assert_eq!(join(2, |_, _| false), Vec::<Vec<u32>>::new());
-    }
-
-    #[test]
-    fn instances_are_laid_out_the_same_way_each_time() {
-        let found = |names: &[&str]| {
-            let named = names.iter().enumerate().map(|(i, n)| (n.to_string(), format!("MIG-{i}")));
-            let slots = lay_out("H100-80GB", named.collect());
-            let shown = slots.iter().map(|(s, uuid)| format!("{}@{} {uuid}", s.profile, s.start));
-            shown.collect::<Vec<_>>()
-        };
-        let expect = ["3g.40gb@4 MIG-1", "2g.20gb@0 MIG-2", "1g.10gb@2 MIG-0"];
-        assert_eq!(found(&["1g.10gb", "3g.40gb", "2g.20gb"]), expect);
-        assert_eq!(found(&["9g.99gb"]), Vec::<String>::new());
     }
 
     #[test]

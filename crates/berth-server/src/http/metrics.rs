@@ -33,11 +33,12 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
 }
 
 async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
-    let mut page = Page(Registry::with_prefix("berth"));
+    let mut page = Page(Registry::default());
     page.server(&app);
     page.jobs(&app).await?;
     page.waits(&cluster::waits(&app.service, None).await?);
     page.gpus(&app).await;
+    page.newest_figures(&app);
     page.cluster(&app);
     page.audit(&app);
     page.costs(&app).await?;
@@ -54,26 +55,33 @@ impl Page {
     /// One figure for each value of its labels.
     pub(super) fn family(&mut self, name: &str, help: &str) -> Family<Labels, Figure> {
         let family = Family::<Labels, Figure>::default();
+        self.0.register(format!("berth_{name}"), help, family.clone());
+        family
+    }
+
+    /// The same under a name that others have chosen.
+    pub(super) fn foreign_family(&mut self, name: &str, help: &str) -> Family<Labels, Figure> {
+        let family = Family::<Labels, Figure>::default();
         self.0.register(name, help, family.clone());
         family
     }
 
     pub(super) fn counts(&mut self, name: &str, help: &str) -> Family<Labels, Counter> {
         let family = Family::<Labels, Counter>::default();
-        self.0.register(name, help, family.clone());
+        self.0.register(format!("berth_{name}"), help, family.clone());
         family
     }
 
     pub(super) fn figure(&mut self, name: &str, help: &str, value: f64) {
         let gauge = Figure::default();
         gauge.set(value);
-        self.0.register(name, help, gauge);
+        self.0.register(format!("berth_{name}"), help, gauge);
     }
 
     pub(super) fn count(&mut self, name: &str, help: &str, value: u64) {
         let counter: Counter = Counter::default();
         counter.inc_by(value);
-        self.0.register(name, help, counter);
+        self.0.register(format!("berth_{name}"), help, counter);
     }
 
     fn server(&mut self, app: &App) {

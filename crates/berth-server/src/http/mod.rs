@@ -8,12 +8,14 @@ mod asking;
 mod cluster;
 mod events;
 mod extract;
+mod figures;
 mod health;
 mod identity;
 mod jobs;
 mod limits;
 mod metrics;
 mod metrics_audit;
+mod metrics_figures;
 mod metrics_kube;
 mod money;
 mod openapi;
@@ -62,6 +64,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         apply::handler,
         cluster::handler,
         events::handler,
+        figures::handler,
         health::handler,
         identity::handler,
         jobs::handler,

@@ -3,6 +3,7 @@
 mod audit;
 mod costs;
 mod documents;
+mod figures;
 mod job_page;
 mod jobs;
 mod log;
@@ -10,6 +11,7 @@ mod log;
 pub use audit::{AuditCheck, AuditFilter, AuditFollower, Broken, RightsFinding, Verified};
 pub use costs::{CostKey, CostQuery, CostSum};
 pub use documents::DueNotices;
+pub use figures::{FigureKey, FigureQuery};
 pub use job_page::JobPage;
 pub use jobs::{JobCounts, JobFilter};
 pub use log::Loading;
@@ -108,6 +110,7 @@ fn reading(what: &'static str) -> &'static str {
         "costs" => "read costs",
         "events" | "snapshots" => "read its log",
         "audit" => "read the audit log",
+        "figures" => "read figures",
         _ => "read",
     }
 }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod cost;
+mod figure;
 mod identity;
 mod job;
 pub(crate) mod seals;
@@ -10,6 +11,7 @@ mod work;
 pub use audit::{AuditEntry, AuditRow};
 pub(crate) use audit::{GENESIS, chain};
 pub use cost::CostRecord;
+pub use figure::FigureRow;
 pub use identity::{MemberRow, ProjectRow, SecretRow, TeamRow, TokenRow, UserRow};
 pub use job::{JobRow, LeaseRow};
 pub use work::{IdempotencyRow, NoticeRow, QueueFileRow, ScheduleRow, SettingRow, TemplateRow};
@@ -100,4 +102,5 @@ pub(crate) const TABLES: &[Table] = &[
     QueueFileRow::TABLE,
     SettingRow::TABLE,
     SNAPSHOT_PARTS,
+    FigureRow::TABLE,
 ];

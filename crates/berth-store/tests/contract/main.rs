@@ -9,6 +9,7 @@ mod costs;
 mod crash;
 mod damage;
 mod documents;
+mod figures;
 mod jobs;
 mod keyed_audit;
 mod log;

@@ -16,6 +16,7 @@ const LINES: &[&str] = &[
     "ps --all --mine --team nlp --state running,pending --since 2d -n 20 -w",
     "why 17",
     "logs 17 -f -n 100 --since 2h --search loss --timestamps --rank 3 --attempt 0",
+    "metrics 17 -w --since 1h --step 30s --figure cpu,memory",
     "shell 17",
     "shell 17 --task 1 -- nvidia-smi -L",
     "top --once",

@@ -13,6 +13,7 @@ mod flags;
 mod identity;
 mod logs;
 mod machines;
+mod metrics;
 mod plan;
 mod ps;
 mod queues;
@@ -69,6 +70,8 @@ pub enum ClientCommand {
     Why(why::Why),
     /// Show what a job printed
     Logs(logs::Logs),
+    /// Show what a job and its GPUs did over time
+    Metrics(metrics::Metrics),
     /// Open a terminal in a running job
     Shell(shell::Shell),
     /// Look at GPUs, jobs and queues as they change
@@ -163,6 +166,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Ps(args) => ps::run(context, &args).await,
         ClientCommand::Why(args) => why::run(context, &args).await,
         ClientCommand::Logs(args) => logs::run(context, &args).await,
+        ClientCommand::Metrics(args) => metrics::run(context, &args).await,
         ClientCommand::Shell(args) => shell::run(context, &args).await,
         ClientCommand::Top(args) => top::run(context, &args).await,
         ClientCommand::Stop(args) => control::stop(context, &args).await,

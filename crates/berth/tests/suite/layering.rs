@@ -21,6 +21,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("berth-fs", &[]),
     ("berth-ledger", &["berth-model"]),
     ("berth-core", &["berth-model", "berth-ledger"]),
+    ("berth-figures", &["berth-model"]),
     ("berth-file", &["berth-model", "berth-ledger"]),
     ("berth-sim", &["berth-model", "berth-ledger", "berth-core", "berth-file"]),
     ("berth-api", &["berth-model", "berth-file"]),
@@ -45,6 +46,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-model",
             "berth-ledger",
             "berth-core",
+            "berth-figures",
             "berth-file",
             "berth-fs",
             "berth-api",
@@ -55,7 +57,15 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     // The two sites: a machine and a cluster. Neither sees the other.
     (
         "berth-machine",
-        &["berth-model", "berth-core", "berth-file", "berth-node", "berth-engine", "berth-service"],
+        &[
+            "berth-model",
+            "berth-core",
+            "berth-figures",
+            "berth-file",
+            "berth-node",
+            "berth-engine",
+            "berth-service",
+        ],
     ),
     (
         "berth-cluster",
@@ -76,6 +86,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         &[
             "berth-model",
             "berth-core",
+            "berth-figures",
             "berth-fs",
             "berth-api",
             "berth-store",
@@ -117,12 +128,13 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
-const PURE: &[&str] = &["berth-model", "berth-ledger", "berth-core", "berth-file", "berth-sim"];
+const PURE: &[&str] =
+    &["berth-model", "berth-ledger", "berth-core", "berth-figures", "berth-file", "berth-sim"];
 
 /// Pure crates in which a float may not even be named, because it would rank jobs
 /// or count money. The model has to accept one from a parser, and the simulator
 /// shows ratios in its reports.
-const WITHOUT_FLOATS: &[&str] = &["berth-ledger", "berth-core"];
+const WITHOUT_FLOATS: &[&str] = &["berth-ledger", "berth-core", "berth-figures"];
 
 /// Crates that bring a runtime, the network, a database or chance. A name covers
 /// its family too: `kube` stands for `kube-client` as well.

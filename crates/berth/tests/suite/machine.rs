@@ -5,6 +5,7 @@ mod backup;
 mod bad;
 mod clock;
 mod crash;
+mod figures;
 pub mod http;
 mod identity;
 mod jobs;

@@ -170,6 +170,7 @@ impl Known<'_> {
                 let file = vec![("application/yaml", json!({ "type": "object" }))];
                 Shape::new("200", "The file as it was submitted", Some(file))
             }
+            "job_figures" => self.one::<wire::JobFigures>().query::<wire::FigureQuery>(),
             "list_attempts" => self.items::<wire::Attempt>(),
             "job_logs" => {
                 let chunks = vec![("application/x-ndjson", self.0.refer::<wire::LogChunk>())];
@@ -193,6 +194,7 @@ impl Known<'_> {
             "list_gpus" => self.items::<wire::Gpu>(),
             "list_nodes" => self.items::<wire::Node>(),
             "get_node" | "drain_node" | "cordon_node" | "resume_node" => self.one::<wire::Node>(),
+            "node_figures" => self.one::<wire::NodeFigures>().query::<wire::FigureQuery>(),
             "get_policy" => self.one::<wire::Policy>(),
             "get_world" => self.one::<wire::WorldText>(),
             _ => return None,

@@ -50,6 +50,7 @@ fn attempts(stage: &Stage) -> Vec<Attempt> {
         ask("GET", &at_job("/logs?follow=true")),
         ask("GET", &at_job("/why")),
         ask("GET", &at_job("/attempts")),
+        ask("GET", &at_job("/figures")),
         ask("GET", &at_job("/shell"))
             .header("connection", "Upgrade")
             .header("upgrade", "websocket")

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Does something to the database behind the server's back.
-fn sql(server: &Server, sql: &str) {
+pub fn sql(server: &Server, sql: &str) {
     let url = format!("sqlite://{}", server.home.path().join("berth.db").display());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

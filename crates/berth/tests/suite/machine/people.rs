@@ -14,7 +14,11 @@ pub struct People {
 
 impl People {
     pub fn start(gpus: &str) -> People {
-        let server = Server::start(&["--gpus", gpus]);
+        People::start_with(&["--gpus", gpus])
+    }
+
+    pub fn start_with(args: &[&str]) -> People {
+        let server = Server::start(args);
         let admin = server.token();
         let mut people = People { server, admin, kim: String::new(), lea: String::new() };
         for team in ["vision", "audio"] {

@@ -1,0 +1,26 @@
+//! Whether figures are gathered, and where.
+
+use berth_model::Span;
+use berth_service::{Book, KeepFigures};
+
+/// What is measured, and how long it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FigureOptions {
+    /// Nothing is measured where left out.
+    pub every: Option<Span>,
+    pub keep: KeepFigures,
+}
+
+impl FigureOptions {
+    pub fn begin(self) -> Option<Figures> {
+        let book = Book::new(self.keep);
+        self.every.map(|every| Figures { every, book })
+    }
+}
+
+/// Where figures are gathered, and how often.
+#[derive(Debug)]
+pub struct Figures {
+    pub every: Span,
+    pub book: Book,
+}

@@ -1,0 +1,80 @@
+//! Measures GPUs and tasks again and again, beside the loop, and has it written. What is measured
+//! decides nothing.
+
+mod sampler;
+
+use crate::figure_options::Figures;
+use crate::host::Host;
+use berth_engine::clock;
+use berth_node::{GpuReader, Nvidia, ReadGpus};
+use berth_service::Service;
+use berth_service::figures::{self, TIDY_EVERY};
+use sampler::Sampler;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+/// Samples that may be lost when a server is killed, and the time.
+const SAMPLES_PER_WRITE: u32 = 12;
+const LONGEST_WRITE: Duration = Duration::from_secs(60);
+/// A server that starts has better things to do.
+const FIRST_TIDY: Duration = Duration::from_secs(120);
+/// Between two tries to find what an earlier server left.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Begins to measure, where that is wanted. It ends when the task is aborted.
+pub fn begin(service: Service, host: Arc<Host>) -> Option<tokio::task::JoinHandle<()>> {
+    let every = host.figures.as_ref()?.every;
+    let every = Duration::from_millis(u64::try_from(every.0).ok()?);
+    Some(tokio::spawn(async move {
+        // What is there comes first: what is measured goes on from it.
+        while let Err(fault) = figures::recover(&service).await {
+            tracing::warn!(fault = fault.0.detail, "figures are not found; trying again");
+            sleep(RETRY).await;
+        }
+        tokio::join!(sample(host, every), write(&service, every), tidy(&service));
+    }))
+}
+
+async fn sample(host: Arc<Host>, every: Duration) {
+    let gpus = match host.inventory.declared {
+        true => None,
+        false => Nvidia::load().map(|found| Box::new(GpuReader::new(found)) as Box<dyn ReadGpus>),
+    };
+    let node = host.inventory.node.name.to_string();
+    let mut sampler = Sampler::new(node, gpus);
+    let mut ticks = interval_at(Instant::now(), every);
+    // One that comes late is not made up for.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let host = host.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            if let Some(Figures { book, .. }) = &host.figures {
+                sampler.look(clock::now(), &host.driver.task_use(), book);
+            }
+            sampler
+        });
+        let Ok(back) = looked.await else { return };
+        sampler = back;
+    }
+}
+
+async fn write(service: &Service, every: Duration) {
+    loop {
+        sleep((every * SAMPLES_PER_WRITE).min(LONGEST_WRITE)).await;
+        if let Err(fault) = figures::flush(service).await {
+            tracing::warn!(fault = fault.0.detail, "figures were not written; trying again");
+        }
+    }
+}
+
+async fn tidy(service: &Service) {
+    sleep(FIRST_TIDY).await;
+    loop {
+        if let Err(fault) = figures::tidy(service).await {
+            tracing::warn!(fault = fault.0.detail, "old figures were not deleted; trying again");
+        }
+        sleep(Duration::from_millis(TIDY_EVERY.0.unsigned_abs())).await;
+    }
+}

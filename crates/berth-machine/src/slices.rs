@@ -1,0 +1,147 @@
+//! The parts of GPUs that the core has given to a task, carried out: MIG instances where it has
+//! placed them, shares under MPS, and whole GPUs for those who have one.
+
+use berth_model::{Milli, Share, Slice};
+use berth_node::{
+    Device, DeviceError, Driver, Gpus, Inventory, Mig, MigError, Mps, MpsError, Shown,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Between two looks for instances that nothing needs.
+const TIDY_EVERY: Duration = Duration::from_secs(20);
+
+pub struct Slices {
+    pub inventory: Arc<Inventory>,
+    pub driver: Arc<Driver>,
+    pub mig: Arc<Mig>,
+    pub mps: Arc<Mps>,
+}
+
+/// What a task gets of the machine's GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Provided {
+    pub gpus: Gpus,
+    /// The device nodes that it may open.
+    pub nodes: Vec<PathBuf>,
+    /// By which its processes find their part. Job files set no such variables.
+    pub env: BTreeMap<String, String>,
+    /// What it has to see for that.
+    pub shown: Vec<Shown>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SliceError {
+    #[error("{0}")]
+    Device(#[from] DeviceError),
+    #[error("{0}")]
+    Mig(#[from] MigError),
+    #[error("{0}")]
+    Mps(#[from] MpsError),
+}
+
+impl SliceError {
+    /// Whether another try may succeed: something is in the way for now.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            SliceError::Device(_) => false,
+            SliceError::Mps(_) => true,
+            SliceError::Mig(error) => !matches!(
+                error,
+                MigError::None { .. } | MigError::NotOurs { .. } | MigError::NoProfile { .. }
+            ),
+        }
+    }
+}
+
+impl Slices {
+    /// Makes what is not there. This blocks: the driver of the GPUs takes its time.
+    pub fn provide(&self, slices: &[Slice]) -> Result<Provided, SliceError> {
+        let indices: Vec<u32> = slices.iter().map(|slice| slice.gpu).collect();
+        if self.inventory.declared {
+            indices.iter().try_for_each(|index| self.inventory.device(*index).map(drop))?;
+            let gpus = Gpus::Declared { indices };
+            let nodes = self.inventory.device_nodes(&gpus, &[]);
+            return Ok(Provided { gpus, nodes, ..Provided::default() });
+        }
+        let (mut uuids, mut instances) = (Vec::new(), Vec::new());
+        let mut provided = Provided::default();
+        let held = self.driver.held_devices();
+        for slice in slices {
+            let device = self.inventory.device(slice.gpu)?;
+            match &slice.share {
+                Share::Mig(slot) => {
+                    let instance = self.mig.provide(slice.gpu, slot, &held)?;
+                    uuids.extend(instance.uuid);
+                    instances.push((slice.gpu, instance.id));
+                }
+                share => {
+                    self.mig.make_whole(slice.gpu, &held)?;
+                    uuids.extend(device.uuid.clone());
+                    match mps_part(share).filter(|_| slices.len() == 1 && self.mps.is_there()) {
+                        Some(part) => self.share(device, part, &mut provided)?,
+                        None => self.mps.stop(slice.gpu)?,
+                    }
+                }
+            }
+        }
+        provided.gpus = Gpus::Real { indices, uuids };
+        provided.nodes = self.inventory.device_nodes(&provided.gpus, &instances);
+        Ok(provided)
+    }
+
+    /// A part of the threads and of the memory of a GPU.
+    fn share(
+        &self,
+        device: &Device,
+        part: Milli,
+        provided: &mut Provided,
+    ) -> Result<(), SliceError> {
+        let uuid = device.uuid.as_deref().unwrap_or_default();
+        let pipe = self.mps.provide(device.index, uuid)?;
+        let percent = (part.0 / 10).clamp(1, 100);
+        let memory = (device.memory.0 >> 20).saturating_mul(part.0) / 1_000;
+        let variables = [
+            ("CUDA_MPS_PIPE_DIRECTORY", pipe.display().to_string()),
+            ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent.to_string()),
+            // The daemon has this GPU alone, so it is the first.
+            ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", format!("0={memory}M")),
+        ];
+        provided.env.extend(variables.map(|(name, value)| (name.to_owned(), value)));
+        provided.shown.push(Shown::in_place(&pipe, true));
+        Ok(())
+    }
+
+    /// Stops and removes what an earlier server has left and no task needs.
+    pub fn reconcile(&self) {
+        for error in self.mig.reconcile(&self.driver.held_devices()) {
+            tracing::error!(%error, "what an earlier server has left of MIG cannot be removed");
+        }
+        for error in self.mps.stop_unused(&self.driver.held_gpus()) {
+            tracing::error!(%error, "what an earlier server has left of MPS cannot be removed");
+        }
+    }
+}
+
+/// The part of a GPU that MPS hands out. A time slice has all of it in its turn.
+fn mps_part(share: &Share) -> Option<Milli> {
+    match share {
+        Share::Mps(part) | Share::Fraction(part) => Some(*part),
+        Share::Whole | Share::TimeSlice(_) | Share::Mig(_) => None,
+    }
+}
+
+/// Removes instances that nothing needs, again and again.
+pub async fn tidy_up(slices: Arc<Slices>) {
+    loop {
+        tokio::time::sleep(TIDY_EVERY).await;
+        let slices = slices.clone();
+        let tidied =
+            tokio::task::spawn_blocking(move || slices.mig.tidy(&slices.driver.held_devices()));
+        for error in tidied.await.unwrap_or_default() {
+            tracing::warn!(%error, "a MIG instance that nothing needs cannot be removed");
+        }
+    }
+}
