@@ -133,9 +133,14 @@ pub fn instances(smi: &dyn Smi, gpu: u32) -> Result<Vec<Instance>, SmiError> {
 /// devices, another the instances.
 fn devices(smi: &dyn Smi, gpu: u32) -> Result<BTreeMap<u32, String>, SmiError> {
     let index = gpu.to_string();
-    let names = smi.run(&["-i", &index, "-L"])?;
+    // It lists all GPUs, each followed by its MIG devices.
+    let names = smi.run(&["-L"])?;
+    let own = format!("GPU {gpu}:");
     let uuids: BTreeMap<u32, String> = names
         .lines()
+        .skip_while(|line| !line.starts_with(&own))
+        .skip(1)
+        .take_while(|line| !line.starts_with("GPU "))
         .filter_map(|line| {
             // MIG 3g.71gb Device 0: (UUID: MIG-cd42b50d-...)
             let (head, rest) = line.trim().strip_prefix("MIG ")?.split_once(": (UUID: ")?;

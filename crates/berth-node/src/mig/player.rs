@@ -159,7 +159,7 @@ impl Smi for Player {
             ["mig", "-i", "0", what @ ("-dci" | "-dgi"), "-gi", id] => {
                 card.destroy(args, what, id.parse().unwrap())
             }
-            ["-i", "0", "-L"] => {
+            ["-L"] => {
                 let mut text = String::from("GPU 0: NVIDIA H200 (UUID: GPU-bffe)\n");
                 for (number, one) in card.with_compute() {
                     let name = size(one.profile).0;

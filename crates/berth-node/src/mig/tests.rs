@@ -10,7 +10,7 @@ impl Smi for Captured {
             ["mig", .., "-lgi"] => include_str!("captured/lgi.txt"),
             ["mig", .., "-lgip"] => include_str!("captured/lgip.txt"),
             ["mig", .., "-lgipp"] => include_str!("captured/lgipp.txt"),
-            [.., "-L"] => include_str!("captured/L.txt"),
+            ["-L"] => include_str!("captured/L.txt"),
             [.., "-q", "-x"] => include_str!("captured/q.xml"),
             other => panic!("{other:?}"),
         };
