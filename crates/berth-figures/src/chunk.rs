@@ -230,7 +230,7 @@ mod tests {
         // Every five seconds, in chunks of a quarter of an hour, and as text in a database.
         let bytes = Chunk::encode(&training(180)).0.len() * 96 * 4 / 3;
         assert!(bytes < 600_000, "{bytes} bytes");
-        // One that nobody uses takes next to nothing.
+        // An idle GPU takes next to nothing.
         let mut idle = Points::default();
         for number in 0..720 {
             let values = [(Figure::Utilization, 0), (Figure::Power, 75_000)].into_iter().collect();

@@ -6,7 +6,7 @@ use crate::points::Points;
 use berth_model::Span;
 use serde::{Deserialize, Serialize};
 
-/// A GPU that nobody computes on is below this, in thousandths.
+/// An idle GPU stays below this activity, in thousandths.
 const IDLE_BELOW: i64 = 10;
 
 /// What a job or a GPU did in a time. Shares are in thousandths; what was not measured is missing.

@@ -227,7 +227,7 @@ fn a_lease_on_a_machine_without_an_account_is_a_bug() {
 
 #[test]
 fn a_price_that_is_set_to_what_it_was_changes_no_bill() {
-    // A node that is told of anew, as after trouble, tells the prices of its leases anew.
+    // A restart after trouble adds the node again, which reprices its leases at the same price.
     let (node, price, end) = (Name::new("n"), Micros(2_500_000), Time(998));
     let keys = Keys {
         queue: Name::new("q"),

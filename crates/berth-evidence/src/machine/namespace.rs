@@ -1,4 +1,4 @@
-//! File systems of our own: a small disk is mounted where nobody else sees it, and is gone with us.
+//! A mount namespace for the measurement: the small disk is mounted in it and goes with it.
 
 use anyhow::{Context, Result, bail};
 use std::env;
@@ -7,8 +7,8 @@ use std::process::Command;
 /// Set for the process inside.
 const INSIDE: &str = "BERTH_EVIDENCE_INSIDE";
 
-/// Whether small disks can be mounted. That takes root: an ordinary user can mount them only where
-/// he is the only user, and PostgreSQL does not start there.
+/// Whether small disks can be mounted. That takes root: an ordinary user can mount them only in
+/// a user namespace, in which PostgreSQL does not start.
 pub fn has_mounts() -> bool {
     env::var_os(INSIDE).is_some()
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A longer `pyvenv.cfg` is none.
+/// Berth ignores a longer `pyvenv.cfg`.
 const MOST_BYTES: u64 = 64 << 10;
 
 /// The virtual environments a job may use.
@@ -28,8 +28,8 @@ pub fn base(environment: &Path) -> Option<PathBuf> {
     bin.parent().filter(|_| is_bin).map(Path::to_owned)
 }
 
-/// A job may have put anything there: a link to a file that is none of its business, a pipe that
-/// nobody writes to, a file without an end.
+/// Reads only a short regular file. The job controls this path and may have put a symbolic link, a
+/// FIFO without a writer or an endless device there.
 fn read(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
