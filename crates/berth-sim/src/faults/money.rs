@@ -27,7 +27,11 @@ impl Meter {
         self.before + (self.price * i128::from(at.0 - self.since.0)).div_euclid(3_600_000)
     }
 
+    /// A price that stays what it was is not a new one.
     fn reprice(&mut self, price: i128, at: Time) {
+        if price == self.price {
+            return;
+        }
         self.before = self.due(at);
         self.since = at;
         self.price = price;

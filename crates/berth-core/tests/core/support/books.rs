@@ -24,8 +24,11 @@ impl Meter {
         self.before + (i128::from(self.price.0) * span).div_euclid(3_600_000)
     }
 
+    /// A price that stays what it was is not a new one.
     fn reprice(&mut self, price: Micros, at: Time) {
-        *self = Meter { price, since: at, before: self.total(at) };
+        if price != self.price {
+            *self = Meter { price, since: at, before: self.total(at) };
+        }
     }
 }
 
@@ -120,9 +123,7 @@ impl Books {
         let (known, meter) = self.nodes.get_mut(&spec.name).expect("the node is there");
         *known = spec.clone();
         let price = cost::node_price(spec, &self.prices);
-        if meter.price != price {
-            meter.reprice(price, at);
-        }
+        meter.reprice(price, at);
         let each = cost::gpu_prices(spec, &self.prices);
         let models: Vec<Name> = spec.gpus.iter().map(|gpu| gpu.model.clone()).collect();
         for held in self.leases.values_mut().filter(|held| held.node == spec.name) {
