@@ -4,7 +4,7 @@
 
 use berth_model::{Bytes, Name};
 use berth_node::{Lack, Trouble};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
@@ -15,8 +15,8 @@ struct Now {
     trouble: Option<Trouble>,
     /// By the index of the GPU, with the sentence that says by whom.
     held_gpus: BTreeMap<u32, String>,
-    /// GPUs whose hardware has failed.
-    failed_gpus: BTreeSet<u32>,
+    /// GPUs that have failed, with what is wrong.
+    failed_gpus: BTreeMap<u32, String>,
     output: BTreeMap<Name, Bytes>,
     volumes: BTreeMap<(String, String), Bytes>,
 }
@@ -70,12 +70,18 @@ impl Condition {
         self.now().held_gpus.retain(|gpu, _| !gpus.contains(gpu));
     }
 
-    pub(crate) fn gpu_failed(&self, index: u32) {
-        self.now().failed_gpus.insert(index);
+    /// Whether that is news.
+    pub(crate) fn gpu_failed(&self, index: u32, why: String) -> bool {
+        self.now().failed_gpus.insert(index, why).is_none()
     }
 
-    pub(crate) fn has_failed(&self, index: u32) -> bool {
-        self.now().failed_gpus.contains(&index)
+    /// What is wrong with a GPU that has failed.
+    pub fn failed_gpu(&self, index: u32) -> Option<String> {
+        self.now().failed_gpus.get(&index).cloned()
+    }
+
+    pub(crate) fn gpu_is_well(&self, index: u32) {
+        self.now().failed_gpus.remove(&index);
     }
 
     /// What the output of ended jobs takes on the disk, by team.

@@ -26,6 +26,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 enum DriverCommand {
     Start(Box<LeaseStart>),
     Stop(LeaseId, Stop),
+    /// A GPU of it has failed.
+    GiveUp(LeaseId, Span),
     /// Until then, by the server's clock.
     Limit(LeaseId, Option<Time>),
     Acknowledge(LeaseId),
@@ -119,6 +121,11 @@ impl Executor {
         self.send(DriverCommand::Stop(lease, Stop { cause, grace, signal: None }));
     }
 
+    /// Ends a task one of whose GPUs has failed.
+    pub fn give_up(&self, lease: LeaseId, grace: Span) {
+        self.send(DriverCommand::GiveUp(lease, grace));
+    }
+
     /// Tells the supervisor how long the task may still run: it has to know without a server.
     pub fn limit(&self, core: &Core, lease: LeaseId) {
         self.send(DriverCommand::Limit(lease, core.state.ends(lease.job)));
@@ -140,13 +147,15 @@ pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
     let condition = tools.holders.condition.clone();
     let recovery = Recovery::new(tools.driver.clone(), condition, inlet.clone());
     let holders = tools.holders.clone();
-    let watch = Watch::begin(tools.driver.clone(), inlet.clone(), recovery.clone());
+    let slices = tools.slices.clone();
+    let watch = Watch::begin(tools.driver.clone(), inlet.clone(), recovery.clone(), slices);
     let again = commands.downgrade();
     let worker = Worker { tools: Arc::new(tools), inlet: inlet.clone(), recovery, again };
     let looking = [
         tokio::spawn(worker.recovery.clone().look_around()),
         tokio::spawn(gpu_holders::look_around(holders, inlet)),
         tokio::spawn(slices::tidy_up(worker.tools.slices.clone())),
+        tokio::spawn(slices::look_around(worker.tools.slices.clone())),
     ];
     tokio::spawn(async move {
         worker.work(taken).await;
@@ -174,6 +183,9 @@ impl Worker {
                     Ok(())
                 }
                 DriverCommand::Stop(lease, stop) => on_disk(move || driver.stop(lease, stop)).await,
+                DriverCommand::GiveUp(lease, grace) => {
+                    on_disk(move || driver.give_up(lease, grace)).await
+                }
                 DriverCommand::Limit(lease, ends) => {
                     let left = ends.map(|ends| (ends - clock::now()).max(Span::ZERO));
                     on_disk(move || driver.limit(lease, left)).await
@@ -292,7 +304,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    fn begin(driver: Arc<Driver>, inlet: Inlet<Seen>, recovery: Arc<Recovery>) -> Watch {
+    fn begin(
+        driver: Arc<Driver>,
+        inlet: Inlet<Seen>,
+        recovery: Arc<Recovery>,
+        slices: Arc<Slices>,
+    ) -> Watch {
         let ends = Arc::new(AtomicBool::new(false));
         let end = ends.clone();
         let thread = std::thread::spawn(move || {
@@ -302,7 +319,9 @@ impl Watch {
                         if news.iter().any(is_trouble) {
                             recovery.consider();
                         }
-                        news.into_iter().for_each(|observed| inlet.blocking_task(observed));
+                        for observed in news {
+                            inlet.blocking_task(explained(observed, &driver, &slices));
+                        }
                     }
                     Err(error) => {
                         tracing::error!(%error, "the tasks cannot be watched");
@@ -312,6 +331,19 @@ impl Watch {
             }
         });
         Watch { ends, thread: Some(thread) }
+    }
+}
+
+/// An end with what its GPU had to do with it. A program whose MPS daemon dies fails at once, often
+/// before anybody has looked after the daemon.
+fn explained(observed: Observed, driver: &Driver, slices: &Slices) -> Observed {
+    match observed {
+        Observed::Ended(ended) if ended.code != Some(0) && ended.gpu_error.is_none() => {
+            slices.note_dead_daemons();
+            let again = driver.ended(ended.lease).ok().flatten();
+            Observed::Ended(again.map_or(ended, Box::new))
+        }
+        observed => observed,
     }
 }
 

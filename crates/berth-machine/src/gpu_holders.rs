@@ -75,7 +75,7 @@ impl GpuHolders {
         self.condition.hold_gpus(still);
         self.condition.free_gpus(&free);
         // What has failed meanwhile stays out of use.
-        let free = free.into_iter().filter(|gpu| !self.condition.has_failed(*gpu));
+        let free = free.into_iter().filter(|gpu| self.condition.failed_gpu(*gpu).is_none());
         free.filter_map(|gpu| self.seen(gpu, false)).collect()
     }
 
@@ -101,7 +101,7 @@ pub async fn look_around(holders: Arc<GpuHolders>, inlet: Inlet<Seen>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_node::{Launcher, Limits, Options, Wanted};
+    use berth_node::{Known, Launcher, Limits, Options, Wanted};
     use std::sync::Mutex;
 
     /// A library that says what the test wants.
@@ -121,7 +121,8 @@ mod tests {
                 .unwrap();
         let declared = "2xL4".parse().unwrap();
         let limits = Limits::default();
-        let mut inventory = Inventory::read("box", Some(&declared), &Probe::none(), limits);
+        let mut inventory =
+            Inventory::read("box", Some(&declared), &Probe::none(), &Known::default(), limits);
         for (at, device) in inventory.devices.iter_mut().enumerate() {
             device.uuid = Some(format!("GPU-{at}"));
         }
@@ -172,7 +173,7 @@ mod tests {
         *fake.0.lock().unwrap() = vec![GpuProcess { gpu: 0, pid: std::process::id() }];
         let found = holders.of(&real(&[0]));
         holders.set_aside(&found);
-        holders.condition.gpu_failed(0);
+        holders.condition.gpu_failed(0, "XID 79".to_owned());
         fake.0.lock().unwrap().clear();
         assert_eq!(holders.put_back(), []);
     }

@@ -2,13 +2,14 @@
 
 use crate::condition::Condition;
 use crate::figure_options::Figures;
+use crate::gpu_faults::FaultSource;
 use crate::output::KeepOutput;
 use crate::slices::Slices;
 use crate::volumes;
 use crate::workplace::Workplace;
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::JobRequest;
-use berth_node::{Device, Driver, Inventory, Isolation, Probe};
+use berth_node::{Device, Driver, GpuRecording, Inventory, Isolation, Probe};
 use berth_service::host::{
     GpuFacts, GpuReading, JobHost, KeptVolume, NodeFacts, NodeIsolation, NotMade, Removal,
     TeamVolumes, VolumeSize,
@@ -25,6 +26,9 @@ pub struct Host {
     pub workplace: Arc<Workplace>,
     pub slices: Arc<Slices>,
     pub condition: Arc<Condition>,
+    pub faults: FaultSource,
+    /// What declared GPUs tell, where a file says so.
+    pub recording: Option<GpuRecording>,
     pub keep: KeepOutput,
     /// Nothing where figures are not gathered.
     pub figures: Option<Figures>,
@@ -84,7 +88,19 @@ impl JobHost for Host {
         let mut devices = self.inventory.devices.iter().filter(|_| self.is_this(node));
         let device: &Device = devices.find(|device| device.index == index)?;
         let held = self.condition.held_gpu(device.index);
-        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared(), held })
+        let failed = self.condition.failed_gpu(device.index);
+        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared(), held, failed })
+    }
+
+    fn put_gpu_back(&self, node: &str, index: u32) -> Result<(), String> {
+        if !self.is_this(node) {
+            return Err(format!("the GPUs of {node} are not looked after by this server"));
+        }
+        if let Some(fault) = self.faults.now(index) {
+            return Err(format!("GPU {index} of {node} is still ill, {}", fault.words()));
+        }
+        self.condition.gpu_is_well(index);
+        Ok(())
     }
 
     fn volumes(&self) -> Option<&dyn TeamVolumes> {

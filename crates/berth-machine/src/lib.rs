@@ -22,7 +22,7 @@ pub use condition::Condition;
 pub use executor::Watch;
 pub use figure_options::FigureOptions;
 pub use figures::begin as gather_figures;
-pub use gpu_faults::watch as watch_gpus;
+pub use gpu_faults::{FaultSource, open_recording};
 pub use host::Host;
 pub use identity::ServerAddress;
 pub use output::KeepOutput;

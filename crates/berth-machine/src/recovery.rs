@@ -27,6 +27,8 @@ pub enum Seen {
     Open,
     /// A GPU is held by a process that no job explains, or is free of such again.
     Gpu { gpu: u32, held: bool },
+    /// A GPU has failed, or what shares it has. These tasks were on it.
+    GpuFailed { gpu: u32, why: String, leases: Vec<LeaseId> },
 }
 
 /// Looks after the machine: one for all that report trouble.

@@ -1,6 +1,7 @@
 //! This machine as a site: its GPUs, and the processes that run on it.
 
 use crate::executor::{self, Executor, Tools, Watch};
+use crate::gpu_faults;
 use crate::gpu_holders::GpuHolders;
 use crate::host::Host;
 use crate::identity::{Identity, Renewal, ServerAddress};
@@ -13,7 +14,7 @@ use berth_engine::{
 };
 use berth_model::{Cause, Event, Health, LeaseId, Micros, Name, NodeState, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
-use berth_node::{Driver, Inventory, State, Stop};
+use berth_node::{Driver, GpuWatch, Inventory, State, Stop};
 use berth_service::{Home, Vault};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,8 @@ pub struct Begun {
     pub renewal: Renewal,
     /// Deletes output that is not to be kept; the same.
     pub keeping: Keeping,
+    /// Hears of GPUs that fail; the same.
+    pub gpus: Option<GpuWatch>,
 }
 
 /// Starts the loop on this machine. `prices` are those of GPU models, where they differ from the
@@ -73,8 +76,10 @@ async fn begin_on(
         }),
         slices: host.slices.clone(),
     };
-    let mut watch = None;
+    let (mut watch, mut gpus) = (None, None);
     let running = engine::begin(setup, |inlet| {
+        let (to, condition) = (inlet.clone(), host.condition.clone());
+        gpus = gpu_faults::watch(&host.faults, driver.clone(), condition, to);
         let (executor, watching) = executor::begin(tools, inlet);
         watch = Some(watching);
         let inventory = inventory.clone();
@@ -87,7 +92,7 @@ async fn begin_on(
     let (driver, condition) = (host.driver.clone(), host.condition.clone());
     let keeping = output::begin(host.keep, driver, condition, &host.workplace, engine);
     let watch = watch.expect("the loop has made its site");
-    Ok(Begun { running, watch, renewal, keeping })
+    Ok(Begun { running, watch, renewal, keeping, gpus })
 }
 
 struct Machine {
@@ -168,6 +173,7 @@ impl Site for Machine {
                 );
                 turn.apply_observed(Event::GpuChanged { node, gpu, health });
             }
+            Seen::GpuFailed { gpu, why, leases } => self.gpu_failed(turn, gpu, &why, &leases),
         }
     }
 
@@ -208,6 +214,17 @@ impl Site for Machine {
 }
 
 impl Machine {
+    /// Takes a GPU out of use, and ends what is on it.
+    fn gpu_failed(&self, turn: &mut Turn<'_>, gpu: u32, why: &str, leases: &[LeaseId]) {
+        let node = self.inventory.node.name.clone();
+        turn.note("gpu_failed", format!("gpu {gpu} of {node}: {why}"));
+        turn.apply_observed(Event::GpuChanged { node, gpu, health: Health::Failed });
+        for lease in leases {
+            let Some(job) = turn.core.jobs.get(&lease.job) else { continue };
+            self.executor.give_up(*lease, job.detail.workload.grace());
+        }
+    }
+
     /// Tells the core that this machine takes no work, or takes it again.
     fn change(&self, turn: &mut Turn<'_>, from: NodeState, to: NodeState, why: &str) {
         let node = self.inventory.node.name.clone();

@@ -1,9 +1,9 @@
 //! The parts of GPUs that the core has given to a task, carried out: MIG instances where it has
 //! placed them, shares under MPS, and whole GPUs for those who have one.
 
-use berth_model::{Milli, Share, Slice};
+use berth_model::{LeaseId, Milli, Share, Slice};
 use berth_node::{
-    Device, DeviceError, Driver, Gpus, Inventory, Mig, MigError, Mps, MpsError, Shown,
+    Device, DeviceError, Driver, Gpus, Inventory, Mig, MigError, MigPart, Mps, MpsError, Shown,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +12,10 @@ use std::time::Duration;
 
 /// Between two looks for instances that nothing needs.
 const TIDY_EVERY: Duration = Duration::from_secs(20);
+/// Between two looks at daemons.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What has no number of NVIDIA's.
+const NO_XID: u64 = 0;
 
 pub struct Slices {
     pub inventory: Arc<Inventory>,
@@ -114,6 +118,32 @@ impl Slices {
         Ok(())
     }
 
+    /// Notes with the tasks that share a GPU that its MPS daemon has died: those that fail do so
+    /// through no fault of their own, and are tried again.
+    pub fn note_dead_daemons(&self) {
+        for gpu in self.mps.died() {
+            tracing::error!(gpu, "the MPS daemon of a GPU has died; its tasks may fail");
+            if let Err(error) = self.driver.note_gpu_error(gpu, NO_XID) {
+                tracing::error!(%error, "its tasks will not be told apart from others that fail");
+            }
+        }
+    }
+
+    /// The MIG instances of tasks that run.
+    pub fn parts(&self) -> BTreeMap<LeaseId, Vec<MigPart>> {
+        let held = self.driver.mig_parts();
+        if held.is_empty() {
+            return BTreeMap::new();
+        }
+        let uuids = held.values().flat_map(|(uuids, _)| uuids.clone()).collect();
+        let gpus = held.values().flat_map(|(_, gpus)| gpus.clone()).collect();
+        let found = self.mig.parts(&uuids, &gpus);
+        let of = |uuids: &[String]| -> Vec<MigPart> {
+            found.iter().filter(|part| uuids.contains(&part.uuid)).cloned().collect()
+        };
+        held.iter().map(|(lease, (uuids, _))| (*lease, of(uuids))).collect()
+    }
+
     /// Stops and removes what an earlier server has left and no task needs.
     pub fn reconcile(&self) {
         for error in self.mig.reconcile(&self.driver.held_devices()) {
@@ -130,6 +160,15 @@ fn mps_part(share: &Share) -> Option<Milli> {
     match share {
         Share::Mps(part) | Share::Fraction(part) => Some(*part),
         Share::Whole | Share::TimeSlice(_) | Share::Mig(_) => None,
+    }
+}
+
+/// Looks after the daemons of shared GPUs.
+pub async fn look_around(slices: Arc<Slices>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let slices = slices.clone();
+        let _ = tokio::task::spawn_blocking(move || slices.note_dead_daemons()).await;
     }
 }
 

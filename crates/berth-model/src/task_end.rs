@@ -30,6 +30,9 @@ pub struct Ended {
     pub oom: bool,
     /// The number (XID) of a hardware error on one of its GPUs while it ran.
     pub gpu_error: Option<u64>,
+    /// We had it end because one of its GPUs had failed, or what shares the GPU had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gpu_stop: bool,
     /// Set when we had asked it to stop before it ended.
     pub asked: Option<Cause>,
     /// It was ended because it had not become ready in time.
@@ -64,6 +67,7 @@ impl Ended {
             rank: 0,
             oom: false,
             gpu_error: None,
+            gpu_stop: false,
             asked: None,
             not_ready: false,
             lost: None,
@@ -90,6 +94,15 @@ impl Ended {
         Ended { trouble: Some(why), ..Ended::unknown(lease, at) }
     }
 
+    /// It was asked to end for this, or for a GPU that had failed, before anything of it ran.
+    pub fn stopped_before_its_start(&mut self, cause: Option<Cause>) {
+        self.asked = cause;
+        self.gpu_stop = cause.is_none();
+        if cause.is_some() {
+            self.not_started = Some("it was asked to stop before it was started".to_owned());
+        }
+    }
+
     /// The one thing to tell of it. What we asked for comes before what the process made of it:
     /// frameworks that save on a signal exit with 0, 143 or 255 alike.
     pub fn end(&self) -> TaskEnd {
@@ -109,6 +122,8 @@ impl Ended {
             return TaskEnd::NotReady;
         }
         match (self.code, self.signal) {
+            // It may have saved on the signal and exited with 0; its work is not done.
+            _ if self.gpu_stop => TaskEnd::GpuError,
             (Some(0), _) => TaskEnd::Done,
             (Some(REQUEUE), _) => TaskEnd::Requeue,
             _ if self.oom => TaskEnd::OutOfMemory,

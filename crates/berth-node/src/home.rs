@@ -99,6 +99,16 @@ pub(crate) struct StopRequest {
     /// When it was asked, by the clock of [`process::uptime_ms`].
     #[serde(default)]
     pub uptime_ms: Option<u64>,
+    /// Nobody wants it stopped: a GPU of it has failed. Then the cause does not count.
+    #[serde(default)]
+    pub gpu_failed: bool,
+}
+
+impl StopRequest {
+    /// For what it is stopped, where somebody wants that.
+    pub fn wanted(&self) -> Option<Cause> {
+        (!self.gpu_failed).then_some(self.cause)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,6 +13,8 @@ mod environ;
 mod error;
 mod folder;
 mod gpu_figures;
+mod gpu_health;
+mod gpu_recording;
 mod home;
 mod inventory;
 mod isolation;
@@ -22,6 +24,7 @@ mod mig;
 mod mps;
 mod open_files;
 mod owner;
+mod power;
 mod process;
 mod shell;
 mod supervisor;
@@ -34,11 +37,13 @@ pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger,
 pub use environ::environment;
 pub use error::Error;
 pub use gpu_figures::{
-    Activity, GpuFigures, GpuQuery, GpuReader, Nvidia, Player, ReadGpus, RecordedGpu,
+    Activity, GpuFigures, GpuQuery, GpuReader, MigPart, Nvidia, Player, ReadGpus, RecordedGpu,
 };
+pub use gpu_health::{GpuFault, GpuHealth, GpuWatch, NvidiaHealth};
+pub use gpu_recording::GpuRecording;
 pub use inventory::{
-    Declared, Device, DeviceError, GpuFault, GpuProcess, GpuSample, GpuWatch, Inventory, Machine,
-    ParseDeclared, Probe, machine,
+    Declared, Device, DeviceError, GpuProcess, GpuSample, Inventory, Known, Machine, ParseDeclared,
+    Probe, machine,
 };
 pub use isolation::{
     Accounts, Confine, Isolation, NoSandbox, Shown, Wanted, is_of_system, nobody, own_account,
@@ -49,6 +54,7 @@ pub use mig::{Instance, Mig, MigError, NvidiaSmi, Smi, SmiError};
 pub use mps::{Mps, MpsControl, MpsError, NvidiaMps};
 pub use open_files::OpenFiles;
 pub use owner::{give, remove_tree};
+pub use power::{NvidiaPower, ParsePowerCaps, Power, PowerCaps, PowerControl};
 pub use shell::{Shell, Size};
 pub use supervisor::{helper, supervise};
 pub use task::{Gang, Gpus, Launch, Ready, TaskSpec};

@@ -4,13 +4,14 @@
 //! There is one daemon for each such GPU, with a folder of its own. It lives on without a server, as
 //! the tasks do; what no task needs is stopped, also after a crash.
 
-use std::collections::BTreeSet;
+use crate::process::Process;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a daemon may take to come up, or to go.
@@ -25,6 +26,8 @@ pub trait MpsControl: Send + Sync {
     fn start(&self, folder: &Path, uuid: &str) -> io::Result<()>;
     /// Gives a command to the daemon of a folder; an error where none listens.
     fn tell(&self, folder: &Path, command: &str) -> io::Result<String>;
+    /// The ids of the daemon of a folder and of the servers behind it, as far as they can be found.
+    fn processes(&self, folder: &Path) -> Vec<i32>;
 }
 
 /// The program of this machine.
@@ -85,7 +88,21 @@ impl MpsControl for NvidiaMps {
         }
         Err(io::Error::other(format!("{PROGRAM} ended with {}", output.status)))
     }
+
+    fn processes(&self, folder: &Path) -> Vec<i32> {
+        let daemon = fs::read_to_string(pipe(folder).join(PID_FILE));
+        let Ok(daemon) = daemon.unwrap_or_default().trim().parse::<i32>() else {
+            return Vec::new();
+        };
+        let children = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/children"));
+        let children = children.unwrap_or_default();
+        let servers = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        std::iter::once(daemon).chain(servers).collect()
+    }
 }
+
+/// The file in which a daemon says its process id.
+const PID_FILE: &str = "nvidia-cuda-mps-control.pid";
 
 /// Where clients find the daemon of a folder.
 fn pipe(folder: &Path) -> PathBuf {
@@ -108,13 +125,16 @@ pub struct Mps {
     control: Arc<dyn MpsControl>,
     /// One change at a time.
     turn: Mutex<()>,
+    /// The processes of each GPU at the last look.
+    seen: Mutex<BTreeMap<u32, BTreeSet<Process>>>,
     timeout: Duration,
 }
 
 impl Mps {
     pub fn new(folder: &Path, control: Arc<dyn MpsControl>) -> Mps {
         let folder = folder.join("mps");
-        Mps { folder, control, turn: Mutex::default(), timeout: TIMEOUT }
+        let (turn, seen) = (Mutex::default(), Mutex::default());
+        Mps { folder, control, turn, seen, timeout: TIMEOUT }
     }
 
     /// Whether GPUs can be shared this way here.
@@ -151,12 +171,34 @@ impl Mps {
         if !folder.exists() {
             return Ok(());
         }
+        self.seen().remove(&gpu);
         // One that died does not answer.
         let _ = self.control.tell(&folder, "quit");
         if !self.wait(|| !self.is_alive(&folder)) {
             return Err(MpsError::Stays { gpu });
         }
         remove(&folder).map_err(|source| MpsError::Start { gpu, source })
+    }
+
+    /// The GPUs whose daemon, or a server behind it, has ended since the last look although nobody
+    /// stopped it. Programs that used it fail, through no fault of their own.
+    pub fn died(&self) -> BTreeSet<u32> {
+        let mut seen = self.seen();
+        let mut died = BTreeSet::new();
+        for gpu in self.gpus() {
+            let found = self.control.processes(&self.of(gpu)).into_iter();
+            let now: BTreeSet<Process> =
+                found.filter_map(Process::of).filter(|process| process.is_alive()).collect();
+            let before = seen.insert(gpu, now).unwrap_or_default();
+            if before.iter().any(|process| !process.is_alive()) {
+                died.insert(gpu);
+            }
+        }
+        died
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<u32, BTreeSet<Process>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The GPUs that have a daemon, or had one when a server ended.
@@ -214,6 +256,7 @@ mod tests {
         alive: Mutex<BTreeSet<PathBuf>>,
         started: Mutex<Vec<String>>,
         is_deaf: Mutex<bool>,
+        processes: Mutex<Vec<i32>>,
     }
 
     impl MpsControl for Fake {
@@ -240,6 +283,10 @@ mod tests {
                 alive.remove(folder);
             }
             Ok(String::new())
+        }
+
+        fn processes(&self, _: &Path) -> Vec<i32> {
+            self.processes.lock().unwrap().clone()
         }
     }
 
@@ -277,5 +324,24 @@ mod tests {
         *fake.is_deaf.lock().unwrap() = true;
         let error = mps.provide(0, "GPU-a").unwrap_err();
         assert_eq!(error.to_string(), "the MPS daemon of GPU 0 does not answer");
+    }
+
+    #[test]
+    fn a_server_that_dies_is_noticed_once_and_one_that_was_stopped_never() {
+        let (_folder, fake, mps) = bench();
+        mps.provide(0, "GPU-a").unwrap();
+        let mut daemon = Command::new("sleep").arg("60").spawn().unwrap();
+        let mut server = Command::new("sleep").arg("60").spawn().unwrap();
+        let pids = [&daemon, &server].map(|child| i32::try_from(child.id()).unwrap());
+        *fake.processes.lock().unwrap() = pids.to_vec();
+        assert_eq!(mps.died(), BTreeSet::new());
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert_eq!(mps.died(), BTreeSet::from([0]));
+        assert_eq!(mps.died(), BTreeSet::new());
+        mps.stop(0).unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        assert_eq!(mps.died(), BTreeSet::new());
     }
 }

@@ -29,6 +29,11 @@ pub enum Error {
         home.display()
     )]
     ServerRuns { home: PathBuf },
+    #[error(
+        "cannot read what GPUs are to tell from {}: {source}. docs/figures.md has an example",
+        path.display()
+    )]
+    Recording { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Tls(TlsError),
     #[error(transparent)]

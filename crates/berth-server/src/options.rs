@@ -7,7 +7,7 @@ use crate::webhook::Webhook;
 use berth_api::wire;
 use berth_machine::{FigureOptions, KeepOutput};
 use berth_model::{Micros, Name, Span};
-use berth_node::{Declared, Isolation, Launcher, Wanted};
+use berth_node::{Declared, Isolation, Launcher, PowerCaps, Wanted};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -47,6 +47,9 @@ pub enum Place {
     Machine {
         /// GPUs that are bookkeeping, instead of the real ones.
         gpus: Option<Declared>,
+        /// A file that says what declared GPUs tell.
+        recording: Option<PathBuf>,
+        power: PowerCaps,
         launcher: Launcher,
         cgroups: bool,
         isolation: Wanted,

@@ -12,12 +12,13 @@ use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
-    FigureOptions, Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace, gather_figures,
+    FaultSource, FigureOptions, Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace,
+    gather_figures, open_recording,
 };
 use berth_model::Name;
 use berth_node::{
-    Accounts, Declared, Driver, Inventory, Isolation, Launcher, Mig, Mps, NvidiaMps, NvidiaSmi,
-    Probe,
+    Accounts, Declared, Driver, Inventory, Isolation, Known, Launcher, Mig, Mps, NvidiaMps,
+    NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
 };
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
@@ -33,7 +34,7 @@ use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -154,8 +155,6 @@ async fn lead(
     }));
     let machine = app.machine.clone();
     tasks.extend(machine.and_then(|host| gather_figures(app.service.clone(), host)));
-    let _gpus =
-        app.machine.as_ref().and_then(|machine| berth_machine::watch_gpus(handle.clone(), machine));
     let started = Started { webhook, ..started(&app, door.url()?, token) };
     first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     tell(Stage::Ready(&started));
@@ -260,12 +259,23 @@ async fn start(
     let (mut machine, mut pods, mut follows) = (None, None, None);
     let (running, host, mut watch): (Running, Arc<dyn JobHost>, Box<dyn Send>) =
         match &options.place {
-            Place::Machine { gpus, launcher, cgroups, isolation, keep_output, figures } => {
+            Place::Machine {
+                gpus,
+                recording,
+                power,
+                launcher,
+                cgroups,
+                isolation,
+                keep_output,
+                figures,
+            } => {
                 // Its lock waits for what a killed server leaves behind, so it comes before the
                 // database's, which does not.
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
                 let node = (launcher, wanted, *keep_output, *figures);
-                let found = find_machine(options, gpus.as_ref(), node, &home)?;
+                let gpus = (gpus.as_ref(), recording.as_deref());
+                let found = find_machine(options, gpus, node, &home)?;
+                cap_power(&found, power, &home).await;
                 let setup = setup(options, &store).await?;
                 let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
                 let server = ServerAddress { url: door.url()?, certificate };
@@ -273,7 +283,8 @@ async fn start(
                 let begun = berth_machine::begin(setup, &found, prices, &vault, &server).await;
                 let begun = begun.map_err(Error::Boot)?;
                 machine = Some(found.clone());
-                (begun.running, found, Box::new((begun.watch, begun.renewal, begun.keeping)))
+                let ends = (begun.watch, begun.renewal, begun.keeping, begun.gpus);
+                (begun.running, found, Box::new(ends))
             }
             Place::Cluster { options: cluster, .. } => {
                 let api = api.expect("a replica leads only with a way to the API server");
@@ -321,20 +332,28 @@ async fn start(
 /// What this machine has, and the driver of its processes.
 fn find_machine(
     options: &Options,
-    gpus: Option<&Declared>,
+    (gpus, recording): (Option<&Declared>, Option<&Path>),
     (launcher, wanted, keep, figures): (&Launcher, berth_node::Options, KeepOutput, FigureOptions),
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
     let driver = Driver::open(&home.node(), launcher.clone(), wanted);
     let driver = Arc::new(driver.map_err(Error::Node)?);
     let probe = Arc::new(Probe::load());
-    let mut inventory = Inventory::read(&options.node, gpus, &probe, driver.limits().clone());
+    let known = Known::open(&home.node(), !driver.held_gpus().is_empty());
+    let limits = driver.limits().clone();
+    let mut inventory = Inventory::read(&options.node, gpus, &probe, &known, limits);
     let mig = Arc::new(Mig::new(&home.node(), Arc::new(NvidiaSmi)));
     let mps = Arc::new(Mps::new(&home.node(), Arc::new(NvidiaMps)));
     if !inventory.declared {
         inventory.divide(&mig.ours(), |gpu| mig.slots(gpu));
     }
     let inventory = Arc::new(inventory);
+    let recording = recording.map(|path| {
+        open_recording(path, inventory.devices.len())
+            .map_err(|source| Error::Recording { path: path.to_owned(), source })
+    });
+    let recording = recording.transpose()?;
+    let faults = FaultSource::of(inventory.declared, recording.as_ref());
     let slices = Slices { inventory: inventory.clone(), driver: driver.clone(), mig, mps };
     if !inventory.declared {
         slices.reconcile();
@@ -351,7 +370,31 @@ fn find_machine(
     });
     let condition = Arc::default();
     let (slices, figures) = (Arc::new(slices), figures.begin());
-    Ok(Arc::new(Host { driver, inventory, probe, workplace, slices, condition, keep, figures }))
+    Ok(Arc::new(Host {
+        driver,
+        inventory,
+        probe,
+        workplace,
+        slices,
+        condition,
+        faults,
+        recording,
+        keep,
+        figures,
+    }))
+}
+
+/// Caps the power of this machine's GPUs. It goes on where that cannot be.
+async fn cap_power(host: &Arc<Host>, caps: &PowerCaps, home: &Home) {
+    if host.inventory.declared {
+        return;
+    }
+    let power = Power::new(&home.node(), Arc::new(NvidiaPower));
+    let (host, caps) = (host.clone(), caps.clone());
+    let wrong = tokio::task::spawn_blocking(move || power.apply(&host.inventory.devices, &caps));
+    for why in wrong.await.unwrap_or_default() {
+        tracing::error!(why, "a power cap is not carried out");
+    }
 }
 
 /// What the server reads that may lie where jobs can see it.

@@ -31,6 +31,8 @@ pub struct GpuFacts {
     pub declared: bool,
     /// By which process, where it is not used because one holds it that no job explains.
     pub held: Option<String>,
+    /// What is wrong with it, where it has failed.
+    pub failed: Option<String>,
 }
 
 /// What a GPU of this host does right now.
@@ -139,6 +141,11 @@ pub trait JobHost: Send + Sync {
 
     fn gpu(&self, _node: &str, _index: u32) -> Option<GpuFacts> {
         None
+    }
+
+    /// Puts a GPU back that had failed; the sentence says why that cannot be. This blocks.
+    fn put_gpu_back(&self, node: &str, _index: u32) -> Result<(), String> {
+        Err(format!("the GPUs of {node} are not looked after by this server"))
     }
 
     /// Where it keeps named volumes; nothing where somebody else does.

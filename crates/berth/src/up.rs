@@ -3,7 +3,7 @@
 use crate::fail::{Exit, Failure, Result};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Bytes, Micros, Name, Span};
-use berth_node::{Declared, Isolation, Launcher, NoSandbox, OpenFiles, Wanted};
+use berth_node::{Declared, Isolation, Launcher, NoSandbox, OpenFiles, PowerCaps, Wanted};
 use berth_server::{
     ConnectionLimits, ExportPlace, FigureOptions, KeepFigures, KeepOutput, Options, Place, Stage,
     Started, Tls,
@@ -38,6 +38,13 @@ pub struct Up {
     /// Declare GPUs instead of using those there are, such as 8xH100
     #[arg(long, value_name = "DECL")]
     pub gpus: Option<String>,
+    /// Let declared GPUs tell the figures and faults that a JSON file says, for demonstrations and
+    /// tests; see docs/figures.md
+    #[arg(long, value_name = "FILE", requires = "gpus")]
+    pub gpu_recording: Option<PathBuf>,
+    /// The most power that each GPU may take, such as 500W, or by model H200=500W,L4=60W
+    #[arg(long, value_name = "CAPS", env = "BERTH_POWER_CAP")]
+    pub power_cap: Option<String>,
     /// Start tasks without control groups, so that CPU and memory are not enforced
     #[arg(long)]
     pub no_cgroups: bool,
@@ -199,10 +206,15 @@ pub enum LogFormat {
 pub fn run(up: &Up) -> Result<()> {
     let gpus = up.gpus.as_deref().map(str::parse::<Declared>).transpose();
     let gpus = gpus.map_err(|error| Failure::usage(format!("--gpus: {error}")))?;
+    let power = up.power_cap.as_deref().map(str::parse::<PowerCaps>).transpose();
+    let power = power.map_err(|error| Failure::usage(format!("--power-cap: {error}")))?;
+    let power = power.unwrap_or_default();
     let exe = std::env::current_exe().map_err(|error| Failure::io("finding myself", &error))?;
     let files = OpenFiles::raise();
     let place = Place::Machine {
         gpus,
+        recording: up.gpu_recording.clone(),
+        power: power.clone(),
         launcher: Launcher { exe, args: vec![crate::HELPER.into(), files.word()] },
         cgroups: !up.no_cgroups,
         isolation: match up.isolation {
@@ -221,6 +233,7 @@ pub fn run(up: &Up) -> Result<()> {
     let kept = |key: &str, value: &String, usual: &str| entry(key, value.clone(), value == usual);
     let mut config = vec![
         entry("gpus", shown, up.gpus.is_none()),
+        entry("power-cap", power.to_string(), up.power_cap.is_none()),
         kept("keep-output", &up.keep_output, KEEP_OUTPUT),
         kept("keep-output-size", &up.keep_output_size, KEEP_OUTPUT_SIZE),
         kept("keep-folders", &up.keep_folders, FOREVER),

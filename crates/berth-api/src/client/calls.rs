@@ -54,6 +54,7 @@ calls! {
     drain_node = "drain_node" (node) => Node;
     cordon_node = "cordon_node" (node) => Node;
     resume_node = "resume_node" (node) => Node;
+    resume_gpu = "resume_gpu" (node, gpu) => Gpu;
 
     cost = "list_cost" () query CostQuery => CostReport;
     budgets = "list_budgets" () => Items<Budget>;

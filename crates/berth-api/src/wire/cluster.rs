@@ -70,6 +70,9 @@ pub struct Gpu {
     /// By which process, where it is not used because one holds it that no job explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// What is wrong with it, where it has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// How much of it nobody holds.
     pub free_milli: i64,
     pub holders: Vec<GpuHolder>,

@@ -37,9 +37,10 @@ pub fn begin(service: Service, host: Arc<Host>) -> Option<tokio::task::JoinHandl
 }
 
 async fn sample(host: Arc<Host>, every: Duration) {
-    let gpus = match host.inventory.declared {
-        true => None,
-        false => Nvidia::load().map(|found| Box::new(GpuReader::new(found)) as Box<dyn ReadGpus>),
+    let gpus = match (host.inventory.declared, &host.recording) {
+        (_, Some(recording)) => Some(Box::new(recording.clone()) as Box<dyn ReadGpus>),
+        (true, None) => None,
+        (false, None) => Nvidia::load().map(|found| Box::new(GpuReader::new(found)) as _),
     };
     let node = host.inventory.node.name.to_string();
     let mut sampler = Sampler::new(node, gpus);
@@ -51,7 +52,7 @@ async fn sample(host: Arc<Host>, every: Duration) {
         let host = host.clone();
         let looked = tokio::task::spawn_blocking(move || {
             if let Some(Figures { book, .. }) = &host.figures {
-                sampler.look(clock::now(), &host.driver.task_use(), book);
+                sampler.look(clock::now(), &host.driver.task_use(), &host.slices.parts(), book);
             }
             sampler
         });

@@ -2,7 +2,7 @@
 
 use berth_figures::{Figure, Sample, Series};
 use berth_model::{Bytes, LeaseId, Span, Time};
-use berth_node::{GpuFigures, ReadGpus, TaskUse};
+use berth_node::{GpuFigures, MigPart, ReadGpus, TaskUse};
 use berth_service::Book;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -23,16 +23,48 @@ impl Sampler {
         Sampler { node, gpus, before: BTreeMap::new() }
     }
 
-    pub fn look(&mut self, at: Time, used: &BTreeMap<LeaseId, TaskUse>, book: &Book) {
-        self.tasks(at, used, Instant::now(), book);
+    /// A task with MIG instances has what they do among its own figures.
+    pub fn look(
+        &mut self,
+        at: Time,
+        used: &BTreeMap<LeaseId, TaskUse>,
+        parts: &BTreeMap<LeaseId, Vec<MigPart>>,
+        book: &Book,
+    ) {
+        let of_parts = self.look_at_parts(parts);
+        self.tasks(at, used, &of_parts, Instant::now(), book);
         self.look_at_gpus(at, book);
         book.end_older(at - STALE);
     }
 
-    fn tasks(&mut self, at: Time, used: &BTreeMap<LeaseId, TaskUse>, now: Instant, book: &Book) {
+    fn look_at_parts(
+        &mut self,
+        parts: &BTreeMap<LeaseId, Vec<MigPart>>,
+    ) -> BTreeMap<LeaseId, BTreeMap<Figure, i64>> {
+        let Some(gpus) = self.gpus.as_mut().filter(|_| !parts.is_empty()) else {
+            return BTreeMap::new();
+        };
+        let all: Vec<MigPart> = parts.values().flatten().cloned().collect();
+        let mut read = gpus.read_parts(&all).into_iter();
+        let each = parts.iter().map(|(lease, parts)| {
+            let figures: Vec<GpuFigures> = read.by_ref().take(parts.len()).collect();
+            (*lease, part_values(&figures))
+        });
+        each.collect()
+    }
+
+    fn tasks(
+        &mut self,
+        at: Time,
+        used: &BTreeMap<LeaseId, TaskUse>,
+        of_parts: &BTreeMap<LeaseId, BTreeMap<Figure, i64>>,
+        now: Instant,
+        book: &Book,
+    ) {
         for (lease, used) in used {
             let before = self.before.get(lease);
-            let values = task_values(used, before.map(|(then, used)| (now - *then, *used)));
+            let mut values = task_values(used, before.map(|(then, used)| (now - *then, *used)));
+            values.extend(of_parts.get(lease).into_iter().flatten());
             book.push(Series::Task(*lease), Sample { at, values });
         }
         book.end_tasks(|lease| used.contains_key(&lease));
@@ -75,6 +107,21 @@ fn task_values(
         (Figure::Processes, used.processes.map(i64::from)),
     ];
     there(values)
+}
+
+/// Of all parts of a task: memory in all, activity in the mean.
+fn part_values(parts: &[GpuFigures]) -> BTreeMap<Figure, i64> {
+    let mean = |of: fn(&GpuFigures) -> Option<i64>| {
+        let known: Vec<i64> = parts.iter().filter_map(of).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<i64>() / known.len() as i64)
+    };
+    let memory: Vec<i64> = parts.iter().filter_map(|part| part.memory_used.map(mib)).collect();
+    there([
+        (Figure::SmActive, mean(|part| part.sm_active)),
+        (Figure::TensorActive, mean(|part| part.tensor_active)),
+        (Figure::DramActive, mean(|part| part.dram_active)),
+        (Figure::GpuMemory, (!memory.is_empty()).then(|| memory.iter().sum())),
+    ])
 }
 
 fn gpu_values(found: &GpuFigures) -> BTreeMap<Figure, i64> {
@@ -132,7 +179,7 @@ mod tests {
         let mut look = |second: u64, tasks: &[(LeaseId, TaskUse)]| {
             let at = Time(1_700_000_000_000 + second as i64 * 1_000);
             let now = begun + Duration::from_secs(second);
-            sampler.tasks(at, &tasks.iter().copied().collect(), now, &book);
+            sampler.tasks(at, &tasks.iter().copied().collect(), &BTreeMap::new(), now, &book);
         };
         look(0, &[(lease(1), used(100, 0)), (lease(2), used(0, 0))]);
         look(5, &[(lease(1), used(10_100, 5 << 20)), (lease(2), used(0, 0))]);
@@ -163,7 +210,7 @@ mod tests {
         let mut sampler = Sampler::new("box".into(), Some(Box::new(GpuReader::new(player))));
         let book = Book::default();
         for second in 0..3 {
-            sampler.look(Time(second * 1_000), &BTreeMap::new(), &book);
+            sampler.look(Time(second * 1_000), &BTreeMap::new(), &BTreeMap::new(), &book);
         }
         let of = |index| Series::Gpu { node: "box".into(), index };
         let newest = book.newest();
@@ -177,5 +224,27 @@ mod tests {
         ];
         assert_eq!(newest[&of(0)].values, expect.into());
         assert_eq!(book.view(&of(1), Level::Raw).len(), 2, "what it did before is kept");
+    }
+
+    #[test]
+    fn a_task_with_mig_instances_has_what_they_do_among_its_figures() {
+        let gpu = RecordedGpu {
+            figures: GpuFigures { memory_used: Some(Bytes::mib(9_000)), ..GpuFigures::default() },
+            activity: vec![Some(Activity { sm: Some(30.0), ..Activity::default() })],
+        };
+        let reader = GpuReader::new(Player::new(vec![gpu]));
+        let mut sampler = Sampler::new("box".into(), Some(Box::new(reader)));
+        let part = |instance| MigPart { gpu: 0, instance, uuid: format!("MIG-{instance}") };
+        let parts = BTreeMap::from([(lease(1), vec![part(1), part(2)])]);
+        let tasks = [(lease(1), used(0, 0)), (lease(2), used(0, 0))].into();
+        let book = Book::default();
+        for second in 0..2 {
+            sampler.look(Time(second * 1_000), &tasks, &parts, &book);
+        }
+        let newest = book.newest();
+        let of = |job, figure| newest[&Series::Task(lease(job))].values.get(&figure).copied();
+        assert_eq!(of(1, Figure::SmActive), Some(300));
+        assert_eq!(of(1, Figure::GpuMemory), Some(18_000));
+        assert_eq!((of(1, Figure::Memory), of(2, Figure::SmActive)), (Some(300), None));
     }
 }

@@ -36,7 +36,7 @@ impl Driver {
         with_lock(live, |begun| match (begun, &live.gone) {
             (Some(begun), _) => close_lost(lease, &live.home, &begun),
             (None, Some(gone)) => {
-                let asked = live.home.stop_request()?.map(|request| request.cause);
+                let asked = live.home.stop_request()?.and_then(|request| request.wanted());
                 let mut ended = Ended::unknown(lease, process::now());
                 ended.asked = asked;
                 match gone.trouble() {
@@ -64,14 +64,13 @@ impl Driver {
         &self,
         lease: LeaseId,
         live: &Live,
-        cause: Cause,
+        cause: Option<Cause>,
     ) -> Result<(), Error> {
         with_lock(live, |begun| match begun {
             Some(_) => Ok(()),
             None => {
                 let mut ended = Ended::unknown(lease, process::now());
-                ended.asked = Some(cause);
-                ended.not_started = Some("it was asked to stop before it was started".to_owned());
+                ended.stopped_before_its_start(cause);
                 close(live, &ended)
             }
         })
@@ -182,7 +181,7 @@ fn close_lost(lease: LeaseId, home: &Home, begun: &Begun) -> Result<(), Error> {
     let at = if same_boot { process::now() } else { boot_time().max(begun.at) };
     let mut ended = Ended::unknown(lease, at);
     ended.started_at = home.running()?.map(|running| running.at);
-    ended.asked = home.stop_request()?.map(|request| request.cause);
+    ended.asked = home.stop_request()?.and_then(|request| request.wanted());
     ended.lost = Some(
         match same_boot {
             true => "its supervisor was killed",

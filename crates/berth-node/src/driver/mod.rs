@@ -270,13 +270,25 @@ impl Driver {
     /// Asks the task to end, and has it killed after the grace. Asked again, the grace may get
     /// shorter, and the first cause stays. A task that has ended is left alone.
     pub fn stop(&self, lease: LeaseId, stop: Stop) -> Result<(), Error> {
+        self.request(lease, stop, false)
+    }
+
+    /// Ends a task one of whose GPUs has failed, with what it may still save within the grace.
+    /// Whatever it exits with, its end is an error of the GPU.
+    pub fn give_up(&self, lease: LeaseId, grace: Span) -> Result<(), Error> {
+        self.request(lease, Stop { cause: Cause::Drain, grace, signal: None }, true)
+    }
+
+    fn request(&self, lease: LeaseId, stop: Stop, gpu_failed: bool) -> Result<(), Error> {
         let table = self.table();
         let Some(live) = table.live.get(&lease) else {
             let known = table.reported.contains(&lease) || self.folder(lease).is_ok();
             return if known { Ok(()) } else { Err(Error::Unknown { lease }) };
         };
         let before = live.home.stop_request()?;
-        let request = merge(before, stop, process::now(), process::uptime_ms());
+        let mut request = merge(before, stop, process::now(), process::uptime_ms());
+        // What somebody wants comes before what the GPU makes of it.
+        request.gpu_failed = gpu_failed && before.is_none_or(|before| before.gpu_failed);
         // A supervisor that runs hears of it even where the file cannot be written.
         live.home.poke_to_stop(&request);
         home::write_json(&live.home.file("stop.json"), &request)?;
@@ -286,7 +298,7 @@ impl Driver {
         }
         live.home.poke();
         if live.child.is_none() {
-            self.close_unbegun(lease, live, request.cause)?;
+            self.close_unbegun(lease, live, request.wanted())?;
         }
         Ok(())
     }
@@ -350,6 +362,19 @@ impl Driver {
         uuids.flatten().collect()
     }
 
+    /// The MIG instances that tasks have which have not ended, by their UUIDs, and on which GPUs.
+    pub fn mig_parts(&self) -> BTreeMap<LeaseId, (Vec<String>, Vec<u32>)> {
+        let table = self.table();
+        let live = table.live.iter().filter(|(_, live)| !live.home.has_ended());
+        let parts = live.filter_map(|(lease, live)| {
+            let Gpus::Real { indices, uuids } = &live.gpus else { return None };
+            let of_mig = uuids.iter().filter(|uuid| uuid.starts_with("MIG-")).cloned();
+            let of_mig: Vec<String> = of_mig.collect();
+            (!of_mig.is_empty()).then(|| (*lease, (of_mig, indices.clone())))
+        });
+        parts.collect()
+    }
+
     /// The real GPUs that tasks have, wholly or in part, which have not ended.
     pub fn held_gpus(&self) -> BTreeSet<u32> {
         let table = self.table();
@@ -358,15 +383,19 @@ impl Driver {
         real.flat_map(|live| live.gpus.indices().to_vec()).collect()
     }
 
-    /// Notes a hardware error of a GPU with the tasks that hold it or a part of it, so that a
-    /// failure is explained by it.
-    pub fn note_gpu_error(&self, gpu: u32, xid: u64) -> Result<(), Error> {
-        for live in self.table().live.values() {
-            if matches!(&live.gpus, Gpus::Real { indices, .. } if indices.contains(&gpu)) {
-                home::write_json(&live.home.file("gpu_error.json"), &home::SeenError { xid })?;
+    /// Notes an error of a GPU with the tasks that hold it or a part of it and have not ended, so
+    /// that a failure is explained by it. Returns those tasks.
+    pub fn note_gpu_error(&self, gpu: u32, xid: u64) -> Result<Vec<LeaseId>, Error> {
+        let table = self.table();
+        let on_it = table.live.iter().filter(|(_, live)| live.gpus.indices().contains(&gpu));
+        let mut leases = Vec::new();
+        for (lease, live) in on_it {
+            home::write_json(&live.home.file("gpu_error.json"), &home::SeenError { xid })?;
+            if !live.home.has_ended() {
+                leases.push(*lease);
             }
         }
-        Ok(())
+        Ok(leases)
     }
 
     /// In the background: there may be millions of files in it, and other tasks wait to be started.
@@ -436,14 +465,16 @@ fn is_begun(live: &Live) -> Result<bool, Error> {
 fn merge(before: Option<StopRequest>, stop: Stop, now: Time, uptime_ms: u64) -> StopRequest {
     let grace_ms = u64::try_from(stop.grace.0).unwrap_or(0);
     let (cause, signal, uptime) = (stop.cause, stop.signal, Some(uptime_ms));
-    let asked = StopRequest { cause, at: now, grace_ms, signal, uptime_ms: uptime };
+    let (at, gpu_failed) = (now, false);
+    let asked = StopRequest { cause, at, grace_ms, signal, uptime_ms: uptime, gpu_failed };
     let Some(before) = before else { return asked };
     // The clock on the wall may have been set since; the other one began anew with the machine.
     let passed = before.uptime_ms.and_then(|then| uptime_ms.checked_sub(then));
     let by_wall = || u64::try_from((now - before.at).0).unwrap_or(0);
     let passed = passed.unwrap_or_else(by_wall);
     let left = before.grace_ms.saturating_sub(passed);
-    StopRequest { cause: before.cause, grace_ms: grace_ms.min(left), ..asked }
+    let cause = before.wanted().unwrap_or(asked.cause);
+    StopRequest { cause, grace_ms: grace_ms.min(left), ..asked }
 }
 
 fn find_tasks(tasks: &Path) -> io::Result<BTreeMap<LeaseId, Live>> {

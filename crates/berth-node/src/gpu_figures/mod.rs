@@ -5,6 +5,7 @@ mod nvidia;
 mod player;
 
 pub use nvidia::Nvidia;
+pub(crate) use nvidia::library;
 pub use player::{Player, RecordedGpu};
 
 use berth_model::Bytes;
@@ -38,6 +39,15 @@ pub struct Activity {
     pub dram: Option<f64>,
 }
 
+/// A MIG instance.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MigPart {
+    pub gpu: u32,
+    /// The number of the instance on its GPU.
+    pub instance: u32,
+    pub uuid: String,
+}
+
 /// The questions that figures need answered. What a driver does not answer is missing.
 pub trait GpuQuery: Send {
     /// What counters stood at.
@@ -51,6 +61,11 @@ pub trait GpuQuery: Send {
     /// Nothing where the device does not count.
     fn sample(&self, gpu: u32) -> Option<Self::Sample>;
 
+    /// The same of a MIG instance.
+    fn part_sample(&self, part: &MigPart) -> Option<Self::Sample>;
+
+    fn part_memory(&self, part: &MigPart) -> Option<Bytes>;
+
     fn activity(&self, before: &Self::Sample, after: &Self::Sample) -> Activity;
 }
 
@@ -58,16 +73,20 @@ pub trait GpuQuery: Send {
 pub trait ReadGpus: Send {
     /// This blocks: the driver waits for the device.
     fn read(&mut self) -> Vec<GpuFigures>;
+
+    /// What MIG instances do, in their order. It blocks, too.
+    fn read_parts(&mut self, parts: &[MigPart]) -> Vec<GpuFigures>;
 }
 
 pub struct GpuReader<Q: GpuQuery> {
     query: Q,
     last: BTreeMap<u32, Q::Sample>,
+    last_parts: BTreeMap<MigPart, Q::Sample>,
 }
 
 impl<Q: GpuQuery> GpuReader<Q> {
     pub fn new(query: Q) -> GpuReader<Q> {
-        GpuReader { query, last: BTreeMap::new() }
+        GpuReader { query, last: BTreeMap::new(), last_parts: BTreeMap::new() }
     }
 }
 
@@ -79,16 +98,37 @@ impl<Q: GpuQuery> ReadGpus for GpuReader<Q> {
             // A device that fails once begins anew: the time in between is not known.
             let before = self.last.remove(&gpu);
             if let Some(now) = self.query.sample(gpu) {
-                let activity = before.map(|before| self.query.activity(&before, &now));
-                let activity = activity.unwrap_or_default();
-                figures.sm_active = activity.sm.and_then(thousandths);
-                figures.tensor_active = activity.tensor.and_then(thousandths);
-                figures.dram_active = activity.dram.and_then(thousandths);
+                figures.add_activity(before.map(|before| self.query.activity(&before, &now)));
                 self.last.insert(gpu, now);
             }
             all.push(figures);
         }
         all
+    }
+
+    fn read_parts(&mut self, parts: &[MigPart]) -> Vec<GpuFigures> {
+        let mut last = std::mem::take(&mut self.last_parts);
+        let mut all = Vec::new();
+        for part in parts {
+            let memory_used = self.query.part_memory(part);
+            let mut figures = GpuFigures { index: part.gpu, memory_used, ..GpuFigures::default() };
+            let before = last.remove(part);
+            if let Some(now) = self.query.part_sample(part) {
+                figures.add_activity(before.map(|before| self.query.activity(&before, &now)));
+                self.last_parts.insert(part.clone(), now);
+            }
+            all.push(figures);
+        }
+        all
+    }
+}
+
+impl GpuFigures {
+    fn add_activity(&mut self, activity: Option<Activity>) {
+        let activity = activity.unwrap_or_default();
+        self.sm_active = activity.sm.and_then(thousandths);
+        self.tensor_active = activity.tensor.and_then(thousandths);
+        self.dram_active = activity.dram.and_then(thousandths);
     }
 }
 
@@ -135,6 +175,20 @@ mod tests {
         let mut reader = GpuReader::new(player);
         let counts: Vec<usize> = (0..3).map(|_| reader.read().len()).collect();
         assert_eq!(counts, [2, 2, 1]);
+    }
+
+    #[test]
+    fn a_mig_instance_has_figures_of_its_own_for_as_long_as_somebody_has_it() {
+        let gpu = RecordedGpu { activity: vec![Some(busy(40.0))], ..RecordedGpu::default() };
+        let mut reader = GpuReader::new(Player::new(vec![gpu]));
+        let part = |instance| MigPart { gpu: 0, instance, uuid: format!("MIG-{instance}") };
+        let mut look = |parts: &[MigPart]| -> Vec<Option<i64>> {
+            reader.read_parts(parts).iter().map(|figures| figures.sm_active).collect()
+        };
+        assert_eq!(look(&[part(1)]), [None]);
+        assert_eq!(look(&[part(1), part(2)]), [Some(400), None]);
+        assert_eq!(look(&[part(2)]), [Some(400)]);
+        assert_eq!(look(&[part(1)]), [None], "nobody had it in between");
     }
 
     #[test]

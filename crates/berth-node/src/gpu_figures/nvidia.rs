@@ -1,6 +1,6 @@
 //! Answers of NVIDIA's management library.
 
-use super::{Activity, GpuFigures, GpuQuery};
+use super::{Activity, GpuFigures, GpuQuery, MigPart};
 use berth_model::Bytes;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::enums::gpm::GpmMetricId;
@@ -19,10 +19,14 @@ pub struct Nvidia {
     nvml: &'static Nvml,
 }
 
+pub(crate) fn library() -> Option<&'static Nvml> {
+    NVML.get_or_init(|| Nvml::init().ok()).as_ref()
+}
+
 impl Nvidia {
     /// Nothing where the library is not there, or finds no GPU.
     pub fn load() -> Option<Nvidia> {
-        let nvml = NVML.get_or_init(|| Nvml::init().ok()).as_ref()?;
+        let nvml = library()?;
         nvml.device_count().is_ok_and(|count| count > 0).then_some(Nvidia { nvml })
     }
 
@@ -61,6 +65,16 @@ impl GpuQuery for Nvidia {
             return None;
         }
         device.gpm_sample().ok()
+    }
+
+    fn part_sample(&self, part: &MigPart) -> Option<GpmSample<'static>> {
+        self.device(part.gpu)?.gpm_mig_sample(part.instance).ok()
+    }
+
+    fn part_memory(&self, part: &MigPart) -> Option<Bytes> {
+        let device = self.nvml.device_by_uuid(part.uuid.as_str()).ok()?;
+        let used = device.memory_info().ok()?.used;
+        Some(Bytes(i64::try_from(used).unwrap_or(i64::MAX)))
     }
 
     fn activity(&self, before: &GpmSample<'static>, after: &GpmSample<'static>) -> Activity {

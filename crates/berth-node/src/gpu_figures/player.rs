@@ -1,6 +1,7 @@
 //! GPUs that answer what was recorded, for tests without any.
 
-use super::{Activity, GpuFigures, GpuQuery};
+use super::{Activity, GpuFigures, GpuQuery, MigPart};
+use berth_model::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The answers of one GPU.
@@ -52,6 +53,14 @@ impl GpuQuery for Player {
         let all = &self.gpus[gpu as usize].activity;
         let now = all.get(self.look()).or(all.last())?;
         now.map(Some)
+    }
+
+    fn part_sample(&self, part: &MigPart) -> Option<Option<Activity>> {
+        self.sample(part.gpu)
+    }
+
+    fn part_memory(&self, part: &MigPart) -> Option<Bytes> {
+        self.gpus[part.gpu as usize].figures.memory_used
     }
 
     fn activity(&self, _: &Option<Activity>, after: &Option<Activity>) -> Activity {

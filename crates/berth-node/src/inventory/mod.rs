@@ -2,15 +2,15 @@
 
 mod declared;
 mod host;
+mod known;
 mod model;
 mod nodes;
 mod nvidia;
-mod watch;
 
 pub use declared::{Declared, ParseDeclared};
 pub use host::{Machine, machine};
+pub use known::Known;
 pub use nvidia::{GpuProcess, GpuSample, Probe};
-pub use watch::{GpuFault, GpuWatch};
 
 use crate::cgroup::Limits;
 use crate::task::Gpus;
@@ -63,12 +63,16 @@ impl Inventory {
         name: &str,
         declared: Option<&Declared>,
         probe: &Probe,
+        known: &Known,
         limits: Limits,
     ) -> Inventory {
         let (devices, nvlink) = match declared {
             Some(declared) => (declared.devices(), Vec::new()),
-            None => (probe.devices(), probe.islands()),
+            None => (known.complete(probe.devices()), probe.islands()),
         };
+        if declared.is_none() {
+            known.remember(&devices);
+        }
         let machine = machine();
         let node = NodeSpec {
             name: Name::new(name),
@@ -139,7 +143,8 @@ mod tests {
     #[test]
     fn declared_gpus_are_bookkeeping_and_say_so() {
         let declared: Declared = "2xH100,1xL4".parse().unwrap();
-        let found = Inventory::read("here", Some(&declared), &Probe::none(), NO_LIMITS);
+        let found =
+            Inventory::read("here", Some(&declared), &Probe::none(), &Known::default(), NO_LIMITS);
         let models: Vec<&str> = found.node.gpus.iter().map(|gpu| gpu.model.as_str()).collect();
         assert_eq!(models, ["H100-80GB", "H100-80GB", "L4-24GB"]);
         assert!(found.declared && found.devices.iter().all(Device::declared));
@@ -149,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_gpus_runs_tasks_without() {
-        let found = Inventory::read("here", None, &Probe::none(), NO_LIMITS);
+        let found = Inventory::read("here", None, &Probe::none(), &Known::default(), NO_LIMITS);
         assert_eq!((found.node.gpus.len(), found.declared), (0, false));
         assert!(found.machine.cpu.0 > 0 && found.machine.memory.0 > 0);
     }
@@ -157,7 +162,8 @@ mod tests {
     #[test]
     fn the_core_uses_an_operators_division_and_makes_its_own_elsewhere() {
         let declared: Declared = "3xH100".parse().unwrap();
-        let mut found = Inventory::read("here", Some(&declared), &Probe::none(), NO_LIMITS);
+        let mut found =
+            Inventory::read("here", Some(&declared), &Probe::none(), &Known::default(), NO_LIMITS);
         for at in [0, 1] {
             found.devices[at].mig = Some(Vec::new());
         }

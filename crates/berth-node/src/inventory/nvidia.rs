@@ -2,16 +2,10 @@
 //! machine without it has no GPUs.
 
 use super::{Device, model};
+use crate::gpu_health::ill;
 use berth_model::{Bytes, Health, MigSlot};
 use nvml_wrapper::Nvml;
-use nvml_wrapper::enum_wrappers::device::{
-    EccCounter, MemoryError, P2pCapabilitiesIndex, P2pStatus, TemperatureSensor,
-};
-use nvml_wrapper::enums::device::SampleValue;
-use nvml_wrapper::structs::device::FieldId;
-
-/// Whether memory rows that failed could not be replaced (`NVML_FI_DEV_REMAPPED_FAILURE`).
-const ROW_REMAP_FAILED: FieldId = FieldId(145);
+use nvml_wrapper::enum_wrappers::device::{P2pCapabilitiesIndex, P2pStatus, TemperatureSensor};
 
 /// The library, if it is there.
 #[derive(Debug)]
@@ -104,26 +98,13 @@ fn device(index: u32, gpu: nvml_wrapper::Device<'_>) -> Option<Device> {
     let memory = gpu.memory_info().ok().map(|info| bytes(info.total))?;
     let model = model::observed(&gpu.name().ok()?, memory);
     let mig = instances(&gpu);
-    let health = health(&gpu);
+    let health = if ill(&gpu).is_some() { Health::Failed } else { Health::Ok };
     let (uuid, minor) = (Some(gpu.uuid().ok()?), gpu.minor_number().ok());
     Some(Device { index, uuid, minor, model, memory, health, mig })
 }
 
 fn bytes(count: u64) -> Bytes {
     Bytes(i64::try_from(count).unwrap_or(i64::MAX))
-}
-
-/// A GPU with errors in its memory that were neither corrected nor moved out of the way.
-fn health(gpu: &nvml_wrapper::Device<'_>) -> Health {
-    let errors = gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile).unwrap_or(0);
-    let remap = gpu.field_values_for(&[ROW_REMAP_FAILED]).unwrap_or_default();
-    let remap_failed = remap.into_iter().flatten().any(|sample| match sample.value {
-        Ok(SampleValue::U32(value)) => value != 0,
-        Ok(SampleValue::U64(value)) => value != 0,
-        _ => false,
-    });
-    let pending = gpu.are_pages_pending_retired().unwrap_or(false);
-    if errors > 0 || remap_failed || pending { Health::Failed } else { Health::Ok }
 }
 
 /// An empty list while MIG is on: what is in it is for `nvidia-smi` to say.

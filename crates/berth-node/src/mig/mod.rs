@@ -14,6 +14,7 @@ mod tests;
 pub use listing::Instance;
 pub use smi::{NvidiaSmi, Smi, SmiError};
 
+use crate::gpu_figures::MigPart;
 use berth_model::MigSlot;
 use listing::{Mode, instances, mode, profiles};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,8 @@ pub struct Mig {
 struct State {
     /// Since when no task has an instance, by GPU and UUID.
     idle: BTreeMap<(u32, String), Instant>,
+    /// Instances that were found, by UUID: the GPU and the number there.
+    found: BTreeMap<String, (u32, u32)>,
 }
 
 impl Mig {
@@ -245,6 +248,27 @@ impl Mig {
             Some(Mode { current: true, .. }) => Ok(true),
             _ => Err(MigError::NeedsReset { gpu }),
         }
+    }
+
+    /// The instances with these UUIDs, as far as they are there. `nvidia-smi` is asked only for
+    /// those that were not seen before.
+    pub fn parts(&self, uuids: &BTreeSet<String>, gpus: &BTreeSet<u32>) -> Vec<MigPart> {
+        let mut state = self.state();
+        state.found.retain(|uuid, _| uuids.contains(uuid));
+        if uuids.iter().any(|uuid| !state.found.contains_key(uuid)) {
+            for gpu in gpus {
+                for one in self.list(*gpu).unwrap_or_default() {
+                    let uuid = one.uuid.filter(|uuid| uuids.contains(uuid));
+                    state.found.extend(uuid.map(|uuid| (uuid, (*gpu, one.id))));
+                }
+            }
+        }
+        let part = |(uuid, (gpu, instance)): (&String, &(u32, u32))| MigPart {
+            gpu: *gpu,
+            instance: *instance,
+            uuid: uuid.clone(),
+        };
+        state.found.iter().map(part).collect()
     }
 
     fn list(&self, gpu: u32) -> Result<Vec<Instance>, MigError> {

@@ -129,8 +129,7 @@ fn prepare(dir: &Path) -> io::Result<Option<(Run, Lock)>> {
     })?;
     if let Ok(Some(stop)) = home.stop_request() {
         let mut ended = Ended::unknown(order.spec.lease, process::now());
-        ended.asked = Some(stop.cause);
-        ended.not_started = Some("it was asked to stop before it was started".to_owned());
+        ended.stopped_before_its_start(stop.wanted());
         ends::write(&home, &ended, &order.bell);
         return Ok(None);
     }

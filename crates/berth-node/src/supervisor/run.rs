@@ -52,6 +52,8 @@ pub(super) struct Run {
     ends_at: Option<u64>,
     /// The first cause for which we were asked to stop it.
     asked: Option<Cause>,
+    /// It is ended because a GPU of it has failed.
+    gpu_stop: bool,
     failed: Option<usize>,
     /// Until it is ready.
     readiness: Option<Readiness>,
@@ -92,6 +94,7 @@ impl Run {
             told_started: false,
             ends_at,
             asked: None,
+            gpu_stop: false,
             failed: None,
             readiness,
             ready_by,
@@ -249,10 +252,14 @@ impl Run {
         };
         // A later request may shorten the grace and never lengthens it.
         self.kill_within(Duration::from_millis(request.grace_ms));
-        if self.asked.is_none() && self.ranks.iter().any(|rank| rank.exit.is_none()) {
-            self.asked = Some(request.cause);
+        if self.asked.is_some() || self.ranks.iter().all(|rank| rank.exit.is_some()) {
+            return;
+        }
+        self.asked = request.wanted();
+        if !self.gpu_stop {
             self.ask_to_stop(request);
         }
+        self.gpu_stop = self.asked.is_none();
     }
 
     /// Ends the task at its time limit. The server does so, too, a moment earlier; it may be away.
@@ -263,7 +270,8 @@ impl Run {
             Err(error) => complain(&error.to_string()),
         }
         let is_due = self.ends_at.is_some_and(|at| at <= process::uptime_ms());
-        let is_ending = self.asked.is_some() || self.failed.is_some() || self.not_ready;
+        let is_stopped = self.asked.is_some() || self.gpu_stop;
+        let is_ending = is_stopped || self.failed.is_some() || self.not_ready;
         if !is_due || is_ending || self.ranks.iter().all(|rank| rank.exit.is_some()) {
             return;
         }
@@ -389,6 +397,7 @@ impl Run {
             rank: self.ranks[rank].number,
             oom: group.is_some_and(Cgroup::had_oom_kill),
             asked: self.asked,
+            gpu_stop: self.gpu_stop,
             not_ready: self.not_ready,
             usage: Usage {
                 cpu_ms: group.and_then(Cgroup::cpu_ms).unwrap_or_else(process::children_cpu_ms),

@@ -20,6 +20,7 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
         "drain_node" => on(filter, drain_node),
         "cordon_node" => on(filter, cordon_node),
         "resume_node" => on(filter, resume_node),
+        "resume_gpu" => on(filter, resume_gpu),
         "get_policy" => on(filter, get_policy),
         "get_world" => on(filter, get_world),
         "list_config" => on(filter, list_config),
@@ -87,6 +88,14 @@ async fn resume_node(
     Path(name): Path<String>,
 ) -> Answer<wire::Node> {
     Ok(Json(cluster::nodes::resume(&app.service, &caller, &name).await?))
+}
+
+async fn resume_gpu(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path((node, gpu)): Path<(String, String)>,
+) -> Answer<wire::Gpu> {
+    Ok(Json(cluster::gpus::resume(&app.service, &caller, &node, &gpu).await?))
 }
 
 async fn get_policy(State(app): State<App>, _: Asking) -> Answer<wire::Policy> {

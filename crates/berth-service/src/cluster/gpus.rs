@@ -6,9 +6,10 @@ use crate::host::GpuReading;
 use crate::live;
 use crate::service::Service;
 use berth_api::access::Permission;
-use berth_api::wire;
-use berth_engine::LiveJob;
-use berth_model::{Health, Micros, NodeSpec};
+use berth_api::{Code, wire};
+use berth_engine::{Act, LiveJob, Write};
+use berth_model::{Event, Health, Micros, Name, NodeSpec};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Who holds what of the GPUs of each node.
@@ -32,6 +33,7 @@ pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire
                 gpu.uuid = facts.uuid;
                 gpu.declared = facts.declared;
                 gpu.held = facts.held;
+                gpu.failed = facts.failed;
             }
             if service.host.node(&node.spec.name).is_some()
                 && let Some(reading) = readings.get(&number)
@@ -42,6 +44,43 @@ pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire
         }
     }
     Ok(wire::Items { items })
+}
+
+/// Puts a GPU back that had failed and is well again.
+pub async fn resume(
+    service: &Service,
+    caller: &Caller,
+    node: &str,
+    gpu: &str,
+) -> Result<wire::Gpu, Fault> {
+    let found = one(service, caller, node, gpu).await?;
+    if found.healthy {
+        return Ok(found);
+    }
+    if let Some(held) = found.held {
+        return Err(Fault::new(Code::WrongState, held).next("end that process; Berth then uses it"));
+    }
+    let (host, name, index) = (service.host.clone(), node.to_owned(), found.index);
+    let back = tokio::task::spawn_blocking(move || host.put_gpu_back(&name, index)).await;
+    if let Err(why) = back.unwrap_or_else(|panic| Err(panic.to_string())) {
+        let next = format!("reset it, as by `nvidia-smi --gpu-reset -i {index}`, and try again");
+        return Err(Fault::new(Code::WrongState, why).next(next));
+    }
+    let event = Event::GpuChanged { node: Name::new(node), gpu: index, health: Health::Ok };
+    let audit = caller.audit(format!("gpu {index} of {node}"), json!({ "was": found.failed }));
+    service.engine.write(Write::act(Act::Events(vec![event]), audit)).await?;
+    one(service, caller, node, gpu).await
+}
+
+async fn one(
+    service: &Service,
+    caller: &Caller,
+    node: &str,
+    gpu: &str,
+) -> Result<wire::Gpu, Fault> {
+    let mut all = list(service, caller).await?.items.into_iter();
+    let found = all.find(|found| found.node == node && found.index.to_string() == gpu);
+    found.ok_or_else(|| Fault::not_found("gpu", &format!("{node}/{gpu}")))
 }
 
 /// What the GPUs of this machine do right now; declared ones do nothing.
@@ -90,6 +129,7 @@ fn shown(node: &NodeSpec, index: usize, price: Micros, held: Vec<wire::GpuHolder
         declared: false,
         healthy: spec.health == Health::Ok,
         held: None,
+        failed: None,
         free_milli: (1_000 - used).max(0),
         holders: held,
         price_micros_per_hour: price.0,

@@ -34,7 +34,12 @@ fn remarks(all: &Items<Gpu>) -> Vec<String> {
         let held = gpu.held.as_ref()?;
         Some(format!("{}: {held}; it is not used until then", gpu.node))
     });
-    declared.into_iter().chain(held).collect()
+    let failed = all.items.iter().filter(|gpu| !gpu.healthy).filter_map(|gpu| {
+        let (why, node, index) = (gpu.failed.as_ref()?, &gpu.node, gpu.index);
+        let again = format!("berth uncordon {node} --gpu {index}");
+        Some(format!("GPU {index} of {node} has failed, {why}; `{again}` when it is well again"))
+    });
+    declared.into_iter().chain(held).chain(failed).collect()
 }
 
 fn gpus_text(all: &Items<Gpu>, look: &Look) -> String {
@@ -246,6 +251,27 @@ pub struct NodeArgs {
     nodes: Vec<String>,
 }
 
+#[derive(Args, Debug)]
+pub struct UncordonArgs {
+    #[command(flatten)]
+    nodes: NodeArgs,
+    /// Put only this GPU back, which had failed and is well again
+    #[arg(long, value_name = "GPU")]
+    gpu: Option<u32>,
+}
+
+pub async fn uncordon(context: &Context, args: &UncordonArgs) -> Result<()> {
+    let Some(gpu) = args.gpu else { return act(context, &args.nodes, NodeAction::Uncordon).await };
+    let client = context.client()?;
+    for node in &args.nodes.nodes {
+        let back = client.resume_gpu(node, &gpu.to_string()).await?;
+        let text = |gpu: &Gpu, look: &Look| each_gpu(std::slice::from_ref(gpu)).text(look);
+        let page = Page::new(back, text, |gpu| vec![format!("{}/{}", gpu.node, gpu.index)]);
+        context.show(&page)?;
+    }
+    Ok(())
+}
+
 /// What is done to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeAction {
@@ -292,6 +318,7 @@ mod tests {
             declared: true,
             healthy: true,
             held: None,
+            failed: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,

@@ -100,7 +100,7 @@ pub enum ClientCommand {
     /// Let machines take no new work
     Cordon(machines::NodeArgs),
     /// Let machines take work again
-    Uncordon(machines::NodeArgs),
+    Uncordon(machines::UncordonArgs),
     /// Show what was spent
     Cost(cost::Cost),
     /// Show and set budgets
@@ -180,7 +180,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Nodes(args) => machines::nodes(context, &args).await,
         ClientCommand::Drain(args) => machines::act(context, &args, NodeAction::Drain).await,
         ClientCommand::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,
-        ClientCommand::Uncordon(args) => machines::act(context, &args, NodeAction::Uncordon).await,
+        ClientCommand::Uncordon(args) => machines::uncordon(context, &args).await,
         ClientCommand::Cost(args) => cost::run(context, &args).await,
         ClientCommand::Budget(args) => budget::run(context, &args).await,
         ClientCommand::Apply(args) => apply::apply(context, &args).await,
