@@ -129,6 +129,7 @@ documents!(
     QueueFileRow,
     SettingRow,
     FigureRow,
+    EnergyRow,
 );
 
 /// A row of some [`Document`] to put or to delete.

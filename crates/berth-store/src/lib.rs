@@ -29,12 +29,13 @@ pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
     AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostSum, DueNotices,
-    FigureKey, FigureQuery, JobCounts, JobFilter, JobPage, Loading, RightsFinding, Verified,
+    EnergySum, FigureKey, FigureQuery, JobCounts, JobFilter, JobPage, Loading, RightsFinding,
+    Verified,
 };
 pub use rows::{
-    AuditEntry, AuditRow, CostRecord, FigureRow, IdempotencyRow, JobRow, LeaseRow, MemberRow,
-    NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow, TemplateRow,
-    TokenRow, UserRow,
+    AuditEntry, AuditRow, CostRecord, EnergyRow, FigureRow, IdempotencyRow, JobRow, LeaseRow,
+    MemberRow, NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow,
+    TemplateRow, TokenRow, UserRow,
 };
 pub use store::{AuditEnd, Options, Store};
 pub use table::Row;

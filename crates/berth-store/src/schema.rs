@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     Step { version: 4, sql: include_str!("../migrations/0004_keyed_audit.sql") },
     Step { version: 5, sql: include_str!("../migrations/0005_job_pages.sql") },
     Step { version: 6, sql: include_str!("../migrations/0006_figures.sql") },
+    Step { version: 7, sql: include_str!("../migrations/0007_energy.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -322,6 +322,16 @@ impl Key for (&str, u32, Time) {
     }
 }
 
+/// A lease, and the start of a row of its energy.
+impl Key for (LeaseId, Time) {
+    fn values(&self) -> KeyValues {
+        let mut values = Vec::new();
+        self.0.write(&mut values);
+        self.1.write(&mut values);
+        KeyValues(values)
+    }
+}
+
 macro_rules! field_key {
     ($($name:ident),*) => {$(
         impl Key for $name {

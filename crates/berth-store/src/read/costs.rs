@@ -73,7 +73,7 @@ impl Store {
 }
 
 impl CostKey {
-    const fn columns(self) -> &'static [&'static str] {
+    pub(super) const fn columns(self) -> &'static [&'static str] {
         match self {
             CostKey::Team => &["team"],
             CostKey::Project => &["project"],
@@ -85,7 +85,7 @@ impl CostKey {
         }
     }
 
-    fn read(self, from: &mut Reader<'_>) -> std::result::Result<String, BoxDynError> {
+    pub(super) fn read(self, from: &mut Reader<'_>) -> std::result::Result<String, BoxDynError> {
         match self {
             CostKey::Team
             | CostKey::Project
@@ -145,7 +145,7 @@ impl CostQuery {
         (condition(&rows), condition(&totals))
     }
 
-    fn terms(&self, binds: &mut Binds) -> String {
+    pub(super) fn terms(&self, binds: &mut Binds) -> String {
         let mut terms = Vec::new();
         let texts = [
             ("project", &self.project),
@@ -188,6 +188,6 @@ impl CostQuery {
     }
 }
 
-fn condition(terms: &[String]) -> String {
+pub(super) fn condition(terms: &[String]) -> String {
     if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) }
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod costs;
 mod documents;
+mod energy;
 mod figures;
 mod job_page;
 mod jobs;
@@ -11,6 +12,7 @@ mod log;
 pub use audit::{AuditCheck, AuditFilter, AuditFollower, Broken, RightsFinding, Verified};
 pub use costs::{CostKey, CostQuery, CostSum};
 pub use documents::DueNotices;
+pub use energy::EnergySum;
 pub use figures::{FigureKey, FigureQuery};
 pub use job_page::JobPage;
 pub use jobs::{JobCounts, JobFilter};

@@ -2,6 +2,7 @@
 
 mod audit;
 mod cost;
+mod energy;
 mod figure;
 mod identity;
 mod job;
@@ -11,6 +12,7 @@ mod work;
 pub use audit::{AuditEntry, AuditRow};
 pub(crate) use audit::{GENESIS, chain};
 pub use cost::CostRecord;
+pub use energy::EnergyRow;
 pub use figure::FigureRow;
 pub use identity::{MemberRow, ProjectRow, SecretRow, TeamRow, TokenRow, UserRow};
 pub use job::{JobRow, LeaseRow};
@@ -103,4 +105,5 @@ pub(crate) const TABLES: &[Table] = &[
     SettingRow::TABLE,
     SNAPSHOT_PARTS,
     FigureRow::TABLE,
+    EnergyRow::TABLE,
 ];

@@ -75,10 +75,11 @@ async fn let_go(
     let costs = fold_costs(connection, bounds).await?;
     let leases = execute(connection, OLD_LEASES, &bounds).await?;
     let before = &bounds[..1];
+    let energy = fold_energy(connection, bounds[0]).await?;
     execute(connection, "DELETE FROM idempotency WHERE at < $1", before).await?;
     execute(connection, "DELETE FROM notices WHERE sent < $1", before).await?;
     let more = [events, costs, leases].into_iter().any(|rows| rows >= u64::from(limit));
-    Ok(Retained { events, leases, costs, more })
+    Ok(Retained { events, leases, costs, more: more || energy > 0 })
 }
 
 async fn drop_events(connection: &mut AnyConnection, bounds: [i64; 2]) -> sqlx::Result<u64> {
@@ -104,6 +105,29 @@ async fn fold_costs(connection: &mut AnyConnection, bounds: [i64; 2]) -> sqlx::R
     execute(connection, &add, &bounds).await?;
     // The same rows: nothing else can change within the transaction.
     execute(connection, &format!("DELETE FROM costs WHERE {OLD_COSTS}"), &bounds).await
+}
+
+/// Makes one row of those of the oldest day that still has several for a lease. It begins with the
+/// day, and does not say any more where the counters stood.
+async fn fold_energy(connection: &mut AnyConnection, before: i64) -> sqlx::Result<u64> {
+    let day = Span::days(1).0;
+    let oldest = format!("SELECT MIN(start) FROM energy WHERE start < $1 AND start % {day} <> 0");
+    let oldest = query_with(sqlx::AssertSqlSafe(oldest), binds(&[before]).into_arguments());
+    let oldest: Option<i64> = oldest.fetch_one(&mut *connection).await?.try_get(0)?;
+    let Some(oldest) = oldest else { return Ok(0) };
+    let start = oldest.div_euclid(day) * day;
+    let bounds = [start, start + day];
+    let which = "start > $1 AND start < $2";
+    let add = format!(
+        "INSERT INTO energy (job, element, task, attempt, start, \"end\", energy_mj, counters) \
+         SELECT job, element, task, attempt, CAST($1 AS BIGINT), MAX(\"end\"), \
+         CAST(SUM(energy_mj) AS BIGINT), '' \
+         FROM energy WHERE {which} GROUP BY job, element, task, attempt \
+         ON CONFLICT (job, element, task, attempt, start) DO UPDATE SET \
+         energy_mj = energy.energy_mj + excluded.energy_mj, \"end\" = excluded.\"end\""
+    );
+    execute(connection, &add, &bounds).await?;
+    execute(connection, &format!("DELETE FROM energy WHERE {which}"), &bounds).await
 }
 
 async fn execute(connection: &mut AnyConnection, sql: &str, bounds: &[i64]) -> sqlx::Result<u64> {

@@ -1,9 +1,14 @@
-use crate::place::{Place, cost, on_both};
+use crate::place::{Place, cost, job, on_both};
 use berth_model::CostKind;
-use berth_model::{JobId, Micros, Milli, Name, Time};
-use berth_store::{Batch, CostKey, CostQuery, CostRecord, Store};
+use berth_model::{JobId, LeaseId, Micros, Milli, Name, Time};
+use berth_store::{Batch, CostKey, CostQuery, CostRecord, EnergyRow, Store};
 
-on_both!(sums_are_exact_by_every_key, sums_can_be_narrowed, a_row_counts_where_it_begins);
+on_both!(
+    sums_are_exact_by_every_key,
+    sums_can_be_narrowed,
+    a_row_counts_where_it_begins,
+    energy_is_summed_by_what_costs_are_summed_by,
+);
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -99,4 +104,41 @@ async fn a_row_counts_where_it_begins(place: Place) {
         ..by(&[CostKey::Team])
     };
     check(store, first_hour, &[" 7", "vision 100"]).await;
+}
+
+fn energy(number: u64, hour: i64, energy_mj: i64) -> EnergyRow {
+    let lease = LeaseId { job: JobId::new(number), task: 0, attempt: 1 };
+    let (start, end) = (Time(20 * DAY + hour * HOUR), Time(20 * DAY + (hour + 1) * HOUR));
+    EnergyRow { lease, start, end, energy_mj, counters: format!("{hour}") }
+}
+
+async fn energy_is_summed_by_what_costs_are_summed_by(place: Place) {
+    let store = place.open().await;
+    let mut writer = store.writer("a").await.unwrap();
+    let mut batch = Batch { jobs: vec![job(1), job(2)], ..Batch::default() };
+    batch.jobs[1].team = "speech".into();
+    let rows = [energy(1, 1, 10), energy(1, 2, 20), energy(1, 30, 5), energy(2, 1, 300)];
+    rows.iter().for_each(|row| batch.put(row));
+    writer.commit(&batch).await.unwrap();
+    let shown = async |query: CostQuery| -> Vec<String> {
+        let sums = store.energy(&query).await.unwrap();
+        sums.iter().map(|sum| format!("{} {}", sum.keys.join("/"), sum.energy_mj)).collect()
+    };
+    assert_eq!(shown(by(&[])).await, [" 335"]);
+    assert_eq!(shown(by(&[CostKey::Team, CostKey::Job])).await, ["speech/2 300", "vision/1 35"]);
+    let narrowed = CostQuery { teams: vec!["vision".into()], ..by(&[CostKey::Day]) };
+    assert_eq!(shown(narrowed).await, ["1970-01-21 30", "1970-01-22 5"]);
+    let since = CostQuery { since: Some(Time(20 * DAY + 2 * HOUR)), ..by(&[CostKey::Job]) };
+    assert_eq!(shown(since).await, ["1 25"]);
+    let newest = store.newest_energy(rows[0].lease).await.unwrap();
+    assert_eq!(newest, Some(rows[2].clone()));
+
+    // Old rows become one of each day, and no sum over whole days changes.
+    let mut steps = 0;
+    while writer.retain(Time(21 * DAY), 1_000).await.unwrap().more {
+        steps += 1;
+    }
+    assert_eq!(steps, 1);
+    assert_eq!(store.every::<EnergyRow>().await.unwrap().len(), 3);
+    assert_eq!(shown(by(&[CostKey::Team, CostKey::Job])).await, ["speech/2 300", "vision/1 35"]);
 }
