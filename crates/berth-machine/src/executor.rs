@@ -1,13 +1,14 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
+use crate::figures::Energy;
 use crate::gpu_holders::{self, GpuHolders};
 use crate::identity::Identity;
 use crate::recovery::{Recovery, Seen};
 use crate::slices::{self, SliceError, Slices};
 use crate::workplace::{self, Workplace};
 use berth_engine::{Core, Inlet, LeaseStart, StartError, clock};
-use berth_model::{Cause, LeaseId, Observed, Span, Time};
+use berth_model::{Cause, LeaseId, Observed, Slice, Span, Time};
 use berth_node::{Driver, Lack, Started, Stop, Stranger, Trouble};
 use berth_service::Vault;
 use std::path::Path;
@@ -49,6 +50,8 @@ pub struct Tools {
     pub identity: Identity,
     pub holders: Arc<GpuHolders>,
     pub slices: Arc<Slices>,
+    /// Nothing where no GPU counts its energy.
+    pub energy: Option<Arc<Energy>>,
 }
 
 /// Why a task was not started.
@@ -148,7 +151,8 @@ pub fn begin(tools: Tools, inlet: Inlet<Seen>) -> (Executor, Watch) {
     let recovery = Recovery::new(tools.driver.clone(), condition, inlet.clone());
     let holders = tools.holders.clone();
     let slices = tools.slices.clone();
-    let watch = Watch::begin(tools.driver.clone(), inlet.clone(), recovery.clone(), slices);
+    let energy = tools.energy.clone();
+    let watch = Watch::begin(tools.driver.clone(), inlet.clone(), recovery.clone(), slices, energy);
     let again = commands.downgrade();
     let worker = Worker { tools: Arc::new(tools), inlet: inlet.clone(), recovery, again };
     let looking = [
@@ -254,7 +258,7 @@ impl Worker {
         let driver = self.tools.driver.clone();
         let known = tokio::task::spawn_blocking(move || driver.is_known(lease)).await;
         if matches!(known, Ok(Ok(true))) {
-            tell_end(self.tools.driver.clone(), &self.inlet, lease).await;
+            self.found(lease, start.slices).await;
             return Ok(());
         }
         let secrets = self.tools.vault.open_all(&start.team, start.secrets()).await;
@@ -270,24 +274,36 @@ impl Worker {
             if !strangers.is_empty() {
                 return Err(NotStarted::Held(strangers));
             }
-            Ok(tools.driver.start(task)?)
+            let (slices, started) = (start.slices, tools.driver.start(task)?);
+            if let Some(energy) = tools.energy.as_ref().filter(|_| started != Started::Known) {
+                energy.begin(lease, &slices, false);
+            }
+            Ok((started, slices))
         });
         let panicked = |panic| NotStarted::Job(format!("starting it failed: {panic}"));
-        if begun.await.map_err(panicked)?? == Started::Known {
-            tell_end(self.tools.driver.clone(), &self.inlet, lease).await;
+        if let (Started::Known, slices) = begun.await.map_err(panicked)?? {
+            self.found(lease, slices).await;
         }
         Ok(())
     }
-}
 
-/// Tells how a lease has ended that was run before, if it has. The driver has told so once, and a
-/// log that was restored from a backup may not know: the lease would then hold its GPUs for ever.
-async fn tell_end(driver: Arc<Driver>, inlet: &Inlet<Seen>, lease: LeaseId) {
-    let ended = tokio::task::spawn_blocking(move || driver.ended(lease)).await;
-    match ended {
-        Ok(Ok(Some(ended))) => inlet.task(Observed::Ended(Box::new(ended))).await,
-        Ok(Ok(None)) | Err(_) => {}
-        Ok(Err(error)) => tracing::error!(%lease, %error, "cannot tell how a task has ended"),
+    /// Tells how a lease has ended that was run before, if it has. The driver has told so once, and
+    /// a log that was restored from a backup may not know: the lease would then hold its GPUs for
+    /// ever. One that goes on uses energy.
+    async fn found(&self, lease: LeaseId, slices: Vec<Slice>) {
+        let (driver, energy) = (self.tools.driver.clone(), self.tools.energy.clone());
+        let ended = tokio::task::spawn_blocking(move || {
+            let ended = driver.ended(lease);
+            if let (Ok(None), Some(energy)) = (&ended, energy) {
+                energy.begin(lease, &slices, true);
+            }
+            ended
+        });
+        match ended.await {
+            Ok(Ok(Some(ended))) => self.inlet.task(Observed::Ended(Box::new(ended))).await,
+            Ok(Ok(None)) | Err(_) => {}
+            Ok(Err(error)) => tracing::error!(%lease, %error, "cannot tell how a task has ended"),
+        }
     }
 }
 
@@ -309,6 +325,7 @@ impl Watch {
         inlet: Inlet<Seen>,
         recovery: Arc<Recovery>,
         slices: Arc<Slices>,
+        energy: Option<Arc<Energy>>,
     ) -> Watch {
         let ends = Arc::new(AtomicBool::new(false));
         let end = ends.clone();
@@ -320,6 +337,9 @@ impl Watch {
                             recovery.consider();
                         }
                         for observed in news {
+                            if let (Observed::Ended(ended), Some(energy)) = (&observed, &energy) {
+                                energy.end(ended.lease);
+                            }
                             inlet.blocking_task(explained(observed, &driver, &slices));
                         }
                     }

@@ -2,6 +2,7 @@
 
 use berth_model::Span;
 use berth_service::{Book, KeepFigures};
+use std::sync::Arc;
 
 /// What is measured, and how long it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +13,9 @@ pub struct FigureOptions {
 }
 
 impl FigureOptions {
-    pub fn begin(self) -> Option<Figures> {
+    pub fn begin(self) -> Option<Arc<Figures>> {
         let book = Book::new(self.keep);
-        self.every.map(|every| Figures { every, book })
+        self.every.map(|every| Arc::new(Figures { every, book }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::condition::Condition;
 use crate::figure_options::Figures;
+use crate::figures::Energy;
 use crate::gpu_faults::FaultSource;
 use crate::output::KeepOutput;
 use crate::slices::Slices;
@@ -31,7 +32,9 @@ pub struct Host {
     pub recording: Option<GpuRecording>,
     pub keep: KeepOutput,
     /// Nothing where figures are not gathered.
-    pub figures: Option<Figures>,
+    pub figures: Option<Arc<Figures>>,
+    /// Nothing where no GPU counts its energy.
+    pub energy: Option<Arc<Energy>>,
 }
 
 impl Host {

@@ -21,7 +21,7 @@ mod workplace;
 pub use condition::Condition;
 pub use executor::Watch;
 pub use figure_options::FigureOptions;
-pub use figures::begin as gather_figures;
+pub use figures::{Energy, begin as gather_figures};
 pub use gpu_faults::{FaultSource, open_recording};
 pub use host::Host;
 pub use identity::ServerAddress;

@@ -75,6 +75,7 @@ async fn begin_on(
             gpu_use: host.probe.clone(),
         }),
         slices: host.slices.clone(),
+        energy: host.energy.clone(),
     };
     let (mut watch, mut gpus) = (None, None);
     let running = engine::begin(setup, |inlet| {

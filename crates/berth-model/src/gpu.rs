@@ -71,6 +71,21 @@ pub enum Share {
     TimeSlice(Milli),
 }
 
+impl Share {
+    /// How much of the GPU it is, in thousandths. Of a MIG instance the compute slices count, as
+    /// many of seven as its profile begins with.
+    pub fn milli(&self) -> i64 {
+        match self {
+            Share::Whole => 1_000,
+            Share::Fraction(part) | Share::Mps(part) | Share::TimeSlice(part) => part.0,
+            Share::Mig(slot) => {
+                let count = slot.profile.split_once('g').and_then(|(n, _)| n.parse::<i64>().ok());
+                count.unwrap_or(7).min(7) * 1_000 / 7
+            }
+        }
+    }
+}
+
 /// A share of the GPU with that index on its node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slice {

@@ -2,13 +2,14 @@
 //! demonstrations and tests on machines without GPUs. The file is read again at each look, so what
 //! the GPUs do can be changed while the server runs.
 
-use crate::gpu_figures::{GpuFigures, MigPart, ReadGpus};
+use crate::gpu_figures::{EnergyCounters, GpuFigures, MigPart, ReadGpus};
 use crate::gpu_health::{GpuFault, GpuHealth, LOST};
 use berth_model::Bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two looks at what is wrong.
@@ -39,15 +40,15 @@ struct Told {
 pub struct GpuRecording {
     path: PathBuf,
     count: u32,
-    /// Of each GPU the energy so far in millijoules, and up to when.
-    energy: BTreeMap<u32, (f64, Instant)>,
+    /// Of each GPU the energy so far in millijoules, and up to when; the same for all copies.
+    energy: Arc<Mutex<BTreeMap<u32, (f64, Instant)>>>,
 }
 
 impl GpuRecording {
     /// Of so many GPUs. The file must be there and say something that can be read.
     pub fn open(path: &Path, count: usize) -> io::Result<GpuRecording> {
         let count = u32::try_from(count).map_err(io::Error::other)?;
-        let recording = GpuRecording { path: path.to_owned(), count, energy: BTreeMap::new() };
+        let recording = GpuRecording { path: path.to_owned(), count, energy: Arc::default() };
         recording.told().map(|_| recording)
     }
 
@@ -67,6 +68,24 @@ impl GpuRecording {
     }
 }
 
+impl GpuRecording {
+    fn count_energy(&self, gpu: u32, told: &Told, now: Instant) -> Option<u64> {
+        let watts = f64::from(told.power_watts?);
+        let mut all = self.energy.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, at) = all.get(&gpu).copied().unwrap_or((0.0, now));
+        let energy = before + watts * now.duration_since(at).as_secs_f64() * 1e3;
+        all.insert(gpu, (energy, now));
+        Some(energy as u64)
+    }
+}
+
+impl EnergyCounters for GpuRecording {
+    fn energy_millijoules(&self, gpu: u32) -> Option<u64> {
+        let told = self.numbered().into_iter().find(|(number, _)| *number == gpu)?.1;
+        self.count_energy(gpu, &told, Instant::now()).filter(|_| !told.lost)
+    }
+}
+
 impl ReadGpus for GpuRecording {
     fn read(&mut self) -> Vec<GpuFigures> {
         let now = Instant::now();
@@ -75,12 +94,7 @@ impl ReadGpus for GpuRecording {
             if told.lost {
                 continue;
             }
-            let energy = told.power_watts.map(|watts| {
-                let (before, at) = self.energy.get(&index).copied().unwrap_or((0.0, now));
-                let energy = before + f64::from(watts) * now.duration_since(at).as_secs_f64() * 1e3;
-                self.energy.insert(index, (energy, now));
-                energy as u64
-            });
+            let energy = self.count_energy(index, &told, now);
             all.push(GpuFigures {
                 index,
                 utilization_percent: told.utilization_percent,

@@ -37,7 +37,8 @@ pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger,
 pub use environ::environment;
 pub use error::Error;
 pub use gpu_figures::{
-    Activity, GpuFigures, GpuQuery, GpuReader, MigPart, Nvidia, Player, ReadGpus, RecordedGpu,
+    Activity, EnergyCounters, GpuFigures, GpuQuery, GpuReader, MigPart, Nvidia, Player, ReadGpus,
+    RecordedGpu,
 };
 pub use gpu_health::{GpuFault, GpuHealth, GpuWatch, NvidiaHealth};
 pub use gpu_recording::GpuRecording;

@@ -36,6 +36,8 @@ pub struct Options {
     pub prices: BTreeMap<Name, Micros>,
     /// How long what has ended is kept in detail; for ever where left out.
     pub keep: Option<Span>,
+    /// Grams of CO₂ for each kWh, where that is known.
+    pub carbon_intensity: Option<i64>,
     /// Who becomes the first admin.
     pub admin: String,
     pub config: Vec<wire::ConfigEntry>,

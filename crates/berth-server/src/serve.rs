@@ -12,13 +12,13 @@ use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
-    FaultSource, FigureOptions, Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace,
-    gather_figures, open_recording,
+    Energy, FaultSource, FigureOptions, Host, KeepOutput, ServerAddress, Slices, Volumes,
+    Workplace, gather_figures, open_recording,
 };
 use berth_model::Name;
 use berth_node::{
-    Accounts, Declared, Driver, Inventory, Isolation, Known, Launcher, Mig, Mps, NvidiaMps,
-    NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
+    Accounts, Declared, Driver, EnergyCounters, GpuRecording, Inventory, Isolation, Known,
+    Launcher, Mig, Mps, Nvidia, NvidiaMps, NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
 };
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
@@ -313,6 +313,7 @@ async fn start(
         audit_keys,
         audit_watch: AuditWatch::default(),
         notify_addresses: NotifyAddresses::new(options.notify_allow.clone()),
+        carbon_intensity: options.carbon_intensity,
         heavy_reads: HeavyReads::default(),
         stream_checks: StreamChecks::default(),
     });
@@ -370,6 +371,9 @@ fn find_machine(
     });
     let condition = Arc::default();
     let (slices, figures) = (Arc::new(slices), figures.begin());
+    let counters = energy_counters(inventory.declared, recording.as_ref());
+    let energy = figures.clone().zip(counters);
+    let energy = energy.map(|(figures, counters)| Arc::new(Energy::new(figures, counters)));
     Ok(Arc::new(Host {
         driver,
         inventory,
@@ -381,7 +385,19 @@ fn find_machine(
         recording,
         keep,
         figures,
+        energy,
     }))
+}
+
+fn energy_counters(
+    declared: bool,
+    recording: Option<&GpuRecording>,
+) -> Option<Arc<dyn EnergyCounters>> {
+    match (declared, recording) {
+        (_, Some(recording)) => Some(Arc::new(recording.clone())),
+        (true, None) => None,
+        (false, None) => Some(Arc::new(Nvidia::load()?)),
+    }
 }
 
 /// Caps the power of this machine's GPUs. It goes on where that cannot be.

@@ -1,6 +1,6 @@
 //! What was measured and is not, or not wholly, in the database.
 
-use berth_figures::{Level, Piece, Points, Recorder, Sample, Series};
+use berth_figures::{Level, Meter, Piece, Points, Recorder, Sample, Series};
 use berth_model::{Bytes, LeaseId, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,6 +41,7 @@ impl KeepFigures {
 pub struct Book {
     pub keep: KeepFigures,
     entries: Mutex<BTreeMap<Series, Entry>>,
+    meter: Mutex<Meter>,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +59,11 @@ impl Book {
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<Series, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who uses how much energy.
+    pub fn meter(&self) -> MutexGuard<'_, Meter> {
+        self.meter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn push(&self, series: Series, sample: Sample) {

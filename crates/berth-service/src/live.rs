@@ -29,17 +29,14 @@ pub fn slices(text: &str) -> Vec<Slice> {
 
 /// How much of a GPU a share is, in thousandths, and what it is called.
 pub fn share(share: &Share) -> (i64, String) {
-    match share {
-        Share::Whole => (1_000, "whole".to_owned()),
-        Share::Fraction(milli) => (milli.0, "fraction".to_owned()),
-        Share::Mps(milli) => (milli.0, "mps".to_owned()),
-        Share::TimeSlice(milli) => (milli.0, "time-slice".to_owned()),
-        // Of seven compute slices, as many as the profile begins with.
-        Share::Mig(slot) => {
-            let count = slot.profile.split_once('g').and_then(|(n, _)| n.parse::<i64>().ok());
-            (count.unwrap_or(7).min(7) * 1_000 / 7, slot.profile.to_string())
-        }
-    }
+    let kind = match share {
+        Share::Whole => "whole",
+        Share::Fraction(_) => "fraction",
+        Share::Mps(_) => "mps",
+        Share::TimeSlice(_) => "time-slice",
+        Share::Mig(slot) => slot.profile.as_str(),
+    };
+    (share.milli(), kind.to_owned())
 }
 
 #[cfg(test)]

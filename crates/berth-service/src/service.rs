@@ -38,6 +38,8 @@ pub struct Parts {
     pub audit_watch: AuditWatch,
     /// Where messages may go.
     pub notify_addresses: NotifyAddresses,
+    /// Grams of CO₂ for each kWh, where that is known.
+    pub carbon_intensity: Option<i64>,
     pub heavy_reads: HeavyReads,
     pub stream_checks: StreamChecks,
 }

@@ -183,6 +183,11 @@ pub struct Serving {
     /// `forever` lets nothing go
     #[arg(long, value_name = "TIME", default_value = KEEP, env = "BERTH_KEEP")]
     pub keep: String,
+    /// Grams of CO2 for each kWh of the machines, such as 380; with it, costs say how much CO2
+    /// jobs stand for
+    #[arg(long, value_name = "GRAMS", env = "BERTH_CARBON_INTENSITY",
+        value_parser = clap::value_parser!(i64).range(0..=10_000))]
+    pub carbon_intensity: Option<i64>,
     /// How the server logs
     #[arg(long, value_enum, default_value = "text")]
     pub log_format: LogFormat,
@@ -330,6 +335,11 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         entry("database", database_shown(up.database.as_deref()), up.database.is_none()),
         entry("name", node.clone(), up.name.is_none()),
         entry("keep", up.keep.clone(), up.keep == KEEP),
+        entry(
+            "carbon-intensity",
+            up.carbon_intensity.map_or_else(|| "unknown".to_owned(), |grams| grams.to_string()),
+            up.carbon_intensity.is_none(),
+        ),
         list_entry("audit export", &up.audit_export),
         list_entry("notify allow", &up.notify_allow),
         entry(
@@ -359,6 +369,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         prices: prices(up)?,
         keep: keep("--keep", &up.keep)?,
         admin: user_name(),
+        carbon_intensity: up.carbon_intensity,
         config,
     })
 }

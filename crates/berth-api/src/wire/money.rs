@@ -58,6 +58,12 @@ pub struct CostReport {
     pub total_micros: i64,
     /// What machines cost while nobody held them; no row has it.
     pub idle_micros: i64,
+    /// What all rows used, in thousandths of a joule, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_mj: Option<i64>,
+    /// Grams of CO₂ for each kWh, where the server knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carbon_intensity: Option<i64>,
 }
 
 /// One sum. Keys that the report does not go by are empty.
@@ -79,6 +85,12 @@ pub struct CostGroup {
     /// Milliseconds of one whole GPU.
     pub gpu_ms: i64,
     pub jobs: u64,
+    /// In thousandths of a joule, where it was measured: by the counters of GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_mj: Option<i64>,
+    /// Milligrams of CO₂ for that energy, where the server knows the intensity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carbon_mg: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]

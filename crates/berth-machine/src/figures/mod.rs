@@ -1,9 +1,11 @@
 //! Measures GPUs and tasks again and again, beside the loop, and has it written. What is measured
 //! decides nothing.
 
+mod energy;
 mod sampler;
 
-use crate::figure_options::Figures;
+pub use energy::Energy;
+
 use crate::host::Host;
 use berth_engine::clock;
 use berth_node::{GpuReader, Nvidia, ReadGpus};
@@ -17,6 +19,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 /// Samples that may be lost when a server is killed, and the time.
 const SAMPLES_PER_WRITE: u32 = 12;
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
+/// Tasks that end within this time are written together.
+const TOGETHER: Duration = Duration::from_secs(1);
 /// A server that starts has better things to do.
 const FIRST_TIDY: Duration = Duration::from_secs(120);
 /// Between two tries to find what an earlier server left.
@@ -32,7 +36,13 @@ pub fn begin(service: Service, host: Arc<Host>) -> Option<tokio::task::JoinHandl
             tracing::warn!(fault = fault.0.detail, "figures are not found; trying again");
             sleep(RETRY).await;
         }
-        tokio::join!(sample(host, every), write(&service, every), tidy(&service));
+        let energy = host.energy.clone();
+        tokio::join!(
+            sample(host, every),
+            write(&service, every),
+            write_energy(&service, energy),
+            tidy(&service)
+        );
     }))
 }
 
@@ -51,8 +61,9 @@ async fn sample(host: Arc<Host>, every: Duration) {
         ticks.tick().await;
         let host = host.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            if let Some(Figures { book, .. }) = &host.figures {
-                sampler.look(clock::now(), &host.driver.task_use(), &host.slices.parts(), book);
+            if let Some(figures) = &host.figures {
+                let (used, parts) = (host.driver.task_use(), host.slices.parts());
+                sampler.look(clock::now(), &used, &parts, &figures.book);
             }
             sampler
         });
@@ -66,6 +77,24 @@ async fn write(service: &Service, every: Duration) {
         sleep((every * SAMPLES_PER_WRITE).min(LONGEST_WRITE)).await;
         if let Err(fault) = figures::flush(service).await {
             tracing::warn!(fault = fault.0.detail, "figures were not written; trying again");
+        }
+    }
+}
+
+/// Writes the energy of tasks once a minute, and soon after some have ended: a bill should be
+/// whole when its job is over.
+async fn write_energy(service: &Service, energy: Option<Arc<Energy>>) {
+    let Some(energy) = energy else { return };
+    loop {
+        let _ = tokio::time::timeout(LONGEST_WRITE, energy.ended()).await;
+        sleep(TOGETHER).await;
+        for lease in energy.take_found() {
+            if let Err(fault) = figures::adopt(service, lease).await {
+                tracing::warn!(%lease, fault = fault.0.detail, "energy of an outage is not billed");
+            }
+        }
+        if let Err(fault) = figures::flush_energy(service).await {
+            tracing::warn!(fault = fault.0.detail, "energy was not written; trying again");
         }
     }
 }

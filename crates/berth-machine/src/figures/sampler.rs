@@ -79,6 +79,9 @@ impl Sampler {
             if !values.is_empty() {
                 seen.insert(figures.index);
                 let series = Series::Gpu { node: self.node.clone(), index: figures.index };
+                if let Some(counter) = values.get(&Figure::Energy) {
+                    book.meter().read(figures.index, *counter, at);
+                }
                 book.push(series, Sample { at, values });
             }
         }

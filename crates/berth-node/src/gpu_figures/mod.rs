@@ -78,6 +78,12 @@ pub trait ReadGpus: Send {
     fn read_parts(&mut self, parts: &[MigPart]) -> Vec<GpuFigures>;
 }
 
+/// What GPUs have used since their driver was loaded.
+pub trait EnergyCounters: Send + Sync {
+    /// It blocks for some milliseconds.
+    fn energy_millijoules(&self, gpu: u32) -> Option<u64>;
+}
+
 pub struct GpuReader<Q: GpuQuery> {
     query: Q,
     last: BTreeMap<u32, Q::Sample>,

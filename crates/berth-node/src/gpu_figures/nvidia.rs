@@ -1,6 +1,6 @@
 //! Answers of NVIDIA's management library.
 
-use super::{Activity, GpuFigures, GpuQuery, MigPart};
+use super::{Activity, EnergyCounters, GpuFigures, GpuQuery, MigPart};
 use berth_model::Bytes;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::enums::gpm::GpmMetricId;
@@ -32,6 +32,12 @@ impl Nvidia {
 
     fn device(&self, gpu: u32) -> Option<Device<'static>> {
         self.nvml.device_by_index(gpu).ok()
+    }
+}
+
+impl EnergyCounters for Nvidia {
+    fn energy_millijoules(&self, gpu: u32) -> Option<u64> {
+        self.device(gpu)?.total_energy_consumption().ok()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Writing figures, finding them again after a start, and letting go of old ones. None of it goes
 //! through the event log: figures decide nothing.
 
+use super::energy::flush_energy;
 use super::points::{decode, encode};
 use crate::fault::Fault;
 use crate::figure_book::KeepFigures;
@@ -34,7 +35,7 @@ pub async fn flush(service: &Service) -> Result<(), Fault> {
         together.iter().for_each(|(series, pieces)| book.written(series, pieces));
     }
     book.forget_ended();
-    Ok(())
+    flush_energy(service).await
 }
 
 fn row(series: &Series, piece: &Piece) -> FigureRow {

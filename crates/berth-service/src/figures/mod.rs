@@ -2,10 +2,12 @@
 //! from there and from the database.
 
 mod advice;
+mod energy;
 mod keep;
 mod points;
 mod show;
 mod window;
 
+pub use energy::{adopt, flush_energy};
 pub use keep::{TIDY_EVERY, flush, recover, tidy};
 pub use show::{job, node};

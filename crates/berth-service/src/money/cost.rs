@@ -10,8 +10,11 @@ use berth_engine::clock;
 use berth_file::error::{did_you_mean, or_list};
 use berth_model::CostKind;
 use berth_model::{JobId, Span, Time};
-use berth_store::{self as store, CostSum};
+use berth_store::{self as store, CostSum, EnergySum};
 use std::collections::BTreeMap;
+
+/// Millijoules (thousandths of a joule) of a kilowatt-hour.
+const MJ_PER_KWH: i128 = 3_600_000_000;
 
 pub async fn list(
     service: &Service,
@@ -33,6 +36,8 @@ pub async fn list(
         rows: Vec::new(),
         total_micros: 0,
         idle_micros: 0,
+        energy_mj: None,
+        carbon_intensity: service.carbon_intensity,
     };
     let Some(teams) = teams(caller, query.team.as_deref()) else { return Ok(empty) };
     let asked = store::CostQuery {
@@ -46,9 +51,13 @@ pub async fn list(
         job: query.job.as_deref().map(job).transpose()?,
     };
     let sums = service.store.costs(&asked).await?;
-    let (rows, idle_micros) = add_up(&by, &sums);
+    let (mut rows, idle_micros) = add_up(&by, &sums);
+    let asked = store::CostQuery { by: by.iter().copied().map(stored_key).collect(), ..asked };
+    let energy = service.store.energy(&asked).await?;
+    add_energy(&by, &mut rows, energy, service.carbon_intensity);
+    let energy_mj = rows.iter().filter_map(|row| row.energy_mj).reduce(|a, b| a + b);
     let total_micros = rows.iter().map(|row| row.amount_micros).sum();
-    Ok(CostReport { rows, total_micros, idle_micros, ..empty })
+    Ok(CostReport { rows, total_micros, idle_micros, energy_mj, ..empty })
 }
 
 /// Teams to filter by; none means all of them, and nothing that there is nothing to see.
@@ -87,14 +96,48 @@ fn job(text: &str) -> Result<JobId, Fault> {
 
 /// The keys of the report, and what is needed to count jobs and to tell idle GPUs apart.
 fn stored(by: &[CostKey]) -> Vec<store::CostKey> {
-    let keys = by.iter().map(|key| match key {
+    let keys = by.iter().copied().map(stored_key);
+    keys.chain([store::CostKey::Job, store::CostKey::Kind]).collect()
+}
+
+fn stored_key(key: CostKey) -> store::CostKey {
+    match key {
         CostKey::Team => store::CostKey::Team,
         CostKey::Project => store::CostKey::Project,
         CostKey::Experiment => store::CostKey::Experiment,
         CostKey::User => store::CostKey::User,
         CostKey::Job => store::CostKey::Job,
-    });
-    keys.chain([store::CostKey::Job, store::CostKey::Kind]).collect()
+    }
+}
+
+/// Adds to the rows what they used.
+fn add_energy(
+    by: &[CostKey],
+    rows: &mut [CostGroup],
+    energy: Vec<EnergySum>,
+    carbon_intensity: Option<i64>,
+) {
+    let energy: BTreeMap<Vec<String>, i64> =
+        energy.into_iter().map(|sum| (sum.keys, sum.energy_mj)).collect();
+    for row in rows {
+        let keys: Vec<String> = by.iter().map(|key| value_of(row, *key)).collect();
+        row.energy_mj = energy.get(&keys).copied();
+        let carbon = row.energy_mj.zip(carbon_intensity).map(|(energy, grams)| {
+            i64::try_from(i128::from(energy) * i128::from(grams) * 1_000 / MJ_PER_KWH)
+        });
+        row.carbon_mg = carbon.and_then(Result::ok);
+    }
+}
+
+fn value_of(row: &CostGroup, key: CostKey) -> String {
+    let value = match key {
+        CostKey::Team => &row.team,
+        CostKey::Project => &row.project,
+        CostKey::Experiment => &row.experiment,
+        CostKey::User => &row.user,
+        CostKey::Job => &row.job,
+    };
+    value.clone().unwrap_or_default()
 }
 
 #[derive(Default)]
@@ -146,6 +189,7 @@ fn row(by: &[CostKey], keys: &[String], sum: &Sum) -> CostGroup {
         amount_micros: sum.amount,
         gpu_ms: sum.gpu_us / 1_000,
         jobs: sum.jobs,
+        ..CostGroup::default()
     }
 }
 
@@ -200,6 +244,22 @@ mod tests {
         let sums = [sum(&["17", "used"], 2, 0), sum(&["18", "used"], 3, 0)];
         let (rows, _) = add_up(&[], &sums);
         assert_eq!((rows.len(), rows[0].amount_micros, rows[0].jobs), (1, 5, 2));
+    }
+
+    #[test]
+    fn rows_have_their_energy_and_its_carbon_where_both_are_known() {
+        let by = [CostKey::Team];
+        let row = |team: &str| CostGroup { team: Some(team.into()), ..CostGroup::default() };
+        let mut rows = [row("nlp"), row("vision")];
+        // Two kilowatt-hours.
+        let energy = || vec![EnergySum { keys: vec!["nlp".into()], energy_mj: 7_200_000_000 }];
+        add_energy(&by, &mut rows, energy(), None);
+        assert_eq!((rows[0].energy_mj, rows[0].carbon_mg), (Some(7_200_000_000), None));
+        add_energy(&by, &mut rows, energy(), Some(380));
+        assert_eq!(
+            (rows[0].carbon_mg, rows[1].energy_mj, rows[1].carbon_mg),
+            (Some(760_000), None, None)
+        );
     }
 
     #[test]

@@ -91,6 +91,9 @@ fn title(key: CostKey) -> &'static str {
 fn text(report: &CostReport, look: &Look) -> String {
     let mut titles: Vec<&'static str> = report.by.iter().map(|key| title(*key)).collect();
     titles.extend([">COST", ">GPU-HOURS", ">JOBS"]);
+    let (has_energy, has_carbon) = (report.energy_mj.is_some(), report.carbon_intensity.is_some());
+    titles.extend(has_energy.then_some(">ENERGY"));
+    titles.extend((has_energy && has_carbon).then_some(">CO2"));
     let mut table = Table::new(&titles);
     for row in &report.rows {
         let keys = report.by.iter().map(|key| Cell::from(value(row, *key)));
@@ -99,12 +102,18 @@ fn text(report: &CostReport, look: &Look) -> String {
             words::gpu_hours(row.gpu_ms).into(),
             row.jobs.into(),
         ];
-        table.row(keys.chain(sums).collect());
+        let energy = has_energy
+            .then(|| Cell::from(row.energy_mj.map(|energy| words::energy(energy / 1_000))));
+        let carbon =
+            (has_energy && has_carbon).then(|| Cell::from(row.carbon_mg.map(words::grams)));
+        table.row(keys.chain(sums).chain(energy).chain(carbon).collect());
     }
     let mut out = table.or(look, "Nothing was spent.");
     let (from, to) = (look.at(report.from), look.at(report.to));
     let total = words::money(report.total_micros);
-    let _ = writeln!(out, "\ntotal {total} from {from} to {to}");
+    let energy = report.energy_mj.map(|energy| format!(", {}", words::energy(energy / 1_000)));
+    let energy = energy.unwrap_or_default();
+    let _ = writeln!(out, "\ntotal {total}{energy} from {from} to {to}");
     if report.idle_micros != 0 {
         let idle = words::money(report.idle_micros);
         let _ = writeln!(out, "idle  {idle}: what machines cost while nobody held them");
@@ -133,6 +142,8 @@ mod tests {
             rows: vec![row("nlp", "llama", 3_010_000_000), row("nlp", "", 5_000_000)],
             total_micros: 3_015_000_000,
             idle_micros: 40_000_000,
+            energy_mj: None,
+            carbon_intensity: None,
         };
         let expect = "\
 TEAM  PROJECT       COST  GPU-HOURS  JOBS
@@ -144,5 +155,33 @@ idle  $40.00: what machines cost while nobody held them
 ";
         assert_eq!(text(&report, &Look::fixed()), expect);
         assert_eq!(names(&report), ["nlp/llama", "nlp/"]);
+    }
+
+    #[test]
+    fn energy_and_carbon_stand_beside_the_cost_where_they_are_known() {
+        let row = |team: &str, energy_mj, carbon_mg| CostGroup {
+            team: Some(team.into()),
+            energy_mj,
+            carbon_mg,
+            ..CostGroup::default()
+        };
+        let report = CostReport {
+            by: vec![CostKey::Team],
+            from: "2026-10-31T23:00:00Z".parse().unwrap(),
+            to: "2026-11-15T14:00:00Z".parse().unwrap(),
+            rows: vec![row("nlp", Some(7_200_000_000), Some(760_000)), row("vision", None, None)],
+            total_micros: 0,
+            idle_micros: 0,
+            energy_mj: Some(7_200_000_000),
+            carbon_intensity: Some(380),
+        };
+        let expect = "\
+TEAM     COST  GPU-HOURS  JOBS    ENERGY    CO2
+nlp     $0.00        0.0     0  2.00 kWh  760 g
+vision  $0.00        0.0     0         -      -
+
+total $0.00, 2.00 kWh from 2026-11-01 00:00 to 15:00
+";
+        assert_eq!(text(&report, &Look::fixed()), expect);
     }
 }

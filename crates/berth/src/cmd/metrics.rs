@@ -170,10 +170,7 @@ fn summary(of: &FigureSummary) -> Option<String> {
         parts.push(format!("MFU about {}", amount(mfu, "thousandths")));
     }
     if let Some(joules) = of.energy_joules {
-        parts.push(match joules {
-            0..3_600 => format!("{joules} J"),
-            _ => format!("{}.{:02} kWh", joules / 3_600_000, joules % 3_600_000 / 36_000),
-        });
+        parts.push(words::energy(joules));
     }
     if of.idle_ms > 0 {
         parts.push(format!("idle {}", words::span(of.idle_ms)));

@@ -78,6 +78,23 @@ pub fn gpu_hours(gpu_ms: i64) -> String {
     format!("{}.{}", thousands(tenths / 10), tenths % 10)
 }
 
+/// Of joules: `900 J`, `2.00 kWh`.
+pub fn energy(joules: i64) -> String {
+    match joules {
+        0..3_600 => format!("{joules} J"),
+        _ => format!("{}.{:02} kWh", joules / 3_600_000, joules % 3_600_000 / 36_000),
+    }
+}
+
+/// Of milligrams: `0.4 g`, `760 g`, `12.3 kg`.
+pub fn grams(milligrams: i64) -> String {
+    match milligrams {
+        0..10_000 => format!("{}.{} g", milligrams / 1_000, milligrams % 1_000 / 100),
+        10_000..10_000_000 => format!("{} g", milligrams / 1_000),
+        _ => format!("{}.{} kg", milligrams / 1_000_000, milligrams % 1_000_000 / 100_000),
+    }
+}
+
 /// `1st`, `2nd`, `3rd`, `11th`.
 pub fn ordinal(number: u32) -> String {
     let end = match (number % 10, number % 100) {
