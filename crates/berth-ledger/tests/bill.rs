@@ -157,12 +157,17 @@ impl World {
         self.repriced_alone |= !leases_too;
         let here: Vec<LeaseId> = self.expected.leases.keys().copied().collect();
         for id in here.into_iter().filter(|_| leases_too) {
-            if self.expected.leases[&id].0 != node {
+            let (of, old, _, share) = self.expected.leases[&id].clone();
+            if of != node {
                 continue;
             }
-            let (_, share) = self.expected.end_lease(id, self.now);
             let price = Micros(price.0 * share / 1_000);
             self.rows.extend(self.ledger.lease_repriced(self.now, id, price));
+            // A small share may cost the same although the node does not.
+            if old == price {
+                continue;
+            }
+            self.expected.end_lease(id, self.now);
             self.expected.leases.insert(id, (node.clone(), price, self.now, share));
         }
     }

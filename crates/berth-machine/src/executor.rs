@@ -1,7 +1,7 @@
 //! Carries out what was decided. Commands are taken one after another, so that a stop never comes
 //! before its start; nothing is chosen here.
 
-use crate::figures::Energy;
+use crate::energy::Energy;
 use crate::gpu_holders::{self, GpuHolders};
 use crate::identity::Identity;
 use crate::recovery::{Recovery, Seen};

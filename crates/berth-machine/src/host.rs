@@ -1,8 +1,8 @@
 //! What this machine adds to requests about its jobs.
 
 use crate::condition::Condition;
+use crate::energy::Energy;
 use crate::figure_options::Figures;
-use crate::figures::Energy;
 use crate::gpu_faults::FaultSource;
 use crate::output::KeepOutput;
 use crate::slices::Slices;

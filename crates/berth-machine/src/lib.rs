@@ -3,6 +3,7 @@
 //! Deliberately absent: any scheduling choice. A lease names its GPUs.
 
 mod condition;
+mod energy;
 mod executor;
 mod figure_options;
 mod figures;
@@ -19,9 +20,10 @@ mod volumes;
 mod workplace;
 
 pub use condition::Condition;
+pub use energy::Energy;
 pub use executor::Watch;
 pub use figure_options::FigureOptions;
-pub use figures::{Energy, begin as gather_figures};
+pub use figures::begin as gather_figures;
 pub use gpu_faults::{FaultSource, open_recording};
 pub use host::Host;
 pub use identity::ServerAddress;

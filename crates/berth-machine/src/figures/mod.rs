@@ -1,11 +1,9 @@
 //! Measures GPUs and tasks again and again, beside the loop, and has it written. What is measured
 //! decides nothing.
 
-mod energy;
 mod sampler;
 
-pub use energy::Energy;
-
+use crate::energy::Energy;
 use crate::host::Host;
 use berth_engine::clock;
 use berth_node::{GpuReader, Nvidia, ReadGpus};

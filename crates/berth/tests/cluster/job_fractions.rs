@@ -79,8 +79,7 @@ fn jobs_share_a_gpu_through_restarts_and_give_it_back_at_the_end() {
         assert_eq!(devices(pod), json!({}), "another pod holds it");
         assert_eq!(variable(pod, "BERTH_GPUS")["value"], "0");
     }
-    let shown = berth.job(&first).to_string();
-    assert!(!shown.contains("could not be held"), "{shown}");
+    until("it says so no longer", || !berth.job(&first).to_string().contains("could not be held"));
     let third = job(&berth, "0.5");
     until_waits(&cluster, &berth, &third);
 
