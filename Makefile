@@ -119,11 +119,12 @@ evidence-kube: toolchain kube-tools ## Reproduce the published figures about Kub
 	$(CARGO) build --release --locked -p berth -p berth-evidence
 	"$${CARGO_TARGET_DIR:-target}/release/berth-evidence" kube $(ARGS)
 
-# On a machine with an H200, as root, with PyTorch; the script says more.
+# On a machine with an H200, as root, with PyTorch; the script says more. PARTS='mig kills' runs those
+# parts, which divide the GPU, and no others.
 .PHONY: evidence-gpu
 evidence-gpu: toolchain ## Reproduce the published figures about a real GPU
 	$(CARGO) build --release --locked -p berth
-	tools/gpu/evidence "$${CARGO_TARGET_DIR:-target}/release/berth" docs/evidence
+	tools/gpu/evidence "$${CARGO_TARGET_DIR:-target}/release/berth" docs/evidence $(PARTS)
 
 # TRACES is the folder with the recorded traces; docs/trace-format.md says what is in it.
 .PHONY: evidence-sim
