@@ -65,6 +65,7 @@ pub fn words_of(kind: &str) -> Vec<&'static str> {
         "order" => of(&words::ORDERS),
         "backfill" => of(&words::BACKFILLS),
         "strategy" => of(&words::STRATEGIES),
+        "share_gpus" => of(&words::SHARE_GPUS),
         "passes" => of(&words::PASSES),
         "lifecycle" => of(&words::LIFECYCLES),
         "action" => of(&words::ACTIONS),

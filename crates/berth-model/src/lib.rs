@@ -42,7 +42,7 @@ pub use job_state::{Exit, ExitKind, JobKind, JobState, UnknownWord};
 pub use mig::{MigLayout, MigProfile, MigSlot};
 pub use node::{Effect, GpuSpec, Health, Lifecycle, NodeSpec, NodeState, Taint};
 pub use pod::PodRef;
-pub use policy::{BackfillEnds, Pass, Policy, PriorityClass, QueueOrder, Strategy};
+pub use policy::{BackfillEnds, Pass, Policy, PriorityClass, QueueOrder, ShareGpus, Strategy};
 pub use pool::{ClaimSpec, Offering, PoolSpec};
 pub use queue::{
     Amount, Budget, BudgetAction, BudgetPeriod, ClassLimit, GpuQuota, QueueSpec, Quota, Reservation,

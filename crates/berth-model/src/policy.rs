@@ -76,6 +76,19 @@ pub enum Strategy {
     Spread,
 }
 
+/// Whose shares may lie on one GPU at the same time. MIG instances are apart: they are asked no such
+/// thing.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShareGpus {
+    /// Those of one queue that jobs wait in.
+    #[default]
+    Team,
+    Anyone,
+}
+
 /// A named priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PriorityClass {
@@ -103,6 +116,8 @@ pub struct Policy {
     /// Whether fractional tasks minimise fragmentation against the request mix (true); otherwise
     /// they take the best fit.
     pub fragmentation: bool,
+    /// Whose shares may lie on one GPU at the same time (team).
+    pub share_gpus: ShareGpus,
     /// Weight of energy against fit when models of unequal efficiency both suit: a model whose
     /// work per watt is larger by this many thousandths goes first (100).
     pub energy: Milli,
@@ -160,6 +175,7 @@ impl Default for Policy {
             strategy: Strategy::Pack,
             order: QueueOrder::ResponseRatio,
             fragmentation: true,
+            share_gpus: ShareGpus::Team,
             energy: Milli(100),
             reservations: 1,
             aging_max: Span::hours(24),

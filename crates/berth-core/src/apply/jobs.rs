@@ -34,13 +34,13 @@ impl State {
 
     /// A new job, with its estimate from the history of its user and name.
     pub(crate) fn build_job(&mut self, spec: Arc<JobSpec>, id: JobId) -> Job {
-        let shape = self.intern_shape(&spec.groups, spec.lifecycle);
+        let queue = self.queues.find(&spec.queue).expect("validated");
+        let shape = self.intern_shape(&spec.groups, spec.lifecycle, queue);
         let time_limit = spec.time_limit.unwrap_or(self.policy.default_time_limit);
         let past = self.history.get(&(spec.user.clone(), spec.name.clone()));
         let estimate = past.map_or(time_limit, |past| {
             Span((i128::from(time_limit.0) * i128::from(past.ratio.0) / 1_000) as i64)
         });
-        let queue = self.queues.find(&spec.queue).expect("validated");
         let tasks = self.shapes[shape.at()].tasks as usize;
         Job {
             id,
@@ -145,16 +145,15 @@ impl State {
                 job_mut.time_limit = *limit;
                 job_mut.estimate = job_mut.estimate.min(*limit);
             }
-            JobChange::Queue(_) => job_mut.queue = queue.expect("validated"),
+            JobChange::Queue(_) => {
+                job_mut.queue = queue.expect("validated");
+                self.reshape(ix);
+            }
             JobChange::Nodes(nodes) => {
                 let spec = Arc::make_mut(&mut job_mut.spec);
                 let mut nodes = nodes.iter();
                 spec.groups.iter_mut().for_each(|group| put_nodes(group, &mut nodes));
-                let (before, lifecycle) = (job_mut.shape, job_mut.spec.lifecycle);
-                let groups = job_mut.spec.groups.clone();
-                let shape = self.intern_shape(&groups, lifecycle);
-                self.jobs.get_mut(ix).shape = shape;
-                self.drop_shape(before);
+                self.reshape(ix);
             }
         }
         let job_mut = self.jobs.get_mut(ix);

@@ -81,7 +81,7 @@ pub(crate) fn try_decision(draft: &mut Draft<'_>, decision: &Decision) -> Result
                 if !gpu.healthy || !gpu.fits(&slice.share, model) {
                     return Err(Error::GpuFull { node: node.clone(), gpu: at });
                 }
-                gpu.take(&slice.share, model);
+                gpu.take(&slice.share, model, job.queue);
             }
             if target.spec.cpu.is_some() && target.cpu_free < leaf.need.cpu {
                 return Err(Error::Cpu { node: node.clone() });

@@ -63,6 +63,8 @@ codes! {
     Slices = "slices",
     /// A GPU that failed, or would be held beyond its capacity.
     Capacity = "capacity",
+    /// Shares of a GPU that belong to queues which the policy keeps apart.
+    Tenants = "tenants",
     /// More CPU than the node has.
     Cpu = "cpu",
     /// More memory than the node has.

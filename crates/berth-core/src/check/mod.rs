@@ -19,6 +19,7 @@ mod preemption;
 mod promises;
 mod start;
 mod stops;
+mod tenants;
 mod transaction;
 mod usage;
 mod window;

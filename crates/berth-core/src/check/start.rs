@@ -7,6 +7,7 @@ use crate::check::finding::FindingCode;
 use crate::check::gang::{self, Spot, below_minimum, counting};
 use crate::check::overlay::{Hold, JobNow, Stand};
 use crate::check::place::{self, Fault, crowded};
+use crate::check::tenants;
 use crate::check::window::Window;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use crate::transaction::Transaction;
@@ -72,6 +73,7 @@ impl Checker<'_> {
         let asks = hold.amounts.clone();
         self.view.open(task, hold);
         found.extend(self.room(node_ix, slices, &asks));
+        found.extend(self.strangers(ix, node_ix, slices));
         found.extend(self.counts(node_ix, group));
         found.extend(self.stay(work, ix, node_ix, slices, *lease));
         found
@@ -149,6 +151,15 @@ impl Checker<'_> {
             found.push((FindingCode::Memory, format!("{} has too little memory", spec.name)));
         }
         found
+    }
+
+    /// Whether what is held of its GPUs by others may be beside the task's share.
+    fn strangers(&mut self, job: JobIx, node: NodeIx, slices: &[Slice]) -> Vec<Fault> {
+        let tasks = self.view.node(node).tasks.clone();
+        let holds = tasks.iter().filter_map(|task| Some((task.job, self.view.hold(*task)?)));
+        let holds: Vec<_> = holds.collect();
+        let others = holds.iter().flat_map(|(job, hold)| hold.slices.iter().map(|s| (*job, s)));
+        tenants::faults(&self.view, job, node, slices, others)
     }
 
     /// Whether the node takes so many tasks, and has what they ask for of what it counts.

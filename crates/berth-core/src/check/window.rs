@@ -3,6 +3,7 @@
 use crate::check::finding::FindingCode;
 use crate::check::overlay::{Hold, Overlay};
 use crate::check::place::{Fault, counted, crowded, group_of};
+use crate::check::tenants;
 use crate::ix::{JobIx, NodeIx, TaskIx};
 use berth_model::{Name, NodeState, Place, Share, Slice, Time};
 use std::collections::BTreeSet;
@@ -80,6 +81,7 @@ impl Window<'_> {
             let there: Vec<&Other> =
                 others.iter().filter(|o| o.from <= instant && instant < o.to).collect();
             found.extend(self.crowding(view, &tasks, &there, instant));
+            found.extend(self.strangers(view, &tasks, &there, instant));
             found.extend(self.shortage(view, &tasks, &there, instant));
             found.extend(self.counts(view, &tasks, &there, instant));
             if !found.is_empty() {
@@ -165,6 +167,33 @@ impl Window<'_> {
             }
         }
         found
+    }
+
+    /// Shares of other queues that its own would lie beside at that time and may not.
+    fn strangers(
+        &self,
+        view: &Overlay<'_>,
+        tasks: &[TaskIx],
+        others: &[&Other],
+        instant: Time,
+    ) -> Vec<Fault> {
+        let here = |slice: &&Slice| self.gpus.contains(&slice.gpu);
+        let holds = view.holds(self.job);
+        let held = holds.iter().filter(|(_, hold)| hold.node == self.node);
+        let held = held.flat_map(|(_, hold)| &hold.slices).filter(here);
+        let promised = self.places.iter().flat_map(|place| &place.slices);
+        let own: Vec<Slice> = promised.chain(held).cloned().collect();
+        let running = |task: &TaskIx| {
+            let hold = view.hold(*task).filter(|hold| view.ends(*task, hold) > instant)?;
+            Some((task.job, hold))
+        };
+        // What runs beside a start is judged where it takes the GPU.
+        let tasks = if self.places.is_empty() { &[] } else { tasks };
+        let running: Vec<(JobIx, Arc<Hold>)> = tasks.iter().filter_map(running).collect();
+        let running =
+            running.iter().flat_map(|(job, hold)| hold.slices.iter().map(|slice| (*job, slice)));
+        let kept = others.iter().flat_map(|other| other.slices.iter().map(|s| (other.task.job, s)));
+        tenants::faults(view, self.job, self.node, &own, running.chain(kept))
     }
 
     /// CPU and memory that would be short at that time.

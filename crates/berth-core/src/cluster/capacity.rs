@@ -125,7 +125,7 @@ impl Node {
                     };
                     for slice in &slices {
                         let at = slice.gpu as usize;
-                        gpus[at].take(&slice.share, &self.spec.gpus[at].model);
+                        gpus[at].take(&slice.share, &self.spec.gpus[at].model, requester.queue);
                     }
                     fit += 1;
                 }

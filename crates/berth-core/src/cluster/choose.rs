@@ -55,6 +55,9 @@ impl GpuChoice<'_> {
                     if kept > 0 && node.is_promised_in_other_mode(at, requester, &share) {
                         continue;
                     }
+                    if !node.may_share(self.gpus, at, &share, requester) {
+                        continue;
+                    }
                     let milli = share_milli(&share, model);
                     let has_piece =
                         || kept == 0 || gpu.has_pieces(node.promised_slices(at, requester) + 1);

@@ -190,6 +190,7 @@ impl Cluster {
         for (at, gpu) in node.gpus.iter_mut().enumerate() {
             gpu.used = 0;
             gpu.holders = 0;
+            gpu.tenants.clear();
             match gpu.mig.as_deref_mut() {
                 Some(mig) if mig.fixed => {
                     mig.idle.append(&mut mig.held);

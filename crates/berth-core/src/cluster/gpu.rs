@@ -1,6 +1,7 @@
 //! A GPU: how it is shared, what is taken of it, and whether a share fits.
 
-use crate::ix::ModelIx;
+use crate::cluster::tenants::Tenants;
+use crate::ix::{ModelIx, QueueIx};
 use berth_model::{Division, GpuAsk, Health, MigLayout, MigProfile, MigSlot, Milli, Share};
 
 /// In which way a GPU is shared while anything is on it.
@@ -24,6 +25,7 @@ pub(crate) struct Gpu {
     /// Thousandths taken.
     pub used: i64,
     pub holders: u16,
+    pub tenants: Tenants,
     pub mig: Option<Box<MigGpu>>,
     /// Set where the GPU is handed out in such pieces only.
     pub division: Option<Division>,
@@ -60,6 +62,7 @@ impl Gpu {
             mode: unused(spec.division, spec.mig.is_some()),
             used: 0,
             holders: 0,
+            tenants: Tenants::default(),
             mig: spec.mig.as_ref().map(|idle| {
                 Box::new(MigGpu { idle: idle.clone(), fixed: true, ..MigGpu::default() })
             }),
@@ -142,9 +145,10 @@ impl Gpu {
         }
     }
 
-    pub fn take(&mut self, share: &Share, model: &str) {
+    pub fn take(&mut self, share: &Share, model: &str, queue: QueueIx) {
         assert!(self.fits(share, model), "a GPU was leased beyond its capacity");
         self.mode = Gpu::mode_of(share);
+        self.tenants.count(share, queue, 1);
         self.used += share_milli(share, model);
         self.holders += 1;
         if let Share::Mig(slot) = share {
@@ -160,7 +164,8 @@ impl Gpu {
         }
     }
 
-    pub fn give(&mut self, share: &Share, model: &str) {
+    pub fn give(&mut self, share: &Share, model: &str, queue: QueueIx) {
+        self.tenants.count(share, queue, -1);
         self.used -= share_milli(share, model);
         self.holders -= 1;
         if let Share::Mig(slot) = share {

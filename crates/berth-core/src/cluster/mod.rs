@@ -13,6 +13,7 @@ mod gpus_by_queue;
 mod membership;
 pub(crate) mod node;
 pub(crate) mod release_times;
+pub(crate) mod tenants;
 mod topology;
 
 use crate::amounts::Amounts;

@@ -1,6 +1,7 @@
 //! A node: what is free on it, what is promised there, and taking slices of its GPUs.
 
 use crate::cluster::gpu::Gpu;
+use crate::cluster::tenants::Apart;
 use crate::ix::{ClassIx, DomainIx, JobIx, ModelIx, QueueIx, TaskIx};
 use crate::jobs::hash_with;
 use berth_model::{GpuAsk, Name, NodeSpec, NodeState, Slice, Time};
@@ -14,6 +15,8 @@ pub(crate) type Counted = BTreeMap<Name, i64>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromisedSlot {
     pub job: JobIx,
+    pub queue: QueueIx,
+    pub apart: Apart,
     pub from: Time,
     pub to: Time,
     pub slices: Vec<Slice>,
@@ -65,6 +68,8 @@ pub(crate) struct Requester {
     pub until: Time,
     /// Its deadline leaves only the fastest models.
     pub rush: bool,
+    /// Which shares lie beside those of its queue alone.
+    pub apart: Apart,
 }
 
 /// What one task of a leaf group needs on a node.
@@ -146,7 +151,9 @@ impl Node {
     pub fn is_ready(&self, kept: &PromisedSlot) -> bool {
         kept.slices.iter().all(|slice| {
             let at = slice.gpu as usize;
-            self.gpus[at].healthy && self.gpus[at].fits(&slice.share, &self.spec.gpus[at].model)
+            self.gpus[at].healthy
+                && self.gpus[at].fits(&slice.share, &self.spec.gpus[at].model)
+                && self.is_apart(&self.gpus, at, &slice.share, (kept.queue, kept.apart))
         })
     }
 
@@ -223,7 +230,7 @@ impl Node {
     pub fn take(&mut self, task: TaskIx, slices: &[Slice], held: TaskAmounts<'_>) {
         for slice in slices {
             let model = self.spec.gpus[slice.gpu as usize].model.clone();
-            self.gpus[slice.gpu as usize].take(&slice.share, &model);
+            self.gpus[slice.gpu as usize].take(&slice.share, &model, held.queue);
         }
         self.count(&held, -1);
         self.tasks.push(task);
@@ -232,7 +239,7 @@ impl Node {
     pub fn give(&mut self, task: TaskIx, slices: &[Slice], held: TaskAmounts<'_>) {
         for slice in slices {
             let model = self.spec.gpus[slice.gpu as usize].model.clone();
-            self.gpus[slice.gpu as usize].give(&slice.share, &model);
+            self.gpus[slice.gpu as usize].give(&slice.share, &model, held.queue);
         }
         self.count(&held, 1);
         let at = self.tasks.iter().position(|t| *t == task).expect("the task is on the node");
@@ -252,9 +259,10 @@ impl Node {
     }
 }
 
-/// What a task takes of its node beside GPUs.
+/// For whom a task takes something of its node, and what beside GPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskAmounts<'a> {
+    pub queue: QueueIx,
     pub cpu: i64,
     pub memory: i64,
     pub counted: &'a Counted,

@@ -113,8 +113,11 @@ impl Planner<'_> {
                 return None;
             }
             let free = place.slices.iter().all(|slice| {
-                let gpu = &target.gpus[slice.gpu as usize];
-                gpu.healthy && gpu.fits(&slice.share, &target.spec.gpus[slice.gpu as usize].model)
+                let at = slice.gpu as usize;
+                let gpu = &target.gpus[at];
+                gpu.healthy
+                    && gpu.fits(&slice.share, &target.spec.gpus[at].model)
+                    && target.may_share(&target.gpus, at, &slice.share, &requester)
             });
             let bound = |is: bool, free: i64, asks: i64| is && free < asks;
             if !free
@@ -139,15 +142,23 @@ impl Planner<'_> {
     fn still_coming(&self, ix: JobIx) -> bool {
         let state = self.state();
         let promise = &state.promises[&ix];
+        let queue = state.jobs.get(ix).queue;
         promise.places.iter().any(|(node, place)| {
-            state.cluster.node(*node).tasks.iter().any(|task| {
-                let lease = state.jobs.get(task.job).tasks[task.task as usize].lease.as_ref();
+            let node = state.cluster.node(*node);
+            node.tasks.iter().any(|task| {
+                let other = state.jobs.get(task.job);
+                let lease = other.tasks[task.task as usize].lease.as_ref();
+                let waits_for = |held: u32, gpu: u32| {
+                    let is_stranger = other.queue != queue;
+                    held == gpu || is_stranger && node.meets(held as usize, gpu as usize)
+                };
+                let on_its_place = |held: u32| {
+                    let mut slices = place.slices.iter();
+                    slices.any(|slice| waits_for(held, slice.gpu))
+                };
                 lease.is_some_and(|lease| {
                     lease.stopping.is_some()
-                        && lease
-                            .slices
-                            .iter()
-                            .any(|held| place.slices.iter().any(|slice| slice.gpu == held.gpu))
+                        && lease.slices.iter().any(|held| on_its_place(held.gpu))
                 })
             })
         })

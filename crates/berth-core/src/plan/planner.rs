@@ -1,6 +1,7 @@
 //! A plan in the making: the draft it is tried on, and what its passes know so far.
 
 use crate::cluster::node::Requester;
+use crate::cluster::tenants::Apart;
 use crate::draft::Draft;
 use crate::fair_share::Shares;
 use crate::fragmentation::Mix;
@@ -128,6 +129,7 @@ impl Planner<'_> {
             now: state.now,
             until: state.now + state.hold_span(known),
             rush,
+            apart: Apart::of(&state.policy),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Time sharing: a long job that has had its quantum is paused for short ones of its queue.
 
+use crate::cluster::node::PromisedSlot;
 use crate::ix::{JobIx, QueueIx, TaskIx};
 use crate::jobs::Standing;
 use crate::plan::displace::take_places::known_places;
@@ -187,10 +188,12 @@ impl Planner<'_> {
             let need = &state.leaf_of(victim, spot.task).need;
             let mut kept = node.conflicts(&requester).filter(|kept| !passes(kept.job));
             let bare = node.spec.cpu.is_none() && node.spec.memory.is_none();
-            let touches = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
+            let touches = |kept: &PromisedSlot, gpu: u32| {
+                spot.slices.iter().any(|slice| node.reaches(kept, gpu, slice.gpu, requester.queue))
+            };
             node.admits(&requester)
                 && !kept.any(|kept| {
-                    kept.slices.iter().any(|slice| touches(slice.gpu))
+                    kept.slices.iter().any(|slice| touches(kept, slice.gpu))
                         || node.is_tight()
                         || kept.counted.keys().any(|kept| need.counted.contains_key(kept))
                         || !bare

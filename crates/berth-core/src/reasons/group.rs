@@ -57,7 +57,7 @@ impl Group<'_> {
         let with_gpus = self.tasks(&gpus_alone, WHOLE);
         if with_gpus < tasks && leaf.need.ask != GpuAsk::None {
             let asks = Milli(leaf.gpu_milli(&self.state.cluster) * i64::from(tasks));
-            let free = self.rooms.free(self.state, leaf);
+            let free = self.rooms.free(self.state, leaf, &self.requester);
             let short = if free < asks { Shortage::Gpu } else { Shortage::Fragments };
             return vec![Reason::NoFit { short, asks, free, tasks, fit }];
         }

@@ -2,6 +2,7 @@
 
 use crate::cluster::domain::{Level, WHOLE};
 use crate::cluster::node::Requester;
+use crate::cluster::tenants::Apart;
 use crate::ix::{DomainIx, JobIx, NodeIx, TaskIx};
 use crate::jobs::Lease;
 use crate::plan::fit::fit;
@@ -47,6 +48,9 @@ impl Planner<'_> {
                 Err(misfit) => cut_off = misfit == Misfit::CutOff,
             }
         }
+        if let Some(beside) = self.beside_others(job, &shape, rooms, requester) {
+            return vec![beside];
+        }
         let state = self.state();
         let mut found = Vec::new();
         for leaf in &shape.leaves {
@@ -64,6 +68,27 @@ impl Planner<'_> {
         vec![self.together(job, &shape, rooms, requester)]
     }
 
+    /// There would be room if shares might lie beside those of other queues.
+    fn beside_others(
+        &mut self,
+        job: JobIx,
+        shape: &Shape,
+        rooms: &Rooms,
+        requester: Requester,
+    ) -> Option<Reason> {
+        shape.key.queue?;
+        let anywhere = Requester { apart: Apart::None, ..requester };
+        let mark = self.draft.mark();
+        let fits = fit(&mut self.draft, &self.mix, job, anywhere).is_ok();
+        self.draft.roll_back(mark);
+        let state = self.state();
+        let free = |requester: &Requester| {
+            shape.leaves.iter().map(|leaf| rooms.free(state, leaf, requester).0).max().unwrap_or(0)
+        };
+        let asks = Milli(shape.amounts.gpu);
+        fits.then(|| Reason::BesideOthers { asks, free: Milli(free(&anywhere) - free(&requester)) })
+    }
+
     /// Each group fits alone, but not all of them beside each other.
     fn together(
         &mut self,
@@ -74,7 +99,7 @@ impl Planner<'_> {
     ) -> Reason {
         let state = self.state();
         let asks = Milli(shape.amounts.gpu);
-        let free = shape.leaves.iter().map(|leaf| rooms.free(state, leaf)).max();
+        let free = shape.leaves.iter().map(|leaf| rooms.free(state, leaf, &requester)).max();
         let free = free.unwrap_or(Milli::ZERO);
         let tasks: u32 = shape.leaves.iter().map(|leaf| leaf.min).sum();
         let all: Vec<usize> = (0..shape.leaves.len()).collect();
@@ -173,7 +198,10 @@ impl Planner<'_> {
             let crowded =
                 cpu < need.cpu || memory < need.memory || !node.takes_one(need, &requester);
             for kept in node.conflicts(&requester) {
-                let same = kept.slices.iter().any(|k| spot.slices.iter().any(|s| s.gpu == k.gpu));
+                let same = kept.slices.iter().any(|k| {
+                    let mut own = spot.slices.iter();
+                    own.any(|slice| node.reaches(kept, k.gpu, slice.gpu, requester.queue))
+                });
                 if same || crowded {
                     jobs.insert(kept.job);
                     from = from.min(kept.from.max(state.now));

@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::cluster::domain::{Level, WHOLE};
 use crate::cluster::node::{Node, Requester};
+use crate::cluster::tenants::Apart;
 use crate::ix::{ClassIx, DomainIx, JobIx, QueueIx};
 use crate::shape::leaf::Leaf;
 use crate::shape::suitable::{Unsuitable, unsuitable};
@@ -26,7 +27,7 @@ impl State {
             return Vec::new();
         }
         self.refresh();
-        let key = ShapeKey::of(&spec.groups, spec.lifecycle);
+        let key = ShapeKey::of(&spec.groups, spec.lifecycle, self.queues.find(&spec.queue));
         let possible = match self.shape_by_key.get(&key) {
             Some(ix) => self.shapes[ix.at()].possible,
             None => {
@@ -176,7 +177,8 @@ fn largest_island(node: &Node) -> i64 {
 pub(super) fn closed(state: &State, leaf: &Leaf, domain: DomainIx) -> (u32, u32) {
     let cluster = &state.cluster;
     let (job, queue) = (JobIx(u32::MAX), QueueIx(u32::MAX));
-    let requester = Requester { job, queue, now: Time(0), until: Time(0), rush: false };
+    let (now, until, apart) = (Time(0), Time(0), Apart::None);
+    let requester = Requester { job, queue, now, until, rush: false, apart };
     let mut nodes = 0;
     let mut room: u32 = 0;
     for ix in &cluster.domains[domain.at()].nodes {

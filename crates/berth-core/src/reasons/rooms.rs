@@ -2,7 +2,7 @@
 //! reasons. Counted where counting is exact, and added up node by node where it is not.
 
 use crate::cluster::domain::WHOLE;
-use crate::cluster::gpu::{Gpu, Mode};
+use crate::cluster::gpu::{Mode, share_on};
 use crate::cluster::node::{Node, Requester};
 use crate::ix::{ClassIx, DomainIx, NodeIx};
 use crate::plan::fit::nearby::Nearby;
@@ -111,7 +111,7 @@ impl Rooms {
     }
 
     /// Free GPUs of the kind a group asks for, on nodes it could run on.
-    pub fn free(&self, state: &State, leaf: &Leaf) -> Milli {
+    pub fn free(&self, state: &State, leaf: &Leaf, requester: &Requester) -> Milli {
         let cluster = &state.cluster;
         let alike = leaf.classes.iter().all(|c| cluster.classes[c.at()].model.is_some());
         if leaf.whole().is_some() && alike && !leaf.is_particular() {
@@ -122,8 +122,10 @@ impl Rooms {
             return Milli::whole(i64::from(clean + contested));
         }
         let nodes = cluster.live().map(|(_, node)| node).filter(|node| suits(leaf, node));
-        let gpus = nodes.flat_map(|node| &node.gpus);
-        Milli(gpus.map(|gpu| free_of(gpu, leaf)).sum())
+        let on_node = |node: &Node| -> i64 {
+            (0..node.gpus.len()).map(|at| free_of(node, at, leaf, requester)).sum()
+        };
+        Milli(nodes.map(on_node).sum())
     }
 }
 
@@ -144,8 +146,8 @@ pub(super) fn on_node(
     if suits(leaf, node) { node.capacity(&leaf.need, requester, most) } else { 0 }
 }
 
-fn free_of(gpu: &Gpu, leaf: &Leaf) -> i64 {
-    let need = &leaf.need;
+fn free_of(node: &Node, at: usize, leaf: &Leaf, requester: &Requester) -> i64 {
+    let (gpu, need) = (&node.gpus[at], &leaf.need);
     let suits = gpu.healthy
         && gpu.memory >= need.min_gpu_memory
         && (need.models.is_empty() || need.models.contains(&gpu.model));
@@ -157,7 +159,10 @@ fn free_of(gpu: &Gpu, leaf: &Leaf) -> i64 {
         GpuAsk::Mps { .. } => Mode::Mps,
         GpuAsk::TimeSlice { .. } => Mode::TimeSlice,
     };
-    if suits && (gpu.mode == Mode::Free || gpu.mode == shared) { 1_000 - gpu.used } else { 0 }
+    let may_share = share_on(&need.ask, gpu.memory)
+        .is_none_or(|share| node.may_share(&node.gpus, at, &share, requester));
+    let is_open = gpu.mode == Mode::Free || gpu.mode == shared;
+    if suits && is_open && may_share { 1_000 - gpu.used } else { 0 }
 }
 
 /// The domain of a level with the most room, the first of equals.

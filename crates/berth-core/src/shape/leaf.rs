@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::cluster::domain::{Level, WHOLE};
 use crate::cluster::node::{Need, Node, Requester};
+use crate::cluster::tenants::Apart;
 use crate::ix::{ClassIx, DomainIx, JobIx, NodeIx, QueueIx};
 use berth_model::{GpuAsk, GroupSpec, JobTarget, MigProfile, Name, NodeAsk, Time};
 use std::collections::BTreeMap;
@@ -183,6 +184,7 @@ impl Leaf {
             now: Time(0),
             until: Time(0),
             rush: false,
+            apart: Apart::None,
         };
         let node = cluster.emptied(ix);
         if !self.suits(&node) { 0 } else { node.capacity(&self.need, &requester, self.count) }

@@ -7,21 +7,28 @@ pub(crate) mod tree;
 
 use crate::amounts::Amounts;
 use crate::cluster::Cluster;
-use crate::ix::ModelIx;
+use crate::ix::{ModelIx, QueueIx};
 use crate::shape::leaf::{Leaf, Together};
 use crate::shape::suitable::tiers;
 use crate::shape::tree::{Tree, tree};
-use berth_model::{GroupSpec, Lifecycle, Name, Policy};
+use berth_model::{GpuAsk, GroupSpec, Lifecycle, Name, Policy};
 
 /// What makes two requests the same; group names do not matter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ShapeKey {
     pub groups: Vec<GroupSpec>,
     pub lifecycle: Option<Lifecycle>,
+    /// Whose they are, where they ask for shares: there may be room for one queue where there is
+    /// none for another.
+    pub queue: Option<QueueIx>,
 }
 
 impl ShapeKey {
-    pub fn of(groups: &[GroupSpec], lifecycle: Option<Lifecycle>) -> ShapeKey {
+    pub fn of(
+        groups: &[GroupSpec],
+        lifecycle: Option<Lifecycle>,
+        queue: Option<QueueIx>,
+    ) -> ShapeKey {
         fn unnamed(group: &GroupSpec) -> GroupSpec {
             GroupSpec {
                 name: Name::default(),
@@ -29,8 +36,20 @@ impl ShapeKey {
                 ..group.clone()
             }
         }
-        ShapeKey { groups: groups.iter().map(unnamed).collect(), lifecycle }
+        let queue = queue.filter(|_| has_shares(groups));
+        ShapeKey { groups: groups.iter().map(unnamed).collect(), lifecycle, queue }
     }
+}
+
+/// Whether any task asks for a share of a GPU that others may have a share of.
+fn has_shares(groups: &[GroupSpec]) -> bool {
+    groups.iter().flat_map(GroupSpec::leaves).any(|leaf| match leaf.gpus {
+        GpuAsk::None | GpuAsk::Whole { .. } | GpuAsk::Mig { .. } => false,
+        GpuAsk::Fraction { .. }
+        | GpuAsk::Memory { .. }
+        | GpuAsk::Mps { .. }
+        | GpuAsk::TimeSlice { .. } => true,
+    })
 }
 
 /// Work per watt and speed by model, in thousandths of an H100's.

@@ -123,7 +123,7 @@ impl State {
                     slice.gpu, lease.node
                 )));
             }
-            gpu.take(&slice.share, model);
+            gpu.take(&slice.share, model, known.queue);
         }
         let charge = self.charge_of(&leaf, node, &lease.slices);
         // What is placed is placed: a node may have less CPU and memory than when it was.

@@ -1,6 +1,7 @@
 //! Taking over what runs already and no log knows: its tasks hold what they stand on from now on.
 
 use crate::cluster::node::{Node, Requester, TaskAmounts};
+use crate::cluster::tenants::Apart;
 use crate::ix::{NodeIx, TaskIx};
 use crate::state::State;
 use berth_model::{Decision, JobId, Name};
@@ -18,8 +19,10 @@ impl State {
         let ix = self.jobs.find(job)?;
         let known = self.jobs.get(ix);
         let until = self.now + self.hold_span(known);
-        let requester =
-            Requester { job: ix, queue: known.queue, now: self.now, until, rush: false };
+        let (queue, apart) = (known.queue, Apart::of(&self.policy));
+        let requester = Requester { job: ix, queue, now: self.now, until, rush: false, apart };
+        // What runs there already may share its GPU with another queue, whatever the policy says.
+        let beside_others = Requester { apart: Apart::None, ..requester };
         let mut nodes: BTreeMap<NodeIx, Node> = BTreeMap::new();
         let mut starts = Vec::with_capacity(places.len());
         for (task, name) in places {
@@ -27,8 +30,10 @@ impl State {
             let node = nodes.entry(at).or_insert_with(|| self.cluster.node(at).clone());
             let attempt = known.tasks.get(*task as usize)?.attempts;
             let need = &self.leaf_of(ix, *task).need;
-            let slices = node.choose(need, &requester)?;
-            let held = TaskAmounts { cpu: need.cpu, memory: need.memory, counted: &need.counted };
+            let slices = node.choose(need, &requester);
+            let slices = slices.or_else(|| node.choose(need, &beside_others))?;
+            let (cpu, memory) = (need.cpu, need.memory);
+            let held = TaskAmounts { queue, cpu, memory, counted: &need.counted };
             let held = held.bound(&node.spec);
             node.take(TaskIx { job: ix, task: *task }, &slices, held);
             starts.push(Decision::Start {

@@ -46,7 +46,7 @@ impl State {
         let (charge, node) = (lease.charge, lease.node);
         let shape = &self.shapes[job.shape.at()];
         let counted = &shape.leaves[shape.leaf_of(task.task)].need.counted;
-        let held = TaskAmounts { cpu: charge.cpu, memory: charge.memory, counted };
+        let held = TaskAmounts { queue, cpu: charge.cpu, memory: charge.memory, counted };
         self.cluster.take(lease.node, task, &lease.slices, &held);
         slot.lease = Some(Box::new(lease));
         job.open += 1;
@@ -84,7 +84,7 @@ impl State {
         let charge = lease.charge;
         let shape = &self.shapes[job.shape.at()];
         let counted = &shape.leaves[shape.leaf_of(task.task)].need.counted;
-        let held = TaskAmounts { cpu: charge.cpu, memory: charge.memory, counted };
+        let held = TaskAmounts { queue, cpu: charge.cpu, memory: charge.memory, counted };
         self.cluster.give(lease.node, task, &lease.slices, &held);
         job.open -= 1;
         if lease.stopping.is_some() {

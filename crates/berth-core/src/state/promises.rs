@@ -1,6 +1,7 @@
 //! Places promised to jobs.
 
 use crate::cluster::node::PromisedSlot;
+use crate::cluster::tenants::Apart;
 use crate::ix::JobIx;
 use crate::jobs::Promised;
 use crate::state::State;
@@ -20,10 +21,13 @@ pub(crate) enum UnknownTarget {
 impl State {
     /// Keeps places for a job. What is firmly promised counts as used.
     pub(crate) fn promise(&mut self, ix: JobIx, promised: Promised) {
+        let (queue, apart) = (self.jobs.get(ix).queue, Apart::of(&self.policy));
         for (node, place) in &promised.places {
             let leaf = self.leaf_of(ix, place.task);
             let kept = PromisedSlot {
                 job: ix,
+                queue,
+                apart,
                 from: promised.at,
                 to: promised.to,
                 slices: place.slices.clone(),

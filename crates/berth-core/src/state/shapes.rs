@@ -1,6 +1,6 @@
 //! The shapes of requests, one for all jobs that ask for the same.
 
-use crate::ix::{JobIx, ModelIx, ShapeIx};
+use crate::ix::{JobIx, ModelIx, QueueIx, ShapeIx};
 use crate::shape::leaf::Leaf;
 use crate::shape::{ModelFacts, Shape, ShapeKey};
 use crate::state::State;
@@ -21,8 +21,9 @@ impl State {
         &mut self,
         groups: &[GroupSpec],
         lifecycle: Option<Lifecycle>,
+        queue: QueueIx,
     ) -> ShapeIx {
-        let key = ShapeKey::of(groups, lifecycle);
+        let key = ShapeKey::of(groups, lifecycle, Some(queue));
         if let Some(ix) = self.shape_by_key.get(&key) {
             Arc::make_mut(&mut self.shapes[ix.at()]).uses += 1;
             return *ix;
@@ -43,6 +44,16 @@ impl State {
         };
         self.shape_by_key.insert(key, ix);
         ix
+    }
+
+    /// Finds the shape anew for a job of which what makes a shape has changed. It must not stand in
+    /// line.
+    pub(crate) fn reshape(&mut self, ix: JobIx) {
+        let job = self.jobs.get(ix);
+        let (spec, queue, before) = (job.spec.clone(), job.queue, job.shape);
+        let shape = self.intern_shape(&spec.groups, spec.lifecycle, queue);
+        self.jobs.get_mut(ix).shape = shape;
+        self.drop_shape(before);
     }
 
     pub(crate) fn drop_shape(&mut self, ix: ShapeIx) {

@@ -14,7 +14,8 @@ pub(super) fn respec(state: &mut State, ix: JobIx, spec: JobSpec) {
     if waiting {
         state.dequeue(ix);
     }
-    let shape = state.intern_shape(&spec.groups, spec.lifecycle);
+    let queue = state.jobs.get(ix).queue;
+    let shape = state.intern_shape(&spec.groups, spec.lifecycle, queue);
     let tasks = state.shapes[shape.at()].tasks as usize;
     let elastic = state.shapes[shape.at()].elastic();
     let job = state.jobs.get_mut(ix);

@@ -1,6 +1,6 @@
 //! The policy: every knob once, for reading and for writing.
 
-use super::words::{BACKFILLS, ORDERS, PASSES, STRATEGIES, word};
+use super::words::{BACKFILLS, ORDERS, PASSES, SHARE_GPUS, STRATEGIES, word};
 use crate::error::Result;
 use crate::fields::{Fields, boolean, choice, int, list, unit_from_zero};
 use crate::out::{Out, Record};
@@ -60,6 +60,9 @@ macro_rules! read_kind {
     (backfill) => {
         |node| choice(node, &BACKFILLS)
     };
+    (share_gpus) => {
+        |node| choice(node, &SHARE_GPUS)
+    };
 }
 
 macro_rules! write_kind {
@@ -74,6 +77,9 @@ macro_rules! write_kind {
     };
     (backfill, $value:ident) => {
         Out::raw(word(&BACKFILLS, *$value))
+    };
+    (share_gpus, $value:ident) => {
+        Out::raw(word(&SHARE_GPUS, *$value))
     };
     ($kind:ident, $value:ident) => {
         Out::raw($value)
@@ -92,6 +98,7 @@ knobs! {
     strategy: strategy,
     order: order,
     fragmentation: flag,
+    share_gpus: share_gpus,
     energy: unit,
     reservations: number,
     aging_max: unit,

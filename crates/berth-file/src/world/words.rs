@@ -2,7 +2,7 @@
 
 use berth_model::{
     After, BackfillEnds, BudgetAction, BudgetPeriod, Cause, Effect, Health, Lifecycle, Outcome,
-    Pass, QueueOrder, Strategy,
+    Pass, QueueOrder, ShareGpus, Strategy,
 };
 
 pub(crate) const ORDERS: [(&str, QueueOrder); 4] = [
@@ -17,6 +17,9 @@ pub(crate) const BACKFILLS: [(&str, BackfillEnds); 2] =
 
 pub(crate) const STRATEGIES: [(&str, Strategy); 2] =
     [("pack", Strategy::Pack), ("spread", Strategy::Spread)];
+
+pub(crate) const SHARE_GPUS: [(&str, ShareGpus); 2] =
+    [("team", ShareGpus::Team), ("anyone", ShareGpus::Anyone)];
 
 pub(crate) const PASSES: [(&str, Pass); 10] = [
     ("settle", Pass::Settle),

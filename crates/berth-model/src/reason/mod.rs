@@ -162,6 +162,12 @@ pub enum Reason {
         tasks: u32,
         fit: u32,
     },
+    /// What is free lies on GPUs of which other queues have shares, and the policy keeps queues
+    /// apart. `free`: how much of them that is.
+    BesideOthers {
+        asks: Milli,
+        free: Milli,
+    },
     /// There are GPUs, but not CPU beside them. `free`: the most that is left on a node.
     NoFitCpu {
         asks: Cpu,
@@ -319,6 +325,7 @@ impl Reason {
             Reason::OverQuota { .. } => "over-quota",
             Reason::Behind { .. } => "behind",
             Reason::NoFit { .. } => "no-fit",
+            Reason::BesideOthers { .. } => "beside-others",
             Reason::NoFitCpu { .. } => "no-fit-cpu",
             Reason::NoFitMemory { .. } => "no-fit-memory",
             Reason::NoFitCounted { .. } => "no-fit-counted",

@@ -95,6 +95,7 @@ impl Display for Reason {
             | Reason::Behind { .. }
             | Reason::OverShare { .. } => queue(self, f),
             Reason::NoFit { .. }
+            | Reason::BesideOthers { .. }
             | Reason::NoFitCpu { .. }
             | Reason::NoFitMemory { .. }
             | Reason::NoFitCounted { .. }
@@ -286,6 +287,11 @@ fn fit(reason: &Reason, f: &mut Formatter<'_>) -> fmt::Result {
             gpus(*asks),
             are(*free),
             plural(*tasks, "task")
+        ),
+        Reason::BesideOthers { asks, free } => write!(
+            f,
+            "it asks for {}; there is room, {free}, only on GPUs that other queues have shares of, and queues are kept apart there",
+            gpus(*asks)
         ),
         Reason::NoFitCpu { asks, free, fit: 0, .. } => write!(
             f,

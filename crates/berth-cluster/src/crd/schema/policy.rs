@@ -29,6 +29,7 @@ fn says(knob: &str) -> &'static str {
         "strategy" => "How whole-GPU jobs choose nodes (pack)",
         "order" => "Order inside queues that name none (response-ratio)",
         "fragmentation" => "Whether fractions are placed so that what is left is of use (true)",
+        "share_gpus" => "Whose shares may lie on one GPU at the same time (team)",
         "energy" => "Weight of energy against fit between models (0.1)",
         "reservations" => "Blocked jobs per queue that hold a reservation (1)",
         "aging_max" => "A job that has waited this long holds a reservation in any case (24h)",

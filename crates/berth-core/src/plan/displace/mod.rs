@@ -2,6 +2,7 @@
 //! reach across. Victims are freed on the draft in their order until the claimant fits; then only
 //! those it really needs are stopped, and it is promised their places.
 
+mod by_gpu;
 mod by_node;
 mod eligible;
 pub(crate) mod gains;

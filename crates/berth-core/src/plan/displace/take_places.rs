@@ -66,7 +66,7 @@ impl Planner<'_> {
         yielding: &[JobIx],
     ) -> Vec<JobIx> {
         let state = self.state();
-        let to = at + self.holding(job);
+        let (to, queue) = (at + self.holding(job), state.jobs.get(job).queue);
         let mut found = BTreeSet::new();
         for spot in spots {
             let node = state.cluster.node(spot.node);
@@ -75,7 +75,10 @@ impl Planner<'_> {
                 || node.spec.tasks.is_some()
                 || !node.spec.counted.is_empty();
             for kept in node.promised_slots.iter().filter(|kept| yielding.contains(&kept.job)) {
-                let gpu = |gpu: u32| spot.slices.iter().any(|slice| slice.gpu == gpu);
+                let gpu = |gpu: u32| {
+                    let mut slices = spot.slices.iter();
+                    slices.any(|slice| node.reaches(kept, gpu, slice.gpu, queue))
+                };
                 let overlaps = kept.from < to
                     && at < kept.to
                     && (spare || kept.slices.iter().any(|slice| gpu(slice.gpu)));

@@ -33,10 +33,16 @@ impl Planner<'_> {
         if blocks.is_some_and(|leaf| !self.room_in_all(leaf, queues)) {
             return None;
         }
-        if blocks.is_none() {
-            return self.greedy(job, right, queues, requester, &[true, false]);
-        }
         let mark = self.draft.mark();
+        if blocks.is_none() {
+            let found = self.greedy(job, right, queues, requester, &[true, false]);
+            let is_share = shape.key.queue.is_some();
+            if found.is_some() || !is_share || matches!(right, Right::Class | Right::Across) {
+                return found;
+            }
+            self.draft.roll_back(mark);
+            return self.by_gpu(job, right, queues, requester);
+        }
         if !self.state().elastic.is_empty() {
             let found = self.greedy(job, right, queues, requester, &[true]);
             if found.is_some() {
@@ -162,7 +168,7 @@ impl Planner<'_> {
     }
 
     /// The queue's victims, in their order.
-    fn victims_of(&mut self, queue: QueueIx) {
+    pub(super) fn victims_of(&mut self, queue: QueueIx) {
         if self.victims.contains_key(&queue) {
             return;
         }

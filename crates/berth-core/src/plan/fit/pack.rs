@@ -1,7 +1,7 @@
 //! Packing like tasks onto the nodes of a domain.
 
 use crate::cluster::domain::WHOLE;
-use crate::cluster::node::Node;
+use crate::cluster::node::{Node, Requester};
 use crate::ix::{ClassIx, DomainIx, NodeIx};
 use crate::plan::fit::search::{Room, Search};
 use crate::shape::leaf::Leaf;
@@ -169,11 +169,13 @@ pub(crate) fn preferring(leaf: &Leaf) -> Option<Leaf> {
     Some(Leaf { nodes: Some(Arc::new(nodes)), ..leaf.clone() })
 }
 
-/// Free shares by GPU, with the way each GPU is shared, to tell nodes that look the same.
-pub(crate) fn gpu_states(node: &Node) -> Vec<i64> {
+/// Free shares by GPU, with the way each GPU is shared and whether others share it, to tell nodes
+/// that look the same.
+pub(crate) fn gpu_states(node: &Node, requester: &Requester) -> Vec<i64> {
     let each = node.gpus.iter().map(|gpu| {
         let free = if gpu.healthy { 1_000 - gpu.used } else { 0 };
-        free * 8 + gpu.mode as i64
+        let own = gpu.tenants.are(requester.queue);
+        (free * 8 + gpu.mode as i64) * 2 + i64::from(own)
     });
     each.collect()
 }

@@ -36,7 +36,8 @@ impl<'d, 's> Search<'d, 's> {
                 let plain = node.clean() && leaf.need.counted.is_empty() && !node.is_tight();
                 let uncut = |gpu: &Gpu| gpu.mig.is_none() && gpu.unused() == Mode::Free;
                 if plain && node.gpus.iter().all(uncut) {
-                    let looks = (node.class, gpu_states(node), node.cpu_free, node.memory_free);
+                    let gpus = gpu_states(node, &self.requester);
+                    let looks = (node.class, gpus, node.cpu_free, node.memory_free);
                     if known.insert(looks, ()).is_some() {
                         continue;
                     }
@@ -93,7 +94,8 @@ impl<'d, 's> Search<'d, 's> {
         let mut seen: BTreeSet<i64> = BTreeSet::new();
         for (at, gpu) in node.gpus.iter().enumerate() {
             let Some(share) = share_on(&leaf.need.ask, gpu.memory) else { continue };
-            if !seen.insert(before[at]) || before[at] == 0 {
+            let beside_others = !node.may_share(&node.gpus, at, &share, &self.requester);
+            if beside_others || !seen.insert(before[at]) || before[at] == 0 {
                 continue;
             }
             let model = &node.spec.gpus[at].model;

@@ -1,8 +1,8 @@
 //! Places for the tree of groups of a job.
 
 use crate::cluster::domain::Level;
-use crate::fragmentation::free_gpus;
 use crate::ix::{ClassIx, DomainIx, NodeIx};
+use crate::plan::fit::pack::gpu_states;
 use crate::plan::fit::search::Search;
 use crate::shape::leaf::Together;
 use crate::shape::tree::Tree;
@@ -115,7 +115,8 @@ impl<'d, 's> Search<'d, 's> {
                 continue;
             }
             // Nodes that look the same lead to the same end, if nothing is kept there.
-            let looks = (node.class, free_gpus(node), node.cpu_free, node.memory_free);
+            let gpus = gpu_states(node, &self.requester);
+            let looks = (node.class, gpus, node.cpu_free, node.memory_free);
             let plain = node.clean() && leaf.need.counted.is_empty() && !node.is_tight();
             if plain && !seen.insert(looks) {
                 continue;

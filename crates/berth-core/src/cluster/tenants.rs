@@ -1,0 +1,124 @@
+//! Whose shares may lie on one GPU: those of one queue, or anybody's, as the policy says.
+
+use crate::cluster::gpu::Gpu;
+use crate::cluster::node::{Node, PromisedSlot, Requester};
+use crate::ix::QueueIx;
+use berth_model::{Division, Policy, Share, ShareGpus};
+
+/// Which shares lie beside those of their own queue alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Apart {
+    /// None: to see what else is in the way, and for what runs already.
+    None,
+    /// Those under MPS, whatever the policy: a fault of one ends all of them.
+    Mps,
+    All,
+}
+
+impl Apart {
+    pub fn of(policy: &Policy) -> Apart {
+        match policy.share_gpus {
+            ShareGpus::Team => Apart::All,
+            ShareGpus::Anyone => Apart::Mps,
+        }
+    }
+}
+
+/// The queues that shares of a GPU belong to, by ordinal, with how many. Instances are apart and do
+/// not count, nor do whole GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Tenants(Vec<(QueueIx, u16)>);
+
+impl Tenants {
+    pub(super) fn count(&mut self, share: &Share, queue: QueueIx, times: i16) {
+        if matches!(share, Share::Whole | Share::Mig(_)) {
+            return;
+        }
+        let at = self.0.partition_point(|(of, _)| *of < queue);
+        if self.0.get(at).is_none_or(|(of, _)| *of != queue) {
+            self.0.insert(at, (queue, 0));
+        }
+        let count = &mut self.0[at].1;
+        *count = count.checked_add_signed(times).expect("what is given back was taken");
+        if *count == 0 {
+            self.0.remove(at);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether nobody has a share but that queue.
+    pub fn are(&self, queue: QueueIx) -> bool {
+        self.0.iter().all(|(of, _)| *of == queue)
+    }
+}
+
+impl Gpu {
+    /// Whether somebody else hands out shares of it, and chooses among the GPUs of a node that are
+    /// handed out so.
+    fn is_pooled(&self) -> bool {
+        matches!(self.division, Some(Division::Mps { .. } | Division::TimeSlice { .. }))
+    }
+
+    fn keeps_apart(&self, share: &Share, apart: Apart) -> bool {
+        match (apart, share) {
+            (Apart::None, _) | (_, Share::Whole | Share::Mig(_)) => false,
+            // Whoever has set up a device plugin that shares by MPS has taken the risk.
+            (Apart::Mps, Share::Mps(_)) => !self.is_pooled(),
+            (Apart::Mps, _) => false,
+            (Apart::All, _) => true,
+        }
+    }
+}
+
+impl Node {
+    /// Whether what is held of one GPU may turn out to lie on the other: where somebody else hands
+    /// out shares, it is theirs to choose on which GPU.
+    pub fn meets(&self, a: usize, b: usize) -> bool {
+        a == b || self.gpus[a].is_pooled() && self.gpus[b].is_pooled()
+    }
+
+    /// Whether what is promised of one GPU is in the way of a queue on the other: it is the same
+    /// one, or may turn out to be and would be shared with another queue.
+    pub fn reaches(&self, kept: &PromisedSlot, gpu: u32, other: u32, queue: QueueIx) -> bool {
+        let is_stranger = kept.queue != queue && kept.apart == Apart::All;
+        gpu == other || is_stranger && self.meets(gpu as usize, other as usize)
+    }
+
+    /// Whether a share would lie beside those of its own queue alone, where it has to, as far as
+    /// what is held now goes.
+    pub fn is_apart(
+        &self,
+        gpus: &[Gpu],
+        at: usize,
+        share: &Share,
+        (queue, apart): (QueueIx, Apart),
+    ) -> bool {
+        if !gpus[at].keeps_apart(share, apart) {
+            return true;
+        }
+        match gpus[at].is_pooled() {
+            true => gpus.iter().filter(|gpu| gpu.is_pooled()).all(|gpu| gpu.tenants.are(queue)),
+            false => gpus[at].tenants.are(queue),
+        }
+    }
+
+    /// The same with what is promised to others while `requester` would hold it.
+    pub fn may_share(
+        &self,
+        gpus: &[Gpu],
+        at: usize,
+        share: &Share,
+        requester: &Requester,
+    ) -> bool {
+        let apart = |share: &Share, apart: Apart| gpus[at].keeps_apart(share, apart);
+        let mut others = self.conflicts(requester).filter(|kept| kept.queue != requester.queue);
+        self.is_apart(gpus, at, share, (requester.queue, requester.apart))
+            && !others.any(|kept| {
+                let mut here = kept.slices.iter().filter(|kept| self.meets(kept.gpu as usize, at));
+                here.any(|slice| apart(share, requester.apart) || apart(&slice.share, kept.apart))
+            })
+    }
+}
