@@ -49,9 +49,15 @@ impl Tenants {
         self.0.clear();
     }
 
+    /// How many shares belong to others than that queue.
+    fn strangers(&self, queue: QueueIx) -> usize {
+        let others = self.0.iter().filter(|(of, _)| *of != queue);
+        others.map(|(_, shares)| usize::from(*shares)).sum()
+    }
+
     /// Whether nobody has a share but that queue.
     pub fn are(&self, queue: QueueIx) -> bool {
-        self.0.iter().all(|(of, _)| *of == queue)
+        self.strangers(queue) == 0
     }
 }
 
@@ -85,6 +91,21 @@ impl Node {
     pub fn reaches(&self, kept: &PromisedSlot, gpu: u32, other: u32, queue: QueueIx) -> bool {
         let is_stranger = kept.queue != queue && kept.apart == Apart::All;
         gpu == other || is_stranger && self.meets(gpu as usize, other as usize)
+    }
+
+    /// The GPUs that what is held of one may turn out to lie on, by the first of them.
+    pub fn pool_of(&self, at: usize) -> usize {
+        let mut pool = (0..self.gpus.len()).filter(|other| self.meets(*other, at));
+        pool.next().unwrap_or(at)
+    }
+
+    /// How many shares of other queues would have to go before one of that queue may lie there.
+    pub fn strangers(&self, at: usize, queue: QueueIx, apart: Apart) -> usize {
+        if apart != Apart::All {
+            return 0;
+        }
+        let pool = (0..self.gpus.len()).filter(|other| self.meets(*other, at));
+        pool.map(|at| self.gpus[at].tenants.strangers(queue)).sum()
     }
 
     /// Whether a share would lie beside those of its own queue alone, where it has to, as far as

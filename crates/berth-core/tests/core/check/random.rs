@@ -6,7 +6,7 @@ use berth_model::{
     After, Amount, ArraySpec, BackfillEnds, Bytes, Cpu, Dependency, Division, Effect, Event,
     GpuAsk, GroupSpec, Health, JobId, JobRef, JobSpec, JobTarget, LeaseId, LeaseOutcome, Lifecycle,
     MigSlot, Milli, ModelAsk, Name, Near, NodeSpec, NodeState, Pass, QueueSpec, Reservation,
-    Segment, Span, Spread, Stamped, Taint, Time, TopologyAsk,
+    Segment, ShareGpus, Span, Spread, Stamped, Taint, Time, TopologyAsk,
 };
 
 /// Numbers from a seed, the same on every machine.
@@ -233,6 +233,9 @@ impl Drive {
         }
         if dice.hits(5) {
             world.0.policy.passes.remove(&Pass::Grow);
+        }
+        if dice.hits(3) {
+            world.0.policy.share_gpus = ShareGpus::Anyone;
         }
         let state = State::load(&world.0).expect("the world makes sense");
         Drive { dice, state, now: NOW, jobs: 0, kind, seed }

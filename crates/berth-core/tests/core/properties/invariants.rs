@@ -97,6 +97,27 @@ proptest! {
     }
 
     #[test]
+    fn no_plan_puts_shares_of_two_queues_on_one_gpu_unless_the_policy_allows_it(
+        tale in tales(14, 40)
+    ) {
+        play(&tale, |run, steps| {
+            let mut known = facts::mixes(&run.state.snapshot());
+            for step in steps {
+                let policy = run.state.policy().share_gpus;
+                run.step(step);
+                let now = facts::mixes(&run.state.snapshot());
+                // What lies together when the policy changes may stay so.
+                let same = run.state.policy().share_gpus == policy;
+                if let Some(mix) = now.difference(&known).next().filter(|_| same) {
+                    return fail(format!("these share a GPU: {mix:?}"));
+                }
+                known = now;
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
     fn every_plan_passes_the_check(tale in tales(12, 40)) {
         play(&tale, |run, steps| {
             run.checks = true;

@@ -5,6 +5,7 @@ use crate::support::cases;
 use crate::support::contest;
 use crate::support::draw::Bytes as Raw;
 use crate::support::drive::{Run, leaves};
+use crate::support::parts::Parts;
 use crate::support::small;
 use crate::support::small::{CLAIMANT, Kind, Small, Victims};
 use crate::support::world::tales;
@@ -105,6 +106,27 @@ proptest! {
     #[test]
     fn elastic_surplus_is_given_back_before_whole_jobs(bytes in vec(any::<Raw>(), 3..10)) {
         judge(&bytes, Kind { classes: false, elastic: true })?;
+    }
+
+    #[test]
+    fn an_owner_gets_a_part_of_a_gpu_back_in_this_very_plan(bytes in vec(any::<Raw>(), 2..12)) {
+        let parts = Parts::new(&bytes);
+        let snapshot = parts.snapshot();
+        let mut state = State::load(&snapshot).expect("it makes sense");
+        let plan = state.plan();
+        let served = plan.decisions().any(|decision| match decision {
+            Decision::Start { lease, .. } => lease.job == CLAIMANT,
+            Decision::Reserve { job, firm, .. } => *job == CLAIMANT && *firm,
+            _ => false,
+        });
+        let could = parts.is_within_quota() && parts.could_start();
+        prop_assert!(served || !could, "not served: {plan:?}\n{snapshot:?}");
+        let stops = plan.decisions().filter_map(|decision| match decision {
+            Decision::Stop { lease, .. } => Some(lease.job),
+            _ => None,
+        });
+        let needless = parts.needless(&stops.collect());
+        prop_assert_eq!(needless, None, "stopped for nothing: {:?}\n{:?}", plan, snapshot);
     }
 
     #[test]

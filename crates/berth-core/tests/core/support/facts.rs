@@ -2,7 +2,7 @@
 //! whether a gang has its minimum, where a job stands.
 
 use berth_model::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The first GPU or node that is leased beyond what it has.
 pub fn overcommitted(snapshot: &Snapshot) -> Option<String> {
@@ -79,6 +79,45 @@ fn too_much(model: &Name, shares: &[&Share]) -> Option<&'static str> {
         return Some("more is held than it has");
     }
     None
+}
+
+/// Two jobs of different queues with shares of one GPU, or of GPUs that somebody else hands out and
+/// chooses among.
+pub type Mix = (Name, u32, JobId, JobId);
+
+/// Those that the policy does not allow.
+pub fn mixes(snapshot: &Snapshot) -> BTreeSet<Mix> {
+    let mut by_gpu: BTreeMap<(&Name, u32), Vec<(&JobSnapshot, &Share)>> = BTreeMap::new();
+    for job in &snapshot.jobs {
+        for lease in &job.leases {
+            for slice in &lease.slices {
+                let node = snapshot.nodes.iter().find(|node| node.spec.name == lease.node);
+                let gpu = node.and_then(|node| node.spec.gpus.get(slice.gpu as usize));
+                let is_pooled = matches!(
+                    gpu.and_then(|gpu| gpu.division),
+                    Some(Division::Mps { .. } | Division::TimeSlice { .. })
+                );
+                let at = if is_pooled { u32::MAX } else { slice.gpu };
+                by_gpu.entry((&lease.node, at)).or_default().push((job, &slice.share));
+            }
+        }
+    }
+    let anyone = snapshot.policy.share_gpus == ShareGpus::Anyone;
+    let mut found = BTreeSet::new();
+    for ((node, gpu), shares) in by_gpu {
+        let apart = |share: &Share| match share {
+            Share::Whole | Share::Mig(_) => false,
+            Share::Mps(_) => !anyone || gpu != u32::MAX,
+            Share::Fraction(_) | Share::TimeSlice(_) => !anyone,
+        };
+        let shares: Vec<_> = shares.into_iter().filter(|(_, share)| apart(share)).collect();
+        for (one, _) in &shares {
+            let others = shares.iter().filter(|(other, _)| other.id() > one.id());
+            let strangers = others.filter(|(other, _)| other.spec.queue != one.spec.queue);
+            found.extend(strangers.map(|(other, _)| (node.clone(), gpu, one.id(), other.id())));
+        }
+    }
+    found
 }
 
 /// The leaf group a task belongs to.

@@ -8,6 +8,7 @@ pub mod drive;
 pub mod facts;
 pub mod garbage;
 pub mod hours;
+pub mod parts;
 pub mod small;
 pub mod world;
 

@@ -222,6 +222,7 @@ pub fn policy(bytes: &Raw) -> Policy {
     policy.outcomes = d.pick(&[10_000, 10_000, 2]);
     policy.default_time_limit = d.pick(&[Span::hours(24), Span::hours(1)]);
     policy.stale = d.pick(&[Span::secs(60), Span::ZERO]);
+    policy.share_gpus = d.maybe(4, &[ShareGpus::Anyone]).unwrap_or_default();
     if d.one_in(8) {
         let gone = d.pick(&[
             Pass::Backfill,
