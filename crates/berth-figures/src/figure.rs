@@ -38,6 +38,8 @@ pub enum Figure {
     /// KiB a second to disks.
     Written,
     Processes,
+    /// Which GPUs of its node a task has, a bit for each, where Berth did not choose them.
+    Gpus,
 }
 
 /// How values of a figure are put together.
@@ -51,7 +53,7 @@ pub enum Kind {
     Bits,
 }
 
-const ALL: [(Figure, u8, &str); 16] = [
+const ALL: [(Figure, u8, &str); 17] = [
     (Figure::Utilization, 1, "utilization"),
     (Figure::SmActive, 2, "sm_active"),
     (Figure::TensorActive, 3, "tensor_active"),
@@ -68,6 +70,7 @@ const ALL: [(Figure, u8, &str); 16] = [
     (Figure::Read, 34, "read"),
     (Figure::Written, 35, "written"),
     (Figure::Processes, 36, "processes"),
+    (Figure::Gpus, 37, "gpus"),
 ];
 
 impl Figure {
@@ -99,7 +102,7 @@ impl Figure {
     pub const fn kind(self) -> Kind {
         match self {
             Figure::Energy => Kind::Counter,
-            Figure::ClockReasons => Kind::Bits,
+            Figure::ClockReasons | Figure::Gpus => Kind::Bits,
             _ => Kind::Gauge,
         }
     }
@@ -114,7 +117,7 @@ impl Figure {
             Figure::Power => "mW",
             Figure::Energy => "mJ",
             Figure::SmClock | Figure::SmClockMax => "MHz",
-            Figure::ClockReasons => "bits",
+            Figure::ClockReasons | Figure::Gpus => "bits",
             Figure::Temperature => "celsius",
             Figure::Cpu => "millicores",
             Figure::Read | Figure::Written => "KiB/s",
@@ -122,7 +125,7 @@ impl Figure {
         }
     }
 
-    /// Whether it is a figure of a GPU; the others are of processes.
+    /// Whether it is a figure of a GPU; the others are of tasks.
     pub fn is_of_gpu(self) -> bool {
         self.number() < 32
     }

@@ -7,6 +7,7 @@
 
 mod advice;
 mod chunk;
+pub mod dcgm;
 mod energy;
 mod figure;
 mod meter;

@@ -1,11 +1,11 @@
 //! The energy of tasks. The counters of their GPUs are read when a task begins and when it ends, so
 //! that a job has what was used in its time, to a few milliseconds.
 
-use crate::figure_options::Figures;
 use berth_engine::clock;
 use berth_figures::HeldGpu;
 use berth_model::{LeaseId, Slice};
 use berth_node::EnergyCounters;
+use berth_service::Figures;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 

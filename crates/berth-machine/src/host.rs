@@ -2,7 +2,6 @@
 
 use crate::condition::Condition;
 use crate::energy::Energy;
-use crate::figure_options::Figures;
 use crate::gpu_faults::FaultSource;
 use crate::output::KeepOutput;
 use crate::slices::Slices;
@@ -12,10 +11,10 @@ use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::JobRequest;
 use berth_node::{Device, Driver, GpuRecording, Inventory, Isolation, Probe};
 use berth_service::host::{
-    GpuFacts, GpuReading, JobHost, KeptVolume, NodeFacts, NodeIsolation, NotMade, Removal,
-    TeamVolumes, VolumeSize,
+    GpuFacts, GpuReading, JobHost, KeptVolume, MeasuredGpu, NodeFacts, NodeIsolation, NotMade,
+    Removal, TeamVolumes, VolumeSize,
 };
-use berth_service::{Book, Fault};
+use berth_service::{Book, Fault, Figures};
 use std::io;
 use std::sync::Arc;
 
@@ -112,6 +111,13 @@ impl JobHost for Host {
 
     fn figures(&self) -> Option<&Book> {
         self.figures.as_ref().map(|figures| &figures.book)
+    }
+
+    fn measured_gpu(&self, node: &str, index: u32) -> Option<MeasuredGpu> {
+        let mut devices = self.inventory.devices.iter().filter(|_| self.is_this(node));
+        let device = devices.find(|device| device.index == index)?;
+        let model = Some(device.model.to_string());
+        Some(MeasuredGpu { uuid: device.uuid.clone(), model })
     }
 
     fn read_gpus(&self) -> Vec<GpuReading> {

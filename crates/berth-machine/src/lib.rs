@@ -5,7 +5,6 @@
 mod condition;
 mod energy;
 mod executor;
-mod figure_options;
 mod figures;
 mod gpu_faults;
 mod gpu_holders;
@@ -22,7 +21,6 @@ mod workplace;
 pub use condition::Condition;
 pub use energy::Energy;
 pub use executor::Watch;
-pub use figure_options::FigureOptions;
 pub use figures::begin as gather_figures;
 pub use gpu_faults::{FaultSource, open_recording};
 pub use host::Host;

@@ -21,8 +21,8 @@ pub use berth_cluster::{
     AdmissionWebhook, Compat, HoldError, LeaseOptions, Options as ClusterOptions, Peer, PeerMap,
     PodSettings, Publish, crds, hold_gpu,
 };
-pub use berth_machine::{FigureOptions, KeepOutput};
-pub use berth_service::KeepFigures;
+pub use berth_machine::KeepOutput;
+pub use berth_service::{FigureOptions, KeepFigures};
 pub use error::Error;
 pub use listen::ConnectionLimits;
 pub use options::{Options, Place, Stage, Started};

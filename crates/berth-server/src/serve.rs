@@ -12,8 +12,8 @@ use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
-    Energy, FaultSource, FigureOptions, Host, KeepOutput, ServerAddress, Slices, Volumes,
-    Workplace, gather_figures, open_recording,
+    Energy, FaultSource, Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace,
+    gather_figures, open_recording,
 };
 use berth_model::Name;
 use berth_node::{
@@ -26,8 +26,8 @@ use berth_service::notify_address::NotifyAddresses;
 use berth_service::refusals::Refusals;
 use berth_service::stream_checks::StreamChecks;
 use berth_service::{
-    self as service, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin, audit_end,
-    figures, schedules,
+    self as service, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin,
+    audit_end, figures, schedules,
 };
 use berth_store::Store;
 use futures_util::future::LocalBoxFuture;

@@ -45,6 +45,13 @@ pub struct GpuReading {
     pub temperature_celsius: Option<u32>,
 }
 
+/// A GPU that has figures, by what measures it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MeasuredGpu {
+    pub uuid: Option<String>,
+    pub model: Option<String>,
+}
+
 /// A volume that a host keeps for a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptVolume {
@@ -155,6 +162,23 @@ pub trait JobHost: Send + Sync {
 
     /// Where figures are gathered before they are written; nothing where none are.
     fn figures(&self) -> Option<&Book> {
+        None
+    }
+
+    /// Whether a task has the GPUs that were decided for it, by their numbers. On a cluster the
+    /// device plugin chooses, and figures say which a task has.
+    fn chooses_gpus(&self) -> bool {
+        true
+    }
+
+    /// The GPU whose figures have this number.
+    fn measured_gpu(&self, _node: &str, _index: u32) -> Option<MeasuredGpu> {
+        None
+    }
+
+    /// Why nothing is measured of the GPUs of a node, or not of whose they are, where that is
+    /// known.
+    fn why_not_measured(&self, _node: &str) -> Option<String> {
         None
     }
 

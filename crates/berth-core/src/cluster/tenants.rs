@@ -127,13 +127,7 @@ impl Node {
     }
 
     /// The same with what is promised to others while `requester` would hold it.
-    pub fn may_share(
-        &self,
-        gpus: &[Gpu],
-        at: usize,
-        share: &Share,
-        requester: &Requester,
-    ) -> bool {
+    pub fn may_share(&self, gpus: &[Gpu], at: usize, share: &Share, requester: &Requester) -> bool {
         let apart = |share: &Share, apart: Apart| gpus[at].keeps_apart(share, apart);
         let mut others = self.conflicts(requester).filter(|kept| kept.queue != requester.queue);
         self.is_apart(gpus, at, share, (requester.queue, requester.apart))

@@ -7,40 +7,25 @@ use crate::energy::Energy;
 use crate::host::Host;
 use berth_engine::clock;
 use berth_node::{GpuReader, Nvidia, ReadGpus};
-use berth_service::Service;
-use berth_service::figures::{self, TIDY_EVERY};
+use berth_service::{Figures, Service, figures};
 use sampler::Sampler;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-/// Samples that may be lost when a server is killed, and the time.
-const SAMPLES_PER_WRITE: u32 = 12;
+/// How long energy may wait to be written, and what a killed server may have to find out anew.
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
 /// Tasks that end within this time are written together.
 const TOGETHER: Duration = Duration::from_secs(1);
-/// A server that starts has better things to do.
-const FIRST_TIDY: Duration = Duration::from_secs(120);
-/// Between two tries to find what an earlier server left.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// Begins to measure, where that is wanted. It ends when the task is aborted.
 pub fn begin(service: Service, host: Arc<Host>) -> Option<tokio::task::JoinHandle<()>> {
     let every = host.figures.as_ref()?.every;
     let every = Duration::from_millis(u64::try_from(every.0).ok()?);
     Some(tokio::spawn(async move {
-        // What is there comes first: what is measured goes on from it.
-        while let Err(fault) = figures::recover(&service).await {
-            tracing::warn!(fault = fault.0.detail, "figures are not found; trying again");
-            sleep(RETRY).await;
-        }
         let energy = host.energy.clone();
-        tokio::join!(
-            sample(host, every),
-            write(&service, every),
-            write_energy(&service, energy),
-            tidy(&service)
-        );
+        let gathered = figures::run(&service, every, sample(host, every));
+        tokio::join!(gathered, write_energy(&service, energy));
     }))
 }
 
@@ -70,15 +55,6 @@ async fn sample(host: Arc<Host>, every: Duration) {
     }
 }
 
-async fn write(service: &Service, every: Duration) {
-    loop {
-        sleep((every * SAMPLES_PER_WRITE).min(LONGEST_WRITE)).await;
-        if let Err(fault) = figures::flush(service).await {
-            tracing::warn!(fault = fault.0.detail, "figures were not written; trying again");
-        }
-    }
-}
-
 /// Writes the energy of tasks once a minute, and soon after some have ended: a bill should be
 /// whole when its job is over.
 async fn write_energy(service: &Service, energy: Option<Arc<Energy>>) {
@@ -94,15 +70,5 @@ async fn write_energy(service: &Service, energy: Option<Arc<Energy>>) {
         if let Err(fault) = figures::flush_energy(service).await {
             tracing::warn!(fault = fault.0.detail, "energy was not written; trying again");
         }
-    }
-}
-
-async fn tidy(service: &Service) {
-    sleep(FIRST_TIDY).await;
-    loop {
-        if let Err(fault) = figures::tidy(service).await {
-            tracing::warn!(fault = fault.0.detail, "old figures were not deleted; trying again");
-        }
-        sleep(Duration::from_millis(TIDY_EVERY.0.unsigned_abs())).await;
     }
 }

@@ -4,49 +4,23 @@
 use super::metrics::{Labels, Page};
 use crate::app::App;
 use berth_engine::LiveJob;
+use berth_figures::dcgm::{METRICS, Metric};
 use berth_figures::{Figure, Sample, Series};
-use berth_model::JobId;
-use berth_service::live;
+use berth_model::{JobId, LeaseId};
+use berth_service::{figures, live};
+use berth_store::LeaseRow;
 use std::collections::BTreeMap;
-
-/// Name, what it says, the figure, and how many of its units make one of DCGM's.
-const GPU: [(&str, &str, Figure, f64); 9] = [
-    ("DCGM_FI_DEV_GPU_UTIL", "GPU utilization in percent", Figure::Utilization, 10.0),
-    ("DCGM_FI_DEV_FB_USED", "Memory in use in MiB", Figure::GpuMemory, 1.0),
-    ("DCGM_FI_DEV_POWER_USAGE", "Power in watts", Figure::Power, 1_000.0),
-    (
-        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-        "Energy since the driver was loaded in mJ",
-        Figure::Energy,
-        1.0,
-    ),
-    ("DCGM_FI_DEV_SM_CLOCK", "Clock of the multiprocessors in MHz", Figure::SmClock, 1.0),
-    ("DCGM_FI_DEV_GPU_TEMP", "Temperature in degrees Celsius", Figure::Temperature, 1.0),
-    (
-        "DCGM_FI_PROF_SM_ACTIVE",
-        "Share of time in which multiprocessors had work",
-        Figure::SmActive,
-        1_000.0,
-    ),
-    (
-        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-        "Share of time in which tensor cores were busy",
-        Figure::TensorActive,
-        1_000.0,
-    ),
-    (
-        "DCGM_FI_PROF_DRAM_ACTIVE",
-        "Share of time in which the memory interface was busy",
-        Figure::DramActive,
-        1_000.0,
-    ),
-];
 
 impl Page {
     pub(super) fn newest_figures(&mut self, app: &App) {
         let Some(book) = app.service.host.figures() else { return };
         let newest = book.newest();
-        let held = Held::of(app.service.engine.core().jobs.values());
+        let chosen = app.service.host.chooses_gpus();
+        let gpus_of = |lease: &LeaseRow| match chosen {
+            true => live::slices(&lease.slices).iter().map(|slice| slice.gpu).collect(),
+            false => measured(&newest, lease.id),
+        };
+        let held = Held::of(app.service.engine.core().jobs.values(), gpus_of);
         let gpus: Vec<(Labels, &Sample)> = newest
             .iter()
             .filter_map(|(series, sample)| match series {
@@ -54,11 +28,11 @@ impl Page {
                 Series::Task(_) => None,
             })
             .collect();
-        for (name, help, figure, units) in GPU {
+        for Metric { name, help, figure, units, .. } in &METRICS {
             let family = self.foreign_family(name, help);
             for (labels, sample) in &gpus {
-                if let Some(value) = sample.values.get(&figure) {
-                    family.get_or_create(labels).set(*value as f64 / units);
+                if let Some(value) = sample.values.get(figure) {
+                    family.get_or_create(labels).set(*value as f64 / *units as f64);
                 }
             }
         }
@@ -70,7 +44,9 @@ impl Page {
             if let Some(cpu) = used.cpu {
                 cores.get_or_create(labels).set(cpu as f64 / 1e3);
             }
-            memory.get_or_create(labels).set((used.memory << 20) as f64);
+            if let Some(mib) = used.memory {
+                memory.get_or_create(labels).set((mib << 20) as f64);
+            }
         }
     }
 }
@@ -83,7 +59,10 @@ struct Held {
 }
 
 impl Held {
-    fn of<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> Held {
+    fn of<'a>(
+        jobs: impl Iterator<Item = &'a LiveJob>,
+        gpus_of: impl Fn(&LeaseRow) -> Vec<u32>,
+    ) -> Held {
         let mut held = Held { jobs: BTreeMap::new(), gpus: BTreeMap::new() };
         for job in jobs.filter(|job| !job.leases.is_empty()) {
             let row = &job.row;
@@ -94,9 +73,8 @@ impl Held {
             ];
             held.jobs.insert(row.id, labels);
             for lease in job.leases.values() {
-                for slice in live::slices(&lease.row.slices) {
-                    let on = held.gpus.entry((lease.row.node.clone(), slice.gpu)).or_default();
-                    on.push(row.id);
+                for gpu in gpus_of(&lease.row) {
+                    held.gpus.entry((lease.row.node.clone(), gpu)).or_default().push(row.id);
                 }
             }
         }
@@ -105,14 +83,11 @@ impl Held {
 }
 
 fn gpu_labels(app: &App, held: &Held, node: &str, index: u32) -> Labels {
-    let facts = app.service.host.gpu(node, index);
-    let machine = app.machine.as_ref();
-    let devices = machine.map_or(&[][..], |machine| &machine.inventory.devices);
-    let device = devices.iter().find(|device| device.index == index);
+    let device = app.service.host.measured_gpu(node, index).unwrap_or_default();
     let mut labels = vec![
         ("gpu", index.to_string()),
-        ("UUID", facts.and_then(|facts| facts.uuid).unwrap_or_default()),
-        ("modelName", device.map_or_else(String::new, |device| device.model.to_string())),
+        ("UUID", device.uuid.unwrap_or_default()),
+        ("modelName", device.model.unwrap_or_default()),
         ("node", node.to_owned()),
     ];
     // Of a GPU that several jobs share nobody can say whose the figures are.
@@ -127,7 +102,14 @@ struct Used {
     /// Thousandths of a core.
     cpu: Option<i64>,
     /// MiB.
-    memory: i64,
+    memory: Option<i64>,
+}
+
+/// The GPUs that the figures of a task name.
+fn measured(newest: &BTreeMap<Series, Sample>, lease: LeaseId) -> Vec<u32> {
+    let task = newest.get(&Series::Task(lease));
+    let bits = task.and_then(|sample| sample.values.get(&Figure::Gpus)).copied();
+    figures::numbers(bits.unwrap_or(0)).collect()
 }
 
 fn by_job(newest: &BTreeMap<Series, Sample>) -> BTreeMap<JobId, Used> {
@@ -138,7 +120,9 @@ fn by_job(newest: &BTreeMap<Series, Sample>) -> BTreeMap<JobId, Used> {
         if let Some(cpu) = sample.values.get(&Figure::Cpu) {
             *used.cpu.get_or_insert(0) += cpu;
         }
-        used.memory += sample.values.get(&Figure::Memory).copied().unwrap_or(0);
+        if let Some(memory) = sample.values.get(&Figure::Memory) {
+            *used.memory.get_or_insert(0) += memory;
+        }
     }
     jobs
 }
@@ -146,7 +130,7 @@ fn by_job(newest: &BTreeMap<Series, Sample>) -> BTreeMap<JobId, Used> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_model::{LeaseId, Time};
+    use berth_model::Time;
 
     #[test]
     fn what_the_tasks_of_a_job_use_is_summed_up() {
@@ -156,23 +140,20 @@ mod tests {
             values: values.iter().copied().collect(),
         };
         let gpu = Series::Gpu { node: "box".to_owned(), index: 0 };
+        let gpus = (Figure::Gpus, figures::bits([2, 5]));
         let newest = BTreeMap::from([
             (series(1, 0), sample(&[(Figure::Cpu, 500), (Figure::Memory, 10)])),
             (series(1, 1), sample(&[(Figure::Cpu, 250), (Figure::Memory, 5)])),
             (series(2, 0), sample(&[(Figure::Memory, 7)])),
+            (series(3, 0), sample(&[gpus])),
             (gpu, sample(&[(Figure::GpuMemory, 99)])),
         ]);
-        let told: Vec<(u64, Option<i64>, i64)> = by_job(&newest)
+        let told: Vec<(u64, Option<i64>, Option<i64>)> = by_job(&newest)
             .into_iter()
             .map(|(job, used)| (job.number, used.cpu, used.memory))
             .collect();
-        assert_eq!(told, [(1, Some(750), 15), (2, None, 7)]);
-    }
-
-    #[test]
-    fn all_that_has_a_name_of_dcgm_is_a_figure_of_a_gpu() {
-        for (name, _, figure, _) in GPU {
-            assert!(figure.is_of_gpu() && name.starts_with("DCGM_FI_"), "{name}");
-        }
+        assert_eq!(told, [(1, Some(750), Some(15)), (2, None, Some(7)), (3, None, None)]);
+        let of = |job| measured(&newest, LeaseId { job: JobId::new(job), task: 0, attempt: 0 });
+        assert_eq!((of(3), of(1)), (vec![2, 5], vec![]));
     }
 }

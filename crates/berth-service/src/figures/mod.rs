@@ -3,11 +3,15 @@
 
 mod advice;
 mod energy;
+mod held;
 mod keep;
 mod points;
+mod run;
 mod show;
 mod window;
 
 pub use energy::{adopt, flush_energy};
-pub use keep::{TIDY_EVERY, flush, recover, tidy};
+pub use held::{bits, numbers};
+pub use keep::flush;
+pub use run::run;
 pub use show::{job, node};

@@ -1,7 +1,8 @@
 //! Figures as people see them.
 
+use super::held::HeldGpu;
 use super::window::{Window, wanted};
-use super::{advice, points};
+use super::{advice, held, points};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::jobs::find;
@@ -11,12 +12,14 @@ use berth_api::access::Permission;
 use berth_api::wire;
 use berth_engine::clock;
 use berth_figures::{Column, Figure, Level, Points, Series, Stat, Summary, thin};
-use berth_model::{Micros, Name, NodeSnapshot, Share, Slice, Span, Time};
+use berth_model::{Micros, Name, NodeSnapshot, Share, Span, Time};
 use berth_store::LeaseRow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Holdings that one answer shows: the newest.
 const MOST_LEASES: usize = 64;
+/// Nodes of which one answer says why they are not measured.
+const MOST_REASONS: usize = 8;
 /// What is looked at of a machine where nobody says.
 const USUAL: Span = Span::hours(1);
 
@@ -38,7 +41,7 @@ pub async fn job(
     leases.sort_by_key(|lease| (lease.opened, lease.id));
     let left_out = leases.len().saturating_sub(MOST_LEASES);
     leases.drain(..left_out);
-    let usual = held(&leases, now).unwrap_or((now, now));
+    let usual = span_of(&leases, now).unwrap_or((now, now));
     let keep = service.host.figures().map(|book| book.keep).unwrap_or_default();
     let window = Window::of(query, usual, keep, now)?;
     let cluster = Cluster::of(service);
@@ -73,12 +76,16 @@ pub async fn node(
     let keep = service.host.figures().map(|book| book.keep).unwrap_or_default();
     let window = Window::of(query, (now - USUAL, now), keep, now)?;
     let shower = Shower { service, window, wanted, cluster };
+    let mut numbers: BTreeSet<u32> = (0..gpus as u32).collect();
+    numbers.extend(measured_gpus(service, name));
     let mut shown = Vec::new();
-    for gpu in 0..gpus as u32 {
-        let (figures, _) = shower.gpu(name, gpu, 1_000, (window.from, window.to)).await?;
+    for number in numbers {
+        let from = window.from;
+        let gpu = HeldGpu { number, slot: number, share: Share::Whole, from };
+        let (figures, _) = shower.gpu(name, &gpu, window.to).await?;
         shown.push(figures);
     }
-    let mut notes: Vec<String> = why_no_gpu_figures(service).into_iter().collect();
+    let mut notes: Vec<String> = why_no_gpu_figures(service, [name]).into_iter().collect();
     if shown.iter().any(|gpu| gpu.summary.mfu.is_some()) {
         notes.push(MFU_NOTE.to_owned());
     }
@@ -93,7 +100,7 @@ pub async fn node(
 }
 
 /// From the first lease to the end of the last, or now.
-fn held(leases: &[LeaseRow], now: Time) -> Option<(Time, Time)> {
+fn span_of(leases: &[LeaseRow], now: Time) -> Option<(Time, Time)> {
     let from = leases.iter().map(|lease| lease.opened).min()?;
     // What is shown ends after the last point.
     let end = leases.iter().map(|lease| lease.closed.unwrap_or(now)).max()?;
@@ -107,6 +114,8 @@ struct Gathered {
     summaries: Vec<wire::FigureSummary>,
     advice: Vec<wire::FigureAdvice>,
     is_shared: bool,
+    /// Nodes with GPUs of the job that nothing is known of.
+    unmeasured: BTreeSet<String>,
 }
 
 /// The nodes with their GPUs, and what they cost.
@@ -140,17 +149,22 @@ impl Shower<'_> {
         let mut gpus = Vec::new();
         // Nobody else has the GPU for as long as it is held.
         let until = lease.closed.unwrap_or(self.window.to + Level::Hours.chunk());
-        for Slice { gpu, share } in live::slices(&lease.slices) {
-            let (milli, _) = live::share(&share);
-            all.is_shared |= share != Share::Whole;
-            let time = (lease.opened, until);
-            let (shown, summary) = self.gpu(&lease.node, gpu, milli, time).await?;
+        let held = match self.service.host.chooses_gpus() {
+            true => held::as_decided(&lease.slices, lease.opened),
+            false => held::as_measured(&lease.slices, lease.opened, &points),
+        };
+        if held.is_empty() && lease.slices != "[]" {
+            all.unmeasured.insert(lease.node.clone());
+        }
+        for gpu in held {
+            all.is_shared |= gpu.share != Share::Whole;
+            let (shown, summary) = self.gpu(&lease.node, &gpu, until).await?;
             all.summaries.push(shown.summary);
-            if let (Share::Whole, Some(node)) = (&share, self.cluster.node(&lease.node)) {
-                let seen = (lease.opened.max(self.window.from), until.min(self.window.to));
+            if let (Share::Whole, Some(node)) = (&gpu.share, self.cluster.node(&lease.node)) {
+                let seen = (gpu.from.max(self.window.from), until.min(self.window.to));
                 let span = seen.1 - seen.0;
                 let prices = &self.cluster.prices;
-                all.advice.extend(advice::of(&summary, node, gpu, prices, span));
+                all.advice.extend(advice::of(&summary, node, gpu.slot, prices, span));
             }
             gpus.push(shown);
         }
@@ -166,27 +180,26 @@ impl Shower<'_> {
         })
     }
 
-    /// A GPU in the part of the window that one may see.
+    /// A GPU in the part of the window that one may see, which ends at `to`.
     async fn gpu(
         &self,
         node: &str,
-        gpu: u32,
-        milli: i64,
-        (from, to): (Time, Time),
+        gpu: &HeldGpu,
+        to: Time,
     ) -> Result<(wire::GpuFigures, Summary), Fault> {
-        let series = Series::Gpu { node: node.to_owned(), index: gpu };
+        let series = Series::Gpu { node: node.to_owned(), index: gpu.number };
         let (points, level) = points::read(self.service, &series, &self.window).await?;
-        let points = within(&points, level, from, to);
+        let points = within(&points, level, gpu.from, to);
         let summary = Summary::of(&points, level.step().unwrap_or_else(|| points.pace()));
         let (times_ms, figures) = self.lines(&points);
-        let facts = self.service.host.gpu(node, gpu);
-        let spec = self.cluster.node(node).and_then(|node| node.spec.gpus.get(gpu as usize));
+        let measured = self.service.host.measured_gpu(node, gpu.number).unwrap_or_default();
+        let spec = self.cluster.node(node).and_then(|node| node.spec.gpus.get(gpu.slot as usize));
         let shown = wire::GpuFigures {
             node: node.to_owned(),
-            gpu,
-            model: spec.map(|spec| spec.model.to_string()),
-            uuid: facts.and_then(|facts| facts.uuid),
-            milli,
+            gpu: gpu.number,
+            model: spec.map(|spec| spec.model.to_string()).or(measured.model),
+            uuid: measured.uuid,
+            milli: live::share(&gpu.share).0,
             times_ms,
             figures,
             summary: wire::FigureSummary {
@@ -265,8 +278,9 @@ fn notes(service: &Service, all: &Gathered, leases: &[LeaseRow], left_out: usize
     } else if all.tasks.iter().all(|task| task.figures.is_empty()) {
         notes.push("nothing was measured yet in this time, or it is not kept any more".to_owned());
     }
-    if all.tasks.iter().any(|task| !task.gpus.is_empty()) {
-        notes.extend(why_no_gpu_figures(service));
+    if all.tasks.iter().any(|task| !task.gpus.is_empty()) || !all.unmeasured.is_empty() {
+        let nodes = all.unmeasured.iter().map(String::as_str);
+        notes.extend(why_no_gpu_figures(service, nodes));
     }
     if all.summaries.iter().any(|summary| summary.mfu.is_some()) {
         notes.push(MFU_NOTE.to_owned());
@@ -277,9 +291,26 @@ fn notes(service: &Service, all: &Gathered, leases: &[LeaseRow], left_out: usize
     notes
 }
 
-fn why_no_gpu_figures(service: &Service) -> Option<String> {
-    let declared = "declared GPUs have no figures: the devices are bookkeeping";
-    service.host.has_declared_gpus().then(|| declared.to_owned())
+/// What is the matter with these nodes, and with all of them.
+fn why_no_gpu_figures<'a>(
+    service: &Service,
+    nodes: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    if service.host.has_declared_gpus() {
+        return vec!["declared GPUs have no figures: the devices are bookkeeping".to_owned()];
+    }
+    let each = nodes.into_iter().filter_map(|node| service.host.why_not_measured(node));
+    each.take(MOST_REASONS).collect()
+}
+
+/// The GPUs of a node of which figures come in.
+fn measured_gpus(service: &Service, node: &str) -> Vec<u32> {
+    let newest = service.host.figures().map(crate::Book::newest).unwrap_or_default();
+    let of_node = |series| match series {
+        Series::Gpu { node: of, index } => (of == node).then_some(index),
+        Series::Task(_) => None,
+    };
+    newest.into_keys().filter_map(of_node).collect()
 }
 
 #[cfg(test)]

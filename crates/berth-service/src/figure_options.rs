@@ -1,7 +1,7 @@
 //! Whether figures are gathered, and where.
 
+use crate::figure_book::{Book, KeepFigures};
 use berth_model::Span;
-use berth_service::{Book, KeepFigures};
 use std::sync::Arc;
 
 /// What is measured, and how long it is kept.
