@@ -1,6 +1,7 @@
 //! What the operator of a server says about the cluster.
 
 use crate::compat::Compat;
+use berth_service::{FigureOptions, KeepFigures};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub struct Options {
     pub reservation_priority: Option<String>,
     /// How jobs of Berth's own run.
     pub jobs: PodSettings,
+    pub figures: FigureSources,
     /// Nothing where people know where the server is.
     pub publish: Option<Publish>,
 }
@@ -54,6 +56,31 @@ pub struct PodSettings {
     pub namespaces: BTreeMap<String, String>,
     /// Whether every team has its namespace, or only those whose jobs have run.
     pub teams: bool,
+}
+
+/// Whether figures of GPUs are gathered, and from which pods.
+#[derive(Debug, Clone)]
+pub struct FigureSources {
+    pub figures: FigureOptions,
+    /// Label selectors of the pods that tell them. Of several pods on a node the one that the first
+    /// of these finds is asked.
+    pub selectors: Vec<String>,
+    /// Only pods in these namespaces; where there are none, in all but those of teams.
+    pub namespaces: Vec<String>,
+    /// The port that they listen on; the one that they call `metrics`, or 9400, where left out.
+    pub port: Option<u16>,
+}
+
+impl Default for FigureSources {
+    /// From nowhere.
+    fn default() -> FigureSources {
+        FigureSources {
+            figures: FigureOptions { every: None, keep: KeepFigures::default() },
+            selectors: Vec::new(),
+            namespaces: Vec::new(),
+            port: None,
+        }
+    }
 }
 
 /// The Service of ours, and the address to publish for it.

@@ -4,6 +4,7 @@
 use crate::actuate::reserve::Reserve;
 use crate::actuate::{executor, managed, publish, reasons};
 use crate::constraints::need;
+use crate::figures::{ClusterFigures, gather};
 use crate::observe::reader::Reader;
 use crate::observe::{Listing, PodFeed, Tasks, pump};
 use crate::options::{Options, PodSettings};
@@ -29,6 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// No server gets to a larger job number. A pod with one is not ours, and would use all numbers up.
@@ -51,6 +53,7 @@ pub struct Cluster {
     /// The scheduler that pods of managed jobs name.
     scheduler: String,
     settings: PodSettings,
+    figures: Option<Arc<ClusterFigures>>,
     listing: Listing,
 }
 
@@ -116,7 +119,8 @@ impl Cluster {
         };
         let scheduler = options.scheduler_names.first().cloned().unwrap_or_default();
         let (queue, settings) = (Name::new(&options.queue), options.jobs.clone());
-        Cluster { api, queue, reserve, scheduler, settings, listing }
+        let figures = ClusterFigures::new(&api, &options.figures, &settings);
+        Cluster { api, queue, reserve, scheduler, settings, figures, listing }
     }
 
     /// Starts the loop on it.
@@ -137,7 +141,7 @@ impl Cluster {
         home: &Home,
         vault: &Vault,
     ) -> Result<BegunCluster, BeginError> {
-        let Cluster { api, queue, reserve, scheduler, settings, mut listing } = self;
+        let Cluster { api, queue, reserve, scheduler, settings, figures, mut listing } = self;
         let (dra, claims) = match listing.dra.take() {
             Some((dra, claims)) => (Some(dra), claims),
             None => (None, Claims::default()),
@@ -205,9 +209,16 @@ impl Cluster {
         let Wiring { state, inlet, .. } = wiring;
         let (plain, with_gpus) = (need(&plain), need(&with_gpus));
         let context = crd::ControllerContext { api: api.clone(), inlet, queue, owned_queues };
-        let jobs = managed::ManagedJobs { api, settings, logs, plain, with_gpus, state };
+        let jobs = managed::ManagedJobs { api, settings, logs, plain, with_gpus, state, figures };
         Ok((running, jobs, ClusterTasks { tasks, controller: Some(context) }))
     }
+}
+
+/// Begins to gather figures, where that is wanted. It ends when the task is aborted.
+pub fn gather_figures(service: Service, jobs: &managed::ManagedJobs) -> Option<JoinHandle<()>> {
+    let gather = gather(service, jobs.api.clone(), jobs.state.clone(), jobs.figures.clone()?);
+    let gather: BoxFuture<'static, ()> = Box::pin(gather);
+    Some(tokio::spawn(gather))
 }
 
 impl Wiring {

@@ -18,8 +18,8 @@ mod webhook;
 
 pub use audit_export::{ExportPlace, PlaceError};
 pub use berth_cluster::{
-    AdmissionWebhook, Compat, HoldError, LeaseOptions, Options as ClusterOptions, Peer, PeerMap,
-    PodSettings, Publish, crds, hold_gpu,
+    AdmissionWebhook, Compat, FigureSources, HoldError, LeaseOptions, Options as ClusterOptions,
+    Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
 };
 pub use berth_machine::KeepOutput;
 pub use berth_service::{FigureOptions, KeepFigures};

@@ -155,6 +155,8 @@ async fn lead(
     }));
     let machine = app.machine.clone();
     tasks.extend(machine.and_then(|host| gather_figures(app.service.clone(), host)));
+    let pods = app.pods.as_ref();
+    tasks.extend(pods.and_then(|jobs| berth_cluster::gather_figures(app.service.clone(), jobs)));
     let started = Started { webhook, ..started(&app, door.url()?, token) };
     first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
     tell(Stage::Ready(&started));

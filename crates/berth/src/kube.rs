@@ -1,11 +1,13 @@
 //! `berth kube`: the server of a Kubernetes cluster.
 
 use crate::fail::{BadValue, Failure, Result};
+use crate::figure_flags::KeepFigureFlags;
+use crate::kept::entry;
 use crate::reach::Reach;
 use crate::up::{self, Serving};
 use berth_model::Span;
 use berth_server::{
-    ClusterOptions, Compat, LeaseOptions, Peer, PeerMap, Place, PodSettings, Started,
+    ClusterOptions, Compat, FigureSources, LeaseOptions, Peer, PeerMap, Place, PodSettings, Started,
 };
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
@@ -75,6 +77,22 @@ pub struct Kube {
     /// Make a namespace for every team, and not only for those with jobs of Berth's own
     #[arg(long)]
     pub teams: bool,
+    /// How often the exporters of GPU figures are asked, such as 30s; 0 gathers no figures
+    #[arg(long, value_name = "TIME", default_value = FIGURES_EVERY, env = "BERTH_FIGURES_EVERY")]
+    pub figures_every: String,
+    /// The pods that tell figures of GPUs, by their labels; may be given several times, the first
+    /// goes first. As NVIDIA's charts and Berth's own label them where left out
+    #[arg(long, value_name = "SELECTOR", value_parser = selector)]
+    pub figures_selector: Vec<String>,
+    /// A namespace with such pods; may be given several times. All but those of teams where left
+    /// out
+    #[arg(long, value_name = "NAMESPACE")]
+    pub figures_namespace: Vec<String>,
+    /// Their port; the one that they call `metrics`, or 9400, where left out
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub figures_port: Option<u16>,
+    #[command(flatten)]
+    pub keep_figures: KeepFigureFlags,
     #[command(flatten)]
     pub reach: Reach,
 }
@@ -85,7 +103,21 @@ fn of_team(text: &str) -> Result<(String, String), BadValue> {
     Ok((team.to_owned(), name.to_owned()))
 }
 
+/// A label selector; the API server says what is wrong with one that has no odd letters.
+fn selector(text: &str) -> Result<String, BadValue> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=!,() ".contains(c);
+    let wrong = || BadValue::new("expected a label selector, such as app=nvidia-dcgm-exporter");
+    (!text.trim().is_empty() && text.chars().all(plain)).then(|| text.to_owned()).ok_or_else(wrong)
+}
+
 const LEASE_DURATION: &str = "15s";
+const FIGURES_EVERY: &str = "30s";
+/// As the chart of dcgm-exporter, the GPU operator and our own chart label their pods.
+const FIGURES_SELECTORS: [&str; 3] = [
+    "app.kubernetes.io/name=dcgm-exporter",
+    "app=nvidia-dcgm-exporter",
+    "app.kubernetes.io/name=berth-node-agent",
+];
 
 #[derive(Subcommand, Debug)]
 pub enum KubeCommand {
@@ -103,18 +135,26 @@ pub fn run(args: Kube) -> Result<()> {
         |name: &String| name.parse::<Peer>().map_err(|error| Failure::usage(error.to_string()));
     let peers = args.stand_in.iter().map(peer).collect::<Result<_>>()?;
     let map = args.map.as_deref().map(read_map).transpose()?.unwrap_or_default();
-    let config = vec![
-        up::entry("stand-in", args.stand_in.join(", "), args.stand_in.is_empty()),
-        up::entry("scheduler-name", names, args.scheduler_name == ["berth"]),
-        up::entry("queue", args.queue.clone(), args.queue == "default"),
-        up::entry("lease", args.lease_name.clone(), args.lease_name == "berth"),
-        up::entry(
-            "lease-duration",
-            args.lease_duration.clone(),
-            args.lease_duration == LEASE_DURATION,
-        ),
-        up::entry("image", args.image.clone().unwrap_or_default(), args.image.is_none()),
+    let selectors = match &args.figures_selector[..] {
+        [] => FIGURES_SELECTORS.map(str::to_owned).to_vec(),
+        named => named.to_vec(),
+    };
+    let figures = FigureSources {
+        figures: args.keep_figures.options(&args.figures_every)?,
+        selectors: selectors.clone(),
+        namespaces: args.figures_namespace.clone(),
+        port: args.figures_port,
+    };
+    let mut config = vec![
+        entry("stand-in", args.stand_in.join(", "), args.stand_in.is_empty()),
+        entry("scheduler-name", names, args.scheduler_name == ["berth"]),
+        entry("queue", args.queue.clone(), args.queue == "default"),
+        entry("lease", args.lease_name.clone(), args.lease_name == "berth"),
+        entry("lease-duration", args.lease_duration.clone(), args.lease_duration == LEASE_DURATION),
+        entry("image", args.image.clone().unwrap_or_default(), args.image.is_none()),
+        entry("figures-selector", selectors.join(" or "), args.figures_selector.is_empty()),
     ];
+    config.extend(args.keep_figures.config(&args.figures_every, FIGURES_EVERY));
     let compat = Compat { peers, map };
     let ours = compat.scheduler_names(&args.scheduler_name);
     let scheduler = args.scheduler_name.first().map_or("berth", String::as_str);
@@ -142,6 +182,7 @@ pub fn run(args: Kube) -> Result<()> {
             namespaces: args.namespace.into_iter().collect(),
             teams: args.teams,
         },
+        figures,
         publish,
     });
     let place = Place::Cluster { options, webhook };

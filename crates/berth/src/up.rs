@@ -1,12 +1,13 @@
 //! `berth up`: the server on this machine.
 
 use crate::fail::{Exit, Failure, Result};
+use crate::figure_flags::KeepFigureFlags;
+use crate::kept::{FOREVER, entry, keep, keep_size};
 use berth_api::wire::ConfigEntry;
-use berth_model::{Bytes, Micros, Name, Span};
+use berth_model::{Micros, Name};
 use berth_node::{Declared, Isolation, Launcher, NoSandbox, OpenFiles, PowerCaps, Wanted};
 use berth_server::{
-    ConnectionLimits, ExportPlace, FigureOptions, KeepFigures, KeepOutput, Options, Place, Stage,
-    Started, Tls,
+    ConnectionLimits, ExportPlace, KeepOutput, Options, Place, Stage, Started, Tls,
 };
 use clap::Args;
 use ipnet::IpNet;
@@ -23,13 +24,7 @@ const KEEP: &str = "90d";
 /// And the output of ended jobs.
 const KEEP_OUTPUT: &str = "30d";
 const KEEP_OUTPUT_SIZE: &str = "50GB";
-/// And figures, by how fine they are.
 const FIGURES_EVERY: &str = "5s";
-const KEEP_FIGURES: &str = "2d";
-const KEEP_FIGURES_MINUTES: &str = "30d";
-const KEEP_FIGURES_HOURS: &str = "730d";
-const KEEP_FIGURES_SIZE: &str = "1GiB";
-const FOREVER: &str = "forever";
 
 #[derive(Args, Debug)]
 pub struct Up {
@@ -66,72 +61,11 @@ pub struct Up {
     /// checkpoints in them, such as 180d
     #[arg(long, value_name = "TIME", default_value = FOREVER, env = "BERTH_KEEP_FOLDERS")]
     pub keep_folders: String,
-    #[command(flatten)]
-    pub figures: FigureFlags,
-}
-
-/// What is measured of GPUs and tasks, and how long that is kept.
-#[derive(Args, Debug)]
-pub struct FigureFlags {
     /// How often GPUs and tasks are measured, such as 5s; 0 measures nothing
     #[arg(long, value_name = "TIME", default_value = FIGURES_EVERY, env = "BERTH_FIGURES_EVERY")]
     pub figures_every: String,
-    /// How long figures are kept as they were measured, such as 2d
-    #[arg(long, value_name = "TIME", default_value = KEEP_FIGURES, env = "BERTH_KEEP_FIGURES")]
-    pub keep_figures: String,
-    /// How long figures are kept for each minute, such as 30d
-    #[arg(
-        long, value_name = "TIME", default_value = KEEP_FIGURES_MINUTES,
-        env = "BERTH_KEEP_FIGURES_MINUTES"
-    )]
-    pub keep_figures_minutes: String,
-    /// How long figures are kept for each hour, such as 730d
-    #[arg(
-        long, value_name = "TIME", default_value = KEEP_FIGURES_HOURS,
-        env = "BERTH_KEEP_FIGURES_HOURS"
-    )]
-    pub keep_figures_hours: String,
-    /// How much all figures may take, such as 1GiB; the finest and oldest go first. `all` lets
-    /// nothing go for its size
-    #[arg(
-        long, value_name = "SIZE", default_value = KEEP_FIGURES_SIZE,
-        env = "BERTH_KEEP_FIGURES_SIZE"
-    )]
-    pub keep_figures_size: String,
-}
-
-impl FigureFlags {
-    fn options(&self) -> Result<FigureOptions> {
-        let every = self.figures_every.parse::<Span>().ok();
-        let every = every.filter(|every| every.0 == 0 || *every >= Span::secs(1));
-        let wrong = || {
-            let found = &self.figures_every;
-            Failure::usage(format!(
-                "--figures-every: found `{found}`, expected a second or more such as 5s, or 0"
-            ))
-        };
-        Ok(FigureOptions {
-            every: Some(every.ok_or_else(wrong)?).filter(|every| every.0 > 0),
-            keep: KeepFigures {
-                raw: keep("--keep-figures", &self.keep_figures)?,
-                minutes: keep("--keep-figures-minutes", &self.keep_figures_minutes)?,
-                hours: keep("--keep-figures-hours", &self.keep_figures_hours)?,
-                size: keep_size("--keep-figures-size", &self.keep_figures_size)?,
-            },
-        })
-    }
-
-    fn config(&self) -> Vec<ConfigEntry> {
-        let settings = [
-            ("figures-every", &self.figures_every, FIGURES_EVERY),
-            ("keep-figures", &self.keep_figures, KEEP_FIGURES),
-            ("keep-figures-minutes", &self.keep_figures_minutes, KEEP_FIGURES_MINUTES),
-            ("keep-figures-hours", &self.keep_figures_hours, KEEP_FIGURES_HOURS),
-            ("keep-figures-size", &self.keep_figures_size, KEEP_FIGURES_SIZE),
-        ];
-        let each = settings.into_iter();
-        each.map(|(key, value, usual)| entry(key, value.clone(), value == usual)).collect()
-    }
+    #[command(flatten)]
+    pub keep_figures: KeepFigureFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -232,7 +166,7 @@ pub fn run(up: &Up) -> Result<()> {
             size: keep_size("--keep-output-size", &up.keep_output_size)?,
             folders: keep("--keep-folders", &up.keep_folders)?,
         },
-        figures: up.figures.options()?,
+        figures: up.keep_figures.options(&up.figures_every)?,
     };
     let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
     let kept = |key: &str, value: &String, usual: &str| entry(key, value.clone(), value == usual);
@@ -243,7 +177,7 @@ pub fn run(up: &Up) -> Result<()> {
         kept("keep-output-size", &up.keep_output_size, KEEP_OUTPUT_SIZE),
         kept("keep-folders", &up.keep_folders, FOREVER),
     ];
-    config.extend(up.figures.config());
+    config.extend(up.keep_figures.config(&up.figures_every, FIGURES_EVERY));
     serve(&up.serving, place, config, greeting)
 }
 
@@ -304,12 +238,6 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// A setting, and where it comes from.
-pub fn entry(key: &str, value: String, is_default: bool) -> ConfigEntry {
-    let source = if is_default { "default" } else { "flag or environment" }.to_owned();
-    ConfigEntry { key: key.to_owned(), value, source }
 }
 
 fn list_entry(key: &str, values: &[impl ToString]) -> ConfigEntry {
@@ -377,27 +305,6 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
 pub fn address(text: &str) -> Result<SocketAddr> {
     let wrong = || format!("`{text}` is no address; expected one such as 127.0.0.1:7117");
     text.parse().map_err(|_| Failure::usage(wrong()))
-}
-
-/// Nothing for what is never let go.
-fn keep(flag: &str, text: &str) -> Result<Option<Span>> {
-    if text == FOREVER {
-        return Ok(None);
-    }
-    let span = text.parse::<Span>().ok().filter(|span| *span >= Span::days(1));
-    let wrong =
-        || format!("{flag}: found `{text}`, expected a day or more such as 90d, or forever");
-    span.map(Some).ok_or_else(|| Failure::usage(wrong()))
-}
-
-/// Nothing for what may be as large as it likes.
-fn keep_size(flag: &str, text: &str) -> Result<Option<Bytes>> {
-    if text == "all" {
-        return Ok(None);
-    }
-    let size = text.parse::<Bytes>().ok().filter(|size| size.0 > 0);
-    let wrong = || format!("{flag}: found `{text}`, expected a size such as 50GB, or all");
-    size.map(Some).ok_or_else(|| Failure::usage(wrong()))
 }
 
 /// The address without what comes before the host: there may be a password in it.

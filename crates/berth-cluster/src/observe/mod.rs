@@ -16,4 +16,4 @@ mod tasks;
 
 pub use listing::Listing;
 pub use pump::PodFeed;
-pub use tasks::{Tasks, pump};
+pub use tasks::{Tasks, WATCH_BUFFER, pump};

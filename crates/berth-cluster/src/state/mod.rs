@@ -15,6 +15,7 @@ mod gang_annotations;
 mod gangs;
 mod initial;
 mod managed;
+mod measured;
 pub mod nodes;
 pub mod observation;
 mod offers;

@@ -211,6 +211,12 @@ impl SharedGpus {
         pods.filter_map(|pod| pod.release(&self.users)).collect()
     }
 
+    /// Those that have a part of the GPU that a reservation pod holds.
+    pub fn holders(&self, pod: &PodView) -> Vec<LeaseId> {
+        let shared = slot_of(pod).and_then(|slot| self.slots.get(&slot));
+        shared.map(|shared| shared.holders.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// Whether a lease has a part of the GPU that a reservation pod holds.
     pub fn is_used(&self, pod: &PodView) -> bool {
         let shared = slot_of(pod).and_then(|slot| self.slots.get(&slot));

@@ -14,6 +14,7 @@ mod meta;
 mod node;
 mod owner;
 mod pod;
+mod pod_address;
 mod priority;
 mod raw;
 mod status;
@@ -41,6 +42,7 @@ pub use owner::{
     SchedulingPolicy, Startup, Template,
 };
 pub use pod::{Gate, Pod, PodResourceClaim, PodSpec, SchedulingGroup, WorkloadRef};
+pub use pod_address::{AddressSpec, AddressStatus, ListeningContainer, NamedPort, PodAddress};
 pub use priority::PriorityClass;
 pub use raw::Raw;
 pub use status::{ClaimStatus, ContainerStatus, PodStatus, State, Terminated, Waiting};

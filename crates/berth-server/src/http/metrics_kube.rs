@@ -18,10 +18,20 @@ impl Page {
         self.figure("leader", "1 for the replica that leads; the others answer nothing", 1.0);
         self.bindings(figures);
         self.watches(figures);
+        self.exporters(app);
         let help = "Pods of Berth's that wait, by what stands in the way of their gang";
         let waiting = self.family("pods_waiting", help);
         for (reason, pods) in waiting_pods(&mut app.service.engine.core()) {
             waiting.get_or_create(&vec![("reason", reason.to_owned())]).set(pods as f64);
+        }
+    }
+
+    fn exporters(&mut self, app: &App) {
+        let Some((up, down)) = app.pods.as_ref().and_then(|jobs| jobs.exporters()) else { return };
+        let help = "Exporters of GPU figures, by whether they answered when they were last asked";
+        let exporters = self.family("exporters", help);
+        for (state, count) in [("up", up), ("down", down)] {
+            exporters.get_or_create(&vec![("state", state.to_owned())]).set(count as f64);
         }
     }
 

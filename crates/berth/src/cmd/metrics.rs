@@ -16,7 +16,7 @@ use std::fmt::Write;
 const WIDTH: usize = 40;
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Figures that say nothing as a line.
-const NOT_SHOWN: [&str; 3] = ["energy", "clock_reasons", "sm_clock_max"];
+const NOT_SHOWN: [&str; 4] = ["energy", "clock_reasons", "sm_clock_max", "gpus"];
 
 #[derive(Args, Debug)]
 pub struct Metrics {
@@ -108,8 +108,13 @@ fn of_gpu(gpu: &GpuFigures, look: &Look) -> String {
 }
 
 fn table(lines: &[FigureLine], look: &Look) -> String {
+    let mut lines =
+        lines.iter().filter(|line| !NOT_SHOWN.contains(&line.figure.as_str())).peekable();
+    if lines.peek().is_none() {
+        return String::new();
+    }
     let mut table = Table::new(&["FIGURE", ">NOW", ">MEAN", ">P95", ">MAX", "OVER TIME"]);
-    for line in lines.iter().filter(|line| !NOT_SHOWN.contains(&line.figure.as_str())) {
+    for line in lines {
         let cell = |value: Option<i64>| Cell::from(value.map(|value| amount(value, &line.unit)));
         table.row(vec![
             line.figure.replace('_', " ").into(),

@@ -8,6 +8,7 @@ mod crds;
 mod events;
 mod failover;
 mod faults;
+mod figures;
 mod fractions;
 mod gpus;
 mod hypernodes;

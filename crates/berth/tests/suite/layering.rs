@@ -72,6 +72,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         &[
             "berth-model",
             "berth-core",
+            "berth-figures",
             "berth-file",
             "berth-api",
             "berth-store",

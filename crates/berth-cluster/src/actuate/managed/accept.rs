@@ -8,7 +8,8 @@ use crate::tenancy::namespace;
 use berth_api::Code;
 use berth_file::job::{Container, JobFile, Refused, Warning};
 use berth_model::{GpuAsk, JobRequest, Name};
-use berth_service::{Fault, JobHost};
+use berth_service::host::MeasuredGpu;
+use berth_service::{Book, Fault, JobHost};
 use std::collections::BTreeSet;
 
 impl JobHost for ManagedJobs {
@@ -22,6 +23,22 @@ impl JobHost for ManagedJobs {
 
     fn shared_gpus(&self) -> Vec<(Name, GpuAsk)> {
         self.look(Nodes::shares)
+    }
+
+    fn figures(&self) -> Option<&Book> {
+        self.figures.as_ref().map(|figures| figures.book())
+    }
+
+    fn chooses_gpus(&self) -> bool {
+        false
+    }
+
+    fn measured_gpu(&self, node: &str, index: u32) -> Option<MeasuredGpu> {
+        self.figures.as_ref()?.gpu(node, index)
+    }
+
+    fn why_not_measured(&self, node: &str) -> Option<String> {
+        self.figures.as_ref()?.why_not(node)
     }
 
     fn must_take_jobs(&self) -> Result<(), Fault> {

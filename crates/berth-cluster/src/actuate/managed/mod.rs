@@ -23,6 +23,7 @@ pub use services::Services;
 pub use tools::Tools;
 pub use work::work;
 
+use crate::figures::ClusterFigures;
 use crate::options::PodSettings;
 use crate::shared::SharedState;
 use crate::state::nodes::Nodes;
@@ -40,10 +41,18 @@ pub struct ManagedJobs {
     pub plain: BTreeMap<Name, Name>,
     pub with_gpus: BTreeMap<Name, Name>,
     pub(crate) state: Arc<SharedState>,
+    /// Nothing where figures are not gathered.
+    pub(crate) figures: Option<Arc<ClusterFigures>>,
 }
 
 impl ManagedJobs {
     fn look<T>(&self, at: impl FnOnce(&Nodes) -> T) -> T {
         self.state.read(|state| at(&state.nodes))
+    }
+
+    /// How many exporters tell figures, and how many that should do not; nothing where figures are
+    /// not gathered.
+    pub fn exporters(&self) -> Option<(usize, usize)> {
+        self.figures.as_ref().map(|figures| figures.count())
     }
 }

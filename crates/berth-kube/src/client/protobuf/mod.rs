@@ -16,7 +16,7 @@ mod tests;
 pub use decode::DecodeError;
 pub use schema::STATUS;
 
-use crate::object::{Node, Pod};
+use crate::object::{Node, Pod, PodAddress};
 use http::{Response, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -92,6 +92,10 @@ pub trait ProtobufObject: DeserializeOwned {
 
 impl ProtobufObject for Pod {
     const SCHEMA: &'static ObjectSchema = &schema::PODS;
+}
+
+impl ProtobufObject for PodAddress {
+    const SCHEMA: &'static ObjectSchema = &schema::POD_ADDRESSES;
 }
 
 impl ProtobufObject for Node {

@@ -18,6 +18,9 @@ pub const SECONDS: u32 = 1;
 pub const QUANTITY: u32 = 1;
 
 pub static PODS: ObjectSchema = ObjectSchema { one: &POD, list: &POD_LIST };
+/// Of the same messages as pods, with less of each.
+pub static POD_ADDRESSES: ObjectSchema =
+    ObjectSchema { one: &POD_ADDRESS, list: &POD_ADDRESS_LIST };
 pub static NODES: ObjectSchema = ObjectSchema { one: &NODE, list: &NODE_LIST };
 
 /// What an answer that is no success says.
@@ -38,6 +41,18 @@ static POD: MessageSchema = some(&[
     object(2, "spec", &POD_SPEC),
     object(3, "status", &POD_STATUS),
 ]);
+
+static POD_ADDRESS_LIST: MessageSchema =
+    some(&[object(1, "metadata", &LIST_META), list(2, "items", &POD_ADDRESS)]);
+
+static POD_ADDRESS: MessageSchema = some(&[
+    object(1, "metadata", &META),
+    object(2, "spec", &some(&[list(2, "containers", &LISTENING), text(10, "nodeName")])),
+    object(3, "status", &some(&[text(1, "phase"), text(6, "podIP")])),
+]);
+
+static LISTENING: MessageSchema =
+    some(&[list(6, "ports", &some(&[text(1, "name"), number(3, "containerPort")]))]);
 
 static NODE: MessageSchema = some(&[
     object(1, "metadata", &META),
