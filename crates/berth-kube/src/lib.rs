@@ -17,7 +17,7 @@
 //! | [`queue`] | queues of KAI, Kueue and Volcano |
 //! | [`dra`] | dynamic resource allocation: slices, classes, claims, allocations |
 //! | [`admission`] | the mutating webhook that gives pods with GPUs our scheduler's name |
-//! | `client` | requests, watches, bindings, [events](event), logs, exec, leader election |
+//! | `client` | requests, watches, bindings, [events](event), logs, exec, leader election, the kubelet's list of devices |
 
 pub mod admission;
 mod client;
@@ -37,7 +37,7 @@ pub use client::event;
 pub use client::{
     AcquiredLease, AllowedRules, Api, BindOutcome, Change, ClientMetrics, Error, Exec, ExecEvent,
     GroupResource, HeldLease, LeaderElection, ListResult, LogLine, LogStream, PatchType,
-    Permission, Result, WatchCounts, WatchUpdate, percent_encode, watch_objects,
-    watch_objects_protobuf,
+    Permission, PodDevices, PodResourcesError, Result, WatchCounts, WatchUpdate, percent_encode,
+    pod_devices, watch_objects, watch_objects_protobuf,
 };
 pub use invalid_field::InvalidField;

@@ -14,7 +14,7 @@ mod schema;
 mod tests;
 
 pub use decode::DecodeError;
-pub use schema::STATUS;
+pub use schema::{POD_RESOURCES, STATUS};
 
 use crate::object::{Node, Pod, PodAddress};
 use http::{Response, header};
@@ -120,6 +120,14 @@ pub fn decode<'a, T: Deserialize<'a>>(
 ) -> decode::Result<T> {
     let wrapped = object.strip_prefix(MAGIC).ok_or(DecodeError::Magic)?;
     decode::object(form, decode::field(wrapped, schema::WRAPPED)?.unwrap_or_default())
+}
+
+/// A message that nothing is wrapped around.
+pub fn message<'a, T: Deserialize<'a>>(
+    form: &'static MessageSchema,
+    bytes: &'a [u8],
+) -> decode::Result<T> {
+    decode::object(form, bytes)
 }
 
 /// An event of a watch: its kind, and its object.

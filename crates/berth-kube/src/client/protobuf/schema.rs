@@ -31,6 +31,20 @@ pub static STATUS: MessageSchema = some(&[
     number(6, "code"),
 ]);
 
+/// What the kubelet says of the devices of its pods, as `podresources/v1` has it.
+pub static POD_RESOURCES: MessageSchema = some(&[list(
+    1,
+    "pod_resources",
+    &some(&[text(1, "name"), text(2, "namespace"), list(3, "containers", &CONTAINER_DEVICES)]),
+)]);
+
+static CONTAINER_DEVICES: MessageSchema = some(&[
+    list(2, "devices", &some(&[text(1, "resource_name"), texts(2, "device_ids")])),
+    list(5, "dynamic_resources", &some(&[list(4, "claim_resources", &CLAIMED)])),
+]);
+
+static CLAIMED: MessageSchema = some(&[text(2, "driver_name"), text(4, "device_name")]);
+
 static POD_LIST: MessageSchema = some(&[object(1, "metadata", &LIST_META), list(2, "items", &POD)]);
 static NODE_LIST: MessageSchema =
     some(&[object(1, "metadata", &LIST_META), list(2, "items", &NODE)]);

@@ -1,11 +1,11 @@
 use super::decode::DecodeError;
 use super::encode::{bytes, entry, number, wrapped};
 use super::{
-    Cardinality, Field, FieldType, MessageSchema, ProtobufObject, STATUS, decode, event, frame,
-    is_protobuf,
+    Cardinality, Field, FieldType, MessageSchema, POD_RESOURCES, ProtobufObject, STATUS, decode,
+    event, frame, is_protobuf,
 };
 use crate::client::error::Status;
-use crate::object::{Node, Pod, PodSpec, VolumeSource};
+use crate::object::{Node, Pod, PodAddress, PodSpec, VolumeSource};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -83,6 +83,20 @@ fn an_object_reads_in_binary_as_it_does_in_json() {
     let read: Pod = decode(Pod::SCHEMA.one, &binary).unwrap();
     assert_eq!(read, serde_json::from_str::<Pod>(json).unwrap());
     assert_eq!(read.spec.volumes[0].source, VolumeSource::Claim("imagenet".into()));
+}
+
+#[test]
+fn the_address_of_a_pod_reads_in_binary_as_it_does_in_json() {
+    let port = bytes(6, [bytes(1, "metrics"), number(2, 0), number(3, 9_400)].concat());
+    let spec = [bytes(2, [bytes(1, "exporter"), port].concat()), bytes(10, "n1")];
+    let status = [bytes(1, "Running"), bytes(5, "10.0.0.1"), bytes(6, "10.1.2.3")];
+    let parts = [bytes(1, bytes(1, "x7")), bytes(2, spec.concat()), bytes(3, status.concat())];
+    let read: PodAddress = decode(PodAddress::SCHEMA.one, &wrapped(&parts.concat())).unwrap();
+    let json = r#"{"metadata": {"name": "x7"}, "spec": {"nodeName": "n1", "containers":
+        [{"ports": [{"name": "metrics", "containerPort": 9400}]}]},
+        "status": {"phase": "Running", "hostIP": "10.0.0.1", "podIP": "10.1.2.3"}}"#;
+    assert_eq!(read, serde_json::from_str::<PodAddress>(json).unwrap());
+    assert_eq!(read.port("metrics"), Some(9_400));
 }
 
 #[test]
@@ -164,7 +178,9 @@ fn each(
 
 #[test]
 fn a_form_has_each_number_and_each_name_once_and_few_enough_fields_to_remember_which_came() {
-    for form in [Pod::SCHEMA.list, Node::SCHEMA.list, &STATUS] {
+    for form in
+        [Pod::SCHEMA.list, Node::SCHEMA.list, PodAddress::SCHEMA.list, &STATUS, &POD_RESOURCES]
+    {
         each(form, &mut Vec::new(), &mut |form| {
             assert!(form.fields.len() <= 64);
             for (at, field) in form.fields.iter().enumerate() {
