@@ -25,7 +25,7 @@ pub use gather::gather;
 
 /// Where figures of a cluster come from, and where they go.
 pub struct ClusterFigures {
-    figures: Figures,
+    figures: Arc<Figures>,
     rules: Arc<Rules>,
     exporters: Arc<Exporters>,
     known: Known,

@@ -7,7 +7,7 @@ use crate::energy::Energy;
 use crate::host::Host;
 use berth_engine::clock;
 use berth_node::{GpuReader, Nvidia, ReadGpus};
-use berth_service::{Figures, Service, figures};
+use berth_service::{Service, figures};
 use sampler::Sampler;
 use std::sync::Arc;
 use std::time::Duration;
