@@ -13,6 +13,7 @@ mod figure_flags;
 mod heap;
 mod kept;
 mod kube;
+mod node_agent;
 mod outage;
 mod prompt;
 mod reach;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Kube(args) => kube::run(*args),
         Command::Reserve(args) => reserve::run(&args),
+        Command::NodeAgent(args) => node_agent::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Client(args) => Context::new(&flags).and_then(|context| {
             format = context.format;

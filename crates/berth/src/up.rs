@@ -346,7 +346,7 @@ pub fn home(named: Option<&Path>) -> Result<PathBuf> {
     home.ok_or_else(|| Failure::usage("there is no home folder; name one with --home"))
 }
 
-fn host_name() -> String {
+pub fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
@@ -358,7 +358,7 @@ pub fn user_name() -> String {
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| "admin".to_owned())
 }
 
-fn start_logging(format: LogFormat) {
+pub fn start_logging(format: LogFormat) {
     // The client's own lines say again what ours say with what was asked for.
     let usual = || EnvFilter::new("warn,kube_client=off");
     let filter = EnvFilter::try_from_env("BERTH_LOG").unwrap_or_else(|_| usual());
@@ -371,7 +371,7 @@ fn start_logging(format: LogFormat) {
 
 /// Says something to whoever began this. They may have gone since, and a server goes on without
 /// them.
-fn say(text: &str) {
+pub fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -21,6 +21,8 @@ use tokio::time::MissedTickBehavior;
 
 /// Exporters that are asked at once.
 const AT_ONCE: usize = 48;
+/// Exporters that one line of the log names.
+const MOST_NAMED: usize = 3;
 /// What says nothing for so long, or for so many rounds, has ended.
 const STALE: Span = Span::mins(30);
 const STALE_ROUNDS: i64 = 20;
@@ -148,12 +150,33 @@ async fn ask(exporter: Exporter) -> (Exporter, Result<Reading, ScrapeError>) {
 
 /// One line for all that is new: a network policy keeps all of them away at once.
 fn log(news: &News) {
-    if let [first, rest @ ..] = &news.silent[..] {
-        let others = rest.len();
-        tracing::warn!(others, "an exporter tells no figures, {first}");
+    if let Some(which) = some(&news.silent) {
+        tracing::warn!(
+            which,
+            "exporters tell no figures of GPUs; asking again, less and less often"
+        );
     }
-    if let [first, rest @ ..] = &news.back[..] {
-        let others = rest.len();
-        tracing::warn!(others, "an exporter tells figures again, {first}");
+    if let Some(which) = some(&news.back) {
+        tracing::warn!(which, "exporters tell figures of GPUs again");
+    }
+}
+
+/// The first few of them.
+fn some(all: &[String]) -> Option<String> {
+    let named = all.get(..all.len().min(MOST_NAMED)).filter(|named| !named.is_empty())?.join("; ");
+    let others = all.len().saturating_sub(MOST_NAMED);
+    Some(if others > 0 { format!("{named}; and {others} more") } else { named })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_names_a_few_of_many() {
+        let some = |count: usize| some(&vec!["gpus/x on a".to_owned(); count]);
+        assert_eq!((some(0), some(1).as_deref()), (None, Some("gpus/x on a")));
+        let many = some(MOST_NAMED + 7).unwrap();
+        assert!(many.ends_with("; and 7 more"), "{many}");
     }
 }

@@ -35,7 +35,7 @@ pub use completion::VARIABLE as COMPLETE;
 
 use crate::context::Context;
 use crate::fail::Result;
-use crate::{kube, reserve, restore, sim, up};
+use crate::{kube, node_agent, reserve, restore, sim, up};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
@@ -46,6 +46,8 @@ pub enum Command {
     Kube(Box<kube::Kube>),
     /// Hold the GPU of this pod for others that have fractions of it
     Reserve(reserve::Reserve),
+    /// Tell what the GPUs of a Kubernetes node do, where no exporter of NVIDIA's does
+    NodeAgent(node_agent::NodeAgent),
     /// Read a backup into an empty database, while no server runs
     Restore(restore::Restore),
     #[command(flatten)]

@@ -189,6 +189,11 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
         "jobs.checkpoints=shared",
         "jobs.namespaces.nlp=research",
         "jobs.teams=true",
+        "figures.every=1m",
+        "figures.selectors={app=a,app in (b\\,c)}",
+        "figures.namespaces={gpus}",
+        "figures.port=9999",
+        "nodeAgent.enabled=true",
     ];
     upgrade(&cluster, &all);
     let deployment = get(&cluster, "deployment", "berth");
@@ -199,6 +204,12 @@ fn the_chart_installs_and_upgrades_and_keeps_what_must_not_be_lost() {
     assert_eq!(hook["clientConfig"]["caBundle"], certificate["ca.crt"]);
     assert_eq!(hook["failurePolicy"], "Ignore");
     get(&cluster, "networkpolicy", "berth");
+    let args = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    assert!(args.contains("\"--figures-selector=app in (b,c)\""), "{args}");
+    // The server finds the agent by its label and the name of its port.
+    let agent = get(&cluster, "daemonset", "berth-node-agent")["spec"]["template"].clone();
+    assert_eq!(agent["metadata"]["labels"]["app.kubernetes.io/name"], "berth-node-agent");
+    assert_eq!(agent["spec"]["containers"][0]["ports"][0]["name"], "metrics");
     let sealing = get(&cluster, "secret", "berth-sealing")["data"]["secrets.key"].clone();
     assert_eq!(sealing.as_str().map(str::len), Some(44), "32 bytes in base64");
     let signing = get(&cluster, "secret", "berth-audit")["data"]["audit.key"].clone();
@@ -245,6 +256,7 @@ fn values_that_make_no_sense_are_refused_with_what_to_do() {
     refused(&["database.url=mysql://db"], "/database/url");
     refused(&["databse.url=postgres://db"], "databse");
     refused(&["webhook.failurePolicy=Retry"], "/webhook/failurePolicy");
+    refused(&["figures.every=often"], "/figures/every");
     // What of the values a pod sees only when it starts begins another one.
     let settings = |set: &str| {
         let rendered = helm_ok(&cluster, &["template", "berth"], &[set]);

@@ -1,5 +1,7 @@
 //! Figures of GPUs that exporters tell, up to what people see of a job.
 
+mod agent;
+
 use super::gpus::{H100, add_node};
 use super::jobs::{IMAGE, finish, name, run, state, until_runs};
 use super::support::{berth_with, cluster, until};
@@ -9,6 +11,19 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The commands of the page, which the tests run.
+const PAGE: &str = include_str!("../../../../docs/figures.md");
+
+/// The commands of the page's part about Kubernetes, as words.
+fn commands() -> Vec<Vec<&'static str>> {
+    let part = PAGE.split("## On Kubernetes").nth(1).expect("a part about Kubernetes");
+    let block = part.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next());
+    let lines = block.expect("a block of commands").lines();
+    lines
+        .filter_map(|line| Some(line.strip_prefix("berth ")?.split_whitespace().collect()))
+        .collect()
+}
 
 /// A program on this machine that plays the exporter of a node.
 struct Exporter {
@@ -43,29 +58,37 @@ impl Exporter {
     }
 
     /// As its DaemonSet would have made it, where the kubelet says that it runs.
-    fn put(&self, cluster: &Cluster, namespace: &str, name: &str, node: &str) {
-        let label = "app.kubernetes.io/name: dcgm-exporter";
-        cluster.apply(&format!(
-            "apiVersion: v1
+    fn put(&self, cluster: &Cluster, name: &str, node: &str) {
+        put(cluster, "dcgm-exporter", name, node, self.port);
+    }
+}
+
+/// The namespace that exporters are in.
+const NAMESPACE: &str = "gpus";
+
+/// A pod of a DaemonSet, of which the kubelet says that it runs on this machine.
+fn put(cluster: &Cluster, label: &str, name: &str, node: &str, port: u16) {
+    cluster.create_namespace(NAMESPACE);
+    cluster.apply(&format!(
+        "apiVersion: v1
 kind: Pod
-metadata: {{name: {name}, namespace: {namespace}, labels: {{{label}}},
-  annotations: {{testbed.berth.dev/runs: 1h}}}}
+metadata:
+  name: {name}
+  namespace: {NAMESPACE}
+  labels: {{app.kubernetes.io/name: {label}}}
+  annotations: {{testbed.berth.dev/runs: 1h}}
 spec:
   nodeName: {node}
   containers:
-  - {{name: exporter, image: none, ports: [{{name: metrics, containerPort: {}}}]}}
-",
-            self.port
-        ));
-        let runs = || {
-            let pod = cluster.get(&["pod", name, "-n", namespace]);
-            pod["status"]["phase"] == "Running"
-        };
-        until("the exporter runs", runs);
-        let there = r#"{"status": {"podIP": "127.0.0.1",
-            "podIPs": [{"$patch": "replace"}, {"ip": "127.0.0.1"}]}}"#;
-        cluster.patch(&["pod", "-n", namespace, name, "--subresource=status", "-p", there]);
-    }
+  - {{name: exporter, image: none, ports: [{{name: metrics, containerPort: {port}}}]}}
+"
+    ));
+    until("the exporter runs", || {
+        cluster.get(&["pod", name, "-n", NAMESPACE])["status"]["phase"] == "Running"
+    });
+    let there = r#"{"status": {"podIP": "127.0.0.1",
+        "podIPs": [{"$patch": "replace"}, {"ip": "127.0.0.1"}]}}"#;
+    cluster.patch(&["pod", "-n", NAMESPACE, name, "--subresource=status", "-p", there]);
 }
 
 fn serve(mut stream: TcpStream, body: &[u8]) {
@@ -136,7 +159,9 @@ fn a_job_has_the_figures_of_the_gpus_that_the_exporter_says_its_pod_has() {
     add_node(&cluster, "a", &count, "nvidia.com/gpu: 8");
     let exporter = Exporter::start();
     let berth = berth_with(&cluster, &[IMAGE, &["--figures-every", "1s"]].concat());
-    let job = run(&berth, &["-g", "2", "--name", "train", "--", "python", "train.py"]);
+    let [submit, show] = &commands()[..] else { panic!("two commands") };
+    berth.run_ok(submit);
+    let job = berth.job("train")["id"].as_str().expect("an id").to_owned();
     let pods = until_runs(&cluster, &job, 1);
     let pod = name(&pods[0]).to_owned();
     let path = format!("/v1/jobs/{job}/figures?step=1s");
@@ -150,8 +175,7 @@ fn a_job_has_the_figures_of_the_gpus_that_the_exporter_says_its_pod_has() {
         (0..8).map(of).collect::<String>().into_bytes()
     };
     exporter.say(Some(all(0)));
-    cluster.create_namespace("gpus");
-    exporter.put(&cluster, "gpus", "dcgm-exporter-x7", "a");
+    exporter.put(&cluster, "dcgm-exporter-x7", "a");
     until("it is measured", || measured(&read(), "sm_active") >= 2);
     exporter.say(Some(all(60)));
     until("it is measured on", || {
@@ -173,7 +197,7 @@ fn a_job_has_the_figures_of_the_gpus_that_the_exporter_says_its_pod_has() {
         (&0.into(), &60_000.into())
     );
 
-    let shown = berth.run_ok(&["metrics", &job]);
+    let shown = berth.run_ok(show);
     assert!(shown.contains("gpu 3 H100-80GB") && shown.contains("gpu 5 "), "{shown}");
     assert!(shown.contains("sm active") && shown.contains("MFU about 40.0 %"), "{shown}");
     let node = berth.get("/v1/nodes/a/figures");
@@ -205,10 +229,9 @@ fn an_exporter_that_fails_costs_its_own_figures_alone_and_is_told_of_once() {
         add_node(&cluster, node, H100, "nvidia.com/gpu: 1");
     }
     let (well, ill) = (Exporter::start(), Exporter::start());
-    cluster.create_namespace("gpus");
     // It hangs.
-    well.put(&cluster, "gpus", "well", "a");
-    ill.put(&cluster, "gpus", "ill", "b");
+    well.put(&cluster, "well", "a");
+    ill.put(&cluster, "ill", "b");
     let berth = berth_with(&cluster, &[IMAGE, &["--figures-every", "1s"]].concat());
     // Each has a node for itself.
     let jobs = ["one", "other"].map(|job| {
@@ -246,5 +269,5 @@ fn an_exporter_that_fails_costs_its_own_figures_alone_and_is_told_of_once() {
 
     ill.say(Some(gpu(0, 0, Some(("berth-default", blind_pod))).into_bytes()));
     until("it is measured at last", || measured(&read(blind), "power") >= 1);
-    assert!(berth.log().contains("tells figures again"), "{}", berth.log());
+    assert!(berth.log().contains("tell figures of GPUs again"), "{}", berth.log());
 }

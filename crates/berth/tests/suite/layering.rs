@@ -106,12 +106,15 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-file",
             "berth-fs",
             "berth-sim",
+            "berth-agent",
             "berth-api",
             // Only to become the helper that looks after a task.
             "berth-node",
             "berth-server",
         ],
     ),
+    // Beside the server: it tells what a node's GPUs do, and knows nothing else.
+    ("berth-agent", &["berth-figures", "berth-kube", "berth-node"]),
     // For tests, as a dev-dependency, and for figures; nothing that ships may depend on it.
     ("berth-testbed", &["berth-model", "berth-ledger", "berth-api"]),
     // Reproduces published figures; nothing may depend on it.
