@@ -202,6 +202,7 @@ async fn a_snapshot_of_the_first_version_has_its_jobs_in_it(place: Place) {
     place.sql("ALTER TABLE snapshots DROP COLUMN parts").await;
     place.sql("DROP TABLE snapshot_parts").await;
     place.sql("DROP TABLE figures").await;
+    place.sql("DROP TABLE energy").await;
     for (table, column) in [("schedules", "reason"), ("audit", "\"key\""), ("audit", "seals")] {
         place.sql(&format!("ALTER TABLE {table} DROP COLUMN {column}")).await;
     }

@@ -101,6 +101,7 @@ impl Maker<'_> {
                 self.team().to_owned()
             }
             "node" => "box".to_owned(),
+            "gpu" => "0".to_owned(),
             "token" => stage.new_token(&self.owner(), "read", None).0,
             "user" => self.user(),
             "team" if self.route.id == "delete_team" => {
