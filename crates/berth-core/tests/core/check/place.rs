@@ -4,9 +4,9 @@ use crate::check::world::*;
 use FindingCode as F;
 use berth_core::FindingCode;
 use berth_model::{
-    Bytes, Cpu, Decision, Effect, GpuAsk, GroupSpec, Health, JobSnapshot, JobTarget, Lifecycle,
-    MigSlot, Milli, ModelAsk, Near, NodeState, Segment, Share, Slice, Span, Spread, Taint,
-    TopologyAsk,
+    Bytes, Cpu, Decision, Division, Effect, GpuAsk, GroupSpec, Health, JobId, JobSnapshot, JobTarget,
+    Lifecycle, MigSlot, Milli, ModelAsk, Near, NodeState, Place, Segment, Share, ShareGpus, Slice,
+    Span, Spread, Taint, TopologyAsk,
 };
 
 #[test]
@@ -193,6 +193,73 @@ fn shares_of_one_gpu_are_of_one_kind_and_no_more_than_there_is() {
     assert_eq!(on(2, 0, Share::Fraction(Milli(500))), [F::Capacity]);
     assert_eq!(on(3, 0, Share::Mps(Milli(200))), [F::Capacity]);
     assert_eq!(on(3, 1, Share::Mps(Milli(200))), []);
+    world.plan();
+}
+
+#[test]
+fn shares_of_one_gpu_belong_to_one_queue_unless_the_policy_says_otherwise() {
+    let half = || vec![group(GpuAsk::Fraction { milli: Milli(500), count: 1 }, 1)];
+    let mut shared = JobSnapshot::new(job_with(1, "a", half()));
+    let slice = |gpu, share| vec![Slice { gpu, share }];
+    shared.leases = vec![lease(0, "n1", slice(0, Share::Fraction(Milli(500))))];
+    let world = |sharing| {
+        let jobs = [job_with(2, "b", half()), job_with(3, "a", half())];
+        World::new().running(shared.clone()).jobs(jobs).with(|s| s.policy.share_gpus = sharing)
+    };
+    let on = |sharing, job, gpu| {
+        let decisions = vec![start(job, 0, "n1", slice(gpu, Share::Fraction(Milli(500))))];
+        world(sharing).judged(job, decisions)
+    };
+    assert_eq!(on(ShareGpus::Team, 2, 0), [F::Tenants]);
+    assert_eq!(on(ShareGpus::Team, 2, 1), []);
+    assert_eq!(on(ShareGpus::Team, 3, 0), []);
+    assert_eq!(on(ShareGpus::Anyone, 2, 0), []);
+    world(ShareGpus::Team).plan();
+    world(ShareGpus::Anyone).plan();
+}
+
+#[test]
+fn a_promise_lies_beside_no_share_of_another_queue_either() {
+    let half = || vec![group(GpuAsk::Fraction { milli: Milli(500), count: 1 }, 1)];
+    let mut shared = JobSnapshot::new(job_with(1, "a", half()));
+    let slices = |gpu| vec![Slice { gpu, share: Share::Fraction(Milli(500)) }];
+    shared.leases = vec![lease(0, "n1", slices(0))];
+    shared.started = Some(NOW - Span::hours(1));
+    let jobs = [job_with(2, "b", half()), job_with(3, "a", half())];
+    let world = World::new().running(shared).jobs(jobs);
+    let promise = |job, gpu, at| {
+        let places = vec![Place { task: 0, node: name("n1"), slices: slices(gpu) }];
+        Decision::Reserve { job: JobId::new(job), at, places, firm: false }
+    };
+    let soon = NOW + Span::mins(1);
+    assert_eq!(world.judged(2, vec![promise(2, 0, soon)]), [F::Tenants]);
+    assert_eq!(world.judged(3, vec![promise(3, 0, soon)]), []);
+    // When it has ended, grace included, the GPU is there for anybody.
+    assert_eq!(world.judged(2, vec![promise(2, 0, NOW + Span::hours(4))]), []);
+    // What is promised keeps others away, for as long as they would run into it.
+    let kept = promise(2, 1, soon);
+    let both = |job: u64| vec![kept.clone(), start(job, 0, "n1", slices(1))];
+    assert!(world.judged(3, both(3)).contains(&F::Tenants));
+}
+
+#[test]
+fn pieces_that_somebody_else_chooses_are_of_one_queue_on_a_node() {
+    let slice = || vec![group(GpuAsk::TimeSlice { of: 4, count: 1 }, 1)];
+    let mut shared = JobSnapshot::new(job_with(1, "a", slice()));
+    let slices = |gpu| vec![Slice { gpu, share: Share::TimeSlice(Milli(250)) }];
+    shared.leases = vec![lease(0, "n1", slices(0))];
+    let mut cut = node("n1", 8, "r1");
+    for gpu in &mut cut.gpus[..2] {
+        gpu.division = Some(Division::TimeSlice { shares: 4 });
+    }
+    let world = World::default()
+        .nodes([cut])
+        .queues([queue("a", 8), queue("b", 8)])
+        .running(shared)
+        .jobs([job_with(2, "b", slice())]);
+    let on = |gpu| world.judged(2, vec![start(2, 0, "n1", slices(gpu))]);
+    assert_eq!(on(1), [F::Tenants]);
+    assert_eq!(on(2), [], "a GPU that Berth chooses");
     world.plan();
 }
 

@@ -216,6 +216,32 @@ jobs: [{{name: j, groups: [{{name: x, gpus: 4}}, {{name: y, count: 2, gpus: 6}}]
 }
 
 #[test]
+fn room_that_there_is_beside_another_queue_alone_is_told_from_too_little() {
+    let shared = "
+now: 2026-11-15T09:00:00Z
+nodes: [{name: a, gpus: 2, model: H100-80GB}]
+queues: [{name: p}, {name: q}]
+";
+    let jobs = "
+jobs:
+  - {name: one, queue: p, groups: [{fraction: 0.5, tasks: [{node: a, gpus: [0]}]}]}
+  - {name: two, queue: p, groups: [{gpus: 1, tasks: [{node: a, gpus: [1]}]}]}
+  - {name: j, queue: q, groups: [{fraction: 0.5}]}
+  - {name: large, queue: q, groups: [{fraction: 0.7}]}
+  - {name: pair, queue: q, groups: [{name: x, fraction: 0.2}, {name: y, fraction: 0.1}]}
+  - {name: whole, queue: q, groups: [{gpus: 1}]}
+";
+    let beside = |asks: &str| {
+        format!("beside-others: it asks for {asks} of a GPU; there is room, 0.5, only on GPUs that other queues have shares of, and queues are kept apart there")
+    };
+    let world = || world(&format!("{shared}{jobs}"));
+    world().waits("j", &[&beside("0.5")]);
+    world().waits("pair", &[&beside("0.3")]);
+    world().waits("large", &["no-fit: it asks for 0.7 of a GPU; none that suits it is free"]);
+    world().waits("whole", &["no-fit: it asks for 1 GPU; none that suits it is free"]);
+}
+
+#[test]
 fn what_a_node_counts_and_how_many_tasks_it_takes_are_told() {
     let nodes = "
 now: 2026-11-15T09:00:00Z
