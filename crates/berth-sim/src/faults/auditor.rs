@@ -12,7 +12,7 @@ use super::shares::milli;
 use super::{Class, Finding, Violation};
 use berth_model::{
     After, Cause, Decision, Event, Health, JobId, JobRef, JobSpec, LeaseId, LeaseOutcome, Name,
-    NodeSpec, NodeState, Outcome, Reservation, Share, Slice, Span, Stamped, Time,
+    NodeSpec, NodeState, Outcome, Reservation, Share, ShareGpus, Slice, Span, Stamped, Time,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -49,6 +49,7 @@ pub(super) struct Auditor {
     claims: Claims,
     reservations: BTreeMap<Name, Reservation>,
     stale: Span,
+    sharing: ShareGpus,
     seq: u64,
     now: Time,
     pub starts: usize,
@@ -87,7 +88,9 @@ impl Auditor {
             Event::LeaseEnded { lease, outcome } => self.closed(*lease, *outcome, at)?,
             Event::Decided { decisions, .. } => self.decided(decisions, at)?,
             Event::QueueSet { queue } => self.bounds.set(queue),
-            Event::PolicySet { policy } => self.stale = policy.stale,
+            Event::PolicySet { policy } => {
+                (self.stale, self.sharing) = (policy.stale, policy.share_gpus);
+            }
             Event::ModelsSet { prices, .. } => {
                 self.money.models(prices.iter().map(|(model, price)| (model.clone(), price.0)), at);
             }
@@ -309,6 +312,10 @@ impl Auditor {
             let text = format!("{lease} on GPU {gpu} of {node}, which is held");
             return wrong(Class::DoubleLease, text);
         }
+        if let Some(other) = self.stranger(&job.spec.queue, node, slices) {
+            let text = format!("{lease} on a GPU of {node} that {other} of another queue shares");
+            return wrong(Class::Place, text);
+        }
         let open = Open { node: node.clone(), slices: slices.to_vec(), stopping: false };
         self.open.insert(lease, open);
         Ok(())
@@ -389,6 +396,25 @@ impl Auditor {
             let shares: Vec<&Share> = on.map(|slice| &slice.share).collect();
             !places::room(&node.spec.gpus[*gpu as usize], &shares)
         })
+    }
+
+    /// Who of another queue has a share of one of these GPUs, where that may not be. No GPU here is
+    /// handed out by anybody else.
+    fn stranger(&self, queue: &Name, node: &Name, slices: &[Slice]) -> Option<LeaseId> {
+        let is_apart = |share: &Share| match share {
+            Share::Whole | Share::Mig(_) => false,
+            Share::Mps(_) => true,
+            Share::Fraction(_) | Share::TimeSlice(_) => self.sharing == ShareGpus::Team,
+        };
+        let meets = |held: &Slice| {
+            slices.iter().any(|slice| slice.gpu == held.gpu && is_apart(&slice.share))
+        };
+        let mut there = self.open.iter().filter(|(_, open)| open.node == *node);
+        let stranger = there.find(|(lease, open)| {
+            let of = self.jobs.get(&lease.job).map(|job| &job.spec.queue);
+            of != Some(queue) && open.slices.iter().any(meets)
+        });
+        stranger.map(|(lease, _)| *lease)
     }
 
     fn is_whole(&self, id: JobId) -> bool {

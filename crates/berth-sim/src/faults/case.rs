@@ -5,7 +5,8 @@ use super::work::{self, Arrival};
 use super::world::{self, between, one_of, within};
 use crate::random::Rng;
 use berth_model::{
-    Event, JobChange, Micros, Name, NodeSpec, Policy, PoolSpec, QueueSpec, Reservation, Span, Time,
+    Event, JobChange, Micros, Name, NodeSpec, Policy, PoolSpec, QueueSpec, Reservation, ShareGpus,
+    Span, Time,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,6 +144,7 @@ fn policy(rng: &mut Rng) -> Policy {
         reservations: between(rng, 0, 2) as u32,
         min_runtime: one_of(rng, &[Span::ZERO, Span::mins(5)]),
         idle_after: one_of(rng, &[Span::mins(10), Span::ZERO, Span::hours(1)]),
+        share_gpus: one_of(rng, &[ShareGpus::Team, ShareGpus::Team, ShareGpus::Anyone]),
         ..Policy::default()
     }
 }

@@ -38,7 +38,8 @@ fn event(event: &Event) -> String {
         Event::LeaseSaved { job } => format!("job {job} saved"),
         Event::NodeChanged { node, state } => format!("node {node} is {state:?}"),
         Event::PolicySet { policy } => {
-            format!("policy: grace {}, stale {}", policy.grace, policy.stale)
+            let (grace, stale) = (policy.grace, policy.stale);
+            format!("policy: grace {grace}, stale {stale}, GPUs of {:?}", policy.share_gpus)
         }
         Event::QueueSet { queue } => {
             let spent = queue.budget.as_ref().map_or(String::new(), |budget| {
