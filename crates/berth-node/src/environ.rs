@@ -50,6 +50,11 @@ fn defaults(spec: &TaskSpec) -> Variables {
     put(&mut all, "PET_MASTER_PORT", gang.master_port);
     // Without it torchrun kills its ranks 30 s after TERM, in the middle of a longer checkpoint.
     put(&mut all, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", spec.grace.as_secs().max(1));
+    // NCCL connects ranks of one host by abstract sockets and shared memory, which sandboxes of
+    // different tasks do not share.
+    if spec.confine.is_some() {
+        put(&mut all, "NCCL_HOSTID", format!("{}-{}", spec.lease.job, spec.lease.task));
+    }
     if let Some(run) = &spec.run {
         put(&mut all, "WANDB_RUN_ID", run);
         put(&mut all, "WANDB_RESUME", "allow");

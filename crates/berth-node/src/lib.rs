@@ -31,7 +31,7 @@ mod supervisor;
 mod task;
 mod trouble;
 
-pub use berth_sandbox::{Access, Account, Network, may_access};
+pub use berth_sandbox::{Access, Account, Network, hides_abstract_sockets, may_access};
 pub use cgroup::Limits;
 pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger, TaskUse};
 pub use environ::environment;

@@ -2,8 +2,9 @@
 //! executes the command.
 
 use crate::channel::{self, Answer};
+use crate::scope;
 use crate::spec::{Account, Network};
-use crate::syscalls;
+use crate::syscalls::{self, Keep};
 use rustix::process::{
     DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, pidfd_open, set_dumpable_behavior,
     set_parent_process_death_signal, setrlimit,
@@ -33,6 +34,14 @@ pub struct Enter {
     pub network: Network,
     /// Its output is a terminal, which becomes its input too. It dies with whoever started it.
     pub terminal: bool,
+}
+
+/// Who starts a process of the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Origin {
+    Supervisor,
+    /// Somebody who joined the sandbox, and to whom nothing of it has been handed down.
+    Elsewhere,
 }
 
 /// Limits of each process, for machines where control groups cannot hold them.
@@ -75,18 +84,18 @@ fn os(errno: i32) -> io::Error {
 }
 
 pub(crate) fn run() -> ExitCode {
-    let (order, answer) = match channel::receive::<Enter>() {
+    let ((order, from), answer) = match channel::receive::<(Enter, Origin)>() {
         Ok(received) => received,
         Err(error) => {
             eprintln!("the order of a process could not be read: {error}");
             return ExitCode::FAILURE;
         }
     };
-    become_command(&order, answer)
+    become_command(&order, from, answer)
 }
 
-fn become_command(order: &Enter, answer: Answer) -> ExitCode {
-    let error = match enter(order) {
+fn become_command(order: &Enter, from: Origin, answer: Answer) -> ExitCode {
+    let error = match enter(order, from) {
         Ok(never) => match never {},
         Err(error) => error,
     };
@@ -94,13 +103,18 @@ fn become_command(order: &Enter, answer: Answer) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn enter(order: &Enter) -> Result<Infallible, EnterError> {
+fn enter(order: &Enter, from: Origin) -> Result<Infallible, EnterError> {
     // Once it has the job's account, another process of the job could look into this one before
     // the filter holds. Executing the command undoes it; so does a change of account, which is
     // why it is said again below.
     hide_from_job()?;
     // This process was born in the PID namespace of the sandbox, where `init` is the first.
     join(order.network).map_err(|error| other("joining the sandbox", error))?;
+    if from == Origin::Elsewhere {
+        // Only now: it closes the processes of the sandbox, too, to whoever is not one of them.
+        scope::leave_abstract_sockets()
+            .map_err(|error| other("closing abstract sockets of the machine", error))?;
+    }
     if order.terminal {
         take_terminal().map_err(|error| other("taking the terminal", error))?;
     }
@@ -115,7 +129,9 @@ fn enter(order: &Enter) -> Result<Infallible, EnterError> {
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
     std::env::set_current_dir(&order.directory)
         .map_err(|error| EnterError::Directory(errno(&error)))?;
-    let filters = syscalls::filters().map_err(|error| EnterError::Other(error.to_string()))?;
+    // Without an account of its own it has that of the server.
+    let keep = if order.account.is_some() { Keep::User } else { Keep::UserAndGroup };
+    let filters = syscalls::filters(keep).map_err(|error| EnterError::Other(error.to_string()))?;
     for filter in &filters {
         seccompiler::apply_filter(filter)
             .map_err(|error| EnterError::Other(format!("filtering system calls: {error}")))?;

@@ -23,6 +23,7 @@ mod mountinfo;
 mod parent;
 mod point;
 mod probe;
+mod scope;
 mod spec;
 mod syscalls;
 mod tree;
@@ -31,6 +32,7 @@ pub use access::{Access, may_access};
 pub use enter::{Enter, EnterError, Limits};
 pub use parent::{Helper, Joined, Running, StartError, close_inherited, join};
 pub use probe::{ProbeError, probe};
+pub use scope::hides_abstract_sockets;
 pub use spec::{Account, Mount, Network, Sandbox, Source};
 
 use std::ffi::OsStr;

@@ -2,8 +2,9 @@
 //! then the processes of the task.
 
 use crate::channel::Channel;
-use crate::enter::{self, Enter, EnterError};
+use crate::enter::{self, Enter, EnterError, Origin};
 use crate::init::{self, Built};
+use crate::scope;
 use crate::spec::Sandbox;
 use nix::sched::CloneFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -39,6 +40,8 @@ pub enum StartError {
     Namespaces(io::Error),
     #[error("the account cannot be kept in a user namespace: {0}")]
     Map(io::Error),
+    #[error("abstract sockets of the machine cannot be closed to the sandbox: {0}")]
+    Scope(io::Error),
     #[error("the first process of the sandbox cannot be started: {0}")]
     Init(io::Error),
     #[error("{why}")]
@@ -54,9 +57,10 @@ impl StartError {
     /// The number of the operating system's own error, where there is one.
     pub fn errno(&self) -> Option<i32> {
         match self {
-            StartError::Namespaces(error) | StartError::Map(error) | StartError::Init(error) => {
-                error.raw_os_error()
-            }
+            StartError::Namespaces(error)
+            | StartError::Map(error)
+            | StartError::Scope(error)
+            | StartError::Init(error) => error.raw_os_error(),
             StartError::View { errno, .. } => *errno,
             StartError::Killed => Some(ENOMEM),
         }
@@ -80,6 +84,9 @@ impl Sandbox {
     /// process that starts nothing else; and it must have one thread.
     pub fn start(&self, helper: Helper) -> Result<Running, StartError> {
         isolate_children()?;
+        // Here, so that it is one for all of the sandbox: what each made for itself would keep
+        // them from each other.
+        scope::leave_abstract_sockets().map_err(StartError::Scope)?;
         let start = || -> io::Result<(Child, Option<Built>)> {
             let (channel, input) = Channel::open()?;
             let mut command = helper.command(init::WORD);
@@ -109,12 +116,13 @@ impl Running {
         output: impl Into<Stdio>,
         errors: impl Into<Stdio>,
     ) -> Result<Child, EnterError> {
-        spawn(&self.helper, order, output, errors)
+        spawn(&self.helper, Origin::Supervisor, order, output, errors)
     }
 }
 
 fn spawn(
     helper: &Helper,
+    from: Origin,
     order: &Enter,
     output: impl Into<Stdio>,
     errors: impl Into<Stdio>,
@@ -130,7 +138,7 @@ fn spawn(
     let mut child = command.spawn().map_err(lost)?;
     // It holds the output too, whose end would never come.
     drop(command);
-    match channel.ask::<EnterError>(order) {
+    match channel.ask::<EnterError>(&(order, from)) {
         Ok(None) => Ok(child),
         Ok(Some(error)) => {
             let _ = child.wait();
@@ -182,7 +190,7 @@ impl Joined {
         output: impl Into<Stdio>,
         errors: impl Into<Stdio>,
     ) -> Result<Child, EnterError> {
-        spawn(&self.helper, order, output, errors)
+        spawn(&self.helper, Origin::Elsewhere, order, output, errors)
     }
 }
 

@@ -1,4 +1,5 @@
-//! System calls that no training job needs and that attacks on a kernel begin with.
+//! System calls that no training job needs and that attacks on a kernel begin with, and the bits by
+//! which a program runs as whoever owns its file.
 //!
 //! A job gets "operation not permitted" for them. Everything else is allowed: a list of what is
 //! allowed breaks with the next version of a library.
@@ -20,8 +21,36 @@ const NAMESPACES: [u64; 7] =
 const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541C;
 
+/// Bits of a mode that make a program run as the owner or the group of its file. In a folder that
+/// others of the machine reach, such a program hands them the account of the job.
+const SET_USER: u64 = 0o4000;
+const SET_GROUP: u64 = 0o2000;
+
+/// Flags of `open` with which it reads its mode. Without them that argument may hold anything.
+const O_CREAT: u64 = 0o100;
+const O_TMPFILE: u64 = 0o20_000_000;
+
+/// Which of these bits a process may not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// That of the user. The groups of an account of the user's own are the user's to give away,
+    /// and folders that hand on their group have the other bit.
+    User,
+    /// Both: the process has the account of the server.
+    UserAndGroup,
+}
+
+impl Keep {
+    fn bits(self) -> &'static [u64] {
+        match self {
+            Keep::User => &[SET_USER],
+            Keep::UserAndGroup => &[SET_USER, SET_GROUP],
+        }
+    }
+}
+
 /// The filters, to be applied in this order.
-pub(crate) fn filters() -> Result<Vec<BpfProgram>, BackendError> {
+pub(crate) fn filters(keep: Keep) -> Result<Vec<BpfProgram>, BackendError> {
     let mut denied: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for number in numbers::DENIED.iter().copied().flat_map(forms) {
         denied.insert(number, Vec::new());
@@ -34,10 +63,32 @@ pub(crate) fn filters() -> Result<Vec<BpfProgram>, BackendError> {
         let typed = [TIOCSTI, TIOCLINUX].map(|request| rule(1, SeccompCmpOp::Eq, request));
         denied.insert(number, typed.into_iter().collect::<Result<_, _>>()?);
     }
-    // The flags of `clone3` are in memory, where no filter sees them. Libraries that hear that it
-    // does not exist use `clone`.
-    let unknown = forms(numbers::CLONE3).into_iter().map(|number| (number, Vec::new())).collect();
+    // The kernel itself leaves these bits out when it makes a folder, so `mkdir` is not among them.
+    for (number, mode) in numbers::MODES.iter().copied() {
+        for number in forms(number) {
+            let set = keep.bits().iter().map(|bit| SeccompRule::new(vec![has(mode, *bit)?]));
+            denied.insert(number, set.collect::<Result<_, _>>()?);
+        }
+    }
+    for (number, flags, mode) in numbers::OPENS.iter().copied() {
+        for number in forms(number) {
+            let pairs = [O_CREAT, O_TMPFILE].into_iter();
+            let pairs = pairs.flat_map(|flag| keep.bits().iter().map(move |bit| (flag, *bit)));
+            let set =
+                pairs.map(|(flag, bit)| SeccompRule::new(vec![has(flags, flag)?, has(mode, bit)?]));
+            denied.insert(number, set.collect::<Result<_, _>>()?);
+        }
+    }
+    // What `clone3` and `openat2` do is in memory, where no filter sees it. Libraries that hear that
+    // they do not exist use `clone` and `openat`.
+    let unknown = [numbers::CLONE3, numbers::OPENAT2].into_iter().flat_map(forms);
+    let unknown = unknown.map(|number| (number, Vec::new())).collect();
     Ok(vec![compile(denied, EPERM)?, compile(unknown, ENOSYS)?])
+}
+
+// The kernel looks at the lower half of all arguments that are compared here.
+fn has(argument: u8, bit: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)
 }
 
 /// The numbers by which a call can be made.
@@ -46,7 +97,6 @@ fn forms(number: i64) -> Vec<i64> {
 }
 
 fn rule(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
-    // The kernel looks at the lower half of these arguments only.
     SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)?])
 }
 
@@ -67,6 +117,22 @@ mod numbers {
     pub const CLONE: i64 = 56;
     pub const CLONE3: i64 = 435;
     pub const IOCTL: i64 = 16;
+    pub const OPENAT2: i64 = 437;
+    /// Calls that take a mode, and which argument it is.
+    pub const MODES: &[(i64, u8)] = &[
+        (85, 1),  // creat
+        (90, 1),  // chmod
+        (91, 1),  // fchmod
+        (133, 1), // mknod
+        (259, 2), // mknodat
+        (268, 2), // fchmodat
+        (452, 2), // fchmodat2
+    ];
+    /// Calls that take flags, and a mode where the flags say so.
+    pub const OPENS: &[(i64, u8, u8)] = &[
+        (2, 1, 2),   // open
+        (257, 2, 3), // openat
+    ];
     pub const DENIED: &[i64] = &[
         155, // pivot_root
         163, // acct
@@ -114,6 +180,18 @@ mod numbers {
     pub const CLONE: i64 = 220;
     pub const CLONE3: i64 = 435;
     pub const IOCTL: i64 = 29;
+    pub const OPENAT2: i64 = 437;
+    /// Calls that take a mode, and which argument it is.
+    pub const MODES: &[(i64, u8)] = &[
+        (33, 2),  // mknodat
+        (52, 1),  // fchmod
+        (53, 2),  // fchmodat
+        (452, 2), // fchmodat2
+    ];
+    /// Calls that take flags, and a mode where the flags say so.
+    pub const OPENS: &[(i64, u8, u8)] = &[
+        (56, 2, 3), // openat
+    ];
     pub const DENIED: &[i64] = &[
         39,  // umount2
         40,  // mount
@@ -157,6 +235,10 @@ mod tests {
 
     #[test]
     fn the_filters_compile_for_this_processor() {
-        assert!(filters().unwrap().iter().all(|program| !program.is_empty()));
+        for keep in [Keep::User, Keep::UserAndGroup] {
+            let programs = filters(keep).unwrap();
+            // The kernel takes 4096 instructions, and each rule is a handful.
+            assert!(programs.iter().all(|program| (1..2_000).contains(&program.len())));
+        }
     }
 }

@@ -5,7 +5,9 @@ use crate::figure_flags::KeepFigureFlags;
 use crate::kept::{FOREVER, entry, keep, keep_size};
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name};
-use berth_node::{Declared, Isolation, Launcher, NoSandbox, OpenFiles, PowerCaps, Wanted};
+use berth_node::{
+    Declared, Isolation, Launcher, NoSandbox, OpenFiles, PowerCaps, Wanted, hides_abstract_sockets,
+};
 use berth_server::{
     ConnectionLimits, ExportPlace, KeepOutput, Options, Place, Stage, Started, Tls,
 };
@@ -377,14 +379,22 @@ pub fn say(text: &str) {
 }
 
 fn isolation(isolation: &Isolation) -> String {
+    let sockets = match isolation.is_on() && !hides_abstract_sockets() {
+        true => {
+            "            (jobs reach abstract sockets of this machine: Linux 6.12 closes them)\n"
+        }
+        false => "",
+    };
     match isolation {
         Isolation::Sandbox { accounts: true } => {
-            "  isolation each job in a sandbox, each user as an account of their own\n".to_owned()
+            format!(
+                "  isolation each job in a sandbox, each user as an account of their own\n{sockets}"
+            )
         }
-        Isolation::Sandbox { accounts: false } => {
-            "  isolation each job in a sandbox, all as this account (root gives each user one)\n"
-                .to_owned()
-        }
+        Isolation::Sandbox { accounts: false } => format!(
+            "  isolation each job in a sandbox, all as this account (root gives each user one)\n\
+             {sockets}"
+        ),
         Isolation::Off { why: NoSandbox::SwitchedOff } => {
             "  WARNING   jobs are not isolated: each reaches what this server reaches\n".to_owned()
         }

@@ -145,6 +145,26 @@ fn the_ranks_of_a_task_share_their_sandbox() {
     assert_eq!((ended.end(), ended.rank), (TaskEnd::Failed(1), 1));
 }
 
+/// As NCCL does. The machine's own abstract sockets are closed to them.
+#[test]
+fn the_ranks_of_a_task_reach_each_other_by_abstract_sockets() {
+    let machine = sandboxes();
+    let script = "use Socket; my $at = sockaddr_un(\"\\0berth-$ENV{BERTH_TASK_DIR}\"); \
+                  socket(S, AF_UNIX, SOCK_STREAM, 0) or die $!; \
+                  if ($ENV{RANK} == 0) { \
+                      bind(S, $at) && listen(S, 1) or die $!; open F, q(>/tmp/up); accept(C, S); \
+                  } else { \
+                      until (-e q(/tmp/up)) { select undef, undef, undef, 0.01 } \
+                      connect(S, $at) or die $!; print qq(connected\\n); \
+                  }";
+    let mut spec = task(&machine, 1, "");
+    spec.command = ["perl", "-e", script].map(str::to_owned).to_vec();
+    spec.launch = Launch::Ranks { count: 2 };
+    machine.start(spec);
+    assert_eq!(machine.end(1).end(), TaskEnd::Done, "{}", machine.log(1, 1));
+    assert_eq!(machine.log(1, 1), "connected\n");
+}
+
 #[test]
 fn a_start_that_fails_in_a_sandbox_says_why_in_the_same_words() {
     let machine = sandboxes();

@@ -3,5 +3,6 @@
 
 mod http;
 mod inside;
+mod ordinary;
 mod paths;
 mod stage;

@@ -1,6 +1,6 @@
 # Attempts from inside a job. One that succeeds prints a line with BREACH. The test puts in what the
 # attacker is given for free: Berth's home, the number of the victim's job, a bait on the machine.
-home=@HOME@ victim=@VICTIM@ bait=@BAIT@ server=@SERVER@
+home=@HOME@ victim=@VICTIM@ bait=@BAIT@ server=@SERVER@ socket=@SOCKET@ account=@ACCOUNT@
 
 # attempt NAME COMMAND...: the command succeeding is the breach.
 attempt() {
@@ -77,6 +77,42 @@ attempt system-bus bash -c 'test -S /run/dbus/system_bus_socket'
 attempt become-root su -c true
 attempt sudo sudo -n true
 attempt set-user-id bash -c 'cp /usr/bin/id /tmp/rid && chmod u+s /tmp/rid && [ "$(/tmp/rid -u)" = 0 ] && [ "$(id -u)" != 0 ]'
+# sets NAME BITS COMMAND...: the command having set one of these bits on the file `f` is the breach.
+sets() {
+  local name=$1 bits=$2
+  shift 2
+  rm -f f
+  cp /usr/bin/true f
+  timeout 20 "$@" >/dev/null 2>&1
+  if [ -n "$(find f -perm "/$bits")" ]; then echo "BREACH $name: $(ls -l f)"; else echo "held $name"; fi
+}
+sets chmod-set-user 6000 chmod u+s f
+sets chmod-both 6000 chmod 6755 f
+sets install-set-user 6000 install -m 4755 /usr/bin/true f
+sets chmod-call 6000 perl -e 'chmod 04755, "f"'
+sets fchmod-call 6000 perl -e 'open F, "f"; chmod 04755, *F'
+sets open-call 6000 perl -MFcntl -e 'unlink "f"; umask 0; sysopen F, "f", O_CREAT | O_WRONLY, 04755'
+# The numbers that x86-64 has for the calls: creat, mknod, fchmodat2, openat2.
+if [ "$(uname -m)" = x86_64 ]; then
+  sets creat-call 6000 perl -e 'unlink "f"; umask 0; syscall 85, my $f = "f", 04755'
+  sets mknod-call 6000 perl -e 'unlink "f"; umask 0; syscall 133, my $f = "f", 0104755, 0'
+  sets fchmodat2-call 6000 perl -e 'syscall 452, -100, my $f = "f", 04755, 0'
+  sets openat2-call 6000 perl -e \
+    'unlink "f"; umask 0; syscall 437, -100, my $f = "f", my $h = pack("Q3", 0101, 04755, 0), 24'
+  sets open-temporary-call 6000 perl -e \
+    'unlink "f"; umask 0; my $d = syscall 257, -100, my $h = ".", 020200001, 04755;
+     syscall 265, -100, my $o = "/proc/self/fd/$d", -100, my $f = "f", 02000'
+fi
+# Whoever has an account of their own gives away nobody else's group.
+if [ "$account" = shared ]; then
+  sets chmod-set-group 2000 chmod g+s f
+  sets open-set-group 2000 perl -MFcntl -e \
+    'unlink "f"; umask 0; sysopen F, "f", O_CREAT | O_WRONLY, 02755'
+fi
+
+# A socket that has a name and no file.
+connect='socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un("\0$ARGV[0]")) or die $!'
+[ "$socket" = none ] || attempt abstract-socket perl -MSocket -e "$connect" "$socket"
 attempt other-account setpriv --reuid 12345 true
 attempt user-namespace unshare -U true
 attempt mount-namespace unshare -m true

@@ -103,6 +103,11 @@ impl Stage {
         });
     }
 
+    /// Whether jobs of others than whoever started the server have accounts of their own.
+    pub fn has_accounts(&self) -> bool {
+        self.server.json(&["nodes"])["items"][0]["isolation"] == "accounts"
+    }
+
     pub fn token_of(&self, user: &str) -> String {
         made_token(&self.server, user)
     }
