@@ -92,7 +92,7 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/v1/nodes/{node}/drain", NodesManage, "drain_node", "Lets a machine take no work, and moves what runs there"),
     route(Post, "/v1/nodes/{node}/cordon", NodesManage, "cordon_node", "Lets a machine take no new work"),
     route(Post, "/v1/nodes/{node}/resume", NodesManage, "resume_node", "Lets a machine take work again"),
-    route(Post, "/v1/nodes/{node}/gpus/{gpu}/resume", NodesManage, "resume_gpu", "Puts a GPU back that had failed and is well again"),
+    route(Post, "/v1/nodes/{node}/gpus/{gpu}/resume", NodesManage, "resume_gpu", "Checks a GPU that had failed, and puts it back if it is well again"),
 
     route(Get, "/v1/cost", CostRead, "list_cost", "What was spent, by any of team, project, experiment, user and job"),
     route(Get, "/v1/budgets", BudgetsRead, "list_budgets", "Budgets and what is left of them"),

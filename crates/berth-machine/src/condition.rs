@@ -17,6 +17,8 @@ struct Now {
     held_gpus: BTreeMap<u32, String>,
     /// GPUs that have failed, with what is wrong.
     failed_gpus: BTreeMap<u32, String>,
+    /// GPUs that are checked or wait for it, with the reason.
+    checking_gpus: BTreeMap<u32, String>,
     output: BTreeMap<Name, Bytes>,
     volumes: BTreeMap<(String, String), Bytes>,
 }
@@ -80,8 +82,41 @@ impl Condition {
         self.now().failed_gpus.get(&index).cloned()
     }
 
-    pub(crate) fn gpu_is_well(&self, index: u32) {
-        self.now().failed_gpus.remove(&index);
+    /// Takes a GPU out of use for a check, unless one is under way. What was wrong with it is in
+    /// question until then; a fault that comes now is a new one.
+    pub(crate) fn begin_check(&self, index: u32, why: String) -> bool {
+        let mut now = self.now();
+        if now.checking_gpus.contains_key(&index) {
+            return false;
+        }
+        now.checking_gpus.insert(index, why);
+        now.failed_gpus.remove(&index);
+        true
+    }
+
+    /// Ends a check, with what is wrong if it has not passed. What is wrong with the GPU now.
+    pub(crate) fn end_check(&self, index: u32, failed: Option<String>) -> Option<String> {
+        let mut now = self.now();
+        now.checking_gpus.remove(&index);
+        if let Some(why) = failed {
+            now.failed_gpus.entry(index).or_insert(why);
+        }
+        now.failed_gpus.get(&index).cloned()
+    }
+
+    /// Why a GPU is checked, if it is.
+    pub fn checking_gpu(&self, index: u32) -> Option<String> {
+        self.now().checking_gpus.get(&index).cloned()
+    }
+
+    pub(crate) fn checking_gpus(&self) -> Vec<u32> {
+        self.now().checking_gpus.keys().copied().collect()
+    }
+
+    /// Whether a GPU takes no work, whoever holds it.
+    pub(crate) fn is_out_of_use(&self, index: u32) -> bool {
+        let now = self.now();
+        now.failed_gpus.contains_key(&index) || now.checking_gpus.contains_key(&index)
     }
 
     /// What the output of ended jobs takes on the disk, by team.

@@ -47,12 +47,13 @@ pub fn open_recording(path: &Path, gpus: usize) -> std::io::Result<GpuRecording>
     GpuRecording::open(path, gpus)
 }
 
-/// Watches the GPUs of this machine until it is dropped.
+/// Watches the GPUs of this machine until it is dropped. A GPU that fails owes a check.
 pub fn watch(
     source: &FaultSource,
     driver: Arc<Driver>,
     condition: Arc<Condition>,
     inlet: Inlet<Seen>,
+    owe_check: impl Fn(&GpuFault) + Send + 'static,
 ) -> Option<GpuWatch> {
     let runtime = tokio::runtime::Handle::current();
     Some(GpuWatch::start(source.open()?, move |fault| {
@@ -60,6 +61,7 @@ pub fn watch(
         if !condition.gpu_failed(fault.index, fault.words()) {
             return;
         }
+        owe_check(&fault);
         tracing::error!(gpu = fault.index, why = fault.words(), "a GPU has failed");
         let leases = driver.note_gpu_error(fault.index, fault.xid).unwrap_or_else(|error| {
             tracing::error!(%error, "its tasks will not be told apart from others that fail");

@@ -75,7 +75,7 @@ impl GpuHolders {
         self.condition.hold_gpus(still);
         self.condition.free_gpus(&free);
         // What has failed meanwhile stays out of use.
-        let free = free.into_iter().filter(|gpu| self.condition.failed_gpu(*gpu).is_none());
+        let free = free.into_iter().filter(|gpu| !self.condition.is_out_of_use(*gpu));
         free.filter_map(|gpu| self.seen(gpu, false)).collect()
     }
 

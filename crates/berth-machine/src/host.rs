@@ -2,17 +2,18 @@
 
 use crate::condition::Condition;
 use crate::energy::Energy;
-use crate::gpu_faults::FaultSource;
+use crate::gpu_checks::{GpuChecks, Outcome};
 use crate::output::KeepOutput;
 use crate::slices::Slices;
 use crate::volumes;
 use crate::workplace::Workplace;
+use berth_engine::clock;
 use berth_file::job::{JobFile, Refused, Warning};
-use berth_model::JobRequest;
-use berth_node::{Device, Driver, GpuRecording, Inventory, Isolation, Probe};
+use berth_model::{JobRequest, Time};
+use berth_node::{Check, Device, Driver, Inventory, Isolation, Probe};
 use berth_service::host::{
-    GpuFacts, GpuReading, JobHost, KeptVolume, MeasuredGpu, NodeFacts, NodeIsolation, NotMade,
-    Removal, TeamVolumes, VolumeSize,
+    GpuCheck, GpuFacts, GpuFigure, GpuReading, JobHost, KeptVolume, MeasuredGpu, NodeFacts,
+    NodeIsolation, NotMade, PutBack, Removal, TeamVolumes, VolumeSize,
 };
 use berth_service::{Book, Fault, Figures};
 use std::io;
@@ -26,9 +27,7 @@ pub struct Host {
     pub workplace: Arc<Workplace>,
     pub slices: Arc<Slices>,
     pub condition: Arc<Condition>,
-    pub faults: FaultSource,
-    /// What declared GPUs tell, where a file says so.
-    pub recording: Option<GpuRecording>,
+    pub checks: Arc<GpuChecks>,
     pub keep: KeepOutput,
     /// Nothing where figures are not gathered.
     pub figures: Option<Arc<Figures>>,
@@ -90,19 +89,22 @@ impl JobHost for Host {
         let mut devices = self.inventory.devices.iter().filter(|_| self.is_this(node));
         let device: &Device = devices.find(|device| device.index == index)?;
         let held = self.condition.held_gpu(device.index);
-        let failed = self.condition.failed_gpu(device.index);
-        Some(GpuFacts { uuid: device.uuid.clone(), declared: device.declared(), held, failed })
+        Some(GpuFacts {
+            uuid: device.uuid.clone(),
+            declared: device.declared(),
+            held,
+            failed: self.condition.failed_gpu(index),
+            checking: self.condition.checking_gpu(index),
+            checked: self.checks.book.last(device).map(|last| shown_check(last.at, &last.check)),
+        })
     }
 
-    fn put_gpu_back(&self, node: &str, index: u32) -> Result<(), String> {
+    fn put_gpu_back(&self, node: &str, index: u32, check: bool) -> PutBack {
         if !self.is_this(node) {
-            return Err(format!("the GPUs of {node} are not looked after by this server"));
+            return PutBack::unknown(node);
         }
-        if let Some(fault) = self.faults.now(index) {
-            return Err(format!("GPU {index} of {node} is still ill, {}", fault.words()));
-        }
-        self.condition.gpu_is_well(index);
-        Ok(())
+        let Outcome { refused, check } = self.checks.put_back(index, check);
+        PutBack { refused, check: check.map(|check| shown_check(clock::now(), &check)) }
     }
 
     fn volumes(&self) -> Option<&dyn TeamVolumes> {
@@ -130,6 +132,26 @@ impl JobHost for Host {
             temperature_celsius: sample.temperature_celsius,
         });
         reading.collect()
+    }
+}
+
+/// A check as people see it.
+pub fn shown_check(at: Time, check: &Check) -> GpuCheck {
+    let figures = check.figures.iter().map(|figure| GpuFigure {
+        of: figure.of.word().to_owned(),
+        measured: figure.measured,
+        nominal: figure.nominal,
+        least: figure.least,
+        unit: figure.of.unit().to_owned(),
+    });
+    GpuCheck {
+        at: at.into(),
+        passed: check.passed,
+        why: check.why.clone(),
+        correct: check.correct,
+        figures: figures.collect(),
+        remarks: check.remarks.clone(),
+        took_ms: check.took_ms,
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Seen {
     Gpu { gpu: u32, held: bool },
     /// A GPU has failed, or what shares it has. These tasks were on it.
     GpuFailed { gpu: u32, why: String, leases: Vec<LeaseId> },
+    /// A GPU that was held back has been checked, with what that came to.
+    GpuChecked { gpu: u32, passed: bool, told: String },
 }
 
 /// Looks after the machine: one for all that report trouble.

@@ -1,20 +1,19 @@
 //! This machine as a site: its GPUs, and the processes that run on it.
 
 use crate::executor::{self, Executor, Tools, Watch};
-use crate::gpu_faults;
-use crate::gpu_holders::GpuHolders;
 use crate::host::Host;
 use crate::identity::{Identity, Renewal, ServerAddress};
 use crate::output::{self, Keeping};
 use crate::recovery::Seen;
 use crate::setup;
+use crate::{gpu_checks, gpu_faults};
 use berth_engine::{
     self as engine, BootError, Core, FollowUps, InitialSync, LiveLease, Running, Setup, Site, Turn,
     clock,
 };
 use berth_model::{Cause, Event, Health, LeaseId, Micros, Name, NodeState, Rejected, Span, Time};
 use berth_model::{Ended, Observed};
-use berth_node::{Driver, GpuWatch, Inventory, State, Stop};
+use berth_node::{Driver, GpuFault, GpuWatch, Inventory, State, Stop};
 use berth_service::{Home, Vault};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,19 +67,17 @@ async fn begin_on(
         driver: driver.clone(),
         vault: vault.clone(),
         identity: identity.clone(),
-        holders: Arc::new(GpuHolders {
-            driver: driver.clone(),
-            inventory: inventory.clone(),
-            condition: host.condition.clone(),
-            gpu_use: host.probe.clone(),
-        }),
+        holders: host.checks.holders.clone(),
         slices: host.slices.clone(),
         energy: host.energy.clone(),
     };
     let (mut watch, mut gpus) = (None, None);
     let running = engine::begin(setup, |inlet| {
-        let (to, condition) = (inlet.clone(), host.condition.clone());
-        gpus = gpu_faults::watch(&host.faults, driver.clone(), condition, to);
+        let checks = host.checks.clone();
+        let (owing, condition) = (checks.clone(), host.condition.clone());
+        let owe = move |fault: &GpuFault| owing.owe(fault.index, &fault.words());
+        gpus = gpu_faults::watch(&checks.faults, driver.clone(), condition, inlet.clone(), owe);
+        tokio::spawn(gpu_checks::check_held_back(checks, inlet.clone()));
         let (executor, watching) = executor::begin(tools, inlet);
         watch = Some(watching);
         let inventory = inventory.clone();
@@ -175,6 +172,13 @@ impl Site for Machine {
                 turn.apply_observed(Event::GpuChanged { node, gpu, health });
             }
             Seen::GpuFailed { gpu, why, leases } => self.gpu_failed(turn, gpu, &why, &leases),
+            Seen::GpuChecked { gpu, passed, told } => {
+                let node = self.inventory.node.name.clone();
+                turn.note("gpu_checked", format!("gpu {gpu} of {node}: {told}"));
+                if passed {
+                    turn.apply_observed(Event::GpuChanged { node, gpu, health: Health::Ok });
+                }
+            }
         }
     }
 

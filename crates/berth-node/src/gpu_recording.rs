@@ -4,6 +4,7 @@
 
 use crate::gpu_figures::{EnergyCounters, GpuFigures, MigPart, ReadGpus};
 use crate::gpu_health::{GpuFault, GpuHealth, LOST};
+use berth_gpucheck::Played;
 use berth_model::Bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ struct Told {
     xid: Option<u64>,
     /// It is not there any more.
     lost: bool,
+    /// What a check of it tells.
+    check: Option<Played>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +59,11 @@ impl GpuRecording {
         let mut told: Vec<Told> = serde_json::from_slice(&std::fs::read(&self.path)?)?;
         told.resize(self.count as usize, Told::default());
         Ok(told)
+    }
+
+    /// What a check of a GPU tells; nothing where there is nothing to check.
+    pub fn check(&self, index: u32) -> Option<Played> {
+        self.numbered().into_iter().find(|(number, _)| *number == index)?.1.check
     }
 
     /// A file that is being written is read again at the next look.

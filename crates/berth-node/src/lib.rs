@@ -12,6 +12,7 @@ mod driver;
 mod environ;
 mod error;
 mod folder;
+mod gpu_check;
 mod gpu_figures;
 mod gpu_health;
 mod gpu_recording;
@@ -31,11 +32,13 @@ mod supervisor;
 mod task;
 mod trouble;
 
+pub use berth_gpucheck::{Check, Figure, Quantity};
 pub use berth_sandbox::{Access, Account, Network, hides_abstract_sockets, may_access};
 pub use cgroup::Limits;
 pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger, TaskUse};
 pub use environ::environment;
 pub use error::Error;
+pub use gpu_check::{CheckBook, Checked, can_be_checked, check_gpu};
 pub use gpu_figures::{
     Activity, EnergyCounters, GpuFigures, GpuQuery, GpuReader, MigPart, Nvidia, Player, ReadGpus,
     RecordedGpu,

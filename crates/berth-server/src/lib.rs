@@ -21,7 +21,7 @@ pub use berth_cluster::{
     AdmissionWebhook, Compat, FigureSources, HoldError, LeaseOptions, Options as ClusterOptions,
     Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
 };
-pub use berth_machine::KeepOutput;
+pub use berth_machine::{CheckAtStart, KeepOutput, shown_check};
 pub use berth_service::{FigureOptions, KeepFigures};
 pub use error::Error;
 pub use listen::ConnectionLimits;

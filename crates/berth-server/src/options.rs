@@ -5,7 +5,7 @@ use crate::listen::ConnectionLimits;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
-use berth_machine::KeepOutput;
+use berth_machine::{CheckAtStart, KeepOutput};
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, PowerCaps, Wanted};
 use berth_service::FigureOptions;
@@ -53,6 +53,8 @@ pub enum Place {
         /// A file that says what declared GPUs tell.
         recording: Option<PathBuf>,
         power: PowerCaps,
+        /// Whether GPUs that owe a check are checked first.
+        gpu_check: CheckAtStart,
         launcher: Launcher,
         cgroups: bool,
         isolation: Wanted,

@@ -12,13 +12,13 @@ use berth_cluster::{BeginError, Cluster};
 use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
-    Energy, FaultSource, Host, KeepOutput, ServerAddress, Slices, Volumes, Workplace,
-    gather_figures, open_recording,
+    CheckAtStart, Condition, Energy, FaultSource, GpuChecks, GpuHolders, Host, KeepOutput,
+    ServerAddress, Slices, Volumes, Workplace, gather_figures, hold_back, open_recording,
 };
 use berth_model::Name;
 use berth_node::{
-    Accounts, Declared, Driver, EnergyCounters, GpuRecording, Inventory, Isolation, Known,
-    Launcher, Mig, Mps, Nvidia, NvidiaMps, NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
+    Accounts, CheckBook, Declared, Driver, EnergyCounters, GpuRecording, Inventory, Isolation,
+    Known, Launcher, Mig, Mps, Nvidia, NvidiaMps, NvidiaPower, NvidiaSmi, Power, PowerCaps, Probe,
 };
 use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
@@ -265,6 +265,7 @@ async fn start(
                 gpus,
                 recording,
                 power,
+                gpu_check,
                 launcher,
                 cgroups,
                 isolation,
@@ -275,7 +276,7 @@ async fn start(
                 // database's, which does not.
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
                 let node = (launcher, wanted, *keep_output, *figures);
-                let gpus = (gpus.as_ref(), recording.as_deref());
+                let gpus = (gpus.as_ref(), recording.as_deref(), *gpu_check);
                 let found = find_machine(options, gpus, node, &home)?;
                 cap_power(&found, power, &home).await;
                 let setup = setup(options, &store).await?;
@@ -335,7 +336,7 @@ async fn start(
 /// What this machine has, and the driver of its processes.
 fn find_machine(
     options: &Options,
-    (gpus, recording): (Option<&Declared>, Option<&Path>),
+    (gpus, recording, check): (Option<&Declared>, Option<&Path>, CheckAtStart),
     (launcher, wanted, keep, figures): (&Launcher, berth_node::Options, KeepOutput, FigureOptions),
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
@@ -350,12 +351,17 @@ fn find_machine(
     if !inventory.declared {
         inventory.divide(&mig.ours(), |gpu| mig.slots(gpu));
     }
-    let inventory = Arc::new(inventory);
     let recording = recording.map(|path| {
         open_recording(path, inventory.devices.len())
             .map_err(|source| Error::Recording { path: path.to_owned(), source })
     });
     let recording = recording.transpose()?;
+    let condition = Arc::<Condition>::default();
+    let book = CheckBook::open(&home.node(), &inventory.devices);
+    if check == CheckAtStart::New {
+        hold_back(&book, &mut inventory, &condition, recording.as_ref());
+    }
+    let inventory = Arc::new(inventory);
     let faults = FaultSource::of(inventory.declared, recording.as_ref());
     let slices = Slices { inventory: inventory.clone(), driver: driver.clone(), mig, mps };
     if !inventory.declared {
@@ -371,9 +377,22 @@ fn find_machine(
         accounts: Accounts::new(&options.admin),
         hidden: secret_files(options),
     });
-    let condition = Arc::default();
-    let (slices, figures) = (Arc::new(slices), figures.begin());
     let counters = energy_counters(inventory.declared, recording.as_ref());
+    let checks = Arc::new(GpuChecks {
+        book,
+        launcher: launcher.clone(),
+        inventory: inventory.clone(),
+        condition: condition.clone(),
+        faults,
+        recording,
+        holders: Arc::new(GpuHolders {
+            driver: driver.clone(),
+            inventory: inventory.clone(),
+            condition: condition.clone(),
+            gpu_use: probe.clone(),
+        }),
+    });
+    let (slices, figures) = (Arc::new(slices), figures.begin());
     let energy = figures.clone().zip(counters);
     let energy = energy.map(|(figures, counters)| Arc::new(Energy::new(figures, counters)));
     Ok(Arc::new(Host {
@@ -383,8 +402,7 @@ fn find_machine(
         workplace,
         slices,
         condition,
-        faults,
-        recording,
+        checks,
         keep,
         figures,
         energy,

@@ -3,7 +3,7 @@
 
 use crate::fault::Fault;
 use crate::figure_book::Book;
-pub use berth_api::wire::NodeIsolation;
+pub use berth_api::wire::{GpuCheck, GpuFigure, NodeIsolation};
 use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::{Bytes, GpuAsk, JobRequest, Name, Time};
 use std::collections::BTreeMap;
@@ -33,6 +33,26 @@ pub struct GpuFacts {
     pub held: Option<String>,
     /// What is wrong with it, where it has failed.
     pub failed: Option<String>,
+    /// Why it is checked, where it is.
+    pub checking: Option<String>,
+    /// What its last check came to.
+    pub checked: Option<GpuCheck>,
+}
+
+/// What came of putting a GPU back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PutBack {
+    /// Why it takes no work.
+    pub refused: Option<String>,
+    /// Nothing where none was made.
+    pub check: Option<GpuCheck>,
+}
+
+impl PutBack {
+    pub fn unknown(node: &str) -> PutBack {
+        let refused = format!("the GPUs of {node} are not looked after by this server");
+        PutBack { refused: Some(refused), check: None }
+    }
 }
 
 /// What a GPU of this host does right now.
@@ -150,9 +170,10 @@ pub trait JobHost: Send + Sync {
         None
     }
 
-    /// Puts a GPU back that had failed; the sentence says why that cannot be. This blocks.
-    fn put_gpu_back(&self, node: &str, _index: u32) -> Result<(), String> {
-        Err(format!("the GPUs of {node} are not looked after by this server"))
+    /// Puts a GPU back that had failed, if it is well and passes a check. This blocks for as long
+    /// as the check takes.
+    fn put_gpu_back(&self, node: &str, _index: u32, _check: bool) -> PutBack {
+        PutBack::unknown(node)
     }
 
     /// Where it keeps named volumes; nothing where somebody else does.

@@ -9,7 +9,7 @@ use berth_node::{
     Declared, Isolation, Launcher, NoSandbox, OpenFiles, PowerCaps, Wanted, hides_abstract_sockets,
 };
 use berth_server::{
-    ConnectionLimits, ExportPlace, KeepOutput, Options, Place, Stage, Started, Tls,
+    CheckAtStart, ConnectionLimits, ExportPlace, KeepOutput, Options, Place, Stage, Started, Tls,
 };
 use clap::Args;
 use ipnet::IpNet;
@@ -42,6 +42,10 @@ pub struct Up {
     /// The most power that each GPU may take, such as 500W, or by model H200=500W,L4=60W
     #[arg(long, value_name = "CAPS", env = "BERTH_POWER_CAP")]
     pub power_cap: Option<String>,
+    /// Which GPUs are checked when the server starts, before they take work: `new` checks those that
+    /// the machine has never had before and those that had failed, `never` none
+    #[arg(long, value_enum, default_value = "new", env = "BERTH_GPU_CHECK")]
+    pub gpu_check: GpuCheckFlag,
     /// Start tasks without control groups, so that CPU and memory are not enforced
     #[arg(long)]
     pub no_cgroups: bool,
@@ -68,6 +72,12 @@ pub struct Up {
     pub figures_every: String,
     #[command(flatten)]
     pub keep_figures: KeepFigureFlags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum GpuCheckFlag {
+    New,
+    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -156,6 +166,10 @@ pub fn run(up: &Up) -> Result<()> {
         gpus,
         recording: up.gpu_recording.clone(),
         power: power.clone(),
+        gpu_check: match up.gpu_check {
+            GpuCheckFlag::New => CheckAtStart::New,
+            GpuCheckFlag::Never => CheckAtStart::Never,
+        },
         launcher: Launcher { exe, args: vec![crate::HELPER.into(), files.word()] },
         cgroups: !up.no_cgroups,
         isolation: match up.isolation {
@@ -175,6 +189,10 @@ pub fn run(up: &Up) -> Result<()> {
     let mut config = vec![
         entry("gpus", shown, up.gpus.is_none()),
         entry("power-cap", power.to_string(), up.power_cap.is_none()),
+        match up.gpu_check {
+            GpuCheckFlag::New => entry("gpu-check", "new".to_owned(), true),
+            GpuCheckFlag::Never => entry("gpu-check", "never".to_owned(), false),
+        },
         kept("keep-output", &up.keep_output, KEEP_OUTPUT),
         kept("keep-output-size", &up.keep_output_size, KEEP_OUTPUT_SIZE),
         kept("keep-folders", &up.keep_folders, FOREVER),

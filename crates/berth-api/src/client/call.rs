@@ -21,6 +21,8 @@ pub(super) struct Call<'a> {
     body: Option<(&'static str, Vec<u8>)>,
     /// Lets the server recognise the request when it comes again.
     key: Option<String>,
+    /// How long it may take.
+    timeout: Duration,
 }
 
 impl<'a> Call<'a> {
@@ -38,7 +40,7 @@ impl<'a> Call<'a> {
             };
         }
         drop(path);
-        Call { client, route, url, body: None, key: None }
+        Call { client, route, url, body: None, key: None, timeout: client.timeout }
     }
 
     /// The fields of a query that say something.
@@ -70,6 +72,12 @@ impl<'a> Call<'a> {
 
     pub fn key(mut self, key: String) -> Call<'a> {
         self.key = Some(key);
+        self
+    }
+
+    /// For what the server takes its time for.
+    pub fn longest(mut self, timeout: Duration) -> Call<'a> {
+        self.timeout = self.timeout.max(timeout);
         self
     }
 
@@ -145,7 +153,7 @@ impl<'a> Call<'a> {
         let mut request = self.client.http.request(method, self.url.clone());
         request = match stream {
             Some(accept) => request.header(reqwest::header::ACCEPT, accept),
-            None => request.timeout(self.client.timeout),
+            None => request.timeout(self.timeout),
         };
         if let Some((media, body)) = &self.body {
             request = request.header(CONTENT_TYPE, *media).body(body.clone());
@@ -182,7 +190,7 @@ impl<'a> Call<'a> {
             return Error::Unreachable { url, source };
         }
         if source.is_timeout() {
-            return Error::Timeout { url, what, after: self.client.timeout };
+            return Error::Timeout { url, what, after: self.timeout };
         }
         Error::Lost { url, what, source }
     }

@@ -4,6 +4,7 @@ use super::error::Result;
 use super::stream::Lines;
 use super::{Client, idempotency_key};
 use crate::wire::*;
+use std::time::Duration;
 
 macro_rules! calls {
     ($($(#[doc = $doc:literal])* $name:ident = $id:literal ($($part:ident),*)
@@ -54,7 +55,6 @@ calls! {
     drain_node = "drain_node" (node) => Node;
     cordon_node = "cordon_node" (node) => Node;
     resume_node = "resume_node" (node) => Node;
-    resume_gpu = "resume_gpu" (node, gpu) => Gpu;
 
     cost = "list_cost" () query CostQuery => CostReport;
     budgets = "list_budgets" () => Items<Budget>;
@@ -104,6 +104,8 @@ calls! {
 }
 
 const YAML: &str = "application/yaml";
+/// A server gives a check up before.
+const LONGEST_CHECK: Duration = Duration::from_secs(58);
 
 impl Client {
     /// Submits a job file. A request whose answer was lost is sent again under the same key, and
@@ -126,6 +128,12 @@ impl Client {
     pub async fn clone_job(&self, job: &str, changes: &JobClone) -> Result<JobSubmitted> {
         let call = self.call("clone_job", &[job]).body(changes)?;
         call.key(idempotency_key()?).answer().await
+    }
+
+    /// Puts a GPU back. That takes as long as its check.
+    pub async fn resume_gpu(&self, node: &str, gpu: &str, how: &GpuResume) -> Result<Gpu> {
+        let call = self.call("resume_gpu", &[node, gpu]).body(how)?;
+        call.longest(LONGEST_CHECK).answer().await
     }
 
     /// What would become of a job file.
@@ -182,7 +190,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Routes with functions that are written out, above and beside.
-    const WRITTEN: [&str; 8] = [
+    const WRITTEN: [&str; 9] = [
+        "resume_gpu",
         "submit_job",
         "clone_job",
         "plan_job",

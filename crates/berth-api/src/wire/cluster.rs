@@ -73,6 +73,12 @@ pub struct Gpu {
     /// What is wrong with it, where it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Why it is checked before it takes work, while that goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checking: Option<String>,
+    /// What its last check came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<GpuCheck>,
     /// How much of it nobody holds.
     pub free_milli: i64,
     pub holders: Vec<GpuHolder>,
@@ -82,6 +88,42 @@ pub struct Gpu {
     pub used_bytes: Option<i64>,
     pub watts: Option<u32>,
     pub celsius: Option<u32>,
+}
+
+/// What a check of a GPU came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GpuCheck {
+    pub at: At,
+    pub passed: bool,
+    /// What is wrong, if it has not passed.
+    pub why: Option<String>,
+    /// Whether all its results were right, where it came to that.
+    pub correct: Option<bool>,
+    pub figures: Vec<GpuFigure>,
+    /// What was not judged, and why.
+    pub remarks: Vec<String>,
+    pub took_ms: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GpuFigure {
+    /// `memory`, `to_gpu`, `from_gpu` or `product`.
+    pub of: String,
+    pub measured: u64,
+    /// What its model is said to do.
+    pub nominal: Option<u64>,
+    /// What it has to reach; nothing where it is not judged.
+    pub least: Option<u64>,
+    /// `MB/s` or `GFLOPS`.
+    pub unit: String,
+}
+
+/// How a GPU is put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GpuResume {
+    /// Without a check: it takes work as it is.
+    pub no_check: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -22,7 +22,10 @@ pub use admin::{
     TemplateSet, Version, WorldText,
 };
 pub use berth_model::{Exit, ExitKind, JobKind, JobState};
-pub use cluster::{Gpu, GpuHolder, Node, NodeIsolation, NodeState, Queue, QueueLine, Share};
+pub use cluster::{
+    Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeIsolation, NodeState, Queue,
+    QueueLine, Share,
+};
 pub use event::{Event, EventKind, EventQuery, LogChunk, LogQuery, LogStream};
 pub use figures::{
     FigureAdvice, FigureLine, FigureQuery, FigureSummary, GpuFigures, JobFigures, NodeFigures,

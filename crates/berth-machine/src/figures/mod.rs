@@ -30,7 +30,7 @@ pub fn begin(service: Service, host: Arc<Host>) -> Option<tokio::task::JoinHandl
 }
 
 async fn sample(host: Arc<Host>, every: Duration) {
-    let gpus = match (host.inventory.declared, &host.recording) {
+    let gpus = match (host.inventory.declared, &host.checks.recording) {
         (_, Some(recording)) => Some(Box::new(recording.clone()) as Box<dyn ReadGpus>),
         (true, None) => None,
         (false, None) => Nvidia::load().map(|found| Box::new(GpuReader::new(found)) as _),

@@ -56,7 +56,7 @@ pub(crate) struct Boxed {
 
 /// The hidden command of the binary: `supervise <folder>` or `shell <folder>`, as the driver's
 /// [`Launcher`](crate::Launcher) starts it, and the steps of a sandbox. `probe <folder>` does
-/// nothing: it shows that a process can be started.
+/// nothing: it shows that a process can be started. `gpu-check` checks a GPU.
 pub fn helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Whatever the server was handed by its own parent is not for tasks.
     berth_sandbox::close_inherited();
@@ -70,6 +70,7 @@ pub fn helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         [word, dir] if word == "supervise" => supervise(Path::new(dir)),
         [word, _] if word == "shell" => crate::shell::enter(),
         [word, _] if word == "probe" => ExitCode::SUCCESS,
+        [word] if word == crate::gpu_check::WORD => berth_gpucheck::helper(),
         _ => {
             eprintln!("this command is for Berth's own use");
             ExitCode::from(2)

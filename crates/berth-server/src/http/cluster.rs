@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Json};
 use super::asking::Asking;
-use super::extract::Path;
+use super::extract::{Body, Path};
 use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -94,8 +94,9 @@ async fn resume_gpu(
     State(app): State<App>,
     Asking(caller): Asking,
     Path((node, gpu)): Path<(String, String)>,
+    Body(how): Body<wire::GpuResume>,
 ) -> Answer<wire::Gpu> {
-    Ok(Json(cluster::gpus::resume(&app.service, &caller, &node, &gpu).await?))
+    Ok(Json(cluster::gpus::resume(&app.service, &caller, &node, &gpu, how).await?))
 }
 
 async fn get_policy(State(app): State<App>, _: Asking) -> Answer<wire::Policy> {

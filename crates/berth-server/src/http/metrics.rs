@@ -38,6 +38,7 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
     page.jobs(&app).await?;
     page.waits(&cluster::waits(&app.service, None).await?);
     page.gpus(&app).await;
+    page.gpu_checks(&app);
     page.newest_figures(&app);
     page.cluster(&app);
     page.audit(&app);

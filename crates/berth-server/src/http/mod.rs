@@ -16,6 +16,7 @@ mod limits;
 mod metrics;
 mod metrics_audit;
 mod metrics_figures;
+mod metrics_gpu_check;
 mod metrics_kube;
 mod money;
 mod openapi;

@@ -9,6 +9,7 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Act, LiveJob, Write};
 use berth_model::{Event, Health, Micros, Name, NodeSpec};
+use berth_store::{AuditEntry, Batch};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,8 @@ pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire
                 gpu.declared = facts.declared;
                 gpu.held = facts.held;
                 gpu.failed = facts.failed;
+                gpu.checking = facts.checking;
+                gpu.checked = facts.checked;
             }
             if service.host.node(&node.spec.name).is_some()
                 && let Some(reading) = readings.get(&number)
@@ -52,24 +55,76 @@ pub async fn resume(
     caller: &Caller,
     node: &str,
     gpu: &str,
+    how: wire::GpuResume,
 ) -> Result<wire::Gpu, Fault> {
     let found = one(service, caller, node, gpu).await?;
     if found.healthy {
         return Ok(found);
     }
-    if let Some(held) = found.held {
-        return Err(Fault::new(Code::WrongState, held).next("end that process; Berth then uses it"));
+    must_be_free(&found)?;
+    // Whoever asked may go away while the check goes on; what it comes to counts all the same.
+    let (service, caller) = (service.clone(), caller.clone());
+    let put = tokio::spawn(async move { put_back(&service, &caller, found, how).await });
+    put.await.unwrap_or_else(|panic| Err(Fault::new(Code::Internal, panic.to_string())))
+}
+
+fn must_be_free(gpu: &wire::Gpu) -> Result<(), Fault> {
+    let wrong = |why: String, next: &str| Err(Fault::new(Code::WrongState, why).next(next));
+    let wire::Gpu { node, index, .. } = gpu;
+    if let Some(held) = &gpu.held {
+        return wrong(held.clone(), "end that process; Berth then uses it");
     }
-    let (host, name, index) = (service.host.clone(), node.to_owned(), found.index);
-    let back = tokio::task::spawn_blocking(move || host.put_gpu_back(&name, index)).await;
-    if let Err(why) = back.unwrap_or_else(|panic| Err(panic.to_string())) {
-        let next = format!("reset it, as by `nvidia-smi --gpu-reset -i {index}`, and try again");
+    if gpu.checking.is_some() {
+        let next = "wait until it is over; `berth gpus` says what it came to";
+        return wrong(format!("GPU {index} of {node} is being checked"), next);
+    }
+    if let Some(holder) = gpu.holders.first() {
+        let why = format!("job {} still ends on GPU {index} of {node}", holder.job);
+        return wrong(why, "try again when it has ended");
+    }
+    Ok(())
+}
+
+async fn put_back(
+    service: &Service,
+    caller: &Caller,
+    gpu: wire::Gpu,
+    how: wire::GpuResume,
+) -> Result<wire::Gpu, Fault> {
+    let wire::Gpu { node, index, failed, .. } = gpu;
+    let (host, name) = (service.host.clone(), node.clone());
+    let back = tokio::task::spawn_blocking(move || host.put_gpu_back(&name, index, !how.no_check));
+    let back = back.await.map_err(|panic| Fault::new(Code::Internal, panic.to_string()))?;
+    let target = format!("gpu {index} of {node}");
+    if let Some(check) = &back.check {
+        let outcome = if check.passed { "ok" } else { "failed" };
+        let audit = AuditEntry {
+            what: "gpu_checked".to_owned(),
+            outcome: outcome.to_owned(),
+            ..caller.audit(target.clone(), json!(check))
+        };
+        service.engine.write(Write::documents(Batch::default(), audit)).await?;
+    }
+    if let Some(why) = back.refused {
+        let reset = format!("reset or replace it, as by `nvidia-smi --gpu-reset -i {index}`");
+        let next = match back.check {
+            None => format!("{reset}, and try again"),
+            Some(_) => format!(
+                "{reset}, and try again; `berth uncordon {node} --gpu {index} --no-check` puts it \
+                 back as it is"
+            ),
+        };
         return Err(Fault::new(Code::WrongState, why).next(next));
     }
-    let event = Event::GpuChanged { node: Name::new(node), gpu: index, health: Health::Ok };
-    let audit = caller.audit(format!("gpu {index} of {node}"), json!({ "was": found.failed }));
+    let checked = match (&back.check, how.no_check) {
+        (Some(_), _) => "passed",
+        (None, true) => "left out",
+        (None, false) => "nothing to check",
+    };
+    let event = Event::GpuChanged { node: Name::new(&node), gpu: index, health: Health::Ok };
+    let audit = caller.audit(target, json!({ "was": failed, "check": checked }));
     service.engine.write(Write::act(Act::Events(vec![event]), audit)).await?;
-    one(service, caller, node, gpu).await
+    one(service, caller, &node, &index.to_string()).await
 }
 
 async fn one(
@@ -130,6 +185,8 @@ fn shown(node: &NodeSpec, index: usize, price: Micros, held: Vec<wire::GpuHolder
         healthy: spec.health == Health::Ok,
         held: None,
         failed: None,
+        checking: None,
+        checked: None,
         free_milli: (1_000 - used).max(0),
         holders: held,
         price_micros_per_hour: price.0,

@@ -1,11 +1,12 @@
 //! GPUs and nodes.
 
+use super::gpu_check;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::show::{Cell, Look, Page, Table, Tone, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{Gpu, Items, Node, NodeIsolation, NodeState};
+use berth_api::wire::{Gpu, GpuResume, Items, Node, NodeIsolation, NodeState};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +40,11 @@ fn remarks(all: &Items<Gpu>) -> Vec<String> {
         let again = format!("berth uncordon {node} --gpu {index}");
         Some(format!("GPU {index} of {node} has failed, {why}; `{again}` when it is well again"))
     });
-    declared.into_iter().chain(held).chain(failed).collect()
+    let checking = all.items.iter().filter_map(|gpu| {
+        let (why, node, index) = (gpu.checking.as_ref()?, &gpu.node, gpu.index);
+        Some(format!("GPU {index} of {node} is checked before it takes work: {why}"))
+    });
+    declared.into_iter().chain(held).chain(failed).chain(checking).collect()
 }
 
 fn gpus_text(all: &Items<Gpu>, look: &Look) -> String {
@@ -63,7 +68,6 @@ fn by_node(gpus: &[Gpu]) -> Table {
             .iter()
             .flat_map(|gpu| gpu.holders.iter().map(|holder| holder.job.to_string()))
             .collect();
-        let ill = gpus.iter().filter(|gpu| !gpu.healthy).count();
         table.row(vec![
             node.into(),
             model.into(),
@@ -73,17 +77,33 @@ fn by_node(gpus: &[Gpu]) -> Table {
             words::money(gpus[0].price_micros_per_hour).into(),
             mean.map(|percent| format!("{percent}%")).into(),
             jobs.into_iter().collect::<Vec<_>>().join(",").into(),
-            match (ill, gpus.iter().filter(|gpu| gpu.held.is_some()).count()) {
-                (0, _) => Cell::toned("ok", Tone::Good),
-                (ill, 0) => Cell::toned(format!("{ill} failed"), Tone::Bad),
-                (ill, held) if ill == held => Cell::toned(format!("{held} held"), Tone::Bad),
-                (ill, held) => {
-                    Cell::toned(format!("{} failed, {held} held", ill - held.min(ill)), Tone::Bad)
-                }
-            },
+            health(&gpus),
         ]);
     }
     table
+}
+
+/// In a word why it takes no work.
+fn out_of_use(gpu: &Gpu) -> Option<&'static str> {
+    match (gpu.healthy, &gpu.held, &gpu.checking) {
+        (true, _, _) => None,
+        (false, Some(_), _) => Some("held"),
+        (false, None, Some(_)) => Some("checking"),
+        (false, None, None) => Some("failed"),
+    }
+}
+
+/// `ok`, or `1 failed, 2 held`.
+fn health(gpus: &[&Gpu]) -> Cell {
+    let count = |word: &&str| {
+        let count = gpus.iter().filter(|gpu| out_of_use(gpu) == Some(*word)).count();
+        (count > 0).then(|| format!("{count} {word}"))
+    };
+    let told: Vec<String> = ["failed", "held", "checking"].iter().filter_map(count).collect();
+    match told.is_empty() {
+        true => Cell::toned("ok", Tone::Good),
+        false => Cell::toned(told.join(", "), Tone::Bad),
+    }
 }
 
 fn each_gpu(gpus: &[Gpu]) -> Table {
@@ -113,10 +133,10 @@ fn each_gpu(gpus: &[Gpu]) -> Table {
             gpu.watts.into(),
             gpu.celsius.into(),
             words::money(gpu.price_micros_per_hour).into(),
-            match (gpu.healthy, &gpu.held) {
-                (true, _) => Cell::toned("ok", Tone::Good),
-                (false, Some(_)) => Cell::toned("held", Tone::Bad),
-                (false, None) => Cell::toned("failed", Tone::Bad),
+            match out_of_use(gpu) {
+                None => Cell::toned("ok", Tone::Good),
+                Some("checking") => Cell::toned("checking", Tone::Busy),
+                Some(word) => Cell::toned(word, Tone::Bad),
             },
             holders.collect::<Vec<_>>().join(", ").into(),
             match (&gpu.uuid, gpu.declared) {
@@ -255,21 +275,37 @@ pub struct NodeArgs {
 pub struct UncordonArgs {
     #[command(flatten)]
     nodes: NodeArgs,
-    /// Put only this GPU back, which had failed and is well again
+    /// Put only this GPU back, which had failed, if it passes a check
     #[arg(long, value_name = "GPU")]
     gpu: Option<u32>,
+    /// Put the GPU back as it is
+    #[arg(long, requires = "gpu")]
+    no_check: bool,
 }
 
 pub async fn uncordon(context: &Context, args: &UncordonArgs) -> Result<()> {
     let Some(gpu) = args.gpu else { return act(context, &args.nodes, NodeAction::Uncordon).await };
     let client = context.client()?;
     for node in &args.nodes.nodes {
-        let back = client.resume_gpu(node, &gpu.to_string()).await?;
-        let text = |gpu: &Gpu, look: &Look| each_gpu(std::slice::from_ref(gpu)).text(look);
+        let how = GpuResume { no_check: args.no_check };
+        let back = client.resume_gpu(node, &gpu.to_string(), &how).await?;
+        // The last check of one that is put back as it is says nothing about now.
+        let text = match args.no_check {
+            true => |gpu: &Gpu, look: &Look| each_gpu(std::slice::from_ref(gpu)).text(look),
+            false => put_back,
+        };
         let page = Page::new(back, text, |gpu| vec![format!("{}/{}", gpu.node, gpu.index)]);
-        context.show(&page)?;
+        context.show(
+            &page.remarks(|gpu| gpu.checked.as_ref().map(gpu_check::remarks).unwrap_or_default()),
+        )?;
     }
     Ok(())
+}
+
+fn put_back(gpu: &Gpu, look: &Look) -> String {
+    let check = gpu.checked.as_ref().map(|check| gpu_check::text(check, look));
+    let gap = if check.is_some() { "\n" } else { "" };
+    format!("{}{gap}{}", each_gpu(std::slice::from_ref(gpu)).text(look), check.unwrap_or_default())
 }
 
 /// What is done to a machine.
@@ -319,6 +355,8 @@ mod tests {
             healthy: true,
             held: None,
             failed: None,
+            checking: None,
+            checked: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,
@@ -349,6 +387,20 @@ n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].contains("17 bert (whole 1)"), "{text}");
         assert!(lines[2].ends_with("declared"), "{text}");
+    }
+
+    #[test]
+    fn gpus_that_take_no_work_are_counted_by_why() {
+        let out = |index, held: Option<&str>, checking: Option<&str>| Gpu {
+            healthy: false,
+            held: held.map(str::to_owned),
+            checking: checking.map(str::to_owned),
+            ..gpu(index, 1_000)
+        };
+        let all =
+            [out(0, None, None), out(1, Some("GPU 1 is held"), None), out(2, None, Some("new"))];
+        let table = by_node(&all).text(&Look::fixed());
+        assert!(table.contains("1 failed, 1 held, 1 checking"), "{table}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod control;
 mod cost;
 mod debug;
 mod flags;
+mod gpu_check;
 mod identity;
 mod logs;
 mod machines;
@@ -95,6 +96,8 @@ pub enum ClientCommand {
     Share(queues::Share),
     /// Show GPUs, and which are free
     Gpus(machines::Gpus),
+    /// Check a GPU of this machine against the figures of its model, without a server
+    GpuCheck(gpu_check::GpuCheck),
     /// Show machines
     Nodes(machines::Nodes),
     /// Let machines take no work, and move what runs there
@@ -179,6 +182,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Queue(args) => queues::queue(context, &args).await,
         ClientCommand::Share(args) => queues::share(context, &args).await,
         ClientCommand::Gpus(args) => machines::gpus(context, &args).await,
+        ClientCommand::GpuCheck(args) => gpu_check::run(context, &args),
         ClientCommand::Nodes(args) => machines::nodes(context, &args).await,
         ClientCommand::Drain(args) => machines::act(context, &args, NodeAction::Drain).await,
         ClientCommand::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,

@@ -6,6 +6,7 @@ mod bad;
 mod clock;
 mod crash;
 mod figures;
+mod gpu_checks;
 mod gpu_energy;
 mod gpu_faults;
 pub mod http;

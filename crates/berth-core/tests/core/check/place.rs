@@ -4,9 +4,9 @@ use crate::check::world::*;
 use FindingCode as F;
 use berth_core::FindingCode;
 use berth_model::{
-    Bytes, Cpu, Decision, Division, Effect, GpuAsk, GroupSpec, Health, JobId, JobSnapshot, JobTarget,
-    Lifecycle, MigSlot, Milli, ModelAsk, Near, NodeState, Place, Segment, Share, ShareGpus, Slice,
-    Span, Spread, Taint, TopologyAsk,
+    Bytes, Cpu, Decision, Division, Effect, GpuAsk, GroupSpec, Health, JobId, JobSnapshot,
+    JobTarget, Lifecycle, MigSlot, Milli, ModelAsk, Near, NodeState, Place, Segment, Share,
+    ShareGpus, Slice, Span, Spread, Taint, TopologyAsk,
 };
 
 #[test]

@@ -232,7 +232,9 @@ jobs:
   - {name: whole, queue: q, groups: [{gpus: 1}]}
 ";
     let beside = |asks: &str| {
-        format!("beside-others: it asks for {asks} of a GPU; there is room, 0.5, only on GPUs that other queues have shares of, and queues are kept apart there")
+        format!(
+            "beside-others: it asks for {asks} of a GPU; there is room, 0.5, only on GPUs that other queues have shares of, and queues are kept apart there"
+        )
     };
     let world = || world(&format!("{shared}{jobs}"));
     world().waits("j", &[&beside("0.5")]);

@@ -194,7 +194,10 @@ impl Known<'_> {
             "list_gpus" => self.items::<wire::Gpu>(),
             "list_nodes" => self.items::<wire::Node>(),
             "get_node" | "drain_node" | "cordon_node" | "resume_node" => self.one::<wire::Node>(),
-            "resume_gpu" => self.one::<wire::Gpu>(),
+            "resume_gpu" => {
+                let shape = self.one::<wire::Gpu>();
+                self.may_take::<wire::GpuResume>(shape)
+            }
             "node_figures" => self.one::<wire::NodeFigures>().query::<wire::FigureQuery>(),
             "get_policy" => self.one::<wire::Policy>(),
             "get_world" => self.one::<wire::WorldText>(),

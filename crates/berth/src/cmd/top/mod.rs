@@ -173,6 +173,8 @@ mod tests {
             healthy: index != 3,
             held: None,
             failed: None,
+            checking: None,
+            checked: None,
             free_milli,
             holders: if free_milli == 1_000 { Vec::new() } else { vec![holder] },
             price_micros_per_hour: 3_100_000,
