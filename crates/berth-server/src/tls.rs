@@ -50,6 +50,14 @@ impl Tls {
         Ok(Arc::new(config))
     }
 
+    /// The files with a key: that of the certificate often has one, too.
+    pub fn secrets(&self) -> Vec<PathBuf> {
+        let text = fs::read(&self.certificate).unwrap_or_default();
+        let has_key = String::from_utf8_lossy(&text).contains("PRIVATE KEY-----");
+        let certificate = has_key.then(|| self.certificate.clone());
+        certificate.into_iter().chain([self.key.clone()]).collect()
+    }
+
     fn stamps(&self) -> [Option<Stamp>; 2] {
         [&self.certificate, &self.key].map(|path| {
             let found = fs::metadata(path).ok()?;

@@ -3,6 +3,7 @@
 use super::answer::{Failure, Refused};
 use super::limits;
 use crate::app::App;
+use crate::listen::UnderWay;
 use crate::peer::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
 use axum::http::HeaderMap;
@@ -55,6 +56,11 @@ pub async fn guard(
         Ok(given) => match caller::identify(&app.service, given, from, route).await {
             Ok(caller) => {
                 refusal.by(caller.user(), &caller.token().id);
+                let under_way = request.extensions().get::<UnderWay>();
+                if under_way.is_some_and(|under_way| !under_way.identify(caller.user())) {
+                    let detail = "this connection has made room for another";
+                    return Failure::new(Code::TooMany, detail).into_response();
+                }
                 // Held while the request is answered.
                 match app.service.heavy_reads.enter(route.id, caller.user()).await {
                     Ok(_turn) => {

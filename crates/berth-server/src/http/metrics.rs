@@ -114,13 +114,14 @@ impl Page {
         ] {
             refused.get_or_create(&vec![("limit", why.to_owned())]).inc_by(count);
         }
-        let help = "Connections that were closed for others, because they rested longest";
+        let help = "Connections that were closed for others";
         self.count("connections_displaced", help, now.displaced);
         let timeouts = self.counts("connection_timeouts", "Connections that took too long");
         for (what, count) in [
             ("handshake", now.timeouts_handshake),
             ("head", now.timeouts_head),
             ("idle", now.timeouts_idle),
+            ("answer", now.timeouts_stalled),
             ("body", timed_out_bodies()),
         ] {
             timeouts.get_or_create(&vec![("for", what.to_owned())]).inc_by(count);

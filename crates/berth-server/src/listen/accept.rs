@@ -133,12 +133,16 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let under_way = of_requests.begin_request(request.version() == Version::HTTP_2);
         let answer = under_way.map(|under_way| {
             request.extensions_mut().insert(ConnectInfo(Peer(peer)));
+            request.extensions_mut().insert(under_way.clone());
             (routes.call(request), under_way)
         });
+        let traffic = of_requests.traffic().clone();
         async move {
             let Some((answer, under_way)) = answer else { return Ok(displaced()) };
             let answer: Response<Body> = answer.await?;
-            Ok::<_, Infallible>(answer.map(|body| Body::new(Answering::new(body, under_way))))
+            Ok::<_, Infallible>(
+                answer.map(|body| Body::new(Answering::new(body, traffic, under_way))),
+            )
         }
     });
     let builder = builder();
@@ -255,3 +259,6 @@ fn is_of_connection(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,16 @@
 //! Who is connected: how many there may be, from where, and who has to go when there are too many.
 //!
 //! A connection rests while no request of it is under way: it has sent none yet, or only half of
-//! one, or waits for its next. Whoever rests longest goes first, so that somebody who opens
-//! connections and sends nothing displaces their own and never a request that is being answered.
+//! one, or waits for its next. A connection is protected while it has a request of a known user under
+//! way, as far as that user's share goes. Of the others, the one whose last request began or ended
+//! longest ago goes first: somebody who opens connections displaces their own, whatever they send
+//! on them and leave unread, and never the request of somebody else that is being answered.
 
+use super::traffic::{Quiet, Stall, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -17,6 +20,8 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two requests. Clients close theirs after 90 seconds, so that none is closed here in the
 /// moment in which its next request is on its way.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a client may leave an answer where it is.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections that are closed at once when there are no descriptors left.
 const SHED: usize = 32;
 
@@ -28,6 +33,8 @@ pub struct ConnectionLimits {
     pub per_address: usize,
     /// From this machine itself.
     pub per_loopback: usize,
+    /// Requests under way by which one user, with all jobs of theirs, protects connections.
+    pub per_user: usize,
 }
 
 impl ConnectionLimits {
@@ -44,7 +51,9 @@ impl ConnectionLimits {
         let all = all.min(possible).max(16);
         // Some are left for other machines, whatever runs on this one.
         let per_loopback = all - all / 4;
-        ConnectionLimits { all, per_address: per_address.clamp(1, all), per_loopback }
+        // So that nobody fills the share of this machine by themselves.
+        let per_user = (all / 8).max(4);
+        ConnectionLimits { all, per_address: per_address.clamp(1, all), per_loopback, per_user }
     }
 }
 
@@ -75,15 +84,16 @@ fn network(address: Ipv6Addr) -> u64 {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     pub open: u64,
-    /// Too many in all, and none of them rested.
+    /// Too many in all, and all of them protected.
     pub refused_all: u64,
     /// The same from one address.
     pub refused_address: u64,
     pub refused_descriptors: u64,
-    /// Closed for a new one, because they rested longest.
+    /// Closed for a new one, because they were unprotected for longest.
     pub displaced: u64,
     pub timeouts_head: u64,
     pub timeouts_idle: u64,
+    pub timeouts_stalled: u64,
     pub timeouts_handshake: u64,
 }
 
@@ -106,15 +116,17 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// For connections, and for the turns in which they began to rest.
+    /// For connections, and for the turns in which they lost their protection.
     next: u64,
     rows: BTreeMap<u64, Row>,
     origins: BTreeMap<Origin, usize>,
     /// The sum of these.
     open: usize,
-    /// The turn in which it began to rest, and which it is; the longest first.
-    resting: BTreeSet<(u64, u64)>,
-    resting_of: BTreeSet<(Origin, u64, u64)>,
+    /// Which may be displaced: the turn since which, and the connection; the longest first.
+    unprotected: BTreeSet<(u64, u64)>,
+    unprotected_of: BTreeSet<(Origin, u64, u64)>,
+    /// Requests of each user that protect a connection.
+    shares: BTreeMap<String, usize>,
     figures: Figures,
 }
 
@@ -124,6 +136,9 @@ struct Row {
     /// It was not asked to close.
     is_counted: bool,
     phase: Phase,
+    /// The turn since which it may be displaced, where it may.
+    turn: Option<u64>,
+    stall: Stall,
     close: Arc<Notify>,
     traffic: Arc<Traffic>,
 }
@@ -131,32 +146,24 @@ struct Row {
 #[derive(Debug)]
 enum Phase {
     Resting(Rest),
-    /// So many requests are under way.
-    Busy(usize),
+    /// So many requests are under way, and so many of them protect it.
+    Busy {
+        requests: usize,
+        protecting: usize,
+    },
     /// It was asked to close, or became something else than HTTP.
     Gone,
 }
 
 #[derive(Debug)]
 struct Rest {
-    turn: u64,
     /// It has had no request yet.
     is_new: bool,
-    /// Since when nothing has come or gone.
-    since: Instant,
+    began: Instant,
     read: u64,
-    written: u64,
+    quiet: Quiet,
     /// Since when there is a part of a request.
     head: Option<Instant>,
-}
-
-/// Bytes that have passed.
-#[derive(Debug, Default)]
-pub struct Traffic {
-    pub read: AtomicU64,
-    pub written: AtomicU64,
-    /// Of HTTP/2, where what comes between two requests is no part of one.
-    is_http2: AtomicBool,
 }
 
 impl Connections {
@@ -164,7 +171,7 @@ impl Connections {
         Connections(Arc::new(Inner { limits, table: Mutex::default() }))
     }
 
-    /// A place for a new connection, if need be that of one that rests.
+    /// A place for a new connection, if need be that of one that is not protected.
     pub fn admit(&self, address: IpAddr, now: Instant) -> Result<Seat, Refusal> {
         let origin = Origin::of(address);
         let limits = self.0.limits;
@@ -189,6 +196,8 @@ impl Connections {
             origin,
             is_counted: true,
             phase: Phase::Gone,
+            turn: None,
+            stall: Stall::default(),
             close: close.clone(),
             traffic: traffic.clone(),
         };
@@ -199,22 +208,25 @@ impl Connections {
         Ok(Seat { connections: self.clone(), id, close, traffic })
     }
 
-    /// Closes what has rested too long.
+    /// Closes what has rested too long, and whoever takes nothing of their answers.
     pub fn sweep(&self, now: Instant) {
         let mut table = self.table();
-        let resting: Vec<u64> = table.resting.iter().map(|(_, id)| *id).collect();
-        for id in resting {
-            let Some(row) = table.rows.get_mut(&id) else { continue };
-            let Some(over) = row.overdue(now) else { continue };
+        let overdue: Vec<(u64, Overdue)> = table
+            .rows
+            .iter_mut()
+            .filter_map(|(id, row)| row.overdue(now).map(|over| (*id, over)))
+            .collect();
+        for (id, over) in overdue {
             match over {
                 Overdue::Head => table.figures.timeouts_head += 1,
                 Overdue::Idle => table.figures.timeouts_idle += 1,
+                Overdue::Stalled => table.figures.timeouts_stalled += 1,
             }
             table.dismiss(id);
         }
     }
 
-    /// There are no descriptors left: closes some connections that rest.
+    /// There are no descriptors left: closes some connections that are not protected.
     pub fn shed(&self) {
         let mut table = self.table();
         table.figures.refused_descriptors += 1;
@@ -234,6 +246,15 @@ impl Connections {
         Figures { open: table.rows.len() as u64, ..table.figures }
     }
 
+    /// What each client that leaves an answer where it is has taken.
+    #[cfg(test)]
+    pub fn held(&self) -> Vec<u64> {
+        let table = self.table();
+        let traffic = table.rows.values().map(|row| &row.traffic);
+        let held = traffic.filter(|traffic| traffic.held.load(Ordering::Relaxed) > 0);
+        held.map(|traffic| traffic.written.load(Ordering::Relaxed)).collect()
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -246,39 +267,68 @@ impl Table {
     }
 
     fn rest(&mut self, id: u64, is_new: bool, now: Instant) {
-        let turn = self.number();
         let Some(row) = self.rows.get_mut(&id) else { return };
-        let origin = row.origin;
         row.phase = Phase::Resting(Rest {
-            turn,
             is_new,
-            since: now,
+            began: now,
             read: row.traffic.read.load(Ordering::Relaxed),
-            written: row.traffic.written.load(Ordering::Relaxed),
+            quiet: Quiet::new(&row.traffic, now),
             head: None,
         });
-        self.resting.insert((turn, id));
-        self.resting_of.insert((origin, turn, id));
+        self.expose(id);
     }
 
-    /// It does not rest any more, if it did.
-    fn rouse(&mut self, id: u64) {
-        let Some(row) = self.rows.get(&id) else { return };
-        if let Phase::Resting(rest) = &row.phase {
-            let (turn, origin) = (rest.turn, row.origin);
-            self.resting.remove(&(turn, id));
-            self.resting_of.remove(&(origin, turn, id));
+    /// From now on it may be displaced.
+    fn expose(&mut self, id: u64) {
+        self.keep(id);
+        let turn = self.number();
+        let Some(row) = self.rows.get_mut(&id) else { return };
+        row.turn = Some(turn);
+        self.unprotected.insert((turn, id));
+        self.unprotected_of.insert((row.origin, turn, id));
+    }
+
+    /// It may not be displaced any more, if it might.
+    fn keep(&mut self, id: u64) {
+        let Some(row) = self.rows.get_mut(&id) else { return };
+        if let Some(turn) = row.turn.take() {
+            self.unprotected.remove(&(turn, id));
+            self.unprotected_of.remove(&(row.origin, turn, id));
         }
     }
 
-    /// Closes the one that rests longest; none where all are busy.
+    /// A request of a user protects its connection, if that is within the user's share. Nothing
+    /// where the connection was to close already.
+    fn protect(&mut self, id: u64, user: &str, most: usize) -> Option<bool> {
+        let row = self.rows.get_mut(&id)?;
+        let Phase::Busy { protecting, .. } = &mut row.phase else { return None };
+        let share = self.shares.get(user).copied().unwrap_or(0);
+        if share >= most {
+            return Some(false);
+        }
+        *protecting += 1;
+        self.shares.insert(user.to_owned(), share + 1);
+        self.keep(id);
+        Some(true)
+    }
+
+    fn give_share_back(&mut self, user: &str) {
+        if let Some(share) = self.shares.get_mut(user) {
+            *share -= 1;
+            if *share == 0 {
+                self.shares.remove(user);
+            }
+        }
+    }
+
+    /// Closes the one that is unprotected for longest; none where all are protected.
     fn displace(&mut self) -> bool {
-        let longest = self.resting.first().map(|(_, id)| *id);
+        let longest = self.unprotected.first().map(|(_, id)| *id);
         self.displace_one(longest)
     }
 
     fn displace_of(&mut self, origin: Origin) -> bool {
-        let of_origin = self.resting_of.range((origin, 0, 0)..);
+        let of_origin = self.unprotected_of.range((origin, 0, 0)..);
         let longest = of_origin.take(1).find(|(of, _, _)| *of == origin).map(|(_, _, id)| *id);
         self.displace_one(longest)
     }
@@ -292,7 +342,7 @@ impl Table {
 
     /// Asks a connection to close. Its place is free at once.
     fn dismiss(&mut self, id: u64) {
-        self.rouse(id);
+        self.keep(id);
         let Some(row) = self.rows.get_mut(&id) else { return };
         (row.phase, row.is_counted) = (Phase::Gone, false);
         row.close.notify_one();
@@ -314,26 +364,31 @@ impl Table {
 enum Overdue {
     Head,
     Idle,
+    Stalled,
 }
 
 impl Row {
-    /// Whether it has rested too long; notes what has come and gone meanwhile.
+    /// Whether it has rested too long, or its client leaves answers where they are; notes what has
+    /// come and gone meanwhile.
     fn overdue(&mut self, now: Instant) -> Option<Overdue> {
-        let Phase::Resting(rest) = &mut self.phase else { return None };
+        let traffic = &self.traffic;
+        let is_stalled = self.stall.lasts(traffic, now) >= STALL_TIMEOUT;
+        let rest = match &mut self.phase {
+            Phase::Gone => return None,
+            _ if is_stalled => return Some(Overdue::Stalled),
+            Phase::Busy { .. } => return None,
+            Phase::Resting(rest) => rest,
+        };
         if rest.is_new {
-            return (now.duration_since(rest.since) >= HEAD_TIMEOUT).then_some(Overdue::Head);
+            return (now.duration_since(rest.began) >= HEAD_TIMEOUT).then_some(Overdue::Head);
         }
-        let read = self.traffic.read.load(Ordering::Relaxed);
-        let written = self.traffic.written.load(Ordering::Relaxed);
-        if written != rest.written {
-            // A slow client still takes its last answer.
-            (rest.written, rest.since) = (written, now);
-        }
-        if read != rest.read && !self.traffic.is_http2.load(Ordering::Relaxed) {
+        // A slow client still takes its last answer.
+        let quiet = rest.quiet.lasts(traffic, now);
+        if traffic.read.load(Ordering::Relaxed) != rest.read && !traffic.is_http2() {
             let head = *rest.head.get_or_insert(now);
             return (now.duration_since(head) >= HEAD_TIMEOUT).then_some(Overdue::Head);
         }
-        (now.duration_since(rest.since) >= IDLE_TIMEOUT).then_some(Overdue::Idle)
+        (quiet >= IDLE_TIMEOUT).then_some(Overdue::Idle)
     }
 }
 
@@ -352,41 +407,49 @@ impl Seat {
         self.close.notified().await;
     }
 
-    pub fn traffic(&self) -> &Traffic {
+    pub fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
 
-    /// The head of a request has come. The connection is not closed before it is answered; nothing
-    /// where it was to close already, and the request must not be begun.
+    /// The head of a request has come. Nothing where the connection was to close already, and the
+    /// request must not be begun.
     pub fn begin_request(self: &Arc<Seat>, is_http2: bool) -> Option<UnderWay> {
         self.traffic.is_http2.store(is_http2, Ordering::Relaxed);
         let mut table = self.connections.table();
-        table.rouse(self.id);
         let row = table.rows.get_mut(&self.id)?;
+        let mut is_protected = false;
         row.phase = match row.phase {
-            Phase::Resting(_) => Phase::Busy(1),
-            Phase::Busy(requests) => Phase::Busy(requests + 1),
+            Phase::Resting(_) => Phase::Busy { requests: 1, protecting: 0 },
+            Phase::Busy { requests, protecting } => {
+                is_protected = protecting > 0;
+                Phase::Busy { requests: requests + 1, protecting }
+            }
             Phase::Gone => return None,
         };
-        Some(UnderWay(self.clone()))
+        if !is_protected {
+            table.expose(self.id);
+        }
+        Some(UnderWay(Arc::new(Ongoing { seat: self.clone(), user: OnceLock::new() })))
     }
 
     /// It has become something else than HTTP, which ends by itself.
     pub fn hand_over(&self) {
         let mut table = self.connections.table();
-        table.rouse(self.id);
+        table.keep(self.id);
         if let Some(row) = table.rows.get_mut(&self.id) {
             row.phase = Phase::Gone;
         }
     }
 
-    fn end_request(&self, now: Instant) {
+    fn end_request(&self, did_protect: bool, now: Instant) {
         let mut table = self.connections.table();
         let Some(row) = table.rows.get_mut(&self.id) else { return };
-        match row.phase {
-            Phase::Busy(1) => table.rest(self.id, false, now),
-            Phase::Busy(requests) => row.phase = Phase::Busy(requests - 1),
-            Phase::Resting(_) | Phase::Gone => {}
+        let Phase::Busy { requests, protecting } = &mut row.phase else { return };
+        (*requests, *protecting) = (*requests - 1, *protecting - usize::from(did_protect));
+        match (*requests, *protecting) {
+            (0, _) => table.rest(self.id, false, now),
+            (_, 0) if did_protect => table.expose(self.id),
+            _ => {}
         }
     }
 }
@@ -394,7 +457,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut table = self.connections.table();
-        table.rouse(self.id);
+        table.keep(self.id);
         if let Some(row) = table.rows.remove(&self.id)
             && row.is_counted
         {
@@ -403,13 +466,45 @@ impl Drop for Seat {
     }
 }
 
-/// A request that is being answered.
-#[derive(Debug)]
-pub struct UnderWay(Arc<Seat>);
+/// A request that is being answered. It is so until the last of these is dropped.
+#[derive(Debug, Clone)]
+pub struct UnderWay(Arc<Ongoing>);
 
-impl Drop for UnderWay {
+#[derive(Debug)]
+struct Ongoing {
+    seat: Arc<Seat>,
+    /// Whose it is, once that is known, and whether it is within their share.
+    user: OnceLock<(String, bool)>,
+}
+
+impl UnderWay {
+    /// Whose request it is. False where the connection had to go before that was known: the
+    /// request must not be begun.
+    pub fn identify(&self, user: &str) -> bool {
+        let Ongoing { seat, user: known } = &*self.0;
+        let most = seat.connections.0.limits.per_user;
+        let protects = seat.connections.table().protect(seat.id, user, most);
+        let Some(protects) = protects else { return false };
+        known.set((user.to_owned(), protects)).is_ok()
+    }
+
+    pub fn is_known(&self) -> bool {
+        self.0.user.get().is_some()
+    }
+
+    /// Whether the connection stays while the request is under way.
+    pub fn is_protected(&self) -> bool {
+        self.0.user.get().is_some_and(|(_, protects)| *protects)
+    }
+}
+
+impl Drop for Ongoing {
     fn drop(&mut self) {
-        self.0.end_request(Instant::now());
+        let protecting = self.user.get().filter(|(_, protects)| *protects);
+        if let Some((user, _)) = protecting {
+            self.seat.connections.table().give_share_back(user);
+        }
+        self.seat.end_request(protecting.is_some(), Instant::now());
     }
 }
 

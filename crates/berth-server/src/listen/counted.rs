@@ -1,6 +1,7 @@
 //! A socket that has a seat: it is counted for as long as anybody has it open.
 
 use super::connections::{Seat, UnderWay};
+use super::traffic::Traffic;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use std::io;
@@ -74,15 +75,38 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     }
 }
 
-/// The body of an answer. The request is under way until all of it has been handed on.
+/// The body of an answer, which tells whether the client takes it. The request of somebody who is
+/// known is under way until all of it has been handed on. One without a token is over with the head
+/// of its answer: whoever leaves the rest where it is could otherwise keep the connection for good.
 pub struct Answering {
     body: Body,
-    _request: UnderWay,
+    traffic: Arc<Traffic>,
+    is_held: bool,
+    _request: Option<UnderWay>,
 }
 
 impl Answering {
-    pub fn new(body: Body, request: UnderWay) -> Answering {
-        Answering { body, _request: request }
+    pub fn new(body: Body, traffic: Arc<Traffic>, request: UnderWay) -> Answering {
+        let request = request.is_known().then_some(request);
+        let is_over = body.is_end_stream();
+        let mut answering = Answering { body, traffic, is_held: false, _request: request };
+        answering.hold(!is_over);
+        answering
+    }
+
+    fn hold(&mut self, is_held: bool) {
+        match (self.is_held, is_held) {
+            (false, true) => self.traffic.held.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.traffic.held.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.is_held = is_held;
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.hold(false);
     }
 }
 
@@ -94,7 +118,13 @@ impl HttpBody for Answering {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        let is_held = matches!(polled, Poll::Ready(Some(Ok(_))));
+        if is_held {
+            self.traffic.handed.fetch_add(1, Ordering::Relaxed);
+        }
+        self.hold(is_held);
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -2,13 +2,14 @@
 //!
 //! Whoever connects costs a descriptor and some memory before any token is seen, so connections
 //! have limits of their own: how many there are, and how long each may take for a handshake, for
-//! the head of a request and between requests.
+//! the head of a request, between requests and to take an answer.
 
 mod accept;
 mod connections;
 mod counted;
+mod traffic;
 
-pub use connections::{ConnectionLimits, Connections};
+pub use connections::{ConnectionLimits, Connections, UnderWay};
 
 use crate::error::Error;
 use crate::tls::{Certificate, Tls};

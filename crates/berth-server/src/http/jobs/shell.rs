@@ -6,10 +6,11 @@ use crate::app::App;
 use crate::http::answer::Failure;
 use crate::http::asking::Asking;
 use crate::http::extract::Path;
+use crate::listen::UnderWay;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Extension, State};
 use axum::response::Response;
 use berth_api::access::Permission;
 use berth_api::wire::{ShellAsk, ShellTell};
@@ -37,6 +38,7 @@ pub async fn shell(
     State(app): State<App>,
     Asking(caller): Asking,
     Path(wanted): Path<String>,
+    Extension(under_way): Extension<UnderWay>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Failure> {
     let found = find::job(&app.service, &caller, &wanted, Permission::JobsShell).await?;
@@ -48,13 +50,22 @@ pub async fn shell(
         return Err(Failure::new(Code::WrongState, detail));
     }
     let source = Source::of(&app, found.first())?;
+    if !under_way.is_protected() {
+        // A terminal keeps its connection for as long as it likes.
+        let detail = "you have as many requests, streams and terminals open as you may";
+        return Err(Failure::new(Code::TooMany, detail));
+    }
     // Opening one is a change in the world like any other: it is on record.
     let audit = caller.audit(format!("job {}", found.id), serde_json::json!({}));
     app.service.engine.write(berth_engine::Write::act(berth_engine::Act::Nothing, audit)).await?;
     let needs = Needs::OnJob(found.id, Permission::JobsShell);
     let right = StreamRight::hold(&app.service, &caller, needs);
     let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| talk(app, source, found.id, right, socket)))
+    Ok(upgrade.on_upgrade(async move |socket| {
+        talk(app, source, found.id, right, socket).await;
+        // It counts for its user until here.
+        drop(under_way);
+    }))
 }
 
 async fn talk(app: App, source: Source, job: JobId, mut right: StreamRight, mut socket: WebSocket) {

@@ -3,7 +3,9 @@
 mod shapes;
 
 use crate::app::App;
-use crate::http::answer::{Answer, Json};
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::problem::MEDIA_TYPE;
 use berth_api::{Problem, ROUTES, Route, wire};
@@ -16,9 +18,10 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
     (id == "openapi").then(|| on(filter, openapi))
 }
 
-async fn openapi() -> Answer<&'static Value> {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
-    Ok(Json(&DOCUMENT))
+/// Anybody may ask for it any number of times and leave it unread, so all answers share one text.
+async fn openapi() -> impl IntoResponse {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(document().to_string()));
+    ([(CONTENT_TYPE, "application/json")], TEXT.clone())
 }
 
 fn document() -> Value {

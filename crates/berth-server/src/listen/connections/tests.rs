@@ -5,11 +5,18 @@ const ALICE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const BOB: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
 fn connections(all: usize, per_address: usize, per_loopback: usize) -> Connections {
-    Connections::new(ConnectionLimits { all, per_address, per_loopback })
+    Connections::new(ConnectionLimits { all, per_address, per_loopback, per_user: 3 })
 }
 
 fn seat(connections: &Connections, from: IpAddr, now: Instant) -> Arc<Seat> {
     Arc::new(connections.admit(from, now).expect("there is room"))
+}
+
+/// A request with the token of a user.
+fn known(seat: &Arc<Seat>, user: &str) -> UnderWay {
+    let under_way = seat.begin_request(false).expect("it is open");
+    assert!(under_way.identify(user));
+    under_way
 }
 
 /// Whether it was asked to close; asking takes the request away.
@@ -33,11 +40,10 @@ async fn whoever_opens_too_many_displaces_their_own_oldest_half_sent_request() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_never_displaced() {
+async fn a_request_of_a_known_user_is_never_displaced() {
     let (connections, now) = (connections(100, 2, 50), Instant::now());
     let streams = [seat(&connections, ALICE, now), seat(&connections, ALICE, now)];
-    let under_way: Vec<UnderWay> =
-        streams.iter().filter_map(|seat| seat.begin_request(false)).collect();
+    let under_way = streams.each_ref().map(|seat| known(seat, "kim"));
     assert_eq!(connections.admit(ALICE, now).unwrap_err(), Refusal::Address);
     connections.sweep(now + IDLE_TIMEOUT * 100);
     for stream in &streams {
@@ -63,7 +69,7 @@ async fn a_full_server_displaces_whoever_rests_longest_wherever_they_are() {
         went.push(has_to_go(seat).await);
     }
     assert_eq!(went, [false, true, false, false]);
-    let busy = [&first, &third, &fourth].map(|seat| seat.begin_request(false));
+    let busy = [&first, &third, &fourth].map(|seat| known(seat, "kim"));
     assert_eq!(connections.admit(BOB, now).unwrap_err(), Refusal::All);
     drop(busy);
 }
@@ -78,7 +84,7 @@ async fn a_place_is_counted_until_its_socket_is_closed() {
     drop(seats);
     let table = connections.table();
     assert_eq!((table.rows.len(), table.open, table.origins.len()), (0, 0, 0));
-    assert_eq!((table.resting.len(), table.resting_of.len()), (0, 0));
+    assert_eq!((table.unprotected.len(), table.unprotected_of.len()), (0, 0));
 }
 
 #[tokio::test]
@@ -142,7 +148,7 @@ async fn a_shell_is_no_http_any_more_and_is_left_alone() {
 async fn without_descriptors_what_rests_is_closed_and_the_rest_goes_on() {
     let (connections, now) = (connections(100, 100, 100), Instant::now());
     let busy = seat(&connections, ALICE, now);
-    let request = busy.begin_request(false);
+    let request = known(&busy, "kim");
     let idle: Vec<_> = (0..SHED + 5).map(|_| seat(&connections, BOB, now)).collect();
     connections.shed();
     let mut gone = 0;
@@ -153,6 +159,65 @@ async fn without_descriptors_what_rests_is_closed_and_the_rest_goes_on() {
     assert!(!has_to_go(&busy).await);
     drop(request);
     assert!(idle[0].begin_request(false).is_none(), "no request begins on its way out");
+}
+
+#[tokio::test]
+async fn a_request_without_a_token_protects_nothing_whatever_it_waits_for() {
+    let (connections, now) = (connections(100, 100, 3), Instant::now());
+    let pinned: Vec<_> = (0..3).map(|_| seat(&connections, HERE, now)).collect();
+    let under_way: Vec<_> = pinned.iter().map(|seat| seat.begin_request(true)).collect();
+    let honest = seat(&connections, HERE, now);
+    assert!(has_to_go(&pinned[0]).await && !has_to_go(&pinned[1]).await);
+    assert!(pinned[0].begin_request(true).is_none());
+    let request = known(&honest, "kim");
+    let late = under_way[0].as_ref().unwrap();
+    assert!(!late.identify("kim"), "it went before its token was read, and is not carried out");
+    let others: Vec<_> = (0..20).map(|_| seat(&connections, HERE, now)).collect();
+    assert!(!has_to_go(&honest).await);
+    drop((others, request, under_way, pinned, honest));
+    let table = connections.table();
+    assert_eq!((table.rows.len(), table.open, table.shares.len()), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_user_protects_no_more_than_their_share_and_leaves_room_to_others() {
+    let (connections, now) = (connections(100, 100, 5), Instant::now());
+    let seats: Vec<_> = (0..5).map(|_| seat(&connections, HERE, now)).collect();
+    let mut streams: Vec<_> = seats.iter().map(|seat| known(seat, "greedy")).collect();
+    let protected: Vec<bool> = streams.iter().map(UnderWay::is_protected).collect();
+    assert_eq!(protected, [true, true, true, false, false]);
+    let modest = seat(&connections, HERE, now);
+    let request = known(&modest, "modest");
+    assert!(request.is_protected() && has_to_go(&seats[3]).await);
+    drop(streams.remove(0));
+    assert!(known(&seats[4], "greedy").is_protected(), "a share comes back");
+}
+
+#[tokio::test]
+async fn who_takes_nothing_of_an_answer_for_a_minute_has_to_go() {
+    let connections = connections(10, 10, 10);
+    let seat = seat(&connections, ALICE, Instant::now());
+    let request = seat.begin_request(true).unwrap();
+    assert!(request.identify("kim"));
+    let (now, traffic) = (Instant::now(), seat.traffic());
+    let at = |seconds| connections.sweep(now + Duration::from_secs(seconds));
+    at(0);
+    at(1_000);
+    assert!(!has_to_go(&seat).await, "an answer that has nothing to give waits for the server");
+    traffic.held.store(1, Ordering::Relaxed);
+    at(2_000);
+    traffic.written.fetch_add(17, Ordering::Relaxed);
+    at(2_059);
+    assert!(!has_to_go(&seat).await);
+    traffic.handed.fetch_add(1, Ordering::Relaxed);
+    at(2_060);
+    at(2_119);
+    assert!(!has_to_go(&seat).await, "it took a part meanwhile");
+    traffic.written.fetch_add(17, Ordering::Relaxed);
+    at(2_120);
+    assert!(has_to_go(&seat).await, "pings are no progress");
+    assert_eq!(connections.figures().timeouts_stalled, 1);
+    drop(request);
 }
 
 #[test]
@@ -168,9 +233,10 @@ fn addresses_of_one_network_count_together() {
 #[test]
 fn limits_leave_descriptors_to_everything_else() {
     let usual = ConnectionLimits::new(4_096, 256, 1 << 20);
-    let expected = ConnectionLimits { all: 4_096, per_address: 256, per_loopback: 3_072 };
+    let expected =
+        ConnectionLimits { all: 4_096, per_address: 256, per_loopback: 3_072, per_user: 512 };
     assert_eq!(usual, expected);
     let small = ConnectionLimits::new(4_096, 256, 256);
-    assert_eq!(small, ConnectionLimits { all: 64, per_address: 64, per_loopback: 48 });
+    assert_eq!(small, ConnectionLimits { all: 64, per_address: 64, per_loopback: 48, per_user: 8 });
     assert_eq!(ConnectionLimits::new(4_096, 256, 64).all, 16);
 }

@@ -1,13 +1,13 @@
 //! Connections that nobody needs a token for: they keep nobody else from being answered.
 
 use super::http::Request;
-use super::server::{BERTH, until};
+use super::people::People;
+use super::server::{BERTH, certificate_and_key, until};
 use berth_testbed::Server;
 use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 use tempfile::TempDir;
 
 /// `berth` with a line of shell before it.
@@ -72,20 +72,22 @@ fn half_sent_requests_stop_neither_the_server_nor_its_loop_nor_a_stream() {
 
 #[test]
 fn connections_beyond_the_limit_are_told_so_and_others_go_on() {
-    let server = Server::start(BERTH.as_ref(), &["--gpus", "1xL4", "--max-connections", "16"]);
-    let token = server.token();
-    // A quarter is left for other machines.
-    let mut streams: Vec<_> = (0..12)
-        .map(|_| Request::new("GET", "/v1/events").token(Some(&token)).stream(&server.url))
+    let people = People::start_with(&["--gpus", "1xL4", "--max-connections", "16"]);
+    let server = &people.server;
+    // A quarter is left for other machines, and three users have a third of the rest.
+    let tokens = [&people.admin, &people.kim, &people.lea].into_iter().cycle();
+    let mut streams: Vec<_> = tokens
+        .take(12)
+        .map(|token| Request::new("GET", "/v1/events").token(Some(token)).stream(&server.url))
         .collect();
     assert!(streams.iter().all(|(status, _)| *status == 200));
     let mut refused = String::new();
-    connect(&server).read_to_string(&mut refused).unwrap();
+    connect(server).read_to_string(&mut refused).unwrap();
     assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("BRT0017"), "{refused}");
     streams.pop();
     // The server learns a moment later that it is gone.
     until("there is room again", || {
-        let mut socket = connect(&server);
+        let mut socket = connect(server);
         let asked = b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         let mut answer = String::new();
         socket.write_all(asked).is_ok()
@@ -95,20 +97,60 @@ fn connections_beyond_the_limit_are_told_so_and_others_go_on() {
 }
 
 #[test]
+fn one_user_cannot_take_the_connections_of_the_others() {
+    let people = People::start_with(&["--gpus", "1xL4", "--max-connections", "16"]);
+    let stream = |token: &str| {
+        Request::new("GET", "/v1/events").token(Some(token)).stream(&people.server.url)
+    };
+    let (status, mut first) = stream(&people.lea);
+    assert_eq!(status, 200);
+    let greedy: Vec<_> = (0..30).map(|_| stream(&people.kim)).collect();
+    assert!(greedy.iter().all(|(status, _)| *status == 200));
+    people.job(&people.lea, "team: vision\nname: one\nhold: true\nrun: 'true'\n");
+    let mut line = String::new();
+    while !line.contains("\"name\":\"one\"") {
+        line.clear();
+        assert_ne!(first.read_line(&mut line).expect("the stream lives on"), 0);
+    }
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).expect("a short one");
+    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+#[test]
+fn clients_that_leave_no_room_for_an_answer_keep_nobody_out() {
+    let server = Server::start(BERTH.as_ref(), &["--gpus", "1xL4", "--max-connections", "16"]);
+    // Indexed: GET, http; by name: the path.
+    let head = [&[0x82, 0x86, 0x04, 8][..], b"/healthz", &[0x01, 1, b'x']].concat();
+    let asked = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]),
+        frame(1, 5, 1, &head),
+    ]
+    .concat();
+    let pin = || {
+        let mut socket = connect(&server);
+        socket.write_all(&asked).unwrap();
+        let mut frame = [0; 9];
+        while frame[3] != 1 {
+            socket.read_exact(&mut frame).expect("the head of the answer comes");
+            socket.read_exact(&mut vec![0; usize::from(frame[2])]).unwrap();
+        }
+        socket
+    };
+    let pinned: Vec<TcpStream> = (0..40).map(|_| pin()).collect();
+    assert_eq!(Request::new("GET", "/readyz").send(&server.url).status, 200);
+    server.run_ok(&["run", "--name", "one", "--", "true"]);
+    drop(pinned);
+}
+
+#[test]
 fn handshakes_that_never_end_keep_nobody_from_an_encrypted_server() {
     let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name).display().to_string();
-    let (certificate, key) = (file("cert.pem"), file("key.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-days", "2"])
-        .args(["-out", &certificate, "-keyout", &key])
-        .output();
-    if !made.is_ok_and(|made| made.status.success()) {
-        eprintln!("not tried: openssl makes no certificate here");
-        return;
-    }
+    let Some((certificate, key)) = certificate_and_key(folder.path()) else { return };
     let few_files = program(&folder, "ulimit -n 256");
     let tls = ["--gpus", "1xL4", "--tls-cert", &certificate, "--tls-key", &key];
     let server = Server::start(&few_files, &tls);
