@@ -47,11 +47,9 @@ impl Identity {
         env.insert("BERTH_URL".to_owned(), self.server.url.clone());
         env.insert("BERTH_TOKEN".to_owned(), self.tokens.mint(lease));
         env.insert("BERTH_TOKEN_FILE".to_owned(), file);
-        if let Some(certificate) = &self.server.certificate {
-            let copy = self.home.job(lease.job).join(".berth-ca.pem");
-            let copied = fs::read(certificate).and_then(|pem| put(&copy, &pem));
-            note(lease, copied);
-            env.insert("BERTH_CA".to_owned(), copy.display().to_string());
+        if self.server.certificate.is_some() {
+            self.write_certificate(lease);
+            env.insert("BERTH_CA".to_owned(), self.certificate(lease).display().to_string());
         }
     }
 
@@ -61,7 +59,7 @@ impl Identity {
         let _ = fs::remove_file(self.file(lease));
     }
 
-    /// Renews the tokens of all that run on this machine, now and again and again.
+    /// Renews the tokens and certificates of all that run on this machine, now and again and again.
     pub fn renew(&self, engine: Handle, node: Name) -> Renewal {
         let identity = self.clone();
         let task = tokio::spawn(async move {
@@ -69,7 +67,10 @@ impl Identity {
                 let leases = running(&engine, &node);
                 let identity = identity.clone();
                 let renewed = tokio::task::spawn_blocking(move || {
-                    leases.into_iter().for_each(|lease| identity.write_token(lease));
+                    for lease in leases {
+                        identity.write_token(lease);
+                        identity.write_certificate(lease);
+                    }
                 });
                 let _ = renewed.await;
                 tokio::time::sleep(RENEW).await;
@@ -85,6 +86,20 @@ impl Identity {
         self.home.job(lease.job).join(name)
     }
 
+    fn certificate(&self, lease: LeaseId) -> PathBuf {
+        self.home.job(lease.job).join(".berth-ca.pem")
+    }
+
+    /// The certificate as it is now, where the server has one.
+    fn write_certificate(&self, lease: LeaseId) {
+        let Some(of_server) = &self.server.certificate else { return };
+        let copied = fs::read(of_server).and_then(|pem| {
+            let pem = certificates(&String::from_utf8_lossy(&pem));
+            put(&self.certificate(lease), pem.as_bytes())
+        });
+        note(lease, copied);
+    }
+
     /// A job whose folder cannot be written runs on; only `berth` inside it has no token.
     fn write_token(&self, lease: LeaseId) {
         let token = format!("{}\n", self.tokens.mint(lease));
@@ -92,12 +107,29 @@ impl Identity {
     }
 }
 
+/// The certificates of a PEM file, and nothing else of it: many a file has the key, too.
+fn certificates(pem: &str) -> String {
+    const FIRST: &str = "-----BEGIN CERTIFICATE-----";
+    const LAST: &str = "-----END CERTIFICATE-----";
+    let mut certificates = String::new();
+    for (at, _) in pem.match_indices(FIRST) {
+        let Some((body, _)) = pem[at + FIRST.len()..].split_once(LAST) else { continue };
+        // One that was cut off is followed by something else.
+        if !body.contains("-----") {
+            certificates.extend([FIRST, body, LAST, "\n"]);
+        }
+    }
+    certificates
+}
+
 fn note(lease: LeaseId, written: io::Result<()>) {
     match written {
         Ok(()) => {}
         // A task has no folder before its start, which gives it a token.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(%lease, %error, "a job could not be given its token"),
+        Err(error) => {
+            tracing::warn!(%lease, %error, "a job could not be given its token or certificate")
+        }
     }
 }
 
@@ -139,5 +171,28 @@ pub struct Renewal(AbortHandle);
 impl Drop for Renewal {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_file_with_a_key_jobs_get_the_certificates_alone() {
+        let certificate =
+            |text| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+        let chain = [certificate("bGVhZg=="), certificate("cm9vdA==")].concat();
+        for kind in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
+            let key = format!("-----BEGIN {kind}-----\nc2VjcmV0\n-----END {kind}-----\n");
+            let middle = format!("{}{key}{}", certificate("bGVhZg=="), certificate("cm9vdA=="));
+            let cut = format!("{chain}-----BEGIN CERTIFICATE-----\nYQ==\n{key}");
+            for pem in [format!("{key}{chain}"), format!("{chain}{key}"), middle, cut] {
+                assert_eq!(certificates(&pem), chain);
+            }
+            let one_line = format!("-----BEGIN CERTIFICATE-----YQ=={key}-----END CERTIFICATE-----");
+            assert_eq!(certificates(&one_line), "");
+        }
+        assert_eq!(certificates("c2VjcmV0"), "");
     }
 }

@@ -1,7 +1,7 @@
 //! A job's token of its own: what `berth` can do inside a job, and what nobody can do with it.
 
 use super::people::People;
-use super::server::until;
+use super::server::{Server, certificate_and_key, until};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -158,4 +158,19 @@ fn the_token_of_a_job_is_renewed_in_its_file_and_kept_nowhere_else() {
     for token in [&token, &read(&file)] {
         assert_eq!(people.get(token, "/v1/me").status, 200);
     }
+}
+
+#[test]
+fn a_server_whose_certificate_and_key_are_one_file_gives_jobs_the_certificate_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((certificate, key)) = certificate_and_key(folder.path()) else { return };
+    let both = folder.path().join("both.pem").display().to_string();
+    std::fs::write(&both, [read(key.as_ref()), read(certificate.as_ref())].join("\n")).unwrap();
+    let server = Server::start(&["--gpus", "1xL4", "--tls-cert", &both, "--tls-key", &both]);
+    server.run_ok(&["run", "--name", "looks", "--", "bash", "-c", "cat $BERTH_CA"]);
+    let log = server.run_ok(&["logs", "looks"]);
+    assert!(log.contains("BEGIN CERTIFICATE") && !log.contains("PRIVATE KEY"), "{log}");
+    let jobs = server.home.path().join("jobs");
+    let found = std::process::Command::new("grep").args(["-rl", "PRIVATE KEY"]).arg(jobs).output();
+    assert_eq!(String::from_utf8_lossy(&found.unwrap().stdout), "");
 }
