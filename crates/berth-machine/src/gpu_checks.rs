@@ -182,7 +182,7 @@ pub(crate) async fn check_held_back(checks: Arc<GpuChecks>, inlet: Inlet<Seen>) 
 mod tests {
     use super::*;
     use crate::gpu_holders::GpuUse;
-    use berth_node::{Driver, GpuProcess, Known, Limits, Options, Probe, Wanted};
+    use berth_node::{Driver, GpuProcess, Known, Limits, Mps, NvidiaMps, Options, Probe, Wanted};
 
     struct Nobody;
 
@@ -216,6 +216,7 @@ mod tests {
                 inventory,
                 condition,
                 gpu_use: Arc::new(Nobody),
+                mps: Arc::new(Mps::new(root, Arc::new(NvidiaMps))),
             }),
         }
     }

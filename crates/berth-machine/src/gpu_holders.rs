@@ -4,7 +4,7 @@
 use crate::condition::Condition;
 use crate::recovery::Seen;
 use berth_engine::Inlet;
-use berth_node::{Driver, GpuProcess, Gpus, Inventory, Probe, Stranger};
+use berth_node::{Driver, GpuProcess, Gpus, Inventory, Mps, Probe, Stranger};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +31,7 @@ pub struct GpuHolders {
     pub inventory: Arc<Inventory>,
     pub condition: Arc<Condition>,
     pub gpu_use: Arc<dyn GpuUse>,
+    pub mps: Arc<Mps>,
 }
 
 impl GpuHolders {
@@ -45,7 +46,8 @@ impl GpuHolders {
             if look > 0 {
                 std::thread::sleep(PAUSE);
             }
-            found = self.driver.strangers(gpus, &self.gpu_use.processes(gpus.indices()));
+            let processes = self.gpu_use.processes(gpus.indices());
+            found = self.driver.strangers(gpus, &processes, &self.mps);
             if found.is_empty() {
                 break;
             }
@@ -68,7 +70,7 @@ impl GpuHolders {
         }
         let gpus = Gpus::Real { indices: held.keys().copied().collect(), uuids: Vec::new() };
         let found = self.gpu_use.processes(gpus.indices());
-        let strangers = self.driver.strangers(&gpus, &found);
+        let strangers = self.driver.strangers(&gpus, &found, &self.mps);
         let still: BTreeMap<u32, String> =
             strangers.iter().map(|stranger| (stranger.gpu, stranger.to_string())).collect();
         let free: Vec<u32> = held.keys().filter(|gpu| !still.contains_key(gpu)).copied().collect();
@@ -101,7 +103,7 @@ pub async fn look_around(holders: Arc<GpuHolders>, inlet: Inlet<Seen>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use berth_node::{Known, Launcher, Limits, Options, Wanted};
+    use berth_node::{Known, Launcher, Limits, NvidiaMps, Options, Wanted};
     use std::sync::Mutex;
 
     /// A library that says what the test wants.
@@ -131,6 +133,7 @@ mod tests {
             inventory: Arc::new(inventory),
             condition: Arc::default(),
             gpu_use: fake,
+            mps: Arc::new(Mps::new(root, Arc::new(NvidiaMps))),
         }
     }
 

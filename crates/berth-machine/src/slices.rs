@@ -72,7 +72,7 @@ impl Slices {
         }
         let (mut uuids, mut instances) = (Vec::new(), Vec::new());
         let mut provided = Provided::default();
-        let held = self.driver.held_devices();
+        let (held, shared) = (self.driver.held_devices(), self.driver.held_gpus());
         for slice in slices {
             let device = self.inventory.device(slice.gpu)?;
             match &slice.share {
@@ -86,6 +86,8 @@ impl Slices {
                     uuids.extend(device.uuid.clone());
                     match mps_part(share).filter(|_| slices.len() == 1 && self.mps.is_there()) {
                         Some(part) => self.share(device, part, &mut provided)?,
+                        // Others on this GPU may be using its daemon.
+                        None if shared.contains(&slice.gpu) => {}
                         None => self.mps.stop(slice.gpu)?,
                     }
                 }

@@ -163,6 +163,21 @@ pub(crate) fn descendants(of: i32) -> Vec<Process> {
         .collect()
 }
 
+/// The processes that one has started, while it lives.
+pub(crate) fn children(of: i32) -> Vec<Process> {
+    match fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
+        Ok(children) => {
+            let pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.filter_map(stat)
+                .filter(|found| found.parent == of)
+                .map(|it| it.process())
+                .collect()
+        }
+        // Not every kernel has that file.
+        Err(_) => all().iter().filter(|p| p.parent == of).map(Stat::process).collect(),
+    }
+}
+
 /// Whether a process has children, also such as have ended.
 pub(crate) fn has_children(of: Pid) -> bool {
     let of = of.as_raw_pid();

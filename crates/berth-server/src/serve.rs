@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::lead::{self, Replica};
 use crate::listen::Door;
 use crate::options::{Options, Place, Stage, Started, Tell};
+use crate::tls::Tls;
 use crate::webhook;
 use crate::{audit_export, first, http, notifier};
 use berth_cluster::{BeginError, Cluster};
@@ -390,6 +391,7 @@ fn find_machine(
             inventory: inventory.clone(),
             condition: condition.clone(),
             gpu_use: probe.clone(),
+            mps: slices.mps.clone(),
         }),
     });
     let (slices, figures) = (Arc::new(slices), figures.begin());
@@ -435,8 +437,8 @@ async fn cap_power(host: &Arc<Host>, caps: &PowerCaps, home: &Home) {
 
 /// What the server reads that may lie where jobs can see it.
 fn secret_files(options: &Options) -> Vec<PathBuf> {
-    let key = options.tls.as_ref().map(|tls| tls.key.clone());
-    let named = key.into_iter().chain(options.key.clone()).chain(options.audit_key.clone());
+    let tls = options.tls.as_ref().map(Tls::secrets).unwrap_or_default();
+    let named = tls.into_iter().chain(options.key.clone()).chain(options.audit_key.clone());
     named.filter_map(|path| path.canonicalize().ok()).collect()
 }
 

@@ -3,14 +3,12 @@
 
 use super::Driver;
 use crate::inventory::GpuProcess;
+use crate::mps::Mps;
 use crate::process::{self, Stat};
 use crate::task::Gpus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
-
-/// Helpers of NVIDIA's that hold GPUs on behalf of others. The kernel cuts names at 15 letters.
-const HELPERS: [&str; 2] = ["nvidia-cuda-mps", "nvidia-persiste"];
 
 /// A process on a GPU that belongs to no task which has that GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,8 +31,10 @@ impl fmt::Display for Stranger {
 }
 
 impl Driver {
-    /// Of the processes on these GPUs, those that do not belong to a task which has the GPU.
-    pub fn strangers(&self, gpus: &Gpus, found: &[GpuProcess]) -> Vec<Stranger> {
+    /// Of the processes on these GPUs, those that do not belong to a task which has the GPU. The MPS
+    /// daemon of a GPU and the servers behind it hold it on behalf of tasks; any process may take
+    /// their names, so only those that were started here count.
+    pub fn strangers(&self, gpus: &Gpus, found: &[GpuProcess], mps: &Mps) -> Vec<Stranger> {
         let Gpus::Real { indices, .. } = gpus else { return Vec::new() };
         let found = found.iter().filter(|found| indices.contains(&found.gpu));
         let found: BTreeSet<GpuProcess> = found.copied().collect();
@@ -42,7 +42,7 @@ impl Driver {
             return Vec::new();
         }
         let view = View::of(self);
-        found.into_iter().filter_map(|process| view.stranger(process)).collect()
+        found.into_iter().filter_map(|process| view.stranger(process, mps)).collect()
     }
 }
 
@@ -75,7 +75,7 @@ impl View {
         View { processes, supervisors, folders }
     }
 
-    fn stranger(&self, process: GpuProcess) -> Option<Stranger> {
+    fn stranger(&self, process: GpuProcess, mps: &Mps) -> Option<Stranger> {
         let GpuProcess { gpu, pid } = process;
         let stranger = |name| Some(Stranger { gpu, pid, name });
         let Some(stat) = i32::try_from(pid).ok().and_then(|pid| self.processes.get(&pid)) else {
@@ -84,12 +84,11 @@ impl View {
             let is_shared = self.folders.values().any(|gpus| gpus.contains(&gpu));
             return if sees_all() || is_shared { None } else { stranger(None) };
         };
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let name = name.trim();
-        if stat.is_zombie || HELPERS.contains(&name) || self.has(stat, gpu) {
+        if stat.is_zombie || mps.has(gpu, stat) || self.has(stat, gpu) {
             return None;
         }
-        stranger(Some(name.to_owned()))
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        stranger(Some(name.trim().to_owned()))
     }
 
     /// Whether the process belongs to a task that has the GPU.

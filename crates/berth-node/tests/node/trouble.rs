@@ -2,9 +2,12 @@
 
 use super::*;
 use berth_model::{Cause, TaskEnd};
-use berth_node::{GpuProcess, Gpus};
+use berth_node::{GpuProcess, Gpus, Mps, MpsControl};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// A driver whose supervisors do that instead.
 fn open_with(machine: &mut Machine, script: &str) {
@@ -147,10 +150,11 @@ fn a_process_on_a_gpu_belongs_to_the_task_that_has_it_or_is_a_stranger() {
     task.gpus = gpus(&[0]);
     machine.start(task);
     let pid = u32::try_from(machine.number("pid")).unwrap();
+    let mps = Mps::new(&machine.path("mps"), Arc::new(Sleeps::default()));
     let strangers = |found: &[(u32, u32)]| {
         let found: Vec<GpuProcess> =
             found.iter().map(|(gpu, pid)| GpuProcess { gpu: *gpu, pid: *pid }).collect();
-        let strangers = machine.driver().strangers(&gpus(&[0, 1]), &found);
+        let strangers = machine.driver().strangers(&gpus(&[0, 1]), &found, &mps);
         strangers.into_iter().map(|stranger| (stranger.gpu, stranger.pid)).collect::<Vec<_>>()
     };
     assert_eq!(strangers(&[(0, pid)]), []);
@@ -158,4 +162,61 @@ fn a_process_on_a_gpu_belongs_to_the_task_that_has_it_or_is_a_stranger() {
     assert_eq!(strangers(&[(1, pid)]), [(1, pid)]);
     let me = std::process::id();
     assert_eq!(strangers(&[(0, me), (7, me)]), [(0, me)]);
+}
+
+/// An MPS daemon that does nothing.
+#[derive(Default)]
+struct Sleeps(Mutex<Option<Child>>);
+
+impl MpsControl for Sleeps {
+    fn exists(&self) -> bool {
+        true
+    }
+
+    fn start(&self, _: &Path, _: &str) -> io::Result<()> {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; wait"]).stdout(Stdio::piped());
+        *self.0.lock().unwrap() = Some(command.spawn()?);
+        Ok(())
+    }
+
+    fn tell(&self, _: &Path, _: &str) -> io::Result<String> {
+        Ok(String::new())
+    }
+
+    fn daemon(&self, _: &Path) -> Option<i32> {
+        Some(self.0.lock().unwrap().as_ref()?.id().cast_signed())
+    }
+}
+
+#[test]
+fn a_process_with_the_name_of_an_mps_daemon_is_a_stranger_and_berths_own_daemon_is_none() {
+    let machine = machine();
+    let (gpus, control) =
+        (Gpus::Real { indices: vec![0, 1], uuids: Vec::new() }, Arc::new(Sleeps::default()));
+    std::fs::create_dir_all(machine.path("node")).unwrap();
+    let mps = Mps::new(&machine.path("node"), control.clone());
+    mps.provide(0, "GPU-a").unwrap();
+    let (daemon, server) = {
+        let mut daemon = control.0.lock().unwrap();
+        let daemon = daemon.as_mut().unwrap();
+        let mut line = String::new();
+        io::BufRead::read_line(&mut io::BufReader::new(daemon.stdout.take().unwrap()), &mut line)
+            .unwrap();
+        (daemon.id(), line.trim().parse::<u32>().unwrap())
+    };
+    // A symbolic link is enough to be called anything.
+    let name = machine.path("nvidia-cuda-mps-server");
+    std::os::unix::fs::symlink("/bin/sleep", &name).unwrap();
+    let mut liar = Command::new(&name).arg("600").spawn().unwrap();
+    let of = |gpu, pid| {
+        let found = [GpuProcess { gpu, pid }];
+        !machine.driver().strangers(&gpus, &found, &mps).is_empty()
+    };
+    assert_eq!((of(0, daemon), of(0, server), of(0, liar.id())), (false, false, true));
+    assert!(of(1, server), "it was started for another GPU");
+    liar.kill().unwrap();
+    liar.wait().unwrap();
+    mps.stop(0).unwrap();
+    control.0.lock().unwrap().take().unwrap().wait().unwrap();
 }
