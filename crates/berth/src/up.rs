@@ -333,6 +333,8 @@ fn database_shown(url: Option<&str>) -> String {
         None => "sqlite, in the home".to_owned(),
         Some((scheme, rest)) => {
             let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            // Parameters may have a password, too.
+            let host = host.split_once('?').map_or(host, |(host, _)| host);
             format!("{scheme}://{host}")
         }
     }
@@ -459,4 +461,19 @@ Try, in another terminal:
 Stop with Ctrl-C; running jobs go on, and the next `berth up` finds them again.
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_show_no_password_of_a_database() {
+        for url in [
+            "postgres://berth:hush@db:5432/berth",
+            "postgres://db:5432/berth?user=berth&password=hush",
+        ] {
+            assert_eq!(database_shown(Some(url)), "postgres://db:5432/berth");
+        }
+    }
 }

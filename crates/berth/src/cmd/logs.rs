@@ -102,7 +102,8 @@ impl Reader<'_> {
                     }
                 }
                 Ok(None) => return Ok(None),
-                Err(error) if self.query.follow => {
+                // A pager that is left open takes nothing, and the server cuts it off.
+                Err(error) if self.query.follow || !self.ends.is_empty() => {
                     self.again();
                     self.outage.sit_out(error.into()).await?;
                 }

@@ -3,6 +3,7 @@
 use berth_testbed::Account;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::process::Command;
 
 pub use berth_testbed::until;
 
@@ -32,4 +33,21 @@ impl DerefMut for Server {
     fn deref_mut(&mut self) -> &mut berth_testbed::Server {
         &mut self.0
     }
+}
+
+/// A certificate for this machine and its key, as files; nothing where no program makes them.
+pub fn certificate_and_key(folder: &Path) -> Option<(String, String)> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (certificate, key) = (file("cert.pem"), file("key.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-days", "2"])
+        .args(["-out", &certificate, "-keyout", &key])
+        .output();
+    if made.is_ok_and(|made| made.status.success()) {
+        return Some((certificate, key));
+    }
+    eprintln!("not tried: openssl makes no certificate here");
+    None
 }
