@@ -4,10 +4,11 @@
 //! Deliberately absent: the API server, and anything that changes the node. Whoever reaches the
 //! agent learns what its GPUs do and the names of pods.
 
+mod gpu;
 mod owners;
 mod page;
 mod sampler;
 mod serve;
 
-pub use sampler::{Gpu, Instances, Sampler};
+pub use sampler::Sampler;
 pub use serve::{Error, Options, serve};

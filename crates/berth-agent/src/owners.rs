@@ -1,6 +1,6 @@
 //! The names that device plugins have for GPUs, and the pods behind them.
 
-use crate::sampler::Gpu;
+use crate::gpu::Gpu;
 use berth_kube::PodDevices;
 use berth_node::MigPart;
 use std::collections::{BTreeMap, BTreeSet};

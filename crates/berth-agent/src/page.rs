@@ -1,7 +1,7 @@
 //! The page of metrics, as dcgm-exporter writes it.
 
+use crate::gpu::Gpu;
 use crate::owners::{Owners, Place, Pod};
-use crate::sampler::Gpu;
 use berth_figures::Figure;
 use berth_figures::dcgm::{METRICS, Metric};
 use berth_node::{GpuFigures, MigPart};

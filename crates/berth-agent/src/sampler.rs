@@ -1,5 +1,6 @@
 //! One look at the GPUs of the node and at who has them.
 
+use crate::gpu::Gpu;
 use crate::owners::{instances, owners};
 use crate::page::{Told, page};
 use berth_kube::PodDevices;
@@ -8,31 +9,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A GPU of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpu {
-    pub index: u32,
-    pub uuid: String,
-    /// The number of its device node.
-    pub minor: Option<u32>,
-    pub model: String,
-}
-
-impl From<&Device> for Gpu {
-    /// One that is declared is called after its number.
-    fn from(device: &Device) -> Gpu {
-        let index = device.index;
-        Gpu {
-            index,
-            uuid: device.uuid.clone().unwrap_or_else(|| format!("GPU-{index}")),
-            minor: device.minor.or(device.declared().then_some(index)),
-            model: device.model.to_string(),
-        }
-    }
-}
-
 /// Finds MIG instances by their UUIDs.
-pub trait Instances: Send {
+trait Instances: Send {
     fn find(&self, uuids: &BTreeSet<String>, gpus: &BTreeSet<u32>) -> Vec<MigPart>;
 }
 

@@ -2,6 +2,7 @@
 //! kept up to date by every change so that a question about thousands of nodes is one about a few
 //! numbers.
 
+mod apart;
 mod capacity;
 pub(crate) mod choose;
 pub(crate) mod class;

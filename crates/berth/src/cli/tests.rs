@@ -30,6 +30,7 @@ const LINES: &[&str] = &[
     "share",
     "gpus -o wide",
     "gpu-check --gpu 0 -o json",
+    "node-agent --listen :9400",
     "nodes n1",
     "drain n1",
     "cordon n1 n2",

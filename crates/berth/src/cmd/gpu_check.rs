@@ -150,9 +150,9 @@ mod tests {
         let expect = "\
 CHECK                 MEASURED    AT LEAST       MODEL  RESULT
 copy in its memory   4012 GB/s   3840 GB/s   4800 GB/s  ok
-copy to the GPU      55.2 GB/s                          not judged
+copy to the GPU      55.2 GB/s           -           -  not judged
 matrix product      300 TFLOPS  514 TFLOPS  989 TFLOPS  slow
-results                                                 ok
+results                      -           -           -  ok
 The GPU does not pass: it is slow: a matrix product reaches 300 TFLOPS.
 ";
         let shown = text(&check, &Look::fixed());

@@ -57,6 +57,11 @@ impl Played {
     }
 }
 
+/// What an audit row says of the change.
+fn detail(row: &Value) -> &str {
+    row["detail"].as_str().unwrap()
+}
+
 #[test]
 fn a_gpu_that_comes_back_slow_wrong_or_silent_is_refused_and_a_good_one_is_put_back() {
     let played = Played::start("1xH100");
@@ -100,9 +105,9 @@ fn a_gpu_that_comes_back_slow_wrong_or_silent_is_refused_and_a_good_one_is_put_b
     assert_eq!((&memory["of"], &memory["measured"]), (&json!("memory"), &json!(3_100_000)));
     assert!(memory["least"].as_u64().unwrap() < 3_100_000, "{memory}");
     assert_eq!(back["checked"]["correct"], true);
-    people.until_is(&job, "succeeded");
+    people.until_is(&job, "done");
     let rows = played.audit("resume_gpu");
-    assert_eq!(rows[0]["detail"]["check"], "passed", "{rows:?}");
+    assert!(detail(&rows[0]).contains(r#""check":"passed""#), "{rows:?}");
 
     let metrics = people.get(&people.admin, "/metrics").body;
     for line in [
@@ -133,7 +138,7 @@ fn a_gpu_can_be_put_back_without_a_check_and_the_audit_log_says_so() {
     let back = server.json(&["uncordon", "box", "--gpu", "0", "--no-check"]);
     assert_eq!(back["healthy"], true);
     let rows = played.audit("resume_gpu");
-    assert_eq!(rows[0]["detail"]["check"], "left out", "{rows:?}");
+    assert!(detail(&rows[0]).contains(r#""check":"left out""#), "{rows:?}");
 
     // With a check, the answer has a table of it.
     played.fail_and_repair(&well());

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 const TRAINS: &str = r#"
 test -e $BERTH_CHECKPOINT_DIR/step && echo "goes on from $(cat $BERTH_CHECKPOINT_DIR/step)"
 trap 'echo 7 > $BERTH_CHECKPOINT_DIR/step; exit 0' TERM
+echo ready
 while :; do sleep 0.1; done
 "#;
 
@@ -70,6 +71,8 @@ fn a_gpu_with_a_fatal_xid_is_taken_out_and_its_job_goes_on_elsewhere_from_its_ch
     let job = played.trains("1");
     played.people.until_is(&job, "running");
     until("it holds a GPU", || played.holds(&job).len() == 1);
+    // It can save from now on.
+    until("it is ready", || played.log(&job).contains("ready"));
     let first = played.holds(&job)[0];
     let other = 1 - first;
 
