@@ -110,14 +110,6 @@ impl Server {
         assert!(done.is_ok_and(|status| status.success()), "prlimit sets the limit");
     }
 
-    /// How many processes and threads its account may have when the server starts another one. An
-    /// account with all rights has no such limit.
-    pub fn set_processes(&self, most: usize) {
-        let (pid, limit) = (self.process().to_string(), format!("--nproc={most}:"));
-        let done = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
-        assert!(done.is_ok_and(|status| status.success()), "prlimit sets the limit");
-    }
-
     /// Kills the supervisors of all tasks and nothing else, and says how many there were.
     pub fn kill_supervisors(&self) -> u32 {
         let tasks = self.home.path().join("node/tasks");

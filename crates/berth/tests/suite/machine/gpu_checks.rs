@@ -141,7 +141,7 @@ fn a_gpu_can_be_put_back_without_a_check_and_the_audit_log_says_so() {
     assert!(detail(&rows[0]).contains(r#""check":"left out""#), "{rows:?}");
 
     // With a check, the answer has a table of it.
-    played.fail_and_repair(&well());
+    played.fail_and_repair(&json!({ "memory_gb_per_s": 4200, "tflops": 600 }));
     let shown = server.run_ok(&["uncordon", "box", "--gpu", "0"]);
     assert!(shown.contains("matrix product") && shown.contains("600 TFLOPS"), "{shown}");
     assert!(shown.contains("The GPU passes."), "{shown}");

@@ -61,7 +61,8 @@ impl Played {
     }
 
     fn log(&self, job: &str) -> String {
-        self.people.server.run_ok(&["logs", job])
+        let shown = self.people.server.berth(&["logs", job]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 }
 

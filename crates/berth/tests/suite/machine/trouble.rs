@@ -2,9 +2,9 @@
 //! gone. No job fails for it, and nobody pays for it.
 
 use super::server::{BERTH, Server, until};
-use berth_testbed::{Account, Server as Testbed, fill};
+use berth_testbed::{Server as Testbed, fill};
 use serde_json::Value;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -96,45 +96,6 @@ fn a_server_without_descriptors_fails_no_job_and_answers_all_the_same() {
         until("they are done", || state(&server, &name) == "done");
     }
     assert_eq!(node(&server)["state"], "ready");
-}
-
-/// How many threads the processes of an account have.
-fn threads_of(uid: u32) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let own = processes.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == uid));
-    let tasks = own.filter_map(|entry| std::fs::read_dir(entry.path().join("task")).ok());
-    tasks.map(Iterator::count).sum()
-}
-
-#[test]
-fn a_server_that_can_start_no_process_fails_no_job_and_starts_them_when_it_can() {
-    // Nobody else has processes of this account.
-    let account = Account::unprivileged().map(|_| Account { uid: 61_217, gid: 61_217 });
-    let args = ["--gpus", "8xH100"];
-    let server = account.map_or_else(|| Server::start(&args), |of| Server::start_as(of, &args));
-    let uid = std::fs::metadata(format!("/proc/{}", server.process())).unwrap().uid();
-    // First nothing can be started, then a supervisor and not all that it needs.
-    for more in [0, 2, 4] {
-        server.set_processes(if more == 0 { 1 } else { threads_of(uid) + more });
-        let name = format!("job-{more}");
-        server.run_ok(&["run", "-d", "--name", &name, "--retry", "0", "--", "true"]);
-        if more == 0 {
-            until("the machine takes no work", || node(&server)["state"] == "troubled");
-            let trouble = node(&server)["trouble"].as_str().unwrap().to_owned();
-            assert!(trouble.contains("no more processes can be started"), "{trouble}");
-        } else {
-            until("it is done, or the machine takes no work", || {
-                state(&server, &name) != "pending" || node(&server)["state"] == "troubled"
-            });
-        }
-        server.set_processes(100_000);
-        until("it is done", || {
-            let state = state(&server, &name);
-            assert_ne!(state, "failed", "{}", server.job(&name));
-            state == "done"
-        });
-    }
-    until("the machine takes work", || node(&server)["state"] == "ready");
 }
 
 /// Milliseconds since 1970 of a time as the API and files write it.
