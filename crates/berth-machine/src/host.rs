@@ -17,6 +17,7 @@ use berth_service::host::{
 };
 use berth_service::{Book, Fault, Figures};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The machine that the server runs on.
@@ -60,6 +61,10 @@ impl JobHost for Host {
 
     fn runs_containers(&self) -> bool {
         false
+    }
+
+    fn keeps_from_starting_in(&self, user: &str, folder: &Path) -> Option<String> {
+        self.workplace.keeps_from_starting_in(user, folder)
     }
 
     fn keeps_checkpoints(&self) -> bool {

@@ -32,4 +32,4 @@ pub use output::KeepOutput;
 pub use site::{Begun, begin};
 pub use slices::Slices;
 pub use volumes::Volumes;
-pub use workplace::Workplace;
+pub use workplace::{ShareError, Workplace, shares};

@@ -33,7 +33,9 @@ mod task;
 mod trouble;
 
 pub use berth_gpucheck::{Check, Figure, Quantity};
-pub use berth_sandbox::{Access, Account, Network, hides_abstract_sockets, may_access};
+pub use berth_sandbox::{
+    Access, Account, Network, Opener, everybody_may, hides_abstract_sockets, may_access,
+};
 pub use cgroup::Limits;
 pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger, TaskUse};
 pub use environ::environment;
@@ -50,7 +52,7 @@ pub use inventory::{
     Probe, machine,
 };
 pub use isolation::{
-    Accounts, Confine, Isolation, NoSandbox, Shown, Wanted, is_of_system, nobody, own_account,
+    Accounts, Confine, Isolation, NoSandbox, Shown, Wanted, is_of_system, own_account,
 };
 pub use launcher::Launcher;
 pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};

@@ -27,12 +27,40 @@ pub fn may_access(account: &Account, path: &Path, access: Access) -> io::Result<
         }
     }
     let is_folder = std::fs::symlink_metadata(path)?.is_dir();
+    allows(account, path, wanted(is_folder, access))
+}
+
+/// Whether everybody may do that with a path without links, whatever is above `below`, which it
+/// lies in. Owner and group count for nothing: in a user namespace the kernel has one number for
+/// all accounts that are not in it.
+pub fn everybody_may(path: &Path, below: &Path, access: Access) -> io::Result<bool> {
+    let between = path.ancestors().skip(1).take_while(|above| above.starts_with(below));
+    for above in between {
+        if !lets_everybody_pass(std::fs::symlink_metadata(above)?.mode()) {
+            return Ok(false);
+        }
+    }
+    let found = std::fs::symlink_metadata(path)?;
+    Ok(lets_everybody(found.mode(), found.is_dir(), access))
+}
+
+/// Whether a mode lets everybody use what has it.
+pub(crate) fn lets_everybody(mode: u32, is_folder: bool, access: Access) -> bool {
+    let wanted = wanted(is_folder, access);
+    mode & wanted == wanted
+}
+
+/// Whether a mode lets everybody pass through the folder that has it.
+pub(crate) fn lets_everybody_pass(mode: u32) -> bool {
+    mode & PASS == PASS
+}
+
+fn wanted(is_folder: bool, access: Access) -> u32 {
     let pass = if is_folder { PASS } else { 0 };
-    let wanted = match access {
+    match access {
         Access::Read => READ | pass,
         Access::Write => READ | WRITE | pass,
-    };
-    allows(account, path, wanted)
+    }
 }
 
 fn allows(account: &Account, path: &Path, wanted: u32) -> io::Result<bool> {

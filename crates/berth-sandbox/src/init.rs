@@ -43,6 +43,9 @@ fn prepare() -> io::Result<()> {
         Ok(()) => Built::Done,
         Err(failed) => failed,
     };
+    // The job's account, which this process had for a while, has undone both.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     // Where the supervisor died before it could be noticed, nobody reads this, and it fails.
     answer.send(&built)?;
     match built {

@@ -20,6 +20,7 @@ mod enter;
 mod init;
 mod loopback;
 mod mountinfo;
+mod named;
 mod parent;
 mod point;
 mod probe;
@@ -28,12 +29,12 @@ mod spec;
 mod syscalls;
 mod tree;
 
-pub use access::{Access, may_access};
+pub use access::{Access, everybody_may, may_access};
 pub use enter::{Enter, EnterError, Limits};
 pub use parent::{Helper, Joined, Running, StartError, close_inherited, join};
 pub use probe::{ProbeError, probe};
 pub use scope::hides_abstract_sockets;
-pub use spec::{Account, Mount, Network, Sandbox, Source};
+pub use spec::{Account, Mount, Network, Opener, Sandbox, Source};
 
 use std::ffi::OsStr;
 use std::process::ExitCode;

@@ -96,7 +96,8 @@ fn attempt(order: Order) -> Result<(), ProbeError> {
     mounts.push(Mount::new("/dev/null", Source::Device { path: PathBuf::from("/dev/null") }));
     mounts.push(Mount::new("/dev/pts", Source::Terminals));
     let network = Network::Machine;
-    let sandbox = Sandbox { scratch: order.scratch, mounts, network };
+    let account = order.account.clone();
+    let sandbox = Sandbox { scratch: order.scratch, mounts, network, account };
     let started = sandbox.start(order.helper);
     let mut running = started.map_err(|error| ProbeError::new(&error, error.errno()))?;
     let enter = Enter {

@@ -12,6 +12,8 @@ pub struct Sandbox {
     /// here.
     pub mounts: Vec<Mount>,
     pub network: Network,
+    /// What the processes run as. Without one they keep that of the server.
+    pub account: Option<Account>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,11 +32,19 @@ impl Mount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// A file or folder of the machine, with what is mounted below it. The path must lead through
-    /// no link, so that nobody can exchange it between the check and the mount.
+    /// A file or folder that is kept for the task, with what is mounted below it. It is opened with
+    /// all rights, so nobody else may be able to give a folder on the way another name. The path
+    /// leads through no link.
     Folder {
         path: PathBuf,
         write: bool,
+    },
+    /// The same of a path that somebody has named: opened with no more rights than `by` has, so
+    /// that they are judged by what is mounted, and not by what was there before.
+    Named {
+        path: PathBuf,
+        write: bool,
+        by: Opener,
     },
     /// The same, left out where it is not there.
     System {
@@ -69,6 +79,16 @@ impl Source {
     pub fn write(path: &Path) -> Source {
         Source::Folder { path: path.to_owned(), write: true }
     }
+}
+
+/// Whose rights open a path that somebody has named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opener {
+    /// The account of the sandbox, as the kernel judges.
+    Account,
+    /// Everybody, below a folder that is for everybody whatever lies above it.
+    Everybody { below: PathBuf },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

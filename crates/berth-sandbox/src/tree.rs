@@ -5,8 +5,9 @@
 //! written to, so no place is reached through a link: a job could have put it there.
 
 use crate::mountinfo::{self, Mounted};
+use crate::named::{self, acting_as};
 use crate::point;
-use crate::spec::{Mount, Sandbox, Source};
+use crate::spec::{Account, Mount, Sandbox, Source};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat2,
     statat,
@@ -54,11 +55,14 @@ pub(crate) fn build(sandbox: &Sandbox) -> Result<(), TreeError> {
     let mut mounts: Vec<&Mount> = sandbox.mounts.iter().collect();
     // By way of `/proc` a mount is changed that is known by its descriptor.
     mounts.sort_by(|a, b| (!is_processes(a), &a.at).cmp(&(!is_processes(b), &b.at)));
+    let account = sandbox.account.as_ref();
     let opened: Vec<Option<Opened>> =
-        mounts.iter().map(|mount| open(&mount.source)).collect::<Result<_, _>>()?;
+        mounts.iter().map(|mount| open(&mount.source, account)).collect::<Result<_, _>>()?;
     become_root(&sandbox.scratch)?;
-    for (mount, opened) in mounts.iter().zip(opened) {
-        place(mount, opened).map_err(|error| TreeError::Place { at: mount.at.clone(), error })?;
+    for (nth, (mount, opened)) in mounts.iter().zip(opened).enumerate() {
+        let maker = account.filter(|_| is_in_what_jobs_write(mount, &mounts[..nth]));
+        let placed = place(mount, opened, maker);
+        placed.map_err(|error| TreeError::Place { at: mount.at.clone(), error })?;
     }
     protect(&mounts)
 }
@@ -67,15 +71,33 @@ fn is_processes(mount: &Mount) -> bool {
     mount.source == Source::Processes
 }
 
+/// Whether the place of a mount lies in a folder of the machine that the job can write to. What is
+/// missing there is made with no more rights than the job has: it may be a folder of somebody else.
+fn is_in_what_jobs_write(mount: &Mount, before: &[&Mount]) -> bool {
+    let above = before.iter().rev().find(|above| mount.at.starts_with(&above.at));
+    above.is_some_and(|above| {
+        matches!(
+            above.source,
+            Source::Folder { write: true, .. } | Source::Named { write: true, .. }
+        )
+    })
+}
+
 struct Opened {
     tree: OwnedFd,
     is_folder: bool,
 }
 
 /// A copy of the mounts at a path, detached. Nothing for what is not of the machine.
-fn open(source: &Source) -> Result<Option<Opened>, TreeError> {
+fn open(source: &Source, account: Option<&Account>) -> Result<Option<Opened>, TreeError> {
     let (path, resolve, optional) = match source {
         Source::Processes => return processes().map(Some),
+        Source::Named { path, write, by } => {
+            let found = named::open(path, *write, by, account);
+            let cloned = found.and_then(|found| Ok(copy(&found)?));
+            let fail = |error| TreeError::Open { path: path.clone(), error };
+            return cloned.map(Some).map_err(fail);
+        }
         Source::Folder { path, .. } => (path, ResolveFlags::NO_SYMLINKS, false),
         Source::System { path } => (path, ResolveFlags::empty(), true),
         Source::Device { path } => (path, ResolveFlags::NO_SYMLINKS, true),
@@ -86,18 +108,19 @@ fn open(source: &Source) -> Result<Option<Opened>, TreeError> {
         Err(rustix::io::Errno::NOENT) if optional => return Ok(None),
         opened => opened,
     };
-    let cloned = found.and_then(|found| {
-        let stat = statat(&found, "", AtFlags::EMPTY_PATH)?;
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_EMPTY_PATH
-            | OpenTreeFlags::AT_RECURSIVE;
-        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        Ok(Opened { tree: open_tree(&found, "", flags)?, is_folder })
-    });
     let fail =
         |error: rustix::io::Errno| TreeError::Open { path: path.clone(), error: error.into() };
-    cloned.map(Some).map_err(fail)
+    found.and_then(|found| copy(&found)).map(Some).map_err(fail)
+}
+
+fn copy(found: &OwnedFd) -> rustix::io::Result<Opened> {
+    let stat = statat(found, "", AtFlags::EMPTY_PATH)?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    Ok(Opened { tree: open_tree(found, "", flags)?, is_folder })
 }
 
 /// In a user namespace the kernel gives it only to who sees another one, so it is made while the
@@ -135,26 +158,31 @@ fn become_root(scratch: &Path) -> Result<(), TreeError> {
     step("changing the root", rustix::process::chdir("/"))
 }
 
-fn place(what: &Mount, opened: Option<Opened>) -> io::Result<()> {
+fn place(what: &Mount, opened: Option<Opened>, maker: Option<&Account>) -> io::Result<()> {
     let at = &what.at;
     let safe = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     match &what.source {
         Source::Folder { .. }
+        | Source::Named { .. }
         | Source::System { .. }
         | Source::Device { .. }
         | Source::Processes => {
             // Left out where there is nothing to show.
             let Some(Opened { tree, is_folder }) = opened else { return Ok(()) };
-            put(&tree, at, is_folder)?;
+            put(&tree, at, is_folder, maker)?;
             match what.source {
-                Source::Folder { write: false, .. } => make_read_only(&tree),
+                Source::Folder { write: false, .. } | Source::Named { write: false, .. } => {
+                    make_read_only(&tree)
+                }
                 _ => Ok(()),
             }
         }
-        Source::Memory => put(&new_file_system("tmpfs", &[("mode", "1777")], safe)?, at, true),
+        Source::Memory => {
+            put(&new_file_system("tmpfs", &[("mode", "1777")], safe)?, at, true, maker)
+        }
         Source::Nothing => {
             let options = [("mode", "0755"), ("size", "1m")];
-            put(&new_file_system("tmpfs", &options, safe)?, at, true)
+            cover(&new_file_system("tmpfs", &options, safe)?, at, true, maker)
         }
         Source::Text { text } => {
             fs::create_dir_all(TEXTS)?;
@@ -162,19 +190,29 @@ fn place(what: &Mount, opened: Option<Opened>) -> io::Result<()> {
             let kept = Path::new(TEXTS).join(name);
             fs::write(&kept, text)?;
             let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-            put(&open_tree(CWD, &kept, clone)?, at, false)
+            cover(&open_tree(CWD, &kept, clone)?, at, false, maker)
         }
-        Source::Link { to } => point::link(at, to),
+        Source::Link { to } => acting_as(maker, || point::link(at, to)),
         Source::Terminals => {
             let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
             let options = [("ptmxmode", "0666"), ("mode", "620")];
-            put(&new_file_system("devpts", &options, flags)?, at, true)
+            put(&new_file_system("devpts", &options, flags)?, at, true, maker)
         }
     }
 }
 
-fn put(tree: &OwnedFd, at: &Path, is_folder: bool) -> io::Result<()> {
-    let point = point::open(at, is_folder)?;
+/// What hides something is put there even where the job itself cannot go.
+fn cover(tree: &OwnedFd, at: &Path, is_folder: bool, maker: Option<&Account>) -> io::Result<()> {
+    match put(tree, at, is_folder, maker) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && maker.is_some() => {
+            put(tree, at, is_folder, None)
+        }
+        done => done,
+    }
+}
+
+fn put(tree: &OwnedFd, at: &Path, is_folder: bool, maker: Option<&Account>) -> io::Result<()> {
+    let point = acting_as(maker, || point::open(at, is_folder))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree, "", &point, "", flags)?)
 }
@@ -204,9 +242,12 @@ fn protect(mounts: &[&Mount]) -> Result<(), TreeError> {
         let owner = mounts.iter().rev().find(|mount| mounted.at.starts_with(&mount.at));
         let more = match owner.map(|mount| &mount.source) {
             Some(Source::Device { .. } | Source::Terminals) => continue,
-            Some(Source::Folder { write: true, .. } | Source::Memory | Source::Processes) => {
-                MountFlags::NOSUID | MountFlags::NODEV
-            }
+            Some(
+                Source::Folder { write: true, .. }
+                | Source::Named { write: true, .. }
+                | Source::Memory
+                | Source::Processes,
+            ) => MountFlags::NOSUID | MountFlags::NODEV,
             // The root, and what holds the devices.
             _ => MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY,
         };

@@ -2,6 +2,7 @@
 
 use crate::tls::TlsError;
 use berth_engine::{BootError, Fatal, Refused};
+use berth_machine::ShareError;
 use berth_service::audit_end::PrepareError;
 use berth_service::audit_key::KeyError;
 use std::io;
@@ -34,6 +35,8 @@ pub enum Error {
         path.display()
     )]
     Recording { path: PathBuf, source: io::Error },
+    #[error("--share: {0}")]
+    Share(ShareError),
     #[error(transparent)]
     Tls(TlsError),
     #[error(transparent)]

@@ -58,6 +58,8 @@ pub enum Place {
         launcher: Launcher,
         cgroups: bool,
         isolation: Wanted,
+        /// Folders that jobs of everybody see where jobs have no accounts of their own.
+        shares: Vec<PathBuf>,
         /// How long the output of ended jobs is kept.
         keep_output: KeepOutput,
         figures: FigureOptions,

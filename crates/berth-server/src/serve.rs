@@ -14,7 +14,7 @@ use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
     CheckAtStart, Condition, Energy, FaultSource, GpuChecks, GpuHolders, Host, KeepOutput,
-    ServerAddress, Slices, Volumes, Workplace, gather_figures, hold_back, open_recording,
+    ServerAddress, Slices, Volumes, Workplace, gather_figures, hold_back, open_recording, shares,
 };
 use berth_model::Name;
 use berth_node::{
@@ -270,6 +270,7 @@ async fn start(
                 launcher,
                 cgroups,
                 isolation,
+                shares,
                 keep_output,
                 figures,
             } => {
@@ -278,7 +279,7 @@ async fn start(
                 let wanted = berth_node::Options { cgroups: *cgroups, isolation: *isolation };
                 let node = (launcher, wanted, *keep_output, *figures);
                 let gpus = (gpus.as_ref(), recording.as_deref(), *gpu_check);
-                let found = find_machine(options, gpus, node, &home)?;
+                let found = find_machine(options, gpus, node, shares, &home)?;
                 cap_power(&found, power, &home).await;
                 let setup = setup(options, &store).await?;
                 let certificate = options.tls.as_ref().map(|tls| tls.certificate.clone());
@@ -339,8 +340,11 @@ fn find_machine(
     options: &Options,
     (gpus, recording, check): (Option<&Declared>, Option<&Path>, CheckAtStart),
     (launcher, wanted, keep, figures): (&Launcher, berth_node::Options, KeepOutput, FigureOptions),
+    shared: &[PathBuf],
     home: &Home,
 ) -> Result<Arc<Host>, Error> {
+    let accounts = Accounts::new(&options.admin);
+    let shares = shares(shared, home, accounts.home.as_deref()).map_err(Error::Share)?;
     let driver = Driver::open(&home.node(), launcher.clone(), wanted);
     let driver = Arc::new(driver.map_err(Error::Node)?);
     let probe = Arc::new(Probe::load());
@@ -375,7 +379,8 @@ fn find_machine(
         home: home.clone(),
         volumes: Arc::new(Volumes::open(home.clone())),
         isolation: driver.isolation().clone(),
-        accounts: Accounts::new(&options.admin),
+        accounts,
+        shares,
         hidden: secret_files(options),
     });
     let counters = energy_counters(inventory.declared, recording.as_ref());

@@ -8,6 +8,7 @@ use berth_file::job::{JobFile, Refused, Warning};
 use berth_model::{Bytes, GpuAsk, JobRequest, Name, Time};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
 /// What a host knows of one of its nodes beyond what the core knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -153,6 +154,12 @@ pub trait JobHost: Send + Sync {
 
     /// Whether jobs run in containers. A job that does not starts in the folder of its user.
     fn runs_containers(&self) -> bool;
+
+    /// Why no job of the user may start in the folder that they are in, where that is so. It starts
+    /// in its own folder then.
+    fn keeps_from_starting_in(&self, _user: &str, _folder: &Path) -> Option<String> {
+        None
+    }
 
     /// Whether checkpoints outlive an attempt.
     fn keeps_checkpoints(&self) -> bool;

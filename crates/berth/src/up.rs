@@ -54,6 +54,11 @@ pub struct Up {
     /// the server reaches
     #[arg(long, value_enum, default_value = "strict", env = "BERTH_ISOLATION")]
     pub isolation: IsolationFlag,
+    /// A folder of this machine that jobs of everybody may use as a volume or working directory, as
+    /// far as everybody may. Only needed without root, where all jobs have this account; whoever
+    /// starts the server needs none. Can be given several times
+    #[arg(long, value_name = "DIR")]
+    pub share: Vec<PathBuf>,
     /// How long the output of ended jobs is kept, such as 30d. `forever` lets nothing go
     #[arg(long, value_name = "TIME", default_value = KEEP_OUTPUT, env = "BERTH_KEEP_OUTPUT")]
     pub keep_output: String,
@@ -177,6 +182,7 @@ pub fn run(up: &Up) -> Result<()> {
             IsolationFlag::Required => Wanted::Required,
             IsolationFlag::None => Wanted::Off,
         },
+        shares: up.share.clone(),
         keep_output: KeepOutput {
             age: keep("--keep-output", &up.keep_output)?,
             size: keep_size("--keep-output-size", &up.keep_output_size)?,
@@ -186,7 +192,9 @@ pub fn run(up: &Up) -> Result<()> {
     };
     let shown = up.gpus.clone().unwrap_or_else(|| "as found".to_owned());
     let kept = |key: &str, value: &String, usual: &str| entry(key, value.clone(), value == usual);
+    let shared: Vec<_> = up.share.iter().map(|path| path.display()).collect();
     let mut config = vec![
+        list_entry("share", &shared),
         entry("gpus", shown, up.gpus.is_none()),
         entry("power-cap", power.to_string(), up.power_cap.is_none()),
         match up.gpu_check {

@@ -2,6 +2,7 @@
 
 mod paths;
 mod python;
+mod shares;
 mod volumes;
 
 use crate::slices::Provided;
@@ -9,12 +10,11 @@ use crate::volumes::Volumes;
 use berth_engine::LeaseStart;
 use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
-use berth_node::{
-    Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, nobody, own_account,
-};
+use berth_node::{Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, own_account};
 use berth_service::Home;
-use paths::{PathError, Rights, normal};
+use paths::{Judge, PathError, Rights, normal};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
+pub use shares::{ShareError, shares};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -50,6 +50,8 @@ pub struct Workplace {
     pub volumes: Arc<Volumes>,
     pub isolation: Isolation,
     pub accounts: Accounts,
+    /// Folders of the machine for jobs of everybody, where jobs have no accounts of their own.
+    pub shares: Vec<PathBuf>,
     /// The server's secrets outside of its home, such as the key of its certificate.
     pub hidden: Vec<PathBuf>,
 }
@@ -58,8 +60,8 @@ pub struct Workplace {
 struct Identity {
     /// What its processes run as; nothing where they keep the server's account.
     account: Option<Account>,
-    /// Whose rights decide what of the machine it sees.
-    rights: Account,
+    /// Whose rights decide what of the machine it sees; those of everybody where left out.
+    rights: Option<Account>,
     is_operator: bool,
 }
 
@@ -162,7 +164,11 @@ impl Workplace {
         let who = self.identity(user, team);
         let directory = run.workdir.as_ref().map_or_else(|| own.clone(), |path| own.join(path));
         for volume in volumes_of(run, &directory, &own, team) {
-            volume.place(&self.home).map_err(|why| ("volumes", why.into()))?;
+            let checked = match self.isolation.is_on() {
+                true => volume.check(&self.home, &self.rights(&who)),
+                false => volume.place(&self.home).map(|_| ()),
+            };
+            checked.map_err(|why| ("volumes", why.into()))?;
         }
         if run.network == Network::None && !self.isolation.is_on() {
             return Err(("network", Error::NeedsIsolation));
@@ -170,11 +176,24 @@ impl Workplace {
         if let Some(path) = &run.checkpoint.path {
             normal(path).map_err(|why| ("checkpoint", Error::Checkpoint(why)))?;
         }
-        if self.isolation.is_on() && directory.exists() {
-            let shown = self.rights(&who).show(&directory);
-            shown.map_err(|why| ("workdir", Error::Workdir(why)))?;
+        if self.isolation.is_on() && !directory.starts_with(&own) {
+            match self.rights(&who).show(&directory) {
+                Err(why) if !why.is_missing() => return Err(("workdir", Error::Workdir(why))),
+                _ => {}
+            }
         }
         Ok(())
+    }
+
+    /// Why no job of the user may start in a folder, where all jobs have the server's account.
+    pub fn keeps_from_starting_in(&self, user: &str, folder: &Path) -> Option<String> {
+        // The team bears on accounts alone.
+        let who = self.identity(user, "");
+        if !self.isolation.is_on() || who.rights.is_some() {
+            return None;
+        }
+        let why = self.rights(&who).show(folder).err()?;
+        (!why.is_missing()).then(|| why.to_string())
     }
 
     fn identity(&self, user: &str, team: &str) -> Identity {
@@ -182,17 +201,22 @@ impl Workplace {
         match self.isolation {
             Isolation::Sandbox { accounts: true } => {
                 let account = self.accounts.of(user, team);
-                Identity { account: Some(account.clone()), rights: account, is_operator }
+                Identity { account: Some(account.clone()), rights: Some(account), is_operator }
             }
             // All jobs have the server's account, so the rights of others are those of everybody.
-            _ if is_operator => Identity { account: None, rights: own_account(), is_operator },
-            _ => Identity { account: None, rights: nobody(), is_operator },
+            _ if is_operator => {
+                Identity { account: None, rights: Some(own_account()), is_operator }
+            }
+            _ => Identity { account: None, rights: None, is_operator },
         }
     }
 
     fn rights<'a>(&'a self, who: &'a Identity) -> Rights<'a> {
         Rights {
-            account: &who.rights,
+            judge: match &who.rights {
+                Some(account) => Judge::Account(account),
+                None => Judge::Everybody { shares: &self.shares },
+            },
             is_operator: who.is_operator,
             berth: self.home.root(),
             servers_home: self.accounts.home.as_deref(),
@@ -212,9 +236,11 @@ impl Workplace {
         // What the user calls a folder that is really elsewhere: links may name either.
         let mut called = Vec::new();
         // One that is not there is told at the start, in the words for that.
-        if !seen.directory.starts_with(seen.own) && seen.directory.exists() {
-            let workdir = rights.show(seen.directory).map_err(Error::Workdir)?;
-            add(workdir, &mut shown, &mut called);
+        if !seen.directory.starts_with(seen.own) {
+            match rights.show(seen.directory) {
+                Err(why) if why.is_missing() => {}
+                found => add(found.map_err(Error::Workdir)?, &mut shown, &mut called),
+            }
         }
         for path in python::environments(seen.directory, env) {
             // An environment that its user may not read is no reason to fail: it may not be used.
@@ -320,7 +346,7 @@ struct Seen<'a> {
 /// Shows something where it really is, and notes what the user calls it where that differs.
 fn add(found: Option<Shown>, shown: &mut Vec<Shown>, called: &mut Vec<Shown>) {
     let Some(found) = found else { return };
-    shown.push(Shown::in_place(&found.source, found.write));
+    shown.push(Shown { at: found.source.clone(), ..found.clone() });
     if found.at != found.source {
         called.push(found);
     }

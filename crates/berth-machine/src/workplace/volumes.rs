@@ -45,6 +45,19 @@ impl Volume<'_> {
         Ok(place)
     }
 
+    /// Whether the job may ever have it, as far as that can be told before it starts.
+    pub fn check(&self, home: &Home, rights: &Rights<'_>) -> Result<(), VolumeError> {
+        self.place(home)?;
+        if !self.source.starts_with('/') {
+            return Ok(());
+        }
+        match rights.show(Path::new(self.source)) {
+            Err(error @ PathError::NotShared(_)) => Err(error.into()),
+            // It may be there, or open, when the job starts.
+            _ => Ok(()),
+        }
+    }
+
     /// As a mount in the view of the job.
     pub fn mount(
         &self,
@@ -55,15 +68,20 @@ impl Volume<'_> {
         let at = self.place(home)?;
         if !self.source.starts_with('/') {
             let source = kept.keep(self.team, self.source, true)?;
-            return Ok(Some(Shown { at, source, write: true }));
-        }
-        if !Path::new(self.source).exists() {
-            return Err(VolumeError::Missing(self.source.to_owned()));
+            return Ok(Some(Shown { at, source, write: true, by: None }));
         }
         let real = Path::new(self.source);
-        let shown = rights.show(real)?;
+        let shown = match rights.show(real) {
+            Err(why) if why.is_missing() => {
+                return Err(VolumeError::Missing(self.source.to_owned()));
+            }
+            shown => shown?,
+        };
         // A folder of the system is read-only wherever it appears.
-        let system = || Shown { at: at.clone(), source: real.to_owned(), write: false };
+        let system = || {
+            let by = Some(rights.opener_of_system());
+            Shown { at: at.clone(), source: real.to_owned(), write: false, by }
+        };
         Ok(Some(shown.map_or_else(system, |shown| Shown { at: at.clone(), ..shown })))
     }
 

@@ -2,7 +2,7 @@
 
 use berth_sandbox::Account;
 use fnv::FnvHasher;
-use nix::unistd::{Gid, User, getgrouplist};
+use nix::unistd::{User, getgrouplist};
 use std::ffi::CString;
 use std::hash::Hasher;
 use std::path::PathBuf;
@@ -79,11 +79,6 @@ pub fn own_account() -> Account {
         gid: rustix::process::getegid().as_raw(),
         groups: groups.iter().map(|gid| gid.as_raw()).filter(|gid| *gid >= FIRST_PERSON).collect(),
     }
-}
-
-/// The account of somebody of whom nothing is known: it may do what everybody may.
-pub fn nobody() -> Account {
-    Account { uid: NOBODY, gid: Gid::from_raw(NOBODY).as_raw(), groups: Vec::new() }
 }
 
 fn number(kind: &str, name: &str) -> u32 {

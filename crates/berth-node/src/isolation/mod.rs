@@ -6,12 +6,12 @@ mod devices;
 mod room;
 mod view;
 
-pub use accounts::{Accounts, nobody, own_account};
+pub use accounts::{Accounts, own_account};
 pub(crate) use room::Room;
 pub use view::is_of_system;
 pub(crate) use view::{Own, PROGRAMS, sandbox};
 
-use berth_sandbox::{Account, Helper, Network, ProbeError, probe};
+use berth_sandbox::{Account, Helper, Network, Opener, ProbeError, probe};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -129,11 +129,15 @@ pub struct Shown {
     /// Leads through no link.
     pub source: PathBuf,
     pub write: bool,
+    /// Whose rights open it, where somebody has named it. Others could exchange it between the
+    /// check and the mount; what Berth keeps itself they cannot.
+    #[serde(default)]
+    pub by: Option<Opener>,
 }
 
 impl Shown {
-    /// Something that appears where it is.
+    /// Something of Berth's own that appears where it is.
     pub fn in_place(path: &Path, write: bool) -> Shown {
-        Shown { at: path.to_owned(), source: path.to_owned(), write }
+        Shown { at: path.to_owned(), source: path.to_owned(), write, by: None }
     }
 }

@@ -66,7 +66,11 @@ pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
         mounts.push(Mount::new(at, Source::write(&room.tmp())));
     }
     for shown in &confine.shown {
-        let source = Source::Folder { path: shown.source.clone(), write: shown.write };
+        let (path, write) = (shown.source.clone(), shown.write);
+        let source = match shown.by.clone() {
+            None => Source::Folder { path, write },
+            Some(by) => Source::Named { path, write, by },
+        };
         mounts.push(Mount::new(&shown.at, source));
     }
     let hidden = confine.hidden.iter().cloned().chain(secrets());
@@ -76,7 +80,8 @@ pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
     let program = Path::new(PROGRAMS).join("berth");
     mounts.push(Mount::new(program, Source::System { path: own.berth.clone() }));
     mounts.extend(names(confine));
-    Sandbox { scratch: room.scratch(), mounts, network: confine.network }
+    let account = confine.account.clone();
+    Sandbox { scratch: room.scratch(), mounts, network: confine.network, account }
 }
 
 fn system(path: &str) -> Option<Mount> {
@@ -166,7 +171,7 @@ mod tests {
         assert_eq!(hide(&secret, &shown), [empty(&secret)]);
         assert_eq!(hide(&dir.path().join("missing"), &shown), []);
         let elsewhere = |source: &Path, place: &str| {
-            let shown = Shown { at: "/data".into(), source: source.to_owned(), write: true };
+            let shown = Shown { at: "/data".into(), ..Shown::in_place(source, true) };
             let hidden = hide(&secret, &[shown]);
             let expected = [&[empty(Path::new(place))], own.as_slice()].concat();
             assert_eq!(hidden, expected, "{place}");

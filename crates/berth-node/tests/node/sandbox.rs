@@ -2,7 +2,7 @@
 
 use super::*;
 use berth_model::TaskEnd;
-use berth_node::{Accounts, Confine, Isolation, Launch, Shown, Size};
+use berth_node::{Accounts, Confine, Isolation, Launch, Opener, Shown, Size};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
@@ -163,6 +163,48 @@ fn the_ranks_of_a_task_reach_each_other_by_abstract_sockets() {
     machine.start(spec);
     assert_eq!(machine.end(1).end(), TaskEnd::Done, "{}", machine.log(1, 1));
     assert_eq!(machine.log(1, 1), "connected\n");
+}
+
+/// What was checked before may be another folder by now.
+#[test]
+fn a_named_folder_is_opened_with_no_more_rights_than_its_opener_has() {
+    let machine = sandboxes();
+    let (open, closed) = (work(&machine, "open"), work(&machine, "closed"));
+    std::fs::create_dir_all(closed.join("inside")).unwrap();
+    std::fs::create_dir(&open).unwrap();
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(machine.dir.path(), 0o755);
+    set(&open, 0o755);
+    set(&closed, 0o750);
+    let below = work(&machine, "").canonicalize().unwrap();
+    let mut openers = vec![Opener::Everybody { below: below.clone() }];
+    // Without root the account is the owner of all of this.
+    openers.extend(rustix::process::geteuid().is_root().then_some(Opener::Account));
+    let mut job = 0;
+    for by in openers {
+        for (name, write, shown) in [
+            ("open", false, true),
+            ("open", true, false),
+            ("closed", false, false),
+            ("closed/inside", false, false),
+        ] {
+            job += 1;
+            let mut spec = task(&machine, job, "ls /data");
+            let (source, by) = (below.join(name), Some(by.clone()));
+            let folder = Shown { at: "/data".into(), source, write, by };
+            spec.confine.as_mut().unwrap().shown.push(folder);
+            machine.start(spec);
+            match machine.end(job).end() {
+                TaskEnd::Done => assert!(shown, "{name} is shown"),
+                TaskEnd::NotStarted(why) => {
+                    assert!(!shown && why.contains("Permission denied"), "{name}: {why}");
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
 }
 
 #[test]

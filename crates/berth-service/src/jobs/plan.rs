@@ -21,9 +21,10 @@ pub async fn plan(
 ) -> Result<wire::Plan, Fault> {
     let mut parsed = submit::read(text)?;
     let template = submit::template(service, caller, query.template.as_deref()).await?;
-    submit::start_here(service, &mut parsed, template.as_ref(), &query);
-    let (request, remarks) =
+    let moved = submit::start_here(service, caller, &mut parsed, template.as_ref(), &query);
+    let (request, mut remarks) =
         submit::prepare(service, caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
+    remarks.warnings.extend(moved);
     let state = service.engine.core().state.clone();
     let declared = service.host.has_declared_gpus();
     let tried =

@@ -42,10 +42,11 @@ pub async fn submit(
 ) -> Result<wire::JobSubmitted, Fault> {
     let mut parsed = read(text)?;
     let template = template(service, caller, query.template.as_deref()).await?;
-    start_here(service, &mut parsed, template.as_ref(), &query);
+    let moved = start_here(service, caller, &mut parsed, template.as_ref(), &query);
     let permission = Permission::JobsSubmit;
-    let (mut request, remarks) =
+    let (mut request, mut remarks) =
         prepare(service, caller, &parsed, template.as_ref(), permission).await?;
+    remarks.warnings.extend(moved);
     request.hold |= query.hold;
     if query.dry_run {
         return Ok(answer(&request, &remarks, None, None));
@@ -91,18 +92,28 @@ fn must_stay_in_team(old: &str, new: &str) -> Result<(), Fault> {
     Err(Fault::new(Code::Forbidden, detail).next(next))
 }
 
-/// A command starts in the folder its user is in, where that folder is there.
+/// A command starts in the folder its user is in, where that folder is there and the user's jobs may
+/// see it. Otherwise a warning says so.
 pub fn start_here(
     service: &Service,
+    caller: &Caller,
     parsed: &mut Parsed,
     below: Option<&JobFile>,
     query: &wire::SubmitQuery,
-) {
+) -> Option<wire::Warning> {
     let said = parsed.file.workdir.is_some() || below.is_some_and(|file| file.workdir.is_some());
     // Inside a job that is the job's own folder, which no other job sees.
     let here = query.here.as_ref().filter(|here| !Path::new(here).starts_with(service.home.root()));
-    if !said && !service.host.runs_containers() {
-        parsed.file.workdir = here.cloned();
+    let here = here.filter(|_| !said && !service.host.runs_containers())?;
+    match service.host.keeps_from_starting_in(caller.user(), Path::new(here)) {
+        None => {
+            parsed.file.workdir = Some(here.clone());
+            None
+        }
+        Some(why) => {
+            let message = format!("the command starts in the job's own folder: {why}");
+            Some(wire::Warning { key: "workdir".to_owned(), message, line: None })
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub struct Stage {
     pub token: String,
     /// A job of blue's that runs with the secret.
     pub victim: String,
-    /// A folder that everybody may use.
+    /// A folder that everybody may use, and that the server shares.
     pub work: tempfile::TempDir,
 }
 
@@ -29,14 +29,23 @@ pub enum As {
 }
 
 impl Stage {
+    /// One where all jobs have the server's account.
+    pub fn without_accounts(args: &[&str]) -> Stage {
+        Stage::set(As::Ordinary, args)
+            .or_else(|| Stage::set(As::Us, args))
+            .expect("one of them is an ordinary user")
+    }
+
     pub fn set(who: As, args: &[&str]) -> Option<Stage> {
-        let args = [&["--gpus", "8xH100", "--isolation", "required"], args].concat();
+        let work = tempfile::tempdir().expect("a folder");
+        open_to_all(work.path(), 0o777);
+        let shared = work.path().to_str().expect("it is plain");
+        let usual = ["--gpus", "8xH100", "--isolation", "required", "--share", shared];
+        let args = [&usual, args].concat();
         let server = match who {
             As::Us => Server::start(&args),
             As::Ordinary => Server::start_as(Account::unprivileged()?, &args),
         };
-        let work = tempfile::tempdir().expect("a folder");
-        open_to_all(work.path(), 0o777);
         for line in [
             "team add blue",
             "team add red",
