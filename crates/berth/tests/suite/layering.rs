@@ -139,9 +139,8 @@ const WITH_UNSAFE: (&str, &str) = ("berth-gpucheck", "src/cuda.rs");
 const PURE: &[&str] =
     &["berth-model", "berth-ledger", "berth-core", "berth-figures", "berth-file", "berth-sim"];
 
-/// Pure crates in which a float may not even be named, because it would rank jobs
-/// or count money. The model has to accept one from a parser, and the simulator
-/// shows ratios in its reports.
+/// Pure crates in which a float may not even be named, because it would rank jobs or count money.
+/// The model has to accept one from a parser, and the simulator shows ratios in its reports.
 const WITHOUT_FLOATS: &[&str] = &["berth-ledger", "berth-core", "berth-figures"];
 
 /// Crates that bring a runtime, the network, a database or chance. A name covers
@@ -303,8 +302,7 @@ fn the_one_crate_with_unsafe_code_keeps_it_in_one_file() {
     let (name, only) = WITH_UNSAFE;
     for folder in ["src", "examples"] {
         for file in rust_files(&workspace.directory(name).join(folder)) {
-            let lifts = read(&file).contains("(unsafe_code");
-            assert_eq!(lifts, file.ends_with(only), "{}", file.display());
+            assert_eq!(read(&file).contains("(unsafe_code"), file.ends_with(only), "{file:?}");
         }
     }
     let path = workspace.directory(name).join("Cargo.toml");
@@ -312,8 +310,7 @@ fn the_one_crate_with_unsafe_code_keeps_it_in_one_file() {
     assert_eq!(lints["undocumented_unsafe_blocks"].as_str(), Some("deny"));
 }
 
-// The checks above pass on a healthy workspace whatever they do. These show that
-// they fail on a sick one.
+// The checks above pass on a healthy workspace whatever they do. These fail on a sick one.
 
 #[test]
 fn a_crate_with_lints_of_its_own_that_are_laxer_is_reported() {
