@@ -35,6 +35,7 @@ mod trouble;
 pub use berth_gpucheck::{Check, Figure, Quantity};
 pub use berth_sandbox::{
     Access, Account, Network, Opener, everybody_may, hides_abstract_sockets, may_access,
+    other_names,
 };
 pub use cgroup::Limits;
 pub use driver::{Adopted, Driver, Kept, Options, Started, State, Stop, Stranger, TaskUse};

@@ -31,6 +31,7 @@ mod tree;
 
 pub use access::{Access, everybody_may, may_access};
 pub use enter::{Enter, EnterError, Limits};
+pub use mountinfo::other_names;
 pub use parent::{Helper, Joined, Running, StartError, close_inherited, join};
 pub use probe::{ProbeError, probe};
 pub use scope::hides_abstract_sockets;

@@ -2,11 +2,17 @@
 
 use rustix::mount::MountFlags;
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mounted {
+    /// The file system, by its numbers.
+    device: String,
+    /// What of the file system is mounted.
+    root: PathBuf,
     pub at: PathBuf,
     /// What it must keep when it is changed: in a user namespace the kernel refuses to take away
     /// what the machine has set.
@@ -18,11 +24,41 @@ pub(crate) fn parse(text: &str) -> Vec<Mounted> {
 }
 
 fn line(line: &str) -> Option<Mounted> {
-    let mut fields = line.split(' ').skip(4);
+    let mut fields = line.split(' ').skip(2);
+    let device = fields.next()?.to_owned();
+    let root = PathBuf::from(unescape(fields.next()?));
     let at = PathBuf::from(unescape(fields.next()?));
     let words = fields.next()?.split(',');
     let flags = words.filter_map(flag).fold(MountFlags::empty(), |all, flag| all | flag);
-    Some(Mounted { at, flags })
+    Some(Mounted { device, root, at, flags })
+}
+
+/// Other paths by which the machine has the same file or folder, where it or a folder above it is
+/// mounted in two places. The path leads through no link.
+pub fn other_names(path: &Path) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let own = identity(path);
+    let mut names = names(&parse(&mounts), path);
+    // Something else may be mounted over such a place.
+    names.retain(|name| own.is_some() && identity(name) == own);
+    names
+}
+
+fn names(mounts: &[Mounted], path: &Path) -> Vec<PathBuf> {
+    // What was mounted last covers the others.
+    let around = mounts.iter().filter(|mount| path.starts_with(&mount.at));
+    let Some(own) = around.max_by_key(|mount| mount.at.as_os_str().len()) else {
+        return Vec::new();
+    };
+    let Ok(rest) = path.strip_prefix(&own.at) else { return Vec::new() };
+    let inside = own.root.join(rest);
+    let others = mounts.iter().filter(|mount| mount.device == own.device);
+    let names = others.filter_map(|mount| {
+        let rest = inside.strip_prefix(&mount.root).ok()?;
+        Some(if rest.as_os_str().is_empty() { mount.at.clone() } else { mount.at.join(rest) })
+    });
+    names.filter(|name| name != path).collect()
 }
 
 fn flag(word: &str) -> Option<MountFlags> {
@@ -75,5 +111,26 @@ mod tests {
         let kept = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RELATIME;
         assert_eq!(found[0].flags, kept);
         assert_eq!(found[1].flags, MountFlags::RDONLY | MountFlags::NOATIME);
+    }
+
+    #[test]
+    fn a_folder_has_a_name_for_each_mount_that_it_is_in() {
+        let mounts = parse(
+            "1 0 8:1 / / rw - ext4 /dev/a rw\n\
+             2 1 8:2 / /home rw - ext4 /dev/b rw\n\
+             3 1 8:2 /op /mnt/op rw - ext4 /dev/b rw\n\
+             4 1 8:2 /op/data /data rw - ext4 /dev/b rw\n\
+             5 1 8:2 / /mnt/all rw - ext4 /dev/b rw\n\
+             6 1 8:1 /home/op /mnt/old rw - ext4 /dev/a rw\n",
+        );
+        let of = |path: &str| names(&mounts, Path::new(path));
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(of("/home/op"), paths(&["/mnt/op", "/mnt/all/op"]));
+        assert_eq!(
+            of("/home/op/data/x"),
+            paths(&["/mnt/op/data/x", "/data/x", "/mnt/all/op/data/x"])
+        );
+        assert_eq!(of("/mnt/old"), paths(&["/home/op"]));
+        assert_eq!(of("/srv"), paths(&[]));
     }
 }

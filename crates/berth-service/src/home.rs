@@ -1,9 +1,9 @@
 //! The folder of a server: everything it keeps that is not in the database.
 
 use berth_model::JobId;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where things are.
@@ -13,10 +13,12 @@ pub struct Home {
 }
 
 impl Home {
-    /// The folder, made private to its owner where it is not there yet.
+    /// The folder, made private to its owner. One that belongs to somebody else stays as it is, such
+    /// as a volume that Kubernetes has mounted.
     pub fn open(root: &Path) -> io::Result<Home> {
         private(root)?;
         let home = Home { root: root.canonicalize()? };
+        close_to_others(&home.root)?;
         for folder in [home.jobs(), home.team_volumes(), home.backups()] {
             private(&folder)?;
         }
@@ -124,9 +126,33 @@ pub fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Takes all rights to a folder from everybody but its owner. What is in it has rights of its own,
+/// and some of it is for jobs.
+fn close_to_others(folder: &Path) -> io::Result<()> {
+    let mode = std::fs::metadata(folder)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    match std::fs::set_permissions(folder, Permissions::from_mode(mode & 0o700)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        done => done,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_others_could_read_is_closed_to_them() {
+        let root = tempfile::tempdir().unwrap();
+        for mode in [0o755, 0o2770, 0o1777] {
+            std::fs::set_permissions(root.path(), Permissions::from_mode(mode)).unwrap();
+            Home::open(root.path()).unwrap();
+            let found = std::fs::metadata(root.path()).unwrap().permissions().mode();
+            assert_eq!(found & 0o7777, 0o700);
+        }
+    }
 
     #[test]
     fn the_last_job_is_known_by_its_folder() {

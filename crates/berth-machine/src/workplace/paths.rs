@@ -1,7 +1,9 @@
 //! Paths that a job file names. A job reaches its own folder, what its user may use on this
 //! machine, and nothing of Berth's.
 
-use berth_node::{Access, Account, Opener, Shown, everybody_may, is_of_system, may_access};
+use berth_node::{
+    Access, Account, Opener, Shown, everybody_may, is_of_system, may_access, other_names,
+};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -80,7 +82,7 @@ impl Rights<'_> {
             }
             (found, _) => found.map_err(fail)?,
         };
-        if real.starts_with(self.berth) {
+        if is_in(&real, self.berth) {
             return Err(PathError::Berths(real));
         }
         // Neither has anything for a job: its own are made for it.
@@ -90,7 +92,7 @@ impl Rights<'_> {
         if is_of_system(&real) {
             return Ok(None);
         }
-        let is_servers = |path: &Path| self.servers_home.is_some_and(|home| path.starts_with(home));
+        let is_servers = |path: &Path| self.servers_home.is_some_and(|home| is_in(path, home));
         let (write, by) = match self.judge {
             Judge::Account(account) => {
                 if is_servers(&real) && !self.is_operator {
@@ -127,6 +129,11 @@ impl Rights<'_> {
             Judge::Everybody { .. } => Opener::Everybody { below: PathBuf::from("/") },
         }
     }
+}
+
+/// Whether a path lies in a folder, by whatever name the machine has for that.
+pub(super) fn is_in(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) || other_names(folder).iter().any(|name| path.starts_with(name))
 }
 
 /// The innermost shared folder that a path lies in.

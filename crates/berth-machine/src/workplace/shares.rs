@@ -4,8 +4,8 @@
 //! Inside such a folder a job has the rights of that account: what it may show is decided by what
 //! everybody may, and nothing else of the machine is shown at all.
 
-use super::paths::{PathError, is_kernels};
-use berth_node::is_of_system;
+use super::paths::{PathError, is_in, is_kernels};
+use berth_node::{is_of_system, other_names};
 use berth_service::Home;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ fn share(path: &Path, home: &Home, servers_home: Option<&Path>) -> Result<PathBu
     if !real.is_dir() {
         return Err(ShareError::NotAFolder(real));
     }
-    if real.starts_with(home.root()) {
+    if is_in(&real, home.root()) {
         return Err(PathError::Berths(real).into());
     }
     if real.parent().is_none() || is_kernels(&real) {
@@ -49,7 +49,8 @@ fn share(path: &Path, home: &Home, servers_home: Option<&Path>) -> Result<PathBu
     if is_of_system(&real) {
         return Err(ShareError::System(real));
     }
-    if servers_home == Some(&real) {
+    let is_home = |home: &Path| *home == real || other_names(home).contains(&real);
+    if servers_home.is_some_and(is_home) {
         return Err(ShareError::Home(real));
     }
     Ok(real)

@@ -56,7 +56,8 @@ impl Accounts {
         let groups = getgrouplist(&name, found.gid).unwrap_or_else(|_| vec![found.gid]);
         // Membership in a group of the system may mean rights over it: docker is as good as root.
         let groups = groups.iter().map(|gid| gid.as_raw()).filter(|gid| *gid >= FIRST_PERSON);
-        Some(Account { uid, gid: found.gid.as_raw(), groups: groups.collect() })
+        let gid = primary(found.gid.as_raw(), user);
+        Some(Account { uid, gid, groups: groups.collect() })
     }
 
     /// An account that nobody else has. It follows from the name, so it is the same each time.
@@ -81,6 +82,11 @@ pub fn own_account() -> Account {
     }
 }
 
+/// The group that a person's files get: one of the system's counts for no more here than elsewhere.
+fn primary(gid: u32, user: &str) -> u32 {
+    if gid < FIRST_PERSON { number("user", user) } else { gid }
+}
+
 fn number(kind: &str, name: &str) -> u32 {
     let mut hasher = FnvHasher::default();
     hasher.write(kind.as_bytes());
@@ -101,6 +107,14 @@ mod tests {
         assert_ne!(ana.uid, Accounts::made_up("ben").uid);
         assert_ne!(ana.uid, Accounts::group("ana"));
         assert!(ana.uid >= FIRST && ana.uid < 1 << 31);
+    }
+
+    #[test]
+    fn no_user_acts_for_a_group_of_the_system_by_having_it_as_the_first() {
+        assert_eq!(primary(1_000, "ana"), 1_000);
+        for gid in [0, 4, 999] {
+            assert_eq!(primary(gid, "ana"), Accounts::made_up("ana").gid);
+        }
     }
 
     #[test]

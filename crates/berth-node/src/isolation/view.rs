@@ -1,7 +1,7 @@
 //! What a task sees.
 
 use super::{Confine, Room, Shown, devices};
-use berth_sandbox::{Mount, Sandbox, Source};
+use berth_sandbox::{Mount, Sandbox, Source, other_names};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,9 +110,13 @@ fn hide(path: &Path, shown: &[Shown]) -> Vec<Mount> {
     let Ok(found) = fs::metadata(&path) else { return Vec::new() };
     let is_in_tmp = ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
     let own = (is_in_tmp || is_of_system(&path)).then(|| path.clone());
-    let elsewhere = shown.iter().filter_map(|shown| {
-        let rest = path.strip_prefix(&shown.source).ok()?;
-        Some(if rest.as_os_str().is_empty() { shown.at.clone() } else { shown.at.join(rest) })
+    let mut names = other_names(&path);
+    names.push(path);
+    let elsewhere = names.iter().flat_map(|path| {
+        shown.iter().filter_map(move |shown| {
+            let rest = path.strip_prefix(&shown.source).ok()?;
+            Some(if rest.as_os_str().is_empty() { shown.at.clone() } else { shown.at.join(rest) })
+        })
     });
     let places: BTreeSet<PathBuf> = own.into_iter().chain(elsewhere).collect();
     let source = match found.is_dir() {

@@ -4,7 +4,9 @@ use super::*;
 use berth_model::TaskEnd;
 use berth_node::{Accounts, Confine, Isolation, Launch, Opener, Shown, Size};
 use std::io::Read;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// A machine whose tasks run in sandboxes, with a folder that they may write to.
 fn sandboxes() -> Machine {
@@ -244,6 +246,33 @@ fn a_shell_is_in_the_sandbox_of_its_task_and_ends_with_it() {
     assert!(shown.contains(&machine.path("work").display().to_string()), "{shown}");
     machine.stop(1, Span(0));
     assert_eq!(machine.end(1).end(), TaskEnd::Stopped);
+    wait_until("the shell has ended", || shell.try_wait().unwrap().is_some());
+}
+
+#[test]
+fn a_shell_reaches_no_abstract_socket_of_the_machine() {
+    if !berth_node::hides_abstract_sockets() {
+        return;
+    }
+    let name = format!("berth-shell-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    let machine = sandboxes();
+    machine.start(task(&machine, 1, "exec sleep 1000"));
+    wait_until("it runs", || machine.folder(1).join("started.json").exists());
+    let script = format!(
+        "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); \
+         print connect(S, sockaddr_un(qq(\\0{name}))) ? qq(in\\n) : qq(out: $!\\n)"
+    );
+    let words = ["perl", "-e", &script].map(str::to_owned);
+    let size = Size { rows: 24, columns: 80 };
+    let mut shell = machine.driver().shell(lease(1), &words, "dumb", size).unwrap();
+    let terminal = std::os::fd::AsFd::as_fd(&shell).try_clone_to_owned().unwrap();
+    let (mut terminal, mut shown) = (std::fs::File::from(terminal), Vec::new());
+    // The end of a terminal is an error.
+    let _ = terminal.read_to_end(&mut shown);
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(shown.contains("out: Operation not permitted"), "{shown}");
     wait_until("the shell has ended", || shell.try_wait().unwrap().is_some());
 }
 

@@ -60,9 +60,10 @@ fn a_job_that_may_not_start_where_its_user_is_starts_in_its_own_folder_and_says_
     let [out, said] = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert!(ran.status.success() && out.contains("/jobs/"), "{out}{said}");
     assert!(said.contains("starts in the job's own folder") && said.contains("--share"), "{said}");
-    let explained = stage.server.run_ok(&["config", "explain"]);
+    let settings = stage.server.run_ok(&["config", "server"]);
     let shared = stage.work.path().display().to_string();
-    assert!(explained.lines().any(|line| line.contains("share") && line.contains(&shared)));
+    let names = |line: &str| line.starts_with("share") && line.contains(&shared);
+    assert!(settings.lines().any(names), "{settings}");
 }
 
 /// The folders of somebody else, closed to mallory, in one where everybody may rename things.
