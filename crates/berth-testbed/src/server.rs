@@ -306,6 +306,14 @@ impl Drop for Server {
     }
 }
 
+/// A server, its address, and what it writes to either output.
+type Begun = (Child, String, Log, Log);
+
+/// Tries to listen where a server was killed a moment ago.
+const LISTEN_TRIES: u32 = 60;
+const LISTEN_PAUSE: Duration = Duration::from_millis(500);
+
+/// A port that a server had may belong to the near end of another test's connection for a while.
 fn begin(
     account: Option<Account>,
     program: &Path,
@@ -313,7 +321,26 @@ fn begin(
     home: &Path,
     listen: &str,
     args: &[String],
-) -> (Child, String, Log, Log) {
+) -> Begun {
+    for _ in 0..LISTEN_TRIES {
+        match try_begin(account, program, command, home, listen, args) {
+            Ok(begun) => return begun,
+            Err(told) if told.contains("is in use") => std::thread::sleep(LISTEN_PAUSE),
+            Err(told) => panic!("the server does not say where it is: {told}"),
+        }
+    }
+    panic!("{listen} stays in use")
+}
+
+/// What it wrote, where it ended before it listened.
+fn try_begin(
+    account: Option<Account>,
+    program: &Path,
+    command: &str,
+    home: &Path,
+    listen: &str,
+    args: &[String],
+) -> Result<Begun, String> {
     let mut server = Command::new(program);
     if let Some(account) = account {
         account.run(&mut server).current_dir("/");
@@ -334,7 +361,13 @@ fn begin(
     let log = collect(stderr.lines(), |line| eprintln!("{line}"));
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let url = loop {
-        let line = lines.next().expect("the server says where it is").expect("it is text");
+        let Some(line) = lines.next() else {
+            child.wait().expect("it has ended");
+            // What it wrote last may still be on its way.
+            std::thread::sleep(Duration::from_millis(200));
+            return Err(log.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        };
+        let line = line.expect("it is text");
         // A replica that stands by listens as well.
         let at = line.strip_prefix("Berth is ready at ");
         let at = at
@@ -344,7 +377,7 @@ fn begin(
         }
     };
     let printed = collect(lines, |_| {});
-    (child, url, log, printed)
+    Ok((child, url, log, printed))
 }
 
 /// Reads all lines, so that whoever prints is never blocked.

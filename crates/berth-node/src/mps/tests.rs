@@ -58,7 +58,7 @@ impl MpsControl for Fake {
     }
 
     fn daemon(&self, folder: &Path) -> Option<i32> {
-        self.daemons.lock().unwrap().contains_key(folder).then(|| self.pid(folder))
+        self.daemons.lock().unwrap().get(folder).map(|child| child.id().cast_signed())
     }
 }
 
