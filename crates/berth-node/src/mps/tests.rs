@@ -41,7 +41,7 @@ impl MpsControl for Fake {
     fn start(&self, folder: &Path, uuid: &str) -> io::Result<()> {
         assert!(fs::read_dir(pipe(folder))?.next().is_none(), "an old pipe is in the way");
         fs::write(pipe(folder).join("control"), "")?;
-        let child = Command::new("sh").args(["-c", "sleep 600 & wait"]).spawn()?;
+        let child = Command::new("sh").args(["-c", "sleep 600 & wait; exec sleep 600"]).spawn()?;
         self.started.lock().unwrap().push(uuid.to_owned());
         self.daemons.lock().unwrap().insert(folder.to_owned(), child);
         Ok(())
