@@ -25,6 +25,13 @@ impl Account {
         Some(named("postgres").or_else(|| named("nobody")).expect("there is a user nobody"))
     }
 
+    /// One that nothing else on this machine runs as, so that limits of an account concern it alone.
+    /// None where we are an ordinary user.
+    pub fn of_its_own() -> Option<Account> {
+        let number = 1_900_000_000 + std::process::id();
+        Account::unprivileged().map(|_| Account { uid: number, gid: number })
+    }
+
     pub fn run(self, command: &mut Command) -> &mut Command {
         command.uid(self.uid).gid(self.gid)
     }

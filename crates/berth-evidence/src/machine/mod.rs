@@ -3,6 +3,7 @@
 mod disk;
 mod faults;
 mod isolation;
+mod long_queue;
 mod namespace;
 mod queue;
 
@@ -19,6 +20,9 @@ pub struct Asked {
     /// Jobs that wait while the queue is measured
     #[arg(long, default_value_t = 10_000)]
     waiting: u32,
+    /// Jobs that wait in the very long queue
+    #[arg(long, default_value_t = 200_000)]
+    long_waiting: u32,
     /// Submissions that are timed while they wait
     #[arg(long, default_value_t = 1_000)]
     submissions: u32,
@@ -34,7 +38,7 @@ pub struct Asked {
     /// Short jobs that come meanwhile
     #[arg(long, default_value_t = 4_000)]
     jobs: u32,
-    /// Only these parts, and nothing is written: queue, isolation, kills, kills-postgres, outages
+    /// Only these parts, and nothing is written: queue, long-queue, isolation, kills, kills-postgres, outages
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the page and the rows go
@@ -48,8 +52,9 @@ const METHOD: &str = "Everything is the release build of `berth`, started as a u
 
 type Part = fn(&Asked, &std::path::Path) -> Result<Section>;
 
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 6] = [
     ("queue", queue::section),
+    ("long-queue", long_queue::section),
     ("isolation", isolation::section),
     ("kills", faults::kills),
     ("kills-postgres", faults::kills_on_postgres),

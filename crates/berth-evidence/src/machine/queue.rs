@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 /// Commands that are timed, each.
 const COMMANDS: u32 = 20;
 /// Submissions at once while the queue is filled.
-const SUBMITTERS: u32 = 32;
+pub(super) const SUBMITTERS: u32 = 32;
 /// Submissions at once in the second stream.
 const TOGETHER: u32 = 8;
 /// The oldest a forecast may be.
@@ -62,19 +62,19 @@ fn busy() -> Row {
 }
 
 /// Has one job hold every GPU.
-async fn occupy(client: &Client) -> Result<()> {
+pub(super) async fn occupy(client: &Client) -> Result<()> {
     let file = "name: holder\ngpus: 8\ntime: 8h\nrun: sleep 100000\n";
     client.submit(file, &SubmitQuery::default()).await.context("submitting the first job")?;
     Ok(())
 }
 
-fn file(number: u32) -> String {
+pub(super) fn file(number: u32) -> String {
     let minutes = 5 + number % 50;
     format!("name: w{number}\ngpus: 1\ntime: {minutes}m\nrun: echo {number}\n")
 }
 
 /// Submits so many jobs, some at once, and gives the time that each took, sorted.
-async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration>> {
+pub(super) async fn submit(client: &Client, jobs: u32, at_once: u32) -> Result<Vec<Duration>> {
     let mut submitters = JoinSet::new();
     for submitter in 0..at_once {
         let client = client.clone();
@@ -155,7 +155,7 @@ fn wait_for_forecast(server: &Server, last: u32) -> Result<()> {
 }
 
 /// Runs a command and gives how long that took.
-fn timed(server: &Server, args: &[&str]) -> Result<Duration> {
+pub(super) fn timed(server: &Server, args: &[&str]) -> Result<Duration> {
     let clock = Instant::now();
     let output = server.berth(args);
     let took = clock.elapsed();
@@ -164,7 +164,7 @@ fn timed(server: &Server, args: &[&str]) -> Result<Duration> {
     Ok(took)
 }
 
-fn of_commands(name: &str, mut times: Vec<Duration>, most: f64) -> Vec<Row> {
+pub(super) fn of_commands(name: &str, mut times: Vec<Duration>, most: f64) -> Vec<Row> {
     times.sort_unstable();
     let value = |thousandths| milliseconds(percentile(&times, thousandths));
     vec![

@@ -2,10 +2,11 @@
 //! gone. No job fails for it, and nobody pays for it.
 
 use super::server::{BERTH, Server, until};
-use berth_testbed::{Server as Testbed, fill};
+use berth_testbed::{Account, Server as Testbed, fill};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// The program, with a file system of a few megabytes where the server's driver keeps tasks. It is
@@ -96,6 +97,72 @@ fn a_server_without_descriptors_fails_no_job_and_answers_all_the_same() {
         until("they are done", || state(&server, &name) == "done");
     }
     assert_eq!(node(&server)["state"], "ready");
+}
+
+/// How many processes and threads the account of a server may have in the test below: far more
+/// than the server needs.
+const MOST_PROCESSES: usize = 300;
+
+/// Processes of an account that do nothing, and end with this.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    /// They come from outside, so the limit of the server does not hold for them.
+    fn of(account: Account, count: usize) -> Crowd {
+        let sleeper = || account.run(Command::new("sleep").arg("1000")).spawn().expect("it starts");
+        Crowd((0..count).map(|_| sleeper()).collect())
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+        }
+        for child in &mut self.0 {
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn a_machine_without_processes_fails_no_job_and_goes_on_when_there_are_some() {
+    let Some(account) = Account::of_its_own() else {
+        eprintln!("not tried: only root starts a server as an account of its own");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("berth");
+    let script = format!("#!/bin/sh\nulimit -u {MOST_PROCESSES} && exec {BERTH} \"$@\"\n");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Testbed::start_as(account, &program, &["--gpus", "8xH100"]);
+    server.run_ok(&["run", "--name", "before", "--", "true"]);
+    server.run_ok(&["run", "-d", "--name", "runs", "-g", "1", "--", "sleep", "1000"]);
+    until("it runs", || state(&server, "runs") == "running");
+
+    let crowd = Crowd::of(account, MOST_PROCESSES);
+    for job in 0..3 {
+        let name = format!("job-{job}");
+        server.run_ok(&["run", "-d", "--name", &name, "-g", "1", "--retry", "0", "--", "true"]);
+    }
+    until("the machine takes no work", || node(&server)["state"] == "troubled");
+    let trouble = node(&server)["trouble"].as_str().unwrap().to_owned();
+    assert!(trouble.contains("no more processes can be started"), "{trouble}");
+    assert!(trouble.contains("Resource temporarily unavailable (os error 11)"), "{trouble}");
+    let refused = server.berth(&["run", "-d", "--name", "more", "--", "true"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("BRT0025"), "{told}");
+    assert_eq!(state(&server, "runs"), "running");
+
+    drop(crowd);
+    for job in 0..3 {
+        let name = format!("job-{job}");
+        until("they are done", || state(&server, &name) == "done");
+    }
+    assert_eq!(node(&server)["state"], "ready");
+    assert_eq!(state(&server, "runs"), "running");
 }
 
 /// Milliseconds since 1970 of a time as the API and files write it.
