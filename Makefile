@@ -24,7 +24,7 @@ test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must p
 
 # A few minutes at most. The script says how it picks.
 .PHONY: check
-check: components postgres faketime ## What daily work needs: format, lints, and the tests of the crates that changed
+check: components postgres faketime promtool ## What daily work needs: format, lints, and the tests of the crates that changed
 	@.ci/check-changed
 
 # What finds faults only when it goes on for long: it changes with the code of every day too little
@@ -38,7 +38,7 @@ test-long: toolchain postgres kube-tools ## The long tests: faults injected, rig
 # its programs most of the time, so more of them run at once than there are cores.
 RUST_TEST_THREADS ?= 4
 .PHONY: unit
-unit: toolchain postgres faketime kube-tools ## Run the tests alone
+unit: toolchain postgres faketime promtool kube-tools ## Run the tests alone
 	RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: kube-rbac
@@ -159,6 +159,11 @@ postgres:
 .PHONY: faketime
 faketime:
 	@.ci/faketime
+
+# Alert rules are read, and tried, by Prometheus itself.
+.PHONY: promtool
+promtool:
+	@.ci/promtool
 
 # Built once, from Go modules, into a cache outside the tree.
 .PHONY: kube-tools

@@ -39,10 +39,12 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
     page.waits(&cluster::waits(&app.service, None).await?);
     page.gpus(&app).await;
     page.gpu_checks(&app);
+    page.nodes(&app);
     page.newest_figures(&app);
     page.cluster(&app);
     page.audit(&app);
     page.costs(&app).await?;
+    page.budgets(&app).await?;
     let mut text = String::new();
     let encoded = encode(&mut text, &page.0);
     encoded.map_err(|_| Failure::new(Code::Internal, "the figures could not be written"))?;

@@ -14,6 +14,7 @@ mod identity;
 mod jobs;
 mod limits;
 mod metrics;
+mod metrics_alerts;
 mod metrics_audit;
 mod metrics_figures;
 mod metrics_gpu_check;

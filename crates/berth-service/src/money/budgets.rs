@@ -22,13 +22,16 @@ use std::collections::BTreeMap;
 type Daily = BTreeMap<String, i64>;
 
 pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::Budget>, Fault> {
+    let mut items = all(service).await?;
+    items.retain(|budget| caller.may(Permission::BudgetsRead, Some(&budget.queue), None));
+    Ok(wire::Items { items })
+}
+
+/// Every budget, whoever may read it.
+pub async fn all(service: &Service) -> Result<Vec<wire::Budget>, Fault> {
     let daily = daily(service).await?;
     let queues = live::queues(service);
-    let seen = queues
-        .iter()
-        .filter(|queue| caller.may(Permission::BudgetsRead, Some(&queue.spec.name), None));
-    let items = seen.filter_map(|queue| shown(queue, &queues, &daily)).collect();
-    Ok(wire::Items { items })
+    Ok(queues.iter().filter_map(|queue| shown(queue, &queues, &daily)).collect())
 }
 
 pub async fn set(

@@ -15,7 +15,7 @@ mod jobs;
 mod lost;
 mod matrix;
 mod notify;
-mod people;
+pub mod people;
 mod pressure;
 mod rights;
 pub mod server;

@@ -2,6 +2,7 @@
 //! everything.
 
 mod attacks;
+mod boards;
 mod cli;
 mod commands;
 mod cycles;
