@@ -14,13 +14,13 @@ help: ## List the targets
 
 # GPUS declares GPUs, such as 8xH100: jobs run for real, the GPUs are bookkeeping.
 .PHONY: run
-run: toolchain ## Build Berth and start it on this machine (GPUS=8xH100 declares GPUs)
+run: toolchain portal ## Build Berth and start it on this machine (GPUS=8xH100 declares GPUs)
 	$(CARGO) run --release --quiet --locked -p berth -- up $(if $(GPUS),--gpus $(GPUS))
 
 # The Kubernetes programs come first: where they cannot be built, that shows at once and not after
 # ten minutes of other work.
 .PHONY: test
-test: kube-tools fmt-check lint deny unit fuzz-api ## Everything a change must pass: format, lints, licences, tests
+test: portal kube-tools oidc-tools fmt-check lint deny unit fuzz-api portal-unit e2e ## Everything a change must pass: format, lints, licences, tests
 
 # A few minutes at most. The script says how it picks.
 .PHONY: check
@@ -33,12 +33,13 @@ check: components postgres faketime promtool ## What daily work needs: format, l
 test-long: toolchain postgres kube-tools ## The long tests: faults injected, rights revoked, the API fuzzed
 	$(CARGO) test --workspace --locked --test cluster -- --ignored --test-threads=1
 	@$(MAKE) --no-print-directory fuzz-api FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),200)
+	@E2E_LONG=yes $(MAKE) --no-print-directory e2e
 
 # All failures of a run are worth seeing at once, hence --no-fail-fast. Tests on a cluster wait for
 # its programs most of the time, so more of them run at once than there are cores.
 RUST_TEST_THREADS ?= 4
 .PHONY: unit
-unit: toolchain postgres faketime promtool kube-tools ## Run the tests alone
+unit: toolchain postgres faketime promtool kube-tools oidc-tools ## Run the tests alone
 	RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 .PHONY: kube-rbac
@@ -50,10 +51,25 @@ kube-rbac: toolchain kube-tools ## Revoke each right of the chart, one at a time
 kube-up: toolchain kube-tools ## Start a Kubernetes control plane with simulated nodes (SCHEDULER=yes)
 	@$(CARGO) run --quiet --locked -p berth-testbed --bin kube-up -- $(if $(SCHEDULER),--scheduler)
 
+# The pages for browsers, which the program has in it. PORTAL=no leaves them out, of the program too.
+.PHONY: portal
+portal: ## Build the portal, where its sources have changed (needs Node; PORTAL=no leaves it out)
+	@.ci/portal
+
+.PHONY: portal-unit
+portal-unit: portal ## Lint the portal and run its own tests
+	@.ci/portal-unit
+
+# The program that the tests have just built, a real browser, and a real provider of identities.
+.PHONY: e2e
+e2e: toolchain portal chromium oidc-tools ## Try the portal in a browser (E2E_LONG=yes for all of it)
+	$(CARGO) test --quiet --workspace --locked --no-run
+	@.ci/e2e "$${CARGO_TARGET_DIR:-target}/debug/berth"
+
 # An archive for whatever brings images to your registry. IMAGE names it.
 IMAGE ?= berth:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 .PHONY: image
-image: toolchain ## Make a container image of Berth, without a container engine (IMAGE=NAME:TAG)
+image: toolchain portal ## Make a container image of Berth, without a container engine (IMAGE=NAME:TAG)
 	$(CARGO) build --release --locked -p berth
 	deploy/image/build "$${CARGO_TARGET_DIR:-target}/release/berth" "$(IMAGE)" \
 		"$${CARGO_TARGET_DIR:-target}/image/berth.tar"
@@ -160,10 +176,20 @@ postgres:
 faketime:
 	@.ci/faketime
 
+# Pages are tried in a browser that people have.
+.PHONY: chromium
+chromium:
+	@.ci/chromium
+
 # Alert rules are read, and tried, by Prometheus itself.
 .PHONY: promtool
 promtool:
 	@.ci/promtool
+
+# A provider of identities, for the tests of signing in.
+.PHONY: oidc-tools
+oidc-tools:
+	@.ci/oidc-tools
 
 # Built once, from Go modules, into a cache outside the tree.
 .PHONY: kube-tools

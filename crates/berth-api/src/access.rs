@@ -143,6 +143,8 @@ const ADMIN: Least = Least::Role(Role::Admin);
 permissions! {
     /// Health, the version and the API's own description.
     Public          Reads:   Anyone,     Anyone,     Anyone;
+    /// Signing in and out, which is done without a token.
+    SignIn          Manages: Anyone,     Anyone,     Anyone;
     /// Queues, shares, GPUs, nodes, the policy: what everyone needs to know to wait in patience.
     ClusterRead     Reads:   Anyone,     Anyone,     Anyone;
     /// Jobs, with why they wait and where they ran.
@@ -175,7 +177,7 @@ permissions! {
     TeamsManage     Manages: NoRole,     NoRole,     Admin;
     UsersRead       Reads:   Anyone,     NoRole,     Operator;
     UsersManage     Manages: NoRole,     NoRole,     Admin;
-    /// One's own tokens; an admin's right covers everybody's.
+    /// One's own tokens and sessions; an admin's right covers everybody's.
     TokensRead      Reads:   Anyone,     NoRole,     Admin;
     TokensManage    Manages: Anyone,     NoRole,     Admin;
     NodesManage     Manages: NoRole,     NoRole,     Operator;

@@ -192,6 +192,33 @@ codes! {
         cause: "The body of the request did not arrive within a minute. The server does not wait \
                 longer, because whoever sends nothing would keep others from being answered."
         next: "Send it again, over a faster connection or with a smaller body; nothing was changed."
+    BRT0031 CrossSite 403 Refused "The request does not come from Berth's own pages"
+        cause: "A browser that is signed in sent it, without the `x-berth-csrf` of its session or from \
+                a page of another origin. Such a request may have been made up by another site."
+        next: "Reload the portal and try again. A script of yours should not use the cookie of a \
+               browser, but a token: `berth token create`. Behind a proxy, see that the server knows \
+               its address: `--public-url`."
+    BRT0032 TooManySignIns 429 Refused "Too many tries to sign in"
+        cause: "From this address, or from all together, more sign-ins have failed or begun than the \
+                server takes in such a time. The header Retry-After says in how many seconds it \
+                takes the next."
+        next: "Wait that long. If nobody at your address has tried, tell whoever runs the server; the \
+               audit log has the tries."
+    BRT0033 SignInFailed 403 Refused "The sign-in with the identity provider failed"
+        cause: "What came back from the provider was not what this browser had asked for: the sign-in \
+                took longer than ten minutes or was begun in another browser, the provider refused, \
+                or its answer was not signed as it should be."
+        next: "Begin the sign-in again. If it fails again, the server's log and docs/operate/sign-in.md \
+               say more."
+    BRT0034 NoAccess 403 Refused "You are known to the identity provider, and not to Berth"
+        cause: "Berth has no user of this name and makes none, none of the groups at the provider gives \
+                a role here, or the name belongs to somebody else in Berth."
+        next: "Ask an admin to add you, or to let one of your groups give a role: \
+               docs/operate/sign-in.md."
+    BRT0035 ProviderDown 503 Failed "The identity provider does not answer"
+        cause: "Berth could not reach the provider, or did not understand it, so nobody can sign in by \
+                it. Who is signed in stays so."
+        next: "Try again in a moment, or sign in with a token. The server's log says what went wrong."
 }
 
 impl Code {

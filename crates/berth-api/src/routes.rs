@@ -40,7 +40,7 @@ pub struct Route {
 impl Route {
     /// Whether it answers without a token.
     pub fn is_public(&self) -> bool {
-        self.permission == Permission::Public
+        matches!(self.permission, Permission::Public | Permission::SignIn)
     }
 }
 
@@ -82,6 +82,19 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/v1/jobs/{job}/clone", JobsSubmit, "clone_job", "Submits the file of a job anew, with changes"),
     route(Get, "/v1/jobs/{job}/shell", JobsShell, "job_shell", "A terminal in a running job, over a WebSocket"),
 
+    route(Get, "/v1/jobs/{job}/timeline", JobsRead, "job_timeline", "What became of a job over time: where it waited, ran, saved and gave way, and to whom"),
+    route(Get, "/v1/jobs/{job}/stop/preview", JobsRead, "preview_stop", "What ending a job would lose, and who would start"),
+    route(Get, "/v1/jobs/{job}/logs/search", LogsRead, "search_logs", "Lines of what a job printed, in all attempts and ranks"),
+    route(Get, "/v1/jobs/{job}/files", LogsRead, "list_files", "What is in the folder of a job"),
+    route(Get, "/v1/jobs/{job}/files/content", LogsRead, "get_file", "A file of a job, in whole or in part"),
+    route(Get, "/v1/leases", ClusterRead, "list_leases", "Who had which GPUs in a time, has them, and gets them by the plan of now"),
+    route(Get, "/v1/gpus/figures", ClusterRead, "gpu_figures", "One figure of all GPUs over time"),
+    route(Get, "/v1/nodes/{node}/drain/preview", ClusterRead, "preview_drain", "What draining a machine would stop, and what that would lose"),
+    route(Get, "/v1/cost/series", CostRead, "cost_series", "What was spent by the day or hour"),
+    route(Get, "/v1/cost/rows", CostRead, "cost_rows", "The single rows that a cost is made of"),
+    route(Get, "/v1/cost/idle", CostRead, "cost_idle", "What was paid for and brought nothing, by cause"),
+    route(Get, "/v1/budgets/{queue}/forecast", BudgetsRead, "budget_forecast", "How a budget burns down, and when it will be spent"),
+
     route(Get, "/v1/queues", ClusterRead, "list_queues", "Queues with what they use, and who waits"),
     route(Get, "/v1/queues/{queue}", ClusterRead, "get_queue", "One queue with the order of its waiting jobs"),
     route(Get, "/v1/shares", ClusterRead, "list_shares", "Who is entitled to what, and why"),
@@ -98,6 +111,19 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/v1/budgets", BudgetsRead, "list_budgets", "Budgets and what is left of them"),
     route(Put, "/v1/budgets/{queue}", BudgetsManage, "set_budget", "Sets the budget of a queue"),
     route(Delete, "/v1/budgets/{queue}", BudgetsManage, "delete_budget", "Removes the budget of a queue"),
+
+    route(Get, "/v1/session/options", Public, "session_options", "How one can sign in with a browser"),
+    route(Get, "/v1/session", ClusterRead, "get_session", "Who is signed in with this browser, and until when"),
+    route(Post, "/v1/session", SignIn, "sign_in", "Signs a browser in with a token"),
+    route(Delete, "/v1/session", SignIn, "sign_out", "Signs this browser out"),
+    route(Get, "/v1/session/oidc/start", Public, "start_oidc", "Sends a browser to the provider of identities"),
+    route(Get, "/v1/session/oidc/callback", Public, "finish_oidc", "Signs a browser in that comes back from there"),
+    route(Post, "/v1/session/device", SignIn, "start_device", "Gives a command line a code to sign in by"),
+    route(Post, "/v1/session/device/token", SignIn, "device_token", "Gives it a token, once somebody has approved"),
+    route(Get, "/v1/session/device/{code}", TokensRead, "get_device", "Which command line shows a code"),
+    route(Post, "/v1/session/device/{code}", TokensManage, "answer_device", "Lets a command line sign in as oneself, or not"),
+    route(Get, "/v1/sessions", TokensRead, "list_sessions", "Browsers in which one is signed in"),
+    route(Delete, "/v1/sessions/{session}", TokensManage, "revoke_session", "Signs a browser out at once"),
 
     route(Get, "/v1/tokens", TokensRead, "list_tokens", "One's tokens, without their secrets"),
     route(Post, "/v1/tokens", TokensManage, "create_token", "Makes a token, whose secret is shown this once"),
@@ -171,9 +197,22 @@ mod tests {
     }
 
     #[test]
-    fn only_health_version_and_the_description_are_public() {
+    fn only_health_version_the_description_and_signing_in_are_public() {
         let public: Vec<&str> =
             ROUTES.iter().filter(|route| route.is_public()).map(|route| route.path).collect();
-        assert_eq!(public, ["/healthz", "/readyz", "/openapi.json", "/v1/version"]);
+        let expect = [
+            "/healthz",
+            "/readyz",
+            "/openapi.json",
+            "/v1/version",
+            "/v1/session/options",
+            "/v1/session",
+            "/v1/session",
+            "/v1/session/oidc/start",
+            "/v1/session/oidc/callback",
+            "/v1/session/device",
+            "/v1/session/device/token",
+        ];
+        assert_eq!(public, expect);
     }
 }

@@ -36,6 +36,6 @@ pub use forecast::{
 };
 pub use report::QueueReport;
 pub use snapshot::load::LoadError;
-pub use state::State;
+pub use state::{Progress, State};
 pub use transaction::{Blocked, Blockers, Plan, Transaction};
 pub use whatif::{Change, Starts, What, what_would_start};

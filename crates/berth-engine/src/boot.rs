@@ -7,6 +7,7 @@ use crate::event_loop::{Loop, SyncError};
 use crate::handle::{Handle, Inlet, MAX_REPORTS, MAX_REQUESTS};
 use crate::live::{Detail, LiveJob, LiveLease};
 use crate::memory::{Core, Plans};
+use crate::news::News;
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
 use crate::site::Site;
@@ -17,14 +18,11 @@ use berth_model::{JobId, LeaseId, Span, Stamped};
 use berth_store::{JobFilter, JobRow, Store, Writer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Rows read at a time.
 const PAGE: u32 = 1_000;
-/// Events that a slow subscriber may fall behind by. Beyond that it misses some, and learns that
-/// there is a gap.
-const MAX_EVENTS_BEHIND: usize = 4_096;
 
 /// What the loop works with.
 pub struct Setup {
@@ -68,16 +66,16 @@ pub async fn begin<S: Site>(
         jobs.values().filter_map(|job| Some((job.detail.again_at?, job.row.id))).collect();
     let core = Core { state, jobs, retries, forecast: None, plans, stalled: None };
     let core = Arc::new(Mutex::new(core));
-    let (events, _) = broadcast::channel(MAX_EVENTS_BEHIND);
+    let news = News::since(now);
     let (rights, changes) = watch::channel(0);
-    let handle = Handle::new(requests, core.clone(), events.clone(), shown, changes);
+    let handle = Handle::new(requests, core.clone(), news.clone(), shown, changes);
     let mut turning = Loop {
         core,
         requests: taken,
         reports: reported,
         deferred: Vec::new(),
         follow_ups: Vec::new(),
-        events,
+        news,
         teams,
         rights,
         is_busy: false,

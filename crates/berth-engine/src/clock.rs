@@ -10,6 +10,7 @@
 use berth_model::{Span, Time};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,13 +27,27 @@ const FOLLOW_PER: u64 = 1_000;
 /// Jumps that may wait to be recorded. A clock that is set more often is recorded in part.
 const MAX_JUMPS: usize = 16;
 
+thread_local! {
+    /// What time it is for a thread that plays a history.
+    static PLAYED: Cell<Option<Time>> = const { Cell::new(None) };
+}
+
+/// From now on it is this time for this thread, which plays a history: no clock is asked. Other
+/// threads keep theirs.
+pub fn play(at: Time) {
+    PLAYED.set(Some(at));
+}
+
 /// The time of the server. It never goes back while the server runs.
 pub fn now() -> Time {
-    clock().read(Reading::take())
+    PLAYED.get().unwrap_or_else(|| clock().read(Reading::take()))
 }
 
 /// The server's time of a moment that was read from the clock on the wall as it is set now.
 pub fn of_wall(wall: Time) -> Time {
+    if PLAYED.get().is_some() {
+        return wall;
+    }
     let mut clock = clock();
     let reading = Reading::take();
     clock.read(reading) - (reading.wall - wall)
@@ -49,6 +64,9 @@ pub fn of_uptime(uptime_ms: u64) -> Time {
 /// What the clock on the wall shows. Whoever observes something on this machine or elsewhere tells
 /// the time of it by that clock.
 pub fn wall() -> Time {
+    if let Some(played) = PLAYED.get() {
+        return played;
+    }
     let reading = Reading::take();
     clock().read(reading);
     reading.wall
@@ -61,6 +79,9 @@ pub fn to_wall(time: Time) -> Time {
 
 /// How far the clock on the wall is ahead of the server's time.
 pub fn ahead() -> Span {
+    if PLAYED.get().is_some() {
+        return Span::ZERO;
+    }
     let mut clock = clock();
     let reading = Reading::take();
     reading.wall - clock.read(reading)
@@ -308,6 +329,17 @@ mod tests {
             self.clock = Clock::new();
             self.clock.resume(self.reading(), boot, Some(kept));
         }
+    }
+
+    #[test]
+    fn a_thread_that_plays_a_history_has_its_time_and_others_have_theirs() {
+        play(Time(NOON));
+        assert_eq!((now(), wall(), to_wall(Time(5)), of_wall(Time(7))), {
+            let noon = Time(NOON);
+            (noon, noon, Time(5), Time(7))
+        });
+        let elsewhere = std::thread::spawn(|| PLAYED.get()).join().unwrap();
+        assert_eq!(elsewhere, None);
     }
 
     #[test]

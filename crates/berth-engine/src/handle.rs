@@ -2,13 +2,13 @@
 
 use crate::input::{Refused, Report, Request, Write, Written};
 use crate::memory::{Core, Stalled};
+use crate::news::{Listener, News};
 use crate::team_tree::TeamTree;
-use berth_api::wire;
 use berth_model::LeaseId;
 use berth_model::Observed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// How long a request waits for its commit. The command line waits longer for an answer, so that
 /// it gets one.
@@ -22,7 +22,7 @@ pub(crate) const MAX_REQUESTS: usize = 8_192;
 pub struct Handle {
     requests: mpsc::Sender<Request>,
     core: Arc<Mutex<Core>>,
-    events: broadcast::Sender<Arc<wire::Event>>,
+    news: News,
     teams: watch::Receiver<Arc<TeamTree>>,
     rights: watch::Receiver<u64>,
 }
@@ -31,11 +31,11 @@ impl Handle {
     pub(crate) fn new(
         requests: mpsc::Sender<Request>,
         core: Arc<Mutex<Core>>,
-        events: broadcast::Sender<Arc<wire::Event>>,
+        news: News,
         teams: watch::Receiver<Arc<TeamTree>>,
         rights: watch::Receiver<u64>,
     ) -> Handle {
-        Handle { requests, core, events, teams, rights }
+        Handle { requests, core, news, teams, rights }
     }
 
     /// Writes something for a caller who waits; the answer comes when it is durable. While the log
@@ -91,9 +91,9 @@ impl Handle {
         self.rights.clone()
     }
 
-    /// What happens from now on.
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<wire::Event>> {
-        self.events.subscribe()
+    /// What happens from now on, or after the event of that number.
+    pub fn listen(&self, after: Option<u64>) -> Listener {
+        self.news.listen(after)
     }
 
     /// Ends the loop once what it has taken is committed. Jobs go on.

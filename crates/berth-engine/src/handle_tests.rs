@@ -2,13 +2,14 @@
 
 use crate::handle::{Handle, Inlet};
 use crate::input::{Act, Refused, Report, Request, Write, Written};
+use crate::news::News;
 use crate::team_tree::TeamTree;
 use crate::testing::TestLoop;
 use berth_model::{JobId, LeaseId, Observed, Time};
 use berth_store::Batch;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Longer than any test.
@@ -21,7 +22,7 @@ fn handle(most: usize) -> (Handle, mpsc::Receiver<Request>) {
     let core = TestLoop::default().core;
     let (requests, taken) = mpsc::channel(most);
     let (_, teams) = watch::channel(Arc::new(TeamTree::of(&core.state)));
-    let (events, _) = broadcast::channel(1);
+    let events = News::since(Time(0));
     (Handle::new(requests, Arc::new(Mutex::new(core)), events, teams, watch::channel(0).1), taken)
 }
 

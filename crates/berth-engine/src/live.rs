@@ -27,6 +27,15 @@ pub struct LiveLease {
     pub stopping: Option<Cause>,
 }
 
+/// Why a lease was told to end, as its row keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    pub cause: Cause,
+    /// The job that gets what it held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_job: Option<JobId>,
+}
+
 /// What a job's row keeps as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {

@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use tempfile::TempDir;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 mod trouble;
 
@@ -36,7 +36,7 @@ fn core(stalled: Option<Stalled>) -> Core {
 fn handle(stalled: Stalled) -> (Handle, mpsc::Receiver<Request>) {
     let core = core(Some(stalled));
     let (inputs, taken) = mpsc::channel(1);
-    let (news, _) = broadcast::channel(1);
+    let news = News::since(Time(0));
     let (_, tree) = watch::channel(Arc::new(TeamTree::of(&core.state)));
     (Handle::new(inputs, Arc::new(Mutex::new(core)), news, tree, watch::channel(0).1), taken)
 }
@@ -102,7 +102,7 @@ async fn turning(folder: &TempDir, keep: Option<Span>) -> Loop<Nowhere> {
         reports: mpsc::channel(1).1,
         deferred: Vec::new(),
         follow_ups: Vec::new(),
-        events: broadcast::channel(1).0,
+        news: News::since(Time(0)),
         teams,
         rights: watch::channel(0).0,
         is_busy: false,
@@ -371,9 +371,10 @@ async fn what_ran_while_the_server_was_away_is_billed_before_anything_is_decided
 
 #[test]
 fn a_minute_is_over_when_the_next_one_has_begun() {
-    use crate::event_loop::is_minute_over;
-    assert!(is_minute_over(Time(59_999), Time(60_000)));
-    assert!(!is_minute_over(Time(60_000), Time(119_999)));
+    use crate::turn::is_period_over;
+    let every = Span::mins(1);
+    assert!(is_period_over(Time(59_999), Time(60_000), every));
+    assert!(!is_period_over(Time(60_000), Time(119_999), every));
 }
 
 #[tokio::test]

@@ -3,17 +3,19 @@
 use crate::condition::Condition;
 use crate::energy::Energy;
 use crate::gpu_checks::{GpuChecks, Outcome};
+use crate::job_files;
 use crate::output::KeepOutput;
 use crate::slices::Slices;
 use crate::volumes;
 use crate::workplace::Workplace;
 use berth_engine::clock;
 use berth_file::job::{JobFile, Refused, Warning};
-use berth_model::{JobRequest, Time};
+use berth_model::{JobId, JobRequest, Time};
 use berth_node::{Check, Device, Driver, Inventory, Isolation, Probe};
 use berth_service::host::{
-    GpuCheck, GpuFacts, GpuFigure, GpuReading, JobHost, KeptVolume, MeasuredGpu, NodeFacts,
-    NodeIsolation, NotMade, PutBack, Removal, TeamVolumes, VolumeSize,
+    GpuCheck, GpuFacts, GpuFigure, GpuReading, JobFileFacts, JobFiles, JobHost, KeptVolume,
+    MeasuredGpu, NodeFacts, NodeIsolation, NotMade, OpenJobFile, PutBack, Removal, TeamVolumes,
+    VolumeSize,
 };
 use berth_service::{Book, Fault, Figures};
 use std::io;
@@ -116,6 +118,10 @@ impl JobHost for Host {
         Some(self)
     }
 
+    fn files(&self) -> Option<&dyn JobFiles> {
+        Some(self)
+    }
+
     fn figures(&self) -> Option<&Book> {
         self.figures.as_ref().map(|figures| &figures.book)
     }
@@ -157,6 +163,16 @@ pub fn shown_check(at: Time, check: &Check) -> GpuCheck {
         figures: figures.collect(),
         remarks: check.remarks.clone(),
         took_ms: check.took_ms,
+    }
+}
+
+impl JobFiles for Host {
+    fn list(&self, job: JobId, path: &str, most: usize) -> io::Result<(Vec<JobFileFacts>, bool)> {
+        job_files::list(&self.workplace.home.job(job), path, most)
+    }
+
+    fn open(&self, job: JobId, path: &str) -> io::Result<OpenJobFile> {
+        job_files::open(&self.workplace.home.job(job), path)
     }
 }
 

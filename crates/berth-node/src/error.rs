@@ -34,6 +34,8 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
     #[error("{} does not say what it should", path.display())]
     Malformed { path: PathBuf, source: serde_json::Error },
+    #[error("{}, which no job may see, is not there to be hidden", path.display())]
+    Hidden { path: PathBuf, source: io::Error },
     #[error("cannot start the supervisor {} of lease {lease}", exe.display())]
     Launch { lease: LeaseId, exe: PathBuf, source: io::Error },
     #[error("no task can be started on this machine")]
@@ -64,6 +66,7 @@ impl Error {
             | Error::MakeFolder { source, .. }
             | Error::Read { source, .. }
             | Error::Write { source, .. }
+            | Error::Hidden { source, .. }
             | Error::Launch { source, .. }
             | Error::Terminal { source, .. }
             | Error::Wait { source }

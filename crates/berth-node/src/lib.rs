@@ -56,7 +56,9 @@ pub use isolation::{
     Accounts, Confine, Isolation, NoSandbox, Shown, Wanted, is_of_system, own_account,
 };
 pub use launcher::Launcher;
-pub use log::{Chunk, LogFollower, LogLimits, LogReader, LogWriter};
+pub use log::{
+    Chunk, LONGEST_LOG_LINE, LogFollower, LogHit, LogLimits, LogPlace, LogReader, LogWriter, Looked,
+};
 pub use mig::{Instance, Mig, MigError, NvidiaSmi, Smi, SmiError};
 pub use mps::{Mps, MpsControl, MpsError, NvidiaMps};
 pub use open_files::OpenFiles;

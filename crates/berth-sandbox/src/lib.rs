@@ -24,6 +24,7 @@ mod named;
 mod parent;
 mod point;
 mod probe;
+mod protect;
 mod scope;
 mod spec;
 mod syscalls;

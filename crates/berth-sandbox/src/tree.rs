@@ -4,9 +4,9 @@
 //! pieces are put in their places. Folders of the machine are in the view by then and can still be
 //! written to, so no place is reached through a link: a job could have put it there.
 
-use crate::mountinfo::{self, Mounted};
 use crate::named::{self, acting_as};
 use crate::point;
+use crate::protect::{Placed, mount_id, protect, remount};
 use crate::spec::{Account, Mount, Sandbox, Source};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat2,
@@ -15,11 +15,11 @@ use rustix::fs::{
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
     OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount,
-    mount_change, mount_remount, move_mount, open_tree, unmount,
+    mount_change, move_mount, open_tree, unmount,
 };
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Where files that are made up lie before they are put in their places.
@@ -33,14 +33,18 @@ pub(crate) enum TreeError {
     Open { path: PathBuf, error: io::Error },
     #[error("cannot put anything at {}: {error}", at.display())]
     Place { at: PathBuf, error: io::Error },
+    #[error("the folders around {} change while the job starts; start it again when they rest", at.display())]
+    Moved { at: PathBuf },
 }
 
 impl TreeError {
     pub(crate) fn errno(&self) -> Option<i32> {
-        let (TreeError::Step { error, .. }
-        | TreeError::Open { error, .. }
-        | TreeError::Place { error, .. }) = self;
-        error.raw_os_error()
+        match self {
+            TreeError::Step { error, .. }
+            | TreeError::Open { error, .. }
+            | TreeError::Place { error, .. } => error.raw_os_error(),
+            TreeError::Moved { .. } => None,
+        }
     }
 }
 
@@ -59,12 +63,15 @@ pub(crate) fn build(sandbox: &Sandbox) -> Result<(), TreeError> {
     let opened: Vec<Option<Opened>> =
         mounts.iter().map(|mount| open(&mount.source, account)).collect::<Result<_, _>>()?;
     become_root(&sandbox.scratch)?;
+    let mut placed = Placed::new();
     for (nth, (mount, opened)) in mounts.iter().zip(opened).enumerate() {
         let maker = account.filter(|_| is_in_what_jobs_write(mount, &mounts[..nth]));
-        let placed = place(mount, opened, maker);
-        placed.map_err(|error| TreeError::Place { at: mount.at.clone(), error })?;
+        let fail = |error| TreeError::Place { at: mount.at.clone(), error };
+        if let Some(tree) = place(mount, opened, maker).map_err(fail)? {
+            placed.insert(mount_id(&tree).map_err(fail)?, &mount.source);
+        }
     }
-    protect(&mounts)
+    protect(&placed)
 }
 
 fn is_processes(mount: &Mount) -> bool {
@@ -158,31 +165,40 @@ fn become_root(scratch: &Path) -> Result<(), TreeError> {
     step("changing the root", rustix::process::chdir("/"))
 }
 
-fn place(what: &Mount, opened: Option<Opened>, maker: Option<&Account>) -> io::Result<()> {
+/// The mount that was put there; nothing for what is none.
+fn place(
+    what: &Mount,
+    opened: Option<Opened>,
+    maker: Option<&Account>,
+) -> io::Result<Option<OwnedFd>> {
     let at = &what.at;
     let safe = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    match &what.source {
+    let tree = match &what.source {
         Source::Folder { .. }
         | Source::Named { .. }
         | Source::System { .. }
         | Source::Device { .. }
         | Source::Processes => {
             // Left out where there is nothing to show.
-            let Some(Opened { tree, is_folder }) = opened else { return Ok(()) };
+            let Some(Opened { tree, is_folder }) = opened else { return Ok(None) };
             put(&tree, at, is_folder, maker)?;
-            match what.source {
-                Source::Folder { write: false, .. } | Source::Named { write: false, .. } => {
-                    make_read_only(&tree)
-                }
-                _ => Ok(()),
+            if let Source::Folder { write: false, .. } | Source::Named { write: false, .. } =
+                what.source
+            {
+                make_read_only(&tree)?;
             }
+            tree
         }
         Source::Memory => {
-            put(&new_file_system("tmpfs", &[("mode", "1777")], safe)?, at, true, maker)
+            let tree = new_file_system("tmpfs", &[("mode", "1777")], safe)?;
+            put(&tree, at, true, maker)?;
+            tree
         }
         Source::Nothing => {
             let options = [("mode", "0755"), ("size", "1m")];
-            cover(&new_file_system("tmpfs", &options, safe)?, at, true, maker)
+            let tree = new_file_system("tmpfs", &options, safe)?;
+            cover(&tree, at, true, maker)?;
+            tree
         }
         Source::Text { text } => {
             fs::create_dir_all(TEXTS)?;
@@ -190,15 +206,23 @@ fn place(what: &Mount, opened: Option<Opened>, maker: Option<&Account>) -> io::R
             let kept = Path::new(TEXTS).join(name);
             fs::write(&kept, text)?;
             let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-            cover(&open_tree(CWD, &kept, clone)?, at, false, maker)
+            let tree = open_tree(CWD, &kept, clone)?;
+            cover(&tree, at, false, maker)?;
+            tree
         }
-        Source::Link { to } => acting_as(maker, || point::link(at, to)),
+        Source::Link { to } => {
+            acting_as(maker, || point::link(at, to))?;
+            return Ok(None);
+        }
         Source::Terminals => {
             let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
             let options = [("ptmxmode", "0666"), ("mode", "620")];
-            put(&new_file_system("devpts", &options, flags)?, at, true, maker)
+            let tree = new_file_system("devpts", &options, flags)?;
+            put(&tree, at, true, maker)?;
+            tree
         }
-    }
+    };
+    Ok(Some(tree))
 }
 
 /// What hides something is put there even where the job itself cannot go.
@@ -217,10 +241,9 @@ fn put(tree: &OwnedFd, at: &Path, is_folder: bool, maker: Option<&Account>) -> i
     Ok(move_mount(tree, "", &point, "", flags)?)
 }
 
-/// At once and by its descriptor: somebody may give the folder above it another name before
-/// [`protect`] looks for it.
+/// At once, so that there is no moment in which somebody could write to it. What is mounted below
+/// it comes with [`protect`].
 fn make_read_only(tree: &OwnedFd) -> io::Result<()> {
-    let path = format!("/proc/self/fd/{}", tree.as_raw_fd());
     let has = fstatvfs(tree)?.f_flag;
     let kept = [
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
@@ -230,39 +253,5 @@ fn make_read_only(tree: &OwnedFd) -> io::Result<()> {
     ];
     let kept = kept.iter().filter(|(flag, _)| has.contains(*flag));
     let flags = kept.fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
-    let more = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-    Ok(mount_remount(path, flags | more, c"")?)
-}
-
-/// Makes read-only what is not to be written to, with all that is mounted below it.
-fn protect(mounts: &[&Mount]) -> Result<(), TreeError> {
-    let text = fs::read_to_string("/proc/self/mountinfo");
-    let text = text.map_err(|error| TreeError::Step { step: "listing the mounts", error })?;
-    for mounted in mountinfo::parse(&text) {
-        let owner = mounts.iter().rev().find(|mount| mounted.at.starts_with(&mount.at));
-        let more = match owner.map(|mount| &mount.source) {
-            Some(Source::Device { .. } | Source::Terminals) => continue,
-            Some(
-                Source::Folder { write: true, .. }
-                | Source::Named { write: true, .. }
-                | Source::Memory
-                | Source::Processes,
-            ) => MountFlags::NOSUID | MountFlags::NODEV,
-            // The root, and what holds the devices.
-            _ => MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY,
-        };
-        let is_below = owner.is_some_and(|mount| mount.at != mounted.at);
-        change(&mounted, more, is_below)?;
-    }
-    Ok(())
-}
-
-fn change(mounted: &Mounted, more: MountFlags, is_below: bool) -> Result<(), TreeError> {
-    let flags = MountFlags::BIND | mounted.flags | more;
-    match mount_remount(&mounted.at, flags, c"") {
-        Ok(()) => Ok(()),
-        // A mount of somebody else in a system folder that is closed to us is closed to the job.
-        Err(rustix::io::Errno::ACCESS | rustix::io::Errno::NOENT) if is_below => Ok(()),
-        Err(error) => Err(TreeError::Place { at: mounted.at.clone(), error: error.into() }),
-    }
+    Ok(remount(tree, flags | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV)?)
 }

@@ -3,12 +3,14 @@
 use crate::audit_export::Export;
 use crate::listen::Connections;
 use crate::notifier::NoticeFigures;
+use crate::oidc::Oidc;
 use berth_cluster::ManagedJobs;
 use berth_kube::ClientMetrics;
 use berth_machine::Host;
 use berth_service::Service;
 use std::ops::Deref;
 use std::sync::Arc;
+use url::Url;
 
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
@@ -26,6 +28,10 @@ pub struct Parts {
     pub notices: Arc<NoticeFigures>,
     /// Who is connected.
     pub connections: Connections,
+    /// Where browsers find the server, where it does not see that itself.
+    pub public_url: Option<Url>,
+    /// Who says who somebody is, where a provider does.
+    pub oidc: Option<Arc<Oidc>>,
 }
 
 impl App {

@@ -1,5 +1,6 @@
 //! Why a server could not start, or had to end.
 
+use crate::oidc::OidcError;
 use crate::tls::TlsError;
 use berth_engine::{BootError, Fatal, Refused};
 use berth_machine::ShareError;
@@ -35,8 +36,12 @@ pub enum Error {
         path.display()
     )]
     Recording { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Oidc(OidcError),
     #[error("--share: {0}")]
     Share(ShareError),
+    #[error(transparent)]
+    Key(berth_machine::KeyError),
     #[error(transparent)]
     Tls(TlsError),
     #[error(transparent)]

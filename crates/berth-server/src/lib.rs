@@ -9,6 +9,7 @@ mod http;
 mod lead;
 mod listen;
 mod notifier;
+mod oidc;
 mod options;
 mod peer;
 mod restore;
@@ -22,9 +23,12 @@ pub use berth_cluster::{
     Peer, PeerMap, PodSettings, Publish, crds, hold_gpu,
 };
 pub use berth_machine::{CheckAtStart, KeepOutput, shown_check};
+pub use berth_service::sessions::SessionLimits;
+pub use berth_service::sign_in::{GroupRule, OidcRules};
 pub use berth_service::{FigureOptions, KeepFigures};
 pub use error::Error;
 pub use listen::ConnectionLimits;
+pub use oidc::{OidcError, OidcOptions};
 pub use options::{Options, Place, Stage, Started};
 pub use restore::{Restore, Restored, restore};
 pub use serve::serve;

@@ -2,6 +2,7 @@
 
 use crate::audit_export::ExportPlace;
 use crate::listen::ConnectionLimits;
+use crate::oidc::OidcOptions;
 use crate::tls::Tls;
 use crate::webhook::Webhook;
 use berth_api::wire;
@@ -9,10 +10,12 @@ use berth_machine::{CheckAtStart, KeepOutput};
 use berth_model::{Micros, Name, Span};
 use berth_node::{Declared, Isolation, Launcher, PowerCaps, Wanted};
 use berth_service::FigureOptions;
+use berth_service::sessions::SessionLimits;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use url::Url;
 
 /// How a server is to run.
 #[derive(Debug, Clone)]
@@ -39,6 +42,12 @@ pub struct Options {
     pub keep: Option<Span>,
     /// Grams of CO₂ for each kWh, where that is known.
     pub carbon_intensity: Option<i64>,
+    /// How long browsers stay signed in.
+    pub sessions: SessionLimits,
+    /// Where browsers find the server, where it does not see that itself.
+    pub public_url: Option<Url>,
+    /// Who says who somebody is, where a provider does.
+    pub oidc: Option<OidcOptions>,
     /// Who becomes the first admin.
     pub admin: String,
     pub config: Vec<wire::ConfigEntry>,

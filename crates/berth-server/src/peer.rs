@@ -3,4 +3,8 @@
 use std::net::SocketAddr;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Peer(pub SocketAddr);
+pub struct Peer {
+    pub address: SocketAddr,
+    /// Whether nobody on the way can read what is said.
+    pub is_encrypted: bool,
+}

@@ -5,6 +5,7 @@ use crate::audit_export::Export;
 use crate::error::Error;
 use crate::lead::{self, Replica};
 use crate::listen::Door;
+use crate::oidc::Oidc;
 use crate::options::{Options, Place, Stage, Started, Tell};
 use crate::tls::Tls;
 use crate::webhook;
@@ -14,7 +15,8 @@ use berth_engine::{Running, Setup, clock, forecasts};
 use berth_kube::{AcquiredLease, Api, HeldLease};
 use berth_machine::{
     CheckAtStart, Condition, Energy, FaultSource, GpuChecks, GpuHolders, Host, KeepOutput,
-    ServerAddress, Slices, Volumes, Workplace, gather_figures, hold_back, open_recording, shares,
+    ServerAddress, Slices, Volumes, Workplace, check_keys, gather_figures, hold_back,
+    open_recording, shares,
 };
 use berth_model::Name;
 use berth_node::{
@@ -25,6 +27,8 @@ use berth_service::audit_key::KeyFile;
 use berth_service::audit_watch::AuditWatch;
 use berth_service::notify_address::NotifyAddresses;
 use berth_service::refusals::Refusals;
+use berth_service::sessions::{self, Sessions};
+use berth_service::sign_in::{Devices, SignInLimits};
 use berth_service::stream_checks::StreamChecks;
 use berth_service::{
     self as service, FigureOptions, HeavyReads, Home, JobHost, Service, TokenUse, Vault, admin,
@@ -68,6 +72,8 @@ async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> R
     if !options.listen.ip().is_loopback() && options.tls.is_none() {
         return Err(Error::NeedsTls { address: options.listen });
     }
+    // Before anything is changed, like the door below.
+    oidc(&options)?;
     let home = Home::open(&options.home)
         .map_err(|source| Error::Home { path: options.home.clone(), source })?;
     let answering = webhook::begin(options.place.webhook(), options.connections).await?;
@@ -89,6 +95,12 @@ async fn run(options: Options, stop: watch::Receiver<bool>, tell: Tell<'_>) -> R
             Left::Deposed => tokio::time::sleep(Duration::from_secs(1)).await,
         }
     }
+}
+
+/// The provider of identities, where one is named. It is asked when somebody signs in.
+fn oidc(options: &Options) -> Result<Option<Arc<Oidc>>, Error> {
+    let open = |named| Oidc::open(named, options.public_url.as_ref()).map(Arc::new);
+    options.oidc.as_ref().map(open).transpose().map_err(Error::Oidc)
 }
 
 /// Waits until this replica leads; none where the server stops before that.
@@ -149,6 +161,7 @@ async fn lead(
         audit_end::begin(app.service.clone()),
         admin::audit_watch::begin(app.service.clone()),
         admin::refusals::begin(app.service.clone()),
+        sessions::begin(app.service.clone()),
     ];
     tasks.extend(app.audit_exports.iter().map(|export| {
         let (store, home) = (app.service.store.clone(), app.service.home.clone());
@@ -321,6 +334,9 @@ async fn start(
         carbon_intensity: options.carbon_intensity,
         heavy_reads: HeavyReads::default(),
         stream_checks: StreamChecks::default(),
+        sessions: Sessions::new(options.sessions),
+        sign_in_limits: SignInLimits::default(),
+        devices: Devices::default(),
     });
     if let Some(mut follows) = follows {
         follows.attend(&service);
@@ -330,8 +346,18 @@ async fn start(
     let (audit_exports, notices) = (exports.collect(), Arc::default());
     let connections = door.connections().clone();
     let figures = client_figures;
-    let parts = Parts { service, machine, pods, figures, audit_exports, notices, connections };
-    let app = App::new(parts);
+    let (public_url, oidc) = (options.public_url.clone(), oidc(options)?);
+    let app = App::new(Parts {
+        service,
+        machine,
+        pods,
+        figures,
+        audit_exports,
+        notices,
+        connections,
+        public_url,
+        oidc,
+    });
     Ok(Begun { app, running, watch })
 }
 
@@ -375,13 +401,17 @@ fn find_machine(
     if let Isolation::Off { why } = driver.isolation() {
         tracing::warn!(%why, "jobs are not isolated: each reaches what the server reaches");
     }
+    let keys = keys(options);
+    if *driver.isolation() == (Isolation::Sandbox { accounts: false }) {
+        check_keys(&keys, &shares).map_err(Error::Key)?;
+    }
     let workplace = Arc::new(Workplace {
         home: home.clone(),
         volumes: Arc::new(Volumes::open(home.clone())),
         isolation: driver.isolation().clone(),
         accounts,
         shares,
-        hidden: secret_files(options),
+        keys,
     });
     let counters = energy_counters(inventory.declared, recording.as_ref());
     let checks = Arc::new(GpuChecks {
@@ -440,11 +470,12 @@ async fn cap_power(host: &Arc<Host>, caps: &PowerCaps, home: &Home) {
     }
 }
 
-/// What the server reads that may lie where jobs can see it.
-fn secret_files(options: &Options) -> Vec<PathBuf> {
+/// What the server reads that may lie where jobs can see it, by the names that it was given: what
+/// they lead to changes when it is renewed.
+fn keys(options: &Options) -> Vec<PathBuf> {
     let tls = options.tls.as_ref().map(Tls::secrets).unwrap_or_default();
     let named = tls.into_iter().chain(options.key.clone()).chain(options.audit_key.clone());
-    named.filter_map(|path| path.canonicalize().ok()).collect()
+    named.filter_map(|path| std::path::absolute(path).ok()).collect()
 }
 
 /// Becomes the one that writes.

@@ -9,8 +9,8 @@ use crate::home::Home;
 use crate::service::Service;
 use berth_engine::{Refused, Write};
 use berth_store::{
-    AuditCheck, AuditEnd, AuditFilter, AuditFollower, AuditRow, Batch, MemberRow, Store, TokenRow,
-    UserRow,
+    AuditCheck, AuditEnd, AuditFilter, AuditFollower, AuditRow, Batch, IdentityRow, MemberRow,
+    SessionRow, Store, TokenRow, UserRow,
 };
 use serde_json::json;
 use std::io;
@@ -180,6 +180,12 @@ async fn seal(
         add(&|batch| batch.put(&row));
     }
     for row in store.every::<TokenRow>().await.map_err(failed)? {
+        add(&|batch| batch.put(&row));
+    }
+    for row in store.every::<SessionRow>().await.map_err(failed)? {
+        add(&|batch| batch.put(&row));
+    }
+    for row in store.every::<IdentityRow>().await.map_err(failed)? {
         add(&|batch| batch.put(&row));
     }
     let detail = || json!({ "rows": end.seq, "hash": end.hash });

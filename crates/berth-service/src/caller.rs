@@ -5,13 +5,14 @@ use crate::checks;
 use crate::fault::Fault;
 use crate::job_token::JobToken;
 use crate::service::Service;
+use crate::sessions;
 use crate::token;
 use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
 use berth_api::routes::Route;
 use berth_api::{Code, wire};
 use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
 use berth_model::{JobId, LeaseId, Time};
-use berth_store::{AuditEntry, Batch, MemberRow, Store, TokenRow, UserRow};
+use berth_store::{AuditEntry, Batch, MemberRow, SessionRow, Store, TokenRow, UserRow};
 use std::sync::Arc;
 
 /// Whoever is asking, and what they are where.
@@ -33,6 +34,16 @@ struct Inner {
     from: String,
     /// A job that asks by the token of its own: what it may do stays within its team.
     job: Option<OfJob>,
+    /// A browser that is signed in.
+    session: Option<SessionRow>,
+}
+
+/// What a request says who it is by.
+#[derive(Clone)]
+pub enum Credential {
+    Token(String),
+    /// The cookie of a browser that is signed in.
+    Session(String),
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +78,11 @@ impl Caller {
         self.inner.job.as_ref().map(|of| of.token.lease.job)
     }
 
+    /// The browser that asks, if it is one that is signed in.
+    pub fn session(&self) -> Option<&SessionRow> {
+        self.inner.session.as_ref()
+    }
+
     /// Whether what it stands for is over: a job that has ended. A person's token ends otherwise.
     pub fn has_ended(&self, service: &Service) -> bool {
         self.inner.job.as_ref().is_some_and(|of| running(service, of.token.lease).is_none())
@@ -77,6 +93,12 @@ impl Caller {
         let from = self.inner.from.clone();
         if let Some(of) = &self.inner.job {
             let caller = of_job(service, of.token, from, self.route).await?;
+            allowed(&caller)?;
+            return Ok(caller);
+        }
+        if let Some(row) = self.session() {
+            let row = sessions::again(service, &row.id).await?;
+            let caller = of_session(service, row, from, self.route).await?;
             allowed(&caller)?;
             return Ok(caller);
         }
@@ -127,8 +149,8 @@ impl Caller {
             last_used: None,
         };
         let (user, from, tree) = (user.to_owned(), from.to_owned(), service.engine.teams());
-        let (scope, job) = (Scope::Jobs, None);
-        let inner = Inner { user, token, scope, cluster, teams, tree, from, job };
+        let (scope, job, session) = (Scope::Jobs, None, None);
+        let inner = Inner { user, token, scope, cluster, teams, tree, from, job, session };
         Caller { inner: Arc::new(inner), route }
     }
 
@@ -155,6 +177,7 @@ impl Caller {
             tree: Arc::default(),
             from: String::new(),
             job: None,
+            session: None,
         };
         let route = berth_api::routes::named("submit_job").expect("it is in the table");
         Caller { inner: Arc::new(inner), route }
@@ -238,11 +261,11 @@ impl Caller {
     }
 }
 
-/// Identifies the caller of a route by a token, and refuses what the token or the caller's role for
+/// Identifies the caller of a route by a token or a session, and refuses what these or the role for
 /// the cluster does not allow. What belongs to a team is decided by each use case.
 pub async fn identify(
     service: &Service,
-    given: Option<String>,
+    given: Option<Credential>,
     from: String,
     route: &'static Route,
 ) -> Result<Caller, Unidentified> {
@@ -266,15 +289,20 @@ impl From<Fault> for Unidentified {
     }
 }
 
-/// Whom the token belongs to, whatever they may do.
+/// Whom the token or session belongs to, whatever they may do.
 async fn known(
     service: &Service,
-    given: Option<String>,
+    given: Option<Credential>,
     from: String,
     route: &'static Route,
 ) -> Result<Caller, Fault> {
-    let Some(given) = given else {
-        return Err(Fault::new(Code::NoToken, "the request has no token"));
+    let given = match given {
+        None => return Err(Fault::new(Code::NoToken, "the request has no token")),
+        Some(Credential::Session(cookie)) => {
+            let row = sessions::valid(service, &cookie).await?;
+            return of_session(service, row, from, route).await;
+        }
+        Some(Credential::Token(token)) => token,
     };
     if let Some(token) = service.vault.job_tokens().read(&given) {
         return of_job(service, token?, from, route).await;
@@ -304,8 +332,46 @@ async fn of_token(
         tree: service.engine.teams(),
         from,
         job: None,
+        session: None,
     };
     Ok(Caller { inner: Arc::new(inner), route })
+}
+
+/// Whoever is signed in with a browser: what the token is good for that was signed in with, as far as
+/// it is good now, or whatever they may do.
+async fn of_session(
+    service: &Service,
+    row: SessionRow,
+    from: String,
+    route: &'static Route,
+) -> Result<Caller, Fault> {
+    let token = match &row.token {
+        Some(id) => Some(good(service.store.get::<TokenRow>(id).await?.ok_or_else(|| {
+            Fault::new(Code::TokenEnded, "the token that was signed in with is gone")
+        })?)?),
+        None => None,
+    };
+    sessions::note_use(service, &row);
+    let mut scope = token::scope(&row.scopes);
+    let mut expires = row.expires;
+    if let Some(token) = &token {
+        scope = scope.min(token::scope(&token.scopes));
+        expires = token.expires.map_or(expires, |end| end.min(expires));
+    }
+    let as_token = TokenRow {
+        id: format!("session-{}", row.id),
+        user: row.user.clone(),
+        name: token.map_or_else(|| "browser".to_owned(), |token| token.name),
+        hash: String::new(),
+        scopes: token::scope_word(scope).to_owned(),
+        created: row.created,
+        expires: Some(expires),
+        revoked: None,
+        last_used: Some(row.last_used),
+    };
+    let Caller { inner, .. } = of_token(service, as_token, from, route).await?;
+    let inner = Arc::into_inner(inner).expect("nobody else has it yet");
+    Ok(Caller { inner: Arc::new(Inner { session: Some(row), ..inner }), route })
 }
 
 /// A running job, with as much of what its user may do in its team as a job needs.
@@ -349,6 +415,7 @@ async fn of_job(
         tree,
         from,
         job: Some(OfJob { token, team }),
+        session: None,
     };
     Ok(Caller { inner: Arc::new(inner), route })
 }
@@ -361,7 +428,7 @@ fn running(service: &Service, lease: LeaseId) -> Option<(String, String)> {
 }
 
 /// A user who is there and not disabled.
-async fn user(service: &Service, name: &str) -> Result<Option<UserRow>, Fault> {
+pub(crate) async fn user(service: &Service, name: &str) -> Result<Option<UserRow>, Fault> {
     let row = service.store.get::<UserRow>(name).await?;
     Ok(row.filter(|row| row.disabled.is_none()))
 }
@@ -396,7 +463,7 @@ pub async fn valid(store: &Store, given: &str) -> Result<TokenRow, Fault> {
 }
 
 /// The token, if it has neither expired nor been revoked.
-fn good(row: TokenRow) -> Result<TokenRow, Fault> {
+pub(crate) fn good(row: TokenRow) -> Result<TokenRow, Fault> {
     let ended = |at: Option<Time>| at.is_some_and(|at| at <= clock::now());
     if ended(row.revoked) || ended(row.expires) {
         let detail = format!("the token `{}` has expired or was revoked", row.name);

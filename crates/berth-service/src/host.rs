@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::figure_book::Book;
 pub use berth_api::wire::{GpuCheck, GpuFigure, NodeIsolation};
 use berth_file::job::{JobFile, Refused, Warning};
-use berth_model::{Bytes, GpuAsk, JobRequest, Name, Time};
+use berth_model::{Bytes, GpuAsk, JobId, JobRequest, Name, Time};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -125,6 +125,41 @@ pub trait TeamVolumes: Send + Sync {
     fn remove(&self, team: &str, name: &str, is_free: &dyn Fn() -> bool) -> io::Result<Removal>;
 }
 
+/// What is in a folder of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobFileKind {
+    File,
+    Folder,
+    /// It is shown and never followed.
+    Link,
+    Other,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFileFacts {
+    pub name: String,
+    pub kind: JobFileKind,
+    pub bytes: u64,
+    pub modified: Option<Time>,
+}
+
+/// A file that can be read, whatever happens to its name.
+#[derive(Debug)]
+pub struct OpenJobFile {
+    pub file: std::fs::File,
+    pub bytes: u64,
+    pub modified: Option<Time>,
+}
+
+/// The folders that jobs work in. Whoever runs a job owns what is in its folder, so nothing there is
+/// taken at its word: no link is followed, and what is no plain file is not read. All of it blocks.
+pub trait JobFiles: Send + Sync {
+    /// So many entries of a folder in the order of their names, and whether there are more.
+    fn list(&self, job: JobId, path: &str, most: usize) -> io::Result<(Vec<JobFileFacts>, bool)>;
+
+    fn open(&self, job: JobId, path: &str) -> io::Result<OpenJobFile>;
+}
+
 pub trait JobHost: Send + Sync {
     /// A server of a cluster may take no jobs of Berth's own.
     fn must_take_jobs(&self) -> Result<(), Fault> {
@@ -185,6 +220,11 @@ pub trait JobHost: Send + Sync {
 
     /// Where it keeps named volumes; nothing where somebody else does.
     fn volumes(&self) -> Option<&dyn TeamVolumes> {
+        None
+    }
+
+    /// The folders of jobs; nothing where they are somewhere else.
+    fn files(&self) -> Option<&dyn JobFiles> {
         None
     }
 

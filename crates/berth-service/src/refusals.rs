@@ -20,9 +20,9 @@ const MOST_CHARS: usize = 300;
 
 /// So many at once, and one more each time that the span has passed.
 #[derive(Debug, Clone, Copy)]
-struct Rate {
-    burst: u32,
-    every: Span,
+pub(crate) struct Rate {
+    pub burst: u32,
+    pub every: Span,
 }
 
 const EACH_CALLER: Rate = Rate { burst: 20, every: Span::secs(30) };
@@ -95,7 +95,7 @@ impl Who {
 }
 
 /// One person has a whole network of IPv6 addresses, so these are told apart by their network.
-fn network(address: &str) -> String {
+pub(crate) fn network(address: &str) -> String {
     match address.parse::<IpAddr>() {
         Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_none() => {
             let [a, b, c, d, ..] = v6.segments();
@@ -107,18 +107,18 @@ fn network(address: &str) -> String {
 
 /// What is left of a [`Rate`].
 #[derive(Debug, Clone, Copy)]
-struct Allowance {
-    left: u32,
+pub(crate) struct Allowance {
+    pub left: u32,
     /// Since when the next one grows.
     at: Time,
 }
 
 impl Allowance {
-    fn full(rate: Rate, now: Time) -> Allowance {
+    pub fn full(rate: Rate, now: Time) -> Allowance {
         Allowance { left: rate.burst, at: now }
     }
 
-    fn refill(&mut self, rate: Rate, now: Time) {
+    pub fn refill(&mut self, rate: Rate, now: Time) {
         // A clock that was set back must not stop it for good.
         if now < self.at {
             self.at = now;
@@ -251,7 +251,7 @@ pub(crate) fn entry(refusal: &Refusal) -> AuditEntry {
 }
 
 /// Short, and without characters that move a cursor or that a database does not keep.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
     let mut short: String = shown.take(MOST_CHARS).collect();
     if text.chars().nth(MOST_CHARS).is_some() {

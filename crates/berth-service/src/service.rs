@@ -7,6 +7,8 @@ use crate::home::Home;
 use crate::host::JobHost;
 use crate::notify_address::NotifyAddresses;
 use crate::refusals::Refusals;
+use crate::session_book::Sessions;
+use crate::sign_in::{Devices, SignInLimits};
 use crate::stream_checks::StreamChecks;
 use crate::token_use::TokenUse;
 use crate::vault::Vault;
@@ -42,6 +44,12 @@ pub struct Parts {
     pub carbon_intensity: Option<i64>,
     pub heavy_reads: HeavyReads,
     pub stream_checks: StreamChecks,
+    /// Browsers that are signed in.
+    pub sessions: Sessions,
+    /// How often one may try to sign in.
+    pub sign_in_limits: SignInLimits,
+    /// Command lines that wait for somebody to approve them.
+    pub devices: Devices,
 }
 
 impl Service {

@@ -17,18 +17,23 @@ pub struct TokenUse(Mutex<BTreeMap<String, Time>>);
 impl TokenUse {
     /// Whether this use is to be written down.
     pub fn is_news(&self, token: &TokenRow, now: Time) -> bool {
+        self.is_news_of(&token.id, token.last_used, now)
+    }
+
+    /// The same for whatever has an id that no token has.
+    pub fn is_news_of(&self, id: &str, last_used: Option<Time>, now: Time) -> bool {
         let old = |at: Time| at + COARSE <= now;
-        if !token.last_used.is_none_or(old) {
+        if !last_used.is_none_or(old) {
             return false;
         }
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.get(&token.id).is_some_and(|at| !old(*at)) {
+        if noted.get(id).is_some_and(|at| !old(*at)) {
             return false;
         }
         if noted.len() >= MOST {
             noted.retain(|_, at| !old(*at));
         }
-        noted.insert(token.id.clone(), now);
+        noted.insert(id.to_owned(), now);
         true
     }
 }

@@ -66,11 +66,15 @@ impl Vault {
     }
 
     fn unseal(&self, row: &SecretRow) -> Option<String> {
-        let (nonce, sealed) = row.sealed.split_at_checked(NONCE_LEN)?;
+        self.reveal(&row.team, &row.name, &row.sealed)
+    }
+
+    /// What was sealed for that place; nothing where it was another one, or another key.
+    pub fn reveal(&self, team: &str, name: &str, sealed: &[u8]) -> Option<String> {
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut value = sealed.to_vec();
-        let open =
-            self.key.open_in_place(nonce, Aad::from(place(&row.team, &row.name)), &mut value);
+        let open = self.key.open_in_place(nonce, Aad::from(place(team, name)), &mut value);
         String::from_utf8(open.ok()?.to_vec()).ok()
     }
 

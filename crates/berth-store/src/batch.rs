@@ -3,10 +3,11 @@
 use crate::error::Result;
 use crate::rows::seals::{self, Seal};
 use crate::rows::{AuditEntry, CostRecord, IdempotencyRow, JobRow, LeaseRow, NoticeRow};
-use crate::rows::{MemberRow, TeamRow, TokenRow, UserRow};
+use crate::rows::{IdentityRow, MemberRow, SessionRow, TeamRow, TokenRow, UserRow};
 use crate::table::{Row, Table};
 use crate::value::{Key, Value};
 use berth_model::{JobId, LeaseId, Micros, Stamped};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// All of it is written, or none. Rows of jobs, leases and notices replace those with the same
@@ -65,11 +66,35 @@ impl Batch {
         self.changes.iter().filter_map(seal).collect()
     }
 
-    /// Deletes a row, if there is one. What depends on it goes too: a user's tokens and
-    /// memberships, a team's members, projects and secrets.
+    /// Deletes a row, if there is one. What depends on it goes too: a user's tokens,
+    /// sessions and memberships, a team's members, projects and secrets.
     pub fn delete<R: Document>(&mut self, key: R::Key<'_>) {
         let what = RowChange::Delete(key.values().0);
         self.changes.push(Change { table: R::TABLE, what, seals: true });
+    }
+
+    /// Adds what has come about later, so that both are written together.
+    pub fn append(&mut self, later: Batch) {
+        let Batch { events, jobs, leases, costs, spent, audit, idempotency, notices, changes } =
+            later;
+        // What was spent is written after the rows, each once: what comes later says it, too.
+        let newer: BTreeSet<JobId> =
+            jobs.iter().map(|row| row.id).chain(spent.jobs.iter().map(|(id, _)| *id)).collect();
+        let newer_leases = leases.iter().map(|row| row.id);
+        let newer_leases: BTreeSet<LeaseId> =
+            newer_leases.chain(spent.leases.iter().map(|(id, _)| *id)).collect();
+        self.spent.jobs.retain(|(id, _)| !newer.contains(id));
+        self.spent.leases.retain(|(id, _)| !newer_leases.contains(id));
+        self.events.extend(events);
+        self.jobs.extend(jobs);
+        self.leases.extend(leases);
+        self.costs.extend(costs);
+        self.spent.jobs.extend(spent.jobs);
+        self.spent.leases.extend(spent.leases);
+        self.audit.extend(audit);
+        self.idempotency.extend(idempotency);
+        self.notices.extend(notices);
+        self.changes.extend(changes);
     }
 
     /// Whether all of it can be kept. A batch that cannot would be refused as a whole, so whoever
@@ -87,11 +112,17 @@ impl Batch {
         self.len() == 0
     }
 
-    /// Whether it changes a row by which people have rights: a user, a team, a membership or a
-    /// token. To touch one changes no right.
+    /// Whether it changes a row by which people have rights: a user, a team, a membership, a token,
+    /// a session or an identity. To touch one changes no right.
     pub fn changes_rights(&self) -> bool {
-        let tables =
-            [UserRow::TABLE.name, TeamRow::TABLE.name, MemberRow::TABLE.name, TokenRow::TABLE.name];
+        let tables = [
+            UserRow::TABLE.name,
+            TeamRow::TABLE.name,
+            MemberRow::TABLE.name,
+            TokenRow::TABLE.name,
+            SessionRow::TABLE.name,
+            IdentityRow::TABLE.name,
+        ];
         self.changes.iter().any(|change| change.seals && tables.contains(&change.table.name))
     }
 
@@ -130,6 +161,8 @@ documents!(
     SettingRow,
     FigureRow,
     EnergyRow,
+    SessionRow,
+    IdentityRow,
 );
 
 /// A row of some [`Document`] to put or to delete.

@@ -28,14 +28,15 @@ pub use backup::{Summary, restore, signing_keys};
 pub use batch::{Batch, Change, Document, Spent};
 pub use error::{Error, Result, Retry};
 pub use read::{
-    AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostSum, DueNotices,
-    EnergySum, FigureKey, FigureQuery, JobCounts, JobFilter, JobPage, Loading, RightsFinding,
+    AuditCheck, AuditFilter, AuditFollower, Broken, CostKey, CostQuery, CostRowQuery, CostSum,
+    DueNotices, EnergySum, FigureKey, FigureQuery, HeldLease, JobCounts, JobFilter, JobKey,
+    JobOrder, JobPage, JobPlace, KeyValue, LeaseFilter, Loading, OrderedJobPage, RightsFinding,
     Verified,
 };
 pub use rows::{
-    AuditEntry, AuditRow, CostRecord, EnergyRow, FigureRow, IdempotencyRow, JobRow, LeaseRow,
-    MemberRow, NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SettingRow, TeamRow,
-    TemplateRow, TokenRow, UserRow,
+    AuditEntry, AuditRow, CostRecord, EnergyRow, FigureRow, IdempotencyRow, IdentityRow, JobRow,
+    LeaseRow, MemberRow, NoticeRow, ProjectRow, QueueFileRow, ScheduleRow, SecretRow, SessionRow,
+    SettingRow, TeamRow, TemplateRow, TokenRow, UserRow,
 };
 pub use store::{AuditEnd, Options, Store};
 pub use table::Row;

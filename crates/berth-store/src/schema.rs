@@ -19,6 +19,8 @@ const STEPS: &[Step] = &[
     Step { version: 5, sql: include_str!("../migrations/0005_job_pages.sql") },
     Step { version: 6, sql: include_str!("../migrations/0006_figures.sql") },
     Step { version: 7, sql: include_str!("../migrations/0007_energy.sql") },
+    Step { version: 8, sql: include_str!("../migrations/0008_sessions.sql") },
+    Step { version: 9, sql: include_str!("../migrations/0009_portal.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -65,6 +65,16 @@ pub fn volumes() -> ArgValueCandidates {
     })
 }
 
+/// Browsers that are signed in.
+pub fn sessions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        ask(async |client: Client| {
+            let items = client.sessions().await?.items;
+            Ok(items.into_iter().map(|item| (item.id, item.agent)).collect())
+        })
+    })
+}
+
 /// Templates as `berth run` names them.
 pub fn at_templates() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {

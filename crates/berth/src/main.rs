@@ -21,6 +21,7 @@ mod reserve;
 mod restore;
 mod settings;
 mod show;
+mod sign_in_flags;
 mod sim;
 mod tables;
 mod trace;

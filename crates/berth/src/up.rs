@@ -3,6 +3,7 @@
 use crate::fail::{Exit, Failure, Result};
 use crate::figure_flags::KeepFigureFlags;
 use crate::kept::{FOREVER, entry, keep, keep_size};
+use crate::sign_in_flags::SignInFlags;
 use berth_api::wire::ConfigEntry;
 use berth_model::{Micros, Name};
 use berth_node::{
@@ -150,6 +151,8 @@ pub struct Serving {
     #[arg(long, value_name = "N", default_value_t = ConnectionLimits::PER_ADDRESS as u32,
         value_parser = clap::value_parser!(u32).range(1..), env = "BERTH_MAX_CONNECTIONS_PER_ADDRESS")]
     pub max_connections_per_address: u32,
+    #[command(flatten)]
+    pub sign_in: SignInFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -309,6 +312,7 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
             up.max_connections_per_address == ConnectionLimits::PER_ADDRESS as u32,
         ),
     ];
+    config.extend(up.sign_in.config());
     config.extend(more);
     Ok(Options {
         home,
@@ -324,6 +328,9 @@ fn options(up: &Serving, place: Place, more: Vec<ConfigEntry>) -> Result<Options
         place,
         prices: prices(up)?,
         keep: keep("--keep", &up.keep)?,
+        sessions: up.sign_in.sessions()?,
+        public_url: up.sign_in.public_url()?,
+        oidc: up.sign_in.oidc(),
         admin: user_name(),
         carbon_intensity: up.carbon_intensity,
         config,

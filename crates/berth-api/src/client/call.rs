@@ -1,7 +1,7 @@
 //! One request: put together, sent, tried again, and its answer read.
 
 use super::error::{Error, Result};
-use super::{Client, stream::Lines};
+use super::{Client, stream::Lines, stream::Pieces};
 use crate::problem::Problem;
 use crate::routes::{self, Method, Route};
 use reqwest::header::CONTENT_TYPE;
@@ -98,6 +98,12 @@ impl<'a> Call<'a> {
     pub async fn lines(self, accept: &'static str) -> Result<Lines> {
         let response = self.send(Some(accept)).await?;
         Ok(Lines::new(self.checked(response).await?, self.place(), self.route.id))
+    }
+
+    /// The answer piece by piece, as it comes.
+    pub async fn pieces(self) -> Result<Pieces> {
+        let response = self.send(Some("application/octet-stream")).await?;
+        Ok(Pieces::new(self.checked(response).await?, self.place(), self.route.id))
     }
 
     /// Asks for another protocol on the same connection; a refusal is a problem like any other.

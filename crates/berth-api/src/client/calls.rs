@@ -1,7 +1,7 @@
 //! A function for each route.
 
 use super::error::Result;
-use super::stream::Lines;
+use super::stream::{Lines, Pieces};
 use super::{Client, idempotency_key};
 use crate::wire::*;
 use std::time::Duration;
@@ -45,6 +45,18 @@ calls! {
     pause_job = "pause_job" (job) => Job;
     resume_job = "resume_job" (job) => Job;
 
+    timeline = "job_timeline" (job) => Timeline;
+    preview_stop = "preview_stop" (job) => StopPreview;
+    search_logs = "search_logs" (job) query LogSearchQuery => LogMatches;
+    files = "list_files" (job) query JobFileQuery => JobFileList;
+    leases = "list_leases" () query LeaseQuery => LeaseList;
+    gpu_figures = "gpu_figures" () query ClusterFigureQuery => ClusterFigures;
+    preview_drain = "preview_drain" (node) => DrainPreview;
+    cost_series = "cost_series" () query CostSeriesQuery => CostSeries;
+    cost_rows = "cost_rows" () query CostRowsQuery => CostLines;
+    cost_idle = "cost_idle" () query CostIdleQuery => CostIdle;
+    budget_forecast = "budget_forecast" (queue) => BudgetForecast;
+
     queues = "list_queues" () => Items<Queue>;
     queue = "get_queue" (queue) => Queue;
     shares = "list_shares" () => Items<Share>;
@@ -60,6 +72,17 @@ calls! {
     budgets = "list_budgets" () => Items<Budget>;
     set_budget = "set_budget" (queue) body BudgetSet => Budget;
     delete_budget = "delete_budget" (queue) => ();
+
+    session_options = "session_options" () => SessionOptions;
+    session = "get_session" () => Session;
+    sign_in = "sign_in" () body SignIn => Session;
+    sign_out = "sign_out" () => SignedOut;
+    start_device = "start_device" () body DeviceStart => DeviceStarted;
+    device_token = "device_token" () body DevicePoll => DeviceToken;
+    device = "get_device" (code) => DeviceAsk;
+    answer_device = "answer_device" (code) body DeviceAnswer => ();
+    sessions = "list_sessions" () => Items<OpenSession>;
+    revoke_session = "revoke_session" (session) => ();
 
     tokens = "list_tokens" () => Items<Token>;
     create_token = "create_token" () body TokenCreate => TokenCreated;
@@ -156,6 +179,20 @@ impl Client {
         call.lines("application/x-ndjson").await.map(Logs)
     }
 
+    /// A file of a job, piece by piece.
+    pub async fn file(&self, job: &str, query: &JobFileQuery) -> Result<Pieces> {
+        self.call("get_file", &[job]).query(query)?.pieces().await
+    }
+
+    /// The same as a table, of one of the routes about cost.
+    pub async fn cost_csv<Q: serde::Serialize>(
+        &self,
+        route: &'static str,
+        query: &Q,
+    ) -> Result<String> {
+        self.call(route, &[]).query(query)?.answer_text().await
+    }
+
     /// What happens, as it happens.
     pub async fn events(&self, query: &EventQuery) -> Result<Events> {
         let call = self.call("stream_events", &[]).query(query)?;
@@ -190,7 +227,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Routes with functions that are written out, above and beside.
-    const WRITTEN: [&str; 9] = [
+    const WRITTEN: [&str; 10] = [
+        "get_file",
         "resume_gpu",
         "submit_job",
         "clone_job",
@@ -202,9 +240,12 @@ mod tests {
         "job_shell",
     ];
 
+    /// Where only browsers go.
+    const BROWSED: [&str; 2] = ["start_oidc", "finish_oidc"];
+
     #[test]
     fn there_is_a_function_for_every_route() {
-        let known = CALLS.iter().chain(&WRITTEN).copied();
+        let known = CALLS.iter().chain(&WRITTEN).chain(&BROWSED).copied();
         let routes = ROUTES.iter().map(|route| route.id);
         assert_eq!(known.collect::<BTreeSet<_>>(), routes.collect::<BTreeSet<_>>());
     }

@@ -12,6 +12,7 @@ mod stream;
 pub use calls::{Events, Logs};
 pub use error::{Error, Result};
 pub use shell::{Shell, ShellOutput};
+pub use stream::Pieces;
 
 use call::Call;
 use reqwest::Url;

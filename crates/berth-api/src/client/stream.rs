@@ -7,6 +7,32 @@ use serde::de::DeserializeOwned;
 /// A line longer than this is no line of ours, and no event is longer either.
 const LONGEST_LINE: usize = 8 << 20;
 
+/// The bytes of an answer, as they come.
+#[derive(Debug)]
+pub struct Pieces {
+    response: Response,
+    url: String,
+    what: &'static str,
+}
+
+impl Pieces {
+    pub(super) fn new(response: Response, url: String, what: &'static str) -> Pieces {
+        Pieces { response, url, what }
+    }
+
+    /// How many there will be, where the server says.
+    pub fn length(&self) -> Option<u64> {
+        self.response.content_length()
+    }
+
+    /// Nothing when the answer is over.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let piece = self.response.chunk().await;
+        let lost = |source| Error::Lost { url: self.url.clone(), what: self.what, source };
+        Ok(piece.map_err(lost)?.map(|bytes| bytes.to_vec()))
+    }
+}
+
 /// The lines of an answer, as they come.
 #[derive(Debug)]
 pub struct Lines {

@@ -107,7 +107,7 @@ pub struct AuditVerified {
     /// The id of the key that signs now.
     #[serde(default)]
     pub key: Option<String>,
-    /// Users, members and tokens that were changed without the server.
+    /// Users, members, tokens, sessions and identities that were changed without the server.
     #[serde(default)]
     pub rights: Vec<String>,
     /// What the server found earlier and wrote into the log.

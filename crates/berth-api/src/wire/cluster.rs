@@ -88,6 +88,10 @@ pub struct Gpu {
     pub used_bytes: Option<i64>,
     pub watts: Option<u32>,
     pub celsius: Option<u32>,
+    /// How long nothing has been computed on it while it was held, up to now: nothing where it is
+    /// free, or is not measured. At least so long, where it is more than a quarter of an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<i64>,
 }
 
 /// What a check of a GPU came to.
@@ -130,7 +134,13 @@ pub struct GpuResume {
 pub struct GpuHolder {
     pub job: Id,
     pub name: String,
+    /// As the name, for those who may read the job.
+    #[serde(default)]
+    pub user: String,
     pub team: String,
+    /// Since when it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<At>,
     pub milli: i64,
     /// Such as `whole`, `fraction`, or a MIG profile.
     pub share: String,

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// One event of the stream. Its `seq` is the id of the server-sent event, so that a client that
-/// lost the stream goes on where it was.
+/// lost the stream goes on where it was. Numbers go up, also over a restart of the server, and leave
+/// out those of events that the client may not see or has not asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     pub seq: u64,
@@ -47,7 +48,8 @@ pub enum EventKind {
         rank: u32,
         position: u64,
     },
-    /// Events were missed: read again what you show.
+    /// Events were missed that are not kept any more, or the server has started anew: read again what
+    /// you show. The stream goes on after the number of this event.
     Gap,
     /// The last event of a stream that the server ends, such as one whose token was revoked.
     End {
@@ -64,7 +66,8 @@ pub struct EventQuery {
     pub kind: Option<String>,
     pub job: Option<String>,
     pub team: Option<String>,
-    /// Those after this one, as far as they are still there.
+    /// Those after this one, as far as they are still there; the header `Last-Event-ID` goes before
+    /// it.
     pub after: Option<u64>,
 }
 
@@ -117,10 +120,68 @@ pub struct LogQuery {
     pub tail: Option<u32>,
     #[param(value_type = Option<At>)]
     pub since: Option<At>,
+    /// From this line on, counted from 0 for the first one that is kept.
+    pub from_line: Option<u64>,
+    /// And so many lines before.
+    pub before: Option<u32>,
+    /// So many lines at the most.
+    pub lines: Option<u32>,
     /// Lines with this text in them.
     pub search: Option<String>,
     /// Stay until the job has ended.
     pub follow: bool,
+}
+
+/// What to look for in what a job printed, in all attempts and ranks that are not left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub struct LogSearchQuery {
+    /// A text that lines have in them, or a regular expression.
+    pub text: String,
+    /// The text is a regular expression.
+    pub regex: bool,
+    /// Capital letters are the same as small ones.
+    pub ignore_case: bool,
+    pub attempt: Option<u32>,
+    pub task: Option<u32>,
+    pub rank: Option<u32>,
+    /// Lines of one answer, at most 1,000; 100 where left out, and 0 to count them alone.
+    pub limit: Option<u32>,
+    /// `next` of the answer before.
+    pub cursor: Option<String>,
+}
+
+/// A line that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogMatch {
+    pub attempt: u32,
+    pub task: u32,
+    pub rank: u32,
+    /// Its number, from 0 for the first one that is kept of this rank: `from_line` of a log.
+    pub line: u64,
+    /// Where it begins: `from` of a log.
+    pub position: u64,
+    /// When it was printed, where that is known.
+    pub at: Option<At>,
+    /// Without its end; the first 4 KiB of one that is longer.
+    pub text: String,
+}
+
+/// What was found. An answer looks at a bounded part of a log; it may have fewer lines than were asked
+/// for, or none, and still have a next one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogMatches {
+    pub matches: Vec<LogMatch>,
+    /// Lines that were found in all that was looked at, from the first answer on. It is the number
+    /// of all where `complete`.
+    pub total: u64,
+    /// All of the log was looked at.
+    pub complete: bool,
+    /// Where to go on; none where there is no more.
+    pub next: Option<String>,
+    /// Bytes that this answer looked at.
+    pub looked_at_bytes: u64,
 }
 
 #[cfg(test)]

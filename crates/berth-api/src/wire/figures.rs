@@ -113,6 +113,52 @@ pub struct JobFigures {
     pub notes: Vec<String>,
 }
 
+/// Which figure of all GPUs, and of which time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub struct ClusterFigureQuery {
+    /// An hour ago.
+    #[param(value_type = Option<At>)]
+    pub from: Option<At>,
+    /// Now.
+    #[param(value_type = Option<At>)]
+    pub to: Option<At>,
+    /// The time that one value stands for, such as 12m; one that gives about 120 values. Nobody gets
+    /// more than 240.
+    pub step: Option<String>,
+    /// One figure of GPUs; `utilization` where left out.
+    pub figure: Option<String>,
+    /// Only of this machine.
+    pub node: Option<String>,
+}
+
+/// One figure of one GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GpuRow {
+    pub node: String,
+    /// As its figures have it.
+    pub gpu: u32,
+    /// The mean of each step; nothing where nothing was measured.
+    pub values: Vec<Option<i64>>,
+}
+
+/// One figure of all GPUs over time: rows and columns of a heat map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClusterFigures {
+    pub figure: String,
+    pub unit: String,
+    /// Where the first value begins.
+    pub from: At,
+    /// Where the last one ends.
+    pub to: At,
+    pub step_ms: i64,
+    pub rows: Vec<GpuRow>,
+    /// GPUs beyond those that one answer has.
+    pub left_out: u32,
+    pub notes: Vec<String>,
+}
+
 /// What the GPUs of a machine did over time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeFigures {

@@ -36,6 +36,17 @@ pub struct Job {
     pub position: Option<u32>,
     /// It starts by then in half of all cases.
     pub eta: Option<At>,
+    /// And by then in nine of ten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta_p90: Option<At>,
+    /// What it will have cost when it ends as expected: while it runs at its price, and before at the
+    /// cheapest one it could have. None where nothing has a price, and of one that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projected_micros: Option<i64>,
+    /// Mean utilization of its GPUs in each of the last 30 minutes, in thousandths, the newest last;
+    /// only where figures were asked for and it runs on GPUs that have some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<Vec<Option<i64>>>,
     /// Why it waits, or how it ended, in one line.
     pub reason: Option<String>,
     /// Code of the reason.
@@ -91,6 +102,14 @@ pub struct JobQuery {
     pub limit: Option<u32>,
     /// `next` of the page before.
     pub cursor: Option<String>,
+    /// What they are sorted by: `id`, `submitted`, `name`, `state`, `priority`, `gpus`, `cost` or
+    /// `eta`; with `-` before it the largest first. `-id` where left out. `eta` is of jobs that wait,
+    /// and leaves out the others.
+    pub sort: Option<String>,
+    /// Only one's own.
+    pub mine: bool,
+    /// With the utilization of GPUs.
+    pub figures: bool,
     /// Whether to count all jobs that the filter lets through. That takes longer, the more there
     /// are.
     pub counts: bool,

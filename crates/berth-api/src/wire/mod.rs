@@ -7,11 +7,14 @@ mod admin;
 mod cluster;
 mod event;
 mod figures;
+mod files;
 mod identity;
 mod job;
 mod money;
 mod plan;
+mod session;
 mod shell;
+mod timeline;
 mod value;
 mod volume;
 mod why;
@@ -26,11 +29,15 @@ pub use cluster::{
     Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeIsolation, NodeState, Queue,
     QueueLine, Share,
 };
-pub use event::{Event, EventKind, EventQuery, LogChunk, LogQuery, LogStream};
-pub use figures::{
-    FigureAdvice, FigureLine, FigureQuery, FigureSummary, GpuFigures, JobFigures, NodeFigures,
-    TaskFigures,
+pub use event::{
+    Event, EventKind, EventQuery, LogChunk, LogMatch, LogMatches, LogQuery, LogSearchQuery,
+    LogStream,
 };
+pub use figures::{
+    ClusterFigureQuery, ClusterFigures, FigureAdvice, FigureLine, FigureQuery, FigureSummary,
+    GpuFigures, GpuRow, JobFigures, NodeFigures, TaskFigures,
+};
+pub use files::{FileKind, JobFile, JobFileList, JobFileQuery};
 pub use identity::{
     Me, Member, MemberSet, Membership, Project, Secret, SecretSet, Team, Token, TokenCreate,
     TokenCreated, User, UserCreate,
@@ -40,13 +47,24 @@ pub use job::{
     SubmitQuery, Warning,
 };
 pub use money::{
-    Budget, BudgetAction, BudgetPeriod, BudgetSet, CostGroup, CostKey, CostQuery, CostReport,
+    Budget, BudgetAction, BudgetForecast, BudgetForecastPoint, BudgetPeriod, BudgetPoint,
+    BudgetSet, CostGroup, CostIdle, CostIdleQuery, CostKey, CostLine, CostLines, CostPoint,
+    CostQuery, CostReport, CostRowsQuery, CostSeries, CostSeriesQuery, CostStep, IdleCause,
+    IdleHolder,
 };
 pub use plan::{Placement, Plan};
+pub use session::{
+    DeviceAnswer, DeviceAsk, DevicePoll, DeviceStart, DeviceStarted, DeviceState, DeviceToken,
+    OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedOut,
+};
 pub use shell::{ShellAsk, ShellTell};
+pub use timeline::{
+    HeldLease, JobRef, LeaseList, LeaseQuery, LeaseState, PromisedPlace, PromisedPlaces,
+    ReservedNodes, Segment, SegmentState, Timeline,
+};
 pub use value::{At, Id};
 pub use volume::{Volume, VolumeDelete, VolumeQuery};
-pub use why::{Blocker, Eta, Sooner, Why};
+pub use why::{AtRisk, Blocker, DrainPreview, Eta, Sooner, StopPreview, Why};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -82,7 +82,8 @@ impl State {
         self.queues.live().map(|(_, queue)| snapshot(queue)).collect()
     }
 
-    fn promise_snapshots(&self) -> Vec<Promise> {
+    /// The places that are kept for waiting jobs.
+    pub fn promise_snapshots(&self) -> Vec<Promise> {
         let mut all: Vec<Promise> = self
             .promises
             .iter()

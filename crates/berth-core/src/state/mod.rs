@@ -39,6 +39,21 @@ pub(crate) enum Wake {
     Array(u64),
 }
 
+/// How far a job has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Since when it has run without interruption.
+    pub started: Option<Time>,
+    pub last_checkpoint: Option<Time>,
+    /// Run time that would be lost if it stopped now.
+    pub unsaved: Span,
+    /// When it is expected to have ended, while it runs.
+    pub ends: Option<Time>,
+    /// The same by its time limit.
+    pub ends_at_most: Option<Time>,
+    pub preemptible: bool,
+}
+
 /// The state of the cluster, its queues and its jobs at one instant.
 #[derive(Debug, Clone)]
 pub struct State {
@@ -186,6 +201,24 @@ impl State {
     /// What a job that has not ended asks for.
     pub fn asks_of(&self, job: JobId) -> Option<&[GroupSpec]> {
         Some(&self.jobs.get(self.jobs.find(job)?).spec.groups)
+    }
+
+    /// The machines that operators have reserved.
+    pub fn reservations(&self) -> impl Iterator<Item = &Reservation> {
+        self.reservations.values()
+    }
+
+    /// How far a job has got.
+    pub fn progress(&self, job: JobId) -> Option<Progress> {
+        let job = self.jobs.get(self.jobs.find(job)?);
+        Some(Progress {
+            started: job.started,
+            last_checkpoint: job.last_checkpoint,
+            unsaved: job.unsaved(self.now),
+            ends: job.started.map(|started| started + job.estimate_left()),
+            ends_at_most: job.ends(),
+            preemptible: job.preemptible(),
+        })
     }
 
     /// How long a job that has not ended is expected to run in all.

@@ -7,18 +7,18 @@ use crate::clock;
 use crate::error::{BootError, Fatal};
 use crate::input::{Refused, Report, Request, Written};
 use crate::memory::{Core, Stalled};
+use crate::news::News;
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
 use crate::site::{FollowUps, InitialSync, Site};
 use crate::team_tree::TeamTree;
 use crate::turn::{Effects, LeaseOrder, Turn};
-use berth_api::wire;
 use berth_model::{Observed, Outcome, Rejected, Span, Time};
 use berth_store::{Batch, Store, Writer};
 use commit::SNAPSHOT_EVERY;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Requests, and reports, that one turn takes at the most: it should end while callers still wait.
 const MAX_INPUTS: usize = 2_000;
@@ -54,7 +54,7 @@ pub(crate) struct Loop<S: Site> {
     pub deferred: Vec<Request>,
     /// Reports that the site made while it carried out orders.
     pub follow_ups: Vec<Report<S::Observation>>,
-    pub events: broadcast::Sender<Arc<wire::Event>>,
+    pub news: News,
     pub teams: watch::Sender<Arc<TeamTree>>,
     /// Counts changes of rights.
     pub rights: watch::Sender<u64>,
@@ -168,7 +168,7 @@ impl<S: Site> Loop<S> {
             turn.finish_turn()
         };
         self.commit(&batch).await.map_err(BootError::Log)?;
-        self.act(effects, Vec::new(), None);
+        self.act(effects, Vec::new());
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl<S: Site> Loop<S> {
         };
         self.commit(&batch).await.map_err(SyncError::Fatal)?;
         self.publish_teams(&batch, effects.rights);
-        self.act(effects, Vec::new(), None);
+        self.act(effects, Vec::new());
         Ok(())
     }
 
@@ -240,8 +240,7 @@ impl<S: Site> Loop<S> {
         let (batch, effects, answers) = self.apply(requests, reports);
         self.commit(&batch).await?;
         self.publish_teams(&batch, effects.rights);
-        let seq = batch.events.last().map(|event| event.seq);
-        self.act(effects, answers, seq);
+        self.act(effects, answers);
         if self.writer.last_seq() >= self.snapshot_at + SNAPSHOT_EVERY && self.snapshot_pays() {
             self.snapshot().await?;
         }
@@ -276,17 +275,8 @@ impl<S: Site> Loop<S> {
                 answers.push((answer, turn.write(*write)));
             }
         }
-        turn.release_retries();
-        let is_asked_for = self.wake.is_some_and(|wake| wake <= turn.at);
-        let ends_minute = is_asked_for && is_minute_over(self.billed, turn.at);
-        if ends_minute || self.billed + BILL_EVERY <= turn.at {
-            self.billed = turn.bill();
+        if turn.settle(&mut self.wake, &mut self.billed, BILL_EVERY) {
             clock::keep();
-        } else if is_asked_for && turn.batch.events.is_empty() {
-            turn.advance_clock();
-        }
-        if !turn.batch.events.is_empty() {
-            self.wake = turn.plan();
         }
         let (batch, effects) = turn.finish_turn();
         (batch, effects, answers)
@@ -305,7 +295,7 @@ impl<S: Site> Loop<S> {
     }
 
     /// After the commit: answers callers, hands orders to the site, and publishes events.
-    fn act(&mut self, effects: Effects, answers: Vec<Answer>, seq: Option<u64>) {
+    fn act(&mut self, effects: Effects, answers: Vec<Answer>) {
         for (answer, result) in answers {
             // The caller may have gone.
             let _ = answer.send(result);
@@ -329,11 +319,7 @@ impl<S: Site> Loop<S> {
         }
         drop(core);
         self.follow_ups.extend(follow_ups.into_reports());
-        let seq = seq.unwrap_or_else(|| self.writer.last_seq());
-        let at = wire::At(clock::now());
-        for kind in effects.events {
-            let _ = self.events.send(Arc::new(wire::Event { seq, at, kind }));
-        }
+        self.news.tell(clock::now(), effects.events);
     }
 }
 
@@ -369,12 +355,6 @@ fn applied_together(requests: &[Request]) -> usize {
         waits
     });
     waits.unwrap_or(requests.len())
-}
-
-/// The core asks for the end of a minute where a budget may be used up by then.
-pub(crate) fn is_minute_over(billed: Time, now: Time) -> bool {
-    let minute = |at: Time| at.0.div_euclid(Span::mins(1).0);
-    minute(billed) < minute(now)
 }
 
 pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {

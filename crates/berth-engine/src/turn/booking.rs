@@ -1,7 +1,7 @@
 //! What an event brought about, in the rows of jobs and leases.
 
 use super::{LeaseOrder, Turn};
-use crate::live::LiveLease;
+use crate::live::{LiveLease, Stopped};
 use crate::outcome::stop_message;
 use crate::{notices, ports, rows};
 use berth_api::wire;
@@ -71,6 +71,8 @@ impl Turn<'_> {
                     outcome: None,
                     exit: None,
                     cost: Micros::ZERO,
+                    stop_at: None,
+                    stop: None,
                 };
                 let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
                 job.row.attempt = job.row.attempt.max(lease.attempt + 1);
@@ -84,13 +86,18 @@ impl Turn<'_> {
                 self.touched.insert(lease.job);
                 self.effects.orders.push(LeaseOrder::Start(*lease));
             }
-            Decision::Stop { lease, cause, grace, .. } => {
+            Decision::Stop { lease, cause, grace, for_job } => {
                 let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
                 let grace = if job.kill { Span::ZERO } else { *grace };
                 if *cause != Cause::PeerFailed {
                     job.row.reason = stop_message(*cause).to_owned();
                 }
-                self.with_lease(*lease, |live| live.stopping = Some(*cause));
+                let (at, told) = (self.at, Stopped { cause: *cause, for_job: *for_job });
+                self.with_lease(*lease, |live| {
+                    live.stopping = Some(*cause);
+                    live.row.stop_at.get_or_insert(at);
+                    live.row.stop = serde_json::to_string(&told).ok();
+                });
                 self.touched.insert(lease.job);
                 self.effects.orders.push(LeaseOrder::Stop { lease: *lease, cause: *cause, grace });
             }

@@ -410,6 +410,28 @@ impl<'a> Turn<'a> {
         self.apply_observed(Event::Decided { job: None, decisions: Vec::new() });
     }
 
+    /// Does what is due by itself, and plans where anything has happened. Says whether it billed.
+    pub(crate) fn settle(
+        &mut self,
+        wake: &mut Option<Time>,
+        billed: &mut Time,
+        bill_every: Span,
+    ) -> bool {
+        self.release_retries();
+        let is_asked_for = wake.is_some_and(|wake| wake <= self.at);
+        let ends_period = is_asked_for && is_period_over(*billed, self.at, bill_every);
+        let bills = ends_period || *billed + bill_every <= self.at;
+        if bills {
+            *billed = self.bill();
+        } else if is_asked_for && self.batch.events.is_empty() {
+            self.advance_clock();
+        }
+        if !self.batch.events.is_empty() {
+            *wake = self.plan();
+        }
+        bills
+    }
+
     /// Applies an event that no caller waits for, so that a refusal can only be logged. A refusal
     /// means that the loop and the core disagree about what there is.
     pub fn apply_observed(&mut self, event: Event) -> bool {
@@ -467,10 +489,12 @@ impl<'a> Turn<'a> {
     /// Everything to be committed, and what to do then.
     pub(crate) fn finish_turn(mut self) -> (Batch, Effects) {
         self.spend();
+        let mut queues = BTreeSet::new();
         for id in std::mem::take(&mut self.touched) {
             let Some(job) = self.core.jobs.get_mut(&id) else { continue };
             self.batch.jobs.push(job.refreshed());
             let state = job_state::shown_state(job);
+            queues.insert(job.row.team.clone());
             self.effects.events.push(wire::EventKind::Job {
                 id: id.into(),
                 name: job.row.name.clone(),
@@ -482,6 +506,9 @@ impl<'a> Turn<'a> {
                 self.core.jobs.remove(&id);
             }
         }
+        // Who waits in a queue, or what it uses, is everybody's to see; the jobs are not.
+        let queues = queues.into_iter().map(|queue| wire::EventKind::Queue { queue });
+        self.effects.events.extend(queues);
         self.batch.leases.extend(std::mem::take(&mut self.leases).into_values());
         (self.batch, self.effects)
     }
@@ -504,6 +531,12 @@ impl<'a> Turn<'a> {
             }
         }
     }
+}
+
+/// The core asks for the end of a minute where a budget may be used up by then.
+pub(crate) fn is_period_over(billed: Time, now: Time, every: Span) -> bool {
+    let period = |at: Time| at.0.div_euclid(every.0);
+    period(billed) < period(now)
 }
 
 /// What the audit log says of a change of rights that the server makes by itself.

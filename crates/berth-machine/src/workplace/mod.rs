@@ -1,5 +1,6 @@
 //! From a lease to the processes a driver starts: who they are, and what they see.
 
+mod keys;
 mod paths;
 mod python;
 mod shares;
@@ -12,6 +13,7 @@ use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
 use berth_node::{Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, own_account};
 use berth_service::Home;
+pub use keys::{KeyError, check as check_keys};
 use paths::{Judge, PathError, Rights, normal};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
 pub use shares::{ShareError, shares};
@@ -52,8 +54,8 @@ pub struct Workplace {
     pub accounts: Accounts,
     /// Folders of the machine for jobs of everybody, where jobs have no accounts of their own.
     pub shares: Vec<PathBuf>,
-    /// The server's secrets outside of its home, such as the key of its certificate.
-    pub hidden: Vec<PathBuf>,
+    /// The server's keys outside of its home, such as that of its certificate, as they were named.
+    pub keys: Vec<PathBuf>,
 }
 
 /// Who a job is on this machine.
@@ -264,8 +266,15 @@ impl Workplace {
             return Err(Error::NoCheckpoint(seen.checkpoint.to_owned()));
         }
         let mut hidden = vec![self.home.root().to_owned()];
-        hidden.extend(self.hidden.iter().cloned());
-        hidden.extend(self.accounts.home.iter().filter(|_| !who.is_operator).cloned());
+        for key in &self.keys {
+            match who.rights {
+                // The kernel keeps it from others than its owner.
+                Some(_) => hidden.extend(key.canonicalize()),
+                None => hidden.extend(keys::hidden(key, &self.shares)),
+            }
+        }
+        let servers_home = self.accounts.home.iter().filter(|_| !who.is_operator);
+        hidden.extend(servers_home.filter(|home| home.exists()).cloned());
         Ok(Confine {
             account: who.account,
             user: start.user.clone(),

@@ -23,15 +23,31 @@ pub enum ShareError {
     Home(PathBuf),
     #[error("{} belongs to the system, which every job sees without it", .0.display())]
     System(PathBuf),
+    #[error(
+        "{} holds {}, which no job may see and which jobs could move to another place in it; share \
+         a folder beside that",
+        share.display(),
+        hidden.display()
+    )]
+    Holds { share: PathBuf, hidden: PathBuf },
 }
 
-/// The folders that were named, with links resolved.
+/// The folders that were named, with links resolved. Jobs write to them with the server's account,
+/// so nothing that is hidden may lie in one: they could rename a folder above it.
 pub fn shares(
     named: &[PathBuf],
     home: &Home,
     servers_home: Option<&Path>,
 ) -> Result<Vec<PathBuf>, ShareError> {
-    named.iter().map(|path| share(path, home, servers_home)).collect()
+    let found = named.iter().map(|path| share(path, home, servers_home));
+    let found: Vec<PathBuf> = found.collect::<Result<_, _>>()?;
+    let hidden = [Some(home.root()), servers_home].into_iter().flatten();
+    for hidden in hidden.filter_map(|path| path.canonicalize().ok()) {
+        if let Some(share) = found.iter().find(|share| is_in(&hidden, share)) {
+            return Err(ShareError::Holds { share: share.clone(), hidden });
+        }
+    }
+    Ok(found)
 }
 
 fn share(path: &Path, home: &Home, servers_home: Option<&Path>) -> Result<PathBuf, ShareError> {
@@ -71,8 +87,7 @@ mod tests {
         let home = Home::open(&dir.join("berth")).unwrap();
         let try_it = |path: &Path| shares(&[path.to_owned()], &home, Some(&own));
         assert_eq!(try_it(&data).unwrap(), std::slice::from_ref(&data));
-        // What is hidden in it stays hidden.
-        assert_eq!(try_it(&dir).unwrap(), std::slice::from_ref(&dir));
+        assert!(matches!(try_it(&dir), Err(ShareError::Holds { .. })));
         std::os::unix::fs::symlink(&data, dir.join("link")).unwrap();
         assert_eq!(try_it(&dir.join("link")).unwrap(), [data]);
         assert!(matches!(try_it(&own), Err(ShareError::Home(_))));

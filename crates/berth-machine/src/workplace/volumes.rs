@@ -70,19 +70,21 @@ impl Volume<'_> {
             let source = kept.keep(self.team, self.source, true)?;
             return Ok(Some(Shown { at, source, write: true, by: None }));
         }
-        let real = Path::new(self.source);
-        let shown = match rights.show(real) {
+        let named = Path::new(self.source);
+        let shown = match rights.show(named) {
             Err(why) if why.is_missing() => {
                 return Err(VolumeError::Missing(self.source.to_owned()));
             }
             shown => shown?,
         };
-        // A folder of the system is read-only wherever it appears.
-        let system = || {
+        let Some(shown) = shown else {
+            // A folder of the system is read-only wherever it appears.
             let by = Some(rights.opener_of_system());
-            Shown { at: at.clone(), source: real.to_owned(), write: false, by }
+            let fail = |error| PathError::Io { path: named.to_owned(), error };
+            let source = named.canonicalize().map_err(fail)?;
+            return Ok(Some(Shown { at, source, write: false, by }));
         };
-        Ok(Some(shown.map_or_else(system, |shown| Shown { at: at.clone(), ..shown })))
+        Ok(Some(Shown { at, ..shown }))
     }
 
     /// As a link, for jobs that see the machine as it is.

@@ -82,8 +82,10 @@ impl Driver {
             memory: memory.map(|bytes| bytes.0.unsigned_abs()),
             processes: (!self.limits.processes).then_some(PROCESSES),
         };
+        let sandbox = isolation::sandbox(&own, &room, confine)
+            .map_err(|why| Error::Hidden { path: why.path, source: why.source })?;
         Ok(Some(Boxed {
-            sandbox: isolation::sandbox(&own, &room, confine),
+            sandbox,
             account: confine.account.clone(),
             limits,
             room,

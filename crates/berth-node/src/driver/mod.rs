@@ -404,11 +404,15 @@ impl Driver {
         if !room.exists() {
             return;
         }
-        std::thread::spawn(move || {
+        let remove = move || {
             if let Err(error) = room.remove() {
                 tracing::warn!(%lease, %error, "cannot remove what a task left in its /tmp");
             }
-        });
+        };
+        // Where there is no thread to be had, it stays until the next start of the server.
+        if let Err(error) = std::thread::Builder::new().spawn(remove) {
+            tracing::warn!(%lease, %error, "what a task left in its /tmp is removed later");
+        }
     }
 
     fn folder(&self, lease: LeaseId) -> Result<PathBuf, Error> {

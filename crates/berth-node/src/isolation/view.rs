@@ -4,6 +4,7 @@ use super::{Confine, Room, Shown, devices};
 use berth_sandbox::{Mount, Sandbox, Source, other_names};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders of the system. Of those that are links, as `/bin` is on most machines, the link.
@@ -30,8 +31,8 @@ const SYSTEM: [&str; 15] = [
 const SWITCHES: [&str; 6] =
     ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/scsi"];
 
-/// Files of the system that hold secrets. A task may run as their owner.
-const SECRETS: [&str; 7] = [
+/// What of the system holds secrets, or acts for whoever may open it. A task may run as its owner.
+const SECRETS: [&str; 8] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -39,6 +40,7 @@ const SECRETS: [&str; 7] = [
     "/etc/sudoers",
     "/etc/ssl/private",
     "/etc/krb5.keytab",
+    "/nix/var/nix/daemon-socket",
 ];
 
 /// Whether a path lies in what every task sees.
@@ -57,7 +59,16 @@ pub(crate) struct Own {
 /// Where jobs find this program. It comes last in `PATH`.
 pub(crate) const PROGRAMS: &str = "/run/berth/bin";
 
-pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
+/// What must be hidden and is not there.
+#[derive(Debug)]
+pub(crate) struct NotHidden {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+/// An error where something that must be hidden is not where it should be: somebody may have moved
+/// it to where nothing covers it.
+pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Result<Sandbox, NotHidden> {
     let mut mounts: Vec<Mount> = SYSTEM.iter().filter_map(|path| system(path)).collect();
     mounts.push(Mount::new("/proc", Source::Processes));
     mounts.extend(SWITCHES.iter().filter_map(|path| system(path)));
@@ -73,15 +84,16 @@ pub(crate) fn sandbox(own: &Own, room: &Room, confine: &Confine) -> Sandbox {
         };
         mounts.push(Mount::new(&shown.at, source));
     }
-    let hidden = confine.hidden.iter().cloned().chain(secrets());
-    mounts.extend(hidden.flat_map(|path| hide(&path, &confine.shown)));
+    for path in confine.hidden.iter().chain(&secrets()) {
+        mounts.extend(hide(path, &confine.shown)?);
+    }
     mounts.push(Mount::new(&own.job, Source::write(&own.job)));
     mounts.push(Mount::new(&own.notices, Source::read(&own.notices)));
     let program = Path::new(PROGRAMS).join("berth");
     mounts.push(Mount::new(program, Source::System { path: own.berth.clone() }));
     mounts.extend(names(confine));
     let account = confine.account.clone();
-    Sandbox { scratch: room.scratch(), mounts, network: confine.network, account }
+    Ok(Sandbox { scratch: room.scratch(), mounts, network: confine.network, account })
 }
 
 fn system(path: &str) -> Option<Mount> {
@@ -99,31 +111,38 @@ fn secrets() -> Vec<PathBuf> {
         name.starts_with("ssh_host_") && !name.ends_with(".pub")
     };
     let keys = fs::read_dir("/etc/ssh").into_iter().flatten().flatten().map(|entry| entry.path());
-    SECRETS.iter().map(PathBuf::from).chain(keys.filter(is_key)).collect()
+    let system = SECRETS.iter().map(PathBuf::from).filter(|path| path.exists());
+    system.chain(keys.filter(is_key)).collect()
 }
 
 /// Covers something wherever the task would see it, or could make something up in its place. What
 /// is shown by its own name, or lies below something hidden, is put on top of that.
-fn hide(path: &Path, shown: &[Shown]) -> Vec<Mount> {
+fn hide(path: &Path, shown: &[Shown]) -> Result<Vec<Mount>, NotHidden> {
+    let fail = |source| NotHidden { path: path.to_owned(), source };
     // No mount goes through a link.
-    let Ok(path) = path.canonicalize() else { return Vec::new() };
-    let Ok(found) = fs::metadata(&path) else { return Vec::new() };
-    let is_in_tmp = ["/tmp", "/var/tmp"].iter().any(|tmp| path.starts_with(tmp));
-    let own = (is_in_tmp || is_of_system(&path)).then(|| path.clone());
-    let mut names = other_names(&path);
-    names.push(path);
-    let elsewhere = names.iter().flat_map(|path| {
-        shown.iter().filter_map(move |shown| {
-            let rest = path.strip_prefix(&shown.source).ok()?;
-            Some(if rest.as_os_str().is_empty() { shown.at.clone() } else { shown.at.join(rest) })
-        })
-    });
-    let places: BTreeSet<PathBuf> = own.into_iter().chain(elsewhere).collect();
-    let source = match found.is_dir() {
+    let path = path.canonicalize().map_err(fail)?;
+    let source = match fs::metadata(&path).map_err(fail)?.is_dir() {
         true => Source::Nothing,
         false => Source::Text { text: String::new() },
     };
-    places.into_iter().map(|at| Mount::new(at, source.clone())).collect()
+    let mut names = other_names(&path);
+    names.push(path.clone());
+    let places = places(&names, shown);
+    Ok(places.into_iter().map(|at| Mount::new(at, source.clone())).collect())
+}
+
+/// Where a task would see something that the machine has by these names. In `/tmp`, which it has for
+/// itself, it could make it up.
+fn places(names: &[PathBuf], shown: &[Shown]) -> BTreeSet<PathBuf> {
+    let is_in_tmp = |name: &Path| ["/tmp", "/var/tmp"].iter().any(|tmp| name.starts_with(tmp));
+    let as_they_are = names.iter().filter(|name| is_in_tmp(name) || is_of_system(name)).cloned();
+    let elsewhere = names.iter().flat_map(|name| {
+        shown.iter().filter_map(move |shown| {
+            let rest = name.strip_prefix(&shown.source).ok()?;
+            Some(if rest.as_os_str().is_empty() { shown.at.clone() } else { shown.at.join(rest) })
+        })
+    });
+    as_they_are.chain(elsewhere).collect()
 }
 
 /// The names of the account and its groups: programs ask for them, and a made-up one has none.
@@ -170,18 +189,28 @@ mod tests {
         // A task has a /tmp of its own, in which it could make something up.
         let in_tmp = secret.starts_with("/tmp") || secret.starts_with("/var/tmp");
         let own: Vec<Mount> = in_tmp.then(|| empty(&secret)).into_iter().collect();
-        assert_eq!(hide(&secret, &[]), own);
+        assert_eq!(hide(&secret, &[]).unwrap(), own);
         let shown = [Shown::in_place(dir.path(), true)];
-        assert_eq!(hide(&secret, &shown), [empty(&secret)]);
-        assert_eq!(hide(&dir.path().join("missing"), &shown), []);
+        assert_eq!(hide(&secret, &shown).unwrap(), [empty(&secret)]);
+        let missing = hide(&dir.path().join("missing"), &shown).unwrap_err();
+        assert_eq!(missing.path, dir.path().join("missing"));
         let elsewhere = |source: &Path, place: &str| {
             let shown = Shown { at: "/data".into(), ..Shown::in_place(source, true) };
-            let hidden = hide(&secret, &[shown]);
+            let hidden = hide(&secret, &[shown]).unwrap();
             let expected = [&[empty(Path::new(place))], own.as_slice()].concat();
             assert_eq!(hidden, expected, "{place}");
         };
         elsewhere(dir.path(), "/data/secret");
         elsewhere(&secret, "/data");
+    }
+
+    #[test]
+    fn what_is_hidden_is_covered_by_every_name_that_a_task_sees() {
+        let names = ["/srv/berth", "/opt/alias/berth", "/mnt/berth", "/tmp/berth"];
+        let names = names.map(PathBuf::from);
+        let shown = [Shown { at: "/data".into(), ..Shown::in_place(Path::new("/mnt"), true) }];
+        let expected = ["/data/berth", "/opt/alias/berth", "/tmp/berth"].map(PathBuf::from);
+        assert_eq!(places(&names, &shown), BTreeSet::from(expected));
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! each with an index `….at` of moments: pairs of a position and the time it was written.
 
 mod reader;
+mod search;
 mod writer;
 
 pub use reader::{Chunk, LogFollower, LogReader};
+pub use search::{Hit as LogHit, LONGEST_LINE as LONGEST_LOG_LINE, Looked, Place as LogPlace};
 pub use writer::LogWriter;
 
 use berth_model::Time;

@@ -37,8 +37,8 @@ pub struct LogReader {
 
 /// One file: where it begins in the log, and how long it is now.
 #[derive(Debug, Clone, Copy)]
-struct Part {
-    base: u64,
+pub(super) struct Part {
+    pub base: u64,
     len: u64,
 }
 
@@ -85,8 +85,13 @@ impl LogReader {
 
     /// Where the last `lines` lines begin. An unfinished line counts as one.
     pub fn tail(&self, lines: usize) -> Result<u64, Error> {
+        self.back(self.range()?.end, lines)
+    }
+
+    /// Where the last `lines` lines before a position begin.
+    pub fn back(&self, position: u64, lines: usize) -> Result<u64, Error> {
         let range = self.range()?;
-        let (mut end, mut missing) = (range.end, lines);
+        let (mut end, mut missing) = (position.clamp(range.start, range.end), lines);
         if lines == 0 {
             return Ok(end);
         }
@@ -108,6 +113,19 @@ impl LogReader {
             end = from;
         }
         Ok(range.start)
+    }
+
+    /// The ranks that have a log here.
+    pub fn ranks(&self) -> Result<Vec<u32>, Error> {
+        let mut ranks = std::collections::BTreeSet::new();
+        let entries = Dir::read_from(&self.dir).map_err(|e| self.failed(e.into()))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| self.failed(e.into()))?;
+            let name = entry.file_name().to_string_lossy();
+            let parts = name.split_once('.').filter(|(_, base)| base.parse::<u64>().is_ok());
+            ranks.extend(parts.and_then(|(rank, _)| rank.parse::<u32>().ok()));
+        }
+        Ok(ranks.into_iter().collect())
     }
 
     /// Where that begins which was written at that time or later; up to a second more may be
@@ -153,7 +171,7 @@ impl LogReader {
         Ok(bytes)
     }
 
-    fn parts(&self) -> Result<Vec<Part>, Error> {
+    pub(super) fn parts(&self) -> Result<Vec<Part>, Error> {
         let mut parts = Vec::new();
         let entries = Dir::read_from(&self.dir).map_err(|e| self.failed(e.into()))?;
         for entry in entries {
@@ -169,7 +187,7 @@ impl LogReader {
         Ok(parts)
     }
 
-    fn marks(&self, base: u64) -> Result<Vec<Mark>, Error> {
+    pub(super) fn marks(&self, base: u64) -> Result<Vec<Mark>, Error> {
         let Some(file) = self.open_file(&index_name(self.rank, base))? else {
             return Ok(Vec::new());
         };

@@ -132,3 +132,63 @@ fn ranks_do_not_mix() {
     let ten = LogReader::open(log.dir.path(), 10).unwrap();
     assert_eq!(ten.read(0, 99).unwrap().bytes, b"ten");
 }
+
+/// A log of lines, looked through in steps of so many bytes and lines.
+fn searched(log: &Fixture, bytes: u64, most: usize, text: &str) -> (Vec<String>, u64) {
+    let wanted = |line: &[u8]| String::from_utf8_lossy(line).contains(text);
+    let (mut at, mut found) = (LogPlace::default(), Vec::new());
+    loop {
+        let looked = log.reader().search(at, bytes, most, &wanted).unwrap();
+        let hits = looked.hits.iter().map(|hit| {
+            let text = String::from_utf8(hit.bytes.clone()).unwrap();
+            format!("{}@{}:{text}", hit.line, hit.position)
+        });
+        found.extend(hits);
+        if looked.whole && looked.next.found == looked.found {
+            return (found, looked.found);
+        }
+        assert!(looked.next != at, "it goes on");
+        at = looked.next;
+    }
+}
+
+#[test]
+fn lines_are_found_and_counted_however_small_the_steps_are() {
+    let mut log = fixture(LogLimits { file_bytes: 7, files: 100 });
+    log.write("one x\ntwo\nthree x\n\nfive x", 0);
+    let expect = ["0@0:one x", "2@10:three x", "4@19:five x"];
+    for most in 1..=4 {
+        let (found, count) = searched(&log, 1_000, most, "x");
+        assert_eq!((found.as_slice(), count), (expect.map(str::to_owned).as_slice(), 3));
+    }
+    // A step is a block at the least, so a small one reads one file.
+    let (found, count) = searched(&log, 1, 2, "x");
+    assert_eq!((found.len(), count), (3, 3));
+    assert_eq!(searched(&log, 1_000, 5, "nothing"), (Vec::new(), 0));
+    let all = log.reader().search(LogPlace::default(), 1_000, 0, &|_| true).unwrap();
+    assert_eq!((all.hits.len(), all.found, all.whole), (0, 5, true), "only counted");
+}
+
+#[test]
+fn a_line_is_addressed_by_its_number_and_those_before_it_by_how_many_they_are() {
+    let mut log = fixture(LogLimits { file_bytes: 7, files: 100 });
+    log.write("a\nbb\nccc\ndddd\n", 0);
+    let reader = log.reader();
+    let starts: Vec<u64> = (0..6).map(|line| reader.line_start(line).unwrap()).collect();
+    assert_eq!(starts, [0, 2, 5, 9, 14, 14]);
+    assert_eq!(reader.back(9, 1).unwrap(), 5);
+    assert_eq!(reader.back(9, 2).unwrap(), 2);
+    assert_eq!(reader.back(9, 9).unwrap(), 0);
+    assert_eq!(reader.back(0, 3).unwrap(), 0);
+    assert_eq!(reader.ranks().unwrap(), [0]);
+}
+
+#[test]
+fn a_line_without_an_end_in_sight_is_looked_at_in_pieces() {
+    let mut log = fixture(LogLimits::default());
+    log.write(&"x".repeat(LONGEST_LOG_LINE + 5), 0);
+    log.write("\nend x\n", 0);
+    let (found, count) = searched(&log, 1_000_000, 10, "x");
+    assert_eq!(count, 3);
+    assert!(found[2].starts_with(&format!("1@{}:end x", LONGEST_LOG_LINE + 6)), "{}", found[2]);
+}

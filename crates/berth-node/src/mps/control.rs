@@ -20,6 +20,10 @@ pub trait MpsControl: Send + Sync {
     /// Gives a command to the daemon of a folder. An error says nothing about the daemon: jobs
     /// reach its socket, too, and may keep it busy.
     fn tell(&self, folder: &Path, command: &str) -> io::Result<String>;
+    /// Whether the daemon of a folder has a socket by which new clients reach it.
+    fn has_socket(&self, folder: &Path) -> bool {
+        pipe(folder).join("control").exists()
+    }
     /// The process that the daemon of a folder says it is. Anybody who gets at the folder may write
     /// another number there, so this is asked only before a job sees it.
     fn daemon(&self, folder: &Path) -> Option<i32>;
@@ -70,7 +74,7 @@ impl MpsControl for NvidiaMps {
 
     fn tell(&self, folder: &Path, command: &str) -> io::Result<String> {
         // Without a daemon the program would wait for one.
-        if !pipe(folder).join("control").exists() {
+        if !self.has_socket(folder) {
             return Err(io::ErrorKind::NotFound.into());
         }
         ask(&mut NvidiaMps::command(folder), command, ANSWER_TIMEOUT)

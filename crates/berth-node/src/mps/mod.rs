@@ -140,7 +140,8 @@ impl Mps {
     pub fn provide(&self, gpu: u32, uuid: &str) -> Result<PathBuf, MpsError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = self.of(gpu);
-        if self.is_alive(gpu) {
+        // A job may have removed the socket, where it has the server's account.
+        if self.is_alive(gpu) && self.control.has_socket(&folder) {
             return Ok(pipe(&folder));
         }
         let fail = |source| MpsError::Start { gpu, source };
@@ -166,7 +167,8 @@ impl Mps {
         noted.and(Err(MpsError::Silent { gpu }))
     }
 
-    /// Forgets a daemon that has ended. What is left of it may still serve tasks.
+    /// Forgets a daemon that has ended, or that nobody reaches any more. What is left of it may still
+    /// serve tasks.
     fn bury(&self, gpu: u32) -> BTreeSet<Process> {
         let mut known = self.known();
         let Some(daemon) = known.daemons.remove(&gpu) else { return BTreeSet::new() };

@@ -42,6 +42,7 @@ impl MpsControl for Fake {
         assert!(fs::read_dir(pipe(folder))?.next().is_none(), "an old pipe is in the way");
         fs::write(pipe(folder).join("control"), "")?;
         let child = Command::new("sh").args(["-c", "sleep 600 & wait; exec sleep 600"]).spawn()?;
+        fs::write(pid_file(folder), child.id().to_string())?;
         self.started.lock().unwrap().push(uuid.to_owned());
         self.daemons.lock().unwrap().insert(folder.to_owned(), child);
         Ok(())
@@ -58,8 +59,13 @@ impl MpsControl for Fake {
     }
 
     fn daemon(&self, folder: &Path) -> Option<i32> {
-        self.daemons.lock().unwrap().get(folder).map(|child| child.id().cast_signed())
+        fs::read_to_string(pid_file(folder)).ok()?.parse().ok()
     }
+}
+
+/// Where a daemon says its number, and a job may write another one.
+fn pid_file(folder: &Path) -> PathBuf {
+    pipe(folder).join("nvidia-cuda-mps-control.pid")
 }
 
 fn bench() -> (tempfile::TempDir, Arc<Fake>, Mps) {
@@ -142,19 +148,40 @@ fn a_job_that_keeps_the_daemon_busy_takes_it_from_nobody_and_leaves_none_behind(
 #[test]
 fn what_a_job_writes_into_the_folder_is_believed_by_nobody() {
     let (_folder, fake, mps) = bench();
-    let pipe = mps.provide(0, "GPU-a").unwrap();
+    mps.provide(0, "GPU-a").unwrap();
     let daemon = Process::of(fake.pid(&mps.of(0))).unwrap();
     let mut other = Command::new("sleep").arg("600").spawn().unwrap();
-    let file = pipe.join("nvidia-cuda-mps-control.pid");
+    let file = pid_file(&mps.of(0));
     fs::write(&file, other.id().to_string()).unwrap();
     assert_eq!(mps.died(), BTreeSet::new());
     fs::write(&file, "4194303").unwrap();
     assert_eq!(mps.died(), BTreeSet::new());
+    mps.provide(0, "GPU-a").unwrap();
+    assert_eq!(started(&fake), 1, "it lives, whatever the file says");
     fs::write(&file, other.id().to_string()).unwrap();
     mps.stop(0).unwrap();
     assert_eq!((daemon.is_alive(), other.try_wait().unwrap()), (false, None));
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+#[test]
+fn a_daemon_without_its_socket_is_replaced_and_those_who_had_it_are_told() {
+    let (_folder, fake, mps) = bench();
+    let pipe = mps.provide(0, "GPU-a").unwrap();
+    let (first, server) = (Process::of(fake.pid(&mps.of(0))).unwrap(), server_of(&fake, &mps, 0));
+    assert_eq!(mps.died(), BTreeSet::new());
+    fs::remove_file(pipe.join("control")).unwrap();
+    // The test loses hold of it as the machine does; it is ended with the next.
+    let mut lost = fake.daemons.lock().unwrap().remove(&mps.of(0)).unwrap();
+    assert_eq!(mps.provide(0, "GPU-a").unwrap(), pipe);
+    assert!(pipe.join("control").exists());
+    assert_eq!((started(&fake), mps.died()), (2, BTreeSet::from([0])));
+    assert!(first.is_alive() && server.is_alive(), "tasks that had reached it go on");
+    let reap = std::thread::spawn(move || lost.wait());
+    mps.stop(0).unwrap();
+    reap.join().unwrap().unwrap();
+    assert!(!first.is_alive() && !server.is_alive() && mps.gpus().is_empty());
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Who asks: the token of a request becomes a caller before any handler runs.
+//! Who asks: the token of a request, or the session of a browser, becomes a caller before any handler runs.
 
 use super::answer::{Failure, Refused};
 use super::limits;
+use super::visitor::Visitor;
 use crate::app::App;
 use crate::listen::UnderWay;
-use crate::peer::Peer;
-use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request, State};
+use axum::body::HttpBody;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -13,8 +14,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use berth_api::Code;
 use berth_api::routes::{Method, ROUTES, Route};
+use berth_service::Fault;
 use berth_service::admin;
-use berth_service::caller::{self, Caller, Unidentified};
+use berth_service::caller::{self, Caller, Credential, Unidentified};
 use berth_service::refusals::Refusal;
 
 /// The caller of a guarded route.
@@ -41,23 +43,37 @@ pub async fn guard(
     if let Err(failure) = limits::check_address(request.uri()) {
         return failure.into_response();
     }
+    let visitor =
+        Visitor::new(request.method(), request.uri(), request.headers(), request.extensions());
+    let (from, target) = (visitor.address.clone(), request.uri().path().to_owned());
     if route.is_public() {
-        return next.run(request).await;
+        let refusal = Refusal { from, target, ..Refusal::of(route, None) };
+        return recorded(&app, route, refusal, next.run(request).await);
     }
-    let given = bearer(request.headers());
-    let from = request.extensions().get::<ConnectInfo<Peer>>();
-    let from = from.map_or_else(String::new, |from| from.0.0.ip().to_string());
-    let target = request.uri().path().to_owned();
-    let token = given.as_ref().ok().and_then(Option::as_deref);
+    let given = credential(&visitor);
+    let token = match &given {
+        Ok(Some(Credential::Token(token))) => Some(token.as_str()),
+        _ => None,
+    };
     let mut refusal = Refusal { from: from.clone(), target, ..Refusal::of(route, token) };
+    let cookie = match &given {
+        Ok(Some(Credential::Session(cookie))) => Some(cookie.clone()),
+        _ => None,
+    };
     let response = match given {
         // A header that is no token is refused as any token that is not good.
         Err(failure) => failure.into_response(),
         Ok(given) => match caller::identify(&app.service, given, from, route).await {
             Ok(caller) => {
                 refusal.by(caller.user(), &caller.token().id);
-                let under_way = request.extensions().get::<UnderWay>();
-                if under_way.is_some_and(|under_way| !under_way.identify(caller.user())) {
+                let checked = cookie
+                    .map(|cookie| visitor.check_session(&cookie, app.public_url.as_ref()))
+                    .transpose();
+                if let Err(failure) = checked {
+                    return recorded(&app, route, refusal, failure.into_response());
+                }
+                let under_way = request.extensions().get::<UnderWay>().cloned();
+                if under_way.as_ref().is_some_and(|under_way| !under_way.identify(caller.user())) {
                     let detail = "this connection has made room for another";
                     return Failure::new(Code::TooMany, detail).into_response();
                 }
@@ -65,7 +81,7 @@ pub async fn guard(
                 match app.service.heavy_reads.enter(route.id, caller.user()).await {
                     Ok(_turn) => {
                         request.extensions_mut().insert(caller);
-                        next.run(request).await
+                        weighed(route, next.run(request).await, under_way.as_ref())
                     }
                     Err(fault) => Failure(fault).into_response(),
                 }
@@ -78,6 +94,11 @@ pub async fn guard(
             }
         },
     };
+    recorded(&app, route, refusal, response)
+}
+
+/// Notes a refusal in the audit log.
+fn recorded(app: &App, route: &Route, mut refusal: Refusal, response: Response) -> Response {
     let status = response.status().as_u16();
     if is_recorded(route, status) {
         if let Some(Refused(problem)) = response.extensions().get() {
@@ -87,6 +108,18 @@ pub async fn guard(
         admin::refusals::note(&app.service, Refusal { status, ..refusal });
     }
     response
+}
+
+/// An answer, unless its user leaves too many unread. What was changed is told in any case.
+fn weighed(route: &Route, answer: Response, under_way: Option<&UnderWay>) -> Response {
+    let size = answer.body().size_hint().exact();
+    let has_room = under_way.is_none_or(|under_way| under_way.weigh(size));
+    if has_room || !route.permission.reads() {
+        return answer;
+    }
+    let detail = "answers that were asked for and not read take all the memory there is for them";
+    Failure(Fault::new(Code::TooMany, detail).next("read them, or close their connections"))
+        .into_response()
 }
 
 /// Whether the audit log tells of an answer: when somebody may not, and when a change was refused.
@@ -104,6 +137,15 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
         _ => return None,
     };
     ROUTES.iter().find(|route| route.method == method && route.path == path)
+}
+
+/// What a request says who it is by. A token is said on purpose, so it counts before a cookie, which
+/// a browser sends by itself.
+fn credential(visitor: &Visitor) -> Result<Option<Credential>, Failure> {
+    if let Some(token) = bearer(&visitor.headers)? {
+        return Ok(Some(Credential::Token(token)));
+    }
+    Ok(visitor.session().map(|cookie| Credential::Session(cookie.to_owned())))
 }
 
 /// The token of a request. One that is there and cannot be read is not the same as none.

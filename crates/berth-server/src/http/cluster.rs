@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Json};
 use super::asking::Asking;
-use super::extract::{Body, Path};
+use super::extract::{Body, Path, Query};
 use crate::app::App;
 use axum::extract::State;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -15,6 +15,8 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
         "get_queue" => on(filter, get_queue),
         "list_shares" => on(filter, list_shares),
         "list_gpus" => on(filter, list_gpus),
+        "list_leases" => on(filter, list_leases),
+        "preview_drain" => on(filter, preview_drain),
         "list_nodes" => on(filter, list_nodes),
         "get_node" => on(filter, get_node),
         "drain_node" => on(filter, drain_node),
@@ -49,6 +51,22 @@ async fn list_gpus(
     Asking(caller): Asking,
 ) -> Answer<wire::Items<wire::Gpu>> {
     Ok(Json(cluster::gpus::list(&app.service, &caller).await?))
+}
+
+async fn list_leases(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Query(query): Query<wire::LeaseQuery>,
+) -> Answer<wire::LeaseList> {
+    Ok(Json(cluster::leases::list(&app.service, &caller, query).await?))
+}
+
+async fn preview_drain(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(name): Path<String>,
+) -> Answer<wire::DrainPreview> {
+    Ok(Json(cluster::drain_preview::preview(&app.service, &caller, &name).await?))
 }
 
 async fn list_nodes(

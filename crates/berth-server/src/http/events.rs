@@ -6,43 +6,52 @@ use super::extract::Query;
 use super::limits;
 use super::streams::while_allowed;
 use crate::app::App;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::Problem;
 use berth_api::access::Permission;
 use berth_api::wire::{self, EventKind};
+use berth_engine::{Heard, Listener};
 use berth_service::Caller;
 use berth_service::jobs::find;
 use berth_service::stream_right::{Needs, StreamRight};
-use futures_util::{Stream, stream};
+use futures_util::stream;
 use std::convert::Infallible;
-use std::sync::Arc;
-use tokio::sync::broadcast;
+use std::time::Duration;
 
 pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App>> {
     (id == "stream_events").then(|| on(filter, listen))
 }
 
+/// Nothing to say for so long is said, so that nobody between takes the connection for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Frames are written here and not by axum: it would write each event anew for everybody.
 async fn listen(
     State(app): State<App>,
     Asking(caller): Asking,
     headers: HeaderMap,
     Query(query): Query<wire::EventQuery>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
-    // Whoever comes back may have missed something.
+) -> Result<Response, Failure> {
     let last = limits::text_of(&headers, &HeaderName::from_static("last-event-id"))?;
-    let returns = query.after.is_some() || last.is_some();
-    let news = app.service.engine.subscribe();
+    // A number that is none of ours is one that nothing is known of: there may be a gap.
+    let last = last.map(|last| last.trim().parse().unwrap_or(0));
+    let heard = app.service.engine.listen(last.or(query.after));
     let needs = needs(&app, &caller, &query).await;
     let right = StreamRight::hold(&app.service, &caller, needs);
-    let telling = Telling { right: right.clone(), query, news, returns };
+    let begin = Some(begin(heard.last()));
+    let telling = Telling { right: right.clone(), wish: Wish::of(query), heard, begin };
     let events = stream::unfold(telling, async |mut telling| {
-        let event = telling.next().await?;
-        Some((Ok(event), telling))
+        let frame = telling.next().await?;
+        Some((Ok::<_, Infallible>(frame), telling))
     });
-    Ok(Sse::new(while_allowed(events, right, farewell)).keep_alive(KeepAlive::default()))
+    let body = Body::from_stream(while_allowed(events, right, farewell));
+    let fields = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
+    Ok((fields, body).into_response())
 }
 
 /// Who asks for one job or team that they may see has nothing to listen to without that right.
@@ -59,71 +68,115 @@ async fn needs(app: &App, caller: &Caller, query: &wire::EventQuery) -> Needs {
     }
 }
 
-/// Nothing is put by for a client that reads slowly: it learns that there is a gap, and gets each
-/// event as far as its rights go in the moment it is sent.
 struct Telling {
     right: StreamRight,
-    query: wire::EventQuery,
-    news: broadcast::Receiver<Arc<wire::Event>>,
-    returns: bool,
+    wish: Wish,
+    heard: Listener,
+    begin: Option<Bytes>,
 }
 
 impl Telling {
-    async fn next(&mut self) -> Option<Event> {
-        if std::mem::take(&mut self.returns) {
-            return Some(gap());
+    /// The next frame. Whoever reads slowly gets each event as far as its rights go in the moment it
+    /// is sent.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(begin) = self.begin.take() {
+            return Some(begin);
         }
         loop {
-            match self.news.recv().await {
-                Ok(event) => {
+            let Ok(heard) = tokio::time::timeout(KEEP_ALIVE, self.heard.next()).await else {
+                return Some(Bytes::from_static(b":\n\n"));
+            };
+            match heard? {
+                Heard::Gap(newest) => return Some(gap(newest)),
+                Heard::Event(told) => {
                     // Without rights nothing is sent; the stream ends by itself then.
                     let caller = self.right.caller();
-                    if caller.is_some_and(|caller| wanted(&caller, &self.query, &event.kind)) {
-                        return Some(written(&event));
+                    if caller.is_some_and(|caller| self.wish.wants(&caller, &told.event.kind)) {
+                        return Some(frame(told.event.seq, &told.json));
                     }
                 }
-                Err(broadcast::error::RecvError::Lagged(_)) => return Some(gap()),
-                Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
     }
 }
 
-/// The last event for whoever may not listen on.
-fn farewell(problem: Box<Problem>) -> Result<Event, Infallible> {
-    let at = wire::At(berth_engine::clock::now());
-    Ok(written(&wire::Event { seq: 0, at, kind: EventKind::End { problem } }))
+/// What is asked for, read once.
+struct Wish {
+    kinds: Vec<String>,
+    job: Option<String>,
+    team: Option<String>,
 }
 
-fn wanted(caller: &Caller, query: &wire::EventQuery, kind: &EventKind) -> bool {
-    let (word, team, job) = match kind {
-        EventKind::Job { team, id, .. } => ("job", Some(team.as_str()), Some(id.to_string())),
-        EventKind::Alert { team, .. } => ("alert", team.as_deref(), None),
-        EventKind::Log { id, .. } => ("log", None, Some(id.to_string())),
-        EventKind::Node { .. } => ("node", None, None),
-        EventKind::Queue { queue } => ("queue", Some(queue.as_str()), None),
-        EventKind::Gap => ("gap", None, None),
-        EventKind::End { .. } => ("end", None, None),
-    };
-    let sees = match kind {
-        EventKind::Job { .. } | EventKind::Alert { .. } => {
-            caller.may(Permission::JobsRead, team, None)
+impl Wish {
+    fn of(query: wire::EventQuery) -> Wish {
+        let kinds = query.kind.unwrap_or_default();
+        let kinds = kinds.split(',').map(str::trim).filter(|kind| !kind.is_empty());
+        let kinds = kinds.map(str::to_owned).collect();
+        Wish { kinds, job: query.job, team: query.team }
+    }
+
+    fn wants(&self, caller: &Caller, kind: &EventKind) -> bool {
+        let word = match kind {
+            EventKind::Job { .. } => "job",
+            EventKind::Alert { .. } => "alert",
+            EventKind::Log { .. } => "log",
+            EventKind::Node { .. } => "node",
+            EventKind::Queue { .. } => "queue",
+            EventKind::Gap => "gap",
+            EventKind::End { .. } => "end",
+        };
+        if !self.kinds.is_empty() && !self.kinds.iter().any(|one| one == word) {
+            return false;
         }
-        _ => true,
-    };
-    let kinds = query.kind.as_deref().unwrap_or_default();
-    let listed = |all: &str| all.is_empty() || all.split(',').any(|one| one.trim() == word);
-    let same =
-        |wish: &Option<String>, is: Option<&str>| wish.as_deref().is_none_or(|w| is == Some(w));
-    sees && listed(kinds) && same(&query.team, team) && same(&query.job, job.as_deref())
+        let team = match kind {
+            EventKind::Job { team, .. } => Some(team.as_str()),
+            EventKind::Alert { team, .. } => team.as_deref(),
+            EventKind::Queue { queue } => Some(queue.as_str()),
+            EventKind::Node { .. } | EventKind::Log { .. } => None,
+            EventKind::Gap | EventKind::End { .. } => None,
+        };
+        if self.team.as_deref().is_some_and(|wish| team != Some(wish)) {
+            return false;
+        }
+        if let Some(wish) = &self.job {
+            let (EventKind::Job { id, .. } | EventKind::Log { id, .. }) = kind else {
+                return false;
+            };
+            if id.to_string() != *wish {
+                return false;
+            }
+        }
+        match kind {
+            EventKind::Job { .. } | EventKind::Alert { .. } => {
+                caller.may(Permission::JobsRead, team, None)
+            }
+            EventKind::Node { .. } | EventKind::Queue { .. } | EventKind::Log { .. } => true,
+            EventKind::Gap | EventKind::End { .. } => true,
+        }
+    }
 }
 
-fn written(event: &wire::Event) -> Event {
-    let data = serde_json::to_string(event).expect("events are plain data");
-    Event::default().id(event.seq.to_string()).data(data)
+/// Where the stream begins, for whoever loses it before the first event: a frame without data is no
+/// event, and its id counts.
+fn begin(last: u64) -> Bytes {
+    Bytes::from(format!("id: {last}\n\n"))
 }
 
-fn gap() -> Event {
+fn frame(seq: u64, json: &str) -> Bytes {
+    Bytes::from(format!("id: {seq}\ndata: {json}\n\n"))
+}
+
+fn written(seq: u64, kind: EventKind) -> Bytes {
     let at = wire::At(berth_engine::clock::now());
-    written(&wire::Event { seq: 0, at, kind: EventKind::Gap })
+    let json = serde_json::to_string(&wire::Event { seq, at, kind });
+    frame(seq, &json.expect("events are plain data"))
+}
+
+/// The last event for whoever may not listen on.
+fn farewell(problem: Box<Problem>) -> Result<Bytes, Infallible> {
+    Ok(written(0, EventKind::End { problem }))
+}
+
+fn gap(newest: u64) -> Bytes {
+    written(newest, EventKind::Gap)
 }

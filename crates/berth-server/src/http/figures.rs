@@ -13,6 +13,7 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
     Some(match id {
         "job_figures" => on(filter, job_figures),
         "node_figures" => on(filter, node_figures),
+        "gpu_figures" => on(filter, gpu_figures),
         _ => return None,
     })
 }
@@ -24,6 +25,14 @@ async fn job_figures(
     Query(query): Query<wire::FigureQuery>,
 ) -> Answer<wire::JobFigures> {
     Ok(Json(figures::job(&app.service, &caller, &wanted, &query).await?))
+}
+
+async fn gpu_figures(
+    State(app): State<App>,
+    Asking(_): Asking,
+    Query(query): Query<wire::ClusterFigureQuery>,
+) -> Answer<wire::ClusterFigures> {
+    Ok(Json(figures::cluster(&app.service, &query).await?))
 }
 
 async fn node_figures(

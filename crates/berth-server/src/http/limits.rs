@@ -17,7 +17,7 @@ const PART: usize = 512;
 const VALUE: usize = 1 << 10;
 /// The longest value of those that are paths of files.
 const FILE: usize = 4 << 10;
-const FILES: &[&str] = &["here"];
+const FILES: &[&str] = &["here", "path"];
 /// The longest key that stands for one request.
 const KEY: usize = 255;
 

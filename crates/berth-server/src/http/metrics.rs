@@ -43,6 +43,7 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
     page.newest_figures(&app);
     page.cluster(&app);
     page.audit(&app);
+    page.sign_ins(&app).await?;
     page.costs(&app).await?;
     page.budgets(&app).await?;
     let mut text = String::new();

@@ -9,6 +9,7 @@ mod cluster;
 mod events;
 mod extract;
 mod figures;
+mod headers;
 mod health;
 mod identity;
 mod jobs;
@@ -19,20 +20,23 @@ mod metrics_audit;
 mod metrics_figures;
 mod metrics_gpu_check;
 mod metrics_kube;
+mod metrics_sign_in;
 mod money;
 mod openapi;
+mod page;
+mod portal;
 mod request_id;
+mod session;
 mod streams;
 mod trace;
+mod visitor;
 mod volumes;
 
 use crate::app::App;
-use answer::Failure;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodFilter, MethodRouter};
-use berth_api::Code;
 use berth_api::routes::{Method, ROUTES, Route};
 
 /// The largest body that is read.
@@ -47,7 +51,8 @@ pub fn router(app: App) -> Router {
     let router = router
         .route_layer(from_fn_with_state(app.clone(), asking::guard))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .fallback(async || Failure::new(Code::NoSuchRoute, "there is nothing at this address"))
+        .fallback(portal::fallback)
+        .layer(from_fn(headers::of_api))
         .with_state(app);
     trace::traced(router)
 }
@@ -73,6 +78,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         metrics::handler,
         money::handler,
         openapi::handler,
+        session::handler,
         volumes::handler,
     ];
     let found = parts.iter().find_map(|part| part(route.id, filter));

@@ -2,6 +2,7 @@
 
 use super::connections::{Connections, HEAD_TIMEOUT, IDLE_TIMEOUT, Refusal, Seat};
 use super::counted::{Answering, Counted};
+use super::load::STREAMED;
 use crate::peer::Peer;
 use crate::tls::Certificate;
 use axum::Router;
@@ -19,7 +20,6 @@ use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 /// The head of a request, and what is read ahead of a body.
 const MOST_BUFFERED: usize = 128 << 10;
 /// Of one connection of HTTP/2.
-const MOST_STREAMS: u32 = 128;
+const MOST_STREAMS: u32 = 32;
 const MOST_HEADERS: u32 = 64 << 10;
 /// How often a client of HTTP/2 is asked whether it is still there, and how long it may take.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -87,9 +87,13 @@ pub async fn all(
         tasks.spawn(async move {
             let stream = Counted::new(stream, seat.clone());
             match acceptor {
-                None => serve(stream, seat, peer, router, closing).await,
+                None => {
+                    let peer = Peer { address: peer, is_encrypted: false };
+                    serve(stream, seat, peer, router, closing).await;
+                }
                 Some(acceptor) => {
                     if let Some(stream) = shaken(acceptor, stream, &seat, &connections).await {
+                        let peer = Peer { address: peer, is_encrypted: true };
                         serve(stream, seat, peer, router, closing).await;
                     }
                 }
@@ -123,7 +127,7 @@ async fn shaken<S: AsyncRead + AsyncWrite + Unpin>(
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     seat: Arc<Seat>,
-    peer: SocketAddr,
+    peer: Peer,
     router: Router,
     mut closes: watch::Receiver<bool>,
 ) {
@@ -132,7 +136,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let service = service_fn(move |mut request: Request<Incoming>| {
         let under_way = of_requests.begin_request(request.version() == Version::HTTP_2);
         let answer = under_way.map(|under_way| {
-            request.extensions_mut().insert(ConnectInfo(Peer(peer)));
+            request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(under_way.clone());
             (routes.call(request), under_way)
         });
@@ -179,6 +183,7 @@ fn builder() -> Builder<TokioExecutor> {
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_TIMEOUT)
         .max_concurrent_streams(MOST_STREAMS)
+        .max_send_buf_size(STREAMED)
         .max_header_list_size(MOST_HEADERS);
     builder
 }

@@ -6,6 +6,7 @@
 //! longest ago goes first: somebody who opens connections displaces their own, whatever they send
 //! on them and leave unread, and never the request of somebody else that is being answered.
 
+use super::load::{Load, Loads};
 use super::traffic::{Quiet, Stall, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -112,6 +113,7 @@ pub struct Connections(Arc<Inner>);
 struct Inner {
     limits: ConnectionLimits,
     table: Mutex<Table>,
+    loads: Loads,
 }
 
 #[derive(Debug, Default)]
@@ -168,7 +170,7 @@ struct Rest {
 
 impl Connections {
     pub fn new(limits: ConnectionLimits) -> Connections {
-        Connections(Arc::new(Inner { limits, table: Mutex::default() }))
+        Connections(Arc::new(Inner { limits, table: Mutex::default(), loads: Loads::default() }))
     }
 
     /// A place for a new connection, if need be that of one that is not protected.
@@ -251,7 +253,7 @@ impl Connections {
     pub fn held(&self) -> Vec<u64> {
         let table = self.table();
         let traffic = table.rows.values().map(|row| &row.traffic);
-        let held = traffic.filter(|traffic| traffic.held.load(Ordering::Relaxed) > 0);
+        let held = traffic.filter(|traffic| traffic.is_held());
         held.map(|traffic| traffic.written.load(Ordering::Relaxed)).collect()
     }
 
@@ -429,7 +431,8 @@ impl Seat {
         if !is_protected {
             table.expose(self.id);
         }
-        Some(UnderWay(Arc::new(Ongoing { seat: self.clone(), user: OnceLock::new() })))
+        let (user, load) = (OnceLock::new(), OnceLock::new());
+        Some(UnderWay(Arc::new(Ongoing { seat: self.clone(), user, load })))
     }
 
     /// It has become something else than HTTP, which ends by itself.
@@ -475,17 +478,30 @@ struct Ongoing {
     seat: Arc<Seat>,
     /// Whose it is, once that is known, and whether it is within their share.
     user: OnceLock<(String, bool)>,
+    /// What its answer keeps in memory.
+    load: OnceLock<Load>,
 }
 
 impl UnderWay {
     /// Whose request it is. False where the connection had to go before that was known: the
     /// request must not be begun.
     pub fn identify(&self, user: &str) -> bool {
-        let Ongoing { seat, user: known } = &*self.0;
+        let Ongoing { seat, user: known, .. } = &*self.0;
         let most = seat.connections.0.limits.per_user;
         let protects = seat.connections.table().protect(seat.id, user, most);
         let Some(protects) = protects else { return false };
         known.set((user.to_owned(), protects)).is_ok()
+    }
+
+    /// Notes how large the answer is, where that is known; it is kept in memory until the client has
+    /// taken it. False where the user leaves so much unread that there is no room for more.
+    pub fn weigh(&self, bytes: Option<u64>) -> bool {
+        let Ongoing { seat, user, load } = &*self.0;
+        let Some((user, _)) = user.get() else { return true };
+        match seat.connections.0.loads.take(user, bytes) {
+            Some(taken) => load.set(taken).is_ok(),
+            None => false,
+        }
     }
 
     pub fn is_known(&self) -> bool {

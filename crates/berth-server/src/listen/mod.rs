@@ -7,6 +7,7 @@
 mod accept;
 mod connections;
 mod counted;
+mod load;
 mod traffic;
 
 pub use connections::{ConnectionLimits, Connections, UnderWay};

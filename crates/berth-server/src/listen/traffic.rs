@@ -1,6 +1,8 @@
 //! What passes on a connection, and how long nothing has.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a client of HTTP/2 must take to count as one that reads: whoever sends pings is written
@@ -14,15 +16,31 @@ pub struct Traffic {
     pub written: AtomicU64,
     /// Of HTTP/2, where what comes between two requests is no part of one.
     pub is_http2: AtomicBool,
-    /// Bodies that could give more, if the client took what there is.
-    pub held: AtomicUsize,
-    /// Parts of bodies that were handed on.
-    pub handed: AtomicU64,
+    /// Answers that could give more, if the client took what there is, and how often each moved.
+    held: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl Traffic {
     pub fn is_http2(&self) -> bool {
         self.is_http2.load(Ordering::Relaxed)
+    }
+
+    /// An answer waits for its client, after so many moves.
+    pub fn hold(&self, answer: u64, moves: u64) {
+        self.held().insert(answer, moves);
+    }
+
+    pub fn release(&self, answer: u64) {
+        self.held().remove(&answer);
+    }
+
+    #[cfg(test)]
+    pub fn is_held(&self) -> bool {
+        !self.held().is_empty()
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn least(&self) -> u64 {
@@ -51,24 +69,23 @@ impl Quiet {
     }
 }
 
-/// How long a client has left the bodies of its answers where they are. A body that has nothing to
-/// give, as that of a stream of events may, waits for the server and not for the client.
+/// How long a client has left some answer where it is. Others may move meanwhile: whoever takes a
+/// little of one could otherwise keep all the rest. An answer that has nothing to give, as a stream
+/// of events may, waits for the server and not for the client.
 #[derive(Debug, Default)]
-pub struct Stall(Option<(Quiet, u64)>);
+pub struct Stall(BTreeMap<u64, (u64, Instant)>);
 
 impl Stall {
     pub fn lasts(&mut self, traffic: &Traffic, now: Instant) -> Duration {
-        if traffic.held.load(Ordering::Relaxed) == 0 {
-            self.0 = None;
-            return Duration::ZERO;
+        let before = std::mem::take(&mut self.0);
+        for (answer, moves) in traffic.held().iter() {
+            let since = match before.get(answer) {
+                Some((seen, since)) if seen == moves => *since,
+                _ => now,
+            };
+            self.0.insert(*answer, (*moves, since));
         }
-        let handed = traffic.handed.load(Ordering::Relaxed);
-        match &mut self.0 {
-            Some((quiet, before)) if *before == handed => quiet.lasts(traffic, now),
-            _ => {
-                self.0 = Some((Quiet::new(traffic, now), handed));
-                Duration::ZERO
-            }
-        }
+        let longest = self.0.values().map(|(_, since)| *since).min();
+        longest.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::figures;
 use crate::host::GpuReading;
 use crate::live;
 use crate::service::Service;
@@ -42,6 +43,10 @@ pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire
                 && let Some(reading) = readings.get(&number)
             {
                 measure(&mut gpu, reading);
+            }
+            let since = gpu.holders.iter().filter_map(|holder| holder.since).min();
+            if let (Some(since), true) = (since, service.host.chooses_gpus()) {
+                gpu.idle_ms = figures::idle_at_end(service, &gpu.node, number, since.0);
             }
             items.push(gpu);
         }
@@ -161,6 +166,8 @@ fn holders<'a>(jobs: impl Iterator<Item = &'a LiveJob>, caller: &Caller) -> Hold
                 let holder = wire::GpuHolder {
                     job: row.id.into(),
                     name: if named { row.name.clone() } else { String::new() },
+                    user: if named { row.user.clone() } else { String::new() },
+                    since: Some(lease.row.opened.into()),
                     team: row.team.clone(),
                     milli,
                     share,
@@ -194,6 +201,7 @@ fn shown(node: &NodeSpec, index: usize, price: Micros, held: Vec<wire::GpuHolder
         used_bytes: None,
         watts: None,
         celsius: None,
+        idle_ms: None,
     }
 }
 

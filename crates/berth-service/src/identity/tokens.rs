@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::names;
 use crate::service::Service;
 use crate::token::{self, scope_word};
-use berth_api::access::Permission;
+use berth_api::access::{Permission, Scope};
 use berth_api::{Code, wire};
 use berth_engine::clock;
 use berth_model::{Span, Time};
@@ -52,16 +52,27 @@ pub async fn create(
         return Err(Fault::new(Code::ScopeTooSmall, detail));
     }
     checks::user(&service.store, user).await?;
-    let now = clock::now();
-    let expires = wish.expires_in.as_deref().map(|text| end(text, now)).transpose()?;
+    let expires = wish.expires_in.as_deref().map(|text| end(text, clock::now())).transpose()?;
+    make(service, caller, user, &wish.name, wish.scope, expires).await
+}
+
+/// Makes a token, which the caller may do.
+pub(crate) async fn make(
+    service: &Service,
+    caller: &Caller,
+    user: &str,
+    name: &str,
+    scope: Scope,
+    expires: Option<Time>,
+) -> Result<wire::TokenCreated, Fault> {
     let minted = token::mint();
     let row = TokenRow {
         id: minted.id,
         user: user.to_owned(),
-        name: wish.name.clone(),
+        name: name.to_owned(),
         hash: minted.hash,
-        scopes: scope_word(wish.scope).to_owned(),
-        created: now,
+        scopes: scope_word(scope).to_owned(),
+        created: clock::now(),
         expires,
         revoked: None,
         last_used: None,

@@ -1,21 +1,25 @@
 //! Looking at jobs.
 
 use super::find::{self, Found};
+use super::order::{self, Sort};
 use super::show::{self, Waiting};
 use crate::caller::Caller;
 use crate::fault::Fault;
+use crate::figures;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
-use berth_model::JobId;
+use berth_engine::{LiveJob, clock};
 use berth_model::JobState;
-use berth_store::{JobCounts, JobFilter, JobPage};
+use berth_store::{JobCounts, JobFilter};
 use std::collections::BTreeMap;
 
 const LIMIT: u32 = 100;
 const MOST: u32 = 1_000;
 /// Jobs of a page for which the reason is worked out. The others have it in `why`.
 const WITH_REASON: usize = 20;
+/// Jobs of a page of which the utilization is told, where it is asked for.
+const WITH_FIGURES: usize = 100;
 
 pub async fn list(
     service: &Service,
@@ -25,22 +29,35 @@ pub async fn list(
     let Some(filter) = filter(caller, &query)? else {
         return Ok(wire::JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() });
     };
-    let after = query.cursor.as_deref().map(cursor).transpose()?;
     let limit = query.limit.unwrap_or(LIMIT).clamp(1, MOST);
-    let JobPage { jobs: rows, next } = service.store.job_page(&filter, after, limit).await?;
+    let sort = Sort::of(query.sort.as_deref())?;
+    let after = query.cursor.as_deref();
+    let (rows, next) = order::page(service, &filter, sort, after, limit).await?;
     let counts = match query.counts {
         true => service.store.count_jobs(&filter).await?,
         false => JobCounts::new(),
     };
-    let next = next.map(|id| id.to_string());
     let mut core = service.engine.core();
     let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
-    let jobs = rows.iter().map(|row| show::job(service, &core, row, &waiting)).collect();
+    let mut jobs: Vec<wire::Job> =
+        rows.iter().map(|row| show::job(service, &core, row, &waiting)).collect();
+    if query.figures {
+        let now = clock::now();
+        let ran: Vec<(usize, LiveJob)> = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(at, row)| Some((at, core.jobs.get(&row.id)?)))
+            .filter(|(_, live)| !live.leases.is_empty())
+            .take(WITH_FIGURES)
+            .map(|(at, live)| (at, live.clone()))
+            .collect();
+        // The loop need not wait for this.
+        drop(core);
+        for (at, live) in ran {
+            jobs[at].utilization = figures::utilization(service, &live, now);
+        }
+    }
     Ok(wire::JobList { jobs, next, counts })
-}
-
-fn cursor(text: &str) -> Result<JobId, Fault> {
-    text.parse().map_err(|_| Fault::new(Code::BadCursor, format!("`{text}` is no cursor")))
 }
 
 /// What to read; nothing where there is nothing one may see.
@@ -54,10 +71,15 @@ fn filter(caller: &Caller, query: &wire::JobQuery) -> Result<Option<JobFilter>, 
     if teams.is_empty() && (query.team.is_some() || caller.reads(Permission::JobsRead).is_some()) {
         return Ok(None);
     }
+    let user = match (query.mine, &query.user) {
+        (true, Some(user)) if user != caller.user() => return Ok(None),
+        (true, _) => Some(caller.user().to_owned()),
+        (false, user) => user.clone(),
+    };
     Ok(Some(JobFilter {
         states: states(query.state.as_deref().unwrap_or_default())?,
         kind: None,
-        user: query.user.clone(),
+        user,
         teams,
         project: query.project.clone(),
         experiment: query.experiment.clone(),

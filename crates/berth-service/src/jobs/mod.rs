@@ -1,11 +1,17 @@
 //! Jobs: submitted, looked at, acted on.
 
 pub mod act;
+pub mod at_risk;
 mod depend;
+mod expected;
+pub mod files;
 pub mod find;
 pub mod list;
+mod order;
 pub mod plan;
 mod priority;
 pub mod show;
+pub mod stop_preview;
 pub mod submit;
+pub mod timeline;
 pub mod why;

@@ -1,5 +1,6 @@
 //! What would become of a job file.
 
+use super::expected;
 use super::submit::{self, Remarks, TRIED};
 use crate::caller::Caller;
 use crate::fault::Fault;
@@ -65,7 +66,8 @@ fn try_out(
     let starts_now = !places.is_empty();
     let blockers = if starts_now { Vec::new() } else { super::why::blockers(&mut state, one) };
     let eta = (!starts_now).then(|| eta(&state, one));
-    let price = starts_now.then_some(price).or_else(|| asking_price(&state, &spec));
+    let price =
+        starts_now.then_some(price).or_else(|| expected::asking_price(&state, &spec.groups));
     let elements = spec.array.as_ref().map_or(1, |array| array.elements.len() as i64);
     let limit = spec.time_limit.unwrap_or(state.policy().default_time_limit);
     let estimate = state.estimate(one).unwrap_or(limit);
@@ -99,18 +101,4 @@ fn eta(state: &Core, id: JobId) -> wire::Eta {
     let Forecast { jobs, .. } = forecast(state, RUNS, id.number);
     let eta = jobs.get(&id).copied().unwrap_or_default();
     wire::Eta { p50: eta.p50.map(wire::At), p90: eta.p90.map(wire::At), age_ms: 0 }
-}
-
-/// The cheapest GPUs it takes, where they have a price.
-fn asking_price(state: &Core, spec: &JobSpec) -> Option<Micros> {
-    let mut sum = 0;
-    for group in &spec.groups {
-        let named: Vec<_> = group.models.iter().map(|ask| ask.model.clone()).collect();
-        let models = state.gpu_models();
-        let takes = |model: &&berth_model::Name| named.is_empty() || named.contains(model);
-        let prices = models.keys().filter(takes).filter_map(|model| state.prices().get(model));
-        let cheapest = prices.min()?;
-        sum += cheapest.0 * i64::from(group.gpus.count()) * i64::from(group.count);
-    }
-    Some(Micros(sum))
 }

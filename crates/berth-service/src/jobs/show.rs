@@ -1,5 +1,6 @@
 //! A job as people see it.
 
+use super::expected;
 use super::find::Found;
 use crate::service::Service;
 use berth_api::wire;
@@ -52,6 +53,7 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
     job.declared = service.host.has_declared_gpus();
     let id = row.id;
     let Some(live) = core.jobs.get(&id) else { return job };
+    job.projected_micros = expected::cost(core, live).map(|cost| cost.0);
     job.state = shown_state(live);
     job.cost_micros = live.row.cost.0;
     job.on = live.leases.values().map(|lease| lease.row.node.clone()).collect();
@@ -65,7 +67,9 @@ pub fn job(service: &Service, core: &Core, row: &JobRow, waiting: &Waiting) -> w
     // A job that a user has paused meanwhile is not tried again by itself.
     let again_at = live.detail.again_at.filter(|_| !live.detail.held);
     job.position = waiting.ahead.get(&id).map(|ahead| *ahead as u32 + 1);
-    job.eta = eta(core, id).and_then(|eta| eta.p50);
+    let eta = eta(core, id);
+    (job.eta, job.eta_p90) =
+        (eta.as_ref().and_then(|eta| eta.p50), eta.as_ref().and_then(|eta| eta.p90));
     if let Some(at) = again_at {
         job.state = wire::JobState::Pending;
         job.reason = Some(format!("{}; it is tried again at {at}", row.reason));
@@ -82,6 +86,7 @@ pub fn array(service: &Service, core: &Core, found: &Found) -> wire::Job {
     let mut whole = job(service, core, found.first(), &Waiting::default());
     whole.id = found.id.into();
     whole.cost_micros = found.rows.iter().map(|row| row.cost.0).sum();
+    whole.projected_micros = None;
     whole.parameters.clear();
     whole.exit = None;
     let mut counts: BTreeMap<JobState, usize> = BTreeMap::new();
@@ -137,6 +142,9 @@ fn base(row: &JobRow, detail: Option<&Detail>) -> wire::Job {
         price_micros_per_hour: None,
         position: None,
         eta: None,
+        eta_p90: None,
+        projected_micros: None,
+        utilization: None,
         reason: text,
         reason_code: None,
         exit: detail.and_then(|detail| detail.exit.clone()),

@@ -1,7 +1,7 @@
 //! Why a job waits, until when, and what would start it sooner.
 
 use super::find::{self, Found};
-use super::{priority, show};
+use super::{expected, priority, show};
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -11,8 +11,10 @@ use berth_core::{Change, Starts, State as Sched, What, what_would_start};
 use berth_engine::Core;
 use berth_engine::clock;
 use berth_engine::shown_state;
-use berth_model::{JobId, NodeState, Time};
+use berth_ledger::cost::cumulative;
+use berth_model::{GroupSpec, JobId, Micros, Name, NodeState, Span, Time};
 use berth_store::JobRow;
+use std::collections::BTreeMap;
 
 pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wire::Why, Fault> {
     let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
@@ -30,10 +32,11 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
     };
     if let Some(state) = state {
         let id = row.id;
+        let prices = Prices::of(&state, id);
         let changes = tokio::task::spawn_blocking(move || what_would_start(&state, id)).await;
         let changes = changes.unwrap_or_default().into_iter();
         let may = changes.filter(|change| may_make(service, caller, &found, &row, &change.what));
-        why.sooner = may.map(|change| sooner(id, &change)).collect();
+        why.sooner = may.map(|change| sooner(id, &change, &prices)).collect();
     }
     Ok(why)
 }
@@ -163,7 +166,94 @@ fn also(core: &mut Core, row: &JobRow) -> Vec<String> {
     lines
 }
 
-fn sooner(id: JobId, change: &Change) -> wire::Sooner {
+/// What the job costs as it is, and GPUs by model.
+struct Prices {
+    groups: Vec<GroupSpec>,
+    of_models: BTreeMap<Name, Micros>,
+    as_it_is: Option<Micros>,
+    estimate: Option<Span>,
+}
+
+impl Prices {
+    fn of(state: &Sched, id: JobId) -> Prices {
+        let groups = state.asks_of(id).map(<[GroupSpec]>::to_vec).unwrap_or_default();
+        Prices {
+            as_it_is: expected::asking_price(state, &groups),
+            of_models: state.prices().clone(),
+            estimate: state.estimate(id),
+            groups,
+        }
+    }
+
+    /// What an hour of it costs after a change; nothing where that cannot be told beforehand.
+    fn after(&self, what: &What) -> Option<Micros> {
+        match what {
+            What::Model { model } => {
+                let price = self.of_models.get(model)?;
+                let each = self.groups.iter().flat_map(GroupSpec::leaves);
+                let gpus = each.map(|group| i64::from(group.gpus.count()) * i64::from(group.count));
+                Some(Micros(price.0 * gpus.sum::<i64>()))
+            }
+            What::FewerTasks { tasks, of } => {
+                let all = i128::from(self.as_it_is?.0) * i128::from(*tasks);
+                i64::try_from(all / i128::from((*of).max(1))).ok().map(Micros)
+            }
+            What::PartOfGpu { part } => {
+                i64::try_from(i128::from(self.as_it_is?.0) * i128::from(part.0) / 1_000)
+                    .ok()
+                    .map(Micros)
+            }
+            What::Lifecycle { .. } => None,
+            What::Release
+            | What::NoDependencies
+            | What::NoBeginTime
+            | What::Preemptible
+            | What::Apart { .. }
+            | What::Unspread { .. }
+            | What::Anywhere
+            | What::TimeLimit { .. }
+            | What::Class { .. }
+            | What::Queue { .. }
+            | What::Raise { .. } => self.as_it_is,
+        }
+    }
+}
+
+/// The same change for a program: of the job itself, or of a copy of it.
+fn request(what: &What, gpus: u32) -> (Option<wire::JobChange>, Option<wire::JobClone>) {
+    let set = |change: wire::JobChange| (Some(change), None);
+    let clone = |file: String| (None, Some(wire::JobClone { file: Some(file), resume: false }));
+    let nothing = wire::JobChange::default;
+    match what {
+        What::Release => set(wire::JobChange { hold: Some(false), ..nothing() }),
+        What::Class { class } => {
+            set(wire::JobChange { priority: Some(class.to_string()), ..nothing() })
+        }
+        What::Queue { queue } => {
+            set(wire::JobChange { team: Some(queue.to_string()), ..nothing() })
+        }
+        What::TimeLimit { limit, .. } => {
+            set(wire::JobChange { time: Some(limit.to_string()), ..nothing() })
+        }
+        What::Model { model } => clone(format!("gpus: {model}:{gpus}\n")),
+        What::FewerTasks { tasks, .. } => clone(format!("nodes: {tasks}\n")),
+        What::NoDependencies
+        | What::NoBeginTime
+        | What::Preemptible
+        | What::Lifecycle { .. }
+        | What::Apart { .. }
+        | What::Unspread { .. }
+        | What::Anywhere
+        | What::PartOfGpu { .. }
+        | What::Raise { .. } => (None, None),
+    }
+}
+
+fn sooner(id: JobId, change: &Change, prices: &Prices) -> wire::Sooner {
+    let gpus = prices.groups.first().map_or(1, |group| group.gpus.count());
+    let (set, clone) = request(&change.what, gpus);
+    let price = prices.after(&change.what);
+    let total = price.zip(prices.estimate).map(|(price, time)| cumulative(price, time).0);
     let (starts, stops) = match change.starts {
         Starts::Now => (None, 0),
         Starts::By { at, stops } => (Some(wire::At(at)), stops),
@@ -172,18 +262,22 @@ fn sooner(id: JobId, change: &Change) -> wire::Sooner {
         change: change.what.to_string(),
         starts,
         stops,
-        command: command(id, &change.what),
+        command: command(id, &change.what, gpus),
+        set,
+        clone,
+        price_micros_per_hour: price.map(|price| price.0),
+        total_micros: total,
     }
 }
 
 /// What to type for it.
-fn command(id: JobId, what: &What) -> Option<String> {
+fn command(id: JobId, what: &What, gpus: u32) -> Option<String> {
     Some(match what {
         What::Release => format!("berth resume {id}"),
         What::Class { class } => format!("berth set {id} priority={class}"),
         What::Queue { queue } => format!("berth set {id} team={queue}"),
         What::TimeLimit { limit, .. } => format!("berth set {id} time={limit}"),
-        What::Model { model } => format!("berth clone {id} --gpus {model}"),
+        What::Model { model } => format!("berth clone {id} --gpus {model}:{gpus}"),
         What::FewerTasks { tasks, .. } => format!("berth clone {id} --nodes {tasks}"),
         _ => return None,
     })

@@ -142,7 +142,10 @@ fn shown(queue: &QueueSnapshot, queues: &[QueueSnapshot], daily: &Daily) -> Opti
 }
 
 /// The queue and all below it: a budget pays for the whole tree.
-fn below<'a>(name: &'a str, queues: &'a [QueueSnapshot]) -> impl Iterator<Item = &'a str> {
+pub(super) fn below<'a>(
+    name: &'a str,
+    queues: &'a [QueueSnapshot],
+) -> impl Iterator<Item = &'a str> {
     let parent = |of: &str| {
         let queue = queues.iter().find(|queue| *queue.spec.name == *of)?;
         queue.spec.parent.as_deref()
@@ -166,7 +169,7 @@ fn forecast(spent: Micros, daily: i64, left: Span) -> i64 {
 }
 
 /// The period of this moment.
-fn period(budget: &Budget, at: Time) -> (Option<Time>, Option<Time>) {
+pub(super) fn period(budget: &Budget, at: Time) -> (Option<Time>, Option<Time>) {
     let day = Span::days(1);
     let midnight = Time(at.0 - at.0.rem_euclid(day.0));
     let to = BudgetMeter::new(Name::default(), budget.clone(), at).next_period(at);

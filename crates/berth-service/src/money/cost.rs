@@ -1,5 +1,6 @@
 //! Sums of what was spent, exact to the millionth of a dollar.
 
+use super::csv;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::service::Service;
@@ -23,12 +24,7 @@ pub async fn list(
 ) -> Result<CostReport, Fault> {
     let now = clock::now();
     let by = keys(query.by.as_deref().unwrap_or("team"))?;
-    let from = query.from.map_or_else(|| month_start(now), |at| at.0);
-    let to = query.to.map_or(now, |at| at.0);
-    if from > to {
-        let detail = format!("from {from} to {to} is no time at all");
-        return Err(Fault::new(Code::BadRequest, detail).next("put the earlier moment in `from`"));
-    }
+    let (from, to) = range(query.from, query.to, now)?;
     let empty = CostReport {
         by: by.clone(),
         from: from.into(),
@@ -60,8 +56,37 @@ pub async fn list(
     Ok(CostReport { rows, total_micros, idle_micros, energy_mj, ..empty })
 }
 
+/// The time that is asked for: this month, where nobody says.
+pub(super) fn range(
+    from: Option<wire::At>,
+    to: Option<wire::At>,
+    now: Time,
+) -> Result<(Time, Time), Fault> {
+    let from = from.map_or_else(|| month_start(now), |at| at.0);
+    let to = to.map_or(now, |at| at.0);
+    if from > to {
+        let detail = format!("from {from} to {to} is no time at all");
+        return Err(Fault::new(Code::BadRequest, detail).next("put the earlier moment in `from`"));
+    }
+    Ok((from, to))
+}
+
+/// The report as a table.
+pub fn report_csv(report: &CostReport) -> String {
+    let mut head: Vec<String> = report.by.iter().map(|key| key.word().to_owned()).collect();
+    head.extend(["amount", "gpu_hours", "jobs", "energy_joules"].map(str::to_owned));
+    let rows = report.rows.iter().map(|row| {
+        let mut fields: Vec<String> = report.by.iter().map(|key| value_of(row, *key)).collect();
+        let energy = row.energy_mj.map(csv::thousandths).unwrap_or_default();
+        let hours = csv::thousandths(row.gpu_ms / 3_600);
+        fields.extend([csv::dollars(row.amount_micros), hours, row.jobs.to_string(), energy]);
+        fields
+    });
+    csv::table(&head, rows)
+}
+
 /// Teams to filter by; none means all of them, and nothing that there is nothing to see.
-fn teams(caller: &Caller, wanted: Option<&str>) -> Option<Vec<String>> {
+pub(super) fn teams(caller: &Caller, wanted: Option<&str>) -> Option<Vec<String>> {
     let mine = caller.reads(Permission::CostRead);
     let teams = match (mine, wanted) {
         (None, None) => return Some(Vec::new()),
@@ -72,7 +97,7 @@ fn teams(caller: &Caller, wanted: Option<&str>) -> Option<Vec<String>> {
     Some(teams).filter(|teams| !teams.is_empty())
 }
 
-fn keys(text: &str) -> Result<Vec<CostKey>, Fault> {
+pub(super) fn keys(text: &str) -> Result<Vec<CostKey>, Fault> {
     let mut keys = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let words = || CostKey::ALL.map(CostKey::word);
@@ -87,7 +112,7 @@ fn keys(text: &str) -> Result<Vec<CostKey>, Fault> {
     Ok(keys)
 }
 
-fn job(text: &str) -> Result<JobId, Fault> {
+pub(super) fn job(text: &str) -> Result<JobId, Fault> {
     text.parse().map_err(|_| {
         let detail = format!("job: found `{text}`, expected a number such as 17 or 17_3");
         Fault::new(Code::BadRequest, detail)
@@ -100,7 +125,7 @@ fn stored(by: &[CostKey]) -> Vec<store::CostKey> {
     keys.chain([store::CostKey::Job, store::CostKey::Kind]).collect()
 }
 
-fn stored_key(key: CostKey) -> store::CostKey {
+pub(super) fn stored_key(key: CostKey) -> store::CostKey {
     match key {
         CostKey::Team => store::CostKey::Team,
         CostKey::Project => store::CostKey::Project,
@@ -171,7 +196,7 @@ fn add_up(by: &[CostKey], sums: &[CostSum]) -> (Vec<CostGroup>, i64) {
     (rows.into_iter().map(|(keys, sum)| row(by, keys, &sum)).collect(), idle)
 }
 
-fn is_of_lease(kind: &str) -> bool {
+pub(super) fn is_of_lease(kind: &str) -> bool {
     kind == CostKind::Used.as_str() || kind == CostKind::Held.as_str()
 }
 

@@ -1,6 +1,10 @@
 //! What was spent, and what may be.
 
 pub mod budgets;
+pub mod burn;
 pub mod cost;
+mod csv;
+pub mod idle;
+pub mod series;
 
 pub use cost::month_start;

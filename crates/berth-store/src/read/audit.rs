@@ -3,7 +3,7 @@
 use crate::audit_keys::AuditKeys;
 use crate::error::Result;
 use crate::rows::seals::{self, Rights, SealKey, Unsealed};
-use crate::rows::{AuditRow, GENESIS, MemberRow, TokenRow, UserRow};
+use crate::rows::{AuditRow, GENESIS, IdentityRow, MemberRow, SessionRow, TokenRow, UserRow};
 use crate::store::{AuditEnd, Store};
 use crate::value::{Binds, Field, Reader, Value};
 use berth_model::Time;
@@ -112,6 +112,8 @@ impl Store {
         rights.extend(seals::of_rows(&self.every::<UserRow>().await?));
         rights.extend(seals::of_rows(&self.every::<MemberRow>().await?));
         rights.extend(seals::of_rows(&self.every::<TokenRow>().await?));
+        rights.extend(seals::of_rows(&self.every::<SessionRow>().await?));
+        rights.extend(seals::of_rows(&self.every::<IdentityRow>().await?));
         Ok(rights)
     }
 

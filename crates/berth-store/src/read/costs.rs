@@ -19,6 +19,8 @@ pub enum CostKey {
     Kind,
     /// In UTC.
     Day,
+    /// In UTC. What has become part of a day's total counts at its first hour.
+    Hour,
 }
 
 /// What to add up. A row counts where it begins: it is in a range, or on a day, if its start is.
@@ -82,6 +84,7 @@ impl CostKey {
             CostKey::Job => &["job", "element"],
             CostKey::Kind => &["kind"],
             CostKey::Day => &["day"],
+            CostKey::Hour => &["hour"],
         }
     }
 
@@ -97,6 +100,7 @@ impl CostKey {
                 let start = Time(i64::read(from)? * Span::days(1).0).to_string();
                 Ok(start.split('T').next().unwrap_or_default().to_owned())
             }
+            CostKey::Hour => Ok(Time(i64::read(from)? * Span::hours(1).0).to_string()),
         }
     }
 }
@@ -113,7 +117,7 @@ fn read_job(from: &mut Reader<'_>) -> std::result::Result<String, BoxDynError> {
 impl CostQuery {
     /// The shape of `cost_totals`, from both.
     fn sql(&self, binds: &mut Binds) -> String {
-        let day = Span::days(1).0;
+        let (day, hour) = (Span::days(1).0, Span::hours(1).0);
         let (rows, totals) = self.ranges(binds);
         let terms = self.terms(binds);
         let columns: Vec<&str> = self.by.iter().flat_map(|key| key.columns()).copied().collect();
@@ -125,11 +129,11 @@ impl CostQuery {
         };
         format!(
             "SELECT {select}CAST(SUM(amount) AS BIGINT), CAST(SUM(gpu_us) AS BIGINT) FROM (\
-             SELECT \"from\" / {day} AS day, COALESCE(job, -1) AS job, \
+             SELECT \"from\" / {day} AS day, \"from\" / {hour} AS hour, COALESCE(job, -1) AS job, \
              COALESCE(element, -1) AS element, team, project, experiment, \"user\", kind, amount, \
              gpus * (\"to\" - \"from\") AS gpu_us FROM costs {rows} UNION ALL \
-             SELECT day, job, element, team, project, experiment, \"user\", kind, amount, gpu_us \
-             FROM cost_totals {totals}) AS spent {terms} {group}"
+             SELECT day, day * 24 AS hour, job, element, team, project, experiment, \"user\", kind, \
+             amount, gpu_us FROM cost_totals {totals}) AS spent {terms} {group}"
         )
     }
 

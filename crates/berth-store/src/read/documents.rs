@@ -2,10 +2,11 @@
 
 use crate::error::Result;
 use crate::rows::{
-    MemberRow, NoticeRow, ProjectRow, ScheduleRow, SecretRow, TemplateRow, TokenRow,
+    IdentityRow, MemberRow, NoticeRow, ProjectRow, ScheduleRow, SecretRow, SessionRow, TemplateRow,
+    TokenRow,
 };
 use crate::store::Store;
-use crate::value::{Binds, Value};
+use crate::value::{Binds, Field, Reader, Value};
 use berth_model::Time;
 use std::collections::BTreeSet;
 
@@ -35,6 +36,26 @@ impl Store {
     }
 
     pub async fn tokens_of(&self, user: &str) -> Result<Vec<TokenRow>> {
+        self.rows_where("user", text(user)).await
+    }
+
+    pub async fn sessions_of(&self, user: &str) -> Result<Vec<SessionRow>> {
+        self.rows_where("user", text(user)).await
+    }
+
+    /// Sessions that end after a moment and were used after another.
+    pub async fn count_sessions(&self, now: Time, used_after: Time) -> Result<u64> {
+        let mut binds = Binds::default();
+        let now = binds.mark(Value::Int(Some(now.0)));
+        let used = binds.mark(Value::Int(Some(used_after.0)));
+        let sql =
+            format!("SELECT COUNT(*) FROM sessions WHERE expires > {now} AND last_used > {used}");
+        let rows = self.rows("sessions", sql, binds).await?;
+        let count = rows.first().map_or(Ok(0), |row| u64::read(&mut Reader::new(row)));
+        count.map_err(|why| self.unreadable("a count of sessions", why))
+    }
+
+    pub async fn identities_of(&self, user: &str) -> Result<Vec<IdentityRow>> {
         self.rows_where("user", text(user)).await
     }
 

@@ -39,6 +39,31 @@ impl Store {
         Ok(rows)
     }
 
+    /// Chunks of several series in the order of series and time, up to `limit` of them.
+    pub async fn figures_of(
+        &self,
+        series: &[String],
+        level: u32,
+        (from, to): (Time, Time),
+        limit: u32,
+    ) -> Result<Vec<FigureRow>> {
+        let mut binds = Binds::default();
+        let marks = series.iter().map(|one| binds.mark(Value::Text(Some(one.clone()))));
+        let marks: Vec<String> = marks.collect();
+        if marks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let level = binds.mark(Value::Int(Some(i64::from(level))));
+        let from = binds.mark(Value::Int(Some(from.0)));
+        let to = binds.mark(Value::Int(Some(to.0)));
+        let which = format!(
+            "WHERE series IN ({}) AND level = {level} AND \"end\" > {from} AND start < {to} \
+             ORDER BY series, start LIMIT {limit}",
+            marks.join(", ")
+        );
+        self.select(&which, binds).await
+    }
+
     /// Series of which the finest chunks say more than the next coarser ones: a server ended before
     /// it had made the one of the other.
     pub async fn unthinned_figures(&self) -> Result<Vec<String>> {

@@ -38,6 +38,8 @@ pub(crate) struct PageRead<'a> {
     filter: &'a JobFilter,
     after: Option<JobId>,
     limit: u32,
+    /// The oldest first, and the elements of an array backwards: the same indexes the other way round.
+    oldest: bool,
 }
 
 impl Store {
@@ -50,7 +52,21 @@ impl Store {
         limit: u32,
     ) -> Result<JobPage> {
         // One more than is wanted tells whether there are more.
+        self.read_page(PageRead::new(filter, after, limit.saturating_add(1)), limit).await
+    }
+
+    /// The same in the opposite order: the oldest first, elements of an array backwards.
+    pub async fn oldest_job_page(
+        &self,
+        filter: &JobFilter,
+        after: Option<JobId>,
+        limit: u32,
+    ) -> Result<JobPage> {
         let read = PageRead::new(filter, after, limit.saturating_add(1));
+        self.read_page(PageRead { oldest: true, ..read }, limit).await
+    }
+
+    async fn read_page(&self, read: PageRead<'_>, limit: u32) -> Result<JobPage> {
         let Sql { from, binds } = read.page();
         let mut jobs: Vec<JobRow> = self.select_from(&from, binds).await?;
         let next = if jobs.len() > limit as usize {
@@ -76,7 +92,11 @@ impl Store {
 
 impl<'a> PageRead<'a> {
     pub fn new(filter: &'a JobFilter, after: Option<JobId>, limit: u32) -> PageRead<'a> {
-        PageRead { filter, after, limit }
+        PageRead { filter, after, limit, oldest: false }
+    }
+
+    fn order(&self) -> &'static str {
+        if self.oldest { "at_id, at_element DESC" } else { "at_id DESC, at_element" }
     }
 
     /// Whether an index has all that is asked for.
@@ -94,10 +114,10 @@ impl<'a> PageRead<'a> {
         let mut binds = Binds::default();
         let keys = self.newest_keys(&mut binds);
         let remaining = self.remaining(&mut binds);
-        let (condition, limit) = (condition(&remaining), self.limit);
+        let (condition, limit, order) = (condition(&remaining), self.limit, self.order());
         let from = format!(
             "({keys}) AS keys JOIN jobs ON jobs.id = at_id AND jobs.element = at_element \
-             {condition} ORDER BY at_id DESC, at_element LIMIT {limit}"
+             {condition} ORDER BY {order} LIMIT {limit}"
         );
         Sql { from, binds }
     }
@@ -107,19 +127,19 @@ impl<'a> PageRead<'a> {
         let mut binds = Binds::default();
         let keys = self.newest_keys(&mut binds);
         let before = self.keys().saturating_sub(1);
-        let from =
-            format!("({keys}) AS keys ORDER BY at_id DESC, at_element LIMIT 1 OFFSET {before}");
+        let order = self.order();
+        let from = format!("({keys}) AS keys ORDER BY {order} LIMIT 1 OFFSET {before}");
         Sql { from, binds }
     }
 
     /// The keys that are looked at: the newest of each branch, and of those the newest.
     fn newest_keys(&self, binds: &mut Binds) -> String {
-        let order = format!("ORDER BY at_id DESC, at_element LIMIT {}", self.keys());
+        let order = format!("ORDER BY {} LIMIT {}", self.order(), self.keys());
         let mut parts = Vec::new();
         for branch in self.branches() {
             for position in self.positions() {
                 let mut terms: Vec<String> = branch.iter().map(|term| term.marked(binds)).collect();
-                terms.extend(position.term(binds));
+                terms.extend(position.term(self.oldest, binds));
                 let condition = condition(&terms);
                 let nth = parts.len();
                 parts.push(format!(
@@ -262,16 +282,17 @@ enum Position {
 
 impl Position {
     /// Only what a statement uses is bound: PostgreSQL cannot tell the type of anything else.
-    fn term(self, binds: &mut Binds) -> Option<String> {
+    fn term(self, oldest: bool, binds: &mut Binds) -> Option<String> {
+        let (before, after_it) = if oldest { (">", "<") } else { ("<", ">") };
         let mut bind =
             |after: JobId, column: usize| binds.mark(after.values().0.swap_remove(column));
         match self {
             Position::Anywhere => None,
             Position::SameNumber(after) => {
                 let (id, element) = (bind(after, 0), bind(after, 1));
-                Some(format!("id = {id} AND element > {element}"))
+                Some(format!("id = {id} AND element {after_it} {element}"))
             }
-            Position::Before(after) => Some(format!("id < {}", bind(after, 0))),
+            Position::Before(after) => Some(format!("id {before} {}", bind(after, 0))),
         }
     }
 }

@@ -105,7 +105,7 @@ impl Store {
 }
 
 impl JobFilter {
-    fn terms(&self, binds: &mut Binds) -> Vec<String> {
+    pub(super) fn terms(&self, binds: &mut Binds) -> Vec<String> {
         let mut terms = self.terms_but_states(binds);
         let states: Vec<&str> = self.states.iter().map(|state| state.as_str()).collect();
         terms.extend(any_of("state", &states, binds));

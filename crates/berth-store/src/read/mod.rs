@@ -1,21 +1,27 @@
 //! Reading. Nothing here waits for the writer.
 
 mod audit;
+mod cost_rows;
 mod costs;
 mod documents;
 mod energy;
 mod figures;
+mod job_order;
 mod job_page;
 mod jobs;
+mod leases;
 mod log;
 
 pub use audit::{AuditCheck, AuditFilter, AuditFollower, Broken, RightsFinding, Verified};
+pub use cost_rows::CostRowQuery;
 pub use costs::{CostKey, CostQuery, CostSum};
 pub use documents::DueNotices;
 pub use energy::EnergySum;
 pub use figures::{FigureKey, FigureQuery};
+pub use job_order::{JobKey, JobOrder, JobPlace, KeyValue, OrderedJobPage};
 pub use job_page::JobPage;
 pub use jobs::{JobCounts, JobFilter};
+pub use leases::{HeldLease, LeaseFilter};
 pub use log::Loading;
 
 use crate::error::Result;

@@ -69,6 +69,42 @@ table! {
     by: String = "by",
 }
 
+table! {
+    /// A browser that is signed in. Goes when its user goes. Of the secret in its cookie
+    /// only a hash is kept.
+    SessionRow in "sessions", 1 of the columns are its key: &'k str;
+    id: String = "id",
+    user: String = "user",
+    /// Hexadecimal.
+    hash: String = "hash",
+    scopes: String = "scopes",
+    /// How it was signed in.
+    means: String = "means",
+    /// The token it was signed in with, where it was one.
+    token: Option<String> = "token",
+    created: Time = "created",
+    expires: Time = "expires",
+    last_used: Time = "last_used",
+    /// The address that it was signed in from.
+    from: String = "from",
+    /// What the browser calls itself.
+    agent: String = "agent",
+    /// What the provider of identities gave, sealed; empty for a token.
+    hint: Vec<u8> = "hint",
+}
+
+table! {
+    /// Which user somebody is whom a provider of identities knows. Goes when the user goes.
+    #[derive(Debug)]
+    IdentityRow in "identities", 1 of the columns are its key: &'k str;
+    /// A digest of the two columns below.
+    id: String = "id",
+    user: String = "user",
+    issuer: String = "issuer",
+    subject: String = "subject",
+    created: Time = "created",
+}
+
 impl fmt::Debug for TokenRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenRow")
@@ -78,6 +114,18 @@ impl fmt::Debug for TokenRow {
             .field("scopes", &self.scopes)
             .field("expires", &self.expires)
             .field("revoked", &self.revoked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SessionRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRow")
+            .field("id", &self.id)
+            .field("user", &self.user)
+            .field("scopes", &self.scopes)
+            .field("means", &self.means)
+            .field("expires", &self.expires)
             .finish_non_exhaustive()
     }
 }
@@ -109,6 +157,22 @@ mod tests {
             last_used: None,
         };
         assert!(!format!("{token:?}").contains("c0ffee"));
+        let session = SessionRow {
+            id: "s1".into(),
+            user: "ada".into(),
+            hash: "c0ffee".into(),
+            scopes: "read".into(),
+            means: "oidc".into(),
+            token: None,
+            created: Time(0),
+            expires: Time(1),
+            last_used: Time(0),
+            from: String::new(),
+            agent: String::new(),
+            hint: vec![201, 202],
+        };
+        let shown = format!("{session:?}");
+        assert!(!shown.contains("c0ffee") && !shown.contains("201"), "{shown}");
         let secret = SecretRow {
             team: "vision".into(),
             name: "key".into(),

@@ -51,6 +51,10 @@ table! {
     /// JSON.
     exit: Option<String> = "exit",
     cost: Micros = "cost",
+    /// When it was told to end.
+    stop_at: Option<Time> = "stop_at",
+    /// Why, and for whom. JSON.
+    stop: Option<String> = "stop",
 }
 
 impl Field for LeaseOutcome {

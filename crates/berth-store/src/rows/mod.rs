@@ -14,7 +14,9 @@ pub(crate) use audit::{GENESIS, chain};
 pub use cost::CostRecord;
 pub use energy::EnergyRow;
 pub use figure::FigureRow;
-pub use identity::{MemberRow, ProjectRow, SecretRow, TeamRow, TokenRow, UserRow};
+pub use identity::{
+    IdentityRow, MemberRow, ProjectRow, SecretRow, SessionRow, TeamRow, TokenRow, UserRow,
+};
 pub use job::{JobRow, LeaseRow};
 pub use work::{IdempotencyRow, NoticeRow, QueueFileRow, ScheduleRow, SettingRow, TemplateRow};
 
@@ -106,4 +108,6 @@ pub(crate) const TABLES: &[Table] = &[
     SNAPSHOT_PARTS,
     FigureRow::TABLE,
     EnergyRow::TABLE,
+    SessionRow::TABLE,
+    IdentityRow::TABLE,
 ];

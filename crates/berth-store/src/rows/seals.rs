@@ -1,14 +1,14 @@
 //! Seals: digests of the rows that give people rights. A change of such a row has its seal in the
 //! audit row that tells of the change, so that a change behind the server's back can be found.
 
-use super::identity::{MemberRow, TeamRow, TokenRow, UserRow};
+use super::identity::{IdentityRow, MemberRow, SessionRow, TeamRow, TokenRow, UserRow};
 use crate::table::{Row, Table};
 use crate::value::Value;
 use ring::digest::{Context, SHA256};
 use std::collections::BTreeMap;
 
-/// A row by its table and key. The second part of the key of a token is its owner, because tokens
-/// go with their owner.
+/// A row by its table and key. The second part of the key of a token, a session or an identity is
+/// its owner, because they go with their owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SealKey {
     pub table: String,
@@ -24,6 +24,8 @@ impl SealKey {
             "users" => format!("user {one}"),
             "members" => format!("{two} in team {one}"),
             "tokens" => format!("token {one} of {two}"),
+            "sessions" => format!("session {one} of {two}"),
+            "identities" => format!("identity {one} of {two}"),
             _ => format!("{table} {one} {two}"),
         }
     }
@@ -49,6 +51,12 @@ const SEALED: &[Sealed] = &[
         key: &["id", "user"],
         columns: &["id", "user", "hash", "scopes", "expires", "revoked"],
     },
+    Sealed {
+        table: SessionRow::TABLE,
+        key: &["id", "user"],
+        columns: &["id", "user", "hash", "scopes", "token", "expires"],
+    },
+    Sealed { table: IdentityRow::TABLE, key: &["id", "user"], columns: &["id", "user"] },
 ];
 
 fn sealed(table: &str) -> Option<&'static Sealed> {
@@ -135,10 +143,12 @@ impl Rights {
     fn remove(&mut self, table: &str, one: &str, two: &str) {
         self.0.retain(|key, _| match (table, key.table.as_str()) {
             ("users", "users") => key.one != one,
-            ("users", "members" | "tokens") => key.two != one,
+            ("users", "members" | "tokens" | "sessions" | "identities") => key.two != one,
             ("teams", "members") => key.one != one,
             ("members", "members") => key.one != one || key.two != two,
-            ("tokens", "tokens") => key.one != one,
+            ("tokens", "tokens") | ("sessions", "sessions") | ("identities", "identities") => {
+                key.one != one
+            }
             _ => true,
         });
     }

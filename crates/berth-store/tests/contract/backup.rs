@@ -150,7 +150,9 @@ async fn a_backup_holds_every_table(place: Place) {
         include_str!("../../migrations/0004_keyed_audit.sql"),
         include_str!("../../migrations/0005_job_pages.sql"),
         include_str!("../../migrations/0006_figures.sql"),
-        include_str!("../../migrations/0007_energy.sql")
+        include_str!("../../migrations/0007_energy.sql"),
+        include_str!("../../migrations/0008_sessions.sql"),
+        include_str!("../../migrations/0009_portal.sql")
     );
     let mut declared = Vec::new();
     for table in schema.split("CREATE TABLE ").skip(1) {

@@ -2,10 +2,11 @@
 //! plain hash anew, but has no key.
 
 use crate::place::{Place, audit, on_both, options};
+use crate::sessions::{identity, session};
 use berth_model::Time;
 use berth_store::{
     AuditCheck, AuditEnd, AuditFollower, AuditKeys, Batch, MemberRow, Options, RightsFinding,
-    Store, TeamRow, TokenRow, UserRow, Verified,
+    SessionRow, Store, TeamRow, TokenRow, UserRow, Verified,
 };
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ on_both!(
     a_token_a_member_and_a_user_that_were_added_or_taken_away_are_found,
     an_old_row_that_was_put_back_is_found,
     a_token_in_use_stays_sound_and_a_changed_one_does_not_become_so_by_use,
+    a_session_that_was_made_up_is_found_and_one_that_is_used_is_sound,
     what_goes_with_a_user_or_a_team_is_not_missed,
 );
 
@@ -333,8 +335,33 @@ async fn a_token_in_use_stays_sound_and_a_changed_one_does_not_become_so_by_use(
     assert_eq!(rights(&store).await, ["token eve1 of eve: it was changed"]);
 }
 
+async fn a_session_that_was_made_up_is_found_and_one_that_is_used_is_sound(place: Place) {
+    let store = peopled(&place).await;
+    write(&store, noted_change(|batch| batch.put(&session("s1", "eve")))).await;
+    let used = SessionRow { last_used: Time(9), ..session("s1", "eve") };
+    write(&store, noted_change(|batch| batch.touch(&used))).await;
+    write(&store, noted_change(|batch| batch.put(&identity("i1", "eve")))).await;
+    assert_eq!(rights(&store).await, [""; 0]);
+    place.sql("UPDATE identities SET \"user\" = 'ada'").await;
+    place.sql("UPDATE sessions SET id = 's2', \"user\" = 'ada'").await;
+    let mut found = rights(&store).await;
+    found.sort();
+    let expected = [
+        "identity i1 of ada: it was added",
+        "identity i1 of eve: it is gone",
+        "session s1 of eve: it is gone",
+        "session s2 of ada: it was added",
+    ];
+    assert_eq!(found, expected);
+}
+
 async fn what_goes_with_a_user_or_a_team_is_not_missed(place: Place) {
     let store = peopled(&place).await;
+    let signed_in = |batch: &mut Batch| {
+        batch.put(&session("s1", "eve"));
+        batch.put(&identity("i1", "eve"));
+    };
+    write(&store, noted_change(signed_in)).await;
     write(&store, noted_change(|batch| batch.delete::<UserRow>("eve"))).await;
     assert_eq!(rights(&store).await, [""; 0]);
     write(&store, noted_change(|batch| batch.delete::<TeamRow>("t"))).await;

@@ -203,7 +203,16 @@ async fn a_snapshot_of_the_first_version_has_its_jobs_in_it(place: Place) {
     place.sql("DROP TABLE snapshot_parts").await;
     place.sql("DROP TABLE figures").await;
     place.sql("DROP TABLE energy").await;
-    for (table, column) in [("schedules", "reason"), ("audit", "\"key\""), ("audit", "seals")] {
+    for index in ["name_order", "priority", "gpus", "cost"] {
+        place.sql(&format!("DROP INDEX jobs_by_{index}")).await;
+    }
+    for (table, column) in [
+        ("schedules", "reason"),
+        ("audit", "\"key\""),
+        ("audit", "seals"),
+        ("leases", "stop_at"),
+        ("leases", "stop"),
+    ] {
         place.sql(&format!("ALTER TABLE {table} DROP COLUMN {column}")).await;
     }
     place.sql("DELETE FROM schema_steps WHERE version >= 2").await;

@@ -16,4 +16,5 @@ mod log;
 mod lost;
 mod outage;
 mod retention;
+mod sessions;
 mod writers;

@@ -129,6 +129,8 @@ pub fn lease(job: JobId, attempt: u32, opened: Time) -> LeaseRow {
         outcome: Some(LeaseOutcome::Done),
         exit: Some(r#"{"code":0}"#.into()),
         cost: Micros(266_667),
+        stop_at: None,
+        stop: None,
     }
 }
 

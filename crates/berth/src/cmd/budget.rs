@@ -1,5 +1,6 @@
 //! `berth budget`.
 
+use super::cost_more;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{BadValue, Result};
@@ -14,6 +15,11 @@ pub enum Budget {
     List,
     /// Give a queue a budget, or change it
     Set(Set),
+    /// How the budget of a queue burns down, and when it will be spent
+    Forecast {
+        #[arg(value_name = "QUEUE", add = complete::queues())]
+        queue: String,
+    },
     /// Remove the budget of a queue
     Rm {
         #[arg(value_name = "QUEUE", add = complete::queues())]
@@ -88,6 +94,7 @@ pub async fn run(context: &Context, args: &Budget) -> Result<()> {
             let row = client.set_budget(&set.queue, &body).await?;
             context.show(&Page::new(row, text, |row| vec![row.queue.clone()]))
         }
+        Budget::Forecast { queue } => cost_more::forecast(context, queue).await,
         Budget::Rm { queue } => {
             client.delete_budget(queue).await?;
             context.gone("the budget of", queue)

@@ -1,8 +1,8 @@
 //! Acting on jobs: stop, pause, resume, clone, set.
 
 use super::flags::JobFlags;
-use super::ps;
 use super::run::announce;
+use super::{preview, ps};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Failure, Result};
@@ -26,9 +26,18 @@ pub struct Stop {
     /// Kill it without the time it has to save
     #[arg(long)]
     now: bool,
+    /// Only say what that would lose
+    #[arg(long)]
+    preview: bool,
 }
 
 pub async fn stop(context: &Context, args: &Stop) -> Result<()> {
+    if args.preview {
+        for job in &args.jobs.jobs {
+            preview::stop(context, job).await?;
+        }
+        return Ok(());
+    }
     let (client, how) = (context.client()?, JobStop { now: args.now });
     each(context, &args.jobs, async |job| client.stop_job(job, &how).await).await
 }

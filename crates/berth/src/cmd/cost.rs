@@ -1,13 +1,13 @@
 //! `berth cost`.
 
-use super::when;
+use super::{cost_more, when};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{BadValue, Result};
 use crate::show::{Cell, Look, Page, Table, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{At, CostGroup, CostKey, CostQuery, CostReport};
-use clap::Args;
+use berth_api::wire::{At, CostGroup, CostKey, CostQuery, CostReport, CostStep};
+use clap::{Args, ValueEnum};
 use std::fmt::Write;
 
 #[derive(Args, Debug)]
@@ -31,8 +31,26 @@ pub struct Cost {
     user: Option<String>,
     #[arg(long, value_name = "JOB", add = complete::all_jobs())]
     job: Option<String>,
+    /// By the day or hour, of the first key
+    #[arg(long, value_enum, value_name = "STEP", conflicts_with_all = ["rows", "idle"])]
+    over: Option<Over>,
+    /// The newest so many single rows that the sums are made of
+    #[arg(long, value_name = "N", conflicts_with = "idle")]
+    rows: Option<u32>,
+    /// What was paid for and brought nothing, by cause
+    #[arg(long, conflicts_with_all = ["project", "experiment", "user", "job"])]
+    idle: bool,
+    /// Print comma-separated values
+    #[arg(long)]
+    csv: bool,
     #[command(flatten)]
     watch: Watch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Over {
+    Day,
+    Hour,
 }
 
 fn key(text: &str) -> Result<CostKey, BadValue> {
@@ -54,7 +72,25 @@ pub async fn run(context: &Context, args: &Cost) -> Result<()> {
         experiment: args.experiment.clone(),
         user: args.user.clone(),
         job: args.job.clone(),
+        format: args.csv.then(|| "csv".to_owned()),
     };
+    if let Some(over) = args.over {
+        let step = match over {
+            Over::Day => CostStep::Day,
+            Over::Hour => CostStep::Hour,
+        };
+        let by = args.by.first().map(|key| key.word().to_owned());
+        return cost_more::series(context, CostQuery { by, ..query }, step, args.csv).await;
+    }
+    if let Some(rows) = args.rows {
+        return cost_more::rows(context, query, rows, args.csv).await;
+    }
+    if args.idle {
+        return cost_more::idle(context, query, args.csv).await;
+    }
+    if args.csv {
+        return cost_more::csv(context, "list_cost", &query).await;
+    }
     let fetch = async || Ok(Page::new(client.cost(&query).await?, text, names));
     watch::show(context, args.watch, "job", fetch).await
 }

@@ -1,6 +1,6 @@
 //! `berth logs`: what a job printed.
 
-use super::when;
+use super::{log_search, when};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Failure, Result};
@@ -8,7 +8,7 @@ use crate::outage::Outage;
 use crate::show::{self, Format, Look, Tone};
 use berth_api::Client;
 use berth_api::client::{self, Logs as Stream};
-use berth_api::wire::{At, LogChunk, LogQuery, LogStream};
+use berth_api::wire::{At, LogChunk, LogQuery, LogSearchQuery, LogStream};
 use clap::Args;
 use std::collections::BTreeMap;
 
@@ -29,6 +29,18 @@ pub struct Logs {
     /// Only lines with this text
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
+    /// The text is a regular expression
+    #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
+    regex: bool,
+    /// Capital letters are the same as small ones
+    #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
+    ignore_case: bool,
+    /// In all attempts, tasks and ranks that are not named
+    #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
+    everywhere: bool,
+    /// Only say how many lines there are
+    #[arg(long, requires = "search", conflicts_with_all = ["follow", "tail", "since"])]
+    count: bool,
     /// Put the time before each line
     #[arg(long)]
     timestamps: bool,
@@ -44,6 +56,19 @@ pub struct Logs {
 }
 
 pub async fn run(context: &Context, args: &Logs) -> Result<()> {
+    if let (Some(text), true) = (&args.search, args.is_looked_up()) {
+        let query = LogSearchQuery {
+            text: text.clone(),
+            regex: args.regex,
+            ignore_case: args.ignore_case,
+            attempt: args.attempt,
+            task: args.task.or((!args.everywhere).then_some(0)),
+            rank: args.rank.or((!args.everywhere).then_some(0)),
+            ..LogSearchQuery::default()
+        };
+        let look = log_search::Look { count: args.count, timestamps: args.timestamps };
+        return log_search::run(context, &args.job, query, args.everywhere, look).await;
+    }
     let query = LogQuery {
         attempt: args.attempt,
         task: args.task,
@@ -53,6 +78,7 @@ pub async fn run(context: &Context, args: &Logs) -> Result<()> {
         since: args.since,
         search: args.search.clone(),
         follow: args.follow,
+        ..LogQuery::default()
     };
     let mut reader = Reader::new(context.client()?, &args.job, query);
     let mut printer = Printer::new(context.look(), args.timestamps);
@@ -63,6 +89,13 @@ pub async fn run(context: &Context, args: &Logs) -> Result<()> {
         }
     }
     printer.close()
+}
+
+impl Logs {
+    /// The server looks for the lines by itself, and does not send the others.
+    fn is_looked_up(&self) -> bool {
+        self.regex || self.ignore_case || self.everywhere || self.count
+    }
 }
 
 fn line(chunk: &LogChunk) -> Result<String> {

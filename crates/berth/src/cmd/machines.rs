@@ -1,22 +1,31 @@
 //! GPUs and nodes.
 
-use super::gpu_check;
+use super::{gpu_check, gpu_history, preview, when};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::show::{Cell, Look, Page, Table, Tone, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{Gpu, GpuResume, Items, Node, NodeIsolation, NodeState};
+use berth_api::wire::{At, Gpu, GpuResume, Items, Node, NodeIsolation, NodeState};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Args, Debug)]
 pub struct Gpus {
+    /// What they did since then, over time: a moment, or a time ago such as 2h
+    #[arg(long, value_name = "WHEN", value_parser = when::past)]
+    since: Option<At>,
+    /// Which figure of it (utilization)
+    #[arg(long, value_name = "FIGURE")]
+    figure: Option<String>,
     #[command(flatten)]
     watch: Watch,
 }
 
 pub async fn gpus(context: &Context, args: &Gpus) -> Result<()> {
+    if args.since.is_some() || args.figure.is_some() {
+        return gpu_history::run(context, args.since, args.figure.as_deref()).await;
+    }
     let client = context.client()?;
     let fetch = async || {
         let all = client.gpus().await?;
@@ -272,6 +281,25 @@ pub struct NodeArgs {
 }
 
 #[derive(Args, Debug)]
+pub struct DrainArgs {
+    #[command(flatten)]
+    nodes: NodeArgs,
+    /// Only say what would be stopped, and what that would lose
+    #[arg(long)]
+    preview: bool,
+}
+
+pub async fn drain(context: &Context, args: &DrainArgs) -> Result<()> {
+    if !args.preview {
+        return act(context, &args.nodes, NodeAction::Drain).await;
+    }
+    for node in &args.nodes.nodes {
+        preview::drain(context, node).await?;
+    }
+    Ok(())
+}
+
+#[derive(Args, Debug)]
 pub struct UncordonArgs {
     #[command(flatten)]
     nodes: NodeArgs,
@@ -341,7 +369,9 @@ mod tests {
         let holder = GpuHolder {
             job: "17".parse().unwrap(),
             name: "bert".into(),
+            user: "kim".into(),
             team: "nlp".into(),
+            since: None,
             milli: 1_000 - free_milli,
             share: "whole".into(),
         };
@@ -364,6 +394,7 @@ mod tests {
             used_bytes: None,
             watts: None,
             celsius: None,
+            idle_ms: None,
         }
     }
 

@@ -146,6 +146,11 @@ fn amount(value: i64, unit: &str) -> String {
 
 /// A letter for each part of the time, the taller the more. Shares are of the whole, other figures
 /// of the largest value. A part of which nothing is known is empty.
+/// A small chart of values.
+pub fn spark_of(values: &[Option<i64>], unit: &str) -> String {
+    spark(values, unit)
+}
+
 fn spark(values: &[Option<i64>], unit: &str) -> String {
     let width = values.len().min(WIDTH);
     if width == 0 {

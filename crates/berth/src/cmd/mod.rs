@@ -8,21 +8,29 @@ mod completion;
 mod config;
 mod control;
 mod cost;
+mod cost_more;
 mod debug;
+mod files;
 mod flags;
 mod gpu_check;
+mod gpu_history;
 mod identity;
+mod log_search;
+mod login;
 mod logs;
 mod machines;
 mod metrics;
 mod plan;
+mod preview;
 mod ps;
 mod queues;
 mod run;
 mod schedule;
 mod secret;
+mod session;
 mod shell;
 mod template;
+mod timeline;
 mod token;
 mod top;
 mod volume;
@@ -73,6 +81,12 @@ pub enum ClientCommand {
     Why(why::Why),
     /// Show what a job printed
     Logs(logs::Logs),
+    /// Show what became of a job over time, and who it gave way to
+    Timeline(timeline::TimelineArgs),
+    /// List what is in the folder of a job
+    Files(files::Files),
+    /// Copy a file out of the folder of a job
+    Cp(files::Copy),
     /// Show what a job and its GPUs did over time
     Metrics(metrics::Metrics),
     /// Open a terminal in a running job
@@ -96,12 +110,14 @@ pub enum ClientCommand {
     Share(queues::Share),
     /// Show GPUs, and which are free
     Gpus(machines::Gpus),
+    /// Show who had which GPUs, has them, and gets them next
+    Leases(timeline::Leases),
     /// Check a GPU of this machine against the figures of its model, without a server
     GpuCheck(gpu_check::GpuCheck),
     /// Show machines
     Nodes(machines::Nodes),
     /// Let machines take no work, and move what runs there
-    Drain(machines::NodeArgs),
+    Drain(machines::DrainArgs),
     /// Let machines take no new work
     Cordon(machines::NodeArgs),
     /// Let machines take work again
@@ -115,6 +131,13 @@ pub enum ClientCommand {
     Apply(apply::Apply),
     /// Say what applying files would change
     Diff(apply::Diff),
+    /// Sign the command line in, by a browser that is signed in, and keep the token
+    Login(login::Login),
+    /// End the token of a login, and forget it
+    Logout,
+    /// List browsers that are signed in, and sign them out
+    #[command(subcommand, arg_required_else_help = true)]
+    Session(session::Session),
     /// Make, list and revoke tokens
     #[command(subcommand, arg_required_else_help = true)]
     Token(token::Token),
@@ -171,6 +194,10 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Ps(args) => ps::run(context, &args).await,
         ClientCommand::Why(args) => why::run(context, &args).await,
         ClientCommand::Logs(args) => logs::run(context, &args).await,
+        ClientCommand::Timeline(args) => timeline::timeline(context, &args).await,
+        ClientCommand::Files(args) => files::files(context, &args).await,
+        ClientCommand::Cp(args) => files::copy(context, &args).await,
+        ClientCommand::Leases(args) => timeline::leases(context, &args).await,
         ClientCommand::Metrics(args) => metrics::run(context, &args).await,
         ClientCommand::Shell(args) => shell::run(context, &args).await,
         ClientCommand::Top(args) => top::run(context, &args).await,
@@ -184,13 +211,16 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Gpus(args) => machines::gpus(context, &args).await,
         ClientCommand::GpuCheck(args) => gpu_check::run(context, &args),
         ClientCommand::Nodes(args) => machines::nodes(context, &args).await,
-        ClientCommand::Drain(args) => machines::act(context, &args, NodeAction::Drain).await,
+        ClientCommand::Drain(args) => machines::drain(context, &args).await,
         ClientCommand::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,
         ClientCommand::Uncordon(args) => machines::uncordon(context, &args).await,
         ClientCommand::Cost(args) => cost::run(context, &args).await,
         ClientCommand::Budget(args) => budget::run(context, &args).await,
         ClientCommand::Apply(args) => apply::apply(context, &args).await,
         ClientCommand::Diff(args) => apply::diff(context, &args).await,
+        ClientCommand::Login(args) => login::login(context, &args).await,
+        ClientCommand::Logout => login::logout(context).await,
+        ClientCommand::Session(args) => session::run(context, &args).await,
         ClientCommand::Token(args) => token::run(context, &args).await,
         ClientCommand::User(args) => identity::user(context, &args).await,
         ClientCommand::Team(args) => identity::team(context, &args).await,

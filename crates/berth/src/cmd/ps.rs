@@ -40,6 +40,9 @@ pub struct Ps {
     /// Submitted since: a moment, or a time ago such as 2d
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
+    /// By id, submitted, name, state, priority, gpus, cost or eta; with - before it the largest first
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    sort: Option<String>,
     /// How many to show
     #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = from_one())]
     limit: u32,
@@ -82,6 +85,7 @@ impl Ps {
             experiment: self.experiment.clone(),
             text: self.search.clone(),
             since: self.since,
+            sort: self.sort.clone(),
             ..JobQuery::default()
         }
     }
@@ -148,7 +152,17 @@ pub fn table(jobs: &[Job], look: &Look) -> Table {
     let mut titles =
         vec!["ID", "NAME", "STATE", ">GPUS", "USER", "TEAM", ">WAIT/RUN", ">COST", "ETA"];
     if look.wide {
-        let more = ["PROJECT", "EXPERIMENT", ">PRIO", ">POS", "ASKS", ">TRIES", "SUBMITTED", "ON"];
+        let more = [
+            "PROJECT",
+            "EXPERIMENT",
+            ">PRIO",
+            ">POS",
+            "ASKS",
+            ">TRIES",
+            "SUBMITTED",
+            ">PROJECTED",
+            "ON",
+        ];
         titles.extend(more);
     }
     titles.push("REASON");
@@ -187,6 +201,7 @@ fn wide(job: &Job, look: &Look) -> Vec<Cell> {
         job.asks.as_str().into(),
         job.attempts.into(),
         look.at(job.submitted).into(),
+        job.projected_micros.map(words::money).into(),
         job.on.join(",").into(),
     ]
 }

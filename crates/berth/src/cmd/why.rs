@@ -113,6 +113,10 @@ mod tests {
             starts,
             stops: 0,
             command: command.map(str::to_owned),
+            set: None,
+            clone: None,
+            price_micros_per_hour: None,
+            total_micros: None,
         };
         Answer {
             id: "4711".parse().unwrap(),

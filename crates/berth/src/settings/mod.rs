@@ -2,6 +2,9 @@
 //! then the user's, then what a local server wrote, then the default.
 
 mod files;
+mod login;
+
+pub use login::UserFile;
 
 use crate::fail::{Exit, Failure, Result};
 use crate::show::Format;
@@ -100,6 +103,7 @@ pub struct Settings {
     pub team: Option<Setting<String>>,
     pub project: Option<Setting<String>>,
     pub output: Setting<Format>,
+    user_file: Option<UserFile>,
 }
 
 impl Settings {
@@ -127,6 +131,7 @@ impl Settings {
             project: layers.text("BERTH_PROJECT", |file| file.project.clone()),
             output,
             url,
+            user_file: places.user_file().map(UserFile::new),
         })
     }
 
@@ -136,6 +141,30 @@ impl Settings {
         if let Some(timeout) = timeout {
             (options.timeout, options.patience) = (timeout, Duration::ZERO);
         }
+        self.trusting(options)
+    }
+
+    /// The same server with another token.
+    pub fn client_with(&self, token: &str) -> Result<Client> {
+        self.client_for(&self.url.value, token)
+    }
+
+    pub fn client_for(&self, url: &str, token: &str) -> Result<Client> {
+        self.trusting(Options::new(url).token(token))
+    }
+
+    /// Where a login keeps its token.
+    pub fn user_file(&self) -> Option<&UserFile> {
+        self.user_file.as_ref()
+    }
+
+    /// What goes before the token of a login, where something does.
+    pub fn overrides_login(&self) -> Option<&Source> {
+        let source = &self.token.as_ref()?.source;
+        matches!(source, Source::Variable(_) | Source::ProjectFile(_)).then_some(source)
+    }
+
+    fn trusting(&self, mut options: Options) -> Result<Client> {
         if let Some(path) = &self.ca {
             let pem = std::fs::read(path);
             let failed = |error| Failure::io(format!("reading {}", path.display()), &error);

@@ -22,4 +22,5 @@ pub mod server;
 mod streams;
 mod tour;
 mod trouble;
+mod views;
 mod volumes;

@@ -10,3 +10,4 @@ mod docs;
 mod image;
 mod layering;
 mod machine;
+mod sign_in;

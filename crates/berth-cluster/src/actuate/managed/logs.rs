@@ -360,6 +360,8 @@ mod tests {
             outcome: None,
             exit: None,
             cost: Micros::ZERO,
+            stop_at: None,
+            stop: None,
         };
         let batch = Batch { leases: leases.iter().map(row).collect(), ..Batch::default() };
         store.writer("a test").await.unwrap().commit(&batch).await.unwrap();

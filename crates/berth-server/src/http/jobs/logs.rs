@@ -1,5 +1,6 @@
 //! What a job printed, as one JSON value on each line.
 
+use super::log_cut::Cut;
 use super::output::Source;
 use crate::app::App;
 use crate::http::answer::Failure;
@@ -136,6 +137,7 @@ impl Teller {
         let Some(mut follower) = self.open(lease, rank).await else {
             return self.is_without_output(lease).then_some(());
         };
+        let mut cut = Cut::new(self.query.search.clone(), self.query.lines);
         loop {
             // Asked before reading: what is written until then is read below.
             let ended = self.is_over(lease);
@@ -150,11 +152,26 @@ impl Teller {
             let (from, chunk) = chunk?;
             if !chunk.bytes.is_empty() {
                 let dropped = chunk.position.saturating_sub(from);
-                self.send(lease, rank, &chunk.bytes, chunk.position, dropped, false).await?;
+                let at = self.time_of(lease, rank, chunk.position).await;
+                let pieces = cut.take(chunk.position, &chunk.bytes);
+                if pieces.is_empty() && dropped > 0 {
+                    self.send(lease, rank, &[], at, (chunk.position, dropped), false).await?;
+                }
+                for (nth, (position, bytes)) in pieces.iter().enumerate() {
+                    let dropped = if nth == 0 { dropped } else { 0 };
+                    self.send(lease, rank, bytes, at, (*position, dropped), false).await?;
+                }
+                if cut.is_over() {
+                    return Some(());
+                }
                 continue;
             }
             if ended || !self.query.follow {
-                return self.send(lease, rank, &[], chunk.position, 0, ended).await;
+                let at = self.time_of(lease, rank, chunk.position).await;
+                for (position, bytes) in cut.rest() {
+                    self.send(lease, rank, &bytes, at, (position, 0), false).await?;
+                }
+                return self.send(lease, rank, &[], at, (chunk.position, 0), ended).await;
             }
             if self.lines.is_closed() {
                 return None;
@@ -205,25 +222,18 @@ impl Teller {
         lease: LeaseId,
         rank: u32,
         bytes: &[u8],
-        position: u64,
-        dropped: u64,
+        at: Option<berth_model::Time>,
+        (position, dropped): (u64, u64),
         end: bool,
     ) -> Option<()> {
-        let text = String::from_utf8_lossy(bytes);
-        let text = match &self.query.search {
-            None => text.into_owned(),
-            Some(wanted) => text
-                .split_inclusive('\n')
-                .filter(|line| line.contains(wanted.as_str()))
-                .collect::<String>(),
-        };
+        let text = String::from_utf8_lossy(bytes).into_owned();
         let chunk = wire::LogChunk {
             attempt: lease.attempt,
             task: lease.task,
             rank,
             stream: wire::LogStream::Output,
             position,
-            at: self.time_of(lease, rank, position).await.map(wire::At),
+            at: at.map(wire::At),
             text,
             dropped,
             end,
@@ -242,8 +252,10 @@ impl Teller {
 }
 
 fn start(reader: &LogReader, query: &wire::LogQuery) -> Option<u64> {
-    if let Some(from) = query.from {
-        return Some(from);
+    let line = query.from_line.map(|line| reader.line_start(line)).transpose().ok()?;
+    if let Some(from) = line.or(query.from) {
+        let before = query.before.map(|lines| reader.back(from, lines as usize));
+        return Some(before.transpose().ok()?.unwrap_or(from));
     }
     let since = query.since.map(|at| reader.since(at.0)).transpose().ok()?;
     let tail = query.tail.map(|lines| reader.tail(lines as usize)).transpose().ok()?;

@@ -1,5 +1,8 @@
 //! Jobs: submitted, looked at, acted on.
 
+mod files;
+mod log_cut;
+mod log_search;
 mod logs;
 mod output;
 mod pod_shell;
@@ -29,6 +32,11 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
         "plan_job" => on(filter, plan_job),
         "why_job" => on(filter, why_job),
         "job_logs" => on(filter, logs::logs),
+        "search_logs" => on(filter, log_search::search),
+        "list_files" => on(filter, files::list),
+        "get_file" => on(filter, files::content),
+        "job_timeline" => on(filter, job_timeline),
+        "preview_stop" => on(filter, preview_stop),
         "job_shell" => on(filter, shell::shell),
         "set_job" => on(filter, set_job),
         "stop_job" => on(filter, stop_job),
@@ -108,6 +116,22 @@ async fn why_job(
     Path(wanted): Path<String>,
 ) -> Answer<wire::Why> {
     Ok(Json(jobs::why::why(&app.service, &caller, &wanted).await?))
+}
+
+async fn job_timeline(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(wanted): Path<String>,
+) -> Answer<wire::Timeline> {
+    Ok(Json(jobs::timeline::timeline(&app.service, &caller, &wanted).await?))
+}
+
+async fn preview_stop(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(wanted): Path<String>,
+) -> Answer<wire::StopPreview> {
+    Ok(Json(jobs::stop_preview::preview(&app.service, &caller, &wanted).await?))
 }
 
 async fn set_job(

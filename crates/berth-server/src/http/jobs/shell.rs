@@ -157,14 +157,15 @@ async fn bridge(socket: &mut WebSocket, mut shell: Shell) -> Option<i32> {
     let (typed, mut to_type) = mpsc::channel::<Bytes>(64);
     let (mut from, mut into) = ends(&shell).ok()?;
     // A program that does not read lets nobody write: that must not hold up anything else here.
-    std::thread::spawn(move || {
+    let typing = std::thread::Builder::new().spawn(move || {
         while let Some(bytes) = to_type.blocking_recv() {
             if into.write_all(&bytes).is_err() {
                 return;
             }
         }
     });
-    std::thread::spawn(move || {
+    typing.ok()?;
+    let showing = std::thread::Builder::new().spawn(move || {
         let mut buffer = [0; 8 << 10];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             if shown.blocking_send(buffer[..count].to_vec()).is_err() {
@@ -172,6 +173,7 @@ async fn bridge(socket: &mut WebSocket, mut shell: Shell) -> Option<i32> {
             }
         }
     });
+    showing.ok()?;
     let mut waiting = None;
     loop {
         tokio::select! {

@@ -52,7 +52,11 @@ fn document() -> Value {
                     "content": { MEDIA_TYPE: { "schema": schema("Problem") } },
                 },
             },
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                // With it, what changes something also needs the header `x-berth-csrf`.
+                "session": { "type": "apiKey", "in": "cookie", "name": "berth_session" },
+            },
         },
     })
 }
@@ -72,7 +76,7 @@ fn operation(route: &Route, shape: Shape) -> Value {
         "summary": route.about,
         "tags": [tag(route.path)],
         "x-berth-permission": route.permission.name(),
-        "security": if route.is_public() { json!([]) } else { json!([{ "token": [] }]) },
+        "security": if route.is_public() { json!([]) } else { json!([{ "token": [] }, { "session": [] }]) },
         "responses": { shape.status: success, "4XX": problem, "5XX": problem },
     });
     let parameters: Vec<Value> = in_path(route.path).chain(shape.parameters).collect();

@@ -56,6 +56,14 @@ impl Shape {
         self
     }
 
+    /// Parameters that are texts, and may be left out.
+    fn text_query(mut self, names: &[&str]) -> Shape {
+        self.parameters.extend(names.iter().map(|name| {
+            json!({ "name": name, "in": "query", "required": false, "schema": { "type": "string" } })
+        }));
+        self
+    }
+
     /// A request that may be sent again makes one job.
     fn once(mut self) -> Shape {
         self.parameters.push(json!({
@@ -87,6 +95,7 @@ pub fn shape(id: &str, parts: &mut Parts) -> Shape {
         .or_else(|| known.cluster(id))
         .or_else(|| known.money(id))
         .or_else(|| known.identity(id))
+        .or_else(|| known.sign_in(id))
         .or_else(|| known.admin(id))
         .unwrap_or_else(|| panic!("the route {id} is not described"))
 }
@@ -96,6 +105,13 @@ struct Known<'a>(&'a mut Parts);
 impl Known<'_> {
     fn one<T: ToSchema>(&mut self) -> Shape {
         Shape::new("200", "What was asked for", Some(vec![(JSON, self.0.refer::<T>())]))
+    }
+
+    /// What may also be had as comma-separated values.
+    fn table<T: ToSchema>(&mut self) -> Shape {
+        let csv = ("text/csv", json!({ "type": "string" }));
+        let contents = vec![(JSON, self.0.refer::<T>()), csv];
+        Shape::new("200", "What was asked for", Some(contents))
     }
 
     fn made<T: ToSchema>(&mut self) -> Shape {
@@ -176,6 +192,16 @@ impl Known<'_> {
                 let chunks = vec![("application/x-ndjson", self.0.refer::<wire::LogChunk>())];
                 Shape::new("200", "One chunk on each line", Some(chunks)).query::<wire::LogQuery>()
             }
+            "job_timeline" => self.one::<wire::Timeline>(),
+            "preview_stop" => self.one::<wire::StopPreview>(),
+            "search_logs" => self.one::<wire::LogMatches>().query::<wire::LogSearchQuery>(),
+            "list_files" => self.one::<wire::JobFileList>().query::<wire::JobFileQuery>(),
+            "get_file" => {
+                let bytes = json!({ "type": "string", "format": "binary" });
+                let file = vec![("application/octet-stream", bytes)];
+                Shape::new("200", "The file; with `Range` a part of it, as 206", Some(file))
+                    .query::<wire::JobFileQuery>()
+            }
             "job_shell" => Shape::new("101", "The connection becomes a WebSocket", None),
             "stream_events" => {
                 let events = vec![("text/event-stream", self.0.refer::<wire::Event>())];
@@ -198,6 +224,9 @@ impl Known<'_> {
                 let shape = self.one::<wire::Gpu>();
                 self.may_take::<wire::GpuResume>(shape)
             }
+            "list_leases" => self.one::<wire::LeaseList>().query::<wire::LeaseQuery>(),
+            "preview_drain" => self.one::<wire::DrainPreview>(),
+            "gpu_figures" => self.one::<wire::ClusterFigures>().query::<wire::ClusterFigureQuery>(),
             "node_figures" => self.one::<wire::NodeFigures>().query::<wire::FigureQuery>(),
             "get_policy" => self.one::<wire::Policy>(),
             "get_world" => self.one::<wire::WorldText>(),
@@ -207,7 +236,11 @@ impl Known<'_> {
 
     fn money(&mut self, id: &str) -> Option<Shape> {
         Some(match id {
-            "list_cost" => self.one::<wire::CostReport>().query::<wire::CostQuery>(),
+            "list_cost" => self.table::<wire::CostReport>().query::<wire::CostQuery>(),
+            "cost_series" => self.table::<wire::CostSeries>().query::<wire::CostSeriesQuery>(),
+            "cost_rows" => self.table::<wire::CostLines>().query::<wire::CostRowsQuery>(),
+            "cost_idle" => self.table::<wire::CostIdle>().query::<wire::CostIdleQuery>(),
+            "budget_forecast" => self.one::<wire::BudgetForecast>(),
             "list_budgets" => self.items::<wire::Budget>(),
             "set_budget" => {
                 let shape = self.one::<wire::Budget>();
@@ -256,6 +289,34 @@ impl Known<'_> {
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),
             "create_volume" => self.one::<wire::Volume>(),
             "delete_volume" => Self::done().query::<wire::VolumeDelete>(),
+            _ => return None,
+        })
+    }
+
+    fn sign_in(&mut self, id: &str) -> Option<Shape> {
+        Some(match id {
+            "session_options" => self.one::<wire::SessionOptions>(),
+            "get_session" => self.one::<wire::Session>(),
+            "sign_in" => {
+                let shape = self.one::<wire::Session>();
+                self.takes::<wire::SignIn>(shape)
+            }
+            "sign_out" => self.one::<wire::SignedOut>(),
+            "start_oidc" => Shape::new("303", "To the provider", None).text_query(&["next"]),
+            "finish_oidc" => Shape::new("303", "To where the sign-in was begun for", None)
+                .text_query(&["code", "state", "error"]),
+            "start_device" => {
+                let shape = self.made::<wire::DeviceStarted>();
+                self.takes::<wire::DeviceStart>(shape)
+            }
+            "device_token" => {
+                let shape = self.one::<wire::DeviceToken>();
+                self.takes::<wire::DevicePoll>(shape)
+            }
+            "get_device" => self.one::<wire::DeviceAsk>(),
+            "answer_device" => self.takes::<wire::DeviceAnswer>(Self::done()),
+            "list_sessions" => self.items::<wire::OpenSession>(),
+            "revoke_session" => Self::done(),
             _ => return None,
         })
     }

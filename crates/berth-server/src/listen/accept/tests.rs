@@ -5,6 +5,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::routing::get;
 use futures_util::stream;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -103,28 +104,34 @@ async fn quiet(Extension(under_way): Extension<UnderWay>) -> Body {
     Body::from_stream(stream::pending::<Result<Bytes, Infallible>>())
 }
 
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
+const WINDOW_UPDATE: u8 = 8;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A request whose client has no room for any byte of the answer.
-fn request_without_a_window(path: &str) -> Vec<u8> {
+fn request(stream: u32, path: &str) -> Vec<u8> {
     let field = |name: &str, value: &str| {
         let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
         [vec![0], text(name), text(value)].concat()
     };
     let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "x"), (":path", path)];
     let fields = fields.map(|(name, value)| field(name, value)).concat();
+    frame(HEADERS, 5, stream, &fields)
+}
+
+/// A request whose client has no room for any byte of the answer.
+fn request_without_a_window(path: &str) -> Vec<u8> {
     let no_window = [&[0, 4], &[0; 4][..]].concat();
     [
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
         frame(SETTINGS, 0, 0, &no_window),
         frame(SETTINGS, 1, 0, &[]),
-        frame(HEADERS, 5, 1, &fields),
+        request(1, path),
     ]
     .concat()
 }
@@ -174,4 +181,36 @@ async fn a_known_user_who_takes_nothing_for_a_minute_is_cut_off_and_one_who_wait
     bench.let_pass(STALL_TIMEOUT * 100);
     assert_eq!(bench.open(), 1, "a stream with nothing to tell lives on");
     drop((over_http2, over_http1, waits));
+}
+
+/// Leaves room for so many bytes of an answer, and takes them.
+async fn take(socket: &mut TcpStream, stream: u32, bytes: u32) {
+    for stream in [0, stream] {
+        let room = frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
+        socket.write_all(&room).await.unwrap();
+    }
+    let mut left = bytes as usize;
+    while left > 0 {
+        let mut head = [0; 9];
+        socket.read_exact(&mut head).await.expect("it comes");
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        socket.read_exact(&mut vec![0; length]).await.unwrap();
+        if head[3] == DATA {
+            left -= length;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_takes_one_answer_and_leaves_another_is_cut_off_all_the_same() {
+    let bench = Bench::start().await;
+    let mut socket = bench.ask_and_take_nothing("/endless").await;
+    socket.write_all(&request(3, "/endless")).await.unwrap();
+    let begin = Instant::now();
+    for third in 0..4 {
+        assert_eq!(bench.connections.figures().timeouts_stalled, 0, "{third}");
+        take(&mut socket, 3, 48 << 10).await;
+        bench.connections.sweep(begin + STALL_TIMEOUT * third / 3);
+    }
+    assert_eq!(bench.connections.figures().timeouts_stalled, 1);
 }

@@ -204,18 +204,19 @@ async fn who_takes_nothing_of_an_answer_for_a_minute_has_to_go() {
     at(0);
     at(1_000);
     assert!(!has_to_go(&seat).await, "an answer that has nothing to give waits for the server");
-    traffic.held.store(1, Ordering::Relaxed);
+    traffic.hold(7, 1);
     at(2_000);
     traffic.written.fetch_add(17, Ordering::Relaxed);
     at(2_059);
     assert!(!has_to_go(&seat).await);
-    traffic.handed.fetch_add(1, Ordering::Relaxed);
+    traffic.hold(7, 2);
     at(2_060);
     at(2_119);
     assert!(!has_to_go(&seat).await, "it took a part meanwhile");
     traffic.written.fetch_add(17, Ordering::Relaxed);
     at(2_120);
-    assert!(has_to_go(&seat).await, "pings are no progress");
+    traffic.hold(8, 1);
+    assert!(has_to_go(&seat).await, "neither pings nor other answers are progress");
     assert_eq!(connections.figures().timeouts_stalled, 1);
     drop(request);
 }

@@ -159,7 +159,9 @@ mod tests {
         let holder = GpuHolder {
             job: "17".parse().unwrap(),
             name: "bert".into(),
+            user: "kim".into(),
             team: "nlp".into(),
+            since: None,
             milli: 1_000 - free_milli,
             share: "whole".into(),
         };
@@ -182,6 +184,7 @@ mod tests {
             used_bytes: None,
             watts: None,
             celsius: None,
+            idle_ms: None,
         }
     }
 

@@ -102,6 +102,7 @@ impl Cell<'_> {
             _ if self.column == Column::NoToken => return Code::NoToken,
             path if path.contains("{job}") => "get_job",
             path if path.contains("{token}") => "list_tokens",
+            path if path.contains("{session}") => "list_sessions",
             path if path.contains("{project}") => "list_projects",
             path if path.contains("{template}") && self.route.id != "set_template" => {
                 "get_template"

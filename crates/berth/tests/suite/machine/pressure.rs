@@ -147,6 +147,65 @@ fn clients_that_leave_no_room_for_an_answer_keep_nobody_out() {
     drop(pinned);
 }
 
+/// The statuses of so many answers over one connection of HTTP/2, of each of which room is left for
+/// a single byte.
+fn barely_taken(server: &Server, token: &str, path: &str, count: u8) -> (TcpStream, Vec<bool>) {
+    let field = |name: &str, value: &str| {
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        [vec![0], text(name), text(value)].concat()
+    };
+    // Indexed: GET, http.
+    let head = [
+        vec![0x82, 0x86],
+        field(":path", path),
+        field(":authority", "x"),
+        field("authorization", &format!("Bearer {token}")),
+    ]
+    .concat();
+    let asked = (0..count).flat_map(|nth| frame(1, 5, 1 + 2 * nth, &head));
+    let asked: Vec<u8> =
+        [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, &[0, 4, 0, 0, 0, 1])]
+            .concat()
+            .into_iter()
+            .chain(asked)
+            .collect();
+    let mut socket = connect(server);
+    socket.write_all(&asked).unwrap();
+    let mut were_given = Vec::new();
+    while were_given.len() < usize::from(count) {
+        let mut head = [0; 9];
+        socket.read_exact(&mut head).expect("the heads of the answers come");
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let mut block = vec![0; length];
+        socket.read_exact(&mut block).unwrap();
+        if head[3] == 1 {
+            // Indexed: 200.
+            were_given.push(block.first() == Some(&0x88));
+        }
+    }
+    (socket, were_given)
+}
+
+#[test]
+fn answers_that_a_user_asks_for_and_leaves_take_memory_up_to_a_bound() {
+    let people = People::start("1xL4");
+    let large = "x".repeat(900_000);
+    let file = format!("team: vision\nname: large\nhold: true\nrun: 'true {large}'\n");
+    let path = format!("/v1/jobs/{}/file", people.job(&people.kim, &file));
+    let connections: Vec<_> =
+        (0..8).map(|_| barely_taken(&people.server, &people.kim, &path, 32)).collect();
+    let given: usize =
+        connections.iter().flat_map(|(_, given)| given).filter(|is_given| **is_given).count();
+    assert!((100..150).contains(&given), "{given} of {} answers", 8 * 32);
+    let refused = people.get(&people.kim, &path);
+    assert_eq!((refused.status, refused.code()), (429, Some("BRT0017".to_owned())));
+    // Neither others nor what is small have to wait for that.
+    assert_eq!(people.get(&people.admin, &path).status, 200);
+    assert_eq!(people.get(&people.kim, "/v1/me").status, 200);
+    drop(connections);
+    until("there is room again", || people.get(&people.kim, &path).status == 200);
+}
+
 #[test]
 fn handshakes_that_never_end_keep_nobody_from_an_encrypted_server() {
     let folder = tempfile::tempdir().unwrap();

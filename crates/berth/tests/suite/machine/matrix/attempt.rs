@@ -76,6 +76,10 @@ impl Maker<'_> {
         match self.route.id {
             "list_jobs" => format!("{path}?limit=1000"),
             "list_cost" => format!("{path}?by=team"),
+            "cost_series" | "cost_idle" => format!("{path}?team={}", self.team()),
+            "cost_rows" => format!("{path}?team={}&limit=5", self.team()),
+            "search_logs" => format!("{path}?text=begun"),
+            "get_file" => format!("{path}?path=made"),
             _ => path,
         }
     }
@@ -103,6 +107,7 @@ impl Maker<'_> {
             "node" => "box".to_owned(),
             "gpu" => "0".to_owned(),
             "token" => stage.new_token(&self.owner(), "read", None).0,
+            "session" => self.session(),
             "user" => self.user(),
             "team" if self.route.id == "delete_team" => {
                 let name = stage.fresh("team");
@@ -151,6 +156,14 @@ impl Maker<'_> {
         let name = self.stage.standing(self.column, self.whose);
         let jobs = self.stage.admin("GET", &format!("/v1/jobs?name={name}"), &json!({})).json();
         jobs["jobs"][0]["id"].as_str().expect("it runs").to_owned()
+    }
+
+    /// A browser in which the owner has just signed in.
+    fn session(&self) -> String {
+        let (_, token) = self.stage.new_token(&self.owner(), "read", None);
+        let wish = json!({ "token": token });
+        let made = self.stage.request("POST", "/v1/session", None, Some(&wish));
+        made.json()["id"].as_str().expect("a session").to_owned()
     }
 
     /// Somebody new, who is in the team if they are to be taken out of it.
@@ -218,8 +231,11 @@ impl Maker<'_> {
         let quoted = |text: &str| Some(format!("\"{text}\""));
         match self.route.id {
             "list_jobs" => quoted(&self.stage.standing(self.column, self.whose)),
-            "list_cost" | "list_budgets" => quoted(self.team()),
+            "list_cost" | "list_budgets" | "cost_series" | "cost_rows" | "cost_idle" => {
+                quoted(self.team())
+            }
             "list_tokens" => quoted(&self.thing("token")),
+            "list_sessions" => quoted(&self.thing("session")),
             "list_users" => quoted(&self.owner()),
             "list_projects" => quoted(after_colon(&self.thing("project"))),
             "list_secrets" => quoted(&self.thing("secret")),

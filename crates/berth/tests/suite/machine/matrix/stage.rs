@@ -81,7 +81,7 @@ impl Stage {
                     self.submit(
                         column,
                         whose,
-                        &format!("name: {name}\ngpus: 1\nrun: sleep 3600\n"),
+                        &format!("name: {name}\ngpus: 1\nrun: touch made; sleep 3600\n"),
                     );
                 }
             }
@@ -217,6 +217,7 @@ impl Stage {
             pick("/v1/audit?limit=1&refused=false", "rows", &["seq", "hash"]),
             pick("/v1/jobs?limit=1000", "jobs", &["id", "state", "priority", "team"]),
             pick("/v1/tokens", "items", &["id", "user", "scope", "expires", "revoked"]),
+            pick("/v1/sessions", "items", &["id", "user"]),
             pick("/v1/users", "items", &["name", "cluster_role", "teams"]),
             pick("/v1/teams", "items", &["name", "parent"]),
             pick("/v1/projects", "items", &["team", "name"]),

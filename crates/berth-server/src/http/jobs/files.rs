@@ -1,0 +1,162 @@
+//! The files of a job: lists of folders, and files as they are, in whole or in part.
+
+use crate::app::App;
+use crate::http::answer::{Answer, Failure, Json};
+use crate::http::asking::Asking;
+use crate::http::extract::{Path, Query};
+use crate::http::limits;
+use crate::http::streams::while_allowed;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    RANGE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use berth_api::access::Permission;
+use berth_api::{Code, Problem, wire};
+use berth_service::Fault;
+use berth_service::host::OpenJobFile;
+use berth_service::jobs::files;
+use berth_service::stream_right::{Needs, StreamRight};
+use futures_util::{Stream, stream};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Bytes that are read at a time.
+const CHUNK: u64 = 256 << 10;
+
+pub async fn list(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(wanted): Path<String>,
+    Query(query): Query<wire::JobFileQuery>,
+) -> Answer<wire::JobFileList> {
+    Ok(Json(files::list(&app.service, &caller, &wanted, &query).await?))
+}
+
+pub async fn content(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    headers: HeaderMap,
+    Path(wanted): Path<String>,
+    Query(query): Query<wire::JobFileQuery>,
+) -> Result<Response, Failure> {
+    let range = limits::text_of(&headers, &RANGE)?.map(str::to_owned);
+    let (job, opened) = files::open(&app.service, &caller, &wanted, &query.path).await?;
+    let OpenJobFile { file, bytes, .. } = opened;
+    let part = match range.as_deref().and_then(|range| part(range, bytes)) {
+        None => None,
+        Some(Some(part)) => Some(part),
+        Some(None) => {
+            let detail = format!("the file has {bytes} bytes, and none of those asked for");
+            let fault = Fault::new(Code::BadRequest, detail).next("ask for less, or for all of it");
+            let mut response = Failure(fault).into_response();
+            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            return Ok(response);
+        }
+    };
+    let (from, to) = part.unwrap_or((0, bytes));
+    let right = StreamRight::hold(&app.service, &caller, Needs::OnJob(job, Permission::LogsRead));
+    let body = Body::from_stream(while_allowed(pieces(file, from, to), right, cut));
+    let mut response = body.into_response();
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
+    fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    // Nothing that a job wrote is ever shown as a page of this server.
+    fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let name = query.path.trim_matches('/').rsplit('/').next().unwrap_or_default();
+    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+    if let Ok(value) = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}")) {
+        fields.insert(CONTENT_DISPOSITION, value);
+    }
+    if part.is_some() {
+        if let Ok(value) = HeaderValue::try_from(format!("bytes {from}-{}/{bytes}", to - 1)) {
+            fields.insert(CONTENT_RANGE, value);
+        }
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    Ok(response)
+}
+
+/// One range of bytes, its end excluded; an inner nothing for one that the file has none of, and an
+/// outer one for what is left alone: other units, and several ranges at once.
+fn part(range: &str, bytes: u64) -> Option<Option<(u64, u64)>> {
+    let (from, to) = range.trim().strip_prefix("bytes=")?.split_once('-')?;
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    if from.trim().is_empty() {
+        let last = number(to)?;
+        return Some((last > 0 && bytes > 0).then(|| (bytes.saturating_sub(last), bytes)));
+    }
+    let from = number(from)?;
+    let to = match to.trim() {
+        "" => bytes,
+        to => number(to)?.saturating_add(1).min(bytes),
+    };
+    Some((from < to).then_some((from, to)))
+}
+
+type Piece = Result<Bytes, io::Error>;
+
+fn pieces(file: File, from: u64, to: u64) -> impl Stream<Item = Piece> + Send + 'static {
+    stream::unfold(Some((Arc::new(file), from, to)), async |open| {
+        let (file, at, to) = open?;
+        let length = CHUNK.min(to.saturating_sub(at));
+        if length == 0 {
+            return None;
+        }
+        let reading = file.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+            let read = reading.read_at(&mut bytes, at)?;
+            bytes.truncate(read);
+            Ok::<_, io::Error>(bytes)
+        });
+        match read.await.unwrap_or_else(|why| Err(io::Error::other(why))) {
+            // The job has cut it shorter. Fewer bytes than were announced are an error to whoever
+            // reads them.
+            Ok(bytes) if bytes.is_empty() => Some((Err(io::ErrorKind::UnexpectedEof.into()), None)),
+            Ok(bytes) => {
+                let next = at + bytes.len() as u64;
+                Some((Ok(Bytes::from(bytes)), Some((file, next, to))))
+            }
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+}
+
+/// The end of a file whose reader may not read on.
+fn cut(problem: Box<Problem>) -> Piece {
+    Err(io::Error::other(problem.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_http_says() {
+        for (range, expect) in [
+            ("bytes=0-3", Some(Some((0, 4)))),
+            ("bytes=5-", Some(Some((5, 10)))),
+            ("bytes=-4", Some(Some((6, 10)))),
+            ("bytes=-40", Some(Some((0, 10)))),
+            ("bytes=9-100", Some(Some((9, 10)))),
+            ("bytes=10-", Some(None)),
+            ("bytes=7-3", Some(None)),
+            ("bytes=-0", Some(None)),
+            ("lines=1-2", None),
+            ("bytes=1-2,5-6", None),
+            ("bytes=x", None),
+        ] {
+            assert_eq!(part(range, 10), expect, "{range}");
+        }
+        assert_eq!(part("bytes=0-", 0), Some(None));
+    }
+}

@@ -1,0 +1,250 @@
+//! Looking for lines in what a job printed, in all its attempts, tasks and ranks.
+
+use super::output::Source;
+use crate::app::App;
+use crate::http::answer::{Answer, Failure, Json};
+use crate::http::asking::Asking;
+use crate::http::extract::{Path, Query};
+use axum::extract::State;
+use berth_api::Code;
+use berth_api::access::Permission;
+use berth_api::wire::{self, LogMatch, LogMatches, LogSearchQuery};
+use berth_model::LeaseId;
+use berth_node::{LogPlace, Looked};
+use berth_service::Fault;
+use berth_service::jobs::find;
+use regex::bytes::{Regex, RegexBuilder};
+
+const LIMIT: u32 = 100;
+const MOST: u32 = 1_000;
+/// What one answer reads, and in how many logs.
+const MOST_BYTES: u64 = 32 << 20;
+const MOST_LOGS: usize = 64;
+/// What a regular expression may take when it is compiled, and while it is used.
+const REGEX_BYTES: usize = 1 << 20;
+
+/// Where a search goes on: a log, and a place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Cursor {
+    attempt: u32,
+    task: u32,
+    rank: u32,
+    place: LogPlace,
+}
+
+impl Cursor {
+    fn read(text: &str) -> Option<Cursor> {
+        let numbers: Vec<u64> =
+            text.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        let &[attempt, task, rank, position, line, found] = numbers.as_slice() else { return None };
+        let small = |number: u64| u32::try_from(number).ok();
+        let (attempt, task, rank) = (small(attempt)?, small(task)?, small(rank)?);
+        Some(Cursor { attempt, task, rank, place: LogPlace { position, line, found } })
+    }
+
+    fn write(&self) -> String {
+        let Cursor { attempt, task, rank, place: LogPlace { position, line, found } } = self;
+        format!("{attempt}.{task}.{rank}.{position}.{line}.{found}")
+    }
+
+    fn log(&self) -> (u32, u32, u32) {
+        (self.attempt, self.task, self.rank)
+    }
+}
+
+pub async fn search(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(wanted): Path<String>,
+    Query(query): Query<LogSearchQuery>,
+) -> Answer<LogMatches> {
+    let regex = regex(&query)?;
+    let from = query.cursor.as_deref().map(|text| {
+        let bad = || Fault::new(Code::BadCursor, format!("`{text}` is no cursor"));
+        Cursor::read(text).ok_or_else(bad)
+    });
+    let from = from.transpose()?.unwrap_or_default();
+    let found = find::job(&app.service, &caller, &wanted, Permission::LogsRead).await?;
+    if found.is_array() {
+        let next = format!("name one, such as {}", found.first().id);
+        let detail = format!("job {} is an array; each element has a log of its own", found.id);
+        return Err(Fault::new(Code::WrongState, detail).next(next).into());
+    }
+    let row = found.first();
+    let source = Source::of(&app, row)?;
+    let mut leases: Vec<LeaseId> =
+        app.service.store.leases_of(row.id).await?.into_iter().map(|lease| lease.id).collect();
+    leases.retain(|lease| query.attempt.is_none_or(|wanted| wanted == lease.attempt));
+    leases.retain(|lease| query.task.is_none_or(|wanted| wanted == lease.task));
+    leases.retain(|lease| (lease.attempt, lease.task) >= (from.attempt, from.task));
+    leases.sort_by_key(|lease| (lease.attempt, lease.task));
+    for lease in leases.iter().take(MOST_LOGS) {
+        let is_live = {
+            let core = app.service.engine.core();
+            core.jobs.get(&lease.job).is_some_and(|job| job.leases.contains_key(lease))
+        };
+        source.fetch(&app, *lease, is_live, false).await;
+    }
+    let limit = query.limit.unwrap_or(LIMIT).min(MOST) as usize;
+    let looked = tokio::task::spawn_blocking(move || {
+        Search { app, source, regex, rank: query.rank, limit }.run(&leases, from)
+    });
+    let looked = looked.await.map_err(|why| Failure::new(Code::Internal, why.to_string()))?;
+    Ok(Json(looked?))
+}
+
+fn regex(query: &LogSearchQuery) -> Result<Regex, Fault> {
+    if query.text.is_empty() {
+        return Err(Fault::new(Code::BadRequest, "text: there is nothing to look for"));
+    }
+    let pattern = match query.regex {
+        true => query.text.clone(),
+        false => regex::escape(&query.text),
+    };
+    let mut builder = RegexBuilder::new(&pattern);
+    builder.case_insensitive(query.ignore_case).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES);
+    builder.build().map_err(|why| {
+        // The last line says what; those before show where, with letters below each other.
+        let why = why.to_string();
+        let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let next = "mend it; there is no look-around, and there are no backreferences";
+        Fault::new(Code::BadRequest, format!("text: no regular expression: {why}")).next(next)
+    })
+}
+
+struct Search {
+    app: App,
+    source: Source,
+    regex: Regex,
+    rank: Option<u32>,
+    limit: usize,
+}
+
+impl Search {
+    fn run(&self, leases: &[LeaseId], from: Cursor) -> Result<LogMatches, Fault> {
+        let mut matches: Vec<LogMatch> = Vec::new();
+        let (mut total, mut bytes, mut logs) = (from.place.found, 0, 0);
+        // Where the next answer begins: after the last line that is told, or where it stopped.
+        let mut next: Option<Cursor> = None;
+        for lease in leases {
+            for rank in self.ranks(*lease) {
+                let here = Cursor {
+                    attempt: lease.attempt,
+                    task: lease.task,
+                    rank,
+                    place: LogPlace { position: 0, line: 0, found: total },
+                };
+                if here.log() < from.log() {
+                    continue;
+                }
+                if bytes >= MOST_BYTES || logs >= MOST_LOGS {
+                    let next = next.unwrap_or(here);
+                    return Ok(answer(matches, total, false, Some(next), bytes));
+                }
+                let begin = if here.log() == from.log() { from.place } else { here.place };
+                let room = self.limit - matches.len();
+                let Some(looked) = self.look(*lease, rank, begin, MOST_BYTES - bytes, room) else {
+                    continue;
+                };
+                (logs, bytes, total) = (logs + 1, bytes + looked.bytes, looked.found);
+                let is_full = self.limit > 0 && matches.len() + looked.hits.len() == self.limit;
+                self.tell(&mut matches, *lease, rank, &looked);
+                let stopped = Cursor { place: looked.next, ..here };
+                if is_full && next.is_none() {
+                    next = Some(stopped);
+                }
+                if !looked.whole {
+                    let next = next.unwrap_or(stopped);
+                    return Ok(answer(matches, total, false, Some(next), bytes));
+                }
+            }
+        }
+        // All was looked at: there is more only if more was found than is told.
+        let told_up_to = next.map_or(total, |next| next.place.found);
+        let next = next.filter(|_| told_up_to < total);
+        Ok(answer(matches, total, true, next, bytes))
+    }
+
+    fn ranks(&self, lease: LeaseId) -> Vec<u32> {
+        let all = match &self.source {
+            Source::Here => {
+                let reader = self.source.read(&self.app, lease, 0);
+                reader.and_then(|reader| reader.ranks().ok()).unwrap_or_default()
+            }
+            Source::Pods { .. } => vec![0],
+        };
+        all.into_iter().filter(|rank| self.rank.is_none_or(|wanted| wanted == *rank)).collect()
+    }
+
+    /// Nothing where there is no log, or none any more.
+    fn look(
+        &self,
+        lease: LeaseId,
+        rank: u32,
+        from: LogPlace,
+        most_bytes: u64,
+        most: usize,
+    ) -> Option<Looked> {
+        let reader = self.source.read(&self.app, lease, rank)?;
+        reader.search(from, most_bytes, most, &|line| self.regex.is_match(line)).ok()
+    }
+
+    fn tell(&self, matches: &mut Vec<LogMatch>, lease: LeaseId, rank: u32, looked: &Looked) {
+        let positions: Vec<u64> = looked.hits.iter().map(|hit| hit.position).collect();
+        let reader = self.source.read(&self.app, lease, rank);
+        let times = reader.and_then(|reader| reader.times_of(&positions).ok()).unwrap_or_default();
+        for (nth, hit) in looked.hits.iter().enumerate() {
+            matches.push(LogMatch {
+                attempt: lease.attempt,
+                task: lease.task,
+                rank,
+                line: hit.line,
+                position: hit.position,
+                at: times.get(nth).copied().flatten().map(wire::At),
+                text: String::from_utf8_lossy(&hit.bytes).into_owned(),
+            });
+        }
+    }
+}
+
+fn answer(
+    matches: Vec<LogMatch>,
+    total: u64,
+    complete: bool,
+    next: Option<Cursor>,
+    looked_at_bytes: u64,
+) -> LogMatches {
+    let next = next.map(|next| next.write());
+    LogMatches { matches, total, complete, next, looked_at_bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_it_went_out() {
+        let place = LogPlace { position: 7, line: 2, found: 9 };
+        let cursor = Cursor { attempt: 1, task: 2, rank: 3, place };
+        assert_eq!(Cursor::read(&cursor.write()), Some(cursor));
+        for odd in ["", "1.2.3", "1.2.3.4.5.6.7", "1.2.3.4.5.x", "5000000000.0.0.0.0.0"] {
+            assert_eq!(Cursor::read(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_expression_that_would_take_too_much_is_refused() {
+        let query = |text: &str| LogSearchQuery {
+            text: text.to_owned(),
+            regex: true,
+            ..LogSearchQuery::default()
+        };
+        assert!(regex(&query(r"loss=\d+\.\d+")).is_ok());
+        for odd in ["", "(", "(?=a)", r"(\pL{900}){900}"] {
+            assert!(regex(&query(odd)).is_err(), "{odd}");
+        }
+        let plain = LogSearchQuery { text: "a.c(".to_owned(), ..LogSearchQuery::default() };
+        assert!(regex(&plain).unwrap().is_match(b"xa.c(x"));
+        assert!(!regex(&plain).unwrap().is_match(b"abc("));
+    }
+}

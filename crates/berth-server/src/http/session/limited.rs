@@ -1,0 +1,60 @@
+//! Sign-ins within their limits.
+
+use crate::app::App;
+use crate::http::answer::Failure;
+use crate::http::visitor::Visitor;
+use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+use berth_api::Code;
+use berth_engine::clock;
+use berth_service::sign_in::{Door, Limited};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A refusal takes at least so long, whatever it is refused for.
+const LEAST: Duration = Duration::from_millis(250);
+
+/// Tries something that only whoever knows a secret can do. Failures are limited in number, and
+/// their time says nothing.
+pub async fn attempt<T>(
+    app: &App,
+    door: Door,
+    visitor: &Visitor,
+    tries: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Response> {
+    enter(app, door, visitor)?;
+    let begun = Instant::now();
+    let tried = tries.await;
+    match tried {
+        Ok(done) => {
+            app.service.sign_in_limits.give_back(door, &visitor.address, clock::now());
+            Ok(done)
+        }
+        Err(failure) => {
+            if failure.0.0.status >= 500 {
+                // It is not the visitor who failed.
+                app.service.sign_in_limits.give_back(door, &visitor.address, clock::now());
+            } else {
+                app.service.sessions.note_refused();
+                tokio::time::sleep_until(begun + LEAST).await;
+            }
+            Err(failure.into_response())
+        }
+    }
+}
+
+/// Takes a try that counts whatever comes of it.
+pub fn enter(app: &App, door: Door, visitor: &Visitor) -> Result<(), Response> {
+    let entered = app.service.sign_in_limits.enter(door, &visitor.address, clock::now());
+    entered.map_err(|limited| too_many(app, limited))
+}
+
+pub fn too_many(app: &App, limited: Limited) -> Response {
+    app.service.sessions.note_refused();
+    let seconds = (limited.after.0 + 999) / 1_000;
+    let detail = format!("there were too many tries; the next is taken in {seconds} s");
+    let mut response = Failure::new(Code::TooManySignIns, detail).into_response();
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}

@@ -1,0 +1,189 @@
+//! Browsers that go to the provider of identities, and come back.
+
+use super::{cookie, limited, origin};
+use crate::app::App;
+use crate::http::answer::{Failure, Refused};
+use crate::http::page::Page;
+use crate::http::portal::takes_pages;
+use crate::http::visitor::Visitor;
+use crate::oidc::{Failed, Kept, Oidc};
+use axum::extract::{RawQuery, State};
+use axum::http::header::{LOCATION, RETRY_AFTER, SET_COOKIE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use berth_api::Code;
+use berth_engine::clock;
+use berth_service::sessions::Opened;
+use berth_service::sign_in::{self, Door};
+use std::sync::Arc;
+
+/// What a browser keeps while it is at the provider.
+const COOKIE: &str = "berth_sign_in";
+/// Where what is in it belongs, for the seal.
+const PLACE: &str = "sign in";
+/// How long the cookie is kept.
+const SECONDS: i64 = 600;
+/// The longest address to land on.
+const MOST_NEXT: usize = 1_000;
+
+pub async fn start(
+    State(app): State<App>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let shown = |response| shown(&visitor, response);
+    let Some(provider) = app.oidc.clone() else { return shown(no_provider().into_response()) };
+    if let Err(response) = limited::enter(&app, Door::Begin, &visitor) {
+        return shown(response);
+    }
+    let next = parameter(query.as_deref(), "next").filter(|next| is_own_path(next));
+    let begun = match provider.begin(next.unwrap_or_else(|| "/".to_owned())).await {
+        Ok(begun) => begun,
+        Err(failed) => return shown(refused(failed).into_response()),
+    };
+    let text = serde_json::to_string(&begun.kept).expect("it is plain data");
+    let sealed = hex::encode(app.service.vault.seal("", PLACE, &text));
+    let kept = cookie::of_sign_in(COOKIE, &sealed, SECONDS, visitor.is_secure(&app));
+    redirect(&begun.url, &[kept]).unwrap_or_else(|| shown(refused(Failed::Down).into_response()))
+}
+
+pub async fn finish(
+    State(app): State<App>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let shown = |response| shown(&visitor, response);
+    let Some(provider) = app.oidc.clone() else { return shown(no_provider().into_response()) };
+    let tried = limited::attempt(&app, Door::Secret, &visitor, async {
+        come_back(&app, &provider, &visitor, query.as_deref()).await
+    });
+    match tried.await {
+        Ok((opened, next)) => {
+            let is_secure = visitor.is_secure(&app);
+            let used = cookie::of_sign_in(COOKIE, "", 0, is_secure);
+            let cookies = [cookie::session(&opened, is_secure), used];
+            redirect(&next, &cookies)
+                .unwrap_or_else(|| shown(wrong("it leads nowhere").into_response()))
+        }
+        Err(response) => shown(response),
+    }
+}
+
+async fn come_back(
+    app: &App,
+    provider: &Arc<Oidc>,
+    visitor: &Visitor,
+    query: Option<&str>,
+) -> Result<(Opened, String), Failure> {
+    let kept = visitor.cookie(COOKIE).and_then(|sealed| hex::decode(sealed).ok());
+    let kept = kept.and_then(|sealed| app.service.vault.reveal("", PLACE, &sealed));
+    let kept = kept.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
+    let other = "this browser has not begun the sign-in, or too long ago";
+    let kept = kept.filter(|kept| kept.until > clock::now().0).ok_or_else(|| wrong(other))?;
+    // Both are random, and the browser that began has sent both: nothing is learned by the time.
+    if parameter(query, "state").as_deref() != Some(kept.state.as_str()) {
+        return Err(wrong("this answer of the provider belongs to another sign-in"));
+    }
+    if let Some(error) = parameter(query, "error") {
+        let said = parameter(query, "error_description").unwrap_or_default();
+        let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
+        let error: String = error.chars().filter(char::is_ascii_graphic).take(60).collect();
+        return Err(wrong(&format!("the provider says: {error} {said}")));
+    }
+    let code = parameter(query, "code").ok_or_else(|| wrong("the provider gave no code"))?;
+    let next = kept.next.clone();
+    let provided = provider.finish(&code, kept).await.map_err(refused)?;
+    let origin = origin(visitor, "finish_oidc");
+    let opened = sign_in::admit(&app.service, provider.rules(), provided, &origin).await?;
+    Ok((opened, next))
+}
+
+fn wrong(detail: &str) -> Failure {
+    Failure::new(Code::SignInFailed, detail.trim())
+}
+
+fn refused(failed: Failed) -> Failure {
+    match failed {
+        Failed::Down => {
+            Failure::new(Code::ProviderDown, "the identity provider does not answer as it should")
+        }
+        Failed::Wrong(why) => wrong(why),
+    }
+}
+
+fn no_provider() -> Failure {
+    let detail = "this server has no identity provider; sign in with a token";
+    Failure::new(Code::NotFound, detail)
+}
+
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// Whether an address leads to a page of the portal, and nowhere else, however a browser reads it.
+fn is_own_path(next: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() && c != '\\';
+    next.len() <= MOST_NEXT
+        && next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.starts_with("/v1/")
+        && next.chars().all(plain)
+}
+
+/// See other: the browser gets what it is led to, whatever it sent here.
+fn redirect(to: &str, cookies: &[String]) -> Option<Response> {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    let to = HeaderValue::from_str(to).ok()?;
+    response.headers_mut().insert(LOCATION, to);
+    for cookie in cookies {
+        if let Ok(cookie) = HeaderValue::from_str(cookie) {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+    }
+    Some(response)
+}
+
+/// A problem as a page, for a browser that has come here by itself.
+fn shown(visitor: &Visitor, response: Response) -> Response {
+    let problem = response.extensions().get::<Refused>().cloned();
+    let Some(problem) = problem.filter(|_| takes_pages(&visitor.headers)) else { return response };
+    let Refused(about) = &problem;
+    let mut page = Page::new(&about.title)
+        .text(&format!("{} ({})", about.detail, about.code))
+        .text(&about.next)
+        .link("/", "Back to Berth")
+        .answer(response.status());
+    if let Some(after) = response.headers().get(RETRY_AFTER) {
+        page.headers_mut().insert(RETRY_AFTER, after.clone());
+    }
+    page.extensions_mut().insert(problem);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_in_lands_on_our_own_pages_alone() {
+        for own in ["/", "/jobs", "/jobs?state=running&sort=-cost#top", "/device?code=BCDF-GHJK"] {
+            assert!(is_own_path(own), "{own}");
+        }
+        for other in [
+            "",
+            "jobs",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/\t/evil.example",
+            "/v1/session",
+            "/a\r\nset-cookie: x",
+            "/ü",
+            "javascript:alert(1)",
+        ] {
+            assert!(!is_own_path(other), "{other}");
+        }
+        assert!(!is_own_path(&format!("/{}", "x".repeat(2_000))));
+    }
+}

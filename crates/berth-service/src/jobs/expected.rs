@@ -1,0 +1,46 @@
+//! What a job is expected to cost.
+
+use berth_core::State;
+use berth_engine::{Core, LiveJob, clock};
+use berth_ledger::cost::cumulative;
+use berth_model::{GroupSpec, Micros, Name, Span};
+
+/// What it will have cost when it ends as expected.
+pub fn cost(core: &Core, live: &LiveJob) -> Option<Micros> {
+    let id = live.row.id;
+    if live.leases.is_empty() {
+        let price = asking_price(&core.state, core.state.asks_of(id)?)?;
+        return Some(live.row.cost + cumulative(price, core.state.estimate(id)?));
+    }
+    let price = live.price();
+    if price <= Micros::ZERO {
+        return None;
+    }
+    let left = match core.state.progress(id).and_then(|progress| progress.ends) {
+        Some(ends) => (ends - clock::now()).max(Span::ZERO),
+        None => core.state.estimate(id)?,
+    };
+    Some(live.row.cost + cumulative(price, left))
+}
+
+/// What an hour of the cheapest GPUs it takes costs, where they have a price.
+pub fn asking_price(state: &State, groups: &[GroupSpec]) -> Option<Micros> {
+    let prices = state.prices();
+    if prices.is_empty() {
+        return None;
+    }
+    let mut sum = 0;
+    for group in groups {
+        let gpus = i64::from(group.gpus.count()) * i64::from(group.count);
+        if gpus == 0 {
+            continue;
+        }
+        let named: Vec<&Name> = group.models.iter().map(|ask| &ask.model).collect();
+        let there = match named.is_empty() {
+            true => state.gpu_models().keys().filter_map(|model| prices.get(model)).min(),
+            false => named.into_iter().filter_map(|model| prices.get(model)).min(),
+        };
+        sum += there?.0 * gpus;
+    }
+    Some(Micros(sum))
+}

@@ -1,0 +1,99 @@
+//! What a job has written into its folder.
+
+use super::find;
+use crate::caller::Caller;
+use crate::fault::{self, Fault};
+use crate::host::{JobFileKind, JobFiles, OpenJobFile};
+use crate::service::Service;
+use berth_api::access::Permission;
+use berth_api::wire::{FileKind, JobFile, JobFileList, JobFileQuery};
+use berth_api::{Code, wire};
+use berth_model::JobId;
+use std::io;
+
+/// Entries of one answer.
+const MOST: usize = 5_000;
+
+/// The entries of a folder.
+pub async fn list(
+    service: &Service,
+    caller: &Caller,
+    job: &str,
+    query: &JobFileQuery,
+) -> Result<JobFileList, Fault> {
+    let id = job_of(service, caller, job).await?;
+    let path = query.path.trim_matches('/').to_owned();
+    let asked = path.clone();
+    let listed = on_disk(service, id, &path, move |files| files.list(id, &asked, MOST)).await?;
+    let (entries, more) = listed;
+    let entries = entries.into_iter().map(|entry| JobFile {
+        name: entry.name,
+        kind: match entry.kind {
+            JobFileKind::File => FileKind::File,
+            JobFileKind::Folder => FileKind::Dir,
+            JobFileKind::Link => FileKind::Link,
+            JobFileKind::Other => FileKind::Other,
+        },
+        bytes: entry.bytes,
+        modified_at: entry.modified.map(wire::At),
+    });
+    Ok(JobFileList { job: id.into(), path, entries: entries.collect(), more })
+}
+
+/// A file to be read.
+pub async fn open(
+    service: &Service,
+    caller: &Caller,
+    job: &str,
+    path: &str,
+) -> Result<(JobId, OpenJobFile), Fault> {
+    let id = job_of(service, caller, job).await?;
+    let asked = path.to_owned();
+    Ok((id, on_disk(service, id, path, move |files| files.open(id, &asked)).await?))
+}
+
+async fn job_of(service: &Service, caller: &Caller, job: &str) -> Result<JobId, Fault> {
+    let found = find::job(service, caller, job, Permission::LogsRead).await?;
+    if found.is_array() {
+        let next = format!("name one, such as {}", found.first().id);
+        let detail = format!("job {} is an array; each element has a folder of its own", found.id);
+        return Err(Fault::new(Code::WrongState, detail).next(next));
+    }
+    Ok(found.first().id)
+}
+
+async fn on_disk<T: Send + 'static>(
+    service: &Service,
+    job: JobId,
+    path: &str,
+    ask: impl FnOnce(&dyn JobFiles) -> io::Result<T> + Send + 'static,
+) -> Result<T, Fault> {
+    if service.host.files().is_none() {
+        let detail = "jobs run as pods here, and their files are in the volumes of those";
+        let next = "copy them with `kubectl cp`, or mount the volume in another job";
+        return Err(Fault::new(Code::NotHere, detail).next(next));
+    }
+    let host = service.host.clone();
+    let asked = tokio::task::spawn_blocking(move || host.files().map(ask)).await;
+    let asked = asked.ok().flatten();
+    let asked = asked.ok_or_else(|| Fault::new(Code::Internal, "the disk was not asked"))?;
+    asked.map_err(|error| failed(job, path, &error))
+}
+
+fn failed(job: JobId, path: &str, error: &io::Error) -> Fault {
+    let next = format!("`berth files {job}` lists what there is; links are not followed");
+    match error.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::InvalidFilename
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::CrossesDevices
+        | io::ErrorKind::PermissionDenied => {
+            Fault::new(Code::NotFound, format!("job {job} has no such file: `{path}`")).next(next)
+        }
+        io::ErrorKind::IsADirectory => {
+            Fault::new(Code::BadRequest, format!("`{path}` is no plain file")).next(next)
+        }
+        _ => fault::hidden(Code::Internal, error),
+    }
+}

@@ -1,0 +1,183 @@
+//! How often one may try to sign in: from one address, and all together.
+
+use crate::refusals::{Allowance, Rate, network};
+use berth_model::{Span, Time};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+/// Addresses that are told apart at one moment. The others count as one.
+const MOST_ADDRESSES: usize = 4_096;
+
+/// What is tried. Each has an allowance of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Door {
+    /// Showing a token, the answer of a provider or the code of a device; only failures count.
+    Secret,
+    /// Beginning a sign-in by a provider or by a code.
+    Begin,
+    /// Naming the code that a command line shows; only wrong ones count. Here the address is the
+    /// name of a user.
+    UserCode,
+}
+
+impl Door {
+    const fn each(self) -> Rate {
+        match self {
+            Door::Secret => Rate { burst: 10, every: Span::secs(15) },
+            Door::Begin => Rate { burst: 30, every: Span::secs(5) },
+            Door::UserCode => Rate { burst: 10, every: Span::secs(60) },
+        }
+    }
+
+    /// A proxy on this machine brings everybody from one address.
+    const fn loopback(self) -> Rate {
+        match self {
+            Door::Secret => Rate { burst: 40, every: Span::secs(4) },
+            Door::Begin => Rate { burst: 120, every: Span::secs(1) },
+            Door::UserCode => self.each(),
+        }
+    }
+
+    const fn all(self) -> Rate {
+        match self {
+            Door::Secret => Rate { burst: 200, every: Span::secs(1) },
+            Door::Begin => Rate { burst: 300, every: Span::ms(500) },
+            Door::UserCode => Rate { burst: 100, every: Span::secs(6) },
+        }
+    }
+}
+
+/// Too many tries: when the next one may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limited {
+    pub after: Span,
+}
+
+/// What each address has left.
+#[derive(Debug, Default)]
+pub struct SignInLimits(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    each: BTreeMap<(Door, String), Allowance>,
+    all: BTreeMap<Door, Allowance>,
+    limited: u64,
+}
+
+impl SignInLimits {
+    /// Takes a try.
+    pub fn enter(&self, door: Door, address: &str, now: Time) -> Result<(), Limited> {
+        let counts = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, rate) = counts.known(door, address, now);
+        let all = counts.all.entry(door).or_insert_with(|| Allowance::full(door.all(), now));
+        all.refill(door.all(), now);
+        let own = counts.each.entry(key).or_insert_with(|| Allowance::full(rate, now));
+        own.refill(rate, now);
+        if own.left > 0 && all.left > 0 {
+            own.left -= 1;
+            all.left -= 1;
+            return Ok(());
+        }
+        counts.limited += 1;
+        let after = if own.left == 0 { rate.every } else { door.all().every };
+        Err(Limited { after: after.max(Span::secs(1)) })
+    }
+
+    /// Gives a try back that was no failure.
+    pub fn give_back(&self, door: Door, address: &str, now: Time) {
+        let counts = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, rate) = counts.known(door, address, now);
+        if let Some(all) = counts.all.get_mut(&door) {
+            all.left = (all.left + 1).min(door.all().burst);
+        }
+        if let Some(own) = counts.each.get_mut(&key) {
+            own.left = (own.left + 1).min(rate.burst);
+        }
+    }
+
+    /// Tries that were refused since the start.
+    pub fn limited(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).limited
+    }
+}
+
+impl Counts {
+    /// What an address counts as, and at which rate.
+    fn known(&mut self, door: Door, address: &str, now: Time) -> ((Door, String), Rate) {
+        let is_loopback =
+            address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+        if is_loopback {
+            return ((door, "loopback".to_owned()), door.loopback());
+        }
+        let rate = door.each();
+        let key = (door, network(address));
+        if self.each.len() < MOST_ADDRESSES || self.each.contains_key(&key) {
+            return (key, rate);
+        }
+        self.each.retain(|(door, address), own| {
+            let rate = if address == "loopback" { door.loopback() } else { door.each() };
+            own.refill(rate, now);
+            own.left < rate.burst
+        });
+        match self.each.len() < MOST_ADDRESSES {
+            true => (key, rate),
+            false => ((door, String::new()), rate),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1_000_000_000);
+
+    fn taken(limits: &SignInLimits, address: &str, tries: usize, now: Time) -> usize {
+        (0..tries).filter(|_| limits.enter(Door::Secret, address, now).is_ok()).count()
+    }
+
+    #[test]
+    fn one_address_fails_a_few_times_and_then_waits() {
+        let limits = SignInLimits::default();
+        assert_eq!(taken(&limits, "192.0.2.1", 100, NOW), 10);
+        assert_eq!(
+            limits.enter(Door::Secret, "192.0.2.1", NOW),
+            Err(Limited { after: Span::secs(15) })
+        );
+        assert_eq!(limits.limited(), 91);
+        assert_eq!(taken(&limits, "192.0.2.2", 1, NOW), 1);
+        assert_eq!(taken(&limits, "192.0.2.1", 5, NOW + Span::secs(30)), 2);
+        assert!(limits.enter(Door::Begin, "192.0.2.1", NOW).is_ok());
+    }
+
+    #[test]
+    fn whoever_succeeds_may_do_it_as_often_as_they_like() {
+        let limits = SignInLimits::default();
+        for _ in 0..1_000 {
+            limits.enter(Door::Secret, "192.0.2.1", NOW).unwrap();
+            limits.give_back(Door::Secret, "192.0.2.1", NOW);
+        }
+        assert_eq!(taken(&limits, "192.0.2.1", 100, NOW), 10);
+    }
+
+    #[test]
+    fn all_addresses_together_have_a_limit_and_memory_is_bounded() {
+        let limits = SignInLimits::default();
+        let mut entered = 0;
+        for n in 0..3 * MOST_ADDRESSES {
+            entered += taken(&limits, &format!("2001:db8:{n:x}::1"), 1, NOW);
+        }
+        assert_eq!(entered, 200);
+        assert!(limits.0.lock().unwrap().each.len() <= MOST_ADDRESSES + 1);
+    }
+
+    #[test]
+    fn addresses_of_one_network_count_as_one_and_this_machine_has_more() {
+        let limits = SignInLimits::default();
+        assert_eq!(taken(&limits, "2001:db8::1", 10, NOW), 10);
+        assert_eq!(taken(&limits, "2001:db8::2", 10, NOW), 0);
+        assert_eq!(taken(&limits, "127.0.0.1", 100, NOW), 40);
+        assert_eq!(taken(&limits, "::1", 1, NOW), 0);
+    }
+}

@@ -1,0 +1,9 @@
+//! Signing in: browsers with their sessions, a real provider of identities, and command lines.
+
+mod browser;
+mod cross_site;
+mod devices;
+mod oidc;
+mod pages;
+mod provider;
+mod sessions;
