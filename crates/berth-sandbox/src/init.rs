@@ -67,8 +67,10 @@ fn isolate(sandbox: &Sandbox) -> Result<(), Built> {
     if sandbox.network == Network::None {
         loopback::bring_up().map_err(|error| failed("no loopback", error))?;
     }
-    let failed =
-        |error: tree::TreeError| Built::Failed { why: error.to_string(), errno: error.errno() };
+    let failed = |error: crate::tree_error::TreeError| Built::Failed {
+        why: error.to_string(),
+        errno: error.errno(),
+    };
     tree::build(sandbox).map_err(failed)
 }
 

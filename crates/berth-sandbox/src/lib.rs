@@ -29,6 +29,7 @@ mod scope;
 mod spec;
 mod syscalls;
 mod tree;
+mod tree_error;
 
 pub use access::{Access, everybody_may, may_access};
 pub use enter::{Enter, EnterError, Limits};

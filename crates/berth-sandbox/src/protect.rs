@@ -6,7 +6,7 @@
 
 use crate::mountinfo::{self, Mounted};
 use crate::spec::Source;
-use crate::tree::TreeError;
+use crate::tree_error::TreeError;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};

@@ -8,6 +8,7 @@ use crate::named::{self, acting_as};
 use crate::point;
 use crate::protect::{Placed, mount_id, protect, remount};
 use crate::spec::{Account, Mount, Sandbox, Source};
+use crate::tree_error::TreeError;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat2,
     statat,
@@ -20,33 +21,10 @@ use rustix::mount::{
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Where files that are made up lie before they are put in their places.
 const TEXTS: &str = "/run/berth";
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TreeError {
-    #[error("cannot make a view of the file system: {step}: {error}")]
-    Step { step: &'static str, error: io::Error },
-    #[error("cannot show {} to the job: {error}", path.display())]
-    Open { path: PathBuf, error: io::Error },
-    #[error("cannot put anything at {}: {error}", at.display())]
-    Place { at: PathBuf, error: io::Error },
-    #[error("the folders around {} change while the job starts; start it again when they rest", at.display())]
-    Moved { at: PathBuf },
-}
-
-impl TreeError {
-    pub(crate) fn errno(&self) -> Option<i32> {
-        match self {
-            TreeError::Step { error, .. }
-            | TreeError::Open { error, .. }
-            | TreeError::Place { error, .. } => error.raw_os_error(),
-            TreeError::Moved { .. } => None,
-        }
-    }
-}
 
 fn step<T>(step: &'static str, done: rustix::io::Result<T>) -> Result<T, TreeError> {
     done.map_err(|error| TreeError::Step { step, error: error.into() })

@@ -1,6 +1,7 @@
 //! Who asks. Every route but the public ones needs a token. The table in `berth_api::access` decides
 //! what it allows: here for what concerns no team, in each use case for what does.
 
+use crate::approver::{Approver, By};
 use crate::checks;
 use crate::fault::Fault;
 use crate::job_token::JobToken;
@@ -90,22 +91,33 @@ impl Caller {
 
     /// The same caller with the rights of this moment, or why there are none any more.
     pub async fn again(&self, service: &Service) -> Result<Caller, Fault> {
-        let from = self.inner.from.clone();
-        if let Some(of) = &self.inner.job {
-            let caller = of_job(service, of.token, from, self.route).await?;
-            allowed(&caller)?;
-            return Ok(caller);
-        }
-        if let Some(row) = self.session() {
-            let row = sessions::again(service, &row.id).await?;
-            let caller = of_session(service, row, from, self.route).await?;
-            allowed(&caller)?;
-            return Ok(caller);
-        }
-        let row = service.store.get::<TokenRow>(self.token().id.as_str()).await?;
-        let gone = || Fault::new(Code::TokenEnded, "the owner of this token is gone");
-        let row = good(row.ok_or_else(gone)?)?;
-        let caller = of_token(service, row, from, self.route).await?;
+        Caller::again_by(service, &self.approver()).await
+    }
+
+    /// Enough to ask again who it is, and what they may do.
+    pub(crate) fn approver(&self) -> Approver {
+        let by = match (&self.inner.job, self.session()) {
+            (Some(of), _) => By::Job(of.token),
+            (None, Some(row)) => By::Session(row.id.clone()),
+            (None, None) => By::Token(self.token().id.clone()),
+        };
+        Approver { by, from: self.inner.from.clone(), route: self.route }
+    }
+
+    pub(crate) async fn again_by(service: &Service, approver: &Approver) -> Result<Caller, Fault> {
+        let Approver { by, from, route } = approver.clone();
+        let caller = match by {
+            By::Job(token) => of_job(service, token, from, route).await?,
+            By::Session(id) => {
+                let row = sessions::again(service, &id).await?;
+                of_session(service, row, from, route).await?
+            }
+            By::Token(id) => {
+                let gone = || Fault::new(Code::TokenEnded, "the owner of this token is gone");
+                let row = service.store.get::<TokenRow>(id.as_str()).await?;
+                of_token(service, good(row.ok_or_else(gone)?)?, from, route).await?
+            }
+        };
         allowed(&caller)?;
         Ok(caller)
     }

@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod apply;
+mod approver;
 mod audit;
 pub mod audit_end;
 pub mod audit_key;
@@ -12,6 +13,7 @@ pub mod audit_watch;
 pub mod caller;
 pub mod checks;
 pub mod cluster;
+mod device_book;
 pub mod fault;
 mod figure_book;
 mod figure_options;
@@ -34,6 +36,7 @@ mod service;
 mod session_book;
 pub mod sessions;
 pub mod sign_in;
+mod sign_in_limits;
 pub mod stream_checks;
 pub mod stream_right;
 pub mod templates;

@@ -2,13 +2,14 @@
 
 use crate::audit_key::KeyFile;
 use crate::audit_watch::AuditWatch;
+use crate::device_book::Devices;
 use crate::heavy_reads::HeavyReads;
 use crate::home::Home;
 use crate::host::JobHost;
 use crate::notify_address::NotifyAddresses;
 use crate::refusals::Refusals;
 use crate::session_book::Sessions;
-use crate::sign_in::{Devices, SignInLimits};
+use crate::sign_in_limits::SignInLimits;
 use crate::stream_checks::StreamChecks;
 use crate::token_use::TokenUse;
 use crate::vault::Vault;

@@ -154,12 +154,13 @@ fn what_nobody_may_read_or_write_is_deleted_too() {
 
 #[test]
 fn what_a_server_left_half_deleted_the_next_one_deletes() {
-    let (_root, volumes) = volumes();
-    let left = volumes.home.team_volumes().join("nlp").join(REMOVED).join("1-2/a/b");
+    let root = tempfile::tempdir().unwrap();
+    let home = Home::open(&root.path().join("home")).unwrap();
+    let left = home.team_volumes().join("nlp").join(REMOVED).join("1-2/a/b");
     fs::create_dir_all(&left).unwrap();
     fs::write(left.join("file"), "x").unwrap();
-    assert_eq!(names(&volumes), [""; 0]);
-    let next = Volumes::open(volumes.home.clone());
+    let next = Volumes::open(home);
+    assert_eq!(names(&next), [""; 0]);
     until_purged(&next, "nlp");
 }
 

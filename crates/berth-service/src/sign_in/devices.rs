@@ -1,192 +1,24 @@
-//! Command lines that sign in by a code: one shows a code, a person who is signed in approves it in
-//! the portal, and the command line gets a token of that person. What waits is in memory alone: a
-//! server that starts anew has forgotten it, and the command line begins again.
+//! Signs command lines in by a code: one shows a code, a person who is signed in approves it in the
+//! portal, and the command line gets a token of that person.
 
-use super::limits::{Door, Limited};
 use crate::caller::Caller;
+use crate::device_book::{Answer, CODE_LETTERS, INTERVAL, LASTS, Look};
 use crate::fault::Fault;
 use crate::identity::tokens;
 use crate::service::Service;
-use crate::token;
+use crate::sign_in_limits::{Door, Limited};
 use berth_api::Code;
 use berth_api::access::Permission;
 use berth_api::wire::{self, DeviceState};
 use berth_engine::{Write, clock};
-use berth_model::{Span, Time};
+use berth_model::Span;
 use berth_store::{AuditEntry, Batch};
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How long somebody has to approve.
-const LASTS: Span = Span::mins(10);
 /// How long the token lives that comes of it.
 const TOKEN_LASTS: Span = Span::days(30);
-/// Between two questions of a command line.
-const INTERVAL: Span = Span::secs(2);
-/// How much longer it has to wait after it asked too soon.
-const SLOWER: Span = Span::secs(5);
-/// Command lines that wait at once.
-const MOST: usize = 1_000;
-/// No vowels, so that no words come of them, and nothing that looks like something else.
-const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
-const CODE_LETTERS: usize = 8;
 /// How much of what a command line calls itself is kept.
 const MOST_CHARS: usize = 60;
-
-/// Command lines that wait, by a digest of their secret.
-#[derive(Default)]
-pub struct Devices(Mutex<BTreeMap<Vec<u8>, Waiting>>);
-
-struct Waiting {
-    user_code: String,
-    client: String,
-    from: String,
-    created: Time,
-    expires: Time,
-    /// Before that a question comes too soon.
-    next_poll: Time,
-    interval: Span,
-    answer: Answer,
-}
-
-enum Answer {
-    None,
-    Approved(Box<Caller>),
-    Refused,
-}
-
-impl Devices {
-    fn waiting(&self, now: Time) -> MutexGuard<'_, BTreeMap<Vec<u8>, Waiting>> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, one| one.expires > now);
-        waiting
-    }
-
-    fn add(&self, client: &str, from: &str, now: Time) -> Result<(String, String), Fault> {
-        let mut waiting = self.waiting(now);
-        if waiting.len() >= MOST {
-            let detail = "too many command lines wait to be approved";
-            return Err(Fault::new(Code::TooManySignIns, detail));
-        }
-        let device_code = token::random::<32>();
-        let user_code = loop {
-            let code = user_code();
-            if !waiting.values().any(|one| one.user_code == code) {
-                break code;
-            }
-        };
-        let one = Waiting {
-            user_code: user_code.clone(),
-            client: client.to_owned(),
-            from: from.to_owned(),
-            created: now,
-            expires: now + LASTS,
-            next_poll: now,
-            interval: INTERVAL,
-            answer: Answer::None,
-        };
-        waiting.insert(hashed(&device_code), one);
-        Ok((device_code, user_code))
-    }
-
-    /// How far it is. An approval is handed out once.
-    fn look(&self, device_code: &str, now: Time) -> Look {
-        let key = hashed(device_code);
-        let mut waiting = self.waiting(now);
-        let Some(one) = waiting.get_mut(&key) else { return Look::Unknown };
-        match &one.answer {
-            Answer::None if now < one.next_poll => {
-                one.interval = one.interval + SLOWER;
-                one.next_poll = now + one.interval;
-                Look::TooSoon
-            }
-            Answer::None => {
-                one.next_poll = now + one.interval;
-                Look::Waits
-            }
-            Answer::Refused => {
-                waiting.remove(&key);
-                Look::Refused
-            }
-            Answer::Approved(_) => match waiting.remove(&key) {
-                Some(Waiting { answer: Answer::Approved(caller), client, .. }) => {
-                    Look::Approved(caller, client)
-                }
-                _ => Look::Unknown,
-            },
-        }
-    }
-
-    fn ask(&self, user_code: &str, now: Time) -> Option<wire::DeviceAsk> {
-        let wanted = normal(user_code);
-        let waiting = self.waiting(now);
-        let one = waiting
-            .values()
-            .find(|one| one.user_code == wanted && matches!(one.answer, Answer::None))?;
-        Some(wire::DeviceAsk {
-            client: one.client.clone(),
-            from: one.from.clone(),
-            created_at: one.created.into(),
-            expires_at: one.expires.into(),
-        })
-    }
-
-    /// Whether there was one to answer. A code is good for one answer.
-    fn answer(&self, user_code: &str, answer: Answer, now: Time) -> bool {
-        let wanted = normal(user_code);
-        let mut waiting = self.waiting(now);
-        let one = waiting
-            .values_mut()
-            .find(|one| one.user_code == wanted && matches!(one.answer, Answer::None));
-        one.map(|one| one.answer = answer).is_some()
-    }
-}
-
-enum Look {
-    Unknown,
-    Waits,
-    TooSoon,
-    Refused,
-    Approved(Box<Caller>, String),
-}
-
-fn hashed(device_code: &str) -> Vec<u8> {
-    digest(&SHA256, device_code.as_bytes()).as_ref().to_vec()
-}
-
-fn user_code() -> String {
-    let mut code = String::new();
-    while code.len() < CODE_LETTERS + 1 {
-        let mut byte = [0];
-        SystemRandom::new().fill(&mut byte).expect("the system gives random numbers");
-        // 240 is the largest multiple of 20: above it some letters would come more often.
-        if byte[0] >= 240 {
-            continue;
-        }
-        code.push(char::from(LETTERS[usize::from(byte[0]) % LETTERS.len()]));
-        if code.len() == CODE_LETTERS / 2 {
-            code.push('-');
-        }
-    }
-    code
-}
-
-/// As it is shown, however somebody types it.
-fn normal(typed: &str) -> String {
-    let letters: String = typed
-        .chars()
-        .filter(char::is_ascii_alphabetic)
-        .map(|letter| letter.to_ascii_uppercase())
-        .take(CODE_LETTERS + 1)
-        .collect();
-    match letters.len() == CODE_LETTERS {
-        true => format!("{}-{}", &letters[..CODE_LETTERS / 2], &letters[CODE_LETTERS / 2..]),
-        false => String::new(),
-    }
-}
 
 /// What a command line calls itself, made harmless: it is shown to whoever approves.
 fn plain_client(client: &str) -> String {
@@ -229,8 +61,8 @@ pub async fn poll(
         Look::Waits => only(DeviceState::Waiting),
         Look::TooSoon => only(DeviceState::SlowDown),
         Look::Refused => only(DeviceState::Refused),
-        Look::Approved(caller, client) => {
-            let caller = caller.again(service).await?;
+        Look::Approved(approver, client) => {
+            let caller = Caller::again_by(service, &approver).await?;
             caller.must(Permission::TokensManage, None, Some(caller.user()))?;
             let expires = Some(clock::now() + TOKEN_LASTS);
             let name = format!("login on {client}");
@@ -274,7 +106,7 @@ pub async fn answer(
     let write = Write::documents(Batch::default(), entry);
     service.engine.write(write).await.map_err(|refused| DeviceFailed::Fault(refused.into()))?;
     let answer = match approve {
-        true => Answer::Approved(Box::new(caller.clone())),
+        true => Answer::Approved(caller.approver()),
         false => Answer::Refused,
     };
     if !service.devices.answer(user_code, answer, now) {
@@ -308,58 +140,8 @@ fn no_such_code(code: &str) -> DeviceFailed {
 mod tests {
     use super::*;
 
-    const NOW: Time = Time(1_000_000_000);
-
     #[test]
-    fn codes_are_readable_and_typed_as_people_type() {
-        for _ in 0..100 {
-            let code = user_code();
-            assert_eq!((code.len(), code.find('-')), (9, Some(4)), "{code}");
-            assert_eq!(normal(&code), code);
-            assert_eq!(normal(&code.to_lowercase().replace('-', " ")), code);
-        }
-        for odd in ["", "BCDF", "BCDF-GHJKL", "%00"] {
-            assert_eq!(normal(odd), "", "{odd}");
-        }
-    }
-
-    #[test]
-    fn a_code_is_answered_once_and_its_answer_is_handed_out_once() {
-        let devices = Devices::default();
-        let (secret, code) = devices.add("laptop", "192.0.2.1", NOW).unwrap();
-        assert!(matches!(devices.look("other", NOW), Look::Unknown));
-        assert!(matches!(devices.look(&secret, NOW), Look::Waits));
-        assert_eq!(devices.ask(&code, NOW).unwrap().client, "laptop");
-        let approved = || Answer::Approved(Box::new(Caller::stranger()));
-        assert!(!devices.answer("BCDF-GHJK", approved(), NOW));
-        assert!(devices.answer(&code, approved(), NOW));
-        assert!(!devices.answer(&code, Answer::Refused, NOW));
-        assert!(devices.ask(&code, NOW).is_none());
-        assert!(matches!(devices.look(&secret, NOW), Look::Approved(..)));
-        assert!(matches!(devices.look(&secret, NOW), Look::Unknown));
-    }
-
-    #[test]
-    fn a_code_ends_and_a_hasty_command_line_is_slowed_down() {
-        let devices = Devices::default();
-        let (secret, code) = devices.add("laptop", "", NOW).unwrap();
-        assert!(matches!(devices.look(&secret, NOW), Look::Waits));
-        assert!(matches!(devices.look(&secret, NOW + Span::secs(1)), Look::TooSoon));
-        assert!(matches!(devices.look(&secret, NOW + Span::secs(3)), Look::TooSoon));
-        assert!(matches!(devices.look(&secret, NOW + Span::secs(60)), Look::Waits));
-        assert!(devices.ask(&code, NOW + LASTS).is_none());
-        assert!(matches!(devices.look(&secret, NOW + LASTS), Look::Unknown));
-    }
-
-    #[test]
-    fn no_more_wait_than_may_and_a_name_moves_no_cursor() {
-        let devices = Devices::default();
-        for _ in 0..MOST {
-            devices.add("x", "", NOW).unwrap();
-        }
-        let fault = devices.add("x", "", NOW).unwrap_err();
-        assert_eq!(fault.0.known_code(), Some(Code::TooManySignIns));
-        assert!(devices.add("x", "", NOW + LASTS).is_ok());
+    fn what_a_command_line_calls_itself_moves_no_cursor() {
         assert_eq!(plain_client("\u{1b}[2J<b>box</b>"), "2Jbboxb");
         assert_eq!(plain_client("\n"), "a command line");
     }

@@ -203,6 +203,8 @@ async fn a_snapshot_of_the_first_version_has_its_jobs_in_it(place: Place) {
     place.sql("DROP TABLE snapshot_parts").await;
     place.sql("DROP TABLE figures").await;
     place.sql("DROP TABLE energy").await;
+    place.sql("DROP TABLE sessions").await;
+    place.sql("DROP TABLE identities").await;
     for index in ["name_order", "priority", "gpus", "cost"] {
         place.sql(&format!("DROP INDEX jobs_by_{index}")).await;
     }

@@ -82,6 +82,21 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "berth-service",
         ],
     ),
+    // A site that only pretends, for tests and measurements.
+    (
+        "berth-history",
+        &[
+            "berth-model",
+            "berth-figures",
+            "berth-fs",
+            "berth-sim",
+            "berth-api",
+            "berth-store",
+            "berth-node",
+            "berth-engine",
+            "berth-service",
+        ],
+    ),
     (
         "berth-server",
         &[

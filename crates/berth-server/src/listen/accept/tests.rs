@@ -205,11 +205,14 @@ async fn take(socket: &mut TcpStream, stream: u32, bytes: u32) {
 async fn who_takes_one_answer_and_leaves_another_is_cut_off_all_the_same() {
     let bench = Bench::start().await;
     let mut socket = bench.ask_and_take_nothing("/endless").await;
+    bench.until_held(1).await;
     socket.write_all(&request(3, "/endless")).await.unwrap();
     let begin = Instant::now();
     for third in 0..4 {
         assert_eq!(bench.connections.figures().timeouts_stalled, 0, "{third}");
         take(&mut socket, 3, 48 << 10).await;
+        // The sweep has to meet a server that waits again.
+        bench.until_held(1).await;
         bench.connections.sweep(begin + STALL_TIMEOUT * third / 3);
     }
     assert_eq!(bench.connections.figures().timeouts_stalled, 1);

@@ -1,0 +1,47 @@
+// The published figures about the portal: `make evidence-portal`.
+//
+//   HISTORY   a home with 50,000 jobs, which is changed; see the Makefile
+//   JOBS      how many jobs it has
+//   ONLY      some parts: bundle, drawing, rows, streams, live; then nothing is written
+import { expect, test } from "vitest";
+import { openBrowser } from "../support/browser";
+import { type Section, write } from "../support/report";
+import { startServer } from "../support/server";
+import { bundle } from "./bundle";
+import { drawing } from "./drawing";
+import { live } from "./live";
+import { firstRows } from "./rows";
+import { streams } from "./streams";
+
+const only = process.env.ONLY?.split(",");
+const wanted = (part: string) => !only || only.includes(part);
+
+test("the figures of the portal", async () => {
+  const browser = await openBrowser();
+  const sections: Section[] = [];
+  const add = (section: Section) => {
+    sections.push(section);
+    for (const { name, value, unit, target, holds } of section.rows)
+      console.log(`${name}: ${value} ${unit}`, target ?? "", holds === false ? "MISSED" : "");
+  };
+  if (wanted("bundle")) add(bundle());
+  if (wanted("drawing")) add(await drawing(browser));
+  if (wanted("rows")) {
+    const home = process.env.HISTORY;
+    expect(home, "HISTORY names the home with many jobs").toBeTruthy();
+    const server = await startServer(["--gpus", "64xH100"], undefined, undefined, home);
+    add(await firstRows(browser, server, Number(process.env.JOBS ?? 50_000)));
+    await server.stop();
+  }
+  for (const [part, measure] of [
+    ["streams", (server: Parameters<typeof streams>[0]) => streams(server)],
+    ["live", (server: Parameters<typeof streams>[0]) => live(browser, server)],
+  ] as const) {
+    if (!wanted(part)) continue;
+    const server = await startServer();
+    add(await measure(server));
+    await server.stop();
+  }
+  await browser.close();
+  if (!only) write(sections);
+}, 3_600_000);

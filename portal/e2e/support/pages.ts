@@ -1,0 +1,39 @@
+// Every page of the portal, and when it is ready to be looked at.
+import type { Page } from "playwright-core";
+
+export type Stop = { name: string; path: string; ready: (page: Page) => Promise<void> };
+
+const heading = async (page: Page) => {
+  await page.getByRole("heading", { level: 1 }).first().waitFor();
+  // Skeletons have gone.
+  await page.waitForFunction(
+    () => !document.querySelector("[aria-busy=true], [data-skeleton]"),
+    undefined,
+    { timeout: 15_000 },
+  );
+};
+
+export function pages(job: string): Stop[] {
+  const at = (name: string, path: string): Stop => ({ name, path, ready: heading });
+  return [
+    at("home", "/"),
+    at("jobs", "/jobs"),
+    at("job", `/jobs/${job}`),
+    at("job-logs", `/jobs/${job}?tab=logs`),
+    at("job-metrics", `/jobs/${job}?tab=metrics`),
+    at("new", "/new"),
+    at("queue", "/queue"),
+    at("cluster", "/cluster"),
+    at("gantt", "/cluster?view=gantt"),
+    at("costs", "/costs"),
+    at("admin-teams", "/admin?tab=teams"),
+    at("admin-people", "/admin?tab=people"),
+    at("admin-tokens", "/admin?tab=tokens"),
+    at("admin-sessions", "/admin?tab=sessions"),
+    at("admin-secrets", "/admin?tab=secrets"),
+    at("admin-policy", "/admin?tab=policy"),
+    at("admin-schedules", "/admin?tab=schedules"),
+    at("admin-audit", "/admin?tab=audit"),
+    at("admin-health", "/admin?tab=health"),
+  ];
+}

@@ -1,0 +1,42 @@
+// A real OpenID Connect provider, the one that the server's own tests have.
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dirname, "../../..");
+
+export type Provider = {
+  url: string;
+  tell: (what: "client" | "people" | "rotate", body: unknown) => Promise<void>;
+  stop: () => void;
+};
+
+export async function startProvider(): Promise<Provider> {
+  const folder = execFileSync(`${ROOT}/.ci/oidc-tools`, { encoding: "utf8" })
+    .trim()
+    .split("\n")
+    .pop();
+  const child = spawn("node", [`${ROOT}/tools/oidc/provider.mjs`, folder ?? ""], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const url = await address(child);
+  const tell: Provider["tell"] = async (what, body) => {
+    const answer = await fetch(`${url}/test/${what}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${what}: ${answer.status} ${await answer.text()}`);
+  };
+  return { url, tell, stop: () => child.kill() };
+}
+
+function address(child: ChildProcess): Promise<string> {
+  return new Promise((found, failed) => {
+    let said = "";
+    child.stdout?.on("data", (text) => {
+      said += text;
+      const url = /https?:\/\/\S+/.exec(said)?.[0];
+      if (url) found(url.replace(/\/$/, ""));
+    });
+    child.once("exit", () => failed(new Error("the provider ended")));
+  });
+}

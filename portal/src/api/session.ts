@@ -1,0 +1,100 @@
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api, data, setCsrf } from "./client";
+import { ApiError } from "./error";
+import { type May, may, type Parents, type Permission, type Thing } from "./rights";
+import type { Me, Session, Team } from "./types";
+
+/** `null` when nobody is signed in. */
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: async ({ signal }): Promise<Session | null> => {
+    try {
+      const session = await data(api.GET("/v1/session", { signal }));
+      setCsrf(session.csrf);
+      return session;
+    } catch (error) {
+      if (error instanceof ApiError && error.signedOut) return null;
+      throw error;
+    }
+  },
+  staleTime: 60_000,
+  // The server renews a session that is used; asking keeps the form token fresh.
+  refetchInterval: 10 * 60_000,
+  retry: 2,
+});
+
+export const meQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => data(api.GET("/v1/me", { signal })),
+  staleTime: 60_000,
+});
+
+export const signInOptionsQuery = queryOptions({
+  queryKey: ["session", "options"],
+  queryFn: ({ signal }) => data(api.GET("/v1/session/options", { signal })),
+  staleTime: 5 * 60_000,
+});
+
+export async function signIn(token: string): Promise<Session> {
+  const session = await data(api.POST("/v1/session", { body: { token } }));
+  setCsrf(session.csrf);
+  return session;
+}
+
+/** Where the browser goes to leave the provider of identities, too; nowhere where there is none. */
+export async function signOut(): Promise<string | undefined> {
+  const { logout_url } = await data(api.DELETE("/v1/session"));
+  setCsrf(undefined);
+  return logout_url ?? undefined;
+}
+
+export function deviceRequest(code: string, signal: AbortSignal) {
+  return data(api.GET("/v1/session/device/{code}", { params: { path: { code } }, signal }));
+}
+
+export function answerDevice(code: string, approve: boolean) {
+  return data(
+    api.POST("/v1/session/device/{code}", { params: { path: { code } }, body: { approve } }),
+  );
+}
+
+export function useSession() {
+  return useQuery(sessionQuery);
+}
+
+/** Who is signed in. Within the frame there always is somebody. */
+export function useMe(): Me | undefined {
+  return useQuery(meQuery).data;
+}
+
+/** Teams change seldom, and rights follow them. */
+export const teamsQuery = queryOptions({
+  queryKey: ["teams"],
+  queryFn: async ({ signal }) => (await data(api.GET("/v1/teams", { signal }))).items,
+  staleTime: 5 * 60_000,
+});
+
+const parentsOf = (teams: Team[]): Parents =>
+  new Map(teams.flatMap((t) => (t.parent ? [[t.name, t.parent] as const] : [])));
+
+/** Whether one may: `useMay("JobsControl", { team: job.team, user: job.user })`. */
+export function useMay(permission: Permission, thing?: Thing): May {
+  return useMayFor()(permission, thing);
+}
+
+/** The same for many things: a function, for tables and bulk actions. */
+export function useMayFor(): (permission: Permission, thing?: Thing) => May {
+  const me = useMe();
+  const parents = useQuery({ ...teamsQuery, select: parentsOf }).data;
+  return (permission, thing) => may(me, permission, thing, parents);
+}
+
+/** The gate then forgets what was read in the name of the one who left. */
+export function useSignOut() {
+  const client = useQueryClient();
+  return async () => {
+    const next = await signOut();
+    client.setQueryData(sessionQuery.queryKey, null);
+    if (next) location.assign(next);
+  };
+}

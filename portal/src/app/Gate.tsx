@@ -1,0 +1,42 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useLocation } from "@tanstack/react-router";
+import { type ReactNode, useEffect } from "react";
+import { meQuery, sessionQuery } from "@/api/session";
+import { ErrorState } from "@/design";
+import { setStoredUser } from "@/lib/stored";
+import { SignIn } from "./SignIn";
+
+/** Lets those in who are signed in. Others sign in here, and see what they came for without a detour. */
+export function Gate({ children }: { children: ReactNode }) {
+  const session = useQuery(sessionQuery);
+  const me = useQuery({ ...meQuery, enabled: Boolean(session.data) });
+  const href = useLocation({ select: (l) => l.href });
+  const user = me.data?.user;
+  if (user) setStoredUser(user);
+  const client = useQueryClient();
+  useEffect(() => {
+    if (session.data !== null) return;
+    document.title = "Sign in · Berth";
+    // Whoever comes next sees nothing that was read in the name of the one who left.
+    client.removeQueries({ predicate: (q) => q.queryKey[0] !== "session" });
+  }, [session.data, client]);
+
+  if (session.data === null) return <SignIn next={href} />;
+  const error = session.error ?? me.error;
+  if (error && !me.data)
+    return (
+      <main className="h-full">
+        <h1 className="sr-only">Berth</h1>
+        <ErrorState
+          error={error}
+          onRetry={() => {
+            void session.refetch();
+            if (session.data) void me.refetch();
+          }}
+        />
+      </main>
+    );
+  // Nothing is drawn that would have to be taken back a moment later.
+  if (!session.data || !me.data) return null;
+  return children;
+}

@@ -1,0 +1,4 @@
+import { store } from "@/lib/store";
+
+export const paletteOpen = store(false);
+export const openPalette = () => paletteOpen.set(true);

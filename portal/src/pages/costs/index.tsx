@@ -1,0 +1,332 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { link } from "@/api/client";
+import { costQuery } from "@/api/queries";
+import { useMay } from "@/api/session";
+import type { CostReport, CostRow, CostSeries } from "@/api/types";
+import {
+  AnchorButton,
+  Button,
+  berth,
+  Chip,
+  type Column,
+  Cut,
+  EmptyState,
+  ErrorNote,
+  Money,
+  None,
+  Page,
+  Panel,
+  Segmented,
+  Select,
+  Skeleton,
+  Stat,
+  Stats,
+  sorted,
+  Table,
+  TextLink,
+} from "@/design";
+import { count, money, percent } from "@/lib/format";
+import { StackColumns } from "@/viz/stack-bar/StackColumns";
+import { Budgets } from "./Budgets";
+import { IdlePanel } from "./IdlePanel";
+import { Rows } from "./Rows";
+import { type Scope, seriesQuery } from "./routes";
+import { BY, type By, type CostsSearch, type Period, timeOf } from "./search";
+
+const route = getRouteApi("/costs");
+
+const PERIODS: { value: Period; label: string }[] = [
+  { value: "month", label: "This month" },
+  { value: "last-month", label: "Last month" },
+  { value: "7d", label: "7 days" },
+  { value: "30d", label: "30 days" },
+  { value: "90d", label: "90 days" },
+];
+const DAY = 86_400_000;
+const FILTERS = ["project", "experiment", "user"] as const;
+
+/** What was spent, on what, in vain, and how far the budgets go. */
+export default function CostsPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (to: CostsSearch) => void navigate({ search: (old) => ({ ...old, ...to }) });
+  const by = search.by ?? "team";
+  const period = search.period ?? "month";
+  const { from, to } = timeOf(period, Date.now());
+  const { project, experiment, user } = search;
+  const team = search.team;
+  const scope: Scope = {
+    from,
+    ...(to && { to }),
+    ...(team && { team }),
+    ...(project && { project }),
+    ...(experiment && { experiment }),
+    ...(user && { user }),
+  };
+  const report = useQuery(costQuery({ by, ...scope }));
+  const series = useQuery(seriesQuery(scope, by));
+  const manages = useMay("BudgetsManage");
+  const [editing, setEditing] = useState<string>();
+  const rows = report.data?.rows;
+  return (
+    <Page
+      title="Costs"
+      command={berth("cost", {
+        "--by": by,
+        "--from": period.endsWith("d") ? period : undefined,
+        "--team": team,
+        "--project": project,
+        "--experiment": experiment,
+        "--user": user,
+      })}
+      actions={
+        manages.ok && (
+          <Button look="primary" onClick={() => setEditing("")}>
+            Set budget
+          </Button>
+        )
+      }
+      toolbar={
+        <>
+          <Select
+            aria-label="Period"
+            options={PERIODS}
+            value={period}
+            onChange={(to) => change({ period: to === "month" ? undefined : to })}
+          />
+          <Segmented
+            label="By"
+            options={BY.map((value) => ({ value, label: value }))}
+            value={by}
+            onChange={(to) => change({ by: to === "team" ? undefined : to, sort: undefined })}
+          />
+          {FILTERS.map(
+            (key) =>
+              search[key] && (
+                <Chip key={key} onRemove={() => change({ [key]: undefined })}>
+                  {`${key} ${search[key]}`}
+                </Chip>
+              ),
+          )}
+        </>
+      }
+    >
+      <div className="flex flex-col gap-4">
+        <Head report={report.data} />
+        {report.error && <ErrorNote error={report.error} onRetry={() => void report.refetch()} />}
+        <Panel title={`By day and ${by}`}>
+          <Columns series={series.data} error={series.error} />
+        </Panel>
+        <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+          <Panel
+            title={`By ${by}`}
+            flush
+            actions={
+              <AnchorButton
+                size="sm"
+                look="quiet"
+                href={link("/v1/cost", { query: { by, ...scope, format: "csv" } })}
+                download={`cost-by-${by}.csv`}
+              >
+                CSV
+              </AnchorButton>
+            }
+          >
+            <Breakdown
+              by={by}
+              rows={rows}
+              total={report.data?.total_micros ?? 0}
+              sort={search.sort}
+              onSort={(sort) => change({ sort })}
+              open={search.open}
+              onOpen={(open) => change({ open })}
+            />
+          </Panel>
+          <IdlePanel from={from} to={to} team={team} />
+        </div>
+        <Budgets editing={editing} onEdit={setEditing} />
+      </div>
+      <Rows
+        title={search.open ? `${by} ${search.open}` : ""}
+        scope={search.open === undefined ? undefined : { ...scope, [by]: search.open }}
+        onClose={() => change({ open: undefined })}
+      />
+    </Page>
+  );
+}
+
+function Head({ report }: { report: CostReport | undefined }) {
+  if (!report) return <Skeleton height={72} />;
+  const hours = report.rows.reduce((sum, row) => sum + (row.gpu_ms ?? 0), 0) / 3_600_000;
+  const jobs = report.rows.reduce((sum, row) => sum + (row.jobs ?? 0), 0);
+  const all = report.total_micros + report.idle_micros;
+  return (
+    <Stats>
+      <Stat label="Spent by jobs" note={`${count(jobs)} jobs`}>
+        <Money micros={report.total_micros} />
+      </Stat>
+      <Stat
+        label="Paid for and held by nobody"
+        note={all > 0 ? `${percent((100 * report.idle_micros) / all)} of all` : undefined}
+      >
+        <Money micros={report.idle_micros} />
+      </Stat>
+      <Stat label="GPU-hours">{count(Math.round(hours))}</Stat>
+      <Stat label="A GPU-hour costs">
+        {hours > 0.01 ? <Money micros={Math.round(report.total_micros / hours)} /> : <None />}
+      </Stat>
+      {report.energy_mj != null && (
+        <Stat label="Energy of the GPUs">{`${(report.energy_mj / 3.6e9).toFixed(1)} kWh`}</Stat>
+      )}
+    </Stats>
+  );
+}
+
+function Columns({ series, error }: { series: CostSeries | undefined; error: unknown }) {
+  const shaped = useMemo(() => series && columnsOf(series), [series]);
+  if (error) return <ErrorNote error={error} />;
+  if (!shaped) return <Skeleton height={200} />;
+  if (shaped.points.length === 0)
+    return <p className="text-muted">Nothing was spent in this time.</p>;
+  return (
+    <StackColumns
+      title="Spent by day"
+      keys={shaped.keys}
+      points={shaped.points}
+      step={DAY}
+      format={(v) => money(v)}
+      tick={(v) => money(v, { short: true })}
+      height={220}
+    />
+  );
+}
+
+export function columnsOf(series: CostSeries) {
+  const others = series.points.some((p) => p.others_micros !== 0);
+  const idle = series.points.some((p) => p.idle_micros !== 0);
+  const keys = [
+    ...series.keys.map((key, tone) => ({ key, label: key || "none", tone })),
+    ...(others ? [{ key: "\u0000others", label: "others", tone: 7 }] : []),
+    ...(idle ? [{ key: "\u0000idle", label: "held by nobody", tone: 7, hatched: true }] : []),
+  ];
+  const points = series.points.map((point) => ({
+    at: Date.parse(point.at),
+    values: [
+      ...series.keys.map((key) => point.amounts[key] ?? 0),
+      ...(others ? [point.others_micros] : []),
+      ...(idle ? [point.idle_micros] : []),
+    ],
+  }));
+  return { keys, points };
+}
+
+function Breakdown({
+  by,
+  rows,
+  total,
+  sort,
+  onSort,
+  open,
+  onOpen,
+}: {
+  by: By;
+  rows: CostRow[] | undefined;
+  total: number;
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+  open: string | undefined;
+  onOpen: (key: string) => void;
+}) {
+  const key = (row: CostRow) => row[by] ?? "";
+  const columns: Column<CostRow>[] = [
+    {
+      id: "key",
+      header: by.charAt(0).toUpperCase() + by.slice(1),
+      cell: (r) =>
+        by === "job" && key(r) ? (
+          <TextLink to="/jobs/$job" params={{ job: key(r) }}>
+            {key(r)}
+          </TextLink>
+        ) : (
+          <Cut>{key(r) || "none"}</Cut>
+        ),
+      value: key,
+      width: 130,
+      grow: 1,
+      fixed: true,
+      narrow: "title",
+      sort: "key",
+    },
+    {
+      id: "jobs",
+      header: "Jobs",
+      cell: (r) => count(r.jobs ?? 0),
+      value: (r) => r.jobs,
+      width: 70,
+      align: "right",
+      narrow: "meta",
+      sort: "jobs",
+      sortFirst: "desc",
+    },
+    {
+      id: "hours",
+      header: "GPU-hours",
+      cell: (r) => ((r.gpu_ms ?? 0) / 3_600_000).toFixed(1),
+      value: (r) => (r.gpu_ms ?? 0) / 3_600_000,
+      width: 90,
+      align: "right",
+      narrow: "meta",
+      sort: "hours",
+      sortFirst: "desc",
+    },
+    {
+      id: "energy",
+      header: "Energy",
+      cell: (r) => (r.energy_mj == null ? <None /> : `${(r.energy_mj / 3.6e9).toFixed(2)} kWh`),
+      value: (r) => (r.energy_mj == null ? null : r.energy_mj / 3.6e9),
+      width: 90,
+      align: "right",
+      hidden: true,
+      narrow: "hide",
+    },
+    {
+      id: "share",
+      header: "Share",
+      cell: (r) => (total > 0 ? percent((100 * (r.amount_micros ?? 0)) / total) : <None />),
+      width: 64,
+      align: "right",
+      narrow: "hide",
+    },
+    {
+      id: "amount",
+      header: "Spent",
+      cell: (r) => <Money micros={r.amount_micros} />,
+      value: (r) => (r.amount_micros ?? 0) / 1e6,
+      width: 110,
+      align: "right",
+      narrow: "end",
+      sort: "amount",
+      sortFirst: "desc",
+    },
+  ];
+  return (
+    <Table
+      id={`costs-${by}`}
+      label={`Costs by ${by}`}
+      columns={columns}
+      rows={rows && sorted(rows, columns, sort ?? "-amount")}
+      rowId={key}
+      sort={sort ?? "-amount"}
+      onSort={onSort}
+      open={open}
+      onOpen={(r) => onOpen(key(r))}
+      fit={(rows?.length ?? 0) <= 50}
+      csv={`costs-by-${by}`}
+      empty={
+        <EmptyState title="Nothing was spent in this time" command="berth run -g 1 -- nvidia-smi" />
+      }
+    />
+  );
+}
