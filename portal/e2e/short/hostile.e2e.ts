@@ -20,8 +20,8 @@ afterAll(async () => {
 
 const SCRIPT = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>';
 
-test("scripts in names, comments, tags, logs and job files stay text", async () => {
-  const file = `comment: '${SCRIPT}'\ntags: {note: '${SCRIPT}'}\nrun: |\n  echo '${SCRIPT}'\n  printf '\\033]8;;javascript:window.owned=1\\033\\\\link\\033]8;;\\033\\\\\\n'\n  sleep 1000\n`;
+test("scripts in comments, variables, logs and job files stay text", async () => {
+  const file = `comment: '${SCRIPT}'\nenv: {NOTE: '${SCRIPT}'}\nrun: |\n  echo '${SCRIPT}'\n  printf '\\033]8;;javascript:window.owned=1\\033\\\\link\\033]8;;\\033\\\\\\n'\n  sleep 1000\n`;
   const job = await submit(server, file);
   await jobIs(server, job, "running");
   const page = await openPage(browser);

@@ -58,7 +58,7 @@ test("the provider's people sign in with their groups as roles, and land where t
   expect(session).toMatchObject({ httpOnly: true, sameSite: "Strict" });
 
   // The same person lets a command line in, by its code.
-  const login = spawn(BERTH, ["login", server.url], {
+  const login = spawn(BERTH, ["login", "--server", server.url], {
     env: {
       ...process.env,
       HOME: server.home,

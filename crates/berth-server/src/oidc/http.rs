@@ -27,6 +27,9 @@ impl Http {
     pub fn new() -> Result<Http, reqwest::Error> {
         // A provider that sends us elsewhere could send us into our own network.
         let builder = reqwest::Client::builder().redirect(Policy::none()).timeout(TIMEOUT);
+        // Sign-ins are rare. A connection that is kept between two of them may be closed by the
+        // provider in the moment of the next, and a code that was sent once cannot be sent again.
+        let builder = builder.pool_max_idle_per_host(0);
         builder.build().map(Http)
     }
 

@@ -4,6 +4,8 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use super::browser::{Browser, Seen};
 
@@ -24,6 +26,16 @@ impl Provider {
         let folder = String::from_utf8_lossy(&installed.stdout).trim().to_owned();
         let why = String::from_utf8_lossy(&installed.stderr);
         assert!(installed.status.success(), "the provider is not installed: {why}");
+        // Node.js now and then hangs before it runs a line; another process does not.
+        for _ in 0..5 {
+            if let Some(provider) = Provider::begin(&root, &folder) {
+                return provider;
+            }
+        }
+        panic!("the provider does not start");
+    }
+
+    fn begin(root: &Path, folder: &str) -> Option<Provider> {
         let mut child = Command::new("node")
             .arg(root.join("tools/oidc/provider.mjs"))
             .arg(folder)
@@ -32,12 +44,19 @@ impl Provider {
             .stderr(Stdio::null())
             .spawn()
             .expect("Node.js runs");
-        let mut url = String::new();
         let out = child.stdout.take().expect("it prints");
-        BufReader::new(out).read_line(&mut url).expect("it says where it is");
+        let (sender, printed) = mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut out, mut url) = (BufReader::new(out), String::new());
+            out.read_line(&mut url).expect("it says where it is");
+            let _ = sender.send(url);
+            // It ends where nobody reads what else it prints.
+            let _ = std::io::copy(&mut out, &mut std::io::sink());
+        });
+        let url = printed.recv_timeout(Duration::from_secs(60)).unwrap_or_default();
         let url = url.trim().to_owned();
-        assert!(url.starts_with("http://"), "the provider has ended");
-        Provider { child, url }
+        let provider = Provider { child, url };
+        provider.url.starts_with("http://").then_some(provider)
     }
 
     /// Tells it where Berth is, who there is, or to change its key.
