@@ -90,7 +90,7 @@ impl Devices {
         let Some(one) = waiting.get_mut(&key) else { return Look::Unknown };
         match &one.answer {
             Answer::None if now < one.next_poll => {
-                one.interval = one.interval + SLOWER;
+                one.interval += SLOWER;
                 one.next_poll = now + one.interval;
                 Look::TooSoon
             }
