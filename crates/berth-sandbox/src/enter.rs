@@ -118,6 +118,7 @@ fn enter(order: &Enter, from: Origin) -> Result<Infallible, EnterError> {
     if order.terminal {
         take_terminal().map_err(|error| other("taking the terminal", error))?;
     }
+    let keep = kept(order.account.as_ref(), own_ids());
     give_up_rights(order.account.as_ref()).map_err(|error| other("giving up rights", error))?;
     hide_from_job()?;
     if order.terminal {
@@ -129,8 +130,6 @@ fn enter(order: &Enter, from: Origin) -> Result<Infallible, EnterError> {
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
     std::env::set_current_dir(&order.directory)
         .map_err(|error| EnterError::Directory(errno(&error)))?;
-    // Without an account of its own it has that of the server.
-    let keep = if order.account.is_some() { Keep::User } else { Keep::UserAndGroup };
     let filters = syscalls::filters(keep).map_err(|error| EnterError::Other(error.to_string()))?;
     for filter in &filters {
         seccompiler::apply_filter(filter)
@@ -142,6 +141,20 @@ fn enter(order: &Enter, from: Origin) -> Result<Infallible, EnterError> {
     let mut command = Command::new(program);
     let error = command.args(args).env_clear().envs(&order.env).exec();
     Err(EnterError::Exec(errno(&error)))
+}
+
+/// The user and the group of the server, which this process has until it gives up its rights.
+fn own_ids() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+}
+
+/// Which bits a task may not set. Without an account of its own it has that of the server, and
+/// the tasks of whoever started a server of root have it by name.
+fn kept(account: Option<&Account>, (uid, gid): (u32, u32)) -> Keep {
+    match account {
+        Some(account) if account.uid != uid && account.gid != gid => Keep::User,
+        _ => Keep::UserAndGroup,
+    }
 }
 
 fn hide_from_job() -> Result<(), EnterError> {
@@ -218,4 +231,19 @@ fn set(resource: Resource, most: u64) -> io::Result<()> {
     let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
     let most = Some(most.min(hard));
     Ok(setrlimit(resource, Rlimit { current: most, maximum: most })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_with_the_user_or_the_group_of_the_server_sets_no_group_bit() {
+        let account = |uid, gid| Account { uid, gid, groups: vec![5_000] };
+        assert_eq!(kept(None, (1_000, 1_000)), Keep::UserAndGroup);
+        assert_eq!(kept(Some(&account(0, 0)), (0, 0)), Keep::UserAndGroup);
+        assert_eq!(kept(Some(&account(0, 5_000)), (0, 0)), Keep::UserAndGroup);
+        assert_eq!(kept(Some(&account(1_000, 0)), (0, 0)), Keep::UserAndGroup);
+        assert_eq!(kept(Some(&account(1_000, 1_000)), (0, 0)), Keep::User);
+    }
 }

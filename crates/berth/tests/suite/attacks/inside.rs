@@ -52,3 +52,15 @@ fn a_job_reaches_nothing_that_its_user_may_not() {
 fn a_job_reaches_nothing_that_its_user_may_not_where_the_server_is_an_ordinary_user() {
     attack(As::Ordinary);
 }
+
+#[test]
+fn a_job_of_whoever_started_a_server_of_root_leaves_no_file_that_runs_with_its_group() {
+    let stage = Stage::set(As::Us, &[]).expect("it is us");
+    let tries = "umask 0; touch f; chmod g+s f; install -m 2755 /bin/true g; mkdir d; chmod g+s d; \
+                 find . -perm /6000 | sed 's/^/BREACH /'; echo all attempts made";
+    let file = format!("name: operator\nteam: blue\nrun: |\n  {tries}\n");
+    let id = stage.submit(&stage.server.token(), &file).expect("the operator may");
+    stage.ended(&id);
+    let printed = stage.server.run_ok(&["logs", &id]);
+    assert!(printed.contains("all attempts made") && !printed.contains("BREACH"), "{printed}");
+}
