@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
 
 /// Of the connections for reading, the others are left for what is quick.
 const AT_ONCE: usize = 2;
@@ -27,7 +28,6 @@ const ROUTES: &[&str] = &[
     "node_figures",
     "gpu_figures",
     "job_timeline",
-    "search_logs",
     "list_leases",
     "preview_drain",
     "preview_stop",
@@ -48,11 +48,17 @@ const ROUTES: &[&str] = &[
 /// of its own, one at a time.
 const VERIFY: &str = "verify_audit";
 
+/// Looks through logs for some seconds, with a processor of its own: lists do not wait for that.
+const SEARCH: &str = "search_logs";
+/// Searches that run at once.
+const SEARCHES: usize = 2;
+
 /// Gives turns to heavy reads, fairly between users.
 #[derive(Debug, Clone)]
 pub struct HeavyReads {
     lists: Turns,
     verifying: Turns,
+    searching: Turns,
     refused: Arc<AtomicU64>,
     longest_wait: Duration,
 }
@@ -78,6 +84,30 @@ pub struct ReadTurn {
     _all: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
     _present: Present,
+    stops_at_hang_up: bool,
+}
+
+impl ReadTurn {
+    /// Answers a request within its turn. Whoever hangs up stops neither a thread that works for
+    /// them nor the statement that the database is at, so the turn lasts until the answer is there:
+    /// else the next request would come on top of that work.
+    pub async fn hold<T: Send + 'static>(
+        self,
+        answer: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        if self.stops_at_hang_up {
+            return answer.await;
+        }
+        let within = async move {
+            let answer = answer.await;
+            drop(self);
+            answer
+        };
+        match tokio::spawn(within.in_current_span()).await {
+            Ok(answer) => answer,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -109,6 +139,7 @@ impl HeavyReads {
         HeavyReads {
             lists: Turns::new(AT_ONCE, AT_ONCE_PER_USER),
             verifying: Turns::new(1, 1),
+            searching: Turns::new(SEARCHES, 1),
             refused: Arc::default(),
             longest_wait,
         }
@@ -119,17 +150,20 @@ impl HeavyReads {
     pub async fn enter(&self, route: &str, user: &str) -> Result<Option<ReadTurn>, Fault> {
         let turns = match route {
             VERIFY => &self.verifying,
+            SEARCH => &self.searching,
             route if ROUTES.contains(&route) => &self.lists,
             _ => return Ok(None),
         };
         let turn = tokio::time::timeout(self.longest_wait, turns.take(user)).await;
         if let Ok(Some(turn)) = turn {
-            return Ok(Some(turn));
+            // Verifying stops between two of its many short reads.
+            return Ok(Some(ReadTurn { stops_at_hang_up: route == VERIFY, ..turn }));
         }
         self.refused.fetch_add(1, Ordering::Relaxed);
         let detail = match turn {
-            Ok(_) => format!("{user} has {WAITING_PER_USER} lists waiting already"),
+            Ok(_) => format!("{user} has {WAITING_PER_USER} requests like this waiting already"),
             Err(_) if route == VERIFY => "the server verifies its audit log already".to_owned(),
+            Err(_) if route == SEARCH => "the server was busy with other searches".to_owned(),
             Err(_) => "the server was busy with other lists for too long".to_owned(),
         };
         Err(Fault::new(Code::TooMany, detail))
@@ -152,7 +186,7 @@ impl Turns {
         let (present, turns) = self.come(user)?;
         let own = turns.acquire_owned().await.ok()?;
         let all = self.all.clone().acquire_owned().await.ok()?;
-        Some(ReadTurn { _all: all, _own: own, _present: present })
+        Some(ReadTurn { _all: all, _own: own, _present: present, stops_at_hang_up: false })
     }
 
     /// Nothing where too many of the user's requests are here.
@@ -183,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_route_with_turns_is_one_of_the_api() {
-        for id in ROUTES.iter().chain(&[VERIFY]) {
+        for id in ROUTES.iter().chain(&[VERIFY, SEARCH]) {
             assert!(berth_api::routes::named(id).is_some(), "{id}");
         }
     }
@@ -226,6 +260,31 @@ mod tests {
         }
         drop(first);
         assert!(poll(&mut third).await.is_some(), "the other user is next");
+    }
+
+    #[tokio::test]
+    async fn who_searches_logs_keeps_nobody_from_lists_and_does_it_once_at_a_time() {
+        let reads = HeavyReads::default();
+        let first = poll(&mut pin!(reads.enter("search_logs", "kim"))).await;
+        assert!(matches!(first, Some(Ok(Some(_)))));
+        assert!(poll(&mut pin!(reads.enter("search_logs", "kim"))).await.is_none());
+        let _other = poll(&mut pin!(reads.enter("search_logs", "lea"))).await.expect("a turn");
+        assert!(poll(&mut pin!(reads.enter("search_logs", "eve"))).await.is_none());
+        assert!(poll(&mut pin!(reads.enter("list_jobs", "kim"))).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_turn_lasts_until_its_work_is_done_although_the_client_hangs_up() {
+        let reads = HeavyReads::default();
+        let turn = reads.enter("search_logs", "kim").await.unwrap().expect("it needs one");
+        let (done, works) = tokio::sync::oneshot::channel::<()>();
+        let mut answer = Box::pin(turn.hold(works));
+        assert!(poll(&mut answer).await.is_none());
+        drop(answer);
+        let mut next = Box::pin(reads.enter("search_logs", "kim"));
+        assert!(poll(&mut next).await.is_none(), "the first one works still");
+        done.send(()).unwrap();
+        assert!(next.await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -72,21 +72,22 @@ impl Look<'_> {
 
 impl LogReader {
     /// Lines that are wanted, from a place on: so many of them at most, and all of them counted, for
-    /// as long as there are bytes to be read.
+    /// as long as there are bytes to be read and it is not enough. That is asked after each line.
     pub fn search(
         &self,
         from: Place,
         most_bytes: u64,
         most: usize,
         wanted: &dyn Fn(&[u8]) -> bool,
+        enough: &dyn Fn() -> bool,
     ) -> Result<Looked, Error> {
         let begin = from.position.max(self.range()?.start);
         let at = Place { position: begin, ..from };
         let mut look = Look { wanted, most, at, hits: Vec::new(), full: None };
         let mut carry: Vec<u8> = Vec::new();
-        let (mut read, mut whole) = (0, false);
+        let (mut read, mut whole, mut stopped) = (0, false, false);
         // One line at the least, so that the next look is at another place.
-        while read < most_bytes || look.at.position == begin {
+        while !stopped && (read < most_bytes || look.at.position == begin) {
             let next = look.at.position + carry.len() as u64;
             let chunk = self.read(next, BLOCK)?;
             if chunk.bytes.is_empty() {
@@ -101,10 +102,11 @@ impl LogReader {
             read += chunk.bytes.len() as u64;
             carry.extend(chunk.bytes);
             let mut done = 0;
-            while let Some(length) = line_of(&carry[done..]) {
+            while !stopped && let Some(length) = line_of(&carry[done..]) {
                 let ends = carry[done + length - 1] == b'\n';
                 look.line(&carry[done..done + length], ends);
                 done += length;
+                stopped = enough();
             }
             carry.drain(..done);
         }

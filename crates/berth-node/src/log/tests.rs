@@ -138,7 +138,7 @@ fn searched(log: &Fixture, bytes: u64, most: usize, text: &str) -> (Vec<String>,
     let wanted = |line: &[u8]| String::from_utf8_lossy(line).contains(text);
     let (mut at, mut found) = (LogPlace::default(), Vec::new());
     loop {
-        let looked = log.reader().search(at, bytes, most, &wanted).unwrap();
+        let looked = log.reader().search(at, bytes, most, &wanted, &|| false).unwrap();
         let hits = looked.hits.iter().map(|hit| {
             let text = String::from_utf8(hit.bytes.clone()).unwrap();
             format!("{}@{}:{text}", hit.line, hit.position)
@@ -165,8 +165,27 @@ fn lines_are_found_and_counted_however_small_the_steps_are() {
     let (found, count) = searched(&log, 1, 2, "x");
     assert_eq!((found.len(), count), (3, 3));
     assert_eq!(searched(&log, 1_000, 5, "nothing"), (Vec::new(), 0));
-    let all = log.reader().search(LogPlace::default(), 1_000, 0, &|_| true).unwrap();
+    let all = log.reader().search(LogPlace::default(), 1_000, 0, &|_| true, &|| false).unwrap();
     assert_eq!((all.hits.len(), all.found, all.whole), (0, 5, true), "only counted");
+}
+
+#[test]
+fn a_look_that_has_lasted_long_enough_stops_after_a_line_and_goes_on_there() {
+    let mut log = fixture(LogLimits { file_bytes: 7, files: 100 });
+    log.write("one x\ntwo\nthree x\n\nfive x\n", 0);
+    let (mut at, mut found, mut looks) = (LogPlace::default(), Vec::new(), 0);
+    loop {
+        let looked = log.reader().search(at, 1_000, 9, &|line| line.ends_with(b"x"), &|| true);
+        let looked = looked.unwrap();
+        found.extend(looked.hits.iter().map(|hit| hit.line));
+        looks += 1;
+        if looked.whole {
+            assert_eq!((found.as_slice(), looked.found, looks), (&[0, 2, 4][..], 3, 6));
+            return;
+        }
+        assert_eq!(looked.next.line, at.line + 1, "one line");
+        at = looked.next;
+    }
 }
 
 #[test]

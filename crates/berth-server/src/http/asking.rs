@@ -2,6 +2,7 @@
 
 use super::answer::{Failure, Refused};
 use super::limits;
+use super::request_id;
 use super::visitor::Visitor;
 use crate::app::App;
 use crate::listen::UnderWay;
@@ -77,11 +78,15 @@ pub async fn guard(
                     let detail = "this connection has made room for another";
                     return Failure::new(Code::TooMany, detail).into_response();
                 }
-                // Held while the request is answered.
                 match app.service.heavy_reads.enter(route.id, caller.user()).await {
-                    Ok(_turn) => {
+                    Ok(turn) => {
                         request.extensions_mut().insert(caller);
-                        weighed(route, next.run(request).await, under_way.as_ref())
+                        let answer = next.run(request);
+                        let answer = match turn {
+                            Some(turn) => turn.hold(request_id::carried(answer)).await,
+                            None => answer.await,
+                        };
+                        weighed(route, answer, under_way.as_ref())
                     }
                     Err(fault) => Failure(fault).into_response(),
                 }

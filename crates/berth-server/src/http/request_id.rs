@@ -33,6 +33,17 @@ pub async fn scope<F: Future>(id: RequestId, answer: F) -> F::Output {
     CURRENT.scope(id, answer).await
 }
 
+/// The same for what answers the request of this moment in a task of its own.
+pub fn carried<F: Future>(answer: F) -> impl Future<Output = F::Output> {
+    let id = CURRENT.try_with(Clone::clone).ok();
+    async move {
+        match id {
+            Some(id) => scope(id, answer).await,
+            None => answer.await,
+        }
+    }
+}
+
 /// The request that is being answered, if one is.
 pub fn current() -> Option<String> {
     CURRENT.try_with(|id| id.as_str().to_owned()).ok()

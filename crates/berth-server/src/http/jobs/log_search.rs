@@ -14,14 +14,23 @@ use berth_node::{LogPlace, Looked};
 use berth_service::Fault;
 use berth_service::jobs::find;
 use regex::bytes::{Regex, RegexBuilder};
+use std::time::{Duration, Instant};
 
 const LIMIT: u32 = 100;
 const MOST: u32 = 1_000;
 /// What one answer reads, and in how many logs.
 const MOST_BYTES: u64 = 32 << 20;
 const MOST_LOGS: usize = 64;
-/// What a regular expression may take when it is compiled, and while it is used.
-const REGEX_BYTES: usize = 1 << 20;
+/// The longest text to look for.
+const MOST_TEXT: usize = 2 << 10;
+/// How large a regular expression may get. Each byte of a log may take a step for each part of it.
+const REGEX_BYTES: usize = 64 << 10;
+/// The same for a text, whose steps are few.
+const TEXT_BYTES: usize = 1 << 20;
+/// What is remembered while it is used, which saves steps.
+const CACHE_BYTES: usize = 1 << 20;
+/// How long one answer looks. The next one goes on there.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Where a search goes on: a log, and a place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,7 +96,8 @@ pub async fn search(
     }
     let limit = query.limit.unwrap_or(LIMIT).min(MOST) as usize;
     let looked = tokio::task::spawn_blocking(move || {
-        Search { app, source, regex, rank: query.rank, limit }.run(&leases, from)
+        let until = Instant::now() + LONGEST;
+        Search { app, source, regex, rank: query.rank, limit, until }.run(&leases, from)
     });
     let looked = looked.await.map_err(|why| Failure::new(Code::Internal, why.to_string()))?;
     Ok(Json(looked?))
@@ -97,12 +107,19 @@ fn regex(query: &LogSearchQuery) -> Result<Regex, Fault> {
     if query.text.is_empty() {
         return Err(Fault::new(Code::BadRequest, "text: there is nothing to look for"));
     }
-    let pattern = match query.regex {
-        true => query.text.clone(),
-        false => regex::escape(&query.text),
+    if query.text.len() > MOST_TEXT {
+        let detail = format!("text: it is longer than {MOST_TEXT} bytes");
+        return Err(Fault::new(Code::BadRequest, detail).next("look for a part of it"));
+    }
+    let (pattern, most_bytes) = match query.regex {
+        true => (query.text.clone(), REGEX_BYTES),
+        false => (regex::escape(&query.text), TEXT_BYTES),
     };
     let mut builder = RegexBuilder::new(&pattern);
-    builder.case_insensitive(query.ignore_case).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES);
+    // The letters and digits of all languages alone would take most of what there is, and logs seldom
+    // have them. `(?u)` in an expression brings them back, and so does a letter beyond ASCII.
+    builder.unicode(!query.regex || !query.text.is_ascii()).case_insensitive(query.ignore_case);
+    builder.size_limit(most_bytes).dfa_size_limit(CACHE_BYTES);
     builder.build().map_err(|why| {
         // The last line says what; those before show where, with letters below each other.
         let why = why.to_string();
@@ -118,9 +135,14 @@ struct Search {
     regex: Regex,
     rank: Option<u32>,
     limit: usize,
+    until: Instant,
 }
 
 impl Search {
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
     fn run(&self, leases: &[LeaseId], from: Cursor) -> Result<LogMatches, Fault> {
         let mut matches: Vec<LogMatch> = Vec::new();
         let (mut total, mut bytes, mut logs) = (from.place.found, 0, 0);
@@ -137,7 +159,9 @@ impl Search {
                 if here.log() < from.log() {
                     continue;
                 }
-                if bytes >= MOST_BYTES || logs >= MOST_LOGS {
+                // One log at the least, so that the next answer begins at another place.
+                let is_over = logs > 0 && self.is_over();
+                if bytes >= MOST_BYTES || logs >= MOST_LOGS || is_over {
                     let next = next.unwrap_or(here);
                     return Ok(answer(matches, total, false, Some(next), bytes));
                 }
@@ -186,7 +210,8 @@ impl Search {
         most: usize,
     ) -> Option<Looked> {
         let reader = self.source.read(&self.app, lease, rank)?;
-        reader.search(from, most_bytes, most, &|line| self.regex.is_match(line)).ok()
+        let wanted = |line: &[u8]| self.regex.is_match(line);
+        reader.search(from, most_bytes, most, &wanted, &|| self.is_over()).ok()
     }
 
     fn tell(&self, matches: &mut Vec<LogMatch>, lease: LeaseId, rank: u32, looked: &Looked) {
@@ -240,11 +265,31 @@ mod tests {
             ..LogSearchQuery::default()
         };
         assert!(regex(&query(r"loss=\d+\.\d+")).is_ok());
-        for odd in ["", "(", "(?=a)", r"(\pL{900}){900}"] {
+        assert!(regex(&query(r"(\w+)=(\w+) (\w+)=(\w+) \S+")).is_ok());
+        assert!(regex(&query("é.*[äöü]")).unwrap().is_match("café über".as_bytes()));
+        assert!(regex(&query(r"(?u)\pL")).unwrap().is_match("é".as_bytes()));
+        let long = "a".repeat(MOST_TEXT + 1);
+        for odd in ["", "(", "(?=a)", r"(?u)(\pL{900}){900}", "(a{90}){90}", &long] {
             assert!(regex(&query(odd)).is_err(), "{odd}");
         }
         let plain = LogSearchQuery { text: "a.c(".to_owned(), ..LogSearchQuery::default() };
         assert!(regex(&plain).unwrap().is_match(b"xa.c(x"));
         assert!(!regex(&plain).unwrap().is_match(b"abc("));
+        for text in ["Ä".repeat(MOST_TEXT / 2), "a".repeat(MOST_TEXT), ".".repeat(MOST_TEXT)] {
+            let all = LogSearchQuery { text, ignore_case: true, ..LogSearchQuery::default() };
+            assert!(regex(&all).is_ok(), "any text that is short enough can be looked for");
+        }
+    }
+
+    #[test]
+    fn the_longest_line_is_looked_at_with_the_largest_expression_within_seconds() {
+        let largest = (1..40).rev().find_map(|n| {
+            let text = format!("(a?){{{}}}b", n * 50);
+            regex(&LogSearchQuery { text, regex: true, ..LogSearchQuery::default() }).ok()
+        });
+        let line = vec![b'a'; berth_node::LONGEST_LOG_LINE];
+        let begun = Instant::now();
+        assert!(!largest.expect("one of them is small enough").is_match(&line));
+        assert!(begun.elapsed() < LONGEST * 10, "{:?}", begun.elapsed());
     }
 }

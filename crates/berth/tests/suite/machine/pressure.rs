@@ -254,3 +254,41 @@ fn the_log_tells_requests_by_route_and_number_and_never_what_is_secret() {
     let secret = token.rsplit(['.', '_']).next().unwrap();
     assert!(!log.contains(secret) && !log.contains("hush-hush"), "{log}");
 }
+
+#[test]
+fn searches_that_nobody_waits_for_any_more_neither_pile_up_nor_keep_others_waiting() {
+    let people = People::start("1xL4");
+    let lines = "head -c 24000000 /dev/zero | tr '\\0' a | fold -w 60000";
+    let job = people.job(&people.kim, &format!("team: vision\nrun: |\n  {lines}\n"));
+    people.until_is(&job, "done");
+    let address = people.server.url.split_once("://").unwrap().1.to_owned();
+    let search = format!("/v1/jobs/{job}/logs/search?text=(a?)%7B200%7Da%7B200%7Db&regex=true");
+    for token in [&people.kim, &people.lea, &people.admin] {
+        for _ in 0..8 {
+            let mut socket = TcpStream::connect(&address).unwrap();
+            let head = format!(
+                "GET {search} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n"
+            );
+            socket.write_all(head.as_bytes()).unwrap();
+            // Gone before there is an answer.
+        }
+    }
+    for _ in 0..5 {
+        assert_eq!(people.get(&people.lea, "/v1/jobs").status, 200);
+    }
+    // A search that somebody waits for comes to its end, in as many answers as it takes.
+    let mut cursor = String::new();
+    loop {
+        let answer = people.get(&people.kim, &format!("{search}{cursor}"));
+        if answer.status == 429 {
+            // Those of hers that are not noticed to be gone come before.
+            continue;
+        }
+        let found = answer.json();
+        assert_eq!(found["total"], 0, "{found}");
+        match found["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break assert_eq!(found["complete"], true, "{found}"),
+        }
+    }
+}
