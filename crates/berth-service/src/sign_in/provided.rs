@@ -112,10 +112,7 @@ fn claimed_name(rules: &OidcRules, provided: &Provided) -> Result<String, Fault>
 /// Whether a user who was there before may be whom the provider calls so. Names at a provider may
 /// be free to choose, so nobody becomes an admin by a name.
 async fn linkable(store: &Store, user: &UserRow, issuer: &str, given: &Given) -> Result<(), Fault> {
-    let others = store.identities_of(&user.name).await?;
-    if others.iter().any(|other| other.issuer == issuer) {
-        return Err(no_access(format!("`{}` is somebody else at the provider", user.name)));
-    }
+    untied(store, &user.name, issuer).await?;
     let held = user.role.as_deref().and_then(role);
     if held.is_some() && given.cluster < held {
         let detail = format!("`{}` has a role for the cluster that no group gives", user.name);
@@ -123,6 +120,15 @@ async fn linkable(store: &Store, user: &UserRow, issuer: &str, given: &Given) ->
         return Err(no_access(detail).next(next));
     }
     Ok(())
+}
+
+/// Nobody of the provider is that user.
+async fn untied(store: &Store, user: &str, issuer: &str) -> Result<(), Fault> {
+    let others = store.identities_of(user).await?;
+    match others.iter().any(|other| other.issuer == issuer) {
+        true => Err(no_access(format!("`{user}` is somebody else at the provider"))),
+        false => Ok(()),
+    }
 }
 
 /// What becomes of somebody's roles.
@@ -240,6 +246,11 @@ async fn write(
     let write = Write::documents(documents, audit).only_if(async move |store| {
         checks::all(async {
             checks::same(&store, name.as_str(), user.as_ref()).await?;
+            if let Some(link) = &link {
+                // Two people may come with one name at the same moment, and one person twice.
+                checks::same::<IdentityRow>(&store, link.id.as_str(), None).await?;
+                untied(&store, &link.user, &link.issuer).await?;
+            }
             for (team, _) in &teams {
                 checks::team(&store, team).await?;
             }

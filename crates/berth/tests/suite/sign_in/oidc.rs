@@ -63,6 +63,22 @@ impl House {
         landed
     }
 
+    /// The way back from the provider of somebody who was sent there, before they take it.
+    fn last_step(&self, browser: &mut Browser, to: &str, name: &str) -> String {
+        let asked = browser.go(to);
+        let kind = [("content-type", "application/x-www-form-urlencoded")];
+        let mut step = browser.send("POST", &asked.url, &kind, &format!("login={name}"));
+        loop {
+            let next = step.header("location").expect("it leads on").to_owned();
+            if next.contains("/v1/session/oidc/callback") {
+                return next;
+            }
+            let at_home = next.starts_with('/');
+            let next = if at_home { format!("{}{next}", self.provider.url) } else { next };
+            step = browser.send("GET", &next, &[], "");
+        }
+    }
+
     fn me(&self, browser: &mut Browser) -> Value {
         browser.api("GET", &self.url("/v1/me"), &json!({})).json()
     }
@@ -160,18 +176,7 @@ fn an_answer_that_this_browser_has_not_asked_for_signs_nobody_in() {
         assert!(cookie.contains(part), "{cookie}");
     }
     // An attacker who has signed in as herself sends him the last step of her way.
-    let asked = hers.go(to);
-    let kind = [("content-type", "application/x-www-form-urlencoded")];
-    let mut step = hers.send("POST", &asked.url, &kind, "login=noor");
-    let callback = loop {
-        let next = step.header("location").expect("it leads on").to_owned();
-        if next.contains("/v1/session/oidc/callback") {
-            break next;
-        }
-        let next =
-            if next.starts_with('/') { format!("{}{next}", house.provider.url) } else { next };
-        step = hers.send("GET", &next, &[], "");
-    };
+    let callback = house.last_step(&mut hers, to, "noor");
     for browser in [&mut his, &mut Browser::default()] {
         let seen = browser.go(&callback);
         assert!(seen.status == 403 && seen.body.contains("BRT0033"), "{seen:?}");
@@ -202,4 +207,34 @@ fn nobody_becomes_an_admin_by_a_name() {
     let mut kim = Browser::default();
     assert_eq!(house.sign_in(&mut kim, "kim").status, 200);
     assert_eq!(house.me(&mut kim)["user"], "kim");
+}
+
+#[test]
+fn of_two_people_who_come_with_one_name_at_the_same_moment_one_becomes_the_user() {
+    let house = House::open();
+    let named = |name: String| json!({ "groups": ["ml"], "preferred_username": name });
+    let start = house.url("/v1/session/oidc/start?next=/");
+    for round in 0..4 {
+        let people: serde_json::Map<String, Value> = (0..4)
+            .map(|one| (format!("p{round}x{one}"), named(format!("both{round}"))))
+            .collect();
+        house.provider.tell("people", &Value::Object(people.clone()));
+        let ready: Vec<(Browser, String)> = people
+            .keys()
+            .map(|name| {
+                let mut browser = Browser::default();
+                let sent = browser.send("GET", &start, &[], "");
+                let to = sent.header("location").expect("the provider").to_owned();
+                let step = house.last_step(&mut browser, &to, name);
+                (browser, step)
+            })
+            .collect();
+        let tries: Vec<_> = ready
+            .into_iter()
+            .map(|(mut browser, step)| std::thread::spawn(move || browser.send("GET", &step, &[], "")))
+            .collect();
+        let seen: Vec<Seen> = tries.into_iter().map(|one| one.join().unwrap()).collect();
+        let good = seen.iter().filter(|seen| seen.status == 303).count();
+        assert_eq!(good, 1, "{seen:?}");
+    }
 }
