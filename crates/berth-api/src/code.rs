@@ -212,7 +212,8 @@ codes! {
                say more."
     BRT0034 NoAccess 403 Refused "You are known to the identity provider, and not to Berth"
         cause: "Berth has no user of this name and makes none, none of the groups at the provider gives \
-                a role here, or the name belongs to somebody else in Berth."
+                a role here, or the name belongs to somebody else: in Berth, or on the machine that \
+                jobs run on."
         next: "Ask an admin to add you, or to let one of your groups give a role: \
                docs/operate/sign-in.md."
     BRT0035 ProviderDown 503 Failed "The identity provider does not answer"

@@ -69,6 +69,11 @@ impl JobHost for Host {
         self.workplace.keeps_from_starting_in(user, folder)
     }
 
+    fn gives_account_of(&self, user: &str) -> bool {
+        let Workplace { isolation, accounts, .. } = &*self.workplace;
+        matches!(isolation, Isolation::Sandbox { accounts: true }) && accounts.is_taken(user)
+    }
+
     fn keeps_checkpoints(&self) -> bool {
         true
     }

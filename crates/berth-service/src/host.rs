@@ -196,6 +196,12 @@ pub trait JobHost: Send + Sync {
         None
     }
 
+    /// Whether jobs of a user with that name would act for an account of the machine that is not
+    /// Berth's to give. This may block: accounts can be kept elsewhere.
+    fn gives_account_of(&self, _user: &str) -> bool {
+        false
+    }
+
     /// Whether checkpoints outlive an attempt.
     fn keeps_checkpoints(&self) -> bool;
 

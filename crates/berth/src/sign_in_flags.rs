@@ -61,6 +61,10 @@ pub struct SignInFlags {
     /// Make users of people to whom a group gives a role
     #[arg(long, env = "BERTH_OIDC_CREATE_USERS")]
     pub oidc_create_users: bool,
+    /// Let names at the provider stand for accounts of this machine: jobs of whoever is called so act
+    /// for that account
+    #[arg(long, env = "BERTH_OIDC_MACHINE_ACCOUNTS")]
+    pub oidc_machine_accounts: bool,
     /// Leave this domain out of names: kim@example.com becomes kim
     #[arg(long, value_name = "DOMAIN", env = "BERTH_OIDC_STRIP_DOMAIN")]
     pub oidc_strip_domain: Option<String>,
@@ -108,6 +112,7 @@ impl SignInFlags {
             rules: OidcRules {
                 groups: self.oidc_group.clone(),
                 create_users: self.oidc_create_users,
+                machine_accounts: self.oidc_machine_accounts,
                 strip_domain: self.oidc_strip_domain.clone(),
             },
         })
@@ -128,7 +133,7 @@ impl SignInFlags {
         ];
         if self.oidc_issuer.is_some() {
             let rules: Vec<String> = self.oidc_group.iter().map(ToString::to_string).collect();
-            let created = self.oidc_create_users;
+            let (created, accounts) = (self.oidc_create_users, self.oidc_machine_accounts);
             config.extend([
                 named("oidc-client-id", &self.oidc_client_id),
                 kept("oidc-scopes", &self.oidc_scopes.join(","), SCOPES),
@@ -137,6 +142,7 @@ impl SignInFlags {
                 kept("oidc-groups-claim", &self.oidc_groups_claim, GROUPS_CLAIM),
                 entry("oidc-group", rules.join("; "), rules.is_empty()),
                 entry("oidc-create-users", created.to_string(), !created),
+                entry("oidc-machine-accounts", accounts.to_string(), !accounts),
                 named("oidc-strip-domain", &self.oidc_strip_domain),
             ]);
         }
@@ -195,6 +201,7 @@ mod tests {
         ]);
         let options = flags.oidc().unwrap();
         assert_eq!((options.rules.groups.len(), options.rules.create_users), (2, false));
+        assert!(!options.rules.machine_accounts, "only where somebody says so");
         let shown = format!("{:?}", flags.config());
         assert!(
             shown.contains("ml=vision:researcher; ops=admin") && !shown.contains("secret"),

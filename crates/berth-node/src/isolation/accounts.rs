@@ -60,6 +60,11 @@ impl Accounts {
         Some(Account { uid, gid, groups: groups.collect() })
     }
 
+    /// Whether the tasks of that user would have an account that was there without Berth.
+    pub fn is_taken(&self, user: &str) -> bool {
+        user == self.operator || Accounts::named(user).is_some()
+    }
+
     /// An account that nobody else has. It follows from the name, so it is the same each time.
     pub fn made_up(user: &str) -> Account {
         let uid = number("user", user);
@@ -114,6 +119,15 @@ mod tests {
         assert_eq!(primary(1_000, "ana"), 1_000);
         for gid in [0, 4, 999] {
             assert_eq!(primary(gid, "ana"), Accounts::made_up("ana").gid);
+        }
+    }
+
+    #[test]
+    fn a_name_is_taken_where_it_stands_for_the_operator_or_for_an_account_of_a_person() {
+        let accounts = Accounts::new("op");
+        assert!(accounts.is_taken("op"));
+        for name in ["root", "daemon", "nobody", "no such user"] {
+            assert!(!accounts.is_taken(name), "{name}: its number follows from the name");
         }
     }
 

@@ -62,6 +62,9 @@ pub async fn admit(
         };
         return Err(no_access(format!("there is no user `{name}`, and {why}")));
     }
+    if identity.is_none() && !rules.machine_accounts {
+        leaves_accounts_alone(service, &name).await?;
+    }
     let members = store.memberships_of(&name).await?;
     let plan = Plan::new(service, rules, &given, user.as_ref(), &members).await?;
     let has_rights = plan.role.is_some() || !plan.stays.is_empty() || !plan.puts.is_empty();
@@ -120,6 +123,21 @@ async fn linkable(store: &Store, user: &UserRow, issuer: &str, given: &Given) ->
         return Err(no_access(detail).next(next));
     }
     Ok(())
+}
+
+/// Names at a provider may be free to choose, and jobs have the account of the machine that is
+/// called as their user: nobody gets somebody's files, or the server's account, by a name.
+async fn leaves_accounts_alone(service: &Service, name: &str) -> Result<(), Fault> {
+    let (host, user) = (service.host.clone(), name.to_owned());
+    let taken = tokio::task::spawn_blocking(move || host.gives_account_of(&user)).await;
+    match taken.unwrap_or(true) {
+        true => {
+            let detail = format!("`{name}` is an account of the machine that jobs run on");
+            let next = "let the provider call you otherwise, or let the server take its names for                         accounts: --oidc-machine-accounts in docs/operate/sign-in.md";
+            Err(no_access(detail).next(next))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Nobody of the provider is that user.

@@ -12,6 +12,8 @@ pub struct OidcRules {
     pub groups: Vec<GroupRule>,
     /// Whether somebody to whom a group gives a role becomes a user of Berth.
     pub create_users: bool,
+    /// Whether a name at the provider may stand for an account of the machine, and jobs act for it.
+    pub machine_accounts: bool,
     /// The part after the `@` that is left out of names.
     pub strip_domain: Option<String>,
 }
@@ -114,7 +116,12 @@ mod tests {
 
     fn rules(all: &[&str]) -> OidcRules {
         let groups = all.iter().map(|one| one.parse().unwrap()).collect();
-        OidcRules { groups, create_users: true, strip_domain: Some("example.com".into()) }
+        OidcRules {
+            groups,
+            create_users: true,
+            strip_domain: Some("example.com".into()),
+            ..OidcRules::default()
+        }
     }
 
     #[test]

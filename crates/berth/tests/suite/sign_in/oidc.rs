@@ -14,6 +14,10 @@ struct House {
 
 impl House {
     fn open() -> House {
+        House::open_with(&[])
+    }
+
+    fn open_with(more: &[&str]) -> House {
         let mut people = People::start("1xL4");
         let provider = Provider::start();
         let url = people.server.url.clone();
@@ -21,7 +25,7 @@ impl House {
         std::fs::write(&secret, "a secret of the tests\n").unwrap();
         provider.tell("client", &json!({ "base": url }));
         people.server.stop();
-        people.server.start_again_with(&[
+        let usual = [
             "--gpus",
             "1xL4",
             "--public-url",
@@ -43,7 +47,8 @@ impl House {
             "--oidc-group",
             "ops=operator",
             "--oidc-create-users",
-        ]);
+        ];
+        people.server.start_again_with(&[&usual[..], more].concat());
         House { people, provider }
     }
 
@@ -237,4 +242,42 @@ fn of_two_people_who_come_with_one_name_at_the_same_moment_one_becomes_the_user(
         let good = seen.iter().filter(|seen| seen.status == 303).count();
         assert_eq!(good, 1, "{seen:?}");
     }
+}
+
+/// A person who has an account of this machine.
+fn somebody_here() -> Option<String> {
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut accounts = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let person = |account: &Vec<&str>| {
+        let number = account.get(2).and_then(|number| number.parse::<u32>().ok());
+        number.is_some_and(|number| (1_000..60_000).contains(&number))
+    };
+    accounts.find(person).map(|account| account[0].to_owned())
+}
+
+#[test]
+fn a_name_at_the_provider_gives_nobody_an_account_of_the_machine_unless_the_server_is_told_so() {
+    let Some(name) = somebody_here() else {
+        eprintln!("not tried: nobody has an account of this machine");
+        return;
+    };
+    let known = json!({ &name: { "groups": ["ml"] } });
+    let house = House::open();
+    if house.people.server.json(&["nodes"])["items"][0]["isolation"] != "accounts" {
+        eprintln!("not tried: jobs have no accounts of their own");
+        return;
+    }
+    house.provider.tell("people", &known);
+    let refused = house.sign_in(&mut Browser::default(), &name);
+    assert!(refused.status == 403 && refused.body.contains("BRT0034"), "{refused:?}");
+    // Not even where an admin has made a user of that name.
+    house.people.join(&name, "audio", "viewer");
+    let refused = house.sign_in(&mut Browser::default(), &name);
+    assert!(refused.status == 403 && refused.body.contains("account"), "{refused:?}");
+
+    let house = House::open_with(&["--oidc-machine-accounts"]);
+    house.provider.tell("people", &known);
+    let mut browser = Browser::default();
+    assert_eq!(house.sign_in(&mut browser, &name).status, 200);
+    assert_eq!(house.me(&mut browser)["user"], name);
 }
