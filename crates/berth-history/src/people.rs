@@ -213,6 +213,8 @@ async fn first_admin(service: &Service) -> Result<String> {
         expires: None,
         revoked: None,
         last_used: None,
+        parent: None,
+        session: None,
     });
     let audit = server_audit("berth", "create_token", format!("token {}", minted.id));
     put_as_server(service, documents, audit).await?;

@@ -35,6 +35,8 @@ pub async fn admin(service: &Service, name: &str) -> Result<PathBuf, FirstError>
         expires: None,
         revoked: None,
         last_used: None,
+        parent: None,
+        session: None,
     };
     let mut documents = Batch::default();
     documents.put(&row);

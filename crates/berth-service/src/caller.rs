@@ -159,6 +159,8 @@ impl Caller {
             expires: None,
             revoked: None,
             last_used: None,
+            parent: None,
+            session: None,
         };
         let (user, from, tree) = (user.to_owned(), from.to_owned(), service.engine.teams());
         let (scope, job, session) = (Scope::Jobs, None, None);
@@ -179,6 +181,8 @@ impl Caller {
             expires: None,
             revoked: None,
             last_used: None,
+            parent: None,
+            session: None,
         };
         let inner = Inner {
             user: token.user.clone(),
@@ -380,6 +384,8 @@ async fn of_session(
         expires: Some(expires),
         revoked: None,
         last_used: Some(row.last_used),
+        parent: None,
+        session: None,
     };
     let Caller { inner, .. } = of_token(service, as_token, from, route).await?;
     let inner = Arc::into_inner(inner).expect("nobody else has it yet");

@@ -23,6 +23,12 @@ pub async fn user(store: &Store, name: &str) -> Result<UserRow, Fault> {
     row.ok_or_else(|| Fault::not_found("user", name))
 }
 
+/// A user who exists, disabled or not.
+pub async fn there(store: &Store, name: &str) -> Result<UserRow, Fault> {
+    let row = store.get::<UserRow>(name).await?;
+    row.ok_or_else(|| Fault::not_found("user", name))
+}
+
 /// Nothing has that key yet.
 pub async fn free<R: Row>(store: &Store, key: R::Key<'_>, what: &str) -> Result<(), Fault> {
     match store.get::<R>(key).await? {

@@ -89,6 +89,8 @@ impl JobToken {
             expires: Some(self.expires),
             revoked: None,
             last_used: None,
+            parent: None,
+            session: None,
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod identity;
 pub mod job_token;
 pub mod jobs;
 pub mod live;
+mod maker;
 pub mod money;
 mod names;
 pub mod notify_address;

@@ -53,6 +53,8 @@ mod tests {
             expires: None,
             revoked: None,
             last_used,
+            parent: None,
+            session: None,
         }
     }
 

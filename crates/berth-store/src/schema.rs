@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { version: 7, sql: include_str!("../migrations/0007_energy.sql") },
     Step { version: 8, sql: include_str!("../migrations/0008_sessions.sql") },
     Step { version: 9, sql: include_str!("../migrations/0009_portal.sql") },
+    Step { version: 10, sql: include_str!("../migrations/0010_made_by.sql") },
 ];
 
 pub(crate) const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -4,6 +4,7 @@ use super::write;
 use crate::caller::Caller;
 use crate::checks;
 use crate::fault::Fault;
+use crate::maker::Maker;
 use crate::names;
 use crate::service::Service;
 use crate::token::{self, scope_word};
@@ -13,9 +14,12 @@ use berth_engine::clock;
 use berth_model::{Span, Time};
 use berth_store::TokenRow;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The longest a token with an end may live.
 const LONGEST: Span = Span::days(3_650);
+/// Tokens that are revoked by one audit row.
+const AT_ONCE: usize = 200;
 
 /// A token as it is listed: never with its hash.
 pub fn shown(row: &TokenRow) -> wire::Token {
@@ -56,7 +60,7 @@ pub async fn create(
     make(service, caller, user, &wish.name, wish.scope, expires).await
 }
 
-/// Makes a token, which the caller may do.
+/// Makes a token, which the caller may do. It ends with what the caller makes it by.
 pub(crate) async fn make(
     service: &Service,
     caller: &Caller,
@@ -66,6 +70,7 @@ pub(crate) async fn make(
     expires: Option<Time>,
 ) -> Result<wire::TokenCreated, Fault> {
     let minted = token::mint();
+    let maker = Maker::of(caller);
     let row = TokenRow {
         id: minted.id,
         user: user.to_owned(),
@@ -73,21 +78,27 @@ pub(crate) async fn make(
         hash: minted.hash,
         scopes: scope_word(scope).to_owned(),
         created: clock::now(),
-        expires,
+        expires: maker.until(expires),
         revoked: None,
         last_used: None,
+        parent: maker.token.clone(),
+        session: maker.session.clone(),
     };
     let token = shown(&row);
     let detail = json!({
         "name": token.name, "user": token.user, "scope": token.scope, "expires": token.expires,
     });
     let audit = caller.audit(format!("token {}", row.id), detail);
-    let owner = row.user.clone();
+    let (owner, again) = (row.user.clone(), service.clone());
     write(
         service,
         audit,
         |batch| batch.put(&row),
-        async move |store| checks::user(&store, &owner).await.map(drop),
+        async move |store| {
+            // What it is made by may have been revoked a moment ago.
+            maker.check(&again, &store).await?;
+            checks::user(&store, &owner).await.map(drop)
+        },
     )
     .await?;
     Ok(wire::TokenCreated { token, secret: minted.token })
@@ -106,11 +117,70 @@ fn end(text: &str, now: Time) -> Result<Time, Fault> {
     Ok(now + span)
 }
 
+/// Ends a token at once, with all that were made by it.
 pub async fn revoke(service: &Service, caller: &Caller, wanted: &str) -> Result<(), Fault> {
     let row = find(service, caller, wanted).await?;
-    if row.revoked.is_some() {
-        return Ok(());
+    let id = row.id.clone();
+    if row.revoked.is_none() {
+        revoke_one(service, caller, row).await?;
     }
+    // Also where it was revoked before: somebody may have stopped after that.
+    let made = service.store.tokens_made_by(&id).await?;
+    revoke_all(service, caller, format!("token {id}"), made).await
+}
+
+pub(crate) async fn revoke_those_of_session(
+    service: &Service,
+    caller: &Caller,
+    session: &str,
+) -> Result<(), Fault> {
+    let made = service.store.tokens_made_in(session).await?;
+    revoke_all(service, caller, format!("session {session}"), made).await
+}
+
+/// Revokes tokens that go with something, then those that were made by them, and so on. What is
+/// revoked makes no more, so none is missed by looking only then.
+async fn revoke_all(
+    service: &Service,
+    caller: &Caller,
+    with: String,
+    mut made: Vec<TokenRow>,
+) -> Result<(), Fault> {
+    while !made.is_empty() {
+        let live: Vec<TokenRow> =
+            made.iter().filter(|row| row.revoked.is_none()).cloned().collect();
+        for some in live.chunks(AT_ONCE) {
+            let ids: Vec<&str> = some.iter().map(|row| row.id.as_str()).collect();
+            let detail = json!({ "with": with, "tokens": ids });
+            let audit = caller.audit(format!("{} tokens", some.len()), detail);
+            let now = Some(clock::now());
+            let owners: BTreeSet<String> = some.iter().map(|row| row.user.clone()).collect();
+            write(
+                service,
+                audit,
+                |batch| {
+                    let revoked = some.iter().map(|row| TokenRow { revoked: now, ..row.clone() });
+                    revoked.for_each(|row| batch.put(&row));
+                },
+                async move |store| {
+                    for owner in &owners {
+                        checks::there(&store, owner).await?;
+                    }
+                    Ok(())
+                },
+            )
+            .await?;
+        }
+        let mut next = Vec::new();
+        for row in &made {
+            next.extend(service.store.tokens_made_by(&row.id).await?);
+        }
+        made = next;
+    }
+    Ok(())
+}
+
+async fn revoke_one(service: &Service, caller: &Caller, row: TokenRow) -> Result<(), Fault> {
     let row = TokenRow { revoked: Some(clock::now()), ..row };
     let detail = json!({ "name": row.name, "user": row.user });
     let audit = caller.audit(format!("token {}", row.id), detail);

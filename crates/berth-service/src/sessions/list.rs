@@ -3,7 +3,7 @@
 use super::means;
 use crate::caller::Caller;
 use crate::fault::Fault;
-use crate::identity::remove;
+use crate::identity::{remove, tokens};
 use crate::service::Service;
 use crate::token;
 use berth_api::access::Permission;
@@ -39,7 +39,7 @@ pub async fn list(
     Ok(wire::Items { items: items.collect() })
 }
 
-/// Ends one at once, with all its streams.
+/// Ends one at once, with all its streams and the tokens that it has made.
 pub async fn revoke(service: &Service, caller: &Caller, id: &str) -> Result<(), Fault> {
     let row = service.store.get::<SessionRow>(id).await?;
     let may = |row: &SessionRow| caller.may(Permission::TokensManage, None, Some(&row.user));
@@ -47,5 +47,6 @@ pub async fn revoke(service: &Service, caller: &Caller, id: &str) -> Result<(), 
     let row = row.filter(may).ok_or_else(|| Fault::not_found("session", id))?;
     let detail = json!({ "user": row.user, "means": row.means });
     let audit = caller.audit(format!("session {id}"), detail);
-    remove(service, audit, |batch| batch.delete::<SessionRow>(&row.id)).await
+    remove(service, audit, |batch| batch.delete::<SessionRow>(&row.id)).await?;
+    tokens::revoke_those_of_session(service, caller, &row.id).await
 }

@@ -24,7 +24,7 @@ use berth_api::routes::Route;
 use berth_api::wire::{self, SignInMeans};
 use berth_engine::{Write, clock};
 use berth_model::{Span, Time};
-use berth_store::{AuditEntry, Batch, SessionRow, TokenRow};
+use berth_store::{AuditEntry, Batch, SessionRow, Store, TokenRow};
 use serde_json::json;
 
 /// Where a request comes from that signs in.
@@ -178,7 +178,12 @@ pub(crate) async fn valid(service: &Service, given: &str) -> Result<SessionRow, 
 
 /// A session as it is now, if it is still good.
 pub(crate) async fn again(service: &Service, id: &str) -> Result<SessionRow, Fault> {
-    let row = service.store.get::<SessionRow>(id).await?;
+    still(service, &service.store, id).await
+}
+
+/// The same, for whoever looks right before something is written.
+pub(crate) async fn still(service: &Service, store: &Store, id: &str) -> Result<SessionRow, Fault> {
+    let row = store.get::<SessionRow>(id).await?;
     good(service, row.ok_or_else(|| ended("this browser was signed out"))?)
 }
 

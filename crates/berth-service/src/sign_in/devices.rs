@@ -15,7 +15,7 @@ use berth_model::Span;
 use berth_store::{AuditEntry, Batch};
 use serde_json::json;
 
-/// How long the token lives that comes of it.
+/// How long the token lives that comes of it, where what approved it lives as long.
 const TOKEN_LASTS: Span = Span::days(30);
 /// How much of what a command line calls itself is kept.
 const MOST_CHARS: usize = 60;

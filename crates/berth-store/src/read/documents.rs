@@ -39,6 +39,16 @@ impl Store {
         self.rows_where("user", text(user)).await
     }
 
+    /// Those that were made by a token.
+    pub async fn tokens_made_by(&self, token: &str) -> Result<Vec<TokenRow>> {
+        self.rows_where("parent", text(token)).await
+    }
+
+    /// Those that were made by a session.
+    pub async fn tokens_made_in(&self, session: &str) -> Result<Vec<TokenRow>> {
+        self.rows_where("session", text(session)).await
+    }
+
     pub async fn sessions_of(&self, user: &str) -> Result<Vec<SessionRow>> {
         self.rows_where("user", text(user)).await
     }

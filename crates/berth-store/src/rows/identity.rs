@@ -57,6 +57,10 @@ table! {
     expires: Option<Time> = "expires",
     revoked: Option<Time> = "revoked",
     last_used: Option<Time> = "last_used",
+    /// The token it was made by, also where a browser had signed in with that.
+    parent: Option<String> = "parent",
+    /// The session it was made by.
+    session: Option<String> = "session",
 }
 
 table! {
@@ -155,6 +159,8 @@ mod tests {
             expires: None,
             revoked: None,
             last_used: None,
+            parent: None,
+            session: None,
         };
         assert!(!format!("{token:?}").contains("c0ffee"));
         let session = SessionRow {

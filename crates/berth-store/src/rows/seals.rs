@@ -49,7 +49,7 @@ const SEALED: &[Sealed] = &[
     Sealed {
         table: TokenRow::TABLE,
         key: &["id", "user"],
-        columns: &["id", "user", "hash", "scopes", "expires", "revoked"],
+        columns: &["id", "user", "hash", "scopes", "expires", "revoked", "parent", "session"],
     },
     Sealed {
         table: SessionRow::TABLE,

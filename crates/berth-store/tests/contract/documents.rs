@@ -44,6 +44,8 @@ pub fn token(id: &str, user: &str) -> TokenRow {
         expires: Some(Time(100)),
         revoked: None,
         last_used: None,
+        parent: None,
+        session: None,
     }
 }
 

@@ -246,6 +246,8 @@ fn token(id: &str, user: &str) -> TokenRow {
         expires: None,
         revoked: None,
         last_used: None,
+        parent: None,
+        session: None,
     }
 }
 

@@ -208,7 +208,12 @@ async fn a_snapshot_of_the_first_version_has_its_jobs_in_it(place: Place) {
     for index in ["name_order", "priority", "gpus", "cost"] {
         place.sql(&format!("DROP INDEX jobs_by_{index}")).await;
     }
+    for index in ["parent", "session"] {
+        place.sql(&format!("DROP INDEX tokens_by_{index}")).await;
+    }
     for (table, column) in [
+        ("tokens", "parent"),
+        ("tokens", "session"),
         ("schedules", "reason"),
         ("audit", "\"key\""),
         ("audit", "seals"),

@@ -7,3 +7,4 @@ mod oidc;
 mod pages;
 mod provider;
 mod sessions;
+mod tokens;

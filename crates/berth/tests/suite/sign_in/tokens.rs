@@ -1,0 +1,101 @@
+//! Tokens that are made by tokens and by browsers: they end with what made them.
+
+use super::browser::Browser;
+use crate::machine::people::People;
+use serde_json::{Value, json};
+
+fn made(people: &People, by: &str, lasts: Option<&str>) -> Value {
+    let wish = json!({ "name": "child", "scope": "all", "expires_in": lasts });
+    let answer = people.ask(by, "POST", "/v1/tokens", &wish);
+    assert!(answer.is_good(), "{answer:?}");
+    answer.json()
+}
+
+fn secret(made: &Value) -> &str {
+    made["secret"].as_str().expect("a secret")
+}
+
+fn is_good(people: &People, token: &str) -> bool {
+    people.get(token, "/v1/me").status == 200
+}
+
+#[test]
+fn a_token_that_ends_makes_none_that_outlives_it() {
+    let people = People::start("1xL4");
+    let (_, short) = people.new_token("kim", "all", Some("1h"));
+    let own = people.get(&short, "/v1/me").json()["token"]["expires"].clone();
+    assert!(own.is_string());
+    for lasts in [None, Some("30d")] {
+        let child = made(&people, &short, lasts);
+        assert_eq!(child["token"]["expires"], own, "{lasts:?}");
+        // Nor does one of the next generation.
+        assert_eq!(made(&people, secret(&child), lasts)["token"]["expires"], own, "{lasts:?}");
+    }
+    let sooner = made(&people, &short, Some("1m"))["token"]["expires"].clone();
+    assert!(sooner.as_str() < own.as_str(), "{sooner} {own}");
+    // One without an end makes what it likes.
+    assert_eq!(made(&people, &people.kim, None)["token"]["expires"], json!(null));
+
+    let mut browser = Browser::default();
+    assert_eq!(browser.sign_in(&people.server.url, &short).status, 200);
+    let wish = json!({ "name": "child", "scope": "all", "expires_in": "30d" });
+    let url = format!("{}/v1/tokens", people.server.url);
+    let child = browser.api("POST", &url, &wish).json();
+    assert_eq!(child["token"]["expires"], own, "a browser ends with its token, and so does this");
+}
+
+#[test]
+fn a_command_line_that_a_browser_lets_in_is_signed_in_no_longer_than_the_browser() {
+    let people = People::start("1xL4");
+    let url = people.server.url.clone();
+    let (id, short) = people.new_token("kim", "all", Some("1h"));
+    let own = people.get(&short, "/v1/me").json()["token"]["expires"].clone();
+    let mut browser = Browser::default();
+    assert_eq!(browser.sign_in(&url, &short).status, 200);
+    let mut line = Browser::default();
+    let begun = line.api("POST", &format!("{url}/v1/session/device"), &json!({ "client": "x" }));
+    let begun = begun.json();
+    let device = format!("{url}/v1/session/device/{}", begun["user_code"].as_str().unwrap());
+    assert_eq!(browser.api("POST", &device, &json!({ "approve": true })).status, 204);
+    let body = json!({ "device_code": begun["device_code"] });
+    let told = line.api("POST", &format!("{url}/v1/session/device/token"), &body).json();
+    assert_eq!(told["token"]["token"]["expires"], own, "{told}");
+    let token = secret(&told["token"]).to_owned();
+    assert!(is_good(&people, &token));
+    people.revoke(&id);
+    assert!(!is_good(&people, &token));
+}
+
+#[test]
+fn whoever_revokes_a_token_or_a_session_revokes_what_was_made_by_it() {
+    let people = People::start("1xL4");
+    let url = people.server.url.clone();
+    let (id, first) = people.new_token("kim", "all", None);
+    let child = made(&people, &first, None);
+    let grandchild = made(&people, secret(&child), None);
+    let other = made(&people, &people.kim, None);
+    let mut browser = Browser::default();
+    let session = browser.sign_in(&url, &first).json()["id"].as_str().unwrap().to_owned();
+    let wish = json!({ "name": "child", "scope": "all" });
+    let of_browser = browser.api("POST", &format!("{url}/v1/tokens"), &wish).json();
+    let of_its_child = made(&people, secret(&of_browser), None);
+    assert!([&child, &grandchild, &of_browser, &of_its_child].iter().all(|one| is_good(&people, secret(one))));
+
+    people.admin("DELETE", &format!("/v1/sessions/{session}"), &json!({}));
+    assert!(!is_good(&people, secret(&of_browser)) && !is_good(&people, secret(&of_its_child)));
+    assert!(is_good(&people, &first) && is_good(&people, secret(&child)));
+
+    // What a browser made goes with its token, too, also when the browser has signed out.
+    let mut browser = Browser::default();
+    assert_eq!(browser.sign_in(&url, &first).status, 200);
+    let of_browser = browser.api("POST", &format!("{url}/v1/tokens"), &wish).json();
+    assert_eq!(browser.api("DELETE", &format!("{url}/v1/session"), &json!({})).status, 200);
+    assert!(is_good(&people, secret(&of_browser)));
+    people.revoke(&id);
+    for gone in [&child, &grandchild, &of_browser] {
+        assert!(!is_good(&people, secret(gone)), "{gone}");
+    }
+    assert!(is_good(&people, secret(&other)), "it was made by another one");
+    let verified = people.get(&people.admin, "/v1/audit/verify").json();
+    assert_eq!((&verified["whole"], &verified["rights"]), (&json!(true), &json!([])), "{verified}");
+}
