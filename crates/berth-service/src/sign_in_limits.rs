@@ -1,20 +1,29 @@
-//! How often one may try to sign in: from one address, and all together.
+//! How often one may fail to sign in: from one address, and all together. Whoever shows something that
+//! is good gets in however many fail: a job shares its address with everybody on its machine.
 
 use crate::refusals::{Allowance, Rate, network};
 use berth_model::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Addresses that are told apart at one moment. The others count as one.
 const MOST_ADDRESSES: usize = 4_096;
 
+/// What is looked at in one moment. A look is short, so nobody waits long for those before.
+const LOOKS_AT_ONCE: usize = 8;
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
 /// What is tried. Each has an allowance of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Door {
-    /// Showing a token, the answer of a provider or the code of a device; only failures count.
+    /// Showing a token or the code of a device; only failures count.
     Secret,
-    /// Beginning a sign-in by a provider or by a code.
+    /// Coming back from a provider; only failures count.
+    Provider,
+    /// Beginning a sign-in by a code, which is kept.
     Begin,
     /// Naming the code that a command line shows; only wrong ones count. Here the address is the
     /// name of a user.
@@ -24,7 +33,7 @@ pub enum Door {
 impl Door {
     const fn each(self) -> Rate {
         match self {
-            Door::Secret => Rate { burst: 10, every: Span::secs(15) },
+            Door::Secret | Door::Provider => Rate { burst: 10, every: Span::secs(15) },
             Door::Begin => Rate { burst: 30, every: Span::secs(5) },
             Door::UserCode => Rate { burst: 10, every: Span::secs(60) },
         }
@@ -33,7 +42,7 @@ impl Door {
     /// A proxy on this machine brings everybody from one address.
     const fn loopback(self) -> Rate {
         match self {
-            Door::Secret => Rate { burst: 40, every: Span::secs(4) },
+            Door::Secret | Door::Provider => Rate { burst: 40, every: Span::secs(4) },
             Door::Begin => Rate { burst: 120, every: Span::secs(1) },
             Door::UserCode => self.each(),
         }
@@ -41,7 +50,7 @@ impl Door {
 
     const fn all(self) -> Rate {
         match self {
-            Door::Secret => Rate { burst: 200, every: Span::secs(1) },
+            Door::Secret | Door::Provider => Rate { burst: 200, every: Span::secs(1) },
             Door::Begin => Rate { burst: 300, every: Span::ms(500) },
             Door::UserCode => Rate { burst: 100, every: Span::secs(6) },
         }
@@ -54,9 +63,21 @@ pub struct Limited {
     pub after: Span,
 }
 
-/// What each address has left.
-#[derive(Debug, Default)]
-pub struct SignInLimits(Mutex<Counts>);
+/// What each address has left, and how many are looked at in this moment.
+#[derive(Debug)]
+pub struct SignInLimits {
+    counts: Mutex<Counts>,
+    secrets: Semaphore,
+    /// A provider may take seconds: whoever has a token does not wait for that.
+    answers: Semaphore,
+    longest_wait: Duration,
+}
+
+impl Default for SignInLimits {
+    fn default() -> SignInLimits {
+        SignInLimits::waiting_for(LONGEST_WAIT)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -66,9 +87,33 @@ struct Counts {
 }
 
 impl SignInLimits {
+    fn waiting_for(longest_wait: Duration) -> SignInLimits {
+        let looks = || Semaphore::new(LOOKS_AT_ONCE);
+        SignInLimits { counts: Mutex::default(), secrets: looks(), answers: looks(), longest_wait }
+    }
+
+    /// Waits until what somebody shows may be looked at. First come, first served.
+    pub async fn look(&self, door: Door) -> Result<SemaphorePermit<'_>, Limited> {
+        let looks = match door {
+            Door::Provider => &self.answers,
+            Door::Secret | Door::Begin | Door::UserCode => &self.secrets,
+        };
+        match tokio::time::timeout(self.longest_wait, looks.acquire()).await {
+            Ok(Ok(look)) => Ok(look),
+            _ => {
+                self.counts().limited += 1;
+                Err(Limited { after: Span::secs(1) })
+            }
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes a try.
     pub fn enter(&self, door: Door, address: &str, now: Time) -> Result<(), Limited> {
-        let counts = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = &mut *self.counts();
         let (key, rate) = counts.known(door, address, now);
         let all = counts.all.entry(door).or_insert_with(|| Allowance::full(door.all(), now));
         all.refill(door.all(), now);
@@ -86,7 +131,7 @@ impl SignInLimits {
 
     /// Gives a try back that was no failure.
     pub fn give_back(&self, door: Door, address: &str, now: Time) {
-        let counts = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = &mut *self.counts();
         let (key, rate) = counts.known(door, address, now);
         if let Some(all) = counts.all.get_mut(&door) {
             all.left = (all.left + 1).min(door.all().burst);
@@ -98,7 +143,7 @@ impl SignInLimits {
 
     /// Tries that were refused since the start.
     pub fn limited(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).limited
+        self.counts().limited
     }
 }
 
@@ -152,13 +197,28 @@ mod tests {
     }
 
     #[test]
-    fn whoever_succeeds_may_do_it_as_often_as_they_like() {
+    fn whoever_names_the_right_code_may_do_it_as_often_as_they_like() {
         let limits = SignInLimits::default();
         for _ in 0..1_000 {
-            limits.enter(Door::Secret, "192.0.2.1", NOW).unwrap();
-            limits.give_back(Door::Secret, "192.0.2.1", NOW);
+            limits.enter(Door::UserCode, "kim", NOW).unwrap();
+            limits.give_back(Door::UserCode, "kim", NOW);
         }
-        assert_eq!(taken(&limits, "192.0.2.1", 100, NOW), 10);
+        assert!((0..10).all(|_| limits.enter(Door::UserCode, "kim", NOW).is_ok()));
+        assert!(limits.enter(Door::UserCode, "kim", NOW).is_err());
+    }
+
+    #[tokio::test]
+    async fn no_more_is_looked_at_in_one_moment_than_may_and_a_provider_keeps_no_token_waiting() {
+        let limits = SignInLimits::waiting_for(Duration::ZERO);
+        let mut looks = Vec::new();
+        for _ in 0..LOOKS_AT_ONCE {
+            looks.push(limits.look(Door::Provider).await.unwrap());
+        }
+        assert!(limits.look(Door::Provider).await.is_err());
+        assert!(limits.look(Door::Secret).await.is_ok());
+        looks.pop();
+        assert!(limits.look(Door::Provider).await.is_ok());
+        assert_eq!(limits.limited(), 1);
     }
 
     #[test]
@@ -169,7 +229,7 @@ mod tests {
             entered += taken(&limits, &format!("2001:db8:{n:x}::1"), 1, NOW);
         }
         assert_eq!(entered, 200);
-        assert!(limits.0.lock().unwrap().each.len() <= MOST_ADDRESSES + 1);
+        assert!(limits.counts().each.len() <= MOST_ADDRESSES + 1);
     }
 
     #[test]

@@ -15,31 +15,34 @@ use tokio::time::Instant;
 /// A refusal takes at least so long, whatever it is refused for.
 const LEAST: Duration = Duration::from_millis(250);
 
-/// Tries something that only whoever knows a secret can do. Failures are limited in number, and
-/// their time says nothing.
+/// Tries something that only whoever knows a secret can do. What is shown is looked at first: it cannot
+/// be guessed, and others who fail from the same address must keep nobody out. Failures are limited in
+/// number, and their time says nothing.
 pub async fn attempt<T>(
     app: &App,
     door: Door,
     visitor: &Visitor,
     tries: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Response> {
-    enter(app, door, visitor)?;
     let begun = Instant::now();
+    let look = app.service.sign_in_limits.look(door).await;
+    let look = look.map_err(|limited| too_many(app, limited))?;
     let tried = tries.await;
+    drop(look);
     match tried {
-        Ok(done) => {
-            app.service.sign_in_limits.give_back(door, &visitor.address, clock::now());
-            Ok(done)
-        }
+        Ok(done) => Ok(done),
+        // It is not the visitor who failed.
+        Err(failure) if failure.0.0.status >= 500 => Err(failure.into_response()),
         Err(failure) => {
-            if failure.0.0.status >= 500 {
-                // It is not the visitor who failed.
-                app.service.sign_in_limits.give_back(door, &visitor.address, clock::now());
-            } else {
-                app.service.sessions.note_refused();
-                tokio::time::sleep_until(begun + LEAST).await;
-            }
-            Err(failure.into_response())
+            let refused = match enter(app, door, visitor) {
+                Ok(()) => {
+                    app.service.sessions.note_refused();
+                    failure.into_response()
+                }
+                Err(limited) => limited,
+            };
+            tokio::time::sleep_until(begun + LEAST).await;
+            Err(refused)
         }
     }
 }

@@ -33,9 +33,7 @@ pub async fn start(
 ) -> Response {
     let shown = |response| shown(&visitor, response);
     let Some(provider) = app.oidc.clone() else { return shown(no_provider().into_response()) };
-    if let Err(response) = limited::enter(&app, Door::Begin, &visitor) {
-        return shown(response);
-    }
+    // Nothing is kept of who begins, so there is nothing to be used up.
     let next = parameter(query.as_deref(), "next").filter(|next| is_own_path(next));
     let begun = match provider.begin(next.unwrap_or_else(|| "/".to_owned())).await {
         Ok(begun) => begun,
@@ -54,7 +52,7 @@ pub async fn finish(
 ) -> Response {
     let shown = |response| shown(&visitor, response);
     let Some(provider) = app.oidc.clone() else { return shown(no_provider().into_response()) };
-    let tried = limited::attempt(&app, Door::Secret, &visitor, async {
+    let tried = limited::attempt(&app, Door::Provider, &visitor, async {
         come_back(&app, &provider, &visitor, query.as_deref()).await
     });
     match tried.await {

@@ -199,6 +199,19 @@ fn an_answer_that_this_browser_has_not_asked_for_signs_nobody_in() {
 }
 
 #[test]
+fn answers_that_nobody_asked_for_keep_nobody_from_signing_in_from_the_same_address() {
+    let house = House::open();
+    house.provider.tell("people", &json!({ "noor": { "groups": ["ml"] } }));
+    let made_up = house.url("/v1/session/oidc/callback?code=x&state=x");
+    until("failures are limited", || Browser::default().go(&made_up).status == 429);
+    for _ in 0..150 {
+        let begun = house.url("/v1/session/oidc/start");
+        assert_eq!(Browser::default().send("GET", &begun, &[], "").status, 303);
+    }
+    assert_eq!(house.sign_in(&mut Browser::default(), "noor").status, 200);
+}
+
+#[test]
 fn nobody_becomes_an_admin_by_a_name() {
     let house = House::open();
     let admin = house.people.get(&house.people.admin, "/v1/me").json()["user"].clone();

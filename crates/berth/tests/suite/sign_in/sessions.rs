@@ -5,6 +5,8 @@ use crate::machine::people::People;
 use crate::machine::server::{Server, certificate_and_key, until};
 use serde_json::json;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 #[test]
@@ -127,6 +129,45 @@ fn sessions_are_listed_and_one_that_is_revoked_ends_with_its_streams() {
     assert!(seen.status == 401 || seen.body.contains("BRT0005"), "{seen:?}");
     assert_eq!(kim.api("GET", &format!("{url}/v1/jobs"), &json!({})).status, 401);
     assert_eq!(lea.api("GET", &format!("{url}/v1/jobs"), &json!({})).status, 200);
+}
+
+#[test]
+fn a_job_that_fails_to_sign_in_all_the_time_keeps_nobody_out_who_shares_its_address() {
+    let people = People::start("1xL4");
+    let url = people.server.url.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let tries: Vec<_> = (0..6)
+        .map(|_| {
+            let (url, stop) = (url.clone(), stop.clone());
+            thread::spawn(move || {
+                let mut refused = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let seen = Browser::default().sign_in(&url, "brt_0011223344556677_00");
+                    refused += usize::from(seen.status == 429);
+                }
+                refused
+            })
+        })
+        .collect();
+    until("failures are limited", || {
+        Browser::default().sign_in(&url, "brt_0011223344556677_00").status == 429
+    });
+    for _ in 0..20 {
+        assert_eq!(Browser::default().sign_in(&url, &people.kim).status, 200);
+    }
+    // A command line whose code was approved gets its token, too.
+    let mut kim = Browser::default();
+    assert_eq!(kim.sign_in(&url, &people.kim).status, 200);
+    let begun = kim.api("POST", &format!("{url}/v1/session/device"), &json!({ "client": "x" }));
+    let begun = begun.json();
+    let device = format!("{url}/v1/session/device/{}", begun["user_code"].as_str().unwrap());
+    assert_eq!(kim.api("POST", &device, &json!({ "approve": true })).status, 204);
+    let body = json!({ "device_code": begun["device_code"] });
+    let told = kim.api("POST", &format!("{url}/v1/session/device/token"), &body);
+    assert_eq!(told.json()["state"], "approved", "{told:?}");
+    stop.store(true, Ordering::Relaxed);
+    let refused: usize = tries.into_iter().map(|one| one.join().unwrap()).sum();
+    assert!(refused > 0, "they met the limit all the while");
 }
 
 #[test]
