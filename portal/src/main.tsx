@@ -5,8 +5,11 @@ import { createRoot } from "react-dom/client";
 import "./design/base.css";
 import { whenSignedOut } from "./api/client";
 import { ApiError } from "./api/error";
+import { takeSessionKey } from "./api/key";
 import { sessionQuery } from "./api/session";
 import { makeRouter } from "./app/routes";
+
+takeSessionKey(location, history);
 
 const client = new QueryClient({
   queryCache: new QueryCache(),

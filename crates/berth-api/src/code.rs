@@ -85,7 +85,8 @@ codes! {
         next: "Compare it with /openapi.json. With Berth's own command line, see that it is not \
                newer than the server: `berth --version`."
     BRT0004 NoToken 401 Refused "A token is needed"
-        cause: "The request carried no token, or one that Berth does not know."
+        cause: "The request carried no token, or one that Berth does not know. Of a browser: nobody is \
+                signed in, or the cookie came without the key of its session."
         next: "Set BERTH_TOKEN, or `token` in the settings of the command line; on the server's \
                machine the token that `berth up` wrote is found by itself. `berth config explain` \
                says which one is used."
@@ -193,8 +194,8 @@ codes! {
                 longer, because whoever sends nothing would keep others from being answered."
         next: "Send it again, over a faster connection or with a smaller body; nothing was changed."
     BRT0031 CrossSite 403 Refused "The request does not come from Berth's own pages"
-        cause: "A browser that is signed in sent it, without the `x-berth-csrf` of its session or from \
-                a page of another origin. Such a request may have been made up by another site."
+        cause: "A browser that is signed in sent it from a page of another origin. Such a request may have \
+                been made up by another site, or by a job that answers at another port."
         next: "Reload the portal and try again. A script of yours should not use the cookie of a \
                browser, but a token: `berth token create`. Behind a proxy, see that the server knows \
                its address: `--public-url`."

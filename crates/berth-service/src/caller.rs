@@ -43,8 +43,8 @@ struct Inner {
 #[derive(Clone)]
 pub enum Credential {
     Token(String),
-    /// The cookie of a browser that is signed in.
-    Session(String),
+    /// What a browser shows that is signed in.
+    Session(sessions::Shown),
 }
 
 #[derive(Debug, Clone)]
@@ -314,8 +314,8 @@ async fn known(
 ) -> Result<Caller, Fault> {
     let given = match given {
         None => return Err(Fault::new(Code::NoToken, "the request has no token")),
-        Some(Credential::Session(cookie)) => {
-            let row = sessions::valid(service, &cookie).await?;
+        Some(Credential::Session(shown)) => {
+            let row = sessions::valid(service, &shown).await?;
             return of_session(service, row, from, route).await;
         }
         Some(Credential::Token(token)) => token,

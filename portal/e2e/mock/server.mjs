@@ -20,10 +20,10 @@ const role = env.ROLE ?? "admin";
 const now = () => new Date().toISOString();
 const later = (ms) => new Date(Date.now() + ms).toISOString();
 
+const KEY = "00ff_00ff";
 const session = () => ({
   id: "s1",
   user: "kim",
-  csrf: "form-token",
   expires_at: later(8 * 3.6e6),
   means: "token",
 });
@@ -83,6 +83,7 @@ function listJobs(q) {
 }
 
 let signedIn = !env.SIGNED_OUT;
+let signedByHand = false;
 const items = (list) => ({ items: list });
 /** An answer that is no JSON. */
 const raw = (text, type) => ({ raw: text, type });
@@ -126,8 +127,8 @@ const routes = [
           "This token has expired.",
           "Ask for another: `berth token create`.",
         );
-      signedIn = true;
-      return session();
+      signedIn = signedByHand = true;
+      return { session: session(), key: KEY };
     },
   ],
   [
@@ -340,12 +341,10 @@ createServer(async (req, res) => {
         "Try again in a minute.",
       ),
     );
-  if (
-    req.method !== "GET" &&
-    url.pathname !== "/v1/session" &&
-    req.headers["x-berth-csrf"] !== "form-token"
-  )
-    return send(problem(403, "BRT0006", "You may not do this", "The form token is missing."));
+  // Whoever has signed in says so; pages that were opened without it are shown all the same.
+  const key = req.headers["x-berth-session-key"];
+  if (signedByHand && key !== KEY && !/^\/v1\/session(\/options)?$/.test(url.pathname))
+    return send(problem(401, "BRT0004", "A token is needed", "The key of the session is missing."));
   for (const [method, pattern, answer] of routes) {
     const match = pattern.exec(url.pathname);
     if (match && method === req.method) return send(answer(url.searchParams, match, body));

@@ -1,7 +1,7 @@
 // What people do all day, from sign-in to a drained node.
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectNoFaults, openBrowser, openPage, signIn } from "../support/browser";
+import { expectNoFaults, openBrowser, openPage, sessionHeaders, signIn } from "../support/browser";
 import { jobIs, type Server, startServer, submit, until } from "../support/server";
 
 let server: Server;
@@ -35,11 +35,19 @@ test("a token signs in, a wrong one is refused with its code, and signing out en
   await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
   const [cookie] = (await page.context().cookies()).filter((one) => one.name === "berth_session");
   expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Strict" });
+  const key = await sessionHeaders(page);
+  expect((await page.request.get(`${server.url}/v1/me`, { headers: key })).status()).toBe(200);
+  // The next tab is signed in, too.
+  const tab = await page.context().newPage();
+  await tab.goto(`${server.url}/queue`);
+  await tab.getByRole("heading", { level: 1, name: "Queue" }).waitFor();
+  await tab.close();
   await page.getByRole("button", { name: /Account of/ }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await page.getByRole("textbox", { name: "Token" }).waitFor();
-  const answer = await page.request.get(`${server.url}/v1/me`);
+  const answer = await page.request.get(`${server.url}/v1/me`, { headers: key });
   expect(answer.status()).toBe(401);
+  expect(await sessionHeaders(page)).toEqual({});
   expectNoFaults(page);
   await page.context().close();
 });
@@ -213,10 +221,11 @@ test("a viewer sees no button that it may not use, and the API refuses it anyway
   await page.getByText("box").first().waitFor();
   const drain = page.getByRole("button", { name: "Drain box" });
   expect((await drain.count()) === 0 || (await drain.first().isDisabled())).toBe(true);
-  const csrf = (await (await page.request.get(`${server.url}/v1/session`)).json()).csrf;
+  const key = await sessionHeaders(page);
+  expect(Object.keys(key)).toEqual(["x-berth-session-key"]);
   for (const path of [`/v1/jobs/${runs}/stop`, "/v1/nodes/box/drain"]) {
     const answer = await page.request.post(server.url + path, {
-      headers: { "x-berth-csrf": csrf, origin: server.url },
+      headers: { ...key, origin: server.url },
       data: {},
     });
     expect([403, 404], path).toContain(answer.status());

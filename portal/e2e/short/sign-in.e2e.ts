@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectNoFaults, openBrowser, openPage } from "../support/browser";
+import { expectNoFaults, openBrowser, openPage, sessionHeaders } from "../support/browser";
 import { type Provider, startProvider } from "../support/provider";
 import { BERTH, type Server, startServer } from "../support/server";
 
@@ -50,7 +50,9 @@ test("the provider's people sign in with their groups as roles, and land where t
   await page.getByRole("textbox", { name: "Name" }).fill("noor");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { level: 1, name: "Queue" }).waitFor();
-  const me = await (await page.request.get(`${server.url}/v1/me`)).json();
+  expect(page.url(), "nothing of the session stays in the address").toBe(`${server.url}/queue`);
+  const headers = await sessionHeaders(page);
+  const me = await (await page.request.get(`${server.url}/v1/me`, { headers })).json();
   expect(me.user).toBe("noor");
   expect(me.teams).toEqual([{ team: "vision", role: "researcher" }]);
   const cookies = await page.context().cookies(server.url);
@@ -89,7 +91,7 @@ test("the provider's people sign in with their groups as roles, and land where t
   await page.getByRole("button", { name: /Account of/ }).click();
   await page.getByRole("menuitem", { name: "Sign out" }).click();
   await page.waitForURL((url) => url.origin !== server.url || url.pathname.includes("sign-in"));
-  expect((await page.request.get(`${server.url}/v1/me`)).status()).toBe(401);
+  expect((await page.request.get(`${server.url}/v1/me`, { headers })).status()).toBe(401);
   expectNoFaults(page);
   await page.context().close();
 });

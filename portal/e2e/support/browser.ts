@@ -55,6 +55,12 @@ export async function signIn(page: Page, url: string, token: string): Promise<vo
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 
+/** What the portal's scripts send beside the cookie, and nobody else knows. */
+export async function sessionHeaders(page: Page): Promise<Record<string, string>> {
+  const key = await page.evaluate(() => localStorage.getItem("berth.session-key"));
+  return key ? { "x-berth-session-key": key } : {};
+}
+
 /** What axe calls serious or critical. */
 export async function seriousViolations(page: Page): Promise<string[]> {
   // Evaluated from outside the page, so its content security policy has no say.

@@ -1,29 +1,23 @@
 import createClient, { type FetchOptions, type FetchResponse } from "openapi-fetch";
 import { problemOf, unreachable } from "./error";
+import { sessionKey } from "./key";
 import type { paths } from "./types";
 
 /**
- * How the portal asks the API. Everything goes through `ask`: it adds what a cookie session needs,
- * and turns whatever is not an answer into an ApiError.
+ * How the portal asks the API. Everything goes through `ask`: it adds the key that a session needs
+ * beside its cookie, and turns whatever is not an answer into an ApiError.
  */
-let csrf: string | undefined;
 let onSignedOut: () => void = () => {};
-
-/** Without it the server refuses what changes anything. */
-export function setCsrf(value: string | undefined) {
-  csrf = value;
-}
 
 /** Called when an answer says that the session is over. */
 export function whenSignedOut(cb: () => void) {
   onSignedOut = cb;
 }
 
-const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
-
 async function ask(request: Request): Promise<Response> {
   const headers = new Headers(request.headers);
-  if (csrf && !SAFE.has(request.method)) headers.set("x-berth-csrf", csrf);
+  const key = sessionKey();
+  if (key) headers.set("x-berth-session-key", key);
   let response: Response;
   try {
     response = await fetch(new Request(request, { headers, credentials: "same-origin" }));
@@ -35,6 +29,17 @@ async function ask(request: Request): Promise<Response> {
   const problem = await problemOf(response);
   if (problem.signedOut && new URL(request.url).pathname !== "/v1/session") onSignedOut();
   throw problem;
+}
+
+/** What is read by hand: a stream, or a file. */
+export function request(at: string, init: RequestInit = {}): Promise<Response> {
+  return ask(new Request(new URL(at, location.origin), init));
+}
+
+/** What a terminal speaks, and the key: to a terminal a browser sends no headers of ours. */
+export function protocols(): string[] {
+  const key = sessionKey();
+  return ["berth.shell", ...(key ? [`berth.key.${key}`] : [])];
 }
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
@@ -86,7 +91,7 @@ export function address(path: string, query: Query = {}): string {
 type GetOf<P extends PathWith<"get">> = paths[P]["get"];
 type Where<P extends PathWith<"get">> = Pick<GetOf<P>["parameters"], "path" | "query">;
 
-/** The address of what the browser asks for itself: a download, a stream, a terminal. */
+/** The address of what is not read as JSON: a file, a stream, a terminal. */
 export function link<P extends PathWith<"get">>(path: P, where: Where<P>): string {
   const { path: names = {}, query } = where as { path?: Record<string, string>; query?: Query };
   return address(
@@ -106,12 +111,8 @@ export async function* lines<P extends PathWith<"get">>(
   where: Where<P>,
   signal: AbortSignal,
 ): AsyncGenerator<LineOf<P>[]> {
-  const response = await ask(
-    new Request(new URL(link(path, where), location.origin), {
-      headers: { accept: "application/x-ndjson" },
-      signal,
-    }),
-  );
+  const headers = { accept: "application/x-ndjson" };
+  const response = await request(link(path, where), { headers, signal });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return;
   let rest = "";

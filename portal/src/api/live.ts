@@ -1,6 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { store, useStore } from "@/lib/store";
 import { link } from "./client";
+import { openStream, type Source } from "./stream";
 import type { Event, Job, JobList } from "./types";
 
 /**
@@ -60,13 +61,6 @@ export function onEvents(cb: Listener): () => void {
 export const useLive = () => useStore(live);
 export const useAlerts = () => useStore(alerts);
 
-interface Source {
-  close(): void;
-  onopen: (() => void) | null;
-  onmessage: ((m: { data: string; lastEventId: string }) => void) | null;
-  onerror: (() => void) | null;
-}
-
 export interface Options {
   open?: (url: string) => Source;
   hidden?: () => boolean;
@@ -75,7 +69,7 @@ export interface Options {
 }
 
 export function start(client: QueryClient, opts: Options = {}): () => void {
-  const open = opts.open ?? ((url: string) => new EventSource(url) as unknown as Source);
+  const open = opts.open ?? openStream;
   const hidden = opts.hidden ?? (() => document.hidden);
 
   let source: Source | undefined;
@@ -117,7 +111,7 @@ export function start(client: QueryClient, opts: Options = {}): () => void {
       take(event);
     };
     made.onerror = () => {
-      // Its own retries are silent and know no limit; ours say when.
+      // It is opened again by nobody else, and later each time.
       drop();
       opts.onTrouble?.();
       const wait = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)] as number;

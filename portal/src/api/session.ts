@@ -1,6 +1,7 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
-import { api, data, setCsrf } from "./client";
+import { api, data } from "./client";
 import { ApiError } from "./error";
+import { keepSessionKey } from "./key";
 import { type May, may, type Parents, type Permission, type Thing } from "./rights";
 import type { Me, Session, Team } from "./types";
 
@@ -9,16 +10,14 @@ export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async ({ signal }): Promise<Session | null> => {
     try {
-      const session = await data(api.GET("/v1/session", { signal }));
-      setCsrf(session.csrf);
-      return session;
+      return await data(api.GET("/v1/session", { signal }));
     } catch (error) {
       if (error instanceof ApiError && error.signedOut) return null;
       throw error;
     }
   },
   staleTime: 60_000,
-  // The server renews a session that is used; asking keeps the form token fresh.
+  // The server renews a session that is used.
   refetchInterval: 10 * 60_000,
   retry: 2,
 });
@@ -36,15 +35,15 @@ export const signInOptionsQuery = queryOptions({
 });
 
 export async function signIn(token: string): Promise<Session> {
-  const session = await data(api.POST("/v1/session", { body: { token } }));
-  setCsrf(session.csrf);
+  const { session, key } = await data(api.POST("/v1/session", { body: { token } }));
+  keepSessionKey(key);
   return session;
 }
 
 /** Where the browser goes to leave the provider of identities, too; nowhere where there is none. */
 export async function signOut(): Promise<string | undefined> {
   const { logout_url } = await data(api.DELETE("/v1/session"));
-  setCsrf(undefined);
+  keepSessionKey(undefined);
   return logout_url ?? undefined;
 }
 

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { address } from "@/api/client";
+import { landingFor } from "@/api/key";
 import { sessionQuery, signIn, signInOptionsQuery } from "@/api/session";
 import type { QueryOf } from "@/api/types";
 import { AnchorButton, Button, Field, Input } from "@/design";
@@ -31,6 +32,7 @@ export function SignIn({ next, error: given }: { next: string; error?: unknown }
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(given);
   const oidc = options.data?.oidc;
+  const lands = useMemo(() => landingFor(next), [next]);
   const byToken = options.data?.token ?? true;
 
   async function submit(e: FormEvent) {
@@ -53,7 +55,7 @@ export function SignIn({ next, error: given }: { next: string; error?: unknown }
         {oidc && (
           <AnchorButton
             look="primary"
-            href={address(oidc.start, toNext(next))}
+            href={address(oidc.start, toNext(lands))}
             className="h-9! w-full"
           >
             Continue with {oidc.name}

@@ -75,7 +75,7 @@ calls! {
 
     session_options = "session_options" () => SessionOptions;
     session = "get_session" () => Session;
-    sign_in = "sign_in" () body SignIn => Session;
+    sign_in = "sign_in" () body SignIn => SignedIn;
     sign_out = "sign_out" () => SignedOut;
     start_device = "start_device" () body DeviceStart => DeviceStarted;
     device_token = "device_token" () body DevicePoll => DeviceToken;

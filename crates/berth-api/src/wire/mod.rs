@@ -55,7 +55,7 @@ pub use money::{
 pub use plan::{Placement, Plan};
 pub use session::{
     DeviceAnswer, DeviceAsk, DevicePoll, DeviceStart, DeviceStarted, DeviceState, DeviceToken,
-    OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedOut,
+    OidcOption, OpenSession, Session, SessionOptions, SignIn, SignInMeans, SignedIn, SignedOut,
 };
 pub use shell::{ShellAsk, ShellTell};
 pub use timeline::{

@@ -42,23 +42,27 @@ impl SignInMeans {
 }
 
 /// Who is signed in with this browser.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     pub id: String,
     pub user: String,
-    /// What each request that changes something carries as `x-berth-csrf`.
-    pub csrf: String,
     pub means: SignInMeans,
     /// The latest moment; a session that is not used ends before.
     pub expires_at: At,
 }
 
-impl fmt::Debug for Session {
+/// A browser that has just signed in. The cookie of this answer is half of what that takes.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignedIn {
+    pub session: Session,
+    /// The other half: what each request carries as `x-berth-session-key`. It is in this answer and
+    /// nowhere else.
+    pub key: String,
+}
+
+impl fmt::Debug for SignedIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("id", &self.id)
-            .field("user", &self.user)
-            .finish_non_exhaustive()
+        f.debug_struct("SignedIn").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
@@ -188,10 +192,10 @@ mod tests {
         let session = Session {
             id: "s1".into(),
             user: "kim".into(),
-            csrf: text.clone(),
             means: SignInMeans::Token,
             expires_at: At(berth_model::Time(0)),
         };
+        let session = SignedIn { session, key: text.clone() };
         let started = DeviceStarted {
             device_code: text.clone(),
             user_code: text.clone(),

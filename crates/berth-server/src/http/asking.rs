@@ -51,28 +51,19 @@ pub async fn guard(
         let refusal = Refusal { from, target, ..Refusal::of(route, None) };
         return recorded(&app, route, refusal, next.run(request).await);
     }
-    let given = credential(&visitor);
+    let given = credential(&visitor, &app);
     let token = match &given {
         Ok(Some(Credential::Token(token))) => Some(token.as_str()),
         _ => None,
     };
     let mut refusal = Refusal { from: from.clone(), target, ..Refusal::of(route, token) };
-    let cookie = match &given {
-        Ok(Some(Credential::Session(cookie))) => Some(cookie.clone()),
-        _ => None,
-    };
     let response = match given {
-        // A header that is no token is refused as any token that is not good.
+        // A header that is no token is refused as any token that is not good, and so is what a page
+        // of another origin makes a browser send.
         Err(failure) => failure.into_response(),
         Ok(given) => match caller::identify(&app.service, given, from, route).await {
             Ok(caller) => {
                 refusal.by(caller.user(), &caller.token().id);
-                let checked = cookie
-                    .map(|cookie| visitor.check_session(&cookie, app.public_url.as_ref()))
-                    .transpose();
-                if let Err(failure) = checked {
-                    return recorded(&app, route, refusal, failure.into_response());
-                }
                 let under_way = request.extensions().get::<UnderWay>().cloned();
                 if under_way.as_ref().is_some_and(|under_way| !under_way.identify(caller.user())) {
                     let detail = "this connection has made room for another";
@@ -146,11 +137,13 @@ fn find(method: &axum::http::Method, path: &str) -> Option<&'static Route> {
 
 /// What a request says who it is by. A token is said on purpose, so it counts before a cookie, which
 /// a browser sends by itself.
-fn credential(visitor: &Visitor) -> Result<Option<Credential>, Failure> {
+fn credential(visitor: &Visitor, app: &App) -> Result<Option<Credential>, Failure> {
     if let Some(token) = bearer(&visitor.headers)? {
         return Ok(Some(Credential::Token(token)));
     }
-    Ok(visitor.session().map(|cookie| Credential::Session(cookie.to_owned())))
+    let Some(shown) = visitor.session(visitor.is_secure(app))? else { return Ok(None) };
+    visitor.check_origin(app.public_url.as_ref())?;
+    Ok(Some(Credential::Session(shown)))
 }
 
 /// The token of a request. One that is there and cannot be read is not the same as none.

@@ -2,14 +2,15 @@
 
 use super::answer::Failure;
 use super::limits;
+use super::session::cookie;
 use crate::app::App;
 use crate::peer::Peer;
 use axum::extract::{ConnectInfo, FromRequestParts};
-use axum::http::header::{COOKIE, HOST, ORIGIN, UPGRADE, USER_AGENT};
+use axum::http::header::{COOKIE, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL, UPGRADE, USER_AGENT};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, Method, Uri};
 use berth_api::Code;
-use berth_service::sessions;
+use berth_service::sessions::{self, Shown};
 use std::convert::Infallible;
 use url::Url;
 
@@ -61,19 +62,29 @@ impl Visitor {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The value of a cookie; the first where there are several.
-    pub fn cookie(&self, name: &str) -> Option<&str> {
+    /// The values of all cookies of a name. Whoever listens at another port of the host can add one with
+    /// a longer path, which then comes first.
+    pub fn cookies(&self, name: &str) -> impl Iterator<Item = &str> {
         let lines = self.headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-        pairs
-            .map(|(key, value)| (key.trim(), value.trim()))
-            .find(|(key, _)| *key == name)
-            .map(|p| p.1)
+        pairs.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
     }
 
-    /// The cookie of somebody who is signed in.
-    pub fn session(&self) -> Option<&str> {
-        self.cookie(sessions::COOKIE)
+    /// What somebody shows who is signed in; nothing where it is not even half of it.
+    pub fn session(&self, is_secure: bool) -> Result<Option<Shown>, Failure> {
+        let cookies = self.cookies(cookie::name(is_secure)).map(str::to_owned).collect();
+        let header = HeaderName::from_static(sessions::KEY_HEADER);
+        let key = limits::text_of(&self.headers, &header)?.or_else(|| self.key_of_terminal());
+        let shown = Shown { cookies, key: key.map(str::to_owned) };
+        Ok(Some(shown).filter(|shown| shown.key.is_some() || !shown.cookies.is_empty()))
+    }
+
+    /// The key among the protocols of a terminal: a browser can say it nowhere else.
+    fn key_of_terminal(&self) -> Option<&str> {
+        let lines = self.headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
+        let lines = lines.filter(|_| self.is_upgrade()).filter_map(|line| line.to_str().ok());
+        let mut protocols = lines.flat_map(|line| line.split(',')).map(str::trim);
+        protocols.find_map(|protocol| protocol.strip_prefix(sessions::KEY_PROTOCOL))
     }
 
     /// Whether the browser talks to us without anybody listening, as far as we know.
@@ -122,23 +133,6 @@ impl Visitor {
         }
     }
 
-    /// Refuses a request by a cookie that the browser may have been made to send.
-    pub fn check_session(&self, cookie: &str, public_url: Option<&Url>) -> Result<(), Failure> {
-        self.check_origin(public_url)?;
-        if self.is_safe() {
-            return Ok(());
-        }
-        let header = HeaderName::from_static(sessions::CSRF_HEADER);
-        let given = limits::text_of(&self.headers, &header)?;
-        match given.is_some_and(|given| sessions::csrf_matches(cookie, given)) {
-            true => Ok(()),
-            false => {
-                let detail = format!("the header `{header}` is missing or not that of the session");
-                Err(cross_site(&detail))
-            }
-        }
-    }
-
     fn is_own(&self, origin: &str, public_url: Option<&Url>) -> bool {
         let Ok(given) = Url::parse(origin).map(|url| url.origin()) else { return false };
         if !given.is_tuple() {
@@ -170,43 +164,39 @@ mod tests {
 
     fn check(method: &str, headers: &[(&str, &str)]) -> Option<Code> {
         let public = Url::parse("https://gpus.example").unwrap();
-        let checked = visitor(method, headers).check_session("1_secret", Some(&public));
+        let checked = visitor(method, headers).check_origin(Some(&public));
         checked.err().map(|failure| failure.0.0.known_code().unwrap())
     }
 
     #[test]
-    fn a_change_by_a_cookie_needs_the_value_of_its_session_and_our_own_origin() {
-        let value = sessions::csrf("secret");
-        let csrf = (sessions::CSRF_HEADER, value.as_str());
+    fn a_change_by_a_session_comes_from_our_own_origin_where_the_browser_says_so() {
         let own = ("origin", "http://berth.example:7117");
         for good in [
-            vec![csrf],
-            vec![csrf, own],
-            vec![csrf, own, ("sec-fetch-site", "same-origin")],
-            vec![csrf, ("origin", "https://gpus.example")],
+            vec![],
+            vec![own],
+            vec![own, ("sec-fetch-site", "same-origin")],
+            vec![("origin", "https://gpus.example")],
         ] {
             assert_eq!(check("POST", &good), None, "{good:?}");
         }
         for bad in [
-            vec![],
-            vec![own],
-            vec![own, (sessions::CSRF_HEADER, "0123")],
-            vec![csrf, ("origin", "http://evil.example")],
-            vec![csrf, ("origin", "https://berth.example:7117")],
-            vec![csrf, ("origin", "http://berth.example")],
-            vec![csrf, ("origin", "null")],
-            vec![csrf, ("sec-fetch-site", "cross-site")],
-            vec![csrf, ("sec-fetch-site", "same-site")],
+            vec![("origin", "http://evil.example")],
+            vec![("origin", "https://berth.example:7117")],
+            vec![("origin", "http://berth.example")],
+            vec![("origin", "http://berth.example:9000")],
+            vec![("origin", "null")],
+            vec![("sec-fetch-site", "cross-site")],
+            vec![("sec-fetch-site", "same-site")],
         ] {
             assert_eq!(check("POST", &bad), Some(Code::CrossSite), "{bad:?}");
             assert_eq!(check("DELETE", &bad), Some(Code::CrossSite), "{bad:?}");
         }
-        assert_eq!(check("POST", &[csrf, csrf]), Some(Code::BadRequest));
+        assert_eq!(check("POST", &[own, own]), Some(Code::BadRequest));
         assert_eq!(check("GET", &[("origin", "http://evil.example")]), None);
     }
 
     #[test]
-    fn a_terminal_by_a_cookie_needs_our_own_origin() {
+    fn a_terminal_by_a_session_needs_our_own_origin() {
         let upgrade = ("upgrade", "websocket");
         assert_eq!(check("GET", &[upgrade, ("origin", "http://berth.example:7117")]), None);
         assert_eq!(check("GET", &[upgrade]), Some(Code::CrossSite));
@@ -214,13 +204,37 @@ mod tests {
         assert_eq!(check("GET", &evil), Some(Code::CrossSite));
     }
 
+    /// The cookies and the key that are seen.
+    fn shown(headers: &[(&str, &str)], is_secure: bool) -> Option<(Vec<String>, Option<String>)> {
+        let seen = visitor("GET", headers).session(is_secure);
+        let seen = seen.unwrap_or_else(|failure| panic!("{}", failure.0.0.detail));
+        seen.map(|shown| (shown.cookies, shown.key))
+    }
+
     #[test]
-    fn cookies_are_found_among_others_and_by_their_whole_name() {
-        let seen = visitor(
-            "GET",
-            &[("cookie", "a=1; xberth_session=no"), ("cookie", "berth_session=s_1; b=2")],
-        );
-        assert_eq!(seen.session(), Some("s_1"));
-        assert_eq!(visitor("GET", &[("cookie", "berth_sessions=x")]).session(), None);
+    fn cookies_are_found_among_others_by_their_whole_name_and_all_of_them() {
+        let several = [
+            ("cookie", "a=1; xberth_session=no; berth_session=early_1"),
+            ("cookie", "berth_session=s_1; b=2; __Host-berth_session=t_1"),
+        ];
+        let found = |cookies: &[&str]| {
+            Some((cookies.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>(), None))
+        };
+        assert_eq!(shown(&several, false), found(&["early_1", "s_1"]));
+        assert_eq!(shown(&several, true), found(&["t_1"]), "over TLS only what TLS has set");
+        assert_eq!(shown(&[("cookie", "berth_sessions=x")], false), None);
+    }
+
+    #[test]
+    fn the_key_of_a_session_is_in_its_header_or_among_the_protocols_of_a_terminal() {
+        let key = |headers: &[(&str, &str)]| shown(headers, false).and_then(|shown| shown.1);
+        let header = (sessions::KEY_HEADER, "s_2");
+        assert_eq!(key(&[header]).as_deref(), Some("s_2"));
+        let upgrade = ("upgrade", "websocket");
+        let protocols = ("sec-websocket-protocol", "berth.shell, berth.key.s_3");
+        assert_eq!(key(&[upgrade, protocols]).as_deref(), Some("s_3"));
+        assert_eq!(key(&[protocols]), None, "what is no terminal says it in the header");
+        assert_eq!(key(&[upgrade, protocols, header]).as_deref(), Some("s_2"));
+        assert!(visitor("GET", &[header, header]).session(false).is_err());
     }
 }

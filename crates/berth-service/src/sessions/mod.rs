@@ -1,4 +1,5 @@
-//! Browsers that are signed in. A session has a secret in a cookie, of which only a hash is kept. It
+//! Browsers that are signed in. A session has a secret in a cookie and another one, its key, that the
+//! portal's own pages know; only hashes of both are kept. It
 //! gives the rights of its user, and no more than those of the token that was signed in with. It ends
 //! after a time, when it is not used, with its token and with its user.
 
@@ -6,9 +7,13 @@ mod cookie;
 mod keep;
 mod list;
 
-pub use cookie::{COOKIE, CSRF_HEADER, csrf, csrf_matches};
+pub use cookie::{
+    COOKIE, KEY_FRAGMENT, KEY_HEADER, KEY_PROTOCOL, SECURE_COOKIE, SHELL_PROTOCOL, Shown,
+};
 pub use keep::{begin, close_all_of};
 pub use list::{list, revoke};
+
+use cookie::Halves;
 
 pub use crate::session_book::{SessionLimits, Sessions};
 
@@ -51,6 +56,8 @@ pub struct Known {
 pub struct Opened {
     /// What the cookie holds.
     pub cookie: String,
+    /// What the portal keeps.
+    pub key: String,
     pub session: wire::Session,
     /// How long the browser keeps the cookie.
     pub lasts: Span,
@@ -84,8 +91,7 @@ pub async fn open(service: &Service, known: Known, origin: &Origin) -> Result<Op
     };
     let limits = service.sessions.limits;
     let (now, minted) = (clock::now(), token::mint());
-    let secret = token::parse(&minted.token).expect("a new token can be read").1;
-    let cookie = format!("{}_{secret}", minted.id);
+    let Halves { cookie, key, key_hash } = Halves::of(&minted);
     let sealed = |hint: String| service.vault.seal("", &cookie::place(&minted.id), &hint);
     let row = SessionRow {
         id: minted.id.clone(),
@@ -100,6 +106,7 @@ pub async fn open(service: &Service, known: Known, origin: &Origin) -> Result<Op
         from: origin.address.clone(),
         agent: plain(&origin.agent),
         hint: known.hint.map(sealed).unwrap_or_default(),
+        key_hash: Some(key_hash),
     };
     let displaced = displaced(service, &user.name, limits.most_per_user).await?;
     let detail = json!({
@@ -135,8 +142,7 @@ pub async fn open(service: &Service, known: Known, origin: &Origin) -> Result<Op
     });
     service.engine.write(write).await?;
     service.sessions.note_opened(known.means);
-    let session = shown(&row, secret);
-    Ok(Opened { cookie, session, lasts: limits.longest })
+    Ok(Opened { cookie, key, session: shown(&row), lasts: limits.longest })
 }
 
 /// Sessions that have to go before one more is opened.
@@ -148,11 +154,10 @@ async fn displaced(service: &Service, user: &str, most: usize) -> Result<Vec<Str
 }
 
 /// As whoever has it sees it.
-pub fn shown(row: &SessionRow, secret: &str) -> wire::Session {
+pub fn shown(row: &SessionRow) -> wire::Session {
     wire::Session {
         id: row.id.clone(),
         user: row.user.clone(),
-        csrf: csrf(secret),
         means: means(row),
         expires_at: row.expires.into(),
     }
@@ -165,12 +170,18 @@ fn means(row: &SessionRow) -> SignInMeans {
     }
 }
 
-/// The session of a cookie, if it is good.
-pub(crate) async fn valid(service: &Service, given: &str) -> Result<SessionRow, Fault> {
+/// The session of a cookie and a key, if it is good.
+pub(crate) async fn valid(service: &Service, given: &Shown) -> Result<SessionRow, Fault> {
     let unknown = || not_signed_in("this browser is not signed in, or was signed out");
-    let (id, secret) = cookie::parse(given).ok_or_else(unknown)?;
+    if given.key.is_none() {
+        let detail =
+            format!("a cookie alone signs nobody in: the header `{KEY_HEADER}` is missing");
+        return Err(not_signed_in(&detail));
+    }
+    let (id, secret) = given.key().ok_or_else(unknown)?;
     let row = service.store.get::<SessionRow>(id).await?.ok_or_else(unknown)?;
-    if !token::matches(secret, &row.hash) {
+    let has_key = row.key_hash.as_ref().is_some_and(|hash| token::matches(secret, hash));
+    if !has_key || !given.has_cookie_of(&row.id, &row.hash) {
         return Err(unknown());
     }
     good(service, row)
@@ -233,10 +244,10 @@ pub struct Closed {
     pub hint: Option<String>,
 }
 
-/// Ends the session of a cookie; nothing where there is none any more.
+/// Ends the session of a browser; nothing where there is none any more.
 pub async fn close(
     service: &Service,
-    given: &str,
+    given: &Shown,
     origin: &Origin,
 ) -> Result<Option<Closed>, Fault> {
     let row = match valid(service, given).await {

@@ -74,8 +74,8 @@ table! {
 }
 
 table! {
-    /// A browser that is signed in. Goes when its user goes. Of the secret in its cookie
-    /// only a hash is kept.
+    /// A browser that is signed in. Goes when its user goes. Of the secret in its cookie and of the
+    /// key of its pages only hashes are kept.
     SessionRow in "sessions", 1 of the columns are its key: &'k str;
     id: String = "id",
     user: String = "user",
@@ -95,6 +95,8 @@ table! {
     agent: String = "agent",
     /// What the provider of identities gave, sealed; empty for a token.
     hint: Vec<u8> = "hint",
+    /// Of the key that goes with the cookie. Without one nobody is signed in by it.
+    key_hash: Option<String> = "key_hash",
 }
 
 table! {
@@ -176,6 +178,7 @@ mod tests {
             from: String::new(),
             agent: String::new(),
             hint: vec![201, 202],
+            key_hash: Some("c0ffee".into()),
         };
         let shown = format!("{session:?}");
         assert!(!shown.contains("c0ffee") && !shown.contains("201"), "{shown}");

@@ -54,7 +54,7 @@ const SEALED: &[Sealed] = &[
     Sealed {
         table: SessionRow::TABLE,
         key: &["id", "user"],
-        columns: &["id", "user", "hash", "scopes", "token", "expires"],
+        columns: &["id", "user", "hash", "scopes", "token", "expires", "key_hash"],
     },
     Sealed { table: IdentityRow::TABLE, key: &["id", "user"], columns: &["id", "user"] },
 ];

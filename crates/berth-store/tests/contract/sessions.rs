@@ -25,6 +25,7 @@ pub fn session(id: &str, user: &str) -> SessionRow {
         from: "192.0.2.1".into(),
         agent: "a browser".into(),
         hint: (0..=255).collect(),
+        key_hash: Some("decaf".into()),
     }
 }
 
@@ -42,7 +43,8 @@ async fn a_session_is_kept_found_by_its_user_and_deleted(place: Place) {
     let store = place.open().await;
     let mut writer = store.writer("a").await.unwrap();
     let mut batch = people();
-    let signed_out = SessionRow { token: None, hint: Vec::new(), ..session("s2", "ada") };
+    let signed_out =
+        SessionRow { token: None, hint: Vec::new(), key_hash: None, ..session("s2", "ada") };
     batch.put(&session("s1", "ada"));
     batch.put(&signed_out);
     batch.put(&session("s3", "grace"));

@@ -1,8 +1,8 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { link } from "@/api/client";
 import type { CostLine } from "@/api/types";
+import { SaveButton } from "@/app/SaveButton";
 import {
-  AnchorButton,
   type Column,
   Cut,
   Drawer,
@@ -112,13 +112,13 @@ export function Rows({
       width={720}
       actions={
         scope && (
-          <AnchorButton
+          <SaveButton
             size="sm"
-            href={link("/v1/cost/rows", { query: { ...scope, limit: 1000, format: "csv" } })}
-            download="cost-rows.csv"
+            at={link("/v1/cost/rows", { query: { ...scope, limit: 1000, format: "csv" } })}
+            file="cost-rows.csv"
           >
             CSV
-          </AnchorButton>
+          </SaveButton>
         )
       }
     >

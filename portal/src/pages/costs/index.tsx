@@ -5,8 +5,8 @@ import { link } from "@/api/client";
 import { costQuery } from "@/api/queries";
 import { useMay } from "@/api/session";
 import type { CostReport, CostRow, CostSeries } from "@/api/types";
+import { SaveButton } from "@/app/SaveButton";
 import {
-  AnchorButton,
   Button,
   berth,
   Chip,
@@ -124,14 +124,14 @@ export default function CostsPage() {
             title={`By ${by}`}
             flush
             actions={
-              <AnchorButton
+              <SaveButton
                 size="sm"
                 look="quiet"
-                href={link("/v1/cost", { query: { by, ...scope, format: "csv" } })}
-                download={`cost-by-${by}.csv`}
+                at={link("/v1/cost", { query: { by, ...scope, format: "csv" } })}
+                file={`cost-by-${by}.csv`}
               >
                 CSV
-              </AnchorButton>
+              </SaveButton>
             }
           >
             <Breakdown

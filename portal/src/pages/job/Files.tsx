@@ -3,7 +3,8 @@ import { getRouteApi } from "@tanstack/react-router";
 import { Download, File, FileQuestion, Folder, Link2 } from "lucide-react";
 import { Fragment, useMemo } from "react";
 import type { Job, JobFile } from "@/api/types";
-import { AnchorButton, type Column, Cut, EmptyState, None, Table, TextLink, Time } from "@/design";
+import { SaveButton } from "@/app/SaveButton";
+import { type Column, Cut, EmptyState, None, Table, TextLink, Time } from "@/design";
 import { bytes } from "@/lib/format";
 import { fileAddress, filesQuery } from "./routes";
 
@@ -123,16 +124,16 @@ function columnsOf(job: string, path: string): Column<JobFile>[] {
       narrow: "hide",
       cell: (e) =>
         e.kind === "file" ? (
-          <AnchorButton
+          <SaveButton
             look="quiet"
             size="sm"
             icon={Download}
             iconOnly
-            href={fileAddress(job, joined(path, e.name))}
-            download={e.name}
+            at={fileAddress(job, joined(path, e.name))}
+            file={e.name}
           >
             Download
-          </AnchorButton>
+          </SaveButton>
         ) : null,
     },
   ];

@@ -1,5 +1,5 @@
 import { Suspense } from "react";
-import { link } from "@/api/client";
+import { link, protocols } from "@/api/client";
 import { useMay } from "@/api/session";
 import type { Job } from "@/api/types";
 import { EmptyState, ErrorState } from "@/design";
@@ -36,7 +36,7 @@ export default function Shell({ job }: { job: Job }) {
               location.href,
             );
             at.protocol = at.protocol === "https:" ? "wss:" : "ws:";
-            return new WebSocket(at) as never;
+            return new WebSocket(at, protocols()) as never;
           }}
         />
       </Suspense>

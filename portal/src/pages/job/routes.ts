@@ -66,7 +66,7 @@ export function filesQuery(job: string, path: string) {
   });
 }
 
-/** For a link with `download`. */
+/** Where it is saved from. */
 export function fileAddress(job: string, path: string): string {
   return link("/v1/jobs/{job}/files/content", { path: { job }, query: { path } });
 }

@@ -19,6 +19,7 @@ use berth_kube::Exec;
 use berth_model::JobId;
 use berth_node::{Shell, Size};
 use berth_service::jobs::find;
+use berth_service::sessions::SHELL_PROTOCOL;
 use berth_service::stream_right::{Needs, StreamRight};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -60,6 +61,8 @@ pub async fn shell(
     app.service.engine.write(berth_engine::Write::act(berth_engine::Act::Nothing, audit)).await?;
     let needs = Needs::OnJob(found.id, Permission::JobsShell);
     let right = StreamRight::hold(&app.service, &caller, needs);
+    // The only one of a browser's protocols that is none: the other is the key of its session.
+    let upgrade = upgrade.protocols([SHELL_PROTOCOL]);
     let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
         talk(app, source, found.id, right, socket).await;

@@ -9,6 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::problem::MEDIA_TYPE;
 use berth_api::{Problem, ROUTES, Route, wire};
+use berth_service::sessions::{COOKIE, KEY_HEADER};
 use serde_json::{Map, Value, json};
 use shapes::{Content, Parts, Shape, shape};
 use std::collections::BTreeMap;
@@ -54,8 +55,9 @@ fn document() -> Value {
             },
             "securitySchemes": {
                 "token": { "type": "http", "scheme": "bearer" },
-                // With it, what changes something also needs the header `x-berth-csrf`.
-                "session": { "type": "apiKey", "in": "cookie", "name": "berth_session" },
+                // Both together. The cookie is called `__Host-berth_session` over TLS.
+                "session": { "type": "apiKey", "in": "cookie", "name": COOKIE },
+                "sessionKey": { "type": "apiKey", "in": "header", "name": KEY_HEADER },
             },
         },
     })
@@ -76,7 +78,7 @@ fn operation(route: &Route, shape: Shape) -> Value {
         "summary": route.about,
         "tags": [tag(route.path)],
         "x-berth-permission": route.permission.name(),
-        "security": if route.is_public() { json!([]) } else { json!([{ "token": [] }, { "session": [] }]) },
+        "security": if route.is_public() { json!([]) } else { json!([{ "token": [] }, { "session": [], "sessionKey": [] }]) },
         "responses": { shape.status: success, "4XX": problem, "5XX": problem },
     });
     let parameters: Vec<Value> = in_path(route.path).chain(shape.parameters).collect();

@@ -298,7 +298,7 @@ impl Known<'_> {
             "session_options" => self.one::<wire::SessionOptions>(),
             "get_session" => self.one::<wire::Session>(),
             "sign_in" => {
-                let shape = self.one::<wire::Session>();
+                let shape = self.one::<wire::SignedIn>();
                 self.takes::<wire::SignIn>(shape)
             }
             "sign_out" => self.one::<wire::SignedOut>(),

@@ -1,6 +1,6 @@
 //! Signing browsers in and out, and looking at who is signed in.
 
-mod cookie;
+pub mod cookie;
 mod devices;
 mod limited;
 pub mod oidc;
@@ -41,11 +41,9 @@ async fn options(State(app): State<App>) -> Answer<wire::SessionOptions> {
     Ok(Json(wire::SessionOptions { token: true, oidc }))
 }
 
-async fn get(Asking(caller): Asking, visitor: Visitor) -> Answer<wire::Session> {
+async fn get(Asking(caller): Asking) -> Answer<wire::Session> {
     let none = || Failure::new(Code::NoToken, "this browser is not signed in");
-    let row = caller.session().ok_or_else(none)?;
-    let secret = visitor.session().and_then(|cookie| cookie.split_once('_')).ok_or_else(none)?.1;
-    Ok(Json(sessions::shown(row, secret)))
+    Ok(Json(sessions::shown(caller.session().ok_or_else(none)?)))
 }
 
 /// Where a sign-in by that route comes from.
@@ -76,15 +74,16 @@ async fn sign_in(
 
 fn with_cookie(app: &App, visitor: &Visitor, opened: Opened) -> Response {
     let cookie = cookie::session(&opened, visitor.is_secure(app));
-    ([(SET_COOKIE, cookie)], Json(opened.session)).into_response()
+    let signed_in = wire::SignedIn { session: opened.session, key: opened.key };
+    ([(SET_COOKIE, cookie)], Json(signed_in)).into_response()
 }
 
 async fn sign_out(State(app): State<App>, visitor: Visitor) -> Result<Response, Failure> {
     let mut logout_url = None;
-    if let Some(cookie) = visitor.session() {
-        visitor.check_session(cookie, app.public_url.as_ref())?;
+    if let Some(shown) = visitor.session(visitor.is_secure(&app))? {
+        visitor.check_origin(app.public_url.as_ref())?;
         let origin = origin(&visitor, "sign_out");
-        let closed = sessions::close(&app.service, cookie, &origin).await?;
+        let closed = sessions::close(&app.service, &shown, &origin).await?;
         if let (Some(hint), Some(provider)) = (closed.and_then(|closed| closed.hint), &app.oidc) {
             logout_url = provider.logout_url(&hint, &visitor.base(&app)).await;
         }

@@ -13,13 +13,11 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use berth_api::Code;
 use berth_engine::clock;
-use berth_service::sessions::Opened;
+use berth_service::sessions::{KEY_FRAGMENT, Opened};
 use berth_service::sign_in::{self, Door};
 use std::sync::Arc;
 
-/// What a browser keeps while it is at the provider.
-const COOKIE: &str = "berth_sign_in";
-/// Where what is in it belongs, for the seal.
+/// Where what a browser keeps while it is at the provider belongs, for the seal.
 const PLACE: &str = "sign in";
 /// How long the cookie is kept.
 const SECONDS: i64 = 600;
@@ -41,7 +39,7 @@ pub async fn start(
     };
     let text = serde_json::to_string(&begun.kept).expect("it is plain data");
     let sealed = hex::encode(app.service.vault.seal("", PLACE, &text));
-    let kept = cookie::of_sign_in(COOKIE, &sealed, SECONDS, visitor.is_secure(&app));
+    let kept = cookie::of_sign_in(&sealed, SECONDS, visitor.is_secure(&app));
     redirect(&begun.url, &[kept]).unwrap_or_else(|| shown(refused(Failed::Down).into_response()))
 }
 
@@ -58,9 +56,9 @@ pub async fn finish(
     match tried.await {
         Ok((opened, next)) => {
             let is_secure = visitor.is_secure(&app);
-            let used = cookie::of_sign_in(COOKIE, "", 0, is_secure);
+            let used = cookie::of_sign_in("", 0, is_secure);
             let cookies = [cookie::session(&opened, is_secure), used];
-            redirect(&next, &cookies)
+            redirect(&landing(&next, &opened.key), &cookies)
                 .unwrap_or_else(|| shown(wrong("it leads nowhere").into_response()))
         }
         Err(response) => shown(response),
@@ -73,15 +71,7 @@ async fn come_back(
     visitor: &Visitor,
     query: Option<&str>,
 ) -> Result<(Opened, String), Failure> {
-    let kept = visitor.cookie(COOKIE).and_then(|sealed| hex::decode(sealed).ok());
-    let kept = kept.and_then(|sealed| app.service.vault.reveal("", PLACE, &sealed));
-    let kept = kept.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
-    let other = "this browser has not begun the sign-in, or too long ago";
-    let kept = kept.filter(|kept| kept.until > clock::now().0).ok_or_else(|| wrong(other))?;
-    // Both are random, and the browser that began has sent both: nothing is learned by the time.
-    if parameter(query, "state").as_deref() != Some(kept.state.as_str()) {
-        return Err(wrong("this answer of the provider belongs to another sign-in"));
-    }
+    let kept = kept_by(app, visitor, parameter(query, "state").as_deref())?;
     if let Some(error) = parameter(query, "error") {
         let said = parameter(query, "error_description").unwrap_or_default();
         let said: String = said.chars().filter(|c| !c.is_control()).take(200).collect();
@@ -94,6 +84,27 @@ async fn come_back(
     let origin = origin(visitor, "finish_oidc");
     let opened = sign_in::admit(&app.service, provider.rules(), provided, &origin).await?;
     Ok((opened, next))
+}
+
+/// The sign-in of that state, if this browser has begun it and may still come back from it.
+fn kept_by(app: &App, visitor: &Visitor, state: Option<&str>) -> Result<Kept, Failure> {
+    let name = cookie::name_of_sign_in(visitor.is_secure(app));
+    let sealed = visitor.cookies(name).filter_map(|sealed| hex::decode(sealed).ok());
+    let texts = sealed.filter_map(|sealed| app.service.vault.reveal("", PLACE, &sealed));
+    let kept = texts.filter_map(|text| serde_json::from_str::<Kept>(&text).ok());
+    let mut kept = kept.filter(|kept| kept.until > clock::now().0).peekable();
+    let none = "this browser has not begun the sign-in, or too long ago";
+    kept.peek().ok_or_else(|| wrong(none))?;
+    // Both are random, and the browser that began has sent both: nothing is learned by the time.
+    let of_state = kept.find(|kept| state == Some(kept.state.as_str()));
+    of_state.ok_or_else(|| wrong("this answer of the provider belongs to another sign-in"))
+}
+
+/// Where a browser lands, with the key of its session. What stands after `#` is sent to nobody, and
+/// the portal takes it away.
+fn landing(next: &str, key: &str) -> String {
+    let page = next.split('#').next().unwrap_or_default();
+    format!("{page}#{KEY_FRAGMENT}={key}")
 }
 
 fn wrong(detail: &str) -> Failure {
@@ -162,6 +173,17 @@ fn shown(visitor: &Visitor, response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_key_of_a_session_is_after_the_address_and_nothing_else_is() {
+        for (next, to) in [
+            ("/", "/#session-key=s_2"),
+            ("/sign-in?next=%2Fjobs&of=1", "/sign-in?next=%2Fjobs&of=1#session-key=s_2"),
+            ("/jobs#session-key=evil", "/jobs#session-key=s_2"),
+        ] {
+            assert_eq!(landing(next, "s_2"), to);
+        }
+    }
 
     #[test]
     fn a_sign_in_lands_on_our_own_pages_alone() {

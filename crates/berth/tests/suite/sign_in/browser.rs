@@ -42,8 +42,8 @@ impl Seen {
 pub struct Browser {
     /// By host, name and path.
     cookies: BTreeMap<(String, String, String), String>,
-    /// What the portal's scripts send with changes.
-    pub csrf: Option<String>,
+    /// The key that the portal keeps, and that its scripts send.
+    pub key: Option<String>,
 }
 
 impl Browser {
@@ -51,6 +51,8 @@ impl Browser {
     pub fn send(&mut self, method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Seen {
         let rest = url.strip_prefix("http://").expect("an address");
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        // What stands after `#` is for the page.
+        let path = path.split('#').next().unwrap_or_default();
         let path = if path.is_empty() { "/" } else { path };
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
         let cookies = self.cookies_for(host, path);
@@ -92,18 +94,22 @@ impl Browser {
             let host_end = seen.url[7..].find('/').map_or(seen.url.len(), |at| at + 7);
             let to =
                 if to.starts_with('/') { format!("{}{to}", &seen.url[..host_end]) } else { to };
-            seen = self.send("GET", &to, &[("accept", "text/html,*/*;q=0.8")], "");
+            let (to, fragment) = to.split_once('#').unwrap_or((&to, ""));
+            if let Some(key) = fragment.strip_prefix("session-key=") {
+                self.key = Some(key.to_owned());
+            }
+            seen = self.send("GET", to, &[("accept", "text/html,*/*;q=0.8")], "");
         }
         panic!("it leads round in circles: {seen:?}");
     }
 
     /// As the scripts of the portal ask the API.
     pub fn api(&mut self, method: &str, url: &str, body: &serde_json::Value) -> Seen {
-        let csrf = self.csrf.clone();
+        let key = self.key.clone();
         let mut headers =
             vec![("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
-        if let Some(csrf) = &csrf {
-            headers.push(("x-berth-csrf", csrf));
+        if let Some(key) = &key {
+            headers.push(("x-berth-session-key", key));
         }
         let body = if method == "GET" { String::new() } else { body.to_string() };
         self.send(method, url, &headers, &body)
@@ -114,7 +120,7 @@ impl Browser {
         let body = serde_json::json!({ "token": token });
         let seen = self.api("POST", &format!("{url}/v1/session"), &body);
         if seen.status == 200 {
-            self.csrf = seen.json()["csrf"].as_str().map(str::to_owned);
+            self.key = seen.json()["key"].as_str().map(str::to_owned);
         }
         seen
     }

@@ -22,7 +22,8 @@ fn a_browser_signs_in_with_a_token_and_scripts_cannot_read_its_cookie() {
 
     let seen = browser.sign_in(&url, &people.kim);
     assert_eq!(seen.status, 200, "{seen:?}");
-    assert_eq!((&seen.json()["user"], &seen.json()["means"]), (&json!("kim"), &json!("token")));
+    let (session_of, key) = (seen.json()["session"].clone(), browser.key.clone().expect("a key"));
+    assert_eq!((&session_of["user"], &session_of["means"]), (&json!("kim"), &json!("token")));
     let [cookie] = seen.cookies()[..] else { panic!("one cookie: {seen:?}") };
     for part in ["berth_session=", "Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=43200"] {
         assert!(cookie.contains(part), "{cookie}");
@@ -33,13 +34,16 @@ fn a_browser_signs_in_with_a_token_and_scripts_cannot_read_its_cookie() {
     assert!(!seen.body.contains(secret), "no script learns what the cookie is");
 
     let again = browser.api("GET", &session, &json!({}));
-    assert_eq!(again.json(), seen.json());
+    assert_eq!(again.json(), session_of);
+    assert!(!again.body.contains(&key), "the key is told once");
     let me = browser.api("GET", &format!("{url}/v1/me"), &json!({})).json();
     assert_eq!(me["user"], "kim");
     // Nothing that would sign anybody in is kept.
     let home = people.server.home.path().display().to_string();
-    let found = Command::new("grep").args(["-rlaF", secret, &home]).output().unwrap();
-    assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
+    for half in [secret, key.split_once('_').unwrap().1] {
+        let found = Command::new("grep").args(["-rlaF", half, &home]).output().unwrap();
+        assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));
+    }
 
     let out = browser.api("DELETE", &session, &json!({}));
     assert_eq!((out.status, out.json()), (200, json!({ "logout_url": null })));
@@ -70,6 +74,8 @@ fn a_cookie_over_an_encrypted_connection_never_goes_over_another() {
     };
     let answer = String::from_utf8_lossy(&asked.stdout).to_string();
     assert!(answer.contains("; Secure"), "{answer}");
+    // Nobody sets it who has no certificate of the host, nor for a part of the paths.
+    assert!(answer.contains("__Host-berth_session=") && answer.contains("; Path=/;"), "{answer}");
 }
 
 #[test]
@@ -118,9 +124,10 @@ fn sessions_are_listed_and_one_that_is_revoked_ends_with_its_streams() {
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["items"].as_array().unwrap().len(), 2, "{listed}");
     let events = thread::spawn({
-        let url = format!("{url}/v1/events");
+        let (url, key) = (format!("{url}/v1/events"), kim.key.clone().unwrap());
         move || {
-            let seen = kim.send("GET", &url, &[("accept", "text/event-stream")], "");
+            let headers = [("accept", "text/event-stream"), ("x-berth-session-key", key.as_str())];
+            let seen = kim.send("GET", &url, &headers, "");
             (kim, seen)
         }
     });

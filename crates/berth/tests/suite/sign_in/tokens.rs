@@ -75,11 +75,16 @@ fn whoever_revokes_a_token_or_a_session_revokes_what_was_made_by_it() {
     let grandchild = made(&people, secret(&child), None);
     let other = made(&people, &people.kim, None);
     let mut browser = Browser::default();
-    let session = browser.sign_in(&url, &first).json()["id"].as_str().unwrap().to_owned();
+    let session =
+        browser.sign_in(&url, &first).json()["session"]["id"].as_str().unwrap().to_owned();
     let wish = json!({ "name": "child", "scope": "all" });
     let of_browser = browser.api("POST", &format!("{url}/v1/tokens"), &wish).json();
     let of_its_child = made(&people, secret(&of_browser), None);
-    assert!([&child, &grandchild, &of_browser, &of_its_child].iter().all(|one| is_good(&people, secret(one))));
+    assert!(
+        [&child, &grandchild, &of_browser, &of_its_child]
+            .iter()
+            .all(|one| is_good(&people, secret(one)))
+    );
 
     people.admin("DELETE", &format!("/v1/sessions/{session}"), &json!({}));
     assert!(!is_good(&people, secret(&of_browser)) && !is_good(&people, secret(&of_its_child)));

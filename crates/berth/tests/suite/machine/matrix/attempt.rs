@@ -163,7 +163,7 @@ impl Maker<'_> {
         let (_, token) = self.stage.new_token(&self.owner(), "read", None);
         let wish = json!({ "token": token });
         let made = self.stage.request("POST", "/v1/session", None, Some(&wish));
-        made.json()["id"].as_str().expect("a session").to_owned()
+        made.json()["session"]["id"].as_str().expect("a session").to_owned()
     }
 
     /// Somebody new, who is in the team if they are to be taken out of it.
