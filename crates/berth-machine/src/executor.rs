@@ -265,7 +265,8 @@ impl Worker {
         let secrets = secrets.map_err(|why| NotStarted::Job(why.to_string()))?;
         let tools = self.tools.clone();
         let begun = tokio::task::spawn_blocking(move || {
-            let provided = tools.slices.provide(&start.slices).map_err(NotStarted::of_slices)?;
+            let provided = tools.slices.provide(&start.slices, start.run.kind);
+            let provided = provided.map_err(NotStarted::of_slices)?;
             let task = tools.workplace.task(&start, &secrets, provided);
             let home = tools.workplace.home.root();
             let mut task = task.map_err(|why| NotStarted::of_task(&why, home))?;

@@ -1,7 +1,7 @@
 //! The parts of GPUs that the core has given to a task, carried out: MIG instances where it has
 //! placed them, shares under MPS, and whole GPUs for those who have one.
 
-use berth_model::{LeaseId, Milli, Share, Slice};
+use berth_model::{JobKind, LeaseId, Milli, Share, Slice};
 use berth_node::{
     Device, DeviceError, Driver, Gpus, Inventory, Mig, MigError, MigPart, Mps, MpsError, Shown,
 };
@@ -62,7 +62,7 @@ impl SliceError {
 
 impl Slices {
     /// Makes what is not there. This blocks: the driver of the GPUs takes its time.
-    pub fn provide(&self, slices: &[Slice]) -> Result<Provided, SliceError> {
+    pub fn provide(&self, slices: &[Slice], kind: JobKind) -> Result<Provided, SliceError> {
         let indices: Vec<u32> = slices.iter().map(|slice| slice.gpu).collect();
         if self.inventory.declared {
             indices.iter().try_for_each(|index| self.inventory.device(*index).map(drop))?;
@@ -84,7 +84,7 @@ impl Slices {
                 share => {
                     self.mig.make_whole(slice.gpu, &held)?;
                     uuids.extend(device.uuid.clone());
-                    match mps_part(share).filter(|_| slices.len() == 1 && self.mps.is_there()) {
+                    match mps_part(share, kind).filter(|_| slices.len() == 1 && self.mps.is_there()) {
                         Some(part) => self.share(device, part, &mut provided)?,
                         // Others on this GPU may be using its daemon.
                         None if shared.contains(&slice.gpu) => {}
@@ -157,9 +157,11 @@ impl Slices {
     }
 }
 
-/// The part of a GPU that MPS hands out. A time slice has all of it in its turn.
-fn mps_part(share: &Share) -> Option<Milli> {
+/// The part of a GPU that MPS hands out. A time slice has all of it in its turn; so has a notebook,
+/// which idles most of the time, and whose faults are not to end the jobs beside it.
+fn mps_part(share: &Share, kind: JobKind) -> Option<Milli> {
     match share {
+        Share::Fraction(_) if kind == JobKind::Notebook => None,
         Share::Mps(part) | Share::Fraction(part) => Some(*part),
         Share::Whole | Share::TimeSlice(_) | Share::Mig(_) => None,
     }
@@ -184,5 +186,19 @@ pub async fn tidy_up(slices: Arc<Slices>) {
         for error in tidied.await.unwrap_or_default() {
             tracing::warn!(%error, "a MIG instance that nothing needs cannot be removed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notebook_takes_turns_where_a_job_gets_its_part_by_mps() {
+        let half = Share::Fraction(Milli(500));
+        assert_eq!(mps_part(&half, JobKind::Job), Some(Milli(500)));
+        assert_eq!(mps_part(&half, JobKind::Service), Some(Milli(500)));
+        assert_eq!(mps_part(&half, JobKind::Notebook), None);
+        assert_eq!(mps_part(&Share::Whole, JobKind::Job), None);
     }
 }
