@@ -4,7 +4,7 @@ use crate::amounts::{Amounts, Bounds, Resource, UNBOUNDED};
 use crate::cluster::Cluster;
 use crate::index::held_gpus::HeldByPriority;
 use crate::ix::{JobIx, NodeIx, QueueIx, ShapeIx};
-use berth_ledger::{BudgetMeter, Standing};
+use berth_ledger::{BudgetMeter, Spending, Standing};
 use berth_model::{Amount, BudgetAction, JobId, Name, QueueSpec, Quota, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +90,8 @@ pub(crate) struct Queue {
     pub credits: i64,
     pub past_use: i64,
     pub budget: Option<BudgetMeter>,
+    /// Of the subtree, whether it has a budget or not.
+    pub spending: Spending,
     pub quota: Bounds,
     pub limit: Bounds,
     pub borrow: Bounds,
@@ -193,6 +195,7 @@ impl Queues {
         }
         self.all.push(Queue {
             budget: None,
+            spending: Spending::default(),
             spec,
             parent,
             children: Vec::new(),

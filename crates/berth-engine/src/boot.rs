@@ -64,7 +64,9 @@ pub async fn begin<S: Site>(
     let plans = Plans::default();
     let retries =
         jobs.values().filter_map(|job| Some((job.detail.again_at?, job.row.id))).collect();
-    let core = Core { state, jobs, retries, forecast: None, plans, stalled: None };
+    let budgeted = jobs.values().filter(|job| job.budget().is_some()).map(|job| job.row.id);
+    let budgeted = budgeted.collect();
+    let core = Core { state, jobs, budgeted, retries, forecast: None, plans, stalled: None };
     let core = Arc::new(Mutex::new(core));
     let news = News::since(now);
     let (rights, changes) = watch::channel(0);

@@ -129,6 +129,11 @@ pub fn allows(times: Times, tried: u32) -> bool {
 }
 
 impl LiveJob {
+    /// What its owner said it may cost.
+    pub fn budget(&self) -> Option<Micros> {
+        self.detail.workload.run().and_then(|run| run.budget)
+    }
+
     /// The state as people see it. What has ended keeps the state it ended with.
     pub fn state(&self) -> JobState {
         if self.row.state.is_final() {

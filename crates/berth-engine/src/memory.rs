@@ -11,6 +11,8 @@ pub struct Core {
     pub state: State,
     /// Jobs that have not ended.
     pub jobs: BTreeMap<JobId, LiveJob>,
+    /// Those of them that may cost so much and no more.
+    pub budgeted: BTreeSet<JobId>,
     /// Jobs that failed and are tried again, the next one first.
     pub retries: BTreeSet<(Time, JobId)>,
     /// When waiting jobs are likely to start, by the last forecast.

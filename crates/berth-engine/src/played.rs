@@ -59,6 +59,7 @@ impl PlayedLoop {
         let core = Core {
             state: State::new(),
             jobs: BTreeMap::new(),
+            budgeted: BTreeSet::new(),
             retries: BTreeSet::new(),
             forecast: None,
             plans: Plans::default(),

@@ -20,6 +20,7 @@ impl Default for TestLoop {
         let core = Core {
             state: State::new(),
             jobs: BTreeMap::new(),
+            budgeted: BTreeSet::new(),
             retries: BTreeSet::new(),
             forecast: None,
             plans: Plans::default(),

@@ -26,6 +26,7 @@ fn core(stalled: Option<Stalled>) -> Core {
     Core {
         state: State::new(),
         jobs: BTreeMap::new(),
+        budgeted: BTreeSet::new(),
         retries: BTreeSet::new(),
         forecast: None,
         plans: Plans::default(),

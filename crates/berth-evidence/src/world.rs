@@ -206,7 +206,7 @@ pub fn queue(name: &str, parent: Option<&Name>, quota: Option<i64>, weight: i64)
         weight: Milli::whole(weight),
         ..QueueSpec::new(name)
     };
-    QueueSnapshot { spec, credits: 0, past_use: 0, spent: Micros::ZERO }
+    QueueSnapshot { spec, credits: 0, past_use: 0, spent: Micros::ZERO, daily: Vec::new() }
 }
 
 /// Makes a job of a spec run on these GPUs, `ran` before now.

@@ -1,6 +1,7 @@
 //! How much of its budget a queue has spent, and whom to tell.
 
 use crate::calendar;
+use crate::spending::Spending;
 use berth_model::{Budget, BudgetAction, Micros, Milli, Name, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -74,12 +75,32 @@ impl BudgetMeter {
         begun.is_some()
     }
 
-    /// A new budget for the queue. What was spent counts on unless the period is another one; a
-    /// threshold that the new limit puts out of reach again can be told again.
-    pub fn set(&mut self, at: Time, budget: Budget) -> Vec<Alert> {
+    /// The first budget of a queue: what it has spent since the period began counts. A budget
+    /// without a period counts from now on.
+    pub fn begin(
+        queue: Name,
+        budget: Budget,
+        at: Time,
+        before: &Spending,
+    ) -> (BudgetMeter, Vec<Alert>) {
+        let mut meter = BudgetMeter::new(queue, budget, at);
+        meter.count(at, before);
+        let alerts = meter.fire();
+        (meter, alerts)
+    }
+
+    fn count(&mut self, at: Time, before: &Spending) {
+        let start = calendar::start(self.budget.per, at);
+        self.spent = start.map_or(Micros::ZERO, |start| before.since(start));
+    }
+
+    /// A new budget for the queue. What was spent counts on; where the period is another one, what
+    /// was spent in that. A threshold that the new limit puts out of reach again can be told again.
+    pub fn set(&mut self, at: Time, budget: Budget, before: &Spending) -> Vec<Alert> {
         self.roll(at);
         if self.budget.per != budget.per {
             *self = BudgetMeter::new(self.queue.clone(), budget, at);
+            self.count(at, before);
         } else {
             self.budget = budget;
         }
@@ -99,6 +120,18 @@ impl BudgetMeter {
     /// When the period after the one of `at` begins; never for a budget that does not start anew.
     pub fn next_period(&self, at: Time) -> Option<Time> {
         calendar::next(self.budget.per, at)
+    }
+
+    /// How much more is to be spent until a threshold is told that was not told yet.
+    pub fn next_mark(&self) -> Option<Micros> {
+        let thresholds = self.budget.thresholds.iter().copied().filter(|t| *t > Milli::ZERO);
+        let left = thresholds.chain([Milli::ONE]).filter(|t| !self.fired.contains(t)).map(|t| {
+            let amount = i128::from(self.budget.limit.0) * i128::from(t.0);
+            let amount = amount.div_euclid(1_000) + i128::from(amount.rem_euclid(1_000) != 0);
+            let left = (amount - i128::from(self.spent.0)).clamp(0, i128::from(i64::MAX));
+            Micros(i64::try_from(left).unwrap_or(i64::MAX))
+        });
+        left.min()
     }
 
     fn reached(&self, threshold: Milli) -> bool {
@@ -237,12 +270,38 @@ mod tests {
         let mut meter = meter("100", BudgetPeriod::Month);
         meter.add(at, Micros::dollars(100));
         let raised = budget("150", BudgetPeriod::Month, BudgetAction::Block);
-        assert_eq!(meter.set(at, raised), []);
+        let before = Spending::default();
+        assert_eq!(meter.set(at, raised, &before), []);
         assert_eq!((meter.standing(), &meter.fired[..]), (Standing::Within, &[Milli(500)][..]));
         let lowered = budget("50", BudgetPeriod::Month, BudgetAction::Block);
-        assert_eq!(meter.set(at, lowered).len(), 3);
-        assert_eq!(meter.set(at, budget("50", BudgetPeriod::Day, BudgetAction::Block)), []);
+        assert_eq!(meter.set(at, lowered, &before).len(), 3);
+        let daily = budget("50", BudgetPeriod::Day, BudgetAction::Block);
+        assert_eq!(meter.set(at, daily, &before), []);
         assert_eq!(meter.spent, Micros::ZERO);
+    }
+
+    #[test]
+    fn a_budget_that_is_set_in_the_middle_of_the_month_counts_the_month() {
+        let at: Time = "2026-11-20T09:00:00Z".parse().unwrap();
+        let mut before = Spending::default();
+        for day in ["2026-10-31T09:00:00Z", "2026-11-02T09:00:00Z", "2026-11-20T08:00:00Z"] {
+            before.add(day.parse().unwrap(), Micros::dollars(30));
+        }
+        let begin = |per| {
+            BudgetMeter::begin(
+                Name::new("nlp"),
+                budget("100", per, BudgetAction::Block),
+                at,
+                &before,
+            )
+        };
+        let (mut meter, alerts) = begin(BudgetPeriod::Month);
+        assert_eq!((meter.spent, alerts.len()), (Micros::dollars(60), 1));
+        assert_eq!(meter.next_mark(), Some(Micros::dollars(20)), "80 % come next");
+        assert_eq!(begin(BudgetPeriod::Week).0.spent, Micros::dollars(30));
+        assert_eq!(begin(BudgetPeriod::Once).0.spent, Micros::ZERO);
+        meter.set(at, budget("100", BudgetPeriod::Day, BudgetAction::Block), &before);
+        assert_eq!(meter.spent, Micros::dollars(30));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! remembers only its price, since when, and up to when rows exist: whoever restores these three
 //! gets exactly the rows that would have followed.
 
+use crate::burn::Burn;
 use crate::cost::{cumulative, row};
 use crate::row::{CostRow, Keys, Loss};
 use berth_model::CostKind;
@@ -62,6 +63,8 @@ pub struct Ledger {
     nodes: BTreeMap<Name, Node>,
     /// On which node each open lease is.
     places: BTreeMap<LeaseId, Name>,
+    /// What the open leases of each queue cost.
+    burns: BTreeMap<Name, Burn>,
 }
 
 impl LeaseAccount {
@@ -113,10 +116,19 @@ impl Node {
         account.billed = at;
     }
 
-    fn bill(&mut self, name: &Name, at: Time, rows: &mut Vec<CostRow>) {
+    fn bill(
+        &mut self,
+        name: &Name,
+        at: Time,
+        rows: &mut Vec<CostRow>,
+        burns: &mut BTreeMap<Name, Burn>,
+    ) {
         self.settle(name, at, rows);
         for (id, lease) in &mut self.leases {
+            let burn = burns.entry(lease.keys.queue.clone()).or_default();
+            burn.remove(lease);
             lease.bill(*id, name, at, rows);
+            burn.add(lease);
         }
     }
 }
@@ -160,9 +172,10 @@ impl Ledger {
         let now = self.advance(at);
         let mut rows = Vec::new();
         if let Some(mut node) = self.nodes.remove(name) {
-            node.bill(name, now, &mut rows);
-            for id in node.leases.keys() {
+            node.bill(name, now, &mut rows, &mut self.burns);
+            for (id, lease) in &node.leases {
                 self.places.remove(id);
+                self.extinguish(lease);
             }
         }
         rows
@@ -186,6 +199,7 @@ impl Ledger {
     fn insert(&mut self, id: LeaseId, node: &Name, account: LeaseAccount) {
         let holder = self.nodes.get_mut(node);
         let holder = holder.expect("a lease is opened on a node that has an account");
+        self.burns.entry(account.keys.queue.clone()).or_default().add(&account);
         holder.leases.insert(id, account);
         let before = self.places.insert(id, node.clone());
         assert!(before.is_none(), "lease {id} was opened twice");
@@ -203,9 +217,35 @@ impl Ledger {
         let Some(name) = self.places.get(&id) else { return rows };
         let lease = self.nodes.get_mut(name).and_then(|node| node.leases.get_mut(&id));
         let lease = lease.expect("a lease is on the node it was placed on");
+        let before = lease.clone();
         lease.bill(id, name, now, &mut rows);
         change(lease);
+        self.burns.entry(lease.keys.queue.clone()).or_default().add(lease);
+        self.extinguish(&before);
         rows
+    }
+
+    fn extinguish(&mut self, lease: &LeaseAccount) {
+        if let Some(burn) = self.burns.get_mut(&lease.keys.queue) {
+            burn.remove(lease);
+            if burn.is_nothing() {
+                self.burns.remove(&lease.keys.queue);
+            }
+        }
+    }
+
+    /// What the open leases of a job cost.
+    pub fn burn_of(&self, job: JobId) -> Burn {
+        let mut burn = Burn::default();
+        for (_, lease) in self.leases_of(job).filter_map(|id| self.lease(id)) {
+            burn.add(lease);
+        }
+        burn
+    }
+
+    /// What the open leases of a queue cost, without the queues below it.
+    pub fn burn(&self, queue: &Name) -> Burn {
+        self.burns.get(queue).copied().unwrap_or_default()
     }
 
     /// The task runs: from now on the lease is used.
@@ -237,11 +277,15 @@ impl Ledger {
         rows
     }
 
-    /// The job's leases are charged to another queue from now on.
-    pub fn queue_changed(&mut self, at: Time, job: JobId, queue: &Name) -> Vec<CostRow> {
+    fn leases_of(&self, job: JobId) -> impl Iterator<Item = LeaseId> {
         let first = LeaseId { job, task: 0, attempt: 0 };
         let last = LeaseId { job, task: u32::MAX, attempt: u32::MAX };
-        let leases: Vec<LeaseId> = self.places.range(first..=last).map(|(id, _)| *id).collect();
+        self.places.range(first..=last).map(|(id, _)| *id)
+    }
+
+    /// The job's leases are charged to another queue from now on.
+    pub fn queue_changed(&mut self, at: Time, job: JobId, queue: &Name) -> Vec<CostRow> {
+        let leases: Vec<LeaseId> = self.leases_of(job).collect();
         let mut rows = Vec::new();
         for id in leases {
             rows.extend(self.cut(at, id, |lease| lease.keys.queue = queue.clone()));
@@ -260,6 +304,9 @@ impl Ledger {
             .remove(&id)
             .and_then(|name| self.nodes.get_mut(&name))
             .and_then(|node| node.leases.remove(&id));
+        if let Some(lease) = &lease {
+            self.extinguish(lease);
+        }
         let lost = lost.filter(|span| *span > Span::ZERO);
         let loss = lease.zip(lost).map(|(lease, span)| Loss {
             job: id.job,
@@ -288,7 +335,7 @@ impl Ledger {
         let mut rows = Vec::new();
         for (name, node) in &mut self.nodes {
             node.account.fragmented = fragmented(name);
-            node.bill(name, now, &mut rows);
+            node.bill(name, now, &mut rows, &mut self.burns);
         }
         rows
     }

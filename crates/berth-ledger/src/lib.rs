@@ -13,14 +13,18 @@
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 pub mod budget;
+mod burn;
 mod calendar;
 pub mod cost;
 pub mod credit;
 mod ledger;
 mod row;
+mod spending;
 mod totals;
 
 pub use budget::{Alert, BudgetMeter, Standing};
+pub use burn::Burn;
 pub use ledger::{Closed, LeaseAccount, Ledger, NodeAccount};
 pub use row::{CostRow, Keys, Loss};
+pub use spending::Spending;
 pub use totals::{Amounts, Totals};

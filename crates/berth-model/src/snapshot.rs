@@ -55,6 +55,9 @@ pub struct QueueSnapshot {
     /// Decayed past use, in the same unit.
     pub past_use: i64,
     pub spent: Micros,
+    /// What it spent on each of the last days, by the start of the day. Snapshots of before have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub daily: Vec<(Time, Micros)>,
 }
 
 /// How long jobs of a user and name ran, as thousandths of their time limit.

@@ -1,10 +1,10 @@
 //! Prices, and cost rows that budgets see.
 
 use crate::apply::applied::Applied;
-use crate::ix::NodeIx;
+use crate::ix::{NodeIx, QueueIx};
 use crate::state::State;
-use berth_ledger::CostRow;
-use berth_model::NodeSpec;
+use berth_ledger::{Burn, CostRow};
+use berth_model::{JobId, NodeSpec, Time};
 
 impl State {
     pub(super) fn tick(&mut self, applied: &mut Applied) {
@@ -15,7 +15,7 @@ impl State {
         self.book(rows, applied);
     }
 
-    /// Hands rows out and lets budgets see them.
+    /// Hands rows out, and lets queues and their budgets see them.
     pub(crate) fn book(&mut self, rows: Vec<CostRow>, applied: &mut Applied) {
         for row in &rows {
             let Some(queue) = row.queue.as_ref().and_then(|name| self.queues.find(name)) else {
@@ -24,12 +24,36 @@ impl State {
             let path: Vec<_> = self.queues.path(queue).collect();
             for ix in path {
                 let queue = self.queues.get_mut(ix);
+                queue.spending.add(row.from, row.amount);
                 if let Some(meter) = &mut queue.budget {
                     applied.alerts.extend(meter.add(row.from, row.amount));
                 }
             }
         }
         applied.rows.extend(rows);
+    }
+
+    /// When what runs now will have brought a queue to the next threshold of its budget.
+    pub(crate) fn mark_at(&self, ix: QueueIx) -> Option<Time> {
+        let left = self.queues.get(ix).budget.as_ref()?.next_mark()?;
+        let mut burn = Burn::default();
+        let mut below = vec![ix];
+        while let Some(ix) = below.pop() {
+            let queue = self.queues.get(ix);
+            burn = burn.plus(self.ledger.burn(&queue.spec.name));
+            below.extend(&queue.children);
+        }
+        burn.reaches(left)
+    }
+
+    /// What the open leases of a job cost.
+    pub fn burn_of(&self, job: JobId) -> Burn {
+        self.ledger.burn_of(job)
+    }
+
+    /// Whether a budget has come to a threshold that rows do not show yet: it is time to bill.
+    pub fn owes_bill(&self, at: Time) -> bool {
+        self.queues.live().any(|(ix, _)| self.mark_at(ix).is_some_and(|mark| mark <= at))
     }
 
     pub(crate) fn gpu_prices(&self, spec: &NodeSpec) -> Vec<berth_model::Micros> {

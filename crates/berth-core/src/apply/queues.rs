@@ -2,6 +2,7 @@
 
 use crate::apply::applied::Applied;
 use crate::state::State;
+use berth_ledger::BudgetMeter;
 use berth_model::Name;
 
 impl State {
@@ -44,11 +45,14 @@ impl State {
         queue.budget = match (&spec.budget, queue.budget.take()) {
             (None, _) => None,
             (Some(budget), Some(mut meter)) => {
-                applied.alerts.extend(meter.set(now, budget.clone()));
+                applied.alerts.extend(meter.set(now, budget.clone(), &queue.spending));
                 Some(meter)
             }
             (Some(budget), None) => {
-                Some(berth_ledger::BudgetMeter::new(spec.name.clone(), budget.clone(), now))
+                let (meter, alerts) =
+                    BudgetMeter::begin(spec.name.clone(), budget.clone(), now, &queue.spending);
+                applied.alerts.extend(alerts);
+                Some(meter)
             }
         };
         self.queues.resolved = None;

@@ -2,7 +2,6 @@
 
 use crate::ix::JobIx;
 use crate::plan::planner::Planner;
-use berth_ledger::Standing as BudgetStanding;
 use berth_model::{JobId, Pass, Span, Time};
 
 impl Planner<'_> {
@@ -61,14 +60,11 @@ impl Planner<'_> {
         }
         times.extend(state.promises_by_time.range(later..).next().map(|(at, _, _)| *at));
         times.extend(crate::fair_share::credit_ends(state));
-        for (_, queue) in state.queues.live() {
+        for (ix, queue) in state.queues.live() {
             if let Some(meter) = &queue.budget {
                 times.extend(meter.next_period(now));
-                // What is running is billed by the minute where that may use a budget up.
-                if queue.usage.gpu > 0 && meter.standing() == BudgetStanding::Within {
-                    let minute = Span::mins(1).0;
-                    times.push(Time((now.0.div_euclid(minute) + 1) * minute));
-                }
+                // What is running has to be billed when a budget, or a part of it, is used up.
+                times.extend(state.mark_at(ix).map(|at| at.max(now + Span::ms(1))));
             }
         }
         for at in times {

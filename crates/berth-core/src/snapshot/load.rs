@@ -5,7 +5,7 @@ use crate::ix::QueueIx;
 use crate::state::State;
 use crate::state::history::PastRuns;
 use crate::state::models::Models;
-use berth_ledger::{BudgetMeter, NodeAccount};
+use berth_ledger::{BudgetMeter, NodeAccount, Spending};
 use berth_model::{Micros, Name, Rejected, Snapshot};
 
 /// Why a snapshot makes no sense, and which part of it.
@@ -115,9 +115,14 @@ impl State {
             let known = self.queues.get_mut(ix);
             known.credits = queue.credits;
             known.past_use = queue.past_use;
+            known.spending = Spending::restore(&queue.daily);
             known.budget = queue.spec.budget.as_ref().map(|budget| {
                 BudgetMeter::restore(queue.spec.name.clone(), budget.clone(), self.now, queue.spent)
             });
+            // A snapshot of before, or a world, knows the sum alone.
+            if let Some(meter) = known.budget.as_ref().filter(|_| queue.daily.is_empty()) {
+                known.spending.add(meter.period_start, meter.spent);
+            }
         }
         self.queues.roots.clear();
         for (n, queue) in snapshot.queues.iter().enumerate() {

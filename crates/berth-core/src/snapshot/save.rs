@@ -78,6 +78,7 @@ impl State {
             credits: queue.credits,
             past_use: queue.past_use,
             spent: queue.budget.as_ref().map_or(Micros::ZERO, |meter| meter.spent),
+            daily: queue.spending.days(),
         };
         self.queues.live().map(|(_, queue)| snapshot(queue)).collect()
     }

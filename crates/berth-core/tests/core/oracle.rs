@@ -63,8 +63,13 @@ fn cluster(random: &mut Random, nodes: u64, with_cpu: bool) -> (Snapshot, Vec<Ro
     snapshot.now = START;
     snapshot.topologies = BTreeMap::from([(Name::new("default"), vec![Name::new("rack")])]);
     let queue = QueueSpec::new("q");
-    snapshot.queues =
-        vec![QueueSnapshot { spec: queue, credits: 0, past_use: 0, spent: Micros::ZERO }];
+    snapshot.queues = vec![QueueSnapshot {
+        spec: queue,
+        credits: 0,
+        past_use: 0,
+        spent: Micros::ZERO,
+        daily: Vec::new(),
+    }];
     let size = random.pick(&[8, 8, 4]);
     let mut rooms = Vec::new();
     for at in 0..nodes {

@@ -156,6 +156,9 @@ impl<'a> Turn<'a> {
         *self.next_job += 1;
         for job in live {
             self.touched.insert(job.row.id);
+            if job.budget().is_some() {
+                self.core.budgeted.insert(job.row.id);
+            }
             self.core.jobs.insert(job.row.id, job);
         }
         Ok(id)
@@ -383,11 +386,10 @@ impl<'a> Turn<'a> {
     /// Pauses jobs that have cost what their owner said they may.
     fn over_budget(&mut self) {
         let spent = |job: &&LiveJob| {
-            let budget = job.detail.workload.run().and_then(|run| run.budget);
-            !job.detail.held && budget.is_some_and(|budget| job.row.cost >= budget)
+            !job.detail.held && job.budget().is_some_and(|budget| job.row.cost >= budget)
         };
-        let jobs: Vec<JobId> =
-            self.core.jobs.values().filter(spent).map(|job| job.row.id).collect();
+        let budgeted = self.core.budgeted.iter().filter_map(|id| self.core.jobs.get(id));
+        let jobs: Vec<JobId> = budgeted.filter(spent).map(|job| job.row.id).collect();
         for id in jobs {
             let change = JobChange::Hold(true);
             self.apply_observed(Event::JobChanged { job: id, change });
@@ -420,16 +422,32 @@ impl<'a> Turn<'a> {
         self.release_retries();
         let is_asked_for = wake.is_some_and(|wake| wake <= self.at);
         let ends_period = is_asked_for && is_period_over(*billed, self.at, bill_every);
-        let bills = ends_period || *billed + bill_every <= self.at;
+        let owes = is_asked_for
+            && (self.core.state.owes_bill(self.at)
+                || self.next_spent_job().is_some_and(|at| at <= self.at));
+        let bills = ends_period || owes || *billed + bill_every <= self.at;
         if bills {
             *billed = self.bill();
         } else if is_asked_for && self.batch.events.is_empty() {
             self.advance_clock();
         }
         if !self.batch.events.is_empty() {
-            *wake = self.plan();
+            let later = self.at + Span::ms(1);
+            let spent = self.next_spent_job().map(|at| at.max(later));
+            *wake = self.plan().into_iter().chain(spent).min();
         }
         bills
+    }
+
+    /// When the first job will have cost what it may.
+    fn next_spent_job(&self) -> Option<Time> {
+        let running = self.core.budgeted.iter().filter_map(|id| self.core.jobs.get(id));
+        let running = running.filter(|job| !job.leases.is_empty() && !job.detail.held);
+        let moments = running.filter_map(|job| {
+            let left = job.budget()?.0.saturating_sub(job.row.cost.0).max(0);
+            self.core.state.burn_of(job.row.id).reaches(berth_model::Micros(left))
+        });
+        moments.min()
     }
 
     /// Applies an event that no caller waits for, so that a refusal can only be logged. A refusal
@@ -504,6 +522,7 @@ impl<'a> Turn<'a> {
             });
             if job.row.state.is_final() {
                 self.core.jobs.remove(&id);
+                self.core.budgeted.remove(&id);
             }
         }
         // Who waits in a queue, or what it uses, is everybody's to see; the jobs are not.

@@ -47,6 +47,7 @@ pub(crate) fn read(node: &Node, before: Option<&QueueSnapshot>) -> Result<QueueS
         credits: 0,
         past_use: 0,
         spent: Micros::ZERO,
+        daily: Vec::new(),
     });
     let old = start.spec;
     let quota = |key, old| Ok::<_, Error>(fields.read(key, read_quota)?.unwrap_or(old));
@@ -79,6 +80,7 @@ pub(crate) fn read(node: &Node, before: Option<&QueueSnapshot>) -> Result<QueueS
         credits: seconds("credits")?.map_or(start.credits, |n| n.0),
         past_use: seconds("past_use")?.map_or(start.past_use, |n| n.0),
         spent: spent.or(own_spent).unwrap_or(start.spent),
+        daily: start.daily,
     })
 }
 
@@ -174,7 +176,8 @@ pub(crate) fn read_budget(node: &Node) -> Result<(Budget, Option<Micros>)> {
 }
 
 pub(crate) fn write(queue: &QueueSnapshot) -> Out {
-    let QueueSnapshot { spec, credits, past_use, spent } = queue;
+    // What was spent day by day decides nothing until a budget is set: a world does not say it.
+    let QueueSnapshot { spec, credits, past_use, spent, daily: _ } = queue;
     let QueueSpec {
         name,
         parent,

@@ -259,6 +259,7 @@ fn read_queues(top: &Fields<'_>, lines: &mut Lines) -> Result<Vec<QueueSnapshot>
             credits: 0,
             past_use: 0,
             spent: Default::default(),
+            daily: Vec::new(),
         }]);
     }
     let mut all = Vec::new();

@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod at_risk;
+mod budget_left;
 mod depend;
 mod expected;
 pub mod files;

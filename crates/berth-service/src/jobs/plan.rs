@@ -1,5 +1,6 @@
 //! What would become of a job file.
 
+use super::budget_left::{self, BudgetLeft};
 use super::expected;
 use super::submit::{self, Remarks, TRIED};
 use crate::caller::Caller;
@@ -10,6 +11,7 @@ use berth_api::{Code, wire};
 use berth_core::{Forecast, State as Core, forecast};
 use berth_engine::clock;
 use berth_model::{Decision, Event, JobId, JobRequest, JobSpec, Micros, Stamped};
+use std::collections::BTreeMap;
 
 /// Runs of the forecast: few, because the caller waits for the answer.
 const RUNS: u32 = 8;
@@ -27,9 +29,11 @@ pub async fn plan(
         submit::prepare(service, caller, &parsed, template.as_ref(), Permission::JobsPlan).await?;
     remarks.warnings.extend(moved);
     let state = service.engine.core().state.clone();
+    let budget = budget_left::of(&state, caller, &request.queue);
     let declared = service.host.has_declared_gpus();
     let tried =
-        tokio::task::spawn_blocking(move || try_out(state, &request, remarks, declared)).await;
+        tokio::task::spawn_blocking(move || try_out(state, &request, remarks, declared, budget))
+            .await;
     tried.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the plan could not be made")))
 }
 
@@ -39,6 +43,7 @@ fn try_out(
     request: &JobRequest,
     remarks: Remarks,
     declared: bool,
+    budget: Option<BudgetLeft>,
 ) -> Result<wire::Plan, Fault> {
     let spec = request.spec(TRIED, clock::now().max(state.now()));
     let event = Event::JobSubmitted { spec: Box::new(spec.clone()) };
@@ -49,11 +54,12 @@ fn try_out(
         .map_err(|why| Fault::from(berth_engine::Refused::Rejected(why)))?;
     let plan = state.plan();
     let mut places = Vec::new();
-    let mut price = Micros::ZERO;
+    // By element: only some of an array may run at once, and each costs for itself.
+    let mut prices: BTreeMap<JobId, Micros> = BTreeMap::new();
     for decision in plan.decisions() {
         let Decision::Start { lease, node, slices, price: each, .. } = decision else { continue };
         if lease.job.number == TRIED.number {
-            price += *each;
+            *prices.entry(lease.job).or_default() += *each;
             places.push(wire::Placement {
                 task: lease.task,
                 node: node.to_string(),
@@ -67,13 +73,16 @@ fn try_out(
     let blockers = if starts_now { Vec::new() } else { super::why::blockers(&mut state, one) };
     let eta = (!starts_now).then(|| eta(&state, one));
     let price =
-        starts_now.then_some(price).or_else(|| expected::asking_price(&state, &spec.groups));
+        prices.values().next().copied().or_else(|| expected::asking_price(&state, &spec.groups));
+    let at_once = prices.values().fold(Micros::ZERO, |sum, price| sum + *price);
     let elements = spec.array.as_ref().map_or(1, |array| array.elements.len() as i64);
     let limit = spec.time_limit.unwrap_or(state.policy().default_time_limit);
     let estimate = state.estimate(one).unwrap_or(limit);
     let total = |hours: berth_model::Span| {
         price.map(|price| berth_ledger::cost::cumulative(price, hours).0 * elements)
     };
+    let mut warnings = remarks.warnings;
+    warnings.extend(budget_left::warning(budget.as_ref(), total(estimate)));
     Ok(wire::Plan {
         name: spec.name.to_string(),
         team: request.queue.to_string(),
@@ -83,11 +92,15 @@ fn try_out(
         places,
         eta,
         blockers,
-        price_micros_per_hour: price.map(|price| price.0),
+        price_micros_per_hour: if starts_now {
+            Some(at_once.0)
+        } else {
+            price.map(|price| price.0)
+        },
         total_micros: total(estimate),
         estimate_ms: Some(estimate.0),
         most_micros: total(limit),
-        warnings: remarks.warnings,
+        warnings,
         declared,
     })
 }

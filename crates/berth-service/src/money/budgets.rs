@@ -189,7 +189,7 @@ mod tests {
     fn queue(name: &str, parent: Option<&str>) -> QueueSnapshot {
         let mut spec = QueueSpec::new(name);
         spec.parent = parent.map(Name::new);
-        QueueSnapshot { spec, credits: 0, past_use: 0, spent: Micros::ZERO }
+        QueueSnapshot { spec, credits: 0, past_use: 0, spent: Micros::ZERO, daily: Vec::new() }
     }
 
     #[test]

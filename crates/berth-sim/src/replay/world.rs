@@ -97,7 +97,7 @@ fn queue(name: &Name, gpus: Amount<Milli>) -> QueueSnapshot {
     let mut spec = QueueSpec::new(name);
     spec.quota =
         Quota { gpu: GpuQuota { total: Some(gpus), ..GpuQuota::default() }, ..Quota::default() };
-    QueueSnapshot { spec, credits: 0, past_use: 0, spent: Default::default() }
+    QueueSnapshot { spec, credits: 0, past_use: 0, spent: Default::default(), daily: Vec::new() }
 }
 
 pub(super) fn pool_name(offer: usize) -> Name {

@@ -197,6 +197,6 @@ pub fn queue(number: usize) -> impl Strategy<Value = QueueSnapshot> {
             budget,
             ..spec
         };
-        QueueSnapshot { spec, credits, past_use, spent }
+        QueueSnapshot { spec, credits, past_use, spent, daily: Vec::new() }
     })
 }

@@ -163,7 +163,13 @@ impl World {
     pub fn queues(mut self, queues: impl IntoIterator<Item = QueueSpec>) -> World {
         for spec in queues {
             let spent = Micros(0);
-            self.0.queues.push(QueueSnapshot { spec, credits: 0, past_use: 0, spent });
+            self.0.queues.push(QueueSnapshot {
+                spec,
+                credits: 0,
+                past_use: 0,
+                spent,
+                daily: Vec::new(),
+            });
         }
         self
     }

@@ -109,7 +109,13 @@ impl Parts {
         for (name, quota) in QUEUES.into_iter().zip(self.quotas) {
             let mut spec = QueueSpec::new(name);
             spec.quota.gpu.total = Some(Amount::Of(Milli(quota)));
-            base.queues.push(QueueSnapshot { spec, credits: 0, past_use: 0, spent: Micros::ZERO });
+            base.queues.push(QueueSnapshot {
+                spec,
+                credits: 0,
+                past_use: 0,
+                spent: Micros::ZERO,
+                daily: Vec::new(),
+            });
         }
         base.jobs = self.held.iter().enumerate().map(|(at, held)| running(at, held)).collect();
         base.jobs.push(JobSnapshot::new(job(CLAIMANT.number, 0, self.asks)));

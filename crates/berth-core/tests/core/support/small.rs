@@ -43,7 +43,13 @@ pub fn snapshot(bytes: &[Raw], kind: Kind) -> Snapshot {
         spec.parent = parent.map(Name::new);
         spec.quota.gpu.total = Some(Amount::Of(Milli::whole(gpus)));
         spec.min_runtime = d.maybe(8, &[Span::mins(30)]);
-        base.queues.push(QueueSnapshot { spec, credits: 0, past_use: 0, spent: Micros::ZERO });
+        base.queues.push(QueueSnapshot {
+            spec,
+            credits: 0,
+            past_use: 0,
+            spent: Micros::ZERO,
+            daily: Vec::new(),
+        });
     };
     if roof {
         let all = d.below(capacity as usize + 1) as i64;

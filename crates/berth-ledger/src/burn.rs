@@ -1,0 +1,58 @@
+//! What the open leases of a queue cost an hour, and when that will have come to an amount.
+
+use crate::ledger::LeaseAccount;
+use berth_model::{Micros, Time};
+
+const HOUR_MS: i128 = 3_600_000;
+
+/// Sums over open leases. What they cost beyond their rows grows by the price; a lease that was
+/// billed later begins later, which is what `weighted` takes off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Burn {
+    leases: i128,
+    /// Millionths of a dollar per hour.
+    price: i128,
+    /// Sum of price × the time up to which rows exist.
+    weighted: i128,
+}
+
+impl Burn {
+    pub(crate) fn add(&mut self, lease: &LeaseAccount) {
+        self.count(lease, 1);
+    }
+
+    pub(crate) fn remove(&mut self, lease: &LeaseAccount) {
+        self.count(lease, -1);
+    }
+
+    fn count(&mut self, lease: &LeaseAccount, sign: i128) {
+        let price = i128::from(lease.price.0);
+        self.leases += sign;
+        self.price += sign * price;
+        self.weighted += sign * price * i128::from(lease.billed.0);
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Burn) -> Burn {
+        Burn {
+            leases: self.leases + other.leases,
+            price: self.price + other.price,
+            weighted: self.weighted + other.weighted,
+        }
+    }
+
+    pub fn is_nothing(self) -> bool {
+        self.leases == 0
+    }
+
+    /// The first moment at which rows that are cut then come to this amount; each is rounded down,
+    /// so one more millionth for each lease is certain to be enough.
+    pub fn reaches(self, amount: Micros) -> Option<Time> {
+        if self.price <= 0 {
+            return None;
+        }
+        let cost = (i128::from(amount.0) + self.leases) * HOUR_MS + self.weighted;
+        let at = cost.div_euclid(self.price) + i128::from(cost.rem_euclid(self.price) != 0);
+        i64::try_from(at).ok().map(Time)
+    }
+}
