@@ -6,7 +6,7 @@
 
 use crate::condition::Condition;
 use crate::volumes::Sizes;
-use crate::workplace::Workplace;
+use crate::workplace::{Workplace, tidy_setups};
 use berth_engine::{Handle, clock};
 use berth_model::{Bytes, JobId, LeaseId, Name, Span, Time};
 use berth_node::{Driver, Kept, remove_tree};
@@ -86,6 +86,8 @@ async fn run(mut keeper: Keeper, mut sizes: Sizes, home: Home, engine: Handle) {
             });
             let _ = tidied.await;
         }
+        let (of, engine_of) = (home.clone(), engine.clone());
+        let _ = tokio::task::spawn_blocking(move || tidy_setups(&of, &engine_of)).await;
         tokio::time::sleep(EVERY).await;
     }
 }

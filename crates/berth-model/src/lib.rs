@@ -7,6 +7,7 @@
 // clippy.toml catches a float that is named; this catches one that is inferred.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
+mod code;
 mod cost;
 mod decision;
 mod event;
@@ -29,6 +30,7 @@ mod snapshot;
 mod task_end;
 mod unit;
 
+pub use code::{CodeId, ParseCodeId};
 pub use cost::CostKind;
 pub use decision::{Cause, Decision, Place};
 pub use event::{Event, JobChange, LeaseOutcome, Stamped};

@@ -158,6 +158,8 @@ fn run_of_pods(grace: Span) -> RunSpec {
         env: Env::default(),
         secrets: BTreeMap::new(),
         workdir: None,
+        code: None,
+        setup: None,
         volumes: BTreeMap::new(),
         data: BTreeMap::new(),
         network: Network::Machine,

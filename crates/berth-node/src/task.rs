@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+/// Runs the setup of a job before its command.
+const SETUP: &str = include_str!("setup.sh");
+
 /// How the command becomes processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -90,6 +93,9 @@ pub struct TaskSpec {
     /// May hold secrets: passed to the supervisor in memory, never stored or printed.
     pub env: BTreeMap<String, String>,
     pub launch: Launch,
+    /// A script that runs before the command, once for each `BERTH_SETUP_DIR`.
+    #[serde(default)]
+    pub setup: Option<String>,
     pub gpus: Gpus,
     pub cpu: Option<Cpu>,
     pub memory: Option<Bytes>,
@@ -129,6 +135,7 @@ impl TaskSpec {
             directory: directory.into(),
             env: BTreeMap::new(),
             launch: Launch::Once,
+            setup: None,
             gpus: Gpus::default(),
             cpu: None,
             memory: None,
@@ -160,6 +167,12 @@ impl TaskSpec {
     /// The command as it is executed. `torchrun` finds nodes and ports in `PET_*`; `--no-python`
     /// lets it start whatever the user wrote, a shell line as well as a script.
     pub fn argv(&self) -> Vec<String> {
+        let Some(setup) = &self.setup else { return self.launched() };
+        let head = ["sh", "-c", SETUP, "berth-setup", setup].map(str::to_owned);
+        head.into_iter().chain(self.launched()).collect()
+    }
+
+    fn launched(&self) -> Vec<String> {
         match self.launch {
             Launch::Once | Launch::Ranks { .. } => self.command.clone(),
             Launch::Torchrun { .. } => {

@@ -1,6 +1,6 @@
 //! The folder of a server: everything it keeps that is not in the database.
 
-use berth_model::JobId;
+use berth_model::{CodeId, JobId};
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -109,6 +109,20 @@ impl Home {
     /// Where volumes were before they belonged to teams.
     pub fn old_volumes(&self) -> PathBuf {
         self.root.join("volumes")
+    }
+
+    /// Snapshots of code, in a folder for each team.
+    pub fn code(&self, team: &str) -> PathBuf {
+        self.root.join("code").join(team)
+    }
+
+    pub fn snapshot(&self, team: &str, id: &CodeId) -> PathBuf {
+        self.code(team).join(format!("{}.tar.gz", id.digits()))
+    }
+
+    /// What `setup` of jobs has made.
+    pub fn setups(&self) -> PathBuf {
+        self.root.join("setups")
     }
 
     /// What pods have printed.

@@ -13,6 +13,7 @@ pub mod audit_watch;
 pub mod caller;
 pub mod checks;
 pub mod cluster;
+pub mod code;
 mod device_book;
 pub mod fault;
 mod figure_book;

@@ -70,6 +70,11 @@ impl<'a> Call<'a> {
         self
     }
 
+    pub fn bytes_of(mut self, media: &'static str, bytes: Vec<u8>) -> Call<'a> {
+        self.body = Some((media, bytes));
+        self
+    }
+
     pub fn key(mut self, key: String) -> Call<'a> {
         self.key = Some(key);
         self

@@ -102,6 +102,7 @@ calls! {
     secrets = "list_secrets" () => Items<Secret>;
     set_secret = "set_secret" (team, secret) body SecretSet => Secret;
     delete_secret = "delete_secret" (team, secret) => ();
+    code = "get_code" (team, id) => CodeSnapshot;
     volumes = "list_volumes" () query VolumeQuery => Items<Volume>;
     create_volume = "create_volume" (team, volume) => Volume;
     delete_volume = "delete_volume" (team, volume) query VolumeDelete => ();
@@ -127,6 +128,8 @@ calls! {
 }
 
 const YAML: &str = "application/yaml";
+/// A server gives an upload up before.
+const LONGEST_UPLOAD: Duration = Duration::from_secs(590);
 /// A server gives a check up before.
 const LONGEST_CHECK: Duration = Duration::from_secs(58);
 
@@ -184,6 +187,17 @@ impl Client {
         self.call("get_file", &[job]).query(query)?.pieces().await
     }
 
+    /// Sends a snapshot of code.
+    pub async fn put_code(&self, team: &str, id: &str, packed: Vec<u8>) -> Result<CodeSnapshot> {
+        let call = self.call("put_code", &[team, id]).bytes_of("application/gzip", packed);
+        call.longest(LONGEST_UPLOAD).answer().await
+    }
+
+    /// A snapshot of code, piece by piece.
+    pub async fn code_content(&self, team: &str, id: &str) -> Result<Pieces> {
+        self.call("code_content", &[team, id]).pieces().await
+    }
+
     /// The same as a table, of one of the routes about cost.
     pub async fn cost_csv<Q: serde::Serialize>(
         &self,
@@ -227,7 +241,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Routes with functions that are written out, above and beside.
-    const WRITTEN: [&str; 10] = [
+    const WRITTEN: [&str; 12] = [
+        "put_code",
+        "code_content",
         "get_file",
         "resume_gpu",
         "submit_job",

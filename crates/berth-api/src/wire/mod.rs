@@ -5,6 +5,7 @@
 
 mod admin;
 mod cluster;
+mod code;
 mod event;
 mod figures;
 mod files;
@@ -29,6 +30,7 @@ pub use cluster::{
     Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeIsolation, NodeState, Queue,
     QueueLine, Share,
 };
+pub use code::CodeSnapshot;
 pub use event::{
     Event, EventKind, EventQuery, LogChunk, LogMatch, LogMatches, LogQuery, LogSearchQuery,
     LogStream,

@@ -174,6 +174,12 @@ pub const KEYS: &[Key] = &[
         "volumes, or folders of the machine, by the path they are wanted at"),
     one!(workdir Value: values::any_text => put::text, "/home/me/code",
         "where the command starts (where it was submitted from)"),
+    one!(code Value: values::any_text => put::text, ".",
+        "a folder whose files the job gets as they are now, without those that git ignores; later \
+         changes do not reach the job"),
+    one!(setup Value: values::any_text => put::text, "python -m venv $BERTH_SETUP_DIR",
+        "a script that prepares the environment; Berth keeps $BERTH_SETUP_DIR for jobs with the \
+         same script and code"),
     one!(network Value: values::word(blocks::NETWORKS) => put::word(blocks::NETWORKS), "none",
         "machine, or none for a job that reaches nothing but itself (machine)"),
     pairs!(env "env" -'e' Pairs: values::variables, "{EPOCHS: 3}",

@@ -8,7 +8,7 @@ use berth_model::run::{
     Command, Launch, LogLimits, Network, Port, Ready, ReadyCheck, RetryPlan, RunSpec, Times, Tool,
 };
 use berth_model::{
-    ArraySpec, Bytes, Cpu, GroupSpec, JobId, JobKind, JobRequest, LabelAsk, Lifecycle, Name,
+    ArraySpec, Bytes, CodeId, Cpu, GroupSpec, JobId, JobKind, JobRequest, LabelAsk, Lifecycle, Name,
     Policy, PriorityClass, Span, Spread, Time, TopologyAsk, Workload,
 };
 use std::collections::BTreeMap;
@@ -19,6 +19,10 @@ const SERVICE_TIME: Span = Span::days(3_650);
 
 /// What a notebook without a command runs.
 const NOTEBOOK: &str = "exec jupyter lab --no-browser --ip=127.0.0.1 --port=\"$PORT\"";
+
+/// The server sees no folder of a user's machine.
+const NOT_A_SNAPSHOT: &str = "a folder is sent by the command line; submit the file with `berth run \
+                              -f FILE`, or name a snapshot, as sha256:DIGEST";
 
 /// What a file leaves open, and what there is.
 #[derive(Debug, Clone)]
@@ -150,8 +154,14 @@ fn refuse_what_cannot_be(file: &JobFile, defaults: &Defaults, now: Time) -> Resu
     if file.deadline.is_some_and(|deadline| deadline.from(now) <= now) {
         return refuse("deadline", "it is over already; name a moment to come");
     }
-    if file.workdir.as_ref().is_some_and(|path| !path.starts_with('/')) {
-        return refuse("workdir", "name it from the root on, with a path that begins with /");
+    if let Some(path) = &file.workdir {
+        let is_absolute = path.starts_with('/');
+        if !is_absolute && file.code.is_none() {
+            return refuse("workdir", "name it from the root on, with a path that begins with /");
+        }
+        if !is_absolute && path.split('/').any(|part| part == "..") {
+            return refuse("workdir", "it leads out of the code; name a folder in it");
+        }
     }
     if file.network == Some(Network::None) && defaults.abilities.images {
         return refuse(
@@ -231,6 +241,8 @@ fn run(
         return refuse("ready", "there is no port to look at; name one with `port`");
     }
     let listening = Ready { check: ReadyCheck::Tcp, within: None };
+    let code = file.code.as_ref().map(|code| code.parse::<CodeId>()).transpose();
+    let code = code.map_err(|_| Refused { key: "code", message: NOT_A_SNAPSHOT.to_owned() })?;
     let retry = file.retry.unwrap_or_default();
     Ok(RunSpec {
         kind,
@@ -238,6 +250,8 @@ fn run(
         env: file.env.clone(),
         secrets: file.secrets.clone(),
         workdir: file.workdir.clone(),
+        code,
+        setup: file.setup.clone(),
         volumes: file.volumes.clone(),
         data: file.data.clone(),
         network: file.network.unwrap_or_default(),

@@ -71,6 +71,9 @@ pub struct JobFile {
     pub data: BTreeMap<String, String>,
     pub volumes: BTreeMap<String, String>,
     pub workdir: Option<String>,
+    /// A folder, on the command line; its snapshot, for the server.
+    pub code: Option<String>,
+    pub setup: Option<String>,
     pub network: Option<Network>,
     pub env: Env,
     /// Variables and the secrets they hold.

@@ -1,8 +1,10 @@
 //! From a lease to the processes a driver starts: who they are, and what they see.
 
+mod code;
 mod keys;
 mod paths;
 mod python;
+mod setups;
 mod shares;
 mod volumes;
 
@@ -11,11 +13,14 @@ use crate::volumes::Volumes;
 use berth_engine::LeaseStart;
 use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
-use berth_node::{Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, own_account};
+use berth_node::{
+    Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, own_account, remove_tree,
+};
 use berth_service::Home;
 pub use keys::{KeyError, check as check_keys};
 use paths::{Judge, PathError, Rights, normal};
 use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags, openat2};
+pub use setups::tidy as tidy_setups;
 pub use shares::{ShareError, shares};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};
@@ -34,6 +39,8 @@ pub enum Error {
     NoSecret { team: String, secret: String },
     #[error("{0}")]
     Volume(#[from] VolumeError),
+    #[error("its code: {0}")]
+    Code(#[from] code::CodeError),
     #[error("the working directory: {0}")]
     Workdir(PathError),
     #[error("checkpoint.path: {0}")]
@@ -82,11 +89,14 @@ impl Workplace {
         let mut env = env(start, &run, secrets)?;
         env.extend(gpu_env);
         let checkpoint = self.checkpoint_of(job, &run)?;
-        self.make_own(&own, &checkpoint, who.account.as_ref(), &start.team)?;
-        let directory = match &run.workdir {
-            Some(path) => own.join(path),
-            None => own.clone(),
-        };
+        self.make_own(&own, &checkpoint, who.account.as_ref(), &start.team, &run)?;
+        let directory = directory_of(&own, &run);
+        let setup = setups::of(&self.home, start, &run);
+        if let Some(folder) = &setup {
+            let made = setups::make(folder, who.account.as_ref());
+            made.map_err(|source| Error::Folder { path: folder.clone(), source })?;
+            env.insert(setups::VARIABLE.to_owned(), folder.display().to_string());
+        }
         let resumed = start.resume_from.map(|other| self.home.job(other).join("checkpoints"));
         let resumed = resumed.filter(|path| is_filled(path));
         let confine = match self.isolation.is_on() {
@@ -94,6 +104,7 @@ impl Workplace {
                 let seen = Seen { own: &own, directory: &directory, checkpoint: &checkpoint };
                 let mut confine = self.confine(start, &run, &env, who, seen)?;
                 confine.shown.extend(resumed.iter().map(|path| Shown::in_place(path, false)));
+                confine.shown.extend(setup.iter().map(|path| Shown::in_place(path, true)));
                 confine.devices = nodes;
                 confine.shown.extend(shown);
                 Some(confine)
@@ -127,6 +138,7 @@ impl Workplace {
                 Launch::Ranks => berth_node::Launch::Ranks { count: run.ranks },
                 Launch::Torchrun => berth_node::Launch::Torchrun { count: run.ranks },
             },
+            setup: run.setup.clone(),
             gpus,
             cpu: start.cpu,
             memory: start.memory,
@@ -164,7 +176,7 @@ impl Workplace {
         // Any number will do: nothing is made.
         let own = self.home.job(JobId::new(u64::MAX >> 12));
         let who = self.identity(user, team);
-        let directory = run.workdir.as_ref().map_or_else(|| own.clone(), |path| own.join(path));
+        let directory = directory_of(&own, run);
         for volume in volumes_of(run, &directory, &own, team) {
             let checked = match self.isolation.is_on() {
                 true => volume.check(&self.home, &self.rights(&who)),
@@ -297,35 +309,28 @@ impl Workplace {
         checkpoint: &Path,
         account: Option<&Account>,
         team: &str,
+        run: &RunSpec,
     ) -> Result<(), Error> {
-        let make = |path: &Path| {
-            let made = DirBuilder::new().mode(0o700).create(path);
-            made.and_then(|()| give(path, account))
-        };
         let fail = |source| Error::Folder { path: own.to_owned(), source };
-        match make(own) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // An earlier version made it for the server's account.
-                return give(own, account).map_err(fail);
-            }
+        match own.symlink_metadata() {
+            // An earlier version made it for the server's account.
+            Ok(_) => return give(own, account).map_err(fail),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(fail(error)),
         }
-        let Ok(inside) = checkpoint.strip_prefix(own) else { return Ok(()) };
-        let make_inside = || {
-            let mut path = own.to_owned();
-            for part in inside.components() {
-                path.push(part);
-                make(&path)?;
+        // Beside its place until it is whole, whatever becomes of the server meanwhile.
+        let name = own.file_name().unwrap_or_default().to_string_lossy();
+        let new = own.with_file_name(format!(".new-{name}"));
+        remove_tree(&new).map_err(fail)?;
+        let inside = checkpoint.strip_prefix(own).ok();
+        let filled = fill(&new, inside, account, team).map_err(fail);
+        let placed = filled.and_then(|()| {
+            if let Some(id) = &run.code {
+                code::place(&self.home, team, id, &new, account)?;
             }
-            // Others of the team may go on from what it saves.
-            account.map_or(Ok(()), |account| share(checkpoint, account, team))
-        };
-        make_inside().map_err(|error| {
-            // Nothing has run in it, and a later start makes it whole.
-            let _ = std::fs::remove_dir_all(own);
-            fail(error)
-        })
+            std::fs::rename(&new, own).map_err(fail)
+        });
+        placed.inspect_err(|_| drop(remove_tree(&new)))
     }
 
     fn checkpoint_of(&self, job: JobId, run: &RunSpec) -> Result<PathBuf, Error> {
@@ -335,6 +340,37 @@ impl Workplace {
             None => Ok(own.join("checkpoints")),
         }
     }
+}
+
+/// Where the command starts.
+fn directory_of(own: &Path, run: &RunSpec) -> PathBuf {
+    let base = match &run.code {
+        Some(_) => own.join(code::FOLDER),
+        None => own.to_owned(),
+    };
+    run.workdir.as_ref().map_or(base.clone(), |path| base.join(path))
+}
+
+/// Makes a job's own folder with that of its checkpoints in it.
+fn fill(
+    own: &Path,
+    checkpoint: Option<&Path>,
+    account: Option<&Account>,
+    team: &str,
+) -> io::Result<()> {
+    let make = |path: &Path| {
+        let made = DirBuilder::new().mode(0o700).create(path);
+        made.and_then(|()| give(path, account))
+    };
+    make(own)?;
+    let Some(checkpoint) = checkpoint else { return Ok(()) };
+    let mut path = own.to_owned();
+    for part in checkpoint.components() {
+        path.push(part);
+        make(&path)?;
+    }
+    // Others of the team may go on from what it saves.
+    account.map_or(Ok(()), |account| share(&path, account, team))
 }
 
 /// Lets the team read a folder that was just made, and what will be in it.

@@ -9,7 +9,7 @@ pub use parts::{
 };
 pub use sweep::{How, Parameter, Sweep};
 
-use crate::{Bytes, JobKind, Micros, Span};
+use crate::{Bytes, CodeId, JobKind, Micros, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use sweep::fill;
@@ -22,8 +22,14 @@ pub struct RunSpec {
     pub env: Env,
     /// Variables and the names of the secrets they will hold.
     pub secrets: BTreeMap<String, String>,
-    /// Nothing: the job's own folder.
+    /// Nothing: the job's own folder, or its code where it has any. A relative one lies in its code.
     pub workdir: Option<String>,
+    /// The snapshot of files that it runs with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeId>,
+    /// A script that prepares its environment, once for the same text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
     pub volumes: BTreeMap<String, String>,
     pub data: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Network::is_default")]

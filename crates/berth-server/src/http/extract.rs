@@ -49,6 +49,13 @@ pub fn timed_out_bodies() -> u64 {
     TIMED_OUT.load(Ordering::Relaxed)
 }
 
+/// The refusal of a body that took longer than it may.
+pub fn timed_out(longest: Duration) -> Failure {
+    TIMED_OUT.fetch_add(1, Ordering::Relaxed);
+    let detail = format!("the body had not come whole after {} s", longest.as_secs());
+    Failure::new(Code::TooSlow, detail)
+}
+
 async fn text<S: Send + Sync>(request: Request, state: &S) -> Result<String, Failure> {
     text_within(request, state, BODY_TIMEOUT).await
 }
@@ -59,9 +66,7 @@ async fn text_within<S: Send + Sync>(
     longest: Duration,
 ) -> Result<String, Failure> {
     let Ok(text) = tokio::time::timeout(longest, String::from_request(request, state)).await else {
-        TIMED_OUT.fetch_add(1, Ordering::Relaxed);
-        let detail = format!("the body had not come whole after {} s", longest.as_secs());
-        return Err(Failure::new(Code::TooSlow, detail));
+        return Err(timed_out(longest));
     };
     text.map_err(|rejection| {
         if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {

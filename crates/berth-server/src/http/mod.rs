@@ -6,6 +6,7 @@ pub mod answer;
 mod apply;
 mod asking;
 mod cluster;
+mod code;
 mod events;
 mod extract;
 mod figures;
@@ -70,6 +71,7 @@ fn handler(route: &Route) -> MethodRouter<App> {
         admin::handler,
         apply::handler,
         cluster::handler,
+        code::handler,
         events::handler,
         figures::handler,
         health::handler,

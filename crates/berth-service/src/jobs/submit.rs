@@ -4,6 +4,7 @@ use super::find::{self, PARENT};
 use super::{depend, priority};
 use crate::caller::Caller;
 use crate::checks;
+use crate::code;
 use crate::fault::Fault;
 use crate::notify_address::AddressError;
 use crate::service::Service;
@@ -101,7 +102,8 @@ pub fn start_here(
     below: Option<&JobFile>,
     query: &wire::SubmitQuery,
 ) -> Option<wire::Warning> {
-    let said = parsed.file.workdir.is_some() || below.is_some_and(|file| file.workdir.is_some());
+    let says = |file: &JobFile| file.workdir.is_some() || file.code.is_some();
+    let said = says(&parsed.file) || below.is_some_and(says);
     // Inside a job that is the job's own folder, which no other job sees.
     let here = query.here.as_ref().filter(|here| !Path::new(here).starts_with(service.home.root()));
     let here = here.filter(|_| !said && !service.host.runs_containers())?;
@@ -168,6 +170,10 @@ pub async fn prepare(
     let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
     must_have_project(service, &team, project).await?;
     must_notify_in_reach(service, &request)?;
+    let code = request.workload.run().and_then(|run| run.code.clone());
+    if let Some(code) = code.filter(|_| permission == Permission::JobsSubmit) {
+        code::must_be_there(service, &team, &code).await?;
+    }
     let secrets = request.workload.run().into_iter().flat_map(|run| run.secrets.values());
     for secret in secrets {
         if service.store.get::<SecretRow>((team.as_str(), secret.as_str())).await?.is_none() {

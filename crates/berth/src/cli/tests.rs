@@ -22,6 +22,8 @@ const LINES: &[&str] = &[
     "leases --from 2d --node n1 --team nlp -n 50",
     "files 17 out",
     "cp 17:out/model.pt . --force",
+    "code 17 old",
+    "run --code . --setup make -- make test",
     "gpus --since 1d --figure power",
     "drain n1 --preview",
     "stop 17 --preview",

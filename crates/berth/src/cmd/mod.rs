@@ -4,6 +4,7 @@ mod apply;
 mod attach;
 mod audit;
 mod budget;
+mod code;
 mod completion;
 mod config;
 mod control;
@@ -87,6 +88,8 @@ pub enum ClientCommand {
     Files(files::Files),
     /// Copy a file out of the folder of a job
     Cp(files::Copy),
+    /// Fetch the files that a job was submitted with
+    Code(code::Code),
     /// Show what a job and its GPUs did over time
     Metrics(metrics::Metrics),
     /// Open a terminal in a running job
@@ -197,6 +200,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Timeline(args) => timeline::timeline(context, &args).await,
         ClientCommand::Files(args) => files::files(context, &args).await,
         ClientCommand::Cp(args) => files::copy(context, &args).await,
+        ClientCommand::Code(args) => code::code(context, &args).await,
         ClientCommand::Leases(args) => timeline::leases(context, &args).await,
         ClientCommand::Metrics(args) => metrics::run(context, &args).await,
         ClientCommand::Shell(args) => shell::run(context, &args).await,

@@ -1,6 +1,7 @@
 //! `berth run` and `berth plan`.
 
 use super::attach::{self, Ended};
+use super::code::Snapshot;
 use super::flags::JobFlags;
 use super::plan;
 use crate::complete;
@@ -67,6 +68,8 @@ struct Draft {
     text: String,
     query: SubmitQuery,
     parsed: Option<(PathBuf, Parsed)>,
+    team: Option<String>,
+    code: Option<Snapshot>,
 }
 
 impl JobArgs {
@@ -98,10 +101,16 @@ impl JobArgs {
                  a job file with -f.",
             ));
         }
-        let (file, here) = with_defaults(file, &under, context)?;
+        let (mut file, here) = with_defaults(file, &under, context)?;
+        let beside = match (&self.keys.0.code, &self.file) {
+            (None, Some(path)) => path.parent().unwrap_or(Path::new("")),
+            _ => Path::new(""),
+        };
+        let code = Snapshot::take(&mut file, &Path::new(&here).join(beside))?;
+        let team = file.team.clone().or(under.team);
         let (template, here) = (template.cloned(), Some(here));
         let query = SubmitQuery { template, here, ..SubmitQuery::default() };
-        Ok(Draft { text: job::write(&file), query, parsed })
+        Ok(Draft { text: job::write(&file), query, parsed, team, code })
     }
 }
 
@@ -145,7 +154,10 @@ fn with_defaults(
     }
     let here = std::env::current_dir()
         .map_err(|error| Failure::io("finding the folder this was started in", &error))?;
-    file.workdir = file.workdir.map(|directory| here.join(directory).display().to_string());
+    // With code it is a folder of that.
+    if file.code.is_none() && under.code.is_none() {
+        file.workdir = file.workdir.map(|directory| here.join(directory).display().to_string());
+    }
     Ok((file, here.display().to_string()))
 }
 
@@ -166,6 +178,9 @@ impl Draft {
     }
 
     async fn submit(&self, context: &Context) -> Result<JobSubmitted> {
+        if let Some(code) = &self.code {
+            code.send(context, self.team.as_deref()).await?;
+        }
         let submitted = context.client()?.submit(&self.text, &self.query).await;
         submitted.map_err(|error| self.located(error))
     }

@@ -4,6 +4,7 @@ mod audit;
 mod backup;
 mod bad;
 mod clock;
+mod code;
 mod crash;
 mod figures;
 mod gpu_checks;

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// A folder of the container that is Berth's.
 const HOME: &str = "/berth";
 const RESUME: &str = "/berth/resume";
+/// What its setup has made.
+const SETUP: &str = "/berth/setup";
+const SETUP_VARIABLE: &str = "BERTH_SETUP_DIR";
 /// Stands for the value of a secret, which no variable could have.
 const SEALED: &str = "\0";
 /// The period of the readiness probe, in seconds.
@@ -45,6 +48,10 @@ pub fn task(create: &CreatePod, settings: &PodSettings) -> TaskSpec {
         Launch::Ranks => berth_node::Launch::Ranks { count: run.ranks },
         Launch::Torchrun => berth_node::Launch::Torchrun { count: run.ranks },
     };
+    if let Some(setup) = &run.setup {
+        task.setup = Some(setup.clone());
+        task.env.insert(SETUP_VARIABLE.to_owned(), SETUP.to_owned());
+    }
     let gpus = u32::try_from(start.slices.len()).unwrap_or(u32::MAX);
     let indices = (0..gpus).collect();
     task.gpus = match &create.gpus {
@@ -238,12 +245,25 @@ fn volumes(create: &CreatePod, settings: &PodSettings, gpus: bool) -> (Vec<Value
             "mountPath": saved(run),
             "subPath": kept(create.start.lease.job),
         }));
+        if let Some(setup) = &run.setup {
+            let kept = setup_of(create, setup);
+            mounts.push(json!({ "name": name, "mountPath": SETUP, "subPath": kept }));
+        }
         if let Some(other) = create.start.resume_from {
             let from = kept(other);
             mounts.push(json!({ "name": name, "mountPath": RESUME, "subPath": from }));
         }
     }
     (volumes, mounts)
+}
+
+/// The folder of the claim in which jobs of a user find what the same script has made in the same
+/// image.
+fn setup_of(create: &CreatePod, setup: &str) -> String {
+    let start = &create.start;
+    let said = [&*start.team, &*start.user, &*create.container.image, setup].join("\0");
+    let digest = ring::digest::digest(&ring::digest::SHA256, said.as_bytes());
+    format!("berth/setups/{}", hex::encode(&digest.as_ref()[..16]))
 }
 
 /// Where each claim is mounted. Data with a URL is not fetched; its submitter got a warning.

@@ -62,12 +62,9 @@ pub async fn content(
     };
     let (from, to) = part.unwrap_or((0, bytes));
     let right = StreamRight::hold(&app.service, &caller, Needs::OnJob(job, Permission::LogsRead));
-    let body = Body::from_stream(while_allowed(pieces(file, from, to), right, cut));
-    let mut response = body.into_response();
+    let mut response = stream_file(file, (from, to), right);
     let fields = response.headers_mut();
-    fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
     fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     // Nothing that a job wrote is ever shown as a page of this server.
     fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -83,6 +80,20 @@ pub async fn content(
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
     Ok(response)
+}
+
+/// A part of a file, its end excluded, for as long as its reader may read.
+pub(in crate::http) fn stream_file(
+    file: File,
+    (from, to): (u64, u64),
+    right: StreamRight,
+) -> Response {
+    let body = Body::from_stream(while_allowed(pieces(file, from, to), right, cut));
+    let mut response = body.into_response();
+    let fields = response.headers_mut();
+    fields.insert(CONTENT_LENGTH, HeaderValue::from(to - from));
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    response
 }
 
 /// One range of bytes, its end excluded; an inner nothing for one that the file has none of, and an

@@ -8,6 +8,8 @@ mod output;
 mod pod_shell;
 mod shell;
 
+pub(super) use files::stream_file;
+
 use super::answer::{Answer, Created, Failure, Json};
 use super::asking::Asking;
 use super::extract::{Body, Path, Query, Text};

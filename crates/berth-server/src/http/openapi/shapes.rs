@@ -286,6 +286,17 @@ impl Known<'_> {
             }
             "revoke_token" | "delete_user" | "delete_team" | "delete_member" | "delete_project"
             | "delete_secret" => Self::done(),
+            "get_code" => self.one::<wire::CodeSnapshot>(),
+            "put_code" => {
+                let bytes = json!({ "type": "string", "format": "binary" });
+                let packed = vec![("application/gzip", bytes)];
+                self.one::<wire::CodeSnapshot>().body(packed, true)
+            }
+            "code_content" => {
+                let bytes = json!({ "type": "string", "format": "binary" });
+                let packed = vec![("application/octet-stream", bytes)];
+                Shape::new("200", "The files as a tar archive, compressed by gzip", Some(packed))
+            }
             "list_volumes" => self.items::<wire::Volume>().query::<wire::VolumeQuery>(),
             "create_volume" => self.one::<wire::Volume>(),
             "delete_volume" => Self::done().query::<wire::VolumeDelete>(),

@@ -7,6 +7,12 @@ use super::stage::Stage;
 use berth_api::Route;
 use serde_json::{Value, json};
 
+/// What is sent as a snapshot. That it is none is found out when a job starts.
+mod code {
+    pub const PACKED: &str = "packed";
+    pub const ID: &str = "sha256:88cb8a087b6e8cebfc9ae5602f5a2159a6bcf923e7f2c56809bcda6cad1727a7";
+}
+
 /// A job that waits for long, and so stays as it is.
 const WAITS: &str = "begin: 100h\nrun: 'true'\n";
 /// A moment that comes once a year.
@@ -24,6 +30,7 @@ pub enum Body {
     Nothing,
     Json(Value),
     Yaml(String),
+    Packed(&'static str),
     /// None, but the request for a WebSocket.
     Upgrade,
 }
@@ -42,6 +49,7 @@ impl Attempt {
             Body::Nothing => request,
             Body::Json(body) => request.json(body),
             Body::Yaml(body) => request.body("application/yaml", body),
+            Body::Packed(body) => request.body("application/gzip", *body),
             Body::Upgrade => {
                 let fields = [
                     ("connection", "Upgrade"),
@@ -134,6 +142,13 @@ impl Maker<'_> {
                 }
                 name
             }
+            "code" => {
+                if self.route.id != "put_code" {
+                    let path = format!("/v1/code/{}/{}", self.team(), code::ID);
+                    self.stage.put_as_admin(&path, code::PACKED);
+                }
+                code::ID.to_owned()
+            }
             "template" => self.template(),
             "schedule" => self.schedule(),
             other => panic!("nothing makes a {other}"),
@@ -208,6 +223,7 @@ impl Maker<'_> {
                 return Body::Yaml(format!("name: {}\nteam: {team}\n{WAITS}", fresh("job")));
             }
             "job_shell" => return Body::Upgrade,
+            "put_code" => return Body::Packed(code::PACKED),
             "set_job" => json!({ "priority": "7" }),
             "clone_job" => json!({ "file": format!("name: {}\n{WAITS}", fresh("job")) }),
             "set_budget" => json!({ "limit_micros": 7, "per": "day", "action": "notify" }),

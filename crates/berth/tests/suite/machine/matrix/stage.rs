@@ -182,6 +182,12 @@ impl Stage {
         answer
     }
 
+    pub fn put_as_admin(&self, path: &str, body: &str) {
+        let request = Request::new("PUT", path).token(Some(&self.admin));
+        let answer = request.body("application/gzip", body).send(&self.server.url);
+        assert!(answer.is_good(), "{path}: {answer:?}");
+    }
+
     fn admin_says(&self, path: &str) -> Value {
         self.request("GET", path, Some(&self.admin), None).json()
     }

@@ -1,0 +1,103 @@
+//! The files that a job runs with: sent as a snapshot where a job is submitted, and fetched back with
+//! `berth code`.
+
+use crate::complete;
+use crate::context::Context;
+use crate::fail::{Failure, Result};
+use crate::show::{self, words};
+use berth_api::client::Error;
+use berth_code::{Limits, Packed, pack, unpack};
+use berth_file::job::{self, JobFile};
+use berth_model::CodeId;
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder that was packed for a submission.
+pub struct Snapshot {
+    packed: Packed,
+    archive: Vec<u8>,
+}
+
+impl Snapshot {
+    /// Packs the folder that a file names as its code, and puts the name of the snapshot in its
+    /// place. A relative folder is one beside the file, or below where the command was typed.
+    pub fn take(file: &mut JobFile, beside: &Path) -> Result<Option<Snapshot>> {
+        let Some(code) = &file.code else { return Ok(None) };
+        if code.parse::<CodeId>().is_ok() {
+            return Ok(None);
+        }
+        let folder = beside.join(code);
+        let mut archive = Vec::new();
+        let packed = pack(&folder, Limits::default(), &mut archive).map_err(|error| {
+            let what = format!("packing the code in {}: {error}", folder.display());
+            Failure::usage(what).next(
+                "Name what the job does not need in .gitignore or .berthignore, and keep data in a \
+                 volume.",
+            )
+        })?;
+        file.code = Some(packed.id.to_string());
+        Ok(Some(Snapshot { packed, archive }))
+    }
+
+    /// Sends it, unless the server has it already.
+    pub async fn send(&self, context: &Context, team: Option<&str>) -> Result<()> {
+        let client = context.client()?;
+        let team = match team {
+            Some(team) => team.to_owned(),
+            None => client.me().await?.default_team.ok_or_else(|| {
+                Failure::usage("you are in no team, so the code belongs to none")
+                    .next("Name a team with --team.")
+            })?,
+        };
+        let id = self.packed.id.to_string();
+        match client.code(&team, &id).await {
+            Ok(_) => return Ok(()),
+            Err(Error::Problem(problem)) if problem.status == 404 => {}
+            Err(error) => return Err(error.into()),
+        }
+        let bytes = |bytes: u64| words::bytes(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let Packed { files, packed, .. } = self.packed;
+        let many = if files == 1 { "" } else { "s" };
+        show::note(&format!("Sending the code: {files} file{many}, {} packed", bytes(packed)));
+        client.put_code(&team, &id, self.archive.clone()).await?;
+        Ok(())
+    }
+}
+
+/// The arguments of `berth code`.
+#[derive(Args, Debug)]
+pub struct Code {
+    /// A job, by number or name
+    #[arg(value_name = "JOB", add = complete::all_jobs())]
+    job: String,
+    /// A folder to make; `code-JOB` where left out
+    #[arg(value_name = "FOLDER")]
+    to: Option<PathBuf>,
+}
+
+/// Unpacks the files that a job was submitted with.
+pub async fn code(context: &Context, args: &Code) -> Result<()> {
+    let client = context.client()?;
+    let found = client.job(&args.job).await?;
+    let file = client.job_file(&args.job).await?;
+    let parsed = job::read(&file).ok();
+    let Some(id) = parsed.and_then(|parsed| parsed.file.code) else {
+        let what = format!("job {} was submitted without code", found.id);
+        return Err(Failure::usage(what)
+            .next("`berth run --code . -- COMMAND` takes the files of a folder along."));
+    };
+    let to = args.to.clone().unwrap_or_else(|| PathBuf::from(format!("code-{}", found.id)));
+    let failed = |error| Failure::io(format!("making {}", to.display()), &error);
+    let mut pieces = client.code_content(&found.team, &id).await?;
+    let mut archive = Vec::new();
+    while let Some(bytes) = pieces.next().await? {
+        archive.extend_from_slice(&bytes);
+    }
+    fs::create_dir(&to).map_err(failed)?;
+    unpack(&archive[..], &to).map_err(|error| {
+        Failure::internal(format!("the snapshot {id} cannot be unpacked: {error}"))
+    })?;
+    show::note(&format!("{}", to.display()));
+    Ok(())
+}
