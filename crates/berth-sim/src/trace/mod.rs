@@ -22,6 +22,9 @@ pub use select::Select;
 pub use spot::{SpotSeries, spot};
 pub use write::to_csv;
 
+/// What two clusters of Microsoft's ITP were asked for in a month. Its licence is beside it.
+pub const MONTH: &str = include_str!("../../data/itp_month.csv");
+
 /// A small trace of our own making, so that the simulator runs where no other trace is at hand.
 /// [`crate::synthetic`] made it; a test makes it again and compares.
 pub const BUNDLED: &str = include_str!("../../data/sample_jobs.csv");

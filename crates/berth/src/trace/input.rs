@@ -17,13 +17,47 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-const SAMPLE_NAME: &str = "the bundled trace";
+/// A trace that comes with the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Bundled {
+    /// What two busy clusters were asked for in a month: 3,505 jobs
+    Month,
+    /// 300 made-up jobs of a quiet week
+    Week,
+}
+
+impl Bundled {
+    const fn name(self) -> &'static str {
+        match self {
+            Bundled::Month => "the bundled month",
+            Bundled::Week => "the bundled week",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Bundled::Month => trace::MONTH,
+            Bundled::Week => trace::BUNDLED,
+        }
+    }
+
+    /// A cluster on which its jobs wait now and then.
+    fn fleet(self) -> Fleet {
+        match self {
+            Bundled::Month => Fleet::like(24, 8, "A100"),
+            Bundled::Week => Fleet::like(3, 8, "A100"),
+        }
+    }
+}
 
 #[derive(Args)]
 pub struct Input {
-    /// Jobs as CSV, also gzipped; without it, a small bundled trace
+    /// Jobs as CSV, also gzipped; without it, a bundled trace
     #[arg(long, value_name = "FILE", conflicts_with = "synthetic")]
     pub jobs: Option<PathBuf>,
+    /// Which bundled trace
+    #[arg(long, value_enum, default_value_t = Bundled::Month, conflicts_with_all = ["jobs", "synthetic"])]
+    pub bundled: Bundled,
     /// So many made-up jobs instead
     #[arg(long, value_name = "JOBS")]
     pub synthetic: Option<u32>,
@@ -194,8 +228,9 @@ impl Input {
                 (name, jobs)
             }
             (None, None) => {
-                let jobs = trace::jobs(SAMPLE_NAME, trace::BUNDLED, &self.select())?;
-                (SAMPLE_NAME.to_owned(), jobs)
+                let name = self.bundled.name();
+                let jobs = trace::jobs(name, self.bundled.text(), &self.select())?;
+                (name.to_owned(), jobs)
             }
         };
         let estimate = match self.estimates {
@@ -261,8 +296,7 @@ impl Input {
         match (&self.cluster, &self.jobs, self.synthetic) {
             (Some(Cluster { nodes, gpus, model }), ..) => Ok(Fleet::like(*nodes, *gpus, model)),
             _ if buys => Ok(Fleet::default()),
-            // On which the jobs of the bundled trace wait now and then.
-            (None, None, None) => Ok(Fleet::like(3, 8, "A100")),
+            (None, None, None) => Ok(self.bundled.fleet()),
             (None, ..) => {
                 let message = "what the jobs ran on is not known: give --cluster or --nodes";
                 Err(refuse("no-cluster", message))
