@@ -10,7 +10,7 @@ use crate::volumes;
 use crate::workplace::Workplace;
 use berth_engine::clock;
 use berth_file::job::{JobFile, Refused, Warning};
-use berth_model::{JobId, JobRequest, Time};
+use berth_model::{GroupSpec, JobId, JobRequest, Time};
 use berth_node::{Check, Device, Driver, Inventory, Isolation, Probe};
 use berth_service::host::{
     GpuCheck, GpuFacts, GpuFigure, GpuReading, JobFileFacts, JobFiles, JobHost, KeptVolume,
@@ -53,7 +53,11 @@ impl JobHost for Host {
         _: &mut Vec<Warning>,
     ) -> Result<(), Refused> {
         let Some(run) = request.workload.run() else { return Ok(()) };
-        let checked = self.workplace.check(&request.user, team, run);
+        if let Some(refused) = too_many_processes(request) {
+            return Err(refused);
+        }
+        let is_made_later = !request.after.is_empty();
+        let checked = self.workplace.check(&request.user, team, run, is_made_later);
         checked.map_err(|(key, why)| Refused { key, message: why.to_string() })
     }
 
@@ -149,6 +153,26 @@ impl JobHost for Host {
         });
         reading.collect()
     }
+}
+
+/// Processes that one job may have on one machine: more would use up its process numbers.
+const MOST_PROCESSES: u64 = 4_096;
+
+/// Tasks that ask for nothing fit any machine in any number.
+fn too_many_processes(request: &JobRequest) -> Option<Refused> {
+    let run = request.workload.run()?;
+    let tasks: u64 =
+        request.groups.iter().flat_map(GroupSpec::leaves).map(|group| u64::from(group.count)).sum();
+    let each = u64::from(run.ranks.max(1));
+    if tasks.saturating_mul(each) <= MOST_PROCESSES {
+        return None;
+    }
+    let key = if tasks > each { "nodes" } else { "ranks" };
+    let message = format!(
+        "{tasks} x {each} processes on one machine are too many; it takes at most {MOST_PROCESSES} \
+         of one job"
+    );
+    Some(Refused { key, message })
 }
 
 /// A check as people see it.

@@ -12,9 +12,13 @@ use berth_api::access::{self, Owner, Permission, Role, Scope, Standing};
 use berth_api::routes::Route;
 use berth_api::{Code, wire};
 use berth_engine::{DEFAULT_TEAM, TeamTree, Write, clock};
+use berth_file::error::{did_you_mean, or_list};
 use berth_model::{JobId, LeaseId, Time};
 use berth_store::{AuditEntry, Batch, MemberRow, SessionRow, Store, TokenRow, UserRow};
 use std::sync::Arc;
+
+/// Teams that a message names.
+const MOST_NAMED: usize = 20;
 
 /// Whoever is asking, and what they are where.
 #[derive(Debug, Clone)]
@@ -234,9 +238,32 @@ impl Caller {
             let detail = format!("the token `{}` is not good for this", self.token().name);
             return Err(Fault::new(Code::ScopeTooSmall, detail));
         }
+        if let Some(team) = team {
+            self.must_know(team)?;
+        }
         let whom = team.map_or_else(|| "the cluster".to_owned(), |team| format!("team {team}"));
         let detail = format!("{} may not do this for {whom} ({})", self.user(), permission.name());
         Err(Fault::new(Code::Forbidden, detail))
+    }
+
+    /// Refuses the name of a team that does not exist, with the one that may have been meant among
+    /// those whose jobs the caller may see.
+    pub fn must_know(&self, team: &str) -> Result<(), Fault> {
+        if self.inner.tree.names().any(|name| name == team) {
+            return Ok(());
+        }
+        let seen: Vec<&str> = self
+            .inner
+            .tree
+            .names()
+            .filter(|name| self.may(Permission::JobsRead, Some(name), None))
+            .collect();
+        let detail = format!("there is no team `{team}`{}", did_you_mean(team, seen.clone()));
+        let next = match seen.is_empty() {
+            true => "`berth team list` lists the teams".to_owned(),
+            false => format!("name one of {}", or_list(seen.into_iter().take(MOST_NAMED))),
+        };
+        Err(Fault::new(Code::NotFound, detail).next(next))
     }
 
     /// Teams whose things may be read with this permission; nothing: those of all teams.

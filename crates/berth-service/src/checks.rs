@@ -3,6 +3,7 @@
 
 use crate::fault::Fault;
 use berth_api::{Code, Problem};
+use berth_file::error::did_you_mean;
 use berth_store::{Row, Store, TeamRow, UserRow};
 
 pub type Checked = Result<(), Box<Problem>>;
@@ -13,8 +14,12 @@ pub async fn all(checks: impl Future<Output = Result<(), Fault>>) -> Checked {
 }
 
 pub async fn team(store: &Store, name: &str) -> Result<TeamRow, Fault> {
-    let row = store.get::<TeamRow>(name).await?;
-    row.ok_or_else(|| Fault::not_found("team", name))
+    if let Some(row) = store.get::<TeamRow>(name).await? {
+        return Ok(row);
+    }
+    let all = store.every::<TeamRow>().await?;
+    let hint = did_you_mean(name, all.iter().map(|row| row.name.as_str()));
+    Err(Fault::new(Code::NotFound, format!("there is no team `{name}`{hint}")))
 }
 
 /// A user who exists and is not disabled.

@@ -20,6 +20,22 @@ pub fn check(what: &str, name: &str) -> Result<(), Fault> {
     Err(Fault::new(Code::BadRequest, format!("`{name}` is no name for a {what}")).next(next))
 }
 
+/// The name of a secret is often that of the variable it stands in, such as `HF_TOKEN`, so it may
+/// have capital letters. A job file names it in the same way.
+pub fn check_secret(name: &str) -> Result<(), Fault> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts && name.len() <= LONGEST && name.chars().all(plain) {
+        return Ok(());
+    }
+    let next = format!(
+        "use 1 to {LONGEST} letters, digits, `-`, `_` and `.`, with a letter or a digit first, such \
+         as HF_TOKEN"
+    );
+    let detail = format!("a secret cannot be called `{name}`");
+    Err(Fault::new(Code::BadRequest, detail).next(next))
+}
+
 /// Something that is known by its team and its name.
 pub trait OfTeam {
     const WHAT: &'static str;
@@ -65,6 +81,18 @@ mod tests {
             let fault = check("team", name).unwrap_err();
             assert_eq!(fault.0.known_code(), Some(Code::BadRequest), "{name}");
             assert!(fault.0.next.contains("lowercase"));
+        }
+    }
+
+    #[test]
+    fn a_secret_may_be_called_like_the_variable_that_holds_it() {
+        for name in ["HF_TOKEN", "hf_token", "WANDB_API_KEY", "a.b-c", "3d", &"X".repeat(63)] {
+            assert!(check_secret(name).is_ok(), "{name}");
+        }
+        for name in ["", "_X", "-a", "A B", "a/b", "a:b", "ü", &"x".repeat(64)] {
+            let fault = check_secret(name).unwrap_err();
+            assert_eq!(fault.0.known_code(), Some(Code::BadRequest), "{name}");
+            assert!(fault.0.next.contains("HF_TOKEN"));
         }
     }
 

@@ -15,7 +15,7 @@ pub async fn prepare(
     service: &Service,
     row: &ScheduleRow,
 ) -> Result<(JobRequest, Option<Time>), Fault> {
-    let mut parsed = submit::read(&row.file)?;
+    let mut parsed = submit::read_kept(&row.file)?;
     // What is made is one job.
     parsed.file.schedule = None;
     let caller = owner(service, row).await?;
@@ -41,6 +41,6 @@ pub fn is_lost_right(fault: &Fault) -> bool {
 
 /// When the schedule is due after that moment; nothing for a file that says no more.
 pub fn next_time(row: &ScheduleRow, after: Time) -> Option<Time> {
-    let parsed = submit::read(&row.file).ok()?;
+    let parsed = submit::read_kept(&row.file).ok()?;
     parsed.file.schedule.map(|schedule| schedule.cron.next(after, schedule.offset))
 }

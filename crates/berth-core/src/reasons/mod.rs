@@ -12,6 +12,7 @@ mod pools;
 mod position;
 mod preemption;
 mod rooms;
+mod scattered;
 
 use crate::ix::JobIx;
 use crate::jobs::Standing;

@@ -5,12 +5,13 @@ use crate::cluster::domain::{Level, WHOLE};
 use crate::cluster::node::{Node, Requester};
 use crate::cluster::tenants::Apart;
 use crate::ix::{ClassIx, DomainIx, JobIx, QueueIx};
+use crate::reasons::scattered;
 use crate::shape::leaf::Leaf;
 use crate::shape::suitable::{Unsuitable, unsuitable};
 use crate::shape::{Shape, ShapeKey};
 use crate::state::State;
 use berth_model::{
-    Bytes, Cpu, Event, GpuAsk, Health, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState,
+    Bytes, Cpu, Event, GpuAsk, GroupSpec, Health, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState,
     Reason, Stamped, Time,
 };
 use std::collections::BTreeSet;
@@ -35,7 +36,23 @@ impl State {
                 Shape::new(key, &mut self.cluster.clone(), &self.policy, &known).possible
             }
         };
-        if possible { Vec::new() } else { self.clone().impossible(spec) }
+        let spreads =
+            spec.groups.iter().flat_map(GroupSpec::leaves).any(|leaf| leaf.spread.is_some());
+        match possible {
+            false => self.clone().impossible(spec),
+            true if spreads => self.clone().scattered(spec),
+            true => Vec::new(),
+        }
+    }
+
+    /// Of a copy, whose GPUs are all well.
+    fn scattered(mut self, spec: &JobSpec) -> Vec<Reason> {
+        self.repair_all();
+        let key = ShapeKey::of(&spec.groups, spec.lifecycle, self.queues.find(&spec.queue));
+        let known = self.model_facts();
+        let shape = Shape::new(key, &mut self.cluster, &self.policy, &known);
+        let cluster = &self.cluster;
+        shape.leaves.iter().filter_map(|leaf| scattered::reason(cluster, leaf)).collect()
     }
 
     /// Of a copy, which may take the job in.

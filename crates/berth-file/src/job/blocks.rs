@@ -1,14 +1,14 @@
 //! Reading the values of a job file that have keys of their own.
 
 use super::parts::{Idle, Retry, Scale, Schedule, Spot, WhenIdle};
-use super::values::{any_text, from_one, job_ref, several, some_span, span, texts, variable, word};
+use super::values::{any_text, job_ref, several, some_span, span, texts, up_to, variable, word};
 use super::{
     Checkpoint, Command, JobKind, Launch, Moment, Network, Notify, Ready, ReadyCheck, Signal,
     Times, Tool, Via,
 };
 use super::{How, Parameter, Sweep};
 use crate::error::{Error, Result};
-use crate::fields::{Fields, int, list, map, one_or_more, percent, text};
+use crate::fields::{Fields, list, map, one_or_more, percent, text};
 use crate::tree::{Node, Value};
 use crate::world::words::AFTERS;
 use berth_model::{After, ArraySpec, Dependency, Milli, Span};
@@ -16,6 +16,18 @@ use std::collections::BTreeSet;
 
 /// What one file may ask to be run, by array or sweep.
 pub const MOST_ELEMENTS: u64 = 10_000;
+
+/// More machines than any cluster has, more processes than any machine starts of one job: larger
+/// numbers are slips.
+pub(super) const MOST_NODES: u32 = 100_000;
+pub(super) const MOST_RANKS: u32 = 1_024;
+const MOST_CHECKPOINTS: u32 = 10_000;
+const MOST_RETRIES: u32 = 10_000;
+const MOST_REPLICAS: u32 = 10_000;
+const MOST_PENDING: u32 = 1_000_000;
+/// Entries of a list in a job file.
+pub(super) const MOST_ENTRIES: usize = 100;
+pub(super) const MOST_AFTER: usize = 1_000;
 
 pub(super) const KINDS: &[(&str, JobKind)] =
     &[("job", JobKind::Job), ("notebook", JobKind::Notebook), ("service", JobKind::Service)];
@@ -75,17 +87,18 @@ pub(super) fn checkpoint(node: &Node) -> Result<Checkpoint> {
         path: fields.read("path", any_text)?,
         every: fields.read("every", some_span)?,
         grace: fields.read("grace", span)?,
-        keep: fields.read("keep", from_one)?,
+        keep: fields.read("keep", up_to(MOST_CHECKPOINTS))?,
         signal: fields.read("signal", word(SIGNALS))?,
     })
 }
 
 fn times(node: &Node) -> Result<Times> {
-    match text(node, "how often, or forever")? {
+    let expected = format!("how often, or forever; a number is at most {MOST_RETRIES}");
+    match text(node, &expected)? {
         "forever" => Ok(Times::Forever),
         found => match found.parse() {
-            Ok(times) => Ok(Times::At(times)),
-            Err(_) => Err(Error::expected(node.at, &node.found(), "how often, or forever")),
+            Ok(times) if times <= MOST_RETRIES => Ok(Times::At(times)),
+            _ => Err(Error::expected(node.at, &node.found(), &expected)),
         },
     }
 }
@@ -170,7 +183,7 @@ pub(super) fn sweep(node: &Node) -> Result<Sweep> {
                     found.parameters.push(parameter(entry)?);
                 }
             }
-            ("at_most", Value::Scalar { .. }) => found.at_most = Some(from_one(&entry.value)?),
+            ("at_most", Value::Scalar { .. }) => found.at_most = Some(up_to(MOST_ELEMENTS as u32)(&entry.value)?),
             _ => found.parameters.push(parameter(entry)?),
         }
     }
@@ -285,12 +298,17 @@ pub(super) fn ready(node: &Node) -> Result<Ready> {
     Ok(Ready { check: fields.demand("check", check)?, within: fields.read("within", some_span)? })
 }
 
+/// A service may have none for a while.
+fn replicas(node: &Node) -> Result<u32> {
+    if text(node, "a whole number")? == "0" { Ok(0) } else { up_to(MOST_REPLICAS)(node) }
+}
+
 pub(super) fn scale(node: &Node) -> Result<Scale> {
     let fields = Fields::of(node, "scale", &["min", "max", "pending", "predict"])?;
     let scale = Scale {
-        min: fields.read("min", int)?.unwrap_or(1),
-        max: fields.demand("max", from_one)?,
-        pending: fields.read("pending", from_one)?,
+        min: fields.read("min", replicas)?.unwrap_or(1),
+        max: fields.demand("max", up_to(MOST_REPLICAS))?,
+        pending: fields.read("pending", up_to(MOST_PENDING))?,
         predict: fields.read("predict", some_span)?,
     };
     match scale.min <= scale.max {

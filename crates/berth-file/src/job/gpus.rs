@@ -12,6 +12,9 @@ const MOST: u32 = 1_024;
 /// Stands for a share where a profile would.
 const SHARED: &str = "shared";
 
+/// The same of memory.
+const MOST_MEMORY: Bytes = Bytes::gib(1 << 20);
+
 /// Less memory than that is a slip.
 const LEAST: Bytes = Bytes::mib(1);
 
@@ -68,9 +71,12 @@ fn which(text: &str) -> Result<Which, &'static str> {
     if let Some(memory) = text.strip_suffix('+') {
         let memory: Bytes = memory.parse().map_err(|_| EXPECTED)?;
         // Without a unit it would be bytes, which nobody means.
-        return match memory >= Bytes::gb(1) {
-            true => Ok(Which::AtLeast(memory)),
-            false => Err("at least a gigabyte of GPU memory, such as 24GB+"),
+        return match memory {
+            memory if memory < Bytes::gb(1) => {
+                Err("at least a gigabyte of GPU memory, such as 24GB+")
+            }
+            memory if memory > MOST_MEMORY => Err("at most 1024TiB of GPU memory, such as 24GB+"),
+            memory => Ok(Which::AtLeast(memory)),
         };
     }
     let word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -96,9 +102,10 @@ fn amount(text: &str) -> Result<GpuAmount, &'static str> {
 /// An amount with a unit is one of memory.
 fn memory(text: &str) -> Result<GpuAmount, &'static str> {
     let bytes: Bytes = text.parse().map_err(|_| EXPECTED)?;
-    match bytes >= LEAST {
-        true => Ok(GpuAmount::Memory(bytes)),
-        false => Err("at least a mebibyte of GPU memory, such as 10GB"),
+    match bytes {
+        bytes if bytes < LEAST => Err("at least a mebibyte of GPU memory, such as 10GB"),
+        bytes if bytes > MOST_MEMORY => Err("at most 1024TiB of GPU memory, such as 10GB"),
+        bytes => Ok(GpuAmount::Memory(bytes)),
     }
 }
 
@@ -191,6 +198,8 @@ mod tests {
             ("10B", "at least a mebibyte"),
             ("0.0001", "at least 0.001 of a GPU"),
             ("9999", "at most 1024"),
+            ("99999TB", "at most 1024TiB"),
+            ("9000TB+", "at most 1024TiB"),
             ("", "expected GPUs such as"),
             ("H 100", "expected GPUs such as"),
         ] {

@@ -138,9 +138,9 @@ pub const KEYS: &[Key] = &[
         "which project it is charged to"),
     one!(experiment Value: values::plain_name => put::text, "lr-study",
         "which experiment it belongs to, for cost and comparison"),
-    one!(nodes -'N' Value: values::from_one => put::raw, "4",
+    one!(nodes -'N' Value: values::up_to(blocks::MOST_NODES) => put::raw, "4",
         "how many equal parts it has, each on one machine; all start together (1)"),
-    list!(gpus "gpus" -'g': put::read_gpus => put::gpus, "H100:8",
+    list!(gpus "gpus" -'g': values::few(blocks::MOST_ENTRIES, put::read_gpus) => put::gpus, "H100:8",
         "GPUs of each node: 1, H100:8, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or \
          alternatives, best first (none)"),
     one!(cpu -'c' Value: put::read_cpu => put::raw, "16",
@@ -164,7 +164,7 @@ pub const KEYS: &[Key] = &[
          machine (any)"),
     one!(launch Value: values::word(blocks::LAUNCHES) => put::word(blocks::LAUNCHES), "ranks",
         "once on each node, ranks for one process per GPU, or torchrun (once)"),
-    one!(ranks Value: values::from_one => put::raw, "8",
+    one!(ranks Value: values::up_to(blocks::MOST_RANKS) => put::raw, "8",
         "processes on each node, for ranks and torchrun (one per GPU)"),
     one!(image Value: values::any_text => put::text, "pytorch:26.05",
         "container image; refused where there are no containers"),
@@ -201,7 +201,7 @@ pub const KEYS: &[Key] = &[
     one!(sweep Lists: blocks::sweep => put::sweep, "{lr: [1e-4, 3e-4], seed: [1, 2, 3]}",
         "runs it once for each combination of values, each in a variable of its name; {zip: {…}} \
          takes them side by side"),
-    list!(after "after": blocks::after => put::after, "[prepare]",
+    list!(after "after": values::few(blocks::MOST_AFTER, blocks::after) => put::after, "[prepare]",
         "jobs that must have ended well before, by name or number; {ok, any, notok, start: […]} \
          says otherwise"),
     one!(singleton Switch: boolean => put::raw, "true",
@@ -218,7 +218,7 @@ pub const KEYS: &[Key] = &[
         "what happens when its GPUs do nothing: notify, suspend or stop"),
     one!(port Value: values::port => put::raw, "8000",
         "the port it listens on; a notebook or service without one is given one as PORT"),
-    list!(ports "ports": values::ports => put::raws, "[6006]",
+    list!(ports "ports": values::few(blocks::MOST_ENTRIES, values::ports) => put::raws, "[6006]",
         "further ports it listens on"),
     one!(ready Value: blocks::ready => put::ready, "/health",
         "how a service says that it is ready: a path that answers, or tcp; {check, within} with \
@@ -229,7 +229,7 @@ pub const KEYS: &[Key] = &[
         "the model a service serves"),
     pairs!(labels "label" Pairs: values::labels, "{owner: kim}",
         "labels to find it by"),
-    list!(tags "tag": values::tags => put::texts, "[baseline]",
+    list!(tags "tag": values::few(blocks::MOST_ENTRIES, values::tags) => put::texts, "[baseline]",
         "words to find it by"),
     one!(comment Value: values::any_text => put::text, "second try",
         "a remark for people"),

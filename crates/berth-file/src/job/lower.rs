@@ -23,6 +23,8 @@ const NOTEBOOK: &str = "exec jupyter lab --no-browser --ip=127.0.0.1 --port=\"$P
 /// The server sees no folder of a user's machine.
 const NOT_A_SNAPSHOT: &str = "a folder is sent by the command line; submit the file with `berth run \
                               -f FILE`, or name a snapshot, as sha256:DIGEST";
+/// The longest argument or variable that Linux hands to a program.
+const LONGEST_TEXT: usize = (128 << 10) - 1;
 
 /// What a file leaves open, and what there is.
 #[derive(Debug, Clone)]
@@ -170,10 +172,32 @@ fn refuse_what_cannot_be(file: &JobFile, defaults: &Defaults, now: Time) -> Resu
              NetworkPolicy",
         );
     }
+    refuse_long_texts(file)?;
     let swept = file.sweep.iter().flat_map(|sweep| &sweep.parameters);
     let names = file.env.keys().chain(swept.map(|parameter| &parameter.name));
     match names.into_iter().find(|name| file.secrets.contains_key(*name)) {
         Some(name) => refuse("secrets", format!("`{name}` is given a value elsewhere too")),
+        None => Ok(()),
+    }
+}
+
+/// Linux starts no program with a longer argument or variable. A script may be longer: it is handed
+/// over in pieces.
+fn refuse_long_texts(file: &JobFile) -> Result<(), Refused> {
+    if let Some(Command::Program(words)) = &file.run
+        && words.iter().any(|word| word.len() > LONGEST_TEXT)
+    {
+        return refuse(
+            "run",
+            "an argument of a program has at most 128 KiB; write the command as one script, or \
+             keep the text in a file",
+        );
+    }
+    match file.env.iter().find(|(name, value)| name.len() + value.len() + 1 > LONGEST_TEXT) {
+        Some((name, _)) => {
+            let message = format!("`{name}` is longer than 128 KiB; keep its value in a file");
+            refuse("env", message)
+        }
         None => Ok(()),
     }
 }

@@ -45,6 +45,9 @@ use std::fmt;
 /// A job file longer than this is no job file.
 const MOST_BYTES: usize = 1 << 20;
 
+/// The same as Berth writes it: a script is indented there, and what needs quotes has them.
+const MOST_KEPT: usize = 8 << 20;
+
 /// A job as it was written. What is not there was not said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFile {
@@ -148,7 +151,14 @@ impl Mistakes {
 
 /// Reads a job file, YAML or JSON.
 pub fn read(text: &str) -> Result<Parsed, Mistakes> {
-    entries(text).map_err(Mistakes::whole).and_then(|entries| read_entries(&entries))
+    let read = entries(text, MOST_BYTES, "1 MiB");
+    read.map_err(Mistakes::whole).and_then(|entries| read_entries(&entries))
+}
+
+/// Reads a job file that [`write`] has made, which may be longer than the one that was sent.
+pub fn read_kept(text: &str) -> Result<Parsed, Mistakes> {
+    let read = entries(text, MOST_KEPT, "8 MiB");
+    read.map_err(Mistakes::whole).and_then(|entries| read_entries(&entries))
 }
 
 fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
@@ -177,10 +187,11 @@ fn read_entries(entries: &[tree::Entry]) -> Result<Parsed, Mistakes> {
     }
 }
 
-fn entries(text: &str) -> Read<Vec<tree::Entry>> {
+fn entries(text: &str, most_bytes: usize, most: &str) -> Read<Vec<tree::Entry>> {
     let start = Position { line: 1, column: 1 };
-    if text.len() > MOST_BYTES {
-        return Err(Error::new(start, "a job file has at most 1 MiB; keep data in volumes"));
+    if text.len() > most_bytes {
+        let message = format!("a job file has at most {most}; keep data in volumes");
+        return Err(Error::new(start, message));
     }
     let node = tree::parse(text, tree::Limits::JOB)?;
     match object::of(&node)? {

@@ -12,6 +12,9 @@ use crate::world::words::{AFTERS, word as word_of};
 use berth_model::{Cpu, Dependency, JobRef};
 use std::collections::BTreeMap;
 
+/// More than any machine has; a larger number is a slip.
+const MOST_CPU: Cpu = Cpu::cores(100_000);
+
 pub(super) fn text(value: &str) -> Out {
     Out::text(value)
 }
@@ -44,11 +47,11 @@ pub(super) fn words<T: Copy + PartialEq>(
 
 pub(super) fn read_cpu(node: &Node) -> Result<Cpu> {
     match unit::<Cpu>(node)? {
-        cpu if cpu > Cpu::ZERO => Ok(cpu),
+        cpu if cpu > Cpu::ZERO && cpu <= MOST_CPU => Ok(cpu),
         _ => Err(Error::expected(
             node.at,
             &node.found(),
-            "CPU cores above nothing, such as 8 or 0.5",
+            "CPU cores above nothing, such as 8 or 0.5, and at most 100000",
         )),
     }
 }

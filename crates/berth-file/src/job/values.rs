@@ -7,10 +7,14 @@ use crate::fields::{int, list, map, text, unit};
 use crate::tree::{Node, Value};
 use berth_model::{Bytes, JobId, JobRef, Micros, Name, Span, Time};
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 /// Nothing that runs is planned for longer.
 const LONGEST: Span = Span::days(36_525);
+
+/// More than any machine has; a larger amount is a slip.
+const MOST_MEMORY: Bytes = Bytes::gib(1 << 20);
+
+const MOST_DOLLARS: Micros = Micros::dollars(1_000_000_000);
 
 /// The longest name of anything.
 const LONGEST_NAME: usize = 100;
@@ -48,11 +52,35 @@ pub(super) fn any_text(node: &Node) -> Result<String> {
     text(node, "text").map(str::to_owned)
 }
 
-pub(super) fn from_one<T: FromStr + PartialOrd + From<u8>>(node: &Node) -> Result<T> {
-    let value: T = int(node)?;
-    match value >= T::from(1) {
-        true => Ok(value),
-        false => Err(Error::expected(node.at, &node.found(), "at least 1")),
+/// From one to as many as make sense; a larger number is a slip.
+pub(super) fn up_to(most: u32) -> impl Fn(&Node) -> Result<u32> {
+    move |node| {
+        let value: Result<u64> = int(node);
+        match value {
+            Ok(value @ 1..) if value <= u64::from(most) => Ok(value as u32),
+            _ => Err(Error::expected(
+                node.at,
+                &node.found(),
+                &format!("a whole number from 1 to {most}"),
+            )),
+        }
+    }
+}
+
+/// At most so many entries.
+pub(super) fn few<T>(
+    most: usize,
+    read: impl Fn(&Node) -> Result<Vec<T>>,
+) -> impl Fn(&Node) -> Result<Vec<T>> {
+    move |node| {
+        let found = read(node)?;
+        match found.len() <= most {
+            true => Ok(found),
+            false => {
+                let message = format!("found {} entries, expected {most} at most", found.len());
+                Err(Error::new(node.at, message))
+            }
+        }
     }
 }
 
@@ -115,10 +143,10 @@ pub(super) fn when(node: &Node) -> Result<When> {
 }
 
 pub(super) fn memory(node: &Node) -> Result<Bytes> {
-    let expected = "an amount of memory with its unit, such as 64GB or 512MiB";
+    let expected = "an amount of memory with its unit, such as 64GB or 512MiB, and at most 1024TiB";
     let bytes: Bytes = unit(node)?;
     let plain = text(node, expected)?.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    match bytes > Bytes::ZERO && !plain {
+    match bytes > Bytes::ZERO && bytes <= MOST_MEMORY && !plain {
         true => Ok(bytes),
         false => Err(Error::expected(node.at, &node.found(), expected)),
     }
@@ -126,10 +154,10 @@ pub(super) fn memory(node: &Node) -> Result<Bytes> {
 
 /// `$4000`, `4,000` or `12.50`.
 pub(super) fn dollars(node: &Node) -> Result<Micros> {
-    let expected = "an amount of dollars above nothing, such as $4000 or 12.50";
+    let expected = "an amount of dollars above nothing and up to a billion, such as $4000 or 12.50";
     let amount: Option<Micros> = text(node, expected)?.replace(',', "").parse().ok();
     amount
-        .filter(|amount| *amount > Micros::ZERO)
+        .filter(|amount| *amount > Micros::ZERO && *amount <= MOST_DOLLARS)
         .ok_or_else(|| Error::expected(node.at, &node.found(), expected))
 }
 

@@ -15,6 +15,7 @@ use berth_model::run::{Command, Launch, Network, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name};
 use berth_node::{
     Account, Accounts, Confine, Gang, Isolation, Shown, TaskSpec, give, own_account, remove_tree,
+    shell_command,
 };
 use berth_service::Home;
 pub use keys::{KeyError, check as check_keys};
@@ -43,6 +44,10 @@ pub enum Error {
     Code(#[from] code::CodeError),
     #[error("the working directory: {0}")]
     Workdir(PathError),
+    #[error("this machine has no folder {}; make it first, or name another one", .0.display())]
+    NoWorkdir(PathBuf),
+    #[error("{} is not a folder", .0.display())]
+    NotAFolder(PathBuf),
     #[error("checkpoint.path: {0}")]
     Checkpoint(PathError),
     #[error("checkpoint.path {} is in no folder that the job can write to", .0.display())]
@@ -128,7 +133,7 @@ impl Workplace {
             team: Name::new(&start.team),
             queue: Name::new(&start.team),
             command: match &run.command {
-                Command::Shell(text) => vec!["bash".into(), "-c".into(), text.clone()],
+                Command::Shell(text) => shell_command(text),
                 Command::Program(words) => words.clone(),
             },
             directory,
@@ -165,13 +170,14 @@ impl Workplace {
         })
     }
 
-    /// Whether a job could have its paths, asked before it is accepted. Folders that are not there
-    /// yet are the start's affair.
+    /// Whether a job could have its paths, asked before it is accepted. The folder it starts in has
+    /// to be there, unless a job that it comes after may still make it.
     pub fn check(
         &self,
         user: &str,
         team: &str,
         run: &RunSpec,
+        is_made_later: bool,
     ) -> Result<(), (&'static str, Error)> {
         // Any number will do: nothing is made.
         let own = self.home.job(JobId::new(u64::MAX >> 12));
@@ -190,23 +196,37 @@ impl Workplace {
         if let Some(path) = &run.checkpoint.path {
             normal(path).map_err(|why| ("checkpoint", Error::Checkpoint(why)))?;
         }
-        if self.isolation.is_on() && !directory.starts_with(&own) {
-            match self.rights(&who).show(&directory) {
-                Err(why) if !why.is_missing() => return Err(("workdir", Error::Workdir(why))),
-                _ => {}
-            }
+        if directory.starts_with(&own) {
+            return Ok(());
         }
-        Ok(())
+        if self.isolation.is_on()
+            && let Err(why) = self.rights(&who).show(&directory)
+            && !why.is_missing()
+        {
+            return Err(("workdir", Error::Workdir(why)));
+        }
+        // What lies in a volume the job alone sees where it is named.
+        let is_in_volume =
+            || run.volumes.keys().chain(run.data.keys()).any(|at| directory.starts_with(at));
+        match folder(&directory) {
+            Ok(()) => Ok(()),
+            Err(_) if is_made_later || is_in_volume() => Ok(()),
+            Err(why) => Err(("workdir", why)),
+        }
     }
 
-    /// Why no job of the user may start in a folder, where all jobs have the server's account.
-    pub fn keeps_from_starting_in(&self, user: &str, folder: &Path) -> Option<String> {
+    /// Why no job of the user may start in a folder: it is not there, or all jobs have the server's
+    /// account and theirs may not see it.
+    pub fn keeps_from_starting_in(&self, user: &str, here: &Path) -> Option<String> {
+        if let Err(why) = folder(here) {
+            return Some(why.to_string());
+        }
         // The team bears on accounts alone.
         let who = self.identity(user, "");
         if !self.isolation.is_on() || who.rights.is_some() {
             return None;
         }
-        let why = self.rights(&who).show(folder).err()?;
+        let why = self.rights(&who).show(here).err()?;
         (!why.is_missing()).then(|| why.to_string())
     }
 
@@ -371,6 +391,21 @@ fn fill(
     }
     // Others of the team may go on from what it saves.
     account.map_or(Ok(()), |account| share(&path, account, team))
+}
+
+/// Refuses what is certainly no folder. One that the server may not look into is the start's affair:
+/// the job's account may see more.
+fn folder(path: &Path) -> Result<(), Error> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_dir() => Err(Error::NotAFolder(path.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::NoWorkdir(path.to_owned()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(Error::NotAFolder(path.to_owned()))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Lets the team read a folder that was just made, and what will be in it.

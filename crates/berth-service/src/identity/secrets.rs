@@ -35,7 +35,7 @@ pub async fn set(
 ) -> Result<wire::Secret, Fault> {
     checks::team(&service.store, of).await?;
     caller.must(Permission::SecretsManage, Some(of), None)?;
-    names::check("secret", name)?;
+    names::check_secret(name)?;
     check(&wish.value)?;
     let row = SecretRow {
         sealed: service.vault.seal(of, name, &wish.value),

@@ -8,6 +8,7 @@ mod expected;
 pub mod files;
 pub mod find;
 pub mod list;
+mod named;
 mod order;
 pub mod plan;
 mod priority;

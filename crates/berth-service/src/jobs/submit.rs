@@ -1,12 +1,12 @@
 //! Submitting a job file.
 
 use super::find::{self, PARENT};
+use super::named::{must_have_project, must_have_secrets, must_notify_in_reach};
 use super::{depend, priority};
 use crate::caller::Caller;
 use crate::checks;
 use crate::code;
 use crate::fault::Fault;
-use crate::notify_address::AddressError;
 use crate::service::Service;
 use crate::templates;
 use crate::token;
@@ -16,13 +16,10 @@ use berth_engine::clock;
 use berth_engine::{Act, DEFAULT_PROJECT, Idempotent, Write};
 use berth_file::job::{self, Abilities, Defaults, JobFile, Models, Parsed, Schedule};
 use berth_model::{JobId, JobRequest, Name};
-use berth_store::{Batch, IdempotencyRow, ProjectRow, ScheduleRow, SecretRow, Store};
+use berth_store::{Batch, IdempotencyRow, ScheduleRow, Store};
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 use std::path::Path;
-
-/// Targets of messages that one job may name.
-const MOST_TARGETS: usize = 16;
 
 /// A number that no job has, for trying a request out.
 pub const TRIED: JobId = JobId::new(u64::MAX >> 12);
@@ -64,7 +61,7 @@ pub async fn clone(
     how: wire::JobClone,
 ) -> Result<wire::JobSubmitted, Fault> {
     let found = find::job(service, caller, wanted, Permission::JobsRead).await?;
-    let old = read(&found.first().file)?;
+    let old = read_kept(&found.first().file)?;
     let over = read(how.file.as_deref().unwrap_or("{}"))?;
     let permission = Permission::JobsSubmit;
     let (mut request, remarks) =
@@ -123,6 +120,11 @@ pub fn read(text: &str) -> Result<Parsed, Fault> {
     job::read(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
 }
 
+/// A file that the server has kept.
+pub fn read_kept(text: &str) -> Result<Parsed, Fault> {
+    job::read_kept(text).map_err(|mistakes| Problem::of_mistakes(&mistakes).into())
+}
+
 /// The template of that name, of any team whose templates one may see.
 pub async fn template(
     service: &Service,
@@ -131,7 +133,7 @@ pub async fn template(
 ) -> Result<Option<JobFile>, Fault> {
     let Some(name) = name.map(|name| name.trim_start_matches('@')) else { return Ok(None) };
     let row = templates::named(service, caller, name).await?;
-    Ok(Some(read(&row.file)?.file))
+    Ok(Some(read_kept(&row.file)?.file))
 }
 
 /// Fills in what the file leaves open, and sees that everything it names is there. Trying a file
@@ -151,6 +153,7 @@ pub async fn prepare(
         return Err(Fault::new(Code::JobRefused, detail).next("ask an admin to add you to one"));
     };
     caller.must(permission, Some(&team), Some(caller.user()))?;
+    caller.must_know(&team)?;
     if permission == Permission::JobsSubmit {
         service.host.must_have_room()?;
     }
@@ -161,26 +164,20 @@ pub async fn prepare(
     let asked_for = file.priority.is_some();
     request.priority = priority::checked(service, caller, &team, request.priority, asked_for)?;
     // The jobs of a schedule come after those that are there when they are made.
-    if file.schedule.is_none() {
-        request.after = depend::by_number(service, caller, &request.after).await?;
+    match file.schedule {
+        None => request.after = depend::by_number(service, caller, &request).await?,
+        Some(_) => depend::check_schedule(service, caller, &request).await?,
     }
     name_parent(caller, &mut request);
     request.file = job::write(&file);
     request.asks = asks(&file);
     let project = file.project.as_deref().unwrap_or(DEFAULT_PROJECT);
     must_have_project(service, &team, project).await?;
-    must_notify_in_reach(service, &request)?;
+    must_notify_in_reach(service, &request).await?;
+    must_have_secrets(service, &team, &request).await?;
     let code = request.workload.run().and_then(|run| run.code.clone());
     if let Some(code) = code.filter(|_| permission == Permission::JobsSubmit) {
         code::must_be_there(service, &team, &code).await?;
-    }
-    let secrets = request.workload.run().into_iter().flat_map(|run| run.secrets.values());
-    for secret in secrets {
-        if service.store.get::<SecretRow>((team.as_str(), secret.as_str())).await?.is_none() {
-            let detail = format!("team {team} has no secret `{secret}`");
-            let next = format!("add it with `berth secret set {secret}`");
-            return Err(Fault::new(Code::NoSuchSecret, detail).next(next));
-        }
     }
     let line = |key: &str| parsed.at(key).map(|at| at.line);
     let warnings = warnings.iter().map(|warning| wire::Warning {
@@ -215,36 +212,6 @@ fn defaults(service: &Service, caller: &Caller, team: &str, file: &JobFile) -> D
         abilities: Abilities { images: service.host.runs_containers(), ..Abilities::default() },
         logs: job::LogLimits::default(),
     }
-}
-
-/// Refuses targets of messages that nothing would ever be sent to: at submission the user still sees
-/// why.
-fn must_notify_in_reach(service: &Service, request: &JobRequest) -> Result<(), Fault> {
-    let Some(run) = request.workload.run() else { return Ok(()) };
-    if run.notify.len() > MOST_TARGETS {
-        let detail = format!(
-            "the job names {} targets of messages, and {MOST_TARGETS} are the most",
-            run.notify.len()
-        );
-        return Err(Fault::new(Code::JobRefused, detail).next("name fewer under `notify`"));
-    }
-    for notify in run.notify.iter().filter(|notify| notify.to.contains("://")) {
-        let refused =
-            |why: AddressError| Fault::new(Code::JobRefused, why.to_string()).next(why.next());
-        service.notify_addresses.check_url(&notify.to).map_err(refused)?;
-    }
-    Ok(())
-}
-
-async fn must_have_project(service: &Service, team: &str, project: &str) -> Result<(), Fault> {
-    let known = project == DEFAULT_PROJECT
-        || service.store.get::<ProjectRow>((team, project)).await?.is_some();
-    if known {
-        return Ok(());
-    }
-    let detail = format!("team {team} has no project `{project}`");
-    let next = format!("make it with `berth project create {project} --team {team}`");
-    Err(Fault::new(Code::JobRefused, detail).next(next))
 }
 
 /// What the file asks for, in its own words.

@@ -18,6 +18,7 @@ mod matrix;
 mod notify;
 pub mod people;
 mod pressure;
+mod refused;
 mod rights;
 pub mod server;
 mod streams;

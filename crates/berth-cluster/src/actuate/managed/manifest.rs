@@ -12,7 +12,7 @@ use berth_kube::pod::gpu_sharing;
 use berth_model::JobKind;
 use berth_model::run::{Command, Launch, ReadyCheck, RunSpec};
 use berth_model::{JobId, Name, Span};
-use berth_node::{Gpus, TaskSpec, environment};
+use berth_node::{Gpus, TaskSpec, environment, shell_command};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub fn task(create: &CreatePod, settings: &PodSettings) -> TaskSpec {
     let start = &create.start;
     let run = start.run.of_element(start.lease.job.element);
     let words = match &run.command {
-        Command::Shell(text) => vec!["bash".to_owned(), "-c".to_owned(), text.clone()],
+        Command::Shell(text) => shell_command(text),
         Command::Program(words) => words.clone(),
     };
     let directory = run.workdir.clone().unwrap_or_else(|| "/".to_owned());

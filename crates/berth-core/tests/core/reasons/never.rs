@@ -194,3 +194,37 @@ jobs: [{{name: whole, groups: [{{gpus: 8}}]}}, {{name: more, groups: [{{gpus: 9}
     assert_eq!(asked("whole"), 0);
     assert_ne!(asked("more"), 0);
 }
+
+/// What a job of that group would be told at its submission.
+fn refused(nodes: &str, group: &str) -> Vec<String> {
+    let mut case = world(&format!("{nodes}\njobs: [{{name: j, groups: [{group}]}}]\n"));
+    let job = case.snapshot.jobs.iter().find(|job| job.spec.name.as_str() == "j").unwrap();
+    let mut spec = job.spec.clone();
+    spec.id = JobId::new(1_000);
+    case.state.never(&spec).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn tasks_that_must_lie_apart_on_more_nodes_than_there_are_never_start() {
+    let apart = "{count: 2, gpus: 1, spread: {over: node, at_most: 1}}";
+    let one = "now: 2026-11-15T09:00:00Z\nnodes: [{name: a, gpus: 8, model: H100-80GB}]";
+    let says = "its 2 tasks must be spread, at most 1 to a node; 1 node has room";
+    let told = refused(one, apart);
+    assert!(told.len() == 1 && told[0].starts_with(says), "{told:?}");
+    let cpu_only = refused(one, "{count: 2, spread: {over: node, at_most: 1}}");
+    assert!(cpu_only.len() == 1 && cpu_only[0].starts_with(says), "{cpu_only:?}");
+    assert!(refused(TWO, apart).is_empty());
+    let racks = refused(TWO, "{count: 3, gpus: 1, spread: {over: rack, at_most: 1}}");
+    assert!(racks.len() == 1 && racks[0].contains("at most 1 to a rack"), "{racks:?}");
+    assert!(refused(TWO, "{count: 4, gpus: 1, spread: {over: rack, at_most: 2}}").is_empty());
+}
+
+#[test]
+fn tasks_that_must_lie_apart_may_wait_for_a_node_that_is_closed() {
+    let nodes = "now: 2026-11-15T09:00:00Z
+nodes:
+  - {name: a, gpus: 8, model: H100-80GB}
+  - {name: b, gpus: 8, model: H100-80GB, state: cordoned}";
+    let apart = "{count: 2, gpus: 1, spread: {over: node, at_most: 1}}";
+    assert!(refused(nodes, apart).is_empty());
+}

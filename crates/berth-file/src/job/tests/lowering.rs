@@ -180,3 +180,14 @@ fn what_would_be_wrong_to_ignore_is_refused_with_what_to_do() {
         assert!(found.contains(says), "{text}: {found}");
     }
 }
+
+#[test]
+fn what_linux_would_start_no_program_with_is_refused() {
+    let long = "x".repeat(128 << 10);
+    assert!(refused(&format!("run: [echo, {long}]")).contains("at most 128 KiB"));
+    let named = refused(&format!("run: x\nenv: {{LONG: {long}}}"));
+    assert!(named.contains("`LONG` is longer than 128 KiB"), "{named}");
+    // A script is handed over in pieces.
+    let script = format!("run: echo {long}");
+    assert!(matches!(lowered(&script).run.command, Command::Shell(_)));
+}

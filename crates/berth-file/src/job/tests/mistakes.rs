@@ -1,4 +1,4 @@
-use super::super::{Mistakes, read};
+use super::super::{Mistakes, read, read_kept, write};
 
 fn mistakes(text: &str) -> Mistakes {
     match read(text) {
@@ -60,8 +60,14 @@ fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
         ("time: -3h", "such as 90s, 45m"),
         ("memory: 64", "with its unit, such as 64GB"),
         ("cpu: 0", "CPU cores above nothing"),
-        ("nodes: 0", "at least 1"),
+        ("nodes: 0", "a whole number from 1 to 100000"),
         ("nodes: many", "a whole number"),
+        ("nodes: 4294967295", "a whole number from 1 to 100000"),
+        ("ranks: 4294967295", "a whole number from 1 to 1024"),
+        ("ranks: 4294967296", "a whole number from 1 to 1024"),
+        ("cpu: 1000000000", "at most 100000"),
+        ("memory: 8000TiB", "at most 1024TiB"),
+        ("budget: 9000000000000", "up to a billion"),
         ("gpus: []", "an empty list"),
         ("gpus: H100:x", "GPUs such as 1, H100:8"),
         ("budget: -3", "an amount of dollars above nothing"),
@@ -80,7 +86,12 @@ fn a_value_that_makes_no_sense_is_shown_beside_what_was_expected() {
         ("data: {/d: dcv:c4}", "did you mean `dvc`?"),
         ("retry: {error: often}", "how often, or forever"),
         ("checkpoint: {signal: KILL}", "expected TERM"),
-        ("checkpoint: {keep: 0}", "at least 1"),
+        ("checkpoint: {keep: 0}", "a whole number from 1 to 10000"),
+        ("checkpoint: {keep: 4294967295}", "a whole number from 1 to 10000"),
+        ("retry: {error: 4294967295}", "or forever; a number is at most 10000"),
+        ("scale: {max: 4294967295}", "a whole number from 1 to 10000"),
+        ("scale: {max: 2, pending: 4294967295}", "a whole number from 1 to 1000000"),
+        ("sweep: {lr: [1], at_most: 4294967295}", "a whole number from 1 to 10000"),
         ("notify: [email:me]", "slack:#channel, webhook:name"),
         ("array: 5-1", "elements such as 0-99"),
         ("array: 1,1", "each element once"),
@@ -131,4 +142,27 @@ fn a_text_made_to_fill_memory_or_stack_is_refused() {
     assert!(mistakes(&bomb).to_string().contains("aliases repeat"));
     let long = format!("comment: {}", "x".repeat(2 << 20));
     assert!(mistakes(&long).to_string().contains("at most 1 MiB"));
+}
+
+#[test]
+fn a_list_that_no_one_would_write_by_hand_is_refused() {
+    let many = |key: &str, most: usize| {
+        let items: Vec<String> = (1..=most + 1).map(|n| n.to_string()).collect();
+        mistakes(&format!("{key}: [{}]", items.join(", "))).to_string()
+    };
+    for (key, most) in [("ports", 100), ("tags", 100), ("gpus", 100), ("after", 1_000)] {
+        let found = many(key, most);
+        let says = format!("found {} entries, expected {most} at most", most + 1);
+        assert!(found.contains(&says), "{key}: {found}");
+    }
+}
+
+#[test]
+fn a_script_of_almost_a_mebibyte_is_read_and_reads_back_when_berth_has_indented_it() {
+    let text = format!("{{\"run\": \"{}\"}}", "x\\n".repeat(300_000));
+    let parsed = read(&text).unwrap();
+    let kept = write(&parsed.file);
+    assert!(kept.len() > 1 << 20, "{}", kept.len());
+    assert!(read(&kept).is_err());
+    assert_eq!(read_kept(&kept).unwrap().file, parsed.file);
 }

@@ -85,6 +85,12 @@ impl People {
         answer.json()["id"].as_str().expect("a number").to_owned()
     }
 
+    /// Submits a job or a schedule that is taken.
+    pub fn job_or_schedule(&self, token: &str, file: &str) {
+        let answer = self.submit(token, file);
+        assert_eq!(answer.status, 201, "{file}: {answer:?}");
+    }
+
     /// A job of a team that runs until it is stopped.
     pub fn runs(&self, token: &str, team: &str, run: &str) -> String {
         let id = self.job(token, &format!("team: {team}\nrun: |\n  {run}\n"));
