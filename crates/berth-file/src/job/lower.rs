@@ -23,6 +23,7 @@ const NOTEBOOK: &str = "exec jupyter lab --no-browser --ip=127.0.0.1 --port=\"$P
 /// The server sees no folder of a user's machine.
 const NOT_A_SNAPSHOT: &str = "a folder is sent by the command line; submit the file with `berth run \
                               -f FILE`, or name a snapshot, as sha256:DIGEST";
+
 /// The longest argument or variable that Linux hands to a program.
 const LONGEST_TEXT: usize = (128 << 10) - 1;
 
@@ -192,6 +193,9 @@ fn refuse_long_texts(file: &JobFile) -> Result<(), Refused> {
             "an argument of a program has at most 128 KiB; write the command as one script, or \
              keep the text in a file",
         );
+    }
+    if file.setup.as_ref().is_some_and(|setup| setup.len() > LONGEST_TEXT) {
+        return refuse("setup", "a setup has at most 128 KiB; keep the script in a file");
     }
     match file.env.iter().find(|(name, value)| name.len() + value.len() + 1 > LONGEST_TEXT) {
         Some((name, _)) => {
