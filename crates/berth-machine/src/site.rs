@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 /// then goes on ending while others start.
 const STRAYS_TIMEOUT: Duration = Duration::from_secs(10);
 const STRAYS_PAUSE: Duration = Duration::from_millis(10);
+/// What a task gets whose GPU is gone: it has ended before its job is tried again.
+const LONGEST_GRACE: Span = Span::secs(8);
 
 /// A loop on this machine.
 pub struct Begun {
@@ -82,7 +84,8 @@ async fn begin_on(
         watch = Some(watching);
         let inventory = inventory.clone();
         let home = host.workplace.home.clone();
-        Machine { executor, driver, inventory, prices: prices.clone(), home }
+        let (prices, graces) = (prices.clone(), BTreeMap::new());
+        Machine { executor, driver, inventory, prices, home, graces }
     });
     let running = running.await?;
     let renewal = identity.renew(running.handle.clone(), inventory.node.name.clone());
@@ -99,6 +102,8 @@ struct Machine {
     inventory: Arc<Inventory>,
     prices: BTreeMap<Name, Micros>,
     home: Home,
+    /// How long tasks may take to end whose leases were closed because their GPUs are gone.
+    graces: BTreeMap<LeaseId, Span>,
 }
 
 impl Site for Machine {
@@ -111,6 +116,7 @@ impl Site for Machine {
     }
 
     fn sync(&mut self, turn: &mut Turn<'_>) -> Result<InitialSync, Rejected> {
+        self.end_on_missing_gpus(turn);
         let events = setup::events(&mut turn.core.state, &self.inventory, &self.prices);
         turn.all(events)?;
         // `reconcile` finds what has ended meanwhile.
@@ -153,6 +159,7 @@ impl Site for Machine {
         // Nothing of them may go on.
         let strays: Vec<LeaseId> = found.difference(&known).copied().collect();
         self.end_strays(&strays);
+        self.find_lost_gpus(follow_ups);
         Ok(())
     }
 
@@ -219,6 +226,37 @@ impl Site for Machine {
 }
 
 impl Machine {
+    /// Closes leases on GPUs that this machine does not have any more, as failures of the hardware.
+    /// Their jobs are tried again as their files say; `reconcile` ends what still runs of them.
+    fn end_on_missing_gpus(&mut self, turn: &mut Turn<'_>) {
+        for lease in setup::on_missing_gpus(&turn.core.state, &self.inventory) {
+            let why = format!("lease {lease}: its GPU is gone");
+            tracing::error!(%lease, "the GPU of a task is gone; the task ends");
+            turn.note("gpu_gone", why);
+            let mut ended = Ended::unknown(lease, clock::wall());
+            ended.asked = turn.stop_cause(lease);
+            ended.gpu_stop = ended.asked.is_none();
+            if let Some(job) = turn.core.jobs.get(&lease.job) {
+                ended.started_at = job.leases.get(&lease).and_then(|live| live.row.started);
+                self.graces.insert(lease, job.detail.workload.grace().min(LONGEST_GRACE));
+            }
+            turn.observe(Observed::Ended(Box::new(ended)));
+        }
+    }
+
+    /// GPUs that were lost while no server ran and that tasks still hold: the same follows as when
+    /// one is lost later.
+    fn find_lost_gpus(&self, follow_ups: &mut FollowUps<Seen>) {
+        let lost = self.inventory.devices.iter().filter(|device| device.health == Health::Failed);
+        for fault in lost.map(|device| GpuFault::lost(device.index)) {
+            let leases = self.driver.note_gpu_error(fault.index, fault.xid).unwrap_or_default();
+            if !leases.is_empty() {
+                let why = fault.words();
+                follow_ups.site(Seen::GpuFailed { gpu: fault.index, why, leases });
+            }
+        }
+    }
+
     /// Takes a GPU out of use, and ends what is on it.
     fn gpu_failed(&self, turn: &mut Turn<'_>, gpu: u32, why: &str, leases: &[LeaseId]) {
         let node = self.inventory.node.name.clone();
@@ -265,9 +303,13 @@ impl Machine {
     /// Ends tasks that no lease is known for, and waits for that: their GPUs may be given to others
     /// as soon as the loop turns.
     fn end_strays(&self, strays: &[LeaseId]) {
-        let stop = Stop { cause: Cause::Cancelled, grace: Span::ZERO, signal: None };
         for lease in strays {
-            tracing::warn!(%lease, "a task runs that the log does not know; it is ended");
+            // Nobody else can get a GPU that is gone, so its task may still save.
+            let grace = self.graces.get(lease).copied().unwrap_or(Span::ZERO);
+            if grace == Span::ZERO {
+                tracing::warn!(%lease, "a task runs that the log does not know; it is ended");
+            }
+            let stop = Stop { cause: Cause::Cancelled, grace, signal: None };
             if let Err(error) = self.driver.stop(*lease, stop) {
                 tracing::error!(%lease, %error, "it could not be asked to end");
             }

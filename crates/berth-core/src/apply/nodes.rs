@@ -1,18 +1,25 @@
 //! Nodes that join, change or leave, topologies, and reservations by operators.
 
 use crate::apply::applied::Applied;
+use crate::apply::validate::nodes;
 use crate::ix::{JobIx, NodeIx};
 use crate::state::State;
-use berth_model::{Name, NodeSpec, NodeState};
+use berth_model::{LeaseId, Name, NodeSpec, NodeState};
 use std::collections::BTreeSet;
 
 impl State {
     pub(super) fn node_added(&mut self, spec: &NodeSpec, applied: &mut Applied) {
         if let Some(ix) = self.cluster.find(&spec.name) {
             if !self.cluster.node(ix).tasks.is_empty() {
-                // Validated: it has the same GPUs.
+                // Validated: it has the GPUs that are held.
                 self.drop_promises_on(ix);
-                self.cluster.describe(ix, spec);
+                let ix = match nodes::same_machine(self.cluster.node(ix), spec) {
+                    true => {
+                        self.cluster.describe(ix, spec);
+                        ix
+                    }
+                    false => self.refit(spec, applied),
+                };
                 self.price_node(ix, applied);
                 self.node_state_changed(ix);
                 self.wake_set_aside();
@@ -28,6 +35,38 @@ impl State {
         self.set_blocks(std::slice::from_ref(&spec.name));
         self.node_state_changed(ix);
         self.wake_set_aside();
+    }
+
+    /// Gives a node other GPUs than it had, while leases on those that stay go on.
+    fn refit(&mut self, spec: &NodeSpec, applied: &mut Applied) -> NodeIx {
+        // Up to now it has cost what it did.
+        let price = berth_ledger::cost::node_price(spec, &self.models.prices);
+        let rows = self.ledger.node_repriced(self.now, &spec.name, price);
+        self.book(rows, applied);
+        let mut snapshot = self.snapshot();
+        let known = snapshot.nodes.iter_mut().find(|node| node.spec.name == spec.name);
+        known.expect("it is known by its name").spec = spec.clone();
+        *self = State::load(&snapshot).expect("validated: what is held is still there");
+        self.cluster.find(&spec.name).expect("it is in the snapshot")
+    }
+
+    /// Leases on a node of that name that could not go on if it were described so: their GPUs are
+    /// gone, or are other ones.
+    pub fn unfit_leases(&self, spec: &NodeSpec) -> Vec<LeaseId> {
+        let Some(ix) = self.cluster.find(&spec.name) else { return Vec::new() };
+        let node = self.cluster.node(ix);
+        let binds = nodes::binds_alike(&node.spec, spec);
+        let mut unfit = Vec::new();
+        for task in &node.tasks {
+            let job = self.jobs.get(task.job);
+            let Some(lease) = &job.tasks[task.task as usize].lease else { continue };
+            let mut held = lease.slices.iter().map(|slice| slice.gpu as usize);
+            if !binds || !held.all(|gpu| nodes::is_alike(node, spec, gpu)) {
+                unfit.push(job.lease_id(task.task, lease.attempt));
+            }
+        }
+        unfit.sort();
+        unfit
     }
 
     pub(super) fn node_changed(&mut self, name: &Name, state: NodeState) {

@@ -94,3 +94,67 @@ fn pieces_that_others_use_are_taken_off_a_busy_node_and_given_back() {
     describe(&mut state, |node| node.gpus = all);
     assert_eq!(starts(&mut state), 2);
 }
+
+const GPUS: &str = "
+now: 2026-11-15T09:00:00Z
+nodes: [{name: a, gpus: 8, model: H100-80GB}]
+jobs:
+  - {name: low, groups: [{gpus: 2, tasks: [{node: a, gpus: [0, 1]}]}]}
+  - {name: high, groups: [{gpus: 1, tasks: [{node: a, gpus: [6]}]}]}
+  - {name: waits, groups: [{gpus: 8}]}
+";
+
+fn gpus() -> State {
+    let loaded = World::parse(GPUS).unwrap_or_else(|error| panic!("{error}"));
+    State::load(&loaded.snapshot).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn node_with(state: &State, gpus: usize) -> NodeSpec {
+    let mut node = state.node_snapshots()[0].spec.clone();
+    let one = node.gpus[0].clone();
+    node.gpus.resize(gpus, one);
+    node
+}
+
+fn tell(state: &mut State, event: Event) -> Result<(), berth_model::Rejected> {
+    let stamped = Stamped { seq: state.seq() + 1, at: state.now(), event };
+    state.apply(&stamped).map(drop)
+}
+
+#[test]
+fn a_busy_node_may_lose_gpus_that_nothing_holds_and_get_more() {
+    let mut state = gpus();
+    let seven = node_with(&state, 7);
+    assert!(state.unfit_leases(&seven).is_empty());
+    tell(&mut state, Event::NodeAdded { node: Box::new(seven) }).unwrap();
+    assert_eq!(state.node_snapshots()[0].spec.gpus.len(), 7);
+    let mut again = State::load(&state.snapshot()).unwrap();
+    assert_eq!((again.plan(), again.snapshot()), (state.plan(), state.snapshot()));
+    let sixteen = node_with(&state, 16);
+    tell(&mut state, Event::NodeAdded { node: Box::new(sixteen) }).unwrap();
+    // There are 13 free ones now, and the third job needs eight.
+    assert_eq!(starts(&mut state), 1);
+}
+
+#[test]
+fn a_busy_node_loses_no_gpu_before_the_leases_on_it_have_ended() {
+    let mut state = gpus();
+    let four = node_with(&state, 4);
+    let unfit = state.unfit_leases(&four);
+    assert_eq!(unfit.len(), 1, "{unfit:?}");
+    let event = || Event::NodeAdded { node: Box::new(four.clone()) };
+    let refused = tell(&mut state, event()).unwrap_err();
+    assert_eq!(refused.code(), "node-in-use");
+    let outcome = berth_model::LeaseOutcome::Lost;
+    tell(&mut state, Event::LeaseEnded { lease: unfit[0], outcome }).unwrap();
+    tell(&mut state, event()).unwrap();
+    assert_eq!(state.node_snapshots()[0].spec.gpus.len(), 4);
+    // What was lost waits for a GPU of those that are left.
+    assert_eq!(starts(&mut state), 1);
+    let other = {
+        let mut node = node_with(&state, 4);
+        node.gpus[0].model = "L4-24GB".into();
+        node
+    };
+    assert_eq!(state.unfit_leases(&other).len(), 1);
+}

@@ -43,6 +43,11 @@ pub struct GpuFault {
 }
 
 impl GpuFault {
+    /// A GPU that is not there any more.
+    pub fn lost(index: u32) -> GpuFault {
+        GpuFault { index, xid: LOST }
+    }
+
     /// Nothing for an error that a program has made.
     pub(crate) fn of(index: u32, xid: u64) -> Option<GpuFault> {
         HARDWARE.iter().any(|(number, _)| *number == xid).then_some(GpuFault { index, xid })

@@ -7,6 +7,7 @@ mod clock;
 mod code;
 mod crash;
 mod figures;
+mod gone_gpus;
 mod gpu_checks;
 mod gpu_energy;
 mod gpu_faults;

@@ -73,26 +73,43 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
     }
     if let Some(ix) = state.cluster.find(&spec.name) {
         let known = state.cluster.node(ix);
-        if !known.tasks.is_empty() && !same_machine(known, spec) {
+        if !keeps_what_runs(known, spec) {
             return Err(Rejected::NodeInUse { node: spec.name.clone() });
         }
     }
     Ok(())
 }
 
-/// Whether what runs on a node can go on when it is described so: it has the same GPUs, and CPU and
-/// memory bind as they did, whatever there is of them.
+/// Whether what runs on a node can go on when it is described so: the GPUs that are held are the
+/// same ones, and CPU and memory bind as they did, whatever there is of them.
+pub(crate) fn keeps_what_runs(node: &Node, spec: &NodeSpec) -> bool {
+    node.tasks.is_empty()
+        || (binds_alike(&node.spec, spec)
+            && (0..node.gpus.len()).all(|at| node.gpus[at].holders == 0 || is_alike(node, spec, at)))
+}
+
+/// Whether it is the same in all that a node keeps while something runs there.
 pub(crate) fn same_machine(node: &Node, spec: &NodeSpec) -> bool {
     let known = &node.spec;
-    let alike = |((old, new), gpu): ((&GpuSpec, &GpuSpec), &Gpu)| {
-        (&old.model, old.memory) == (&new.model, new.memory) && same_pieces(gpu, old, new)
-    };
     known.gpus.len() == spec.gpus.len()
-        && known.gpus.iter().zip(&spec.gpus).zip(&node.gpus).all(alike)
+        && (0..known.gpus.len()).all(|at| is_alike(node, spec, at))
         && known.nvlink == spec.nvlink
-        && known.pool == spec.pool
+        && binds_alike(known, spec)
+}
+
+/// Whether CPU and memory bind as they did.
+pub(crate) fn binds_alike(known: &NodeSpec, spec: &NodeSpec) -> bool {
+    known.pool == spec.pool
         && known.cpu.is_some() == spec.cpu.is_some()
         && known.memory.is_some() == spec.memory.is_some()
+}
+
+/// Whether the GPU at that place is still the same, with all that is held of it.
+pub(crate) fn is_alike(node: &Node, spec: &NodeSpec, at: usize) -> bool {
+    let (old, gpu) = (&node.spec.gpus[at], &node.gpus[at]);
+    spec.gpus.get(at).is_some_and(|new| {
+        (&old.model, old.memory) == (&new.model, new.memory) && same_pieces(gpu, old, new)
+    })
 }
 
 /// Whether all that is held of a GPU is still among what is handed out of it.
