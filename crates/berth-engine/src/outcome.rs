@@ -71,8 +71,13 @@ pub(crate) fn exit(ended: &Ended) -> Exit {
         },
         code: ended.code,
         signal: ended.signal,
+        rank: is_of_a_process(&kind).then_some(ended.rank),
         text: words(ended, &kind),
     }
+}
+
+fn is_of_a_process(end: &TaskEnd) -> bool {
+    matches!(end, TaskEnd::Failed(_) | TaskEnd::Signalled(_) | TaskEnd::OutOfMemory)
 }
 
 fn words(ended: &Ended, kind: &TaskEnd) -> String {

@@ -109,6 +109,9 @@ pub struct Exit {
     pub kind: ExitKind,
     pub code: Option<i32>,
     pub signal: Option<i32>,
+    /// The rank that failed first, within its task, where a failure is one of a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// In words, with what to do about it.
     pub text: String,
 }

@@ -2,6 +2,7 @@
 
 use crate::fail::{Exit, Failure, Result};
 use crate::show;
+use berth_api::Code;
 use std::time::{Duration, Instant};
 
 /// A server that is away for longer than this does not come back by itself.
@@ -19,7 +20,7 @@ impl Outage {
     pub async fn sit_out(&mut self, failure: Failure) -> Result<()> {
         let known = self.since.is_some();
         let since = *self.since.get_or_insert_with(Instant::now);
-        if failure.exit != Exit::Unreachable || since.elapsed() > LONGEST {
+        if !passes(&failure) || since.elapsed() > LONGEST {
             return Err(failure);
         }
         // The first break may be over in a moment, and is not worth a word.
@@ -35,6 +36,12 @@ impl Outage {
     pub fn is_over(&mut self) {
         self.since = None;
     }
+}
+
+/// A server that starts or ends says so, if it can.
+fn passes(failure: &Failure) -> bool {
+    let code = failure.code();
+    failure.exit == Exit::Unreachable || matches!(code, Some(Code::NotReady | Code::StoreDown))
 }
 
 #[cfg(test)]

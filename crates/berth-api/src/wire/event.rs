@@ -76,14 +76,27 @@ pub struct EventQuery {
 pub struct LogChunk {
     pub attempt: u32,
     pub task: u32,
+    /// Of the task.
     pub rank: u32,
+    /// The rank over all tasks of the job, as `RANK` says it.
+    #[serde(default)]
+    pub job_rank: u32,
+    /// The element of an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<u32>,
+    /// The answer has the output of several processes.
+    #[serde(default)]
+    pub several: bool,
     pub stream: LogStream,
     /// Bytes that came before, over the whole attempt: ask again from the end of the last chunk.
     pub position: u64,
-    /// When its first line was printed, where that is known.
+    /// When it was printed, to a fifth of a second, where that is known.
     pub at: Option<At>,
     /// Bytes that are no UTF-8 are replaced.
     pub text: String,
+    /// Bytes of the log that the text stands for.
+    #[serde(default)]
+    pub bytes: u64,
     /// Bytes that are gone between the chunk before and this one.
     pub dropped: u64,
     /// Nothing more will come of this attempt.
@@ -112,12 +125,19 @@ pub enum LogStream {
 pub struct LogQuery {
     /// The last one where left out.
     pub attempt: Option<u32>,
+    /// A part of the job on one machine, counted from 0. The first one where left out.
     pub task: Option<u32>,
+    /// A process, counted over the whole job; within its task where `task` is given.
     pub rank: Option<u32>,
+    /// The output of all processes that are not left out by `task` and `rank`, whole line by line in
+    /// the order of time; of an array, that of all its elements. What Berth has to say about the job
+    /// comes between: why it waits, and which rank failed.
+    pub all: bool,
     /// From this position on.
     pub from: Option<u64>,
     /// The last lines.
     pub tail: Option<u32>,
+    /// What was printed from this moment on.
     #[param(value_type = Option<At>)]
     pub since: Option<At>,
     /// From this line on, counted from 0 for the first one that is kept.
@@ -143,8 +163,11 @@ pub struct LogSearchQuery {
     pub regex: bool,
     /// Capital letters are the same as small ones.
     pub ignore_case: bool,
+    /// All where left out.
     pub attempt: Option<u32>,
+    /// All where left out.
     pub task: Option<u32>,
+    /// Counted over the whole job; within its task where `task` is given. All where left out.
     pub rank: Option<u32>,
     /// Lines of one answer, at most 1,000; 100 where left out, and 0 to count them alone.
     pub limit: Option<u32>,

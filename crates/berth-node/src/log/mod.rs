@@ -4,11 +4,13 @@
 //! what has been dropped since. It lies in files called `<rank>.<position of the first byte>`,
 //! each with an index `….at` of moments: pairs of a position and the time it was written.
 
+mod follower;
 mod reader;
 mod search;
 mod writer;
 
-pub use reader::{Chunk, LogFollower, LogReader};
+pub use follower::{LogFollower, Piece};
+pub use reader::{Chunk, LogReader};
 pub use search::{Hit as LogHit, LONGEST_LINE as LONGEST_LOG_LINE, Looked, Place as LogPlace};
 pub use writer::LogWriter;
 
@@ -28,13 +30,14 @@ impl Default for LogLimits {
     }
 }
 
-/// A moment is noted after so many bytes, or after so long.
+/// A moment is noted after so many bytes, or after so long: lines a second apart have moments of
+/// their own, however late they are read.
 const MARK_BYTES: u64 = 64 << 10;
-const MARK_MS: i64 = 1_000;
+const MARK_MS: i64 = 200;
 /// An index of this size ends its file. Only a log of very short and slow lines gets there.
-const INDEX_BYTES: u64 = 4 << 20;
+const INDEX_BYTES: u64 = 8 << 20;
 
-/// What was written from `position` on was written at `at` or within the second after.
+/// What was written from `position` on was written at `at` or within [`MARK_MS`] after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     position: u64,

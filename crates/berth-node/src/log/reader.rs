@@ -1,6 +1,6 @@
 //! The server's side of a log.
 
-use super::{MARK_MS, MARK_SIZE, Mark, base_of, file_name, index_name};
+use super::{LogFollower, MARK_MS, MARK_SIZE, Mark, base_of, file_name, index_name};
 use crate::error::Error;
 use berth_model::Time;
 use rustix::fs::{Dir, Mode, OFlags, openat};
@@ -128,8 +128,8 @@ impl LogReader {
         Ok(ranks.into_iter().collect())
     }
 
-    /// Where that begins which was written at that time or later; up to a second more may be
-    /// in it, never less.
+    /// Where that begins which was written at that time or later; a little more may be in it, never
+    /// less.
     pub fn since(&self, at: Time) -> Result<u64, Error> {
         for part in self.parts()? {
             let marks = self.marks(part.base)?;
@@ -140,7 +140,7 @@ impl LogReader {
         Ok(self.range()?.end)
     }
 
-    /// When the byte at that position was written, to the second.
+    /// When the byte at that position was written, to a fifth of a second.
     pub fn time_of(&self, position: u64) -> Result<Option<Time>, Error> {
         let parts = self.parts()?;
         let Some(part) = parts.iter().rev().find(|part| part.base <= position) else {
@@ -153,7 +153,25 @@ impl LogReader {
 
     /// Goes on reading from a position.
     pub fn follow(self, position: u64) -> LogFollower {
-        LogFollower { reader: self, position }
+        LogFollower::new(self, position)
+    }
+
+    /// The file that has the byte at a position: where it begins.
+    pub(super) fn base_at(&self, position: u64) -> Result<Option<u64>, Error> {
+        let parts = self.parts()?;
+        Ok(parts.iter().rev().find(|part| part.base <= position).map(|part| part.base))
+    }
+
+    /// The moments of a file from the `known`th on.
+    pub(super) fn marks_after(&self, base: u64, known: usize) -> Result<Vec<Mark>, Error> {
+        let Some(file) = self.open_file(&index_name(self.rank, base))? else {
+            return Ok(Vec::new());
+        };
+        let from = (known * MARK_SIZE) as u64;
+        let len = file.metadata().map_err(|e| self.failed(e))?.len().saturating_sub(from);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0) / MARK_SIZE * MARK_SIZE];
+        file.read_exact_at(&mut bytes, from).map_err(|e| self.failed(e))?;
+        Ok(bytes.chunks_exact(MARK_SIZE).filter_map(Mark::parse).collect())
     }
 
     fn read_exactly(&self, from: u64, to: u64) -> Result<Vec<u8>, Error> {
@@ -188,12 +206,7 @@ impl LogReader {
     }
 
     pub(super) fn marks(&self, base: u64) -> Result<Vec<Mark>, Error> {
-        let Some(file) = self.open_file(&index_name(self.rank, base))? else {
-            return Ok(Vec::new());
-        };
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut &file, &mut bytes).map_err(|e| self.failed(e))?;
-        Ok(bytes.chunks_exact(MARK_SIZE).filter_map(Mark::parse).collect())
+        self.marks_after(base, 0)
     }
 
     fn open_file(&self, name: &str) -> Result<Option<File>, Error> {
@@ -206,26 +219,5 @@ impl LogReader {
 
     fn failed(&self, source: io::Error) -> Error {
         Error::Read { path: self.path.clone(), source }
-    }
-}
-
-/// A place in a log that moves on as it is read.
-#[derive(Debug)]
-pub struct LogFollower {
-    reader: LogReader,
-    position: u64,
-}
-
-impl LogFollower {
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// What was written since the last call, up to `limit` bytes; empty if nothing was. It never
-    /// waits: whether more will come is for the driver to say.
-    pub fn read_more(&mut self, limit: usize) -> Result<Chunk, Error> {
-        let chunk = self.reader.read(self.position, limit)?;
-        self.position = chunk.end();
-        Ok(chunk)
     }
 }

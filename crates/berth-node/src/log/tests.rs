@@ -99,11 +99,11 @@ fn the_tail_of_an_empty_log_is_its_end() {
 fn time_finds_a_position_and_a_position_its_time() {
     let mut log = fixture(LogLimits { file_bytes: 8, files: 9 });
     log.write("early\n", 1_000);
-    log.write("soon\n", 1_200);
+    log.write("soon\n", 1_100);
     log.write("later\n", 60_000);
     let since = |ms| log.from(log.reader().since(Time(ms)).unwrap());
     assert_eq!(since(0), "early\nsoon\nlater\n");
-    assert_eq!(since(1_500), "early\nsoon\nlater\n", "within the second of its moment");
+    assert_eq!(since(1_150), "early\nsoon\nlater\n", "it may belong to the moment before");
     assert_eq!(since(30_000), "later\n");
     assert_eq!(since(90_000), "");
     let time = |position| log.reader().time_of(position).unwrap();
@@ -210,4 +210,51 @@ fn a_line_without_an_end_in_sight_is_looked_at_in_pieces() {
     let (found, count) = searched(&log, 1_000_000, 10, "x");
     assert_eq!(count, 3);
     assert!(found[2].starts_with(&format!("1@{}:end x", LONGEST_LOG_LINE + 6)), "{}", found[2]);
+}
+
+/// What a follower reads at once, with the times.
+fn pieces(follower: &mut LogFollower) -> Vec<(u64, String, Option<i64>)> {
+    let pieces = follower.read_pieces(1 << 20).unwrap();
+    let told = |piece: Piece| {
+        let text = String::from_utf8(piece.bytes).unwrap();
+        (piece.position, text, piece.at.map(|at| at.0))
+    };
+    pieces.into_iter().map(told).collect()
+}
+
+#[test]
+fn lines_a_second_apart_have_times_of_their_own_even_if_they_are_read_together() {
+    let mut log = fixture(LogLimits::default());
+    // The second one was read a little sooner than the first one after it was written.
+    for (text, at) in [("one\n", 1_004), ("two\n", 2_001), ("two too\n", 2_050), ("three\n", 3_003)] {
+        log.write(text, at);
+    }
+    let mut follower = log.reader().follow(0);
+    let all = [(0, "one\n", 1_004), (4, "two\ntwo too\n", 2_001), (16, "three\n", 3_003)];
+    let told: Vec<_> = all.map(|(at, text, ms)| (at, text.to_owned(), Some(ms))).into();
+    assert_eq!(pieces(&mut follower), told);
+    assert!(pieces(&mut follower).is_empty());
+    log.write("four\n", 4_002);
+    assert_eq!(pieces(&mut follower), [(22, "four\n".to_owned(), Some(4_002))]);
+    // In the middle of what one moment stands for.
+    let mut follower = log.reader().follow(6);
+    assert_eq!(pieces(&mut follower)[0], (6, "o\ntwo too\n".to_owned(), Some(2_001)));
+}
+
+#[test]
+fn times_go_on_over_files() {
+    let mut log = fixture(LogLimits { file_bytes: 8, files: 9 });
+    log.write("0123456789", 1_000);
+    log.write("abc", 5_000);
+    let mut follower = log.reader().follow(0);
+    let mut all = Vec::new();
+    loop {
+        let some = pieces(&mut follower);
+        if some.is_empty() {
+            break;
+        }
+        all.extend(some);
+    }
+    let told = [(0, "01234567", 1_000), (8, "89", 1_000), (10, "abc", 5_000)];
+    assert_eq!(all, told.map(|(at, text, ms)| (at, text.to_owned(), Some(ms))));
 }

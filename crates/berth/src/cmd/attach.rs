@@ -1,10 +1,10 @@
 //! Staying with a job until it ends. Leaving never ends the job.
 
+use super::job_end::{ending, look_up};
 use super::logs::{Printer, Reader};
 use crate::context::Context;
 use crate::fail::{Exit, Failure, Result};
-use crate::outage::Outage;
-use crate::show::{self, Look, Tone, words};
+use crate::show::{self, Look, Tone};
 use crate::watch::Changes;
 use berth_api::wire::{EventQuery, Job, JobState, LogQuery};
 use berth_api::{Client, Code};
@@ -36,16 +36,6 @@ impl Ended {
         };
         show::note(&text);
     }
-}
-
-fn ending(job: &Job, look: &Look) -> String {
-    let state = look.paint(words::state_tone(job.state), job.state.as_str());
-    let time = job.started.map_or(0, |at| job.ended.map_or(0, |end| (end.0 - at.0).0));
-    let why = job.exit.as_ref().map(|exit| exit.text.clone()).or_else(|| job.reason.clone());
-    let why = why.filter(|_| job.state != JobState::Done).map(|why| format!(": {why}"));
-    let (id, name) = (job.id, &job.name);
-    let (time, cost) = (words::span(time), words::money(job.cost_micros));
-    format!("{id} {name} {state} after {time}, {cost}{}", why.unwrap_or_default())
 }
 
 /// Shows what it prints until it ends.
@@ -90,17 +80,6 @@ fn events_of(job: &str) -> EventQuery {
     EventQuery { kind, job: Some(job.to_owned()), ..EventQuery::default() }
 }
 
-/// The job as it is now, also from a server that is starting anew.
-async fn look_up(client: &Client, id: &str) -> Result<Job> {
-    let mut outage = Outage::default();
-    loop {
-        match client.job(id).await {
-            Ok(job) => return Ok(job),
-            Err(error) => outage.sit_out(error.into()).await?,
-        }
-    }
-}
-
 async fn follow(context: &Context, client: &Client, id: &str) -> Result<Ended> {
     let mut reporter = StateReporter::new(context, true);
     let mut changes = Changes::new(client, events_of(id));
@@ -134,7 +113,8 @@ async fn show_attempt(
     attempt: u32,
     printer: &mut Printer,
 ) -> Result<()> {
-    let query = LogQuery { attempt: Some(attempt), follow: true, ..LogQuery::default() };
+    let query =
+        LogQuery { attempt: Some(attempt), all: true, follow: true, ..LogQuery::default() };
     let mut reader = Reader::new(client, id, query);
     while let Some(chunk) = reader.next().await? {
         printer.print(&chunk)?;
@@ -198,17 +178,6 @@ mod tests {
             assert_eq!(ended(state).unwrap_err().exit, Exit::Failed);
         }
         assert_eq!(Ended::Left("17".into()).result().unwrap_err().exit, Exit::Interrupted);
-    }
-
-    #[test]
-    fn the_last_line_says_how_it_ended_and_what_it_cost() {
-        let failed = Job {
-            state: JobState::Failed,
-            reason: Some("exit code 3".into()),
-            ended: Some("2026-11-15T13:30:00Z".parse().unwrap()),
-            ..job()
-        };
-        assert_eq!(ending(&failed, &Look::fixed()), "17 bert failed after 30m, $1.20: exit code 3");
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod flags;
 mod gpu_check;
 mod gpu_history;
 mod identity;
+mod job_end;
 mod log_search;
 mod login;
 mod logs;

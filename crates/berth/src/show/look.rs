@@ -91,6 +91,14 @@ impl Look {
         }
     }
 
+    /// The same to the millisecond.
+    pub fn at_milli(&self, at: At) -> String {
+        match self.zoned(at.0) {
+            Some(zoned) => zoned.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+            None => at.to_string(),
+        }
+    }
+
     pub fn maybe_at(&self, at: Option<At>) -> String {
         at.map_or_else(String::new, |at| self.at(at))
     }

@@ -14,6 +14,7 @@ mod gpu_faults;
 pub mod http;
 mod identity;
 mod jobs;
+mod logs;
 mod lost;
 mod matrix;
 mod notify;

@@ -1,5 +1,6 @@
 //! Looking for lines in what a job printed, in all its attempts, tasks and ranks.
 
+use super::log_layout::{Layout, Which};
 use super::output::Source;
 use crate::app::App;
 use crate::http::answer::{Answer, Failure, Json};
@@ -81,10 +82,12 @@ pub async fn search(
     }
     let row = found.first();
     let source = Source::of(&app, row)?;
+    let layout = Layout::of(row, matches!(source, Source::Pods { .. }));
+    let which = layout.which(row.id, query.task, query.rank, true)?;
     let mut leases: Vec<LeaseId> =
         app.service.store.leases_of(row.id).await?.into_iter().map(|lease| lease.id).collect();
     leases.retain(|lease| query.attempt.is_none_or(|wanted| wanted == lease.attempt));
-    leases.retain(|lease| query.task.is_none_or(|wanted| wanted == lease.task));
+    leases.retain(|lease| which.has_task(lease.task));
     leases.retain(|lease| (lease.attempt, lease.task) >= (from.attempt, from.task));
     leases.sort_by_key(|lease| (lease.attempt, lease.task));
     for lease in leases.iter().take(MOST_LOGS) {
@@ -97,7 +100,7 @@ pub async fn search(
     let limit = query.limit.unwrap_or(LIMIT).min(MOST) as usize;
     let looked = tokio::task::spawn_blocking(move || {
         let until = Instant::now() + LONGEST;
-        Search { app, source, regex, rank: query.rank, limit, until }.run(&leases, from)
+        Search { app, source, regex, which, limit, until }.run(&leases, from)
     });
     let looked = looked.await.map_err(|why| Failure::new(Code::Internal, why.to_string()))?;
     Ok(Json(looked?))
@@ -133,7 +136,7 @@ struct Search {
     app: App,
     source: Source,
     regex: Regex,
-    rank: Option<u32>,
+    which: Which,
     limit: usize,
     until: Instant,
 }
@@ -197,7 +200,7 @@ impl Search {
             }
             Source::Pods { .. } => vec![0],
         };
-        all.into_iter().filter(|rank| self.rank.is_none_or(|wanted| wanted == *rank)).collect()
+        all.into_iter().filter(|rank| self.which.has_rank(*rank)).collect()
     }
 
     /// Nothing where there is no log, or none any more.

@@ -2,7 +2,10 @@
 
 mod files;
 mod log_cut;
+mod log_feed;
+mod log_layout;
 mod log_search;
+mod log_teller;
 mod logs;
 mod output;
 mod pod_shell;

@@ -1,7 +1,8 @@
 //! Where the output of a job is: with the driver of this machine, or with its pods.
 
+use super::log_layout::Which;
 use crate::app::App;
-use berth_api::{Code, wire};
+use berth_api::Code;
 use berth_cluster::{Logs, Step, pod_ref};
 use berth_engine::Detail;
 use berth_model::LeaseId;
@@ -49,20 +50,20 @@ impl Source {
         &self,
         app: &App,
         job: &JobRow,
-        query: &wire::LogQuery,
+        which: Which,
+        attempt: Option<u32>,
     ) -> Result<(), Fault> {
         let (Source::Here, Some(machine)) = (self, &app.machine) else { return Ok(()) };
         if !job.state.is_final() || job.started.is_none() {
             return Ok(());
         }
-        let task = query.task.unwrap_or(0);
-        let wanted = |attempt: u32| query.attempt.is_none_or(|wanted| wanted == attempt);
         let leases = app.service.store.leases_of(job.id).await?;
-        let mut ran = leases.iter().filter(|row| row.started.is_some() && row.id.task == task);
-        let is_kept = match ran.any(|row| wanted(row.id.attempt)) {
-            true => leases.iter().any(|row| {
-                wanted(row.id.attempt) && row.id.task == task && machine.driver.has_output(row.id)
-            }),
+        let wanted = |id: LeaseId| {
+            which.has_task(id.task) && attempt.is_none_or(|wanted| wanted == id.attempt)
+        };
+        let mut ran = leases.iter().filter(|row| row.started.is_some());
+        let is_kept = match ran.any(|row| wanted(row.id)) {
+            true => leases.iter().any(|row| wanted(row.id) && machine.driver.has_output(row.id)),
             // Its leases are not in the database any more, or there was no such attempt.
             false => !leases.is_empty(),
         };
