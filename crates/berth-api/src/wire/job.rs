@@ -69,7 +69,7 @@ pub struct Job {
 }
 
 /// A page of jobs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct JobList {
     pub jobs: Vec<Job>,
     /// Where the next page begins; none after the last. A page may hold fewer jobs than were asked
@@ -78,6 +78,10 @@ pub struct JobList {
     /// All that the filter lets through, on all pages, by state; empty unless they were asked for.
     #[serde(default)]
     pub counts: BTreeMap<JobState, u64>,
+    /// What an hour of all of them that run costs, on all pages; left out like the counts, and where
+    /// jobs are chosen by a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_micros_per_hour: Option<i64>,
 }
 
 /// Which jobs. What is left out does not filter.

@@ -9,10 +9,9 @@ use crate::figures;
 use crate::service::Service;
 use berth_api::access::Permission;
 use berth_api::{Code, wire};
-use berth_engine::{LiveJob, clock};
+use berth_engine::{Core, LiveJob, clock};
 use berth_model::JobState;
-use berth_store::{JobCounts, JobFilter};
-use std::collections::BTreeMap;
+use berth_store::{JobCounts, JobFilter, JobRow};
 
 const LIMIT: u32 = 100;
 const MOST: u32 = 1_000;
@@ -27,7 +26,7 @@ pub async fn list(
     query: wire::JobQuery,
 ) -> Result<wire::JobList, Fault> {
     let Some(filter) = filter(caller, &query)? else {
-        return Ok(wire::JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() });
+        return Ok(wire::JobList::default());
     };
     let limit = query.limit.unwrap_or(LIMIT).clamp(1, MOST);
     let sort = Sort::of(query.sort.as_deref())?;
@@ -38,6 +37,7 @@ pub async fn list(
         false => JobCounts::new(),
     };
     let mut core = service.engine.core();
+    let price_micros_per_hour = query.counts.then(|| price(&core, &filter)).flatten();
     let waiting = Waiting::of(&mut core, rows.iter(), WITH_REASON);
     let mut jobs: Vec<wire::Job> =
         rows.iter().map(|row| show::job(service, &core, row, &waiting)).collect();
@@ -57,7 +57,27 @@ pub async fn list(
             jobs[at].utilization = figures::utilization(service, &live, now);
         }
     }
-    Ok(wire::JobList { jobs, next, counts })
+    Ok(wire::JobList { jobs, next, counts, price_micros_per_hour })
+}
+
+/// What an hour of the jobs that run costs; nothing where only the database can tell which they are.
+fn price(core: &Core, filter: &JobFilter) -> Option<i64> {
+    if filter.text.is_some() {
+        return None;
+    }
+    let running = core.jobs.values().filter(|job| !job.leases.is_empty());
+    Some(running.filter(|job| is_meant(&job.row, filter)).map(|job| job.price().0).sum())
+}
+
+fn is_meant(row: &JobRow, filter: &JobFilter) -> bool {
+    let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|one| one == is);
+    (filter.states.is_empty() || filter.states.contains(&row.state))
+        && (filter.teams.is_empty() || filter.teams.contains(&row.team))
+        && same(&filter.user, &row.user)
+        && same(&filter.project, &row.project)
+        && same(&filter.experiment, &row.experiment)
+        && same(&filter.name, &row.name)
+        && filter.since.is_none_or(|since| row.submitted >= since)
 }
 
 /// What to read; nothing where there is nothing one may see.

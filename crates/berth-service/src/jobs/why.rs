@@ -34,11 +34,22 @@ pub async fn why(service: &Service, caller: &Caller, wanted: &str) -> Result<wir
         let id = row.id;
         let prices = Prices::of(&state, id);
         let changes = tokio::task::spawn_blocking(move || what_would_start(&state, id)).await;
+        let eta = why.eta.as_ref().and_then(|eta| eta.p50);
         let changes = changes.unwrap_or_default().into_iter();
+        let changes = changes.filter(|change| is_sooner(&change.starts, eta));
         let may = changes.filter(|change| may_make(service, caller, &found, &row, &change.what));
         why.sooner = may.map(|change| sooner(id, &change, &prices)).collect();
     }
     Ok(why)
+}
+
+/// Whether a start comes before the one that is expected anyway. A change is made on the state as it
+/// is, where limits of time stand for durations; the forecast knows how long jobs really take.
+fn is_sooner(starts: &Starts, eta: Option<wire::At>) -> bool {
+    match (starts, eta) {
+        (Starts::By { at, .. }, Some(eta)) => *at < eta.0,
+        (Starts::By { .. }, None) | (Starts::Now, _) => true,
+    }
 }
 
 /// Whether whoever asks may make that change themselves. Others are not proposed.
@@ -281,4 +292,18 @@ fn command(id: JobId, what: &What, gpus: u32) -> Option<String> {
         What::FewerTasks { tasks, .. } => format!("berth clone {id} --nodes {tasks}"),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_change_is_offered_that_comes_later_than_the_start_that_is_expected_anyway() {
+        let by = |ms| Starts::By { at: Time(ms), stops: 1 };
+        let eta = |ms| Some(wire::At(Time(ms)));
+        assert!(is_sooner(&by(5), eta(6)));
+        assert!(!is_sooner(&by(6), eta(6)) && !is_sooner(&by(7), eta(6)));
+        assert!(is_sooner(&by(7), None) && is_sooner(&Starts::Now, eta(6)));
+    }
 }

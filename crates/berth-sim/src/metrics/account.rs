@@ -63,6 +63,16 @@ impl Parts {
         self.no_demand + self.too_few + self.fragmented + self.held_back
     }
 
+    /// The part that brought jobs nearer their end.
+    pub fn utilization(&self) -> f64 {
+        self.used / self.total().max(1e-9)
+    }
+
+    /// The part that jobs held.
+    pub fn allocation(&self) -> f64 {
+        (self.used + self.lost) / self.total().max(1e-9)
+    }
+
     fn from_all(
         [used, lost, no_demand, too_few, fragmented, held_back, out_of_order, booting]: [f64; 8],
     ) -> Parts {
@@ -253,6 +263,17 @@ mod tests {
         assert!(near(hours.no_demand, 4.0 + 10.0), "{hours:?}");
         assert!(near(account.cost.total, 192.0) && near(account.cost.parts.used, 132.0));
         assert!(near(account.energy_kwh, 66.0 * 0.5 + 30.0 * 0.1), "{}", account.energy_kwh);
+    }
+
+    #[test]
+    fn utilization_and_idle_time_are_parts_of_the_same_whole() {
+        // Nothing is submitted after 0, and one of the nodes is idle from 2 to 10.
+        let (timeline, jobs) = timeline(&[(4, 0, 0, 10, 0), (4, 0, 0, 2, 1)]);
+        let hours = account(&timeline, &Fleet::like(2, 4, "A100"), &jobs).gpu_hours;
+        assert!(near(hours.utilization(), 0.6) && near(hours.allocation(), 0.6), "{hours:?}");
+        assert!(near(hours.no_demand / hours.total(), 0.4), "{hours:?}");
+        let rest = hours.total() - hours.used - hours.lost;
+        assert!(near(hours.allocation() + rest / hours.total(), 1.0), "{hours:?}");
     }
 
     #[test]

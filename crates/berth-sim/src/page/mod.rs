@@ -145,7 +145,7 @@ impl Page<'_> {
         });
         out.push_str("</tr></thead><tbody>\n");
         for RunSummary { name, report, account, .. } in self.pictures {
-            let (all, usage) = (&report.all, &report.usage);
+            let (all, hours) = (&report.all, &account.gpu_hours);
             let cells = [
                 escape(name),
                 all.jobs.to_string(),
@@ -155,8 +155,8 @@ impl Page<'_> {
                 chart::span(all.wait.max),
                 chart::span(all.completion.mean),
                 format!("{:.1}", all.slowdown.mean),
-                format!("{:.1} %", 100.0 * usage.utilization),
-                format!("{:.1} %", 100.0 * usage.allocation),
+                format!("{:.1} %", 100.0 * hours.utilization()),
+                format!("{:.1} %", 100.0 * hours.allocation()),
                 format!("{:.1} %", 100.0 * account.fragmentation),
                 report.preemptions.to_string(),
                 format!("{:.1}", report.lost_gpu_hours),

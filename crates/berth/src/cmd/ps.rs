@@ -10,7 +10,6 @@ use berth_api::Client;
 use berth_api::wire::{At, Job, JobList, JobQuery, JobState};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use std::collections::BTreeMap;
 
 #[derive(Args, Debug)]
 pub struct Ps {
@@ -111,7 +110,7 @@ pub async fn list(client: &Client, query: &JobQuery, limit: u32) -> Result<JobLi
 }
 
 async fn named(client: &Client, names: &[String]) -> Result<JobList> {
-    let mut list = JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() };
+    let mut list = JobList::default();
     for name in names {
         let job = client.job(name).await?;
         *list.counts.entry(job.state).or_default() += 1;
@@ -280,7 +279,7 @@ ID    NAME       STATE    GPUS  USER  TEAM  WAIT/RUN   COST  ETA     REASON
 
     #[test]
     fn numbers_are_the_names_of_jobs() {
-        let list = JobList { jobs: jobs(), next: None, counts: BTreeMap::new() };
+        let list = JobList { jobs: jobs(), ..JobList::default() };
         let page = Page::new(list, text, names);
         assert_eq!(page.print(Format::Name, &Look::fixed()).unwrap(), "17\n4711\n");
         let json = page.print(Format::Json, &Look::fixed()).unwrap();

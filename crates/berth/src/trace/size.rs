@@ -119,7 +119,7 @@ impl Search<'_> {
             gpus: site.fleet.gpus(),
             mean_wait: wait.mean,
             p95_wait: wait.p95,
-            utilization: report.usage.utilization,
+            utilization: account.gpu_hours.utilization(),
             cost: account.cost.total,
             unfinished: report.unfinished,
             // A job that never runs would not count as one that waits.

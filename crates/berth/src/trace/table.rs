@@ -129,12 +129,13 @@ fn use_of_gpus(rows: &[Row]) -> String {
     header.extend(&Parts::NAMES[1..]);
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let line = |row: &Row| {
-        let (usage, account) = (&row.picture.report.usage, &row.picture.account);
+        let account = &row.picture.account;
+        // All of one whole, from the first submission to the last end, with what was bought.
         let hours = &account.gpu_hours;
         let mut cells = vec![
             row.picture.name.clone(),
-            percent(usage.utilization),
-            percent(usage.allocation),
+            percent(hours.utilization()),
+            percent(hours.allocation()),
             percent(account.fragmentation),
         ];
         let all = hours.total().max(1e-9);

@@ -1,6 +1,6 @@
 //! The screen: a line of figures, the GPUs by node, what runs, and who waits.
 
-use super::Screen;
+use super::{Screen, waits};
 use crate::cmd::ps;
 use crate::show::{Look, words};
 use berth_api::wire::{Gpu, Job, Queue};
@@ -67,19 +67,18 @@ fn figures(screen: &Screen) -> String {
     let usable = screen.gpus.iter().filter(|gpu| gpu.healthy);
     let free: i64 = usable.map(|gpu| gpu.free_milli).sum();
     let failed = screen.gpus.iter().filter(|gpu| !gpu.healthy).count();
-    let rate: i64 = screen.running.iter().filter_map(|job| job.price_micros_per_hour).sum();
-    let mut parts = vec![
+    let count = |waiting: bool| {
+        let states = screen.counts.iter().filter(|(state, _)| waits(**state) == waiting);
+        words::thousands(states.map(|(_, count)| count).sum())
+    };
+    let parts = [
         format!("{} GPUs{declared}", screen.gpus.len()),
         format!("{} free", Milli(free)),
         format!("{failed} failed"),
-        format!("{} running", screen.running.len()),
-        format!("{} waiting", screen.waiting.len()),
-        format!("{}/h", words::money(rate)),
+        format!("{} running", count(false)),
+        format!("{} waiting", count(true)),
+        format!("{}/h", words::money(screen.rate)),
     ];
-    let shown = (screen.running.len() + screen.waiting.len()) as u64;
-    if screen.count > shown {
-        parts.push(format!("{} jobs in all", words::thousands(screen.count)));
-    }
     parts.join("  ")
 }
 

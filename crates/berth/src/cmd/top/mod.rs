@@ -14,6 +14,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Terminal};
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use tokio::sync::mpsc;
 
@@ -34,8 +35,10 @@ pub struct Screen {
     running: Vec<Job>,
     waiting: Vec<Job>,
     queues: Vec<Queue>,
-    /// Jobs in all, with those that have no line.
-    count: u64,
+    /// All jobs that have not ended, by state, with those that have no line.
+    counts: BTreeMap<JobState, u64>,
+    /// What an hour of all that run costs, in millionths of a dollar.
+    rate: i64,
     /// The server does not answer: what is shown is old.
     trouble: Option<String>,
 }
@@ -60,11 +63,15 @@ async fn fetch(client: &Client) -> Result<Screen> {
     let state = Some("active".to_owned());
     let query = JobQuery { state, counts: true, ..JobQuery::default() };
     let list = ps::list(client, &query, MOST).await?;
-    let count = list.counts.values().sum();
-    let waits = |job: &Job| matches!(job.state, JobState::Pending | JobState::Paused);
-    let (waiting, running) = list.jobs.into_iter().partition(waits);
+    let shown = || list.jobs.iter().filter_map(|job| job.price_micros_per_hour).sum();
+    let rate = list.price_micros_per_hour.unwrap_or_else(shown);
+    let (waiting, running) = list.jobs.into_iter().partition(|job: &Job| waits(job.state));
     let (gpus, queues) = (client.gpus().await?.items, client.queues().await?.items);
-    Ok(Screen { gpus, running, waiting, queues, count, trouble: None })
+    Ok(Screen { gpus, running, waiting, queues, counts: list.counts, rate, trouble: None })
+}
+
+fn waits(state: JobState) -> bool {
+    matches!(state, JobState::Pending | JobState::Paused)
 }
 
 async fn watch(
@@ -204,7 +211,8 @@ mod tests {
             running: vec![job()],
             waiting: vec![waits],
             queues: Vec::new(),
-            count: 2,
+            counts: BTreeMap::from([(JobState::Running, 1), (JobState::Pending, 1)]),
+            rate: 3_100_000,
             trouble: None,
         };
         let text = text(&screen, &Look::fixed()).unwrap_or_else(|failure| panic!("{failure}"));
@@ -215,6 +223,23 @@ mod tests {
         assert!(text.contains("n1  █··x"), "{text}");
         assert!(text.contains("17"), "{text}");
         assert!(text.contains("no room"), "{text}");
+    }
+
+    #[test]
+    fn jobs_without_a_line_are_counted_and_paid_for_too() {
+        let screen = Screen {
+            running: vec![job()],
+            counts: BTreeMap::from([
+                (JobState::Running, 1_200),
+                (JobState::Stopping, 3),
+                (JobState::Pending, 45_000),
+                (JobState::Paused, 1),
+            ]),
+            rate: 4_100_000_000,
+            ..Screen::default()
+        };
+        let text = text(&screen, &Look::fixed()).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(text.contains("1,203 running  45,001 waiting  $4,100.00/h"), "{text}");
     }
 
     #[test]
