@@ -11,6 +11,7 @@ use crate::news::News;
 use crate::recent_requests::RecentRequests;
 use crate::retention::Retention;
 use crate::site::Site;
+use crate::tallies::Tallies;
 use crate::team_tree::TeamTree;
 use berth_core::State;
 use berth_model::JobState;
@@ -66,7 +67,8 @@ pub async fn begin<S: Site>(
         jobs.values().filter_map(|job| Some((job.detail.again_at?, job.row.id))).collect();
     let budgeted = jobs.values().filter(|job| job.budget().is_some()).map(|job| job.row.id);
     let budgeted = budgeted.collect();
-    let core = Core { state, jobs, budgeted, retries, forecast: None, plans, stalled: None };
+    let (forecast, tallies, stalled) = (None, Tallies::default(), None);
+    let core = Core { state, jobs, budgeted, retries, forecast, plans, tallies, stalled };
     let core = Arc::new(Mutex::new(core));
     let news = News::since(now);
     let (rights, changes) = watch::channel(0);

@@ -1,6 +1,7 @@
 //! What the loop keeps in memory: the scheduling state and the jobs that have not ended.
 
 use crate::live::LiveJob;
+use crate::tallies::{Durations, PLAN_BOUNDS, Tallies};
 use berth_core::{Forecast, State};
 use berth_model::{JobId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,8 @@ pub struct Core {
     pub forecast: Option<Arc<Forecast>>,
     /// How long the last plans took, and how often one was made.
     pub plans: Plans,
+    /// What has happened since the server was started.
+    pub tallies: Tallies,
     /// Since when nothing could be committed, and why.
     pub stalled: Option<Stalled>,
 }
@@ -33,10 +36,15 @@ pub struct Stalled {
 }
 
 /// How planning went.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone)]
 pub struct Plans {
-    pub count: u64,
     pub last_us: u64,
-    pub sum_us: u64,
+    pub times: Durations,
     pub put_aside: u64,
+}
+
+impl Default for Plans {
+    fn default() -> Plans {
+        Plans { last_us: 0, times: Durations::new(PLAN_BOUNDS), put_aside: 0 }
+    }
 }

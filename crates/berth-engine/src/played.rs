@@ -14,6 +14,7 @@ use crate::input::{Refused, Request, Write, Written};
 use crate::memory::{Core, Plans};
 use crate::news::News;
 use crate::recent_requests::RecentRequests;
+use crate::tallies::Tallies;
 use crate::team_tree::TeamTree;
 use crate::turn::{Effects, Turn};
 use berth_core::State;
@@ -63,6 +64,7 @@ impl PlayedLoop {
             retries: BTreeSet::new(),
             forecast: None,
             plans: Plans::default(),
+            tallies: Tallies::default(),
             stalled: None,
         };
         let (asked, requests) = mpsc::channel(MAX_REQUESTS);

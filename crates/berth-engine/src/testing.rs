@@ -4,6 +4,7 @@ pub use crate::turn::LeaseOrder;
 
 use crate::memory::{Core, Plans};
 use crate::recent_requests::RecentRequests;
+use crate::tallies::Tallies;
 use crate::turn::Turn;
 use berth_core::State;
 use berth_model::Time;
@@ -24,6 +25,7 @@ impl Default for TestLoop {
             retries: BTreeSet::new(),
             forecast: None,
             plans: Plans::default(),
+            tallies: Tallies::default(),
             stalled: None,
         };
         TestLoop { core, recent: RecentRequests::default(), next_job: 1 }

@@ -30,6 +30,7 @@ fn core(stalled: Option<Stalled>) -> Core {
         retries: BTreeSet::new(),
         forecast: None,
         plans: Plans::default(),
+        tallies: Tallies::default(),
         stalled,
     }
 }

@@ -24,6 +24,9 @@ impl Turn<'_> {
                 self.with_lease(*lease, |live| live.row.started = Some(at));
                 let job = self.core.jobs.get_mut(&lease.job).expect("its lease is known");
                 // The others of a gang change nothing about the job, and its row is long.
+                if job.row.started.is_none() {
+                    self.core.tallies.started(&job.row.team, at - job.row.submitted);
+                }
                 if job.row.started.is_none() || job.is_started() {
                     job.row.started.get_or_insert(at);
                     // The machine can start it: the next trouble begins with a short pause.
@@ -88,6 +91,7 @@ impl Turn<'_> {
             }
             Decision::Stop { lease, cause, grace, for_job } => {
                 let Some(job) = self.core.jobs.get_mut(&lease.job) else { return };
+                self.core.tallies.stopping(job, *cause);
                 let grace = if job.kill { Span::ZERO } else { *grace };
                 if *cause != Cause::PeerFailed {
                     job.row.reason = stop_message(*cause).to_owned();
@@ -169,6 +173,7 @@ impl Turn<'_> {
             Outcome::Failed => JobState::Failed,
             Outcome::Cancelled => JobState::Cancelled,
         };
+        self.core.tallies.ended(&job.row.team, job.row.state);
         job.row.ended = Some(self.at);
         if let Some(at) = job.detail.again_at.take() {
             self.core.retries.remove(&(at, id));

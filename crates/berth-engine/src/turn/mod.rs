@@ -155,6 +155,7 @@ impl<'a> Turn<'a> {
         self.apply(Event::JobSubmitted { spec: Box::new(spec) }).map_err(Refused::Rejected)?;
         *self.next_job += 1;
         for job in live {
+            self.core.tallies.submitted(&job.row.team);
             self.touched.insert(job.row.id);
             if job.budget().is_some() {
                 self.core.budgeted.insert(job.row.id);
@@ -476,9 +477,8 @@ impl<'a> Turn<'a> {
             let plan = self.core.state.plan();
             let (transactions, findings) = berth_core::vetted(&self.core.state, &plan);
             let took = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.core.plans.count += 1;
             self.core.plans.last_us = took;
-            self.core.plans.sum_us += took;
+            self.core.plans.times.add_us(took);
             for finding in findings {
                 self.core.plans.put_aside += 1;
                 let transaction = &plan.transactions[finding.transaction];

@@ -87,8 +87,8 @@ fn plans(runtime: &Runtime, server: &Server) -> Result<Planned> {
         value.with_context(|| format!("the server has no figure {name}"))
     };
     Ok(Planned {
-        count: figure("berth_plans_total ")?,
-        seconds: figure("berth_plan_seconds_sum ")?,
+        count: figure("berth_plan_duration_seconds_count ")?,
+        seconds: figure("berth_plan_duration_seconds_sum ")?,
     })
 }
 

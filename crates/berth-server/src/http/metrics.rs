@@ -4,7 +4,8 @@ use super::answer::Failure;
 use super::extract::timed_out_bodies;
 use crate::app::App;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use berth_api::Code;
@@ -12,18 +13,22 @@ use berth_core::QueueReport;
 use berth_engine::clock;
 use berth_engine::shown_state;
 use berth_engine::{LiveJob, Plans};
-use berth_model::{Health, Milli, NodeSnapshot, Span};
+use berth_model::{Health, Milli, NodeSnapshot};
 use berth_service::{cluster, live, money};
 use berth_store::{CostKey, CostQuery, JobFilter};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use prometheus_client::registry::{Metric, Registry};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 
-const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Projects that are told apart.
+const MOST_PROJECTS: usize = 1_000;
 
 pub(super) type Labels = Vec<(&'static str, String)>;
 pub(super) type Figure = Gauge<f64, AtomicU64>;
@@ -32,11 +37,16 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
     (id == "metrics").then(|| on(filter, metrics))
 }
 
-async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
+async fn metrics(
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Failure> {
     let mut page = Page(Registry::default());
+    page.process();
+    page.requests();
     page.server(&app);
     page.jobs(&app).await?;
-    page.waits(&cluster::waits(&app.service, None).await?);
+    page.teams(&app);
     page.gpus(&app).await;
     page.gpu_checks(&app);
     page.nodes(&app);
@@ -49,7 +59,36 @@ async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Failure> {
     let mut text = String::new();
     let encoded = encode(&mut text, &page.0);
     encoded.map_err(|_| Failure::new(Code::Internal, "the figures could not be written"))?;
-    Ok(([(CONTENT_TYPE, MEDIA_TYPE)], text))
+    Ok(match headers.get(ACCEPT).is_some_and(asks_for_openmetrics) {
+        true => ([(CONTENT_TYPE, OPENMETRICS)], text),
+        false => ([(CONTENT_TYPE, TEXT)], as_text(&text)),
+    })
+}
+
+fn asks_for_openmetrics(accept: &HeaderValue) -> bool {
+    accept.to_str().is_ok_and(|accept| accept.contains("application/openmetrics-text"))
+}
+
+/// The format of before OpenMetrics, which every tool reads: there the name of a counter has its
+/// `_total` in the lines about it, too, and a page has no end mark.
+fn as_text(openmetrics: &str) -> String {
+    let lines: Vec<&str> = openmetrics.lines().filter(|line| *line != "# EOF").collect();
+    let counters: BTreeSet<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let mut text = String::with_capacity(openmetrics.len() + 64 * counters.len());
+    for line in lines {
+        let about = line.strip_prefix("# HELP ").map(|rest| ("# HELP ", rest));
+        let about = about.or_else(|| line.strip_prefix("# TYPE ").map(|rest| ("# TYPE ", rest)));
+        let counter = about.and_then(|(kind, rest)| {
+            let (name, rest) = rest.split_once(' ')?;
+            counters.contains(name).then(|| format!("{kind}{name}_total {rest}"))
+        });
+        text.push_str(counter.as_deref().unwrap_or(line));
+        text.push('\n');
+    }
+    text
 }
 
 /// One scrape.
@@ -88,13 +127,29 @@ impl Page {
         self.0.register(format!("berth_{name}"), help, counter);
     }
 
+    pub(super) fn foreign_figure(&mut self, name: &str, help: &str, value: f64) {
+        let gauge = Figure::default();
+        gauge.set(value);
+        self.0.register(name, help, gauge);
+    }
+
+    pub(super) fn foreign_count(&mut self, name: &str, help: &str, value: f64) {
+        let counter = Counter::<f64, AtomicU64>::default();
+        counter.inc_by(value);
+        self.0.register(name, help, counter);
+    }
+
+    pub(super) fn register(&mut self, name: &str, help: &str, metric: impl Metric) {
+        self.0.register(format!("berth_{name}"), help, metric);
+    }
+
     fn server(&mut self, app: &App) {
         let info = self.family("build_info", "Which server this is; always 1");
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         info.get_or_create(&version).set(1.0);
         let (plans, stalled) = {
             let core = app.service.engine.core();
-            (core.plans, core.stalled.is_some())
+            (core.plans.clone(), core.stalled.is_some())
         };
         self.figure("stalled", "1 while nothing can be written to the database", flag(stalled));
         let declared = flag(app.service.host.has_declared_gpus());
@@ -154,35 +209,38 @@ impl Page {
     }
 
     fn plans(&mut self, plans: Plans) {
-        let seconds = |us: u64| us as f64 / 1e6;
-        self.count("plans", "Plans made since the start", plans.count);
         let help = "Decisions that failed the check and were put aside";
         self.count("decisions_put_aside", help, plans.put_aside);
-        let help = "Time spent planning since the start";
-        self.figure("plan_seconds_sum", help, seconds(plans.sum_us));
-        self.figure("plan_last_seconds", "Time of the last plan", seconds(plans.last_us));
+        let help = "Time to make a plan and to check it";
+        self.histogram("plan_duration_seconds", help, vec![(Vec::new(), plans.times)]);
+        let last = plans.last_us as f64 / 1e6;
+        self.figure("plan_last_duration_seconds", "Time of the last plan", last);
     }
 
     async fn jobs(&mut self, app: &App) -> Result<(), Failure> {
-        let (live, rates, reports) = {
+        let (live, reports) = {
             let mut core = app.service.engine.core();
-            (by_state(core.jobs.values()), rates(core.jobs.values()), core.state.queue_reports())
+            (by_project(core.jobs.values()), core.state.queue_reports())
         };
         let family = self.family("jobs", "Jobs that have not ended");
-        for ((state, team), count) in live {
-            let labels = vec![("state", state.to_owned()), ("team", team)];
-            family.get_or_create(&labels).set(count as f64);
+        let help = "What running jobs cost an hour";
+        let rate = self.family("cost_rate_dollars_per_hour", help);
+        for ((team, project), of) in live {
+            let labels = [of_team(&team), vec![("project", project)]].concat();
+            for (state, count) in of.states {
+                let labels = [labels.clone(), vec![("state", state.to_owned())]].concat();
+                family.get_or_create(&labels).set(count as f64);
+            }
+            if of.rate > 0 {
+                rate.get_or_create(&labels).set(of.rate as f64 / 1e6);
+            }
         }
-        let ended = self.family("jobs_ended", "Ended jobs that are remembered");
+        let ended = self.family("jobs_kept", "Ended jobs that the database has");
         for (state, count) in app.service.store.count_jobs(&JobFilter::default()).await? {
             if state.is_final() {
                 let labels = vec![("state", state.as_str().to_owned())];
                 ended.get_or_create(&labels).set(count as f64);
             }
-        }
-        let rate = self.family("cost_rate_dollars_per_hour", "What running jobs cost an hour");
-        for (team, micros) in rates {
-            rate.get_or_create(&vec![("team", team)]).set(micros as f64 / 1e6);
         }
         self.queues(&reports);
         Ok(())
@@ -201,19 +259,7 @@ impl Page {
         for (name, help, read) in figures {
             let family = self.family(name, help);
             for report in reports {
-                family.get_or_create(&vec![("queue", report.name.to_string())]).set(read(report));
-            }
-        }
-    }
-
-    fn waits(&mut self, waits: &BTreeMap<String, Vec<Span>>) {
-        let help = "Waits of those that started in the last day";
-        let family = self.family("wait_seconds", help);
-        for (queue, waits) in waits {
-            for (percent, quantile) in [(50, "0.5"), (90, "0.9"), (99, "0.99")] {
-                let Some(wait) = cluster::percentile(waits, percent) else { continue };
-                let labels = vec![("queue", queue.clone()), ("quantile", quantile.to_owned())];
-                family.get_or_create(&labels).set(wait.0 as f64 / 1e3);
+                family.get_or_create(&of_team(&report.name)).set(read(report));
             }
         }
     }
@@ -245,12 +291,19 @@ impl Page {
 
     async fn costs(&mut self, app: &App) -> Result<(), Failure> {
         let since = Some(money::month_start(clock::now()));
-        let query = CostQuery { by: vec![CostKey::Team], since, ..CostQuery::default() };
+        let by = vec![CostKey::Team, CostKey::Project];
+        let query = CostQuery { by, since, ..CostQuery::default() };
         let help = "Spent since the first of the month; what nobody held has no team";
         let family = self.family("cost_dollars", help);
+        let mut projects = BTreeMap::new();
         for sum in app.service.store.costs(&query).await? {
-            let team = sum.keys.into_iter().next().unwrap_or_default();
-            family.get_or_create(&vec![("team", team)]).set(sum.amount.0 as f64 / 1e6);
+            let mut keys = sum.keys.into_iter();
+            let (team, project) = (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());
+            *of_project(&mut projects, &team, &project) += sum.amount.0;
+        }
+        for ((team, project), micros) in projects {
+            let labels = [of_team(&team), vec![("project", project)]].concat();
+            family.get_or_create(&labels).set(micros as f64 / 1e6);
         }
         Ok(())
     }
@@ -264,20 +317,39 @@ fn gpus(amount: Milli) -> f64 {
     amount.0 as f64 / 1e3
 }
 
-fn by_state<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> BTreeMap<(&'static str, String), u64> {
-    let mut counts = BTreeMap::new();
-    for job in jobs {
-        *counts.entry((shown_state(job).as_str(), job.row.team.clone())).or_default() += 1;
-    }
-    counts
+/// The labels of whatever is a team's: each team has the queue of its own name, and whoever asks may
+/// know it by either.
+pub(super) fn of_team(name: &str) -> Labels {
+    vec![("team", name.to_owned()), ("queue", name.to_owned())]
 }
 
-fn rates<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> BTreeMap<String, i64> {
-    let mut rates: BTreeMap<String, i64> = BTreeMap::new();
-    for job in jobs.filter(|job| !job.leases.is_empty()) {
-        *rates.entry(job.row.team.clone()).or_default() += job.price().0;
+type Projects<T> = BTreeMap<(String, String), T>;
+
+/// The place of a project. Where there are too many, the others of a team count together.
+fn of_project<'a, T: Default>(all: &'a mut Projects<T>, team: &str, project: &str) -> &'a mut T {
+    let key = (team.to_owned(), project.to_owned());
+    let is_full = all.len() >= MOST_PROJECTS && !all.contains_key(&key);
+    let key = if is_full { (team.to_owned(), "(others)".to_owned()) } else { key };
+    all.entry(key).or_default()
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct OfProject {
+    states: BTreeMap<&'static str, u64>,
+    /// Millionths of a dollar an hour.
+    rate: i64,
+}
+
+fn by_project<'a>(jobs: impl Iterator<Item = &'a LiveJob>) -> Projects<OfProject> {
+    let mut all = Projects::new();
+    for job in jobs {
+        let of: &mut OfProject = of_project(&mut all, &job.row.team, &job.row.project);
+        *of.states.entry(shown_state(job).as_str()).or_default() += 1;
+        if !job.leases.is_empty() {
+            of.rate += job.price().0;
+        }
     }
-    rates
+    all
 }
 
 /// How much of each GPU is held, in thousandths.
@@ -315,4 +387,32 @@ fn by_model(nodes: &[NodeSnapshot], held: &Held) -> BTreeMap<String, Counts> {
         }
     }
     models
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_reads_the_page_that_no_one_asked_openmetrics_of() {
+        let page = "# HELP a_b What.\n# TYPE a_b counter\na_b_total{x=\"y\"} 1\n# HELP a_c Which.\n\
+                    # TYPE a_c gauge\na_c 2\n# EOF\n";
+        let text = "# HELP a_b_total What.\n# TYPE a_b_total counter\na_b_total{x=\"y\"} 1\n\
+                    # HELP a_c Which.\n# TYPE a_c gauge\na_c 2\n";
+        assert_eq!(as_text(page), text);
+        let asks = HeaderValue::from_static("application/openmetrics-text;version=1.0.0;q=0.5");
+        assert!(asks_for_openmetrics(&asks));
+        assert!(!asks_for_openmetrics(&HeaderValue::from_static("text/plain")));
+    }
+
+    #[test]
+    fn however_many_projects_there_are_so_many_are_told_apart() {
+        let mut all: Projects<u64> = Projects::new();
+        for n in 0..MOST_PROJECTS + 50 {
+            *of_project(&mut all, "nlp", &format!("p{n:05}")) += 1;
+        }
+        *of_project(&mut all, "nlp", "p00000") += 1;
+        let of = |project: &str| all[&("nlp".to_owned(), project.to_owned())];
+        assert_eq!((all.len(), of("(others)"), of("p00000")), (MOST_PROJECTS + 1, 50, 2));
+    }
 }

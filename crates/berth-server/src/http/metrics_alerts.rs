@@ -2,7 +2,7 @@
 //! budgets.
 
 use super::answer::Failure;
-use super::metrics::Page;
+use super::metrics::{Page, of_team};
 use crate::app::App;
 use berth_model::{Health, NodeSnapshot, NodeState};
 use berth_service::money;
@@ -32,7 +32,7 @@ impl Page {
         let help = "What a period will have cost at its end, at the rate of the last day";
         let forecast = self.family("budget_forecast_dollars", help);
         for budget in money::budgets::all(&app.service).await? {
-            let labels = vec![("queue", budget.queue)];
+            let labels = of_team(&budget.queue);
             let dollars = |micros: i64| micros as f64 / 1e6;
             limit.get_or_create(&labels).set(dollars(budget.limit_micros));
             spent.get_or_create(&labels).set(dollars(budget.spent_micros));

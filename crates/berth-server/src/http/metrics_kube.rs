@@ -43,8 +43,8 @@ impl Page {
             all += count;
         }
         let time = figures.binding_time().as_secs_f64();
-        self.figure("binding_seconds_sum", "Time the API server took for bindings", time);
-        self.figure("binding_seconds_count", "Bindings in that time", all as f64);
+        let help = "Time the API server took for bindings";
+        self.counted_time("binding_duration_seconds", help, time, all);
         let denied = self.counts("requests_denied", "Requests for which a right is missing");
         for (right, count) in figures.denied() {
             denied.get_or_create(&vec![("right", right)]).inc_by(count);

@@ -20,7 +20,10 @@ mod metrics_alerts;
 mod metrics_audit;
 mod metrics_figures;
 mod metrics_gpu_check;
+mod metrics_histograms;
+mod metrics_http;
 mod metrics_kube;
+mod metrics_process;
 mod metrics_sign_in;
 mod money;
 mod openapi;
@@ -52,6 +55,7 @@ pub fn router(app: App) -> Router {
     let router = router
         .route_layer(from_fn_with_state(app.clone(), asking::guard))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .route_layer(from_fn(metrics_http::measured))
         .fallback(portal::fallback)
         .layer(from_fn(headers::of_api))
         .with_state(app);

@@ -74,7 +74,7 @@ fn show(scene: &Scene, berth: &Server) -> BTreeSet<String> {
 /// What an operator reads of it.
 fn figures_are_told(berth: &Server) {
     assert!(figure(berth, "berth_bindings_total{outcome=\"bound\"}") >= 3.0);
-    assert!(figure(berth, "berth_binding_seconds_sum") > 0.0);
+    assert!(figure(berth, "berth_binding_duration_seconds_sum") > 0.0);
     assert!(figure(berth, "berth_watch_starts_total{resource=\"pods\"}") >= 1.0);
     assert!(figure(berth, "berth_leader") > 0.0);
 }

@@ -105,6 +105,73 @@ fn the_boards_are_those_that_their_script_makes() {
     }
 }
 
+/// The page without figures whose names and labels NVIDIA's exporter has chosen.
+fn our_own(page: &str) -> String {
+    let lines = page.lines().filter(|line| !line.trim_start_matches("# HELP ").starts_with("DCGM_"));
+    let lines = lines.filter(|line| !line.starts_with("# TYPE DCGM_"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn prometheus_has_no_complaint_about_the_names_and_types_of_the_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = busy_server(folder.path());
+    people.get(&people.admin, "/v1/jobs/nosuch");
+    let mut page = String::new();
+    until("a job has run", || {
+        page = people.get(&people.admin, "/metrics").body;
+        page.contains("berth_jobs_ended_total")
+    });
+    let mut lint = Command::new("promtool");
+    lint.args(["check", "metrics", "--lint=all"]);
+    lint.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut ran = lint.stderr(std::process::Stdio::piped()).spawn().expect("promtool runs");
+    let mut told = ran.stdin.take().unwrap();
+    std::io::Write::write_all(&mut told, our_own(&page).as_bytes()).unwrap();
+    drop(told);
+    let ran = ran.wait_with_output().unwrap();
+    let said = [ran.stdout, ran.stderr].concat();
+    assert!(ran.status.success(), "{}\n{page}", String::from_utf8_lossy(&said));
+}
+
+/// Labels of the series of a metric.
+fn labels<'a>(page: &'a str, metric: &str) -> Vec<&'a str> {
+    let series = page.lines().filter_map(|line| line.strip_prefix(metric)?.strip_prefix('{'));
+    series.filter_map(|rest| Some(rest.split_once('}')?.0)).collect()
+}
+
+#[test]
+fn what_belongs_to_a_team_has_the_same_labels_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = busy_server(folder.path());
+    let metrics = [
+        "berth_jobs",
+        "berth_cost_rate_dollars_per_hour",
+        "berth_queue_used_gpus",
+        "berth_queue_waiting_jobs",
+        "berth_budget_dollars",
+        "berth_jobs_submitted_total",
+        "berth_job_wait_seconds_count",
+        "berth_preemptions_total",
+        "berth_reclaims_total",
+    ];
+    let of_team = r#"team="vision",queue="vision""#;
+    let mut missing = Vec::new();
+    until("all of them are there", || {
+        let page = people.get(&people.admin, "/metrics").body;
+        let has = |metric: &&str| labels(&page, metric).iter().any(|all| all.contains(of_team));
+        missing = metrics.into_iter().filter(|metric| !has(metric)).collect();
+        missing.is_empty()
+    });
+    assert_eq!(missing, Vec::<&str>::new());
+    let page = people.get(&people.admin, "/metrics").body;
+    for name in ["process_cpu_seconds_total", "process_open_fds", "berth_build_info"] {
+        assert!(exposed(&page).contains(name), "{name}: {page}");
+    }
+    let routes = labels(&page, "berth_http_request_duration_seconds_count");
+    assert!(routes.iter().any(|all| all.contains(r#"route="/v1/jobs""#)), "{routes:?}");
+}
+
 fn promtool(args: &[&str], file: &Path) {
     let ran = Command::new("promtool").args(args).arg(file).output();
     let ran = ran.expect("promtool runs: `make test` installs it");
