@@ -26,6 +26,11 @@ impl Parts {
         super::schema(&T::name())
     }
 
+    /// A schema that is made by hand.
+    pub fn add(&mut self, name: &str, schema: Value) {
+        self.0.insert(name.to_owned(), schema);
+    }
+
     pub fn into_schemas(self) -> BTreeMap<String, Value> {
         self.0
     }
@@ -80,9 +85,9 @@ impl Shape {
     }
 
     fn job_file(self) -> Shape {
-        let text =
-            json!({ "type": "string", "description": "A job file, as docs/job-file.md says" });
-        self.body(vec![("application/yaml", text), (JSON, json!({ "type": "object" }))], true)
+        let about = "A job file as YAML, with the keys of JobDocument";
+        let text = json!({ "type": "string", "description": about });
+        self.body(vec![("application/yaml", text), (JSON, super::schema(super::JOB))], true)
     }
 }
 
@@ -154,7 +159,7 @@ impl Known<'_> {
                 let any = json!({ "type": "object" });
                 Shape::new("200", "This document", Some(vec![(JSON, any)]))
             }
-            "metrics" => Self::text("application/openmetrics-text", "Figures for Prometheus"),
+            "metrics" => Self::text("text/plain", "Figures for Prometheus"),
             "list_config" => self.items::<wire::ConfigEntry>(),
             _ => return None,
         })
