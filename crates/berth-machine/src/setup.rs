@@ -2,9 +2,7 @@
 
 use berth_core::State;
 use berth_engine::first_events;
-use berth_model::{
-    Event, LeaseId, Micros, Name, NodeSnapshot, NodeSpec, NodeState, Snapshot,
-};
+use berth_model::{Event, LeaseId, Micros, Name, NodeSnapshot, NodeSpec, NodeState, Snapshot};
 use berth_node::Inventory;
 use std::collections::BTreeMap;
 

@@ -58,8 +58,8 @@ pub use isolation::{
 };
 pub use launcher::Launcher;
 pub use log::{
-    Chunk, LONGEST_LOG_LINE, LogFollower, LogHit, LogLimits, LogPlace, LogReader, LogWriter, Looked,
-    Piece,
+    Chunk, LONGEST_LOG_LINE, LogFollower, LogHit, LogLimits, LogPlace, LogReader, LogWriter,
+    Looked, Piece,
 };
 pub use mig::{Instance, Mig, MigError, NvidiaSmi, Smi, SmiError};
 pub use mps::{Mps, MpsControl, MpsError, NvidiaMps};

@@ -11,8 +11,8 @@ use crate::shape::suitable::{Unsuitable, unsuitable};
 use crate::shape::{Shape, ShapeKey};
 use crate::state::State;
 use berth_model::{
-    Bytes, Cpu, Event, GpuAsk, GroupSpec, Health, JobSpec, Lifecycle, MigProfile, Milli, Name, NodeState,
-    Reason, Stamped, Time,
+    Bytes, Cpu, Event, GpuAsk, GroupSpec, Health, JobSpec, Lifecycle, MigProfile, Milli, Name,
+    NodeState, Reason, Stamped, Time,
 };
 use std::collections::BTreeSet;
 

@@ -183,7 +183,9 @@ pub(super) fn sweep(node: &Node) -> Result<Sweep> {
                     found.parameters.push(parameter(entry)?);
                 }
             }
-            ("at_most", Value::Scalar { .. }) => found.at_most = Some(up_to(MOST_ELEMENTS as u32)(&entry.value)?),
+            ("at_most", Value::Scalar { .. }) => {
+                found.at_most = Some(up_to(MOST_ELEMENTS as u32)(&entry.value)?)
+            }
             _ => found.parameters.push(parameter(entry)?),
         }
     }

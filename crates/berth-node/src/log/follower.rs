@@ -1,7 +1,7 @@
 //! Reading a log as it grows.
 
-use super::reader::{Chunk, LogReader};
 use super::Mark;
+use super::reader::{Chunk, LogReader};
 use crate::error::Error;
 use berth_model::Time;
 

@@ -226,7 +226,8 @@ fn pieces(follower: &mut LogFollower) -> Vec<(u64, String, Option<i64>)> {
 fn lines_a_second_apart_have_times_of_their_own_even_if_they_are_read_together() {
     let mut log = fixture(LogLimits::default());
     // The second one was read a little sooner than the first one after it was written.
-    for (text, at) in [("one\n", 1_004), ("two\n", 2_001), ("two too\n", 2_050), ("three\n", 3_003)] {
+    for (text, at) in [("one\n", 1_004), ("two\n", 2_001), ("two too\n", 2_050), ("three\n", 3_003)]
+    {
         log.write(text, at);
     }
     let mut follower = log.reader().follow(0);

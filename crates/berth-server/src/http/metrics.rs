@@ -37,10 +37,7 @@ pub(super) fn handler(id: &str, filter: MethodFilter) -> Option<MethodRouter<App
     (id == "metrics").then(|| on(filter, metrics))
 }
 
-async fn metrics(
-    State(app): State<App>,
-    headers: HeaderMap,
-) -> Result<impl IntoResponse, Failure> {
+async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse, Failure> {
     let mut page = Page(Registry::default());
     page.process();
     page.requests();
@@ -298,7 +295,8 @@ impl Page {
         let mut projects = BTreeMap::new();
         for sum in app.service.store.costs(&query).await? {
             let mut keys = sum.keys.into_iter();
-            let (team, project) = (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());
+            let (team, project) =
+                (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());
             *of_project(&mut projects, &team, &project) += sum.amount.0;
         }
         for ((team, project), micros) in projects {

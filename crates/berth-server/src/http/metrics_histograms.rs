@@ -77,7 +77,8 @@ impl Page {
         let mut waits = Vec::new();
         for (team, of) in tallies.teams() {
             let labels = of_team(team);
-            let with = |name, value: &str| [labels.clone(), vec![(name, value.to_owned())]].concat();
+            let with =
+                |name, value: &str| [labels.clone(), vec![(name, value.to_owned())]].concat();
             submitted.get_or_create(&labels).inc_by(of.submitted);
             for (state, count) in &of.ended {
                 ended.get_or_create(&with("state", state.as_str())).inc_by(*count);

@@ -31,8 +31,7 @@ pub async fn by_number(
     for Dependency { after, job } in &request.after {
         let ids = match job {
             JobRef::Id(id) => {
-                let known =
-                    find::job(service, caller, &id.to_string(), Permission::JobsRead).await;
+                let known = find::job(service, caller, &id.to_string(), Permission::JobsRead).await;
                 open(*after, &known.map_err(|fault| fault.next(NEXT))?)?
             }
             JobRef::Name(name) => named(service, caller, name, *after, &request.name).await?,
@@ -85,9 +84,11 @@ fn after_itself(name: &str) -> Fault {
 fn no_job(service: &Service, caller: &Caller, name: &str) -> Fault {
     let hint = {
         let core = service.engine.core();
-        let seen = core.jobs.values().map(|job| &job.row).filter(|row| {
-            caller.may(Permission::JobsRead, Some(&row.team), Some(&row.user))
-        });
+        let seen = core
+            .jobs
+            .values()
+            .map(|job| &job.row)
+            .filter(|row| caller.may(Permission::JobsRead, Some(&row.team), Some(&row.user)));
         let names: BTreeSet<&str> = seen.map(|row| row.name.as_str()).collect();
         did_you_mean(name, names)
     };

@@ -113,8 +113,7 @@ async fn show_attempt(
     attempt: u32,
     printer: &mut Printer,
 ) -> Result<()> {
-    let query =
-        LogQuery { attempt: Some(attempt), all: true, follow: true, ..LogQuery::default() };
+    let query = LogQuery { attempt: Some(attempt), all: true, follow: true, ..LogQuery::default() };
     let mut reader = Reader::new(client, id, query);
     while let Some(chunk) = reader.next().await? {
         printer.print(&chunk)?;

@@ -418,7 +418,8 @@ mod tests {
     #[test]
     fn several_processes_are_asked_for_anew_by_time_and_one_by_its_place() {
         let client = Client::new(berth_api::client::Options::new("http://127.0.0.1:1")).unwrap();
-        let mut reader = Reader::new(&client, "17", LogQuery { tail: Some(3), ..LogQuery::default() });
+        let mut reader =
+            Reader::new(&client, "17", LogQuery { tail: Some(3), ..LogQuery::default() });
         reader.again();
         assert_eq!(reader.query.tail, Some(3), "nothing was shown yet");
         reader.fresh(chunk(0, 5, "abc"));

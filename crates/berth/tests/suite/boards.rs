@@ -107,7 +107,8 @@ fn the_boards_are_those_that_their_script_makes() {
 
 /// The page without figures whose names and labels NVIDIA's exporter has chosen.
 fn our_own(page: &str) -> String {
-    let lines = page.lines().filter(|line| !line.trim_start_matches("# HELP ").starts_with("DCGM_"));
+    let lines =
+        page.lines().filter(|line| !line.trim_start_matches("# HELP ").starts_with("DCGM_"));
     let lines = lines.filter(|line| !line.starts_with("# TYPE DCGM_"));
     lines.map(|line| format!("{line}\n")).collect()
 }

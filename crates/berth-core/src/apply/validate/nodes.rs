@@ -85,7 +85,8 @@ pub(crate) fn node(state: &State, spec: &NodeSpec) -> Result<(), Rejected> {
 pub(crate) fn keeps_what_runs(node: &Node, spec: &NodeSpec) -> bool {
     node.tasks.is_empty()
         || (binds_alike(&node.spec, spec)
-            && (0..node.gpus.len()).all(|at| node.gpus[at].holders == 0 || is_alike(node, spec, at)))
+            && (0..node.gpus.len())
+                .all(|at| node.gpus[at].holders == 0 || is_alike(node, spec, at)))
 }
 
 /// Whether it is the same in all that a node keeps while something runs there.

@@ -160,7 +160,8 @@ impl Feed {
             true => whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
             false => whole.len() - unfinished(&whole),
         };
-        let ready = if all || whole.len() - ready >= LONGEST_LOG_LINE { whole.len() } else { ready };
+        let ready =
+            if all || whole.len() - ready >= LONGEST_LOG_LINE { whole.len() } else { ready };
         let rest = whole.split_off(ready);
         let after = begin + whole.len() as u64;
         self.held = Part { at, position: after, bytes: rest, dropped: 0 };
@@ -249,7 +250,10 @@ mod tests {
         let pieces: [(&[u8], i64); 3] = [(b"a\nb", 1), (b"c", 2), (b"d\ne\nf", 3)];
         let expect = [(0, "a\n", 1), (2, "bcd\n", 1), (6, "e\n", 3)];
         let mut feed = feed(true);
-        assert_eq!(told(&mut feed, &pieces), expect.map(|(at, text, ms)| (at, text.to_owned(), ms)));
+        assert_eq!(
+            told(&mut feed, &pieces),
+            expect.map(|(at, text, ms)| (at, text.to_owned(), ms))
+        );
         feed.release();
         assert_eq!(feed.ready.pop_front().map(|part| part.bytes), Some(b"f".to_vec()));
     }

@@ -289,7 +289,8 @@ impl Teller {
         let last = tokio::task::spawn_blocking(move || {
             let reader = source.read(&app, lease, rank)?;
             let range = reader.range().ok()?;
-            let from = reader.tail(LAST_LINES).ok()?.max(range.end.saturating_sub(LAST_BYTES as u64));
+            let from =
+                reader.tail(LAST_LINES).ok()?.max(range.end.saturating_sub(LAST_BYTES as u64));
             reader.read(from, LAST_BYTES).ok()
         });
         let last = last.await.ok().flatten().map(|chunk| chunk.bytes).unwrap_or_default();
@@ -335,9 +336,10 @@ fn first_failure(
     told: &BTreeMap<(JobId, u32), u32>,
 ) -> Option<(LeaseId, Exit)> {
     let is_told = |row: &&LeaseRow| told.get(&(row.id.job, row.id.task)) == Some(&row.id.attempt);
-    let failed = leases.iter().filter(is_told).filter(|row| {
-        matches!(row.outcome, Some(LeaseOutcome::Failed | LeaseOutcome::Lost))
-    });
+    let failed = leases
+        .iter()
+        .filter(is_told)
+        .filter(|row| matches!(row.outcome, Some(LeaseOutcome::Failed | LeaseOutcome::Lost)));
     let exits = failed.filter_map(|row| {
         let exit: Exit = serde_json::from_str(row.exit.as_deref()?).ok()?;
         exit.rank.map(|_| (row.closed, row.id, exit))
@@ -427,9 +429,7 @@ mod tests {
         let shown: Vec<(u32, String, bool)> = tail
             .parts
             .into_iter()
-            .map(|(origin, part, end)| {
-                (origin.rank, String::from_utf8(part.bytes).unwrap(), end)
-            })
+            .map(|(origin, part, end)| (origin.rank, String::from_utf8(part.bytes).unwrap(), end))
             .collect();
         let expect = [(1, "c\n", false), (0, "", true), (1, "d\n", false), (1, "e", false)];
         assert_eq!(shown, expect.map(|(rank, text, end)| (rank, text.to_owned(), end)));

@@ -234,7 +234,8 @@ mod tests {
             fields(name, schema, &mut all);
         }
         assert!(all.len() > 500, "{}", all.len());
-        silent.extend(all.into_iter().filter(|(name, field)| !is_said(name, field)).map(|one| one.0));
+        silent
+            .extend(all.into_iter().filter(|(name, field)| !is_said(name, field)).map(|one| one.0));
         assert_eq!(silent, Vec::<String>::new(), "see words.rs");
     }
 

@@ -62,7 +62,8 @@ fn all_ranks_are_shown_with_their_numbers_and_the_one_that_failed_is_named_with_
 #[test]
 fn a_rank_counts_over_all_tasks_of_a_job() {
     let server = Server::start(&["--gpus", "4xH100"]);
-    let file = "name: two\nnodes: 2\ngpus: 2\nlaunch: ranks\nrun: 'echo rank $RANK of $WORLD_SIZE'\n";
+    let file =
+        "name: two\nnodes: 2\ngpus: 2\nlaunch: ranks\nrun: 'echo rank $RANK of $WORLD_SIZE'\n";
     let job = submit(&server, file);
     until_is(&server, &job, "done");
     assert_eq!(server.run_ok(&["logs", &job, "--rank", "3"]), "rank 3 of 4\n");

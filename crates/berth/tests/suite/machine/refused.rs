@@ -56,7 +56,8 @@ fn a_job_that_would_wait_for_another_outcome_than_there_was_is_refused() {
     check(&people, "after: [bad]", "BRT0002", "it is failed already", &next);
     let rescue = people.job(&people.kim, "team: vision\nafter: {notok: [bad]}\nrun: 'true'\n");
     people.until_is(&rescue, "done");
-    let any = people.job(&people.kim, &format!("team: vision\nafter: {{any: [{bad}]}}\nrun: 'true'\n"));
+    let any =
+        people.job(&people.kim, &format!("team: vision\nafter: {{any: [{bad}]}}\nrun: 'true'\n"));
     people.until_is(&any, "done");
 }
 
