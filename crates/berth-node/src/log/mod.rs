@@ -4,13 +4,11 @@
 //! what has been dropped since. It lies in files called `<rank>.<position of the first byte>`,
 //! each with an index `….at` of moments: pairs of a position and the time it was written.
 
-mod follower;
 mod reader;
 mod search;
 mod writer;
 
-pub use follower::{LogFollower, Piece};
-pub use reader::{Chunk, LogReader};
+pub use reader::{Chunk, LogFollower, LogReader, Piece};
 pub use search::{Hit as LogHit, LONGEST_LINE as LONGEST_LOG_LINE, Looked, Place as LogPlace};
 pub use writer::LogWriter;
 

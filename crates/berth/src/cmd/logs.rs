@@ -172,9 +172,11 @@ impl Reader<'_> {
                         return Ok(Some(chunk));
                     }
                 }
-                Ok(None) if self.is_whole().await? => return Ok(None),
-                // The server ended, and the job goes on.
                 Ok(None) => {
+                    if self.is_whole().await? {
+                        return Ok(None);
+                    }
+                    // The server ended, and the job goes on.
                     self.again();
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -349,7 +351,7 @@ mod tests {
             several: false,
             stream: LogStream::Output,
             position,
-            at: Some("2026-11-15T13:00:00.25Z".parse().unwrap()),
+            at: Some("2026-11-15T13:00:00.250Z".parse().unwrap()),
             text: text.into(),
             bytes: text.len() as u64,
             dropped: 0,
@@ -428,6 +430,6 @@ mod tests {
         reader.fresh(chunk(1, 0, "x"));
         reader.again();
         assert_eq!(reader.query.from, None);
-        assert_eq!(reader.query.since, Some("2026-11-15T12:59:00.25Z".parse().unwrap()));
+        assert_eq!(reader.query.since, Some("2026-11-15T12:59:00.250Z".parse().unwrap()));
     }
 }

@@ -263,7 +263,8 @@ mod tests {
         let letter = "ü€".as_bytes();
         for cut in 1..letter.len() {
             let (first, rest) = letter.split_at(cut);
-            let parts = told(&mut feed(false), &[(b"x", 1), (first, 1), (rest, 2), (b"\n", 3)]);
+            let pieces: [(&[u8], i64); 4] = [(b"x", 1), (first, 1), (rest, 2), (b"\n", 3)];
+            let parts = told(&mut feed(false), &pieces);
             let all: String = parts.iter().map(|(_, text, _)| text.as_str()).collect();
             assert_eq!(all, "xü€\n", "cut at {cut}");
             let mut position = 0;

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_rank_or_task_that_is_not_there_is_an_error_that_says_which_there_are() {
         let layout = Layout { tasks: 2, per_task: 4 };
-        let says = |task, rank| layout.which(JOB, task, rank, true).unwrap_err().0.detail;
+        let says = |task, rank| layout.which(JOB, task, rank, true).unwrap_err().0.detail.clone();
         assert_eq!(says(None, Some(8)), "job 17 has 8 ranks, from 0 to 7; there is no rank 8");
         assert_eq!(says(Some(0), Some(4)), "job 17 has 4 ranks, from 0 to 3; there is no rank 4");
         assert_eq!(says(Some(2), None), "job 17 has 2 tasks, from 0 to 1; there is no task 2");

@@ -1,8 +1,8 @@
 //! Sends what the processes of a job print, in the order of time, and what Berth has to say of it.
 
+use super::log_chunk::{line, said};
 use super::log_feed::{Feed, Origin, Part};
 use super::log_layout::{Layout, Which};
-use super::logs::{line, said};
 use super::output::Source;
 use crate::app::App;
 use axum::body::Bytes;

@@ -1,5 +1,6 @@
 //! What a job printed, as one JSON value on each line.
 
+use super::log_chunk::{line, said};
 use super::log_layout::Layout;
 use super::log_teller::{Subject, Teller, processes};
 use super::output::Source;
@@ -116,30 +117,4 @@ async fn must_have_attempt(app: &App, row: &JobRow, query: &wire::LogQuery) -> R
 fn farewell(problem: Box<Problem>) -> Result<Bytes, Infallible> {
     let text = format!("the log is not sent any further: {problem}\n");
     Ok(line(&wire::LogChunk { problem: Some(problem), ..said(text) }))
-}
-
-/// What Berth has to say between what a job printed.
-pub fn said(text: String) -> wire::LogChunk {
-    wire::LogChunk {
-        attempt: 0,
-        task: 0,
-        rank: 0,
-        job_rank: 0,
-        element: None,
-        several: false,
-        stream: wire::LogStream::Berth,
-        position: 0,
-        at: None,
-        text,
-        bytes: 0,
-        dropped: 0,
-        end: false,
-        problem: None,
-    }
-}
-
-pub fn line(chunk: &wire::LogChunk) -> Bytes {
-    let mut line = serde_json::to_vec(chunk).expect("chunks are plain data");
-    line.push(b'\n');
-    Bytes::from(line)
 }

@@ -1,6 +1,7 @@
 //! Jobs: submitted, looked at, acted on.
 
 mod files;
+mod log_chunk;
 mod log_cut;
 mod log_feed;
 mod log_layout;
