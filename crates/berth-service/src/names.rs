@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::fault::Fault;
 use berth_api::Code;
+use berth_file::error::did_you_mean;
 
 const LONGEST: usize = 63;
 
@@ -54,6 +55,7 @@ fn choose<T: OfTeam>(own: Option<&str>, visible: Vec<T>, wanted: &str) -> Result
         Some((team, name)) => (Some(team), name),
         None => (None, wanted),
     };
+    let hint = did_you_mean(name, visible.iter().map(OfTeam::name));
     let fits = |one: &T| one.name() == name && team.is_none_or(|team| one.team() == team);
     let mut found: Vec<T> = visible.into_iter().filter(fits).collect();
     if let Some(at) = found.iter().position(|one| Some(one.team()) == own) {
@@ -65,7 +67,8 @@ fn choose<T: OfTeam>(own: Option<&str>, visible: Vec<T>, wanted: &str) -> Result
         let next = format!("say whose, such as `{}:{name}`", teams[0]);
         return Err(Fault::new(Code::BadRequest, detail).next(next));
     }
-    found.pop().ok_or_else(|| Fault::not_found(T::WHAT, wanted))
+    let none = || Fault::new(Code::NotFound, format!("there is no {} `{wanted}`{hint}", T::WHAT));
+    found.pop().ok_or_else(none)
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ pub async fn preview(
         let core = service.engine.core();
         let nodes = core.state.node_snapshots();
         let spec = nodes.iter().find(|one| *one.spec.name == *node);
-        let spec = &spec.ok_or_else(|| Fault::not_found("node", node))?.spec;
+        let known = || nodes.iter().map(|one| one.spec.name.as_str());
+        let spec = &spec.ok_or_else(|| Fault::unknown("node", node, known()))?.spec;
         let (mut jobs, mut stops, mut held) = (Vec::new(), Vec::new(), 0);
         let mut empty_at = None;
         for (id, live) in &core.jobs {

@@ -55,8 +55,11 @@ async fn change(
 }
 
 fn one(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    let node = all(service, caller).into_iter().find(|node| node.name == name);
-    node.ok_or_else(|| Fault::not_found("node", name))
+    let mut all = all(service, caller);
+    match all.iter().position(|node| node.name == name) {
+        Some(at) => Ok(all.swap_remove(at)),
+        None => Err(Fault::unknown("node", name, all.iter().map(|node| node.name.as_str()))),
+    }
 }
 
 fn all(service: &Service, caller: &Caller) -> Vec<wire::Node> {

@@ -27,9 +27,12 @@ pub async fn list(service: &Service) -> Result<wire::Items<wire::Queue>, Fault> 
 }
 
 pub async fn get(service: &Service, caller: &Caller, name: &str) -> Result<wire::Queue, Fault> {
-    let reports = service.engine.core().state.queue_reports();
-    let report = reports.into_iter().find(|report| *report.name == *name);
-    let report = report.ok_or_else(|| Fault::not_found("queue", name))?;
+    let mut reports = service.engine.core().state.queue_reports();
+    let Some(at) = reports.iter().position(|report| *report.name == *name) else {
+        let known = reports.iter().map(|report| report.name.as_str());
+        return Err(Fault::unknown("queue", name, known));
+    };
+    let report = reports.swap_remove(at);
     let waits = waits(service, Some(name)).await?;
     let mut queue = shown(report, &waits);
     queue.line = line(&mut service.engine.core(), caller, name);
