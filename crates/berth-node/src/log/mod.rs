@@ -32,6 +32,8 @@ impl Default for LogLimits {
 /// their own, however late they are read.
 const MARK_BYTES: u64 = 64 << 10;
 const MARK_MS: i64 = 200;
+/// The same in logs of earlier versions.
+const OLD_MARK_MS: i64 = 1_000;
 /// An index of this size ends its file. Only a log of very short and slow lines gets there.
 const INDEX_BYTES: u64 = 8 << 20;
 

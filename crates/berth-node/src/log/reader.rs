@@ -1,6 +1,6 @@
 //! The server's side of a log.
 
-use super::{MARK_MS, MARK_SIZE, Mark, base_of, file_name, index_name};
+use super::{MARK_SIZE, Mark, OLD_MARK_MS, base_of, file_name, index_name};
 use crate::error::Error;
 use berth_model::Time;
 use rustix::fs::{Dir, Mode, OFlags, openat};
@@ -128,12 +128,12 @@ impl LogReader {
         Ok(ranks.into_iter().collect())
     }
 
-    /// Where that begins which was written at that time or later; a little more may be in it, never
-    /// less.
+    /// Where that begins which was written at that time or later; up to a second more may be
+    /// in it, never less.
     pub fn since(&self, at: Time) -> Result<u64, Error> {
         for part in self.parts()? {
             let marks = self.marks(part.base)?;
-            if let Some(mark) = marks.iter().find(|mark| mark.at.0 + MARK_MS > at.0) {
+            if let Some(mark) = marks.iter().find(|mark| mark.at.0 + OLD_MARK_MS > at.0) {
                 return Ok(mark.position);
             }
         }
