@@ -242,7 +242,9 @@ impl Teller {
     /// Says why a job prints nothing yet, once for each reason.
     async fn tell_why_it_waits(&mut self) -> Option<()> {
         let [subject] = self.subjects.as_slice() else { return Some(()) };
-        if !self.query.all || self.feeds.iter().any(|feed| !feed.is_over) {
+        // Whoever asks for one attempt knows the job.
+        let is_told = self.feeds.iter().any(|feed| !feed.is_over);
+        if !self.query.all || self.query.attempt.is_some() || is_told {
             return Some(());
         }
         let Ok(Some(found)) = find::by_number(&self.app.service, subject.job).await else {
