@@ -96,6 +96,11 @@ impl Handle {
         self.news.listen(after)
     }
 
+    /// The events that are kept, and the number of the newest of them.
+    pub fn listen_to_kept(&self) -> (Listener, u64) {
+        self.news.listen_to_kept()
+    }
+
     /// Ends the loop once what it has taken is committed. Jobs go on.
     pub async fn stop(&self) {
         let _ = self.requests.send(Request::Stop).await;

@@ -78,9 +78,20 @@ impl News {
             newest: self.0.newest.subscribe(),
         }
     }
+
+    /// What is kept, with the number of the newest event.
+    pub fn listen_to_kept(&self) -> (Listener, u64) {
+        let (before, newest) = self.0.oldest_and_newest();
+        (self.listen(Some(before)), newest)
+    }
 }
 
 impl Desk {
+    fn oldest_and_newest(&self) -> (u64, u64) {
+        let kept = self.kept();
+        (kept.newest - kept.events.len() as u64, kept.newest)
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,6 +202,15 @@ mod tests {
         let expect: Vec<String> = (3..600).map(|n| n.to_string()).collect();
         assert_eq!(hear(&mut listener).await, expect);
         assert!(hear(&mut news.listen(None)).await.is_empty(), "a new one hears what comes");
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_heard_from_the_oldest_on() {
+        let news = News::since(START);
+        tell(&news, 0..3);
+        let (mut listener, newest) = news.listen_to_kept();
+        assert_eq!(hear(&mut listener).await, ["0", "1", "2"]);
+        assert_eq!(listener.last(), newest);
     }
 
     #[tokio::test]

@@ -69,6 +69,8 @@ pub struct EventQuery {
     /// Those after this one, as far as they are still there; the header `Last-Event-ID` goes before
     /// it.
     pub after: Option<u64>,
+    /// The events that the server still keeps, oldest first. The stream ends after the newest of them.
+    pub past: bool,
 }
 
 /// A piece of what one process printed.

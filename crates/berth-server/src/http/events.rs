@@ -40,11 +40,17 @@ async fn listen(
     let last = limits::text_of(&headers, &HeaderName::from_static("last-event-id"))?;
     // A number that is none of ours is one that nothing is known of: there may be a gap.
     let last = last.map(|last| last.trim().parse().unwrap_or(0));
-    let heard = app.service.engine.listen(last.or(query.after));
+    let (heard, until) = match query.past {
+        true => {
+            let (heard, newest) = app.service.engine.listen_to_kept();
+            (heard, Some(newest))
+        }
+        false => (app.service.engine.listen(last.or(query.after)), None),
+    };
     let needs = needs(&app, &caller, &query).await;
     let right = StreamRight::hold(&app.service, &caller, needs);
     let begin = Some(begin(heard.last()));
-    let telling = Telling { right: right.clone(), wish: Wish::of(query), heard, begin };
+    let telling = Telling { right: right.clone(), wish: Wish::of(query), heard, until, begin };
     let events = stream::unfold(telling, async |mut telling| {
         let frame = telling.next().await?;
         Some((Ok::<_, Infallible>(frame), telling))
@@ -72,6 +78,8 @@ struct Telling {
     right: StreamRight,
     wish: Wish,
     heard: Listener,
+    /// The stream ends after this event.
+    until: Option<u64>,
     begin: Option<Bytes>,
 }
 
@@ -83,6 +91,9 @@ impl Telling {
             return Some(begin);
         }
         loop {
+            if self.until.is_some_and(|until| self.heard.last() >= until) {
+                return None;
+            }
             let Ok(heard) = tokio::time::timeout(KEEP_ALIVE, self.heard.next()).await else {
                 return Some(Bytes::from_static(b":\n\n"));
             };
@@ -142,7 +153,10 @@ impl Wish {
             let (EventKind::Job { id, .. } | EventKind::Log { id, .. }) = kind else {
                 return false;
             };
-            if id.to_string() != *wish {
+            let id = id.to_string();
+            // An array stands for its elements.
+            let array = id.split_once('_').map(|(array, _)| array);
+            if id != *wish && array != Some(wish.as_str()) {
                 return false;
             }
         }

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 pub struct Files {
     /// Files or folders of them (YAML); `-` reads standard input
     #[arg(short, long = "file", value_name = "FILE", required = true, num_args = 1..)]
-    files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Remove teams, queues and projects that are in no file
     #[arg(long)]
-    prune: bool,
+    pub prune: bool,
 }
 
 #[derive(Args, Debug)]
@@ -46,8 +46,12 @@ pub async fn apply(context: &Context, args: &Apply) -> Result<()> {
 }
 
 pub async fn diff(context: &Context, args: &Diff) -> Result<()> {
-    let changes = context.client()?.diff(&args.files.request()?).await?;
-    let drift = args.exit_code && !changes.changes.is_empty();
+    show_diff(context, &args.files, args.exit_code).await
+}
+
+pub async fn show_diff(context: &Context, files: &Files, exit_code: bool) -> Result<()> {
+    let changes = context.client()?.diff(&files.request()?).await?;
+    let drift = exit_code && !changes.changes.is_empty();
     context.show(&page(changes))?;
     match drift {
         true => Err(Failure::silent(Exit::Failed)),

@@ -11,6 +11,8 @@ mod control;
 mod cost;
 mod cost_more;
 mod debug;
+mod describe;
+mod events;
 mod files;
 mod flags;
 mod gpu_check;
@@ -23,6 +25,7 @@ mod logs;
 mod machines;
 mod metrics;
 mod plan;
+mod policy;
 mod preview;
 mod ps;
 mod queues;
@@ -79,6 +82,11 @@ pub enum ClientCommand {
     Plan(Box<run::Plan>),
     /// List jobs
     Ps(ps::Ps),
+    /// Show everything about a job: what it asks for, where it ran, who preempted it, its cost and file
+    #[command(visible_alias = "show")]
+    Describe(describe::Describe),
+    /// Show what happened to jobs, nodes and teams
+    Events(events::Events),
     /// Say why a job waits, until when, and what would start it sooner
     Why(why::Why),
     /// Show what a job printed
@@ -126,6 +134,9 @@ pub enum ClientCommand {
     Cordon(machines::NodeArgs),
     /// Let machines take work again
     Uncordon(machines::UncordonArgs),
+    /// Show the policy, what a file would change of it, and who changed it
+    #[command(subcommand, arg_required_else_help = true)]
+    Policy(policy::Policy),
     /// Show what was spent
     Cost(cost::Cost),
     /// Show and set budgets
@@ -196,6 +207,8 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Run(args) => run::run(context, &args).await,
         ClientCommand::Plan(args) => run::plan(context, &args).await,
         ClientCommand::Ps(args) => ps::run(context, &args).await,
+        ClientCommand::Describe(args) => describe::run(context, &args).await,
+        ClientCommand::Events(args) => events::run(context, &args).await,
         ClientCommand::Why(args) => why::run(context, &args).await,
         ClientCommand::Logs(args) => logs::run(context, &args).await,
         ClientCommand::Timeline(args) => timeline::timeline(context, &args).await,
@@ -219,6 +232,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::Drain(args) => machines::drain(context, &args).await,
         ClientCommand::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,
         ClientCommand::Uncordon(args) => machines::uncordon(context, &args).await,
+        ClientCommand::Policy(args) => policy::run(context, &args).await,
         ClientCommand::Cost(args) => cost::run(context, &args).await,
         ClientCommand::Budget(args) => budget::run(context, &args).await,
         ClientCommand::Apply(args) => apply::apply(context, &args).await,

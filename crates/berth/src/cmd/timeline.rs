@@ -54,8 +54,21 @@ fn timeline_text(found: &Timeline, look: &Look) -> String {
     out
 }
 
-/// `4688 vit-l (vision)`, as far as one may know it.
-fn named(of: &JobRef) -> String {
+/// `preempted: made room for a job of a higher class, for 4688 vit-l (vision)`.
+pub fn told(segment: &Segment) -> String {
+    let attempt = segment.attempt.map(|number| format!(" (attempt {number})"));
+    let mut told = format!("{}{}", segment.state.word(), attempt.unwrap_or_default());
+    if let Some(why) = segment.text.as_ref().or(segment.cause.as_ref()) {
+        told.push_str(&format!(": {why}"));
+    }
+    if let Some(by) = &segment.by {
+        told.push_str(&format!(", for {}", named(by)));
+    }
+    told
+}
+
+/// `4688 vit-l (vision)`, as far as the caller may know it.
+pub fn named(of: &JobRef) -> String {
     let name = of.name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
     let team = of.team.as_deref().map_or_else(String::new, |team| format!(" ({team})"));
     format!("{}{name}{team}", of.job)

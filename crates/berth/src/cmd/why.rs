@@ -1,13 +1,18 @@
 //! `berth why`.
 
 use super::plan::moments;
+use super::timeline::named;
 use crate::complete;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::show::{Look, Page, Tone, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{Blocker, JobState, Sooner, Why as Answer};
+use berth_api::Client;
+use berth_api::wire::{
+    At, Blocker, JobRef, JobState, Segment, SegmentState, Sooner, Timeline, Why as Reasons,
+};
 use clap::Args;
+use serde::Serialize;
 use std::fmt::Write;
 
 #[derive(Args, Debug)]
@@ -21,17 +26,58 @@ pub struct Why {
 
 pub async fn run(context: &Context, args: &Why) -> Result<()> {
     let client = context.client()?;
-    let fetch = async || Ok(page(client.why(&args.job).await?));
+    let fetch = async || Ok(page(answer(client, &args.job).await?));
     watch::show(context, args.watch, "job,queue", fetch).await
 }
 
+/// Why a job waits, and who took its place where it ran before.
+#[derive(Debug, Clone, Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    why: Reasons,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preempted: Option<Preempted>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Preempted {
+    at: At,
+    cause: Option<String>,
+    text: Option<String>,
+    /// The job that got what this one had.
+    by: Option<JobRef>,
+}
+
+async fn answer(client: &Client, job: &str) -> Result<Answer> {
+    let why = client.why(job).await?;
+    let waits = matches!(why.state, JobState::Pending | JobState::Stopping);
+    // An array has no timeline of its own; `why` of an element names who preempted it.
+    let time = match waits {
+        true => client.timeline(&why.id.to_string()).await.ok(),
+        false => None,
+    };
+    Ok(Answer { preempted: time.as_ref().and_then(preempted), why })
+}
+
+/// Who preempted a job that has not run since.
+fn preempted(time: &Timeline) -> Option<Preempted> {
+    let last = time.segments.last().filter(|last| gave_way(last))?;
+    let Segment { from, cause, text, by, .. } = last.clone();
+    Some(Preempted { at: from, cause, text, by })
+}
+
+pub fn gave_way(segment: &Segment) -> bool {
+    segment.state == SegmentState::Preempted
+}
+
 fn page(why: Answer) -> Page<Answer> {
-    Page::new(why, text, |why| vec![why.id.to_string()])
+    Page::new(why, text, |answer| vec![answer.why.id.to_string()])
 }
 
 const BINDING: &str = "<- the binding one";
 
-fn text(why: &Answer, look: &Look) -> String {
+fn text(answer: &Answer, look: &Look) -> String {
+    let why = &answer.why;
     let mut out = head(why, look);
     let mut line = |label: &str, text: &str| {
         let label = look.paint(Tone::Quiet, &format!("{label:<7}"));
@@ -39,6 +85,11 @@ fn text(why: &Answer, look: &Look) -> String {
     };
     if !why.needs.is_empty() {
         line("needs", &why.needs);
+    }
+    if let Some(Preempted { at, text, by, .. }) = &answer.preempted {
+        let by = by.as_ref().map_or_else(|| "others".to_owned(), named);
+        let text = text.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+        line("was", &format!("preempted by {by} at {}{text}", look.at(*at)));
     }
     let width = why.blockers.iter().map(|blocker| blocker.text.chars().count()).max().unwrap_or(0);
     for Blocker { code, text, binding } in &why.blockers {
@@ -66,7 +117,7 @@ fn text(why: &Answer, look: &Look) -> String {
 }
 
 /// `4711 llama-70b   PENDING 14m   3rd of 21 in nlp   starts ~16:40 (P90 18:05)`.
-fn head(why: &Answer, look: &Look) -> String {
+fn head(why: &Reasons, look: &Look) -> String {
     let state = look.paint(words::state_tone(why.state), &why.state.as_str().to_uppercase());
     let mut parts = vec![
         format!("{} {}", why.id, plain(&why.name)),
@@ -101,7 +152,11 @@ mod tests {
     use crate::show::Format;
     use berth_api::wire::Eta;
 
-    fn why() -> Answer {
+    fn shown(why: Reasons, preempted: Option<Preempted>) -> String {
+        page(Answer { why, preempted }).print(Format::Table, &Look::fixed()).unwrap()
+    }
+
+    fn why() -> Reasons {
         let at = |text: &str| Some(text.parse().unwrap());
         let blocker = |code: &str, text: &str, binding| Blocker {
             code: code.into(),
@@ -118,7 +173,7 @@ mod tests {
             price_micros_per_hour: None,
             total_micros: None,
         };
-        Answer {
+        Reasons {
             id: "4711".parse().unwrap(),
             name: "llama-70b".into(),
             state: JobState::Pending,
@@ -157,12 +212,12 @@ mod tests {
  sooner  place: any -> now | priority: high -> ~16:10
  try     berth clone 4711 --place any
 ";
-        assert_eq!(page(why()).print(Format::Table, &Look::fixed()).unwrap(), expect);
+        assert_eq!(shown(why(), None), expect);
     }
 
     #[test]
     fn a_job_that_runs_waits_for_nothing() {
-        let runs = Answer {
+        let runs = Reasons {
             state: JobState::Running,
             position: None,
             blockers: Vec::new(),
@@ -172,6 +227,14 @@ mod tests {
             ..why()
         };
         let expect = "4711 llama-70b   RUNNING 14m\n needs   4 nodes x 8 H100 in one rack\n";
-        assert_eq!(page(runs).print(Format::Table, &Look::fixed()).unwrap(), expect);
+        assert_eq!(shown(runs, None), expect);
+    }
+
+    #[test]
+    fn a_preempted_job_names_the_job_that_took_its_place() {
+        let text = shown(why(), preempted(&crate::cmd::tests::preempted()));
+        let line = "\n was     preempted by 4688 vit-l (vision) at 14:31 (made room for a job of a \
+                    higher class)\n";
+        assert!(text.contains(line), "{text}");
     }
 }

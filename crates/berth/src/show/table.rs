@@ -56,6 +56,8 @@ pub struct Table {
     titles: Vec<&'static str>,
     right: Vec<bool>,
     rows: Vec<Vec<Cell>>,
+    /// Before each line.
+    indent: &'static str,
 }
 
 const GAP: &str = "  ";
@@ -64,7 +66,12 @@ impl Table {
     pub fn new(titles: &[&'static str]) -> Table {
         let right = titles.iter().map(|title| title.starts_with('>')).collect();
         let titles = titles.iter().map(|title| title.trim_start_matches('>')).collect();
-        Table { titles, right, rows: Vec::new() }
+        Table { titles, right, rows: Vec::new(), indent: "" }
+    }
+
+    /// For a table below a title.
+    pub fn indented(self) -> Table {
+        Table { indent: GAP, ..self }
     }
 
     /// A row; cells that are left out at the end are empty.
@@ -108,8 +115,8 @@ impl Table {
 
     /// On a terminal a line that is too long is cut, so that rows stay rows.
     fn line(&self, row: &[Cell], widths: &[usize], look: &Look) -> String {
-        let mut line = String::new();
-        let mut left = look.width.unwrap_or(usize::MAX);
+        let mut line = self.indent.to_owned();
+        let mut left = look.width.unwrap_or(usize::MAX).saturating_sub(line.len());
         let last = self.titles.len() - 1;
         for (index, width) in widths.iter().enumerate() {
             let cell = row.get(index).cloned().unwrap_or_else(|| Cell::from(""));

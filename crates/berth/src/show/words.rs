@@ -3,6 +3,7 @@
 use super::Tone;
 use berth_api::wire::JobState;
 use berth_model::Milli;
+use std::collections::BTreeMap;
 
 /// The two largest units that say something: `45s`, `14m`, `2h5m`, `3d4h`.
 pub fn span(ms: i64) -> String {
@@ -110,6 +111,12 @@ pub fn ordinal(number: u32) -> String {
 pub fn count(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {one}{plural}", thousands(number))
+}
+
+/// `lr=1e-4 seed=3`: the values of a sweep.
+pub fn parameters(all: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.join(" ")
 }
 
 pub fn state_tone(state: JobState) -> Tone {
