@@ -27,14 +27,35 @@ pub struct Cli {
 }
 
 const EXITS: &str = "\
-Exit codes: 0 ok, 1 the job or command failed, 2 usage, 3 refused by policy, budget or rights, \
-4 not found, 5 no server.
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, budget or rights, 4 not found, \
+5 no server.
+`run` (attached or with --wait) and `shell --` exit with the code of the job or command, and with \
+125 if Berth itself fails.
 Settings: flag, then BERTH_*, then .berth.toml, then ~/.config/berth/config.toml; see `berth \
 config explain`.";
 
 impl Cli {
     pub fn flags(&self) -> Flags {
         Flags { server: self.server.clone(), output: self.output }
+    }
+}
+
+/// Whether a command line that could not be read stands for a job: `run` without `-d`, or `shell`
+/// with a command.
+pub fn is_attached(words: &[String]) -> bool {
+    let own = words.iter().take_while(|word| *word != "--");
+    let own: Vec<&str> = own.map(String::as_str).collect();
+    let command = own.iter().position(|word| ["run", "shell"].contains(word));
+    // Only global options stand before the command: `-o FORMAT`, `--server URL`.
+    let after_options = |at: &usize| {
+        let before = &own[..*at];
+        let flags = before.iter().filter(|word| word.starts_with('-')).count();
+        before.is_empty() || (own[0].starts_with('-') && (flags == *at || flags * 2 == *at))
+    };
+    let Some(at) = command.filter(after_options) else { return false };
+    match own[at] {
+        "run" => !own[at..].iter().any(|w| ["-d", "--detach", "--dry-run"].contains(w)),
+        _ => own.len() < words.len(),
     }
 }
 

@@ -22,6 +22,9 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+/// Berth itself failed while a command stood for a job, as with `docker run`.
+pub const BERTH_FAILED: u8 = 125;
+
 impl From<code::Exit> for Exit {
     fn from(exit: code::Exit) -> Exit {
         match exit {
@@ -36,6 +39,8 @@ impl From<code::Exit> for Exit {
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
+    /// What the program ends with instead of that: the exit code of a job, or 125.
+    status: Option<u8>,
     detail: String,
     next: Option<String>,
     /// As the server wrote it.
@@ -46,7 +51,8 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(exit: Exit, detail: impl Into<String>) -> Failure {
-        Failure { exit, detail: detail.into(), next: None, problem: None, silent: false }
+        let detail = detail.into();
+        Failure { exit, status: None, detail, next: None, problem: None, silent: false }
     }
 
     pub fn usage(detail: impl Into<String>) -> Failure {
@@ -64,6 +70,24 @@ impl Failure {
     /// Only an exit code: the answer that was printed says it all.
     pub fn silent(exit: Exit) -> Failure {
         Failure { silent: true, ..Failure::new(exit, "") }
+    }
+
+    /// The job has failed with this code, and so does the command that ran it.
+    pub fn of_job(code: u8) -> Failure {
+        Failure { status: Some(code), ..Failure::silent(Exit::Failed) }
+    }
+
+    /// A failure of Berth where any other code would be taken for the job's. Ctrl-C stays 130.
+    pub fn while_attached(mut self) -> Failure {
+        if self.status.is_none() && self.exit != Exit::Interrupted {
+            self.status = Some(BERTH_FAILED);
+        }
+        self
+    }
+
+    /// What the program ends with.
+    pub fn status(&self) -> u8 {
+        self.status.unwrap_or(self.exit as u8)
     }
 
     pub fn next(mut self, next: impl Into<String>) -> Failure {
@@ -88,7 +112,7 @@ impl Failure {
     fn json(&self) -> String {
         let value = match &self.problem {
             Some(problem) => json!(problem),
-            None => json!({ "detail": self.detail, "next": self.next, "exit": self.exit as u8 }),
+            None => json!({ "detail": self.detail, "next": self.next, "exit": self.status() }),
         };
         format!("{value:#}")
     }
@@ -130,7 +154,8 @@ impl From<Problem> for Failure {
             },
         };
         let (detail, next) = (problem.detail.clone(), Some(problem.next.clone()));
-        Failure { exit, detail, next, problem: Some(Box::new(problem)), silent: false }
+        let problem = Some(Box::new(problem));
+        Failure { exit, status: None, detail, next, problem, silent: false }
     }
 }
 
@@ -214,6 +239,14 @@ mod tests {
         );
         let json: serde_json::Value = serde_json::from_str(&failure.text(true).unwrap()).unwrap();
         assert_eq!(json["code"], "BRT0008");
+    }
+
+    #[test]
+    fn a_command_that_stands_for_a_job_ends_with_its_code_or_with_125() {
+        assert_eq!(Failure::of_job(7).while_attached().status(), 7);
+        assert_eq!(Failure::usage("no").while_attached().status(), BERTH_FAILED);
+        assert_eq!(Failure::usage("no").status(), 2);
+        assert_eq!(Failure::silent(Exit::Interrupted).while_attached().status(), 130);
     }
 
     #[test]

@@ -51,7 +51,10 @@ fn main() -> ExitCode {
     }
     // Answers a shell that asks for completions, and goes on otherwise.
     CompleteEnv::with_factory(Cli::command).var(cmd::COMPLETE).complete();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     let flags = cli.flags();
     let mut format = flags.output.unwrap_or_default();
     let ended = match cli.command {
@@ -61,15 +64,34 @@ fn main() -> ExitCode {
         Command::Reserve(args) => reserve::run(&args),
         Command::NodeAgent(args) => node_agent::run(&args),
         Command::Restore(args) => restore::run(&args),
-        Command::Client(args) => Context::new(&flags).and_then(|context| {
-            format = context.format;
-            serve(&context, args)
-        }),
+        Command::Client(args) => match Context::new(&flags) {
+            Ok(context) => {
+                format = context.format;
+                serve(&context, args)
+            }
+            Err(failure) if cli::is_attached(&words()) => Err(failure.while_attached()),
+            Err(failure) => Err(failure),
+        },
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure, format == Format::Json),
     }
+}
+
+/// Help is no mistake; a mistake in front of a job must not look like the job's own exit code.
+fn misused(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    match (error.use_stderr(), cli::is_attached(&words())) {
+        (false, _) => ExitCode::SUCCESS,
+        (true, true) => ExitCode::from(fail::BERTH_FAILED),
+        (true, false) => ExitCode::from(Exit::Usage as u8),
+    }
+}
+
+/// The command line. What is no text there cannot be a command.
+fn words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// One command at a time needs one thread.
@@ -86,7 +108,7 @@ fn report(failure: &Failure, as_json: bool) -> ExitCode {
     if let Some(text) = failure.text(as_json) {
         show::note(&text);
     }
-    ExitCode::from(failure.exit as u8)
+    ExitCode::from(failure.status())
 }
 
 fn simulate(command: &sim::Sim, format: Format) -> ExitCode {

@@ -176,6 +176,19 @@ fn mistakes_say_what_was_meant() {
 }
 
 #[test]
+fn a_mistake_in_front_of_a_job_is_told_from_the_jobs_own_exit_code() {
+    let attached =
+        |line: &str| is_attached(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    for line in ["run --gpu 1 -- true", "-o json run --wat -- -d", "shell 17 --tsk 1 -- ls"] {
+        assert!(attached(line), "{line}");
+    }
+    for line in ["run -d --gpu 1 -- true", "ps --wat", "shell --wat", "", "why run", "plan -- run"]
+    {
+        assert!(!attached(line), "{line}");
+    }
+}
+
+#[test]
 fn every_command_is_on_the_page_with_an_example() {
     let page = include_str!("../../../../docs/cli.md");
     for leaf in leaves(&Cli::command(), "") {

@@ -20,7 +20,7 @@ impl Ended {
     pub fn result(&self) -> Result<()> {
         match self {
             Ended::Over(job) if job.state == JobState::Done => Ok(()),
-            Ended::Over(_) => Err(Failure::silent(Exit::Failed)),
+            Ended::Over(job) => Err(Failure::of_job(exit_code(job))),
             Ended::Left(_) => Err(Failure::silent(Exit::Interrupted)),
         }
     }
@@ -36,6 +36,17 @@ impl Ended {
         };
         show::note(&text);
     }
+}
+
+/// The job's own exit code, 128 and the number of the signal that killed it, or 1 where it has none,
+/// such as an array or a job that was stopped before it started.
+fn exit_code(job: &Job) -> u8 {
+    let code = |exit: &berth_api::wire::Exit| match (exit.code, exit.signal) {
+        (Some(code @ 1..=255), _) => u8::try_from(code).ok(),
+        (_, Some(signal @ 1..=127)) => u8::try_from(128 + signal).ok(),
+        _ => None,
+    };
+    job.exit.as_ref().and_then(code).unwrap_or(Exit::Failed as u8)
 }
 
 /// Shows what it prints until it ends.
@@ -168,6 +179,24 @@ fn news(job: &Job, look: &Look) -> String {
 mod tests {
     use super::*;
     use crate::cmd::tests::job;
+
+    #[test]
+    fn a_command_ends_with_the_exit_code_of_its_job() {
+        let exit = |code, signal| berth_api::wire::Exit {
+            kind: berth_api::wire::ExitKind::Failed,
+            code,
+            signal,
+            text: String::new(),
+        };
+        let status = |exit| {
+            let job = Job { state: JobState::Failed, exit, ..job() };
+            Ended::Over(Box::new(job)).result().unwrap_err().status()
+        };
+        assert_eq!(status(Some(exit(Some(7), None))), 7);
+        assert_eq!(status(Some(exit(None, Some(9)))), 137);
+        assert_eq!(status(Some(exit(Some(0), None))), 1, "it failed all the same");
+        assert_eq!(status(None), 1);
+    }
 
     #[test]
     fn a_job_that_ended_well_is_success_and_any_other_is_not() {

@@ -25,6 +25,14 @@ pub struct Shell {
 }
 
 pub async fn run(context: &Context, args: &Shell) -> Result<()> {
+    let ended = open(context, args).await;
+    match args.command.is_empty() {
+        true => ended,
+        false => ended.map_err(Failure::while_attached),
+    }
+}
+
+async fn open(context: &Context, args: &Shell) -> Result<()> {
     let mut remote = context.client()?.shell(&args.job).await?;
     let (rows, columns) = size();
     let open = ShellAsk::Open {
@@ -71,12 +79,14 @@ async fn talk(remote: &mut Remote) -> Result<()> {
 fn ended(tell: ShellTell) -> Result<()> {
     match tell {
         ShellTell::Exit { code: 0 } => Ok(()),
-        ShellTell::Exit { code } => {
-            let what = format!("the command in the job ended with {code}");
-            Err(Failure::new(Exit::Failed, what))
-        }
+        ShellTell::Exit { code } => Err(Failure::of_job(exit_code(code))),
         ShellTell::Problem { problem } => Err(problem.into()),
     }
+}
+
+/// What a program that ends with this code ends with here.
+fn exit_code(code: i32) -> u8 {
+    u8::try_from(code).ok().filter(|code| *code != 0).unwrap_or(Exit::Failed as u8)
 }
 
 fn put(bytes: &[u8]) -> Result<()> {
@@ -142,9 +152,10 @@ mod tests {
     use berth_api::{Code, Problem};
 
     #[test]
-    fn a_command_that_failed_in_the_job_fails_here() {
+    fn a_command_that_failed_in_the_job_fails_here_with_the_same_code() {
         assert!(ended(ShellTell::Exit { code: 0 }).is_ok());
-        assert_eq!(ended(ShellTell::Exit { code: 3 }).unwrap_err().exit, Exit::Failed);
+        assert_eq!(ended(ShellTell::Exit { code: 3 }).unwrap_err().status(), 3);
+        assert_eq!(ended(ShellTell::Exit { code: -1 }).unwrap_err().status(), 1);
         let problem = Problem::new(Code::WrongState, "17 does not run");
         assert_eq!(ended(ShellTell::Problem { problem }).unwrap_err().exit, Exit::Refused);
     }

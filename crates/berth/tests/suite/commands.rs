@@ -113,11 +113,15 @@ fn no_server_names_the_address_and_how_to_start_one() {
 }
 
 #[test]
-fn refusals_end_with_three() {
+fn refusals_end_with_three_and_with_125_where_a_job_would_have_its_own_code() {
     let reply = Reply::Json(403, problem("BRT0018", 403, "the budget of nlp is spent"));
     let server = Server::start(vec![("POST /v1/jobs", vec![reply])]);
+    assert_eq!(server.berth(&["run", "-d", "--", "true"]).code, 3);
+    assert_eq!(server.berth(&["run", "--wait", "-o", "json", "--", "true"]).code, 125);
+    assert_eq!(server.berth(&["run", "--gpu", "1", "--", "true"]).code, 125);
+    assert_eq!(server.berth(&["shell", "99", "--", "true"]).code, 125);
     let ran = server.berth(&["run", "--", "true"]);
-    assert_eq!(ran.code, 3);
+    assert_eq!(ran.code, 125);
     assert!(ran.err.starts_with("error: the budget of nlp is spent"), "{}", ran.err);
 }
 
@@ -164,11 +168,11 @@ fn run_submits_and_shows_the_log_until_the_job_ends() {
 }
 
 #[test]
-fn a_job_that_fails_is_a_command_that_fails() {
+fn a_command_ends_with_the_exit_code_of_its_job() {
     let logs = Reply::Lines(chunk(0, "oh no\n"));
     let server = Server::start(run_routes("failed", vec![logs]));
     let ran = server.berth(&["run", "--", "false"]);
-    assert_eq!((ran.code, ran.out.as_str()), (1, "oh no\n"));
+    assert_eq!((ran.code, ran.out.as_str()), (3, "oh no\n"));
     assert!(ran.err.ends_with("17 bert failed after 10m, $0.50: exit code 3\n"), "{}", ran.err);
 }
 
@@ -232,7 +236,7 @@ fn detached_and_for_programs_a_run_prints_what_was_submitted() {
 fn a_mistake_in_a_job_file_is_found_before_anything_is_sent() {
     let server = Server::start(Vec::new());
     server.file("job.yaml", "gpu: 1\nrun: x\n");
-    let ran = server.berth(&["run", "-f", "job.yaml"]);
+    let ran = server.berth(&["run", "-d", "-f", "job.yaml"]);
     assert_eq!(ran.code, 2);
     assert!(
         ran.err.starts_with("error: job.yaml:1:1: unknown key `gpu`; did you mean `gpus`?"),
@@ -240,10 +244,16 @@ fn a_mistake_in_a_job_file_is_found_before_anything_is_sent() {
         ran.err
     );
     let ran = server.berth(&["run", "-g", "1"]);
-    assert_eq!(ran.code, 2);
+    assert_eq!(ran.code, 125);
     assert!(ran.err.starts_with("error: there is nothing to run"), "{}", ran.err);
-    assert_eq!(server.berth(&["run", "-f", "none.yaml"]).code, 2);
+    assert_eq!(server.berth(&["run", "-d", "-f", "none.yaml"]).code, 2);
     assert_eq!(server.asked(), Vec::<String>::new());
+}
+
+#[test]
+fn waiting_for_a_job_ends_with_its_exit_code_too() {
+    let server = Server::start(run_routes("failed", Vec::new()));
+    assert_eq!(server.berth(&["run", "--wait", "--", "false"]).code, 3);
 }
 
 #[test]
@@ -256,7 +266,7 @@ fn a_job_that_the_server_refuses_is_shown_at_its_place_in_the_file() {
     let server =
         Server::start(vec![("POST /v1/jobs", vec![Reply::Json(422, refusal.to_string())])]);
     server.file("job.yaml", "# mine\nrun: x\nimage: pytorch\n");
-    let ran = server.berth(&["run", "-f", "job.yaml"]);
+    let ran = server.berth(&["run", "-d", "-f", "job.yaml"]);
     assert_eq!(ran.code, 2);
     assert!(
         ran.err.starts_with("error: job.yaml:3:8: `image`: no containers here\nnext: Do this."),

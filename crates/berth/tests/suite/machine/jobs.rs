@@ -19,10 +19,10 @@ fn a_job_runs_to_its_end_and_its_output_is_kept() {
 }
 
 #[test]
-fn a_job_that_fails_is_told_by_the_exit_code_of_run() {
+fn run_ends_with_the_exit_code_of_its_job() {
     let server = Server::start(&["--gpus", "1xL4"]);
     let ran = server.berth(&["run", "--name", "bad", "--", "bash", "-c", "exit 7"]);
-    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    assert_eq!(ran.status.code(), Some(7), "{ran:?}");
     let job = server.json(&["ps", "--all", "bad"]);
     assert_eq!(job["jobs"][0]["exit"]["code"], 7, "{job}");
     let why = server.run_ok(&["why", "bad"]);
