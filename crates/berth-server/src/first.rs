@@ -103,10 +103,17 @@ fn write_private(path: &Path, text: &str) -> Result<(), FirstError> {
 }
 
 /// Says where the server is, for the command line.
-pub fn announce(home: &Home, url: &str, tls: Option<&Tls>) -> Result<(), FirstError> {
+pub fn announce(
+    home: &Home,
+    url: &str,
+    tls: Option<&Tls>,
+    containers: bool,
+) -> Result<(), FirstError> {
     let ca = tls.map(|tls| tls.certificate.display().to_string());
-    let text = json!({ "url": url, "pid": std::process::id(), "ca": ca }).to_string();
-    write_private(&home.address(), &text)
+    let text = json!({
+        "url": url, "pid": std::process::id(), "ca": ca, "containers": containers,
+    });
+    write_private(&home.address(), &text.to_string())
 }
 
 /// It is not there any more.

@@ -172,7 +172,9 @@ async fn lead(
     let pods = app.pods.as_ref();
     tasks.extend(pods.and_then(|jobs| berth_cluster::gather_figures(app.service.clone(), jobs)));
     let started = Started { webhook, ..started(&app, door.url()?, token) };
-    first::announce(&app.service.home, &started.url, options.tls.as_ref()).map_err(Error::First)?;
+    let containers = app.service.host.runs_containers();
+    first::announce(&app.service.home, &started.url, options.tls.as_ref(), containers)
+        .map_err(Error::First)?;
     tell(Stage::Ready(&started));
     let (over, closes) = watch::channel(false);
     let mut served = tokio::spawn(door.accept(http::router(app.clone()), closes)?);

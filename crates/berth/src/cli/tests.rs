@@ -9,6 +9,8 @@ const LINES: &[&str] = &[
     "run -g H100:8 -- python train.py",
     "run @sft -f job.yaml -d -y --env A=1",
     "run --wait -o json -- true",
+    "run --export none -- true",
+    "run --export FOO,PATH -- true",
     "run --dry-run -- true",
     "plan -g 1 --time 2h -- python train.py",
     "ps",

@@ -13,6 +13,7 @@ mod cost_more;
 mod debug;
 mod describe;
 mod events;
+mod export;
 mod files;
 mod flags;
 mod gpu_check;

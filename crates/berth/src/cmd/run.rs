@@ -2,6 +2,7 @@
 
 use super::attach::{self, Ended};
 use super::code::Snapshot;
+use super::export::{self, Export};
 use super::flags::JobFlags;
 use super::plan;
 use crate::complete;
@@ -55,6 +56,10 @@ pub struct Run {
     /// Ask nothing
     #[arg(short, long)]
     yes: bool,
+    /// Variables of this terminal that the job gets: all, none, or names separated by commas (all
+    /// if the job runs on this machine, none elsewhere)
+    #[arg(long, value_name = "NAMES", value_parser = export::parse)]
+    export: Option<Export>,
 }
 
 #[derive(Args, Debug)]
@@ -81,7 +86,8 @@ impl JobArgs {
         }
     }
 
-    async fn draft(&self, context: &Context) -> Result<Draft> {
+    /// The file to send, over the variables of this terminal that go with it.
+    async fn draft(&self, context: &Context, export: &Export) -> Result<Draft> {
         let template = self.template()?;
         let parsed = match &self.file {
             Some(path) => Some((path.clone(), read(path)?)),
@@ -102,6 +108,7 @@ impl JobArgs {
             ));
         }
         let (mut file, here) = with_defaults(file, &under, context)?;
+        export::lay_under(&mut file, &under, export::choose(export, std::env::vars_os())?);
         let beside = match (&self.keys.0.code, &self.file) {
             (None, Some(path)) => path.parent().unwrap_or(Path::new("")),
             _ => Path::new(""),
@@ -203,7 +210,7 @@ impl Draft {
 }
 
 pub async fn plan(context: &Context, args: &Plan) -> Result<()> {
-    let draft = args.what.draft(context).await?;
+    let draft = args.what.draft(context, &Export::None).await?;
     show_plan(context, &draft).await
 }
 
@@ -213,8 +220,29 @@ async fn show_plan(context: &Context, draft: &Draft) -> Result<()> {
     context.show(&plan::page(plan))
 }
 
+/// While it stands for the job, only the job's own failure has the job's exit code.
 pub async fn run(context: &Context, args: &Run) -> Result<()> {
-    let draft = args.what.draft(context).await?;
+    let ended = submit(context, args).await;
+    match args.is_attached(context) {
+        true => ended.map_err(Failure::while_attached),
+        false => ended,
+    }
+}
+
+impl Run {
+    fn export(&self, context: &Context) -> Export {
+        let usual = if context.settings.runs_here { Export::All } else { Export::None };
+        self.export.clone().unwrap_or(usual)
+    }
+
+    fn is_attached(&self, context: &Context) -> bool {
+        let comes_back = self.detach || self.dry_run;
+        !comes_back && (self.wait || !context.format.is_for_programs())
+    }
+}
+
+async fn submit(context: &Context, args: &Run) -> Result<()> {
+    let draft = args.what.draft(context, &args.export(context)).await?;
     if args.dry_run {
         return show_plan(context, &draft).await;
     }

@@ -34,6 +34,9 @@ pub struct Local {
     pub url: String,
     #[serde(default)]
     pub ca: Option<PathBuf>,
+    /// Its jobs run in containers, which have nothing of this machine.
+    #[serde(default)]
+    pub containers: bool,
 }
 
 /// The nearest project file from a folder upward.

@@ -104,6 +104,8 @@ pub struct Settings {
     pub project: Option<Setting<String>>,
     pub output: Setting<Format>,
     user_file: Option<UserFile>,
+    /// Jobs run on this machine: the server is the local one, and starts processes.
+    pub runs_here: bool,
 }
 
 impl Settings {
@@ -117,6 +119,8 @@ impl Settings {
         let url = layers.url(flags);
         let ca = layers.local.as_ref().filter(|local| local.url == url.value);
         let ca = ca.and_then(|local| local.ca.clone());
+        let ours = layers.local.as_ref().filter(|local| local.url == url.value);
+        let runs_here = ours.is_some_and(|local| !local.containers && is_loopback(&local.url));
         let named = (places.variable)("BERTH_CA").map(PathBuf::from);
         let output = match layers.text("BERTH_OUTPUT", |file| file.output.clone()) {
             Some(set) => Setting::new(format(&set)?, set.source),
@@ -132,6 +136,7 @@ impl Settings {
             output,
             url,
             user_file: places.user_file().map(UserFile::new),
+            runs_here,
         })
     }
 
@@ -191,6 +196,16 @@ impl Settings {
             text("project", &self.project),
             ("output", self.output.value.word().to_owned(), self.output.source.to_string()),
         ]
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let host = url::Url::parse(url).ok().and_then(|url| url.host().map(|host| host.to_owned()));
+    match host {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
     }
 }
 

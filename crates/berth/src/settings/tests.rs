@@ -128,6 +128,25 @@ fn the_token_of_the_local_server_goes_nowhere_else() {
 }
 
 #[test]
+fn only_the_local_server_without_containers_runs_jobs_on_this_machine() {
+    let runs_here = |server: &str, url: Option<&str>| {
+        let world = World::new().file(".berth/server.json", server);
+        let world = match url {
+            Some(url) => world.variable("BERTH_URL", url),
+            None => world,
+        };
+        world.load(&Flags::default()).unwrap().runs_here
+    };
+    let local = r#"{"url": "http://127.0.0.1:9000"}"#;
+    assert!(runs_here(local, None));
+    assert!(runs_here(local, Some("http://127.0.0.1:9000")));
+    assert!(runs_here(r#"{"url": "https://localhost:9000"}"#, None));
+    assert!(!runs_here(local, Some("http://127.0.0.1:9001")), "such as a forwarded port");
+    assert!(!runs_here(r#"{"url": "http://10.0.0.4:9000"}"#, None));
+    assert!(!runs_here(r#"{"url": "http://127.0.0.1:9000", "containers": true}"#, None));
+}
+
+#[test]
 fn a_project_file_cannot_send_the_users_token_to_a_server_of_its_choice() {
     let world = World::new()
         .file(".config/berth/config.toml", "token = 'hush'\nurl = 'http://ours'")

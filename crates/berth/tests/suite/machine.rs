@@ -6,6 +6,7 @@ mod bad;
 mod clock;
 mod code;
 mod crash;
+mod daily;
 mod figures;
 mod gone_gpus;
 mod gpu_checks;

@@ -1,0 +1,117 @@
+//! What people do every day on one machine: describe, follow, pass variables on, and read exit codes.
+
+use super::people::People;
+use super::server::{Server, until};
+use std::os::unix::fs::PermissionsExt;
+
+fn err(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn out(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_preempted_job_is_described_with_who_preempted_it() {
+    let people = People::start("1xL4");
+    let low = people.job(&people.kim, "team: vision\nname: low\ngpus: 1\nrun: sleep 600\n");
+    people.until_is(&low, "running");
+    let high = people
+        .job(&people.lea, "team: vision\nname: first\ngpus: 1\npriority: high\nrun: sleep 600\n");
+    people.until_is(&high, "running");
+    let by = format!("by {high} first (vision)");
+    until("it waits again", || people.server.job(&low)["state"] == "pending");
+    let why = people.server.run_ok(&["why", &low]);
+    assert!(why.contains(&format!("preempted {by}")), "{why}");
+    assert_eq!(people.server.json(&["why", &low])["preempted"]["by"]["name"], "first");
+    let shown = people.server.run_ok(&["describe", &low]);
+    for part in [&by, "Attempts", "Events", "Job file", "submitted", "cost", "places      box"] {
+        assert!(shown.contains(part), "no {part:?} in {shown}");
+    }
+    assert_eq!(shown, people.server.run_ok(&["show", &low]), "the alias says the same");
+    let json = people.server.json(&["describe", &low]);
+    assert_eq!(json["job"]["name"], "low");
+    assert!(json["file"].as_str().unwrap().contains("sleep 600"), "{json}");
+}
+
+#[test]
+fn events_tell_the_past_of_a_job_and_of_the_cluster() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    server.run_ok(&["run", "--name", "short", "-g", "1", "--", "true"]);
+    server.run_ok(&["cordon", "box"]);
+    let of_job = server.run_ok(&["events", "short"]);
+    assert!(of_job.contains("submitted by") && of_job.contains("ended"), "{of_job}");
+    let all = server.run_ok(&["events"]);
+    assert!(all.contains("cordoned") && all.contains("short"), "{all}");
+    let nodes = server.json(&["events", "--kind", "node"]);
+    assert_eq!(nodes["items"][0]["kind"], "node", "{nodes}");
+    assert_eq!(server.run_ok(&["events", "--kind", "alert"]), "No events.\n");
+}
+
+#[test]
+fn the_policy_is_shown_compared_with_a_file_and_has_a_history() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    assert_eq!(
+        server.run_ok(&["policy", "show", "--changed"]),
+        "All settings have their default.\n"
+    );
+    let file = server.work.path().join("policy.yaml");
+    std::fs::write(&file, "kind: policy\ngrace: 7m\n").unwrap();
+    let diff = server.berth(&["policy", "diff", "-f", "policy.yaml", "--exit-code"]);
+    assert_eq!(diff.status.code(), Some(1), "{diff:?}");
+    assert!(out(&diff).contains("grace: 5m -> 7m") || out(&diff).contains("-> 7m"), "{diff:?}");
+    assert_eq!(server.run_ok(&["policy", "history"]), "Nobody has changed the policy.\n");
+    server.run_ok(&["apply", "-f", "policy.yaml"]);
+    let changed = server.run_ok(&["policy", "show", "--changed"]);
+    assert!(changed.contains("grace") && changed.contains("7m"), "{changed}");
+    let history = server.json(&["policy", "history"]);
+    let change = &history["changes"][0];
+    assert_eq!(
+        (&change["setting"], &change["value"]),
+        (&"grace".into(), &"7m".into()),
+        "{history}"
+    );
+}
+
+#[test]
+fn shell_ends_with_the_exit_code_of_its_command_and_with_125_where_berth_fails() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    server.run_ok(&["run", "-d", "--name", "long", "--", "sleep", "600"]);
+    until("it runs", || server.job("long")["state"] == "running");
+    let ended = server.berth(&["shell", "long", "--", "bash", "-c", "exit 9"]);
+    assert_eq!(ended.status.code(), Some(9), "{ended:?}");
+    let ended = server.berth(&["shell", "nosuch", "--", "true"]);
+    assert_eq!(ended.status.code(), Some(125), "{ended:?}");
+    let ended = server.berth(&["run", "--after", "nosuch", "--", "true"]);
+    assert_eq!(ended.status.code(), Some(125), "{ended:?}");
+}
+
+#[test]
+fn variables_and_an_active_environment_reach_a_job_on_one_machine_and_secrets_do_not() {
+    let server = Server::start(&["--gpus", "1xL4"]);
+    let bin = server.work.path().join("venv/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let tool = bin.join("mytool");
+    std::fs::write(&tool, "#!/bin/sh\necho the tool of the venv\n").unwrap();
+    std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let script = "echo FOO=$FOO SHLVL_OF_US=$SSH_TTY; mytool; env | grep -c hunter2";
+    let run = |more: &[&str]| {
+        let line = [&["run", "--name", "env"], more, &["--", "sh", "-c", script]].concat();
+        let mut command = server.command(&line);
+        let command = command.env("FOO", "bar").env("PATH", &path).env("SSH_TTY", "/dev/pts/9");
+        command.env("VIRTUAL_ENV", server.work.path().join("venv"));
+        command.env("MY_TOKEN", "hunter2").output().unwrap()
+    };
+    let ran = run(&[]);
+    assert!(out(&ran).contains("FOO=bar SHLVL_OF_US=\nthe tool of the venv\n0\n"), "{ran:?}");
+    assert!(out(&run(&["-e", "FOO=mine"])).contains("FOO=mine "), "{ran:?}");
+    assert!(out(&run(&["--export", "none"])).contains("FOO= "), "{ran:?}");
+    assert!(out(&run(&["--export", "FOO"])).contains("FOO=bar "), "{ran:?}");
+    let refused = run(&["--export", "MY_TOKEN"]);
+    assert_eq!(refused.status.code(), Some(125), "{refused:?}");
+    assert!(err(&refused).contains("berth secret set MY_TOKEN"), "{refused:?}");
+    let shown = server.run_ok(&["describe", "env"]);
+    assert!(shown.contains("Job file") && !shown.contains("hunter2"), "{shown}");
+}
