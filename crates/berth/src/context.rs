@@ -30,7 +30,9 @@ impl Context {
     }
 
     pub fn look(&self) -> Look {
-        Look::here(self.format == Format::Wide)
+        let look = Look::here(self.format == Format::Wide);
+        let links = look.links.as_ref().map(|_| self.settings.url.value.clone());
+        Look { links, ..look }
     }
 
     pub fn show<T: Serialize>(&self, page: &Page<T>) -> Result<()> {

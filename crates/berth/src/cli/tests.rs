@@ -27,6 +27,7 @@ const LINES: &[&str] = &[
     "logs 17 -f -n 100 --since 2h --search loss --timestamps --rank 3 --attempt 0",
     "logs 17 --search loss= --regex --ignore-case --everywhere --count",
     "ps --sort -cost",
+    "ps --label owner=kim --label a=b --columns id,name,labels --elements 17",
     "timeline 17 -w",
     "leases --from 2d --node n1 --team nlp -n 50",
     "files 17 out",

@@ -1,12 +1,13 @@
 //! `berth describe`: everything about one job on a page.
 
+use super::ps;
 use super::timeline::{named, told};
 use crate::complete;
 use crate::context::Context;
 use crate::fail::{Failure, Result};
 use crate::show::{Look, Page, Table, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{Attempt, Job, JobQuery, JobState, Timeline, Why};
+use berth_api::wire::{Attempt, Job, JobState, Timeline, Why};
 use berth_api::{Client, Code};
 use berth_file::job;
 use clap::Args;
@@ -72,23 +73,10 @@ async fn describe(client: &Client, name: &str) -> Result<Described> {
         false => client.attempts(&id).await?.items,
     };
     let elements = match is_array {
-        true => elements(client, &job).await?,
+        true => ps::elements_of(client, &job, MOST_ELEMENTS).await?,
         false => Vec::new(),
     };
     Ok(Described { why, attempts, timeline, elements, file, job })
-}
-
-async fn elements(client: &Client, array: &Job) -> Result<Vec<Job>> {
-    let query = JobQuery {
-        name: Some(array.name.clone()),
-        sort: Some("id".to_owned()),
-        limit: Some(1_000),
-        ..JobQuery::default()
-    };
-    let mut jobs = client.jobs(&query).await?.jobs;
-    jobs.retain(|job| job.id.0.number == array.id.0.number);
-    jobs.truncate(MOST_ELEMENTS as usize);
-    Ok(jobs)
 }
 
 fn text(found: &Described, look: &Look) -> String {
@@ -113,7 +101,7 @@ fn section(out: &mut String, title: &str, body: Option<String>) {
 
 fn head(job: &Job, look: &Look) -> String {
     let state = look.paint(words::state_tone(job.state), &job.state.as_str().to_uppercase());
-    format!("{} {}   {state}\n", job.id, plain(&job.name))
+    format!("{} {}   {state}\n", look.job_text(&job.id.to_string()), plain(&job.name))
 }
 
 /// What there is to say, each under its label.
@@ -264,7 +252,7 @@ fn elements_table(found: &Described, look: &Look) -> Option<String> {
     let mut table = Table::new(&["ID", "STATE", ">COST", "PARAMETERS", "REASON"]).indented();
     for job in &found.elements {
         table.row(vec![
-            job.id.to_string().into(),
+            look.job(&job.id.to_string()),
             job.state.as_str().into(),
             words::money(job.cost_micros).into(),
             words::parameters(&job.parameters).into(),

@@ -19,6 +19,7 @@ mod flags;
 mod gpu_check;
 mod gpu_history;
 mod identity;
+mod job_columns;
 mod job_end;
 mod log_search;
 mod login;

@@ -1,25 +1,30 @@
 //! `berth ps`.
 
+use super::job_columns::{self, Column, Columns};
 use super::when;
 use crate::complete;
 use crate::context::Context;
-use crate::fail::Result;
-use crate::show::{Cell, Look, Page, Table, words};
+use crate::fail::{BadValue, Result};
+use crate::show::{Look, Page, words};
 use crate::watch::{self, Watch};
 use berth_api::Client;
 use berth_api::wire::{At, Job, JobList, JobQuery, JobState};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use job_columns::table;
 
 #[derive(Args, Debug)]
 pub struct Ps {
-    /// These jobs, by number or name (those that have not ended)
+    /// These jobs, by number or name (jobs that have not ended)
     #[arg(value_name = "JOB", add = complete::all_jobs())]
     jobs: Vec<String>,
-    /// Also the ended ones
+    /// Also show jobs that have ended
     #[arg(short, long)]
     all: bool,
-    /// Only one's own
+    /// Only your own jobs
     #[arg(long, conflicts_with = "user")]
     mine: bool,
     /// In these states, separated by commas
@@ -33,15 +38,24 @@ pub struct Ps {
     project: Option<String>,
     #[arg(long, value_name = "EXPERIMENT")]
     experiment: Option<String>,
-    /// With this in their name, comment or tags
+    /// With this label; give it again for several
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    label: Vec<(String, String)>,
+    /// With this text in their name, comment or tags
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Submitted since: a moment, or a time ago such as 2d
+    /// Submitted since: a time, or a time ago such as 2d
     #[arg(long, value_name = "WHEN", value_parser = when::past)]
     since: Option<At>,
-    /// By id, submitted, name, state, priority, gpus, cost or eta; with - before it the largest first
+    /// Sort by id, submitted, name, state, priority, gpus, cost or eta; with - before it, largest first
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     sort: Option<String>,
+    /// Show these columns, such as id,name,labels,reason
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', value_parser = column)]
+    columns: Vec<Chosen>,
+    /// Show each element of arrays and sweeps on a line of its own
+    #[arg(long)]
+    elements: bool,
     /// How many to show
     #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = from_one())]
     limit: u32,
@@ -49,13 +63,49 @@ pub struct Ps {
     watch: Watch,
 }
 
-/// None at all is no question.
+/// A column that `--columns` names.
+#[derive(Clone, Copy)]
+struct Chosen(&'static Column);
+
+impl std::fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+fn column(text: &str) -> Result<Chosen, BadValue> {
+    job_columns::parse(text).map(Chosen)
+}
+
+fn label(text: &str) -> Result<(String, String), BadValue> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(BadValue::new("expected KEY=VALUE, such as owner=kim")),
+    }
+}
+
+/// At least 1.
 pub fn from_one() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..)
 }
 
 /// The most jobs of one answer.
 const PAGE: u32 = 1_000;
+/// Jobs that are looked through for as many lines as are asked for.
+const MOST_LOOKED_AT: usize = 50_000;
+/// Arrays of which the server is asked for the state of all elements.
+const MOST_ARRAYS: usize = 20;
+
+/// Jobs, and how they are shown: programs get each job, people a line for each array.
+#[derive(Debug, Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    list: JobList,
+    #[serde(skip)]
+    lines: Vec<Job>,
+    #[serde(skip)]
+    columns: Vec<Chosen>,
+}
 
 pub async fn run(context: &Context, args: &Ps) -> Result<()> {
     let client = context.client()?;
@@ -63,12 +113,13 @@ pub async fn run(context: &Context, args: &Ps) -> Result<()> {
         true => Some(client.me().await?.user),
         false => args.user.clone(),
     };
+    let collapse = !args.elements && !context.format.is_for_programs();
     let fetch = async || {
-        let list = match args.jobs.is_empty() {
-            true => list(client, &args.query(user.clone()), args.limit).await?,
-            false => named(client, &args.jobs).await?,
+        let listed = match args.jobs.is_empty() {
+            true => args.listed(client, user.clone(), collapse).await?,
+            false => args.named(client).await?,
         };
-        Ok(Page::new(list, text, names).remarks(remarks))
+        Ok(Page::new(listed, text, names).remarks(remarks))
     };
     watch::show(context, args.watch, "job,queue", fetch).await
 }
@@ -87,6 +138,86 @@ impl Ps {
             sort: self.sort.clone(),
             ..JobQuery::default()
         }
+    }
+
+    fn has_labels(&self, job: &Job) -> bool {
+        self.label.iter().all(|(key, value)| job.labels.get(key) == Some(value))
+    }
+
+    async fn listed(
+        &self,
+        client: &Client,
+        user: Option<String>,
+        collapse: bool,
+    ) -> Result<Listed> {
+        let query = self.query(user);
+        if !collapse && self.label.is_empty() {
+            return Ok(self.each(list(client, &query, self.limit).await?));
+        }
+        let list = self.search(client, query, collapse).await?;
+        let lines = match collapse {
+            true => collapsed(client, &list.jobs).await?,
+            false => list.jobs.clone(),
+        };
+        Ok(Listed { list, lines, columns: self.columns.clone() })
+    }
+
+    fn each(&self, list: JobList) -> Listed {
+        Listed { lines: list.jobs.clone(), list, columns: self.columns.clone() }
+    }
+
+    /// Page by page, until there are as many lines as are asked for.
+    async fn search(
+        &self,
+        client: &Client,
+        mut query: JobQuery,
+        collapse: bool,
+    ) -> Result<JobList> {
+        let mut found = JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() };
+        let (mut looked_at, mut lines, mut arrays) = (0, 0, BTreeSet::new());
+        // A page of a list without arrays is no longer than it has to be.
+        query.limit = Some(self.limit.min(PAGE));
+        loop {
+            let page = client.jobs(&query).await?;
+            looked_at += page.jobs.len();
+            for job in page.jobs.into_iter().filter(|job| self.has_labels(job)) {
+                let array = job.id.0.element.filter(|_| collapse).map(|_| job.id.0.number);
+                if array.is_none_or(|array| arrays.insert(array)) {
+                    lines += 1;
+                }
+                if lines > self.limit {
+                    found.next = Some(job.id.to_string());
+                    return Ok(found);
+                }
+                found.jobs.push(job);
+            }
+            found.next = page.next;
+            // More elements of the last array may follow on the next page.
+            let is_array = found.jobs.last().is_some_and(|job| job.id.0.element.is_some());
+            let full = lines == self.limit && !(collapse && is_array);
+            if found.next.is_none() || full || looked_at >= MOST_LOOKED_AT {
+                return Ok(found);
+            }
+            (query.cursor, query.limit) = (found.next.clone(), Some(PAGE));
+        }
+    }
+
+    async fn named(&self, client: &Client) -> Result<Listed> {
+        let mut list = JobList { jobs: Vec::new(), next: None, counts: BTreeMap::new() };
+        for name in &self.jobs {
+            let job = client.job(name).await?;
+            let elements = match self.elements {
+                true => elements_of(client, &job, self.limit).await?,
+                false => Vec::new(),
+            };
+            *list.counts.entry(job.state).or_default() += 1;
+            match elements.is_empty() {
+                true => list.jobs.push(job),
+                false => list.jobs.extend(elements),
+            }
+        }
+        list.jobs.retain(|job| self.has_labels(job));
+        Ok(self.each(list))
     }
 }
 
@@ -109,36 +240,134 @@ pub async fn list(client: &Client, query: &JobQuery, limit: u32) -> Result<JobLi
     Ok(all)
 }
 
-async fn named(client: &Client, names: &[String]) -> Result<JobList> {
-    let mut list = JobList::default();
-    for name in names {
-        let job = client.job(name).await?;
-        *list.counts.entry(job.state).or_default() += 1;
-        list.jobs.push(job);
-    }
-    Ok(list)
+/// The first elements of an array, in their order; none of a single job.
+pub async fn elements_of(client: &Client, array: &Job, limit: u32) -> Result<Vec<Job>> {
+    let query = JobQuery {
+        name: Some(array.name.clone()),
+        team: Some(array.team.clone()),
+        sort: Some("id".to_owned()),
+        since: Some(array.submitted),
+        ..JobQuery::default()
+    };
+    let mut jobs = list(client, &query, PAGE.max(limit)).await?.jobs;
+    jobs.retain(|job| job.id.0.number == array.id.0.number && job.id.0.element.is_some());
+    jobs.truncate(limit as usize);
+    Ok(jobs)
 }
 
-fn remarks(list: &JobList) -> Vec<String> {
+/// A line for each array, in the place of its first element.
+async fn collapsed(client: &Client, jobs: &[Job]) -> Result<Vec<Job>> {
+    let mut lines: Vec<Job> = Vec::new();
+    let mut arrays: BTreeMap<u64, Vec<&Job>> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.id.0.element.is_some()) {
+        arrays.entry(job.id.0.number).or_default().push(job);
+    }
+    let mut asked = 0;
+    for job in jobs {
+        if job.id.0.element.is_none() {
+            lines.push(job.clone());
+            continue;
+        }
+        let Some(elements) = arrays.remove(&job.id.0.number) else { continue };
+        asked += 1;
+        let whole = match asked <= MOST_ARRAYS {
+            true => client.job(&job.id.0.number.to_string()).await.ok(),
+            false => None,
+        };
+        lines.push(array(&elements, whole));
+    }
+    Ok(lines)
+}
+
+/// An array as one line: from what the server says of all its elements, or from those that are listed.
+fn array(elements: &[&Job], whole: Option<Job>) -> Job {
+    let first = elements[0];
+    let id = berth_api::wire::Id(berth_model::JobId::new(first.id.0.number));
+    let mut line = whole.unwrap_or_else(|| Job {
+        id,
+        state: elements
+            .iter()
+            .map(|job| job.state)
+            .min_by_key(|state| rank(*state))
+            .unwrap_or(first.state),
+        cost_micros: elements.iter().map(|job| job.cost_micros).sum(),
+        reason: Some(format!(
+            "of {}: {}",
+            words::count(elements.len() as u64, "element"),
+            counts(elements)
+        )),
+        exit: None,
+        ..first.clone()
+    });
+    line.parameters.clear();
+    let goes_on = elements.iter().filter(|job| !job.state.is_final());
+    line.gpus_milli = goes_on.map(|job| job.gpus_milli).sum();
+    line.position = elements.iter().filter_map(|job| job.position).min();
+    line.eta = elements.iter().filter_map(|job| job.eta).min();
+    let told = line.reason.take().unwrap_or_default();
+    let told = told.strip_prefix("of ").unwrap_or(&told).to_owned();
+    let waits = elements.iter().find(|job| job.state == JobState::Pending && job.reason.is_some());
+    line.reason = Some(match waits.and_then(|job| job.reason.as_ref()) {
+        Some(reason) => format!("{told}; {reason}"),
+        None => told,
+    });
+    line
+}
+
+/// The first of these states that any element is in is the array's.
+fn rank(state: JobState) -> usize {
+    match state {
+        JobState::Running => 0,
+        JobState::Starting => 1,
+        JobState::Stopping => 2,
+        JobState::Pending => 3,
+        JobState::Paused => 4,
+        JobState::Failed => 5,
+        JobState::Cancelled => 6,
+        JobState::Done => 7,
+    }
+}
+
+/// `2 running, 5 pending`.
+fn counts(elements: &[&Job]) -> String {
+    let mut counts: BTreeMap<usize, (&str, u64)> = BTreeMap::new();
+    for job in elements {
+        counts.entry(rank(job.state)).or_insert((job.state.as_str(), 0)).1 += 1;
+    }
+    let parts: Vec<String> =
+        counts.values().map(|(state, count)| format!("{count} {state}")).collect();
+    parts.join(", ")
+}
+
+fn remarks(listed: &Listed) -> Vec<String> {
     let mut remarks = Vec::new();
-    if list.next.is_some() {
-        let shown = words::thousands(list.jobs.len() as u64);
+    if listed.list.next.is_some() {
+        let shown = words::thousands(listed.lines.len() as u64);
         remarks.push(format!(
-            "the newest {shown} jobs, of more; --limit shows more, --state and others choose"
+            "only the first {shown} are shown; --limit shows more, --state and others choose"
         ));
     }
-    if list.jobs.iter().any(|job| job.declared) {
+    let is_array = |job: &&Job| job.id.0.element.is_none();
+    let collapsed = listed.lines.len() < listed.list.jobs.len();
+    if collapsed && listed.lines.iter().any(|job| is_array(&job)) {
+        remarks.push("--elements shows each element of arrays and sweeps".to_owned());
+    }
+    if listed.list.jobs.iter().any(|job| job.declared) {
         remarks.push(words::DECLARED.to_owned());
     }
     remarks
 }
 
-fn names(list: &JobList) -> Vec<String> {
-    list.jobs.iter().map(|job| job.id.to_string()).collect()
+fn names(listed: &Listed) -> Vec<String> {
+    listed.list.jobs.iter().map(|job| job.id.to_string()).collect()
 }
 
-fn text(list: &JobList, look: &Look) -> String {
-    table(&list.jobs, look).or(look, "No jobs.")
+fn text(listed: &Listed, look: &Look) -> String {
+    let columns: Columns = match listed.columns.is_empty() {
+        true => job_columns::usual(&listed.lines, look),
+        false => listed.columns.iter().map(|chosen| chosen.0).collect(),
+    };
+    job_columns::table_of(&columns, &listed.lines, look).or(look, "No jobs.")
 }
 
 /// One job, as an answer to what was done with it.
@@ -147,144 +376,66 @@ pub fn one(job: Job) -> Page<Job> {
     Page::new(job, text, |job| vec![job.id.to_string()])
 }
 
-pub fn table(jobs: &[Job], look: &Look) -> Table {
-    let mut titles =
-        vec!["ID", "NAME", "STATE", ">GPUS", "USER", "TEAM", ">WAIT/RUN", ">COST", "ETA"];
-    if look.wide {
-        let more = [
-            "PROJECT",
-            "EXPERIMENT",
-            ">PRIO",
-            ">POS",
-            "ASKS",
-            ">TRIES",
-            "SUBMITTED",
-            ">PROJECTED",
-            "ON",
-        ];
-        titles.extend(more);
-    }
-    titles.push("REASON");
-    let mut table = Table::new(&titles);
-    for job in jobs {
-        let mut row = row(job, look);
-        if look.wide {
-            row.extend(wide(job, look));
-        }
-        row.push(reason(job).into());
-        table.row(row);
-    }
-    table
-}
-
-fn row(job: &Job, look: &Look) -> Vec<Cell> {
-    vec![
-        job.id.to_string().into(),
-        job.name.as_str().into(),
-        Cell::toned(job.state.as_str(), words::state_tone(job.state)),
-        words::gpus(job.gpus_milli, job.declared).into(),
-        job.user.as_str().into(),
-        job.team.as_str().into(),
-        words::span(time_ms(job, look)).into(),
-        words::money(job.cost_micros).into(),
-        job.eta.map(|eta| format!("~{}", look.at(eta))).into(),
-    ]
-}
-
-fn wide(job: &Job, look: &Look) -> Vec<Cell> {
-    vec![
-        job.project.as_str().into(),
-        job.experiment.as_str().into(),
-        job.priority.into(),
-        job.position.into(),
-        job.asks.as_str().into(),
-        job.attempts.into(),
-        look.at(job.submitted).into(),
-        job.projected_micros.map(words::money).into(),
-        job.on.join(",").into(),
-    ]
-}
-
-/// How long it has run, or waited where it has not begun.
-fn time_ms(job: &Job, look: &Look) -> i64 {
-    let from = job.started.unwrap_or(job.submitted);
-    match (job.ended, job.state) {
-        (Some(ended), _) => (ended.0 - from.0).0,
-        (None, JobState::Pending) => look.since_ms(job.submitted),
-        (None, _) => look.since_ms(from),
-    }
-}
-
-/// Why it waits or how it ended; where it answers, for what runs.
-fn reason(job: &Job) -> String {
-    match (&job.reason, &job.url) {
-        (Some(reason), _) => reason.clone(),
-        (None, Some(url)) if job.ready => url.clone(),
-        (None, Some(url)) => format!("not ready yet: {url}"),
-        (None, None) => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cmd::tests::job;
     use crate::show::Format;
 
-    fn jobs() -> Vec<Job> {
-        let waits = Job {
-            id: "4711".parse().unwrap(),
-            name: "llama-70b".into(),
-            state: JobState::Pending,
-            gpus_milli: 32_000,
-            started: None,
-            cost_micros: 0,
-            eta: Some("2026-11-15T15:40:00Z".parse().unwrap()),
-            reason: Some("5 nodes free but split".into()),
-            position: Some(3),
-            on: Vec::new(),
-            declared: true,
-            ..job()
-        };
-        vec![job(), waits]
+    fn listed(jobs: Vec<Job>, lines: Vec<Job>) -> Page<Listed> {
+        let list = JobList { jobs, next: None, counts: BTreeMap::new() };
+        Page::new(Listed { list, lines, columns: Vec::new() }, text, names).remarks(remarks)
     }
 
-    #[test]
-    fn a_row_for_each_job_says_what_it_has_waits_for_and_costs() {
-        let expect = "\
-ID    NAME       STATE    GPUS  USER  TEAM  WAIT/RUN   COST  ETA     REASON
-17    bert       running     8  kim   nlp         1h  $1.20  -       -
-4711  llama-70b  pending   32*  kim   nlp      1h30m  $0.00  ~16:40  5 nodes free but split
-";
-        assert_eq!(table(&jobs(), &Look::fixed()).text(&Look::fixed()), expect);
-    }
-
-    #[test]
-    fn wide_shows_more_columns() {
-        let look = Look { wide: true, ..Look::fixed() };
-        let text = table(&jobs(), &look).text(&look);
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].contains("PROJECT  EXPERIMENT  PRIO  POS  ASKS"), "{text}");
-        assert!(lines[1].contains("H100:8"), "{text}");
-        assert!(lines[1].contains("n1"), "{text}");
-    }
-
-    #[test]
-    fn the_state_is_coloured_on_a_terminal() {
-        let look = Look { colour: true, ..Look::fixed() };
-        let text = table(&jobs(), &look).text(&look);
-        assert!(text.contains("\x1b[32mrunning\x1b[0m"), "{text:?}");
-        assert!(text.contains("\x1b[33mpending\x1b[0m"), "{text:?}");
+    fn element(number: u32, state: JobState) -> Job {
+        Job { id: format!("17_{number}").parse().unwrap(), state, gpus_milli: 1_000, ..job() }
     }
 
     #[test]
     fn numbers_are_the_names_of_jobs() {
-        let list = JobList { jobs: jobs(), ..JobList::default() };
-        let page = Page::new(list, text, names);
+        let other = Job { id: "4711".parse().unwrap(), ..job() };
+        let page = listed(vec![job(), other.clone()], vec![job(), other]);
         assert_eq!(page.print(Format::Name, &Look::fixed()).unwrap(), "17\n4711\n");
         let json = page.print(Format::Json, &Look::fixed()).unwrap();
         assert!(json.contains("\"submitted\": \"2026-11-15T12:30:00Z\""), "{json}");
         let yaml = page.print(Format::Yaml, &Look::fixed()).unwrap();
         assert!(yaml.contains("state: running"), "{yaml}");
+    }
+
+    #[test]
+    fn an_array_is_one_line_with_counts_and_the_reason_of_those_that_wait() {
+        let waits = Job {
+            reason: Some("needs 1 GPU".into()),
+            position: Some(2),
+            ..element(2, JobState::Pending)
+        };
+        let elements = [element(0, JobState::Done), element(1, JobState::Running), waits];
+        let all: Vec<&Job> = elements.iter().collect();
+        let line = array(&all, None);
+        assert_eq!((line.id.to_string().as_str(), line.state), ("17", JobState::Running));
+        assert_eq!((line.gpus_milli, line.position), (2_000, Some(2)));
+        assert_eq!(line.cost_micros, 3_600_000);
+        let reason = "3 elements: 1 running, 1 pending, 1 done; needs 1 GPU";
+        assert_eq!(line.reason.as_deref(), Some(reason));
+        let told = Job { reason: Some("of 100 elements: 97 done, 1 running".into()), ..job() };
+        let line = array(&all[..2], Some(told));
+        assert_eq!(line.reason.as_deref(), Some("100 elements: 97 done, 1 running"));
+    }
+
+    #[test]
+    fn programs_get_each_element() {
+        let elements = vec![element(0, JobState::Running), element(1, JobState::Running)];
+        let line = array(&elements.iter().collect::<Vec<_>>(), None);
+        let page = listed(elements, vec![line]);
+        assert_eq!(page.print(Format::Name, &Look::fixed()).unwrap(), "17_0\n17_1\n");
+        let text = page.print(Format::Table, &Look::fixed()).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("2 elements: 2 running"), "{text}");
+    }
+
+    #[test]
+    fn a_label_is_a_key_and_a_value() {
+        assert_eq!(label("owner=kim").unwrap(), ("owner".to_owned(), "kim".to_owned()));
+        assert!(label("owner").unwrap_err().to_string().contains("KEY=VALUE"));
     }
 }

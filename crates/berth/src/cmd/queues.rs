@@ -78,7 +78,7 @@ fn line(queue: &Row, look: &Look) -> String {
     for job in &queue.line {
         table.row(vec![
             job.position.into(),
-            job.id.to_string().into(),
+            look.job(&job.id.to_string()),
             job.name.as_str().into(),
             job.user.as_str().into(),
             job.asks.as_str().into(),

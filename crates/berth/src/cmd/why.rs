@@ -120,7 +120,7 @@ fn text(answer: &Answer, look: &Look) -> String {
 fn head(why: &Reasons, look: &Look) -> String {
     let state = look.paint(words::state_tone(why.state), &why.state.as_str().to_uppercase());
     let mut parts = vec![
-        format!("{} {}", why.id, plain(&why.name)),
+        format!("{} {}", look.job_text(&why.id.to_string()), plain(&why.name)),
         format!("{state} {}", words::span(why.since_ms)),
     ];
     if let Some(position) = why.position {

@@ -1,5 +1,6 @@
 //! How things look on this terminal, now and here.
 
+use super::Cell;
 use berth_api::wire::At;
 use berth_model::Time;
 use jiff::tz::TimeZone;
@@ -40,7 +41,37 @@ pub struct Look {
     pub width: Option<usize>,
     /// More columns are asked for.
     pub wide: bool,
+    /// The address of the portal, in terminals that have links.
+    pub links: Option<String>,
 }
+
+/// Terminals that are known to have links (OSC 8) tell so by one of these variables.
+const WITH_LINKS: [(&str, &[&str]); 7] = [
+    ("TERM_PROGRAM", &["iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"]),
+    ("TERM", &["xterm-kitty", "foot", "alacritty", "xterm-ghostty", "contour"]),
+    ("VTE_VERSION", &[]),
+    ("WT_SESSION", &[]),
+    ("KITTY_WINDOW_ID", &[]),
+    ("KONSOLE_VERSION", &[]),
+    ("WEZTERM_PANE", &[]),
+];
+
+/// Whether this terminal has links. `FORCE_HYPERLINK` says so, or with 0 that it has none.
+fn has_links(terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool {
+    if let Some(forced) = variable("FORCE_HYPERLINK") {
+        return forced != "0";
+    }
+    let is_known = |(name, values): &(&str, &[&str])| {
+        variable(name).is_some_and(|value| values.is_empty() || values.contains(&value.as_str()))
+    };
+    // A multiplexer between may print them as they are.
+    let between = variable("TMUX").is_some() || variable("STY").is_some();
+    let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
+    terminal && !between && !is_dumb && WITH_LINKS.iter().any(is_known)
+}
+
+/// `COLUMNS` with less is no width that anything fits in.
+const LEAST_COLUMNS: usize = 20;
 
 impl Look {
     /// As standard output is.
@@ -53,12 +84,16 @@ impl Look {
             plain("NO_COLOR", &|value| !value.is_empty()) || plain("TERM", &|term| term == "dumb");
         let width = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
         let width = width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let named = named.filter(|columns| *columns >= LEAST_COLUMNS);
+        let links = has_links(terminal, |name| std::env::var(name).ok());
         Look {
             now: now(),
             zone: TimeZone::system(),
             colour: terminal && !no_colour,
-            width: width.filter(|_| terminal),
+            width: named.or(width.filter(|_| terminal)),
             wide,
+            links: links.then(String::new),
         }
     }
 
@@ -67,6 +102,25 @@ impl Look {
             true => format!("{}{text}\x1b[0m", tone.code()),
             false => text.to_owned(),
         }
+    }
+
+    /// Text that leads to an address.
+    pub fn linked(&self, address: &str, text: &str) -> String {
+        match self.links {
+            Some(_) => format!("\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// The number of a job, which leads to its page in the portal.
+    pub fn job(&self, id: &str) -> Cell {
+        Cell::linked(id, self.links.as_ref().map(|portal| job_page(portal, id)))
+    }
+
+    /// The same outside of a table.
+    pub fn job_text(&self, id: &str) -> String {
+        let page = self.links.as_ref().map(|portal| job_page(portal, id)).unwrap_or_default();
+        self.linked(&page, id)
     }
 
     /// A moment in local time, as short as it can be told: `16:40`, `Tue 04:10`, or in full.
@@ -113,6 +167,10 @@ impl Look {
     }
 }
 
+fn job_page(portal: &str, id: &str) -> String {
+    format!("{}/jobs/{id}", portal.trim_end_matches('/'))
+}
+
 pub fn now() -> Time {
     Time(Timestamp::now().as_millisecond())
 }
@@ -127,6 +185,7 @@ impl Look {
             colour: false,
             width: None,
             wide: false,
+            links: None,
         }
     }
 }
@@ -145,6 +204,22 @@ mod tests {
         assert_eq!(shown("2026-11-15T23:30:00Z"), "Mon 00:30");
         assert_eq!(shown("2026-11-17T03:10:00Z"), "Tue 04:10");
         assert_eq!(shown("2026-12-01T08:00:00Z"), "2026-12-01 09:00");
+    }
+
+    #[test]
+    fn links_are_for_terminals_that_are_known_to_have_them() {
+        let has = |terminal, pairs: &[(&str, &str)]| {
+            let found =
+                |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|p| p.1.to_owned());
+            has_links(terminal, found)
+        };
+        assert!(has(true, &[("TERM_PROGRAM", "WezTerm")]) && has(true, &[("VTE_VERSION", "7200")]));
+        assert!(
+            !has(true, &[("TERM", "xterm-256color")]) && !has(false, &[("VTE_VERSION", "7200")])
+        );
+        assert!(!has(true, &[("VTE_VERSION", "7200"), ("TMUX", "x")]));
+        assert!(has(false, &[("FORCE_HYPERLINK", "1")]));
+        assert!(!has(true, &[("FORCE_HYPERLINK", "0"), ("VTE_VERSION", "7200")]));
     }
 
     #[test]

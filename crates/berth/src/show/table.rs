@@ -7,11 +7,17 @@ use super::{Look, Tone};
 pub struct Cell {
     text: String,
     tone: Tone,
+    /// Where it leads, in terminals that have links.
+    link: Option<String>,
 }
 
 impl Cell {
     pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
         Cell { tone, ..Cell::from(text.into()) }
+    }
+
+    pub fn linked(text: impl Into<String>, link: Option<String>) -> Cell {
+        Cell { link, ..Cell::from(text.into()) }
     }
 }
 
@@ -22,7 +28,7 @@ impl From<String> for Cell {
             true => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
             false => text,
         };
-        Cell { text, tone: Tone::Plain }
+        Cell { text, tone: Tone::Plain, link: None }
     }
 }
 
@@ -58,6 +64,8 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
     /// Before each line.
     indent: &'static str,
+    /// On a terminal the last column goes on in the next line instead of being cut.
+    wrap: bool,
 }
 
 const GAP: &str = "  ";
@@ -66,7 +74,17 @@ impl Table {
     pub fn new(titles: &[&'static str]) -> Table {
         let right = titles.iter().map(|title| title.starts_with('>')).collect();
         let titles = titles.iter().map(|title| title.trim_start_matches('>')).collect();
-        Table { titles, right, rows: Vec::new(), indent: "" }
+        Table { titles, right, rows: Vec::new(), indent: "", wrap: false }
+    }
+
+    pub fn wrapped(self) -> Table {
+        Table { wrap: true, ..self }
+    }
+
+    /// Columns of a terminal that it takes if nothing is cut.
+    pub fn natural_width(&self) -> usize {
+        let widths = self.widths();
+        self.indent.len() + widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1)
     }
 
     /// For a table below a title.
@@ -120,7 +138,7 @@ impl Table {
         let last = self.titles.len() - 1;
         for (index, width) in widths.iter().enumerate() {
             let cell = row.get(index).cloned().unwrap_or_else(|| Cell::from(""));
-            let shown = if cell.text.is_empty() { "-".to_owned() } else { cell.text };
+            let shown = if cell.text.is_empty() { "-".to_owned() } else { cell.text.clone() };
             let pad = " ".repeat(width - shown.chars().count().min(*width));
             let (before, after) = match (self.right[index], index == last) {
                 (true, _) => (pad.as_str(), ""),
@@ -129,11 +147,17 @@ impl Table {
             };
             let gap = if index == 0 { "" } else { GAP };
             let room = left.saturating_sub(gap.len() + before.len());
+            if self.wrap && index == last && !self.right[index] && room >= LEAST_ROOM {
+                let column = line_width(look, left) + gap.len();
+                line.push_str(gap);
+                line.push_str(&wrapped(&shown, room, column, &cell, look));
+                break;
+            }
             let shown = cut(shown, room);
             left = room.saturating_sub(shown.chars().count() + after.len());
             line.push_str(gap);
             line.push_str(before);
-            line.push_str(&look.paint(cell.tone, &shown));
+            line.push_str(&painted(&shown, &cell, look));
             line.push_str(after);
             if left == 0 {
                 break;
@@ -141,6 +165,39 @@ impl Table {
         }
         format!("{}\n", line.trim_end())
     }
+}
+
+/// With less room a wrapped text is a column of single words.
+const LEAST_ROOM: usize = 16;
+
+fn painted(text: &str, cell: &Cell, look: &Look) -> String {
+    let painted = look.paint(cell.tone, text);
+    match &cell.link {
+        Some(link) => look.linked(link, &painted),
+        None => painted,
+    }
+}
+
+/// Columns that are taken already; none is counted where nothing is cut.
+fn line_width(look: &Look, left: usize) -> usize {
+    look.width.map_or(0, |width| width - left)
+}
+
+/// The words of a text in lines of at most `room`, each below the first.
+fn wrapped(text: &str, room: usize, column: usize, cell: &Cell, look: &Look) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + length <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(cut(word.to_owned(), room)),
+        }
+    }
+    let lines: Vec<String> = lines.iter().map(|line| painted(line, cell, look)).collect();
+    lines.join(&format!("\n{}", " ".repeat(column)))
 }
 
 fn cut(text: String, room: usize) -> String {
@@ -177,6 +234,35 @@ ID    NAME            COST  REASON
         let lines: Vec<String> = table().text(&look).lines().map(str::to_owned).collect();
         assert_eq!(lines[1], "17    bert           $1.20  wai…");
         assert!(lines.iter().all(|line| line.chars().count() <= 32), "{lines:?}");
+    }
+
+    #[test]
+    fn the_last_column_goes_on_below_where_it_is_wrapped() {
+        let look = Look { width: Some(48), ..Look::fixed() };
+        let mut table = table().wrapped();
+        table.row(vec!["1".into(), "a".into(), "$1.00".into(), "needs 4 nodes x 8 H100".into()]);
+        let expect = "\
+ID    NAME            COST  REASON
+17    bert           $1.20  waits for 4 GPUs
+4711  llama-70b  $1,000.00  -
+1     a              $1.00  needs 4 nodes x 8
+                            H100
+";
+        assert_eq!(table.text(&look), expect);
+        let open = table.text(&Look::fixed());
+        assert!(open.ends_with("needs 4 nodes x 8 H100\n"), "{open}");
+    }
+
+    #[test]
+    fn a_cell_leads_somewhere_only_in_a_terminal_with_links() {
+        let mut table = Table::new(&["ID"]);
+        table.row(vec![Look::fixed().job("17")]);
+        assert_eq!(table.text(&Look::fixed()), "ID\n17\n");
+        let look = Look { links: Some("http://berth:7117".into()), ..Look::fixed() };
+        let mut table = Table::new(&["ID", "NAME"]);
+        table.row(vec![look.job("17"), "a".into()]);
+        let link = "\x1b]8;;http://berth:7117/jobs/17\x1b\\17\x1b]8;;\x1b\\";
+        assert_eq!(table.text(&look), format!("ID  NAME\n{link}  a\n"));
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn ps_reads_as_many_pages_as_it_takes() {
     let server = Server::start(vec![("GET /v1/jobs", pages)]);
     let ran = server.berth(&["ps", "-n", "3"]);
     assert_eq!(ran.out.lines().count(), 4);
-    assert!(ran.err.starts_with("the newest 3 jobs, of more; --limit shows more"), "{}", ran.err);
+    assert!(ran.err.starts_with("only the first 3 are shown; --limit shows more"), "{}", ran.err);
     let asked = server.asked();
     assert!(asked[1].contains("cursor=a") && asked[2].contains("cursor=b"), "{asked:?}");
 }

@@ -131,6 +131,6 @@ fn job_lines(jobs: &[Job], look: &Look) -> Vec<String> {
     if jobs.is_empty() {
         return Vec::new();
     }
-    let plain = Look { width: None, colour: false, wide: false, ..look.clone() };
+    let plain = Look { width: None, colour: false, wide: false, links: None, ..look.clone() };
     ps::table(jobs, &plain).text(&plain).lines().map(str::to_owned).collect()
 }
