@@ -64,8 +64,8 @@ calls! {
     nodes = "list_nodes" () => Items<Node>;
     node = "get_node" (node) => Node;
     node_figures = "node_figures" (node) query FigureQuery => NodeFigures;
-    drain_node = "drain_node" (node) => Node;
-    cordon_node = "cordon_node" (node) => Node;
+    drain_node = "drain_node" (node) query NodeChange => Node;
+    cordon_node = "cordon_node" (node) query NodeChange => Node;
     resume_node = "resume_node" (node) => Node;
 
     cost = "list_cost" () query CostQuery => CostReport;

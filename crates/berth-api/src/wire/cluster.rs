@@ -3,7 +3,7 @@
 use super::{At, Id};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// Where a queue stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -164,6 +164,9 @@ pub struct Node {
     pub state: NodeState,
     /// When it leaves.
     pub until: Option<At>,
+    /// Why it was drained or cordoned, in the words of whoever did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// What keeps it from starting anything, while it is in trouble.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
@@ -187,6 +190,15 @@ pub struct Node {
     /// How jobs are kept apart; nothing where Berth does not start their processes.
     #[serde(default)]
     pub isolation: Option<NodeIsolation>,
+}
+
+/// How a node is drained or cordoned.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub struct NodeChange {
+    /// Why; `berth nodes` shows it until the node takes work again. At most 200 characters.
+    pub reason: Option<String>,
 }
 
 /// How the jobs of a node are kept apart from each other and from the server.

@@ -27,7 +27,7 @@ pub use admin::{
 };
 pub use berth_model::{Exit, ExitKind, JobKind, JobState};
 pub use cluster::{
-    Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeIsolation, NodeState, Queue,
+    Gpu, GpuCheck, GpuFigure, GpuHolder, GpuResume, Node, NodeChange, NodeIsolation, NodeState, Queue,
     QueueLine, Share,
 };
 pub use code::CodeSnapshot;

@@ -84,6 +84,9 @@ pub struct CostGroup {
     pub user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// The job's name, where rows are by job and you may read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub amount_micros: i64,
     /// Milliseconds of one whole GPU.
     pub gpu_ms: i64,

@@ -32,6 +32,20 @@ fn a_queue_is_read_whole() {
 }
 
 #[test]
+fn a_quota_may_name_gpus_as_jobs_do() {
+    for gpus in ["8xH100", "'H100:8'", "{H100: 8}"] {
+        let text = format!("kind: queue\nname: nlp\nquota: {{gpu: {gpus}}}\n");
+        let Want::Queue(queue) = one(&text) else { panic!("it is a queue") };
+        let models = [(Name::new("H100"), Amount::Of(Milli::whole(8)))].into();
+        assert_eq!((queue.quota.gpu.total, queue.quota.gpu.models), (None, models), "{gpus}");
+    }
+    let Want::Queue(queue) = one("kind: queue\nname: nlp\nquota: {gpu: unlimited}\n") else {
+        panic!("it is a queue")
+    };
+    assert_eq!(queue.quota.gpu.total, Some(Amount::Unlimited));
+}
+
+#[test]
 fn what_a_queue_has_used_and_spent_is_no_wish() {
     for key in ["credits", "past_use", "spent"] {
         let found = mistakes(&format!("kind: queue\nname: nlp\n{key}: 1\n"));

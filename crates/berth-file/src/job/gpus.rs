@@ -1,4 +1,4 @@
-//! The grammar of `gpus`: `1`, `H100:8`, `L4`, `24GB+`, `0.5`, `H100:0.5`, `10GB`, `A100/1g.10gb:2`,
+//! The grammar of `gpus`: `1`, `H100:8`, `8xH100`, `L4`, `24GB+`, `0.5`, `H100:0.5`, `10GB`, `A100/1g.10gb:2`,
 //! `L4/shared`, or a list of alternatives.
 
 use super::parts::{GpuAmount, GpuChoice, Which};
@@ -18,8 +18,7 @@ const MOST_MEMORY: Bytes = Bytes::gib(1 << 20);
 /// Less memory than that is a slip.
 const LEAST: Bytes = Bytes::mib(1);
 
-const EXPECTED: &str =
-    "GPUs such as 1, H100:8, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or a list of alternatives";
+const EXPECTED: &str = "GPUs such as 1, H100:8, 8xH100, L4, 24GB+, 0.5, 10GB, A100/1g.10gb, shared, or a list of alternatives";
 
 /// Why a choice of GPUs could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +35,9 @@ impl FromStr for GpuChoice {
         let bad =
             |expected: &'static str| ParseGpus { text: text.to_owned(), expected: expected.into() };
         let text = text.trim();
+        if let Some((count, which)) = count_first(text) {
+            return format!("{which}:{count}").parse().map_err(|_| bad(EXPECTED));
+        }
         if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !text.contains('+') {
             return Ok(GpuChoice { which: Which::Any, amount: amount(text).map_err(bad)? });
         }
@@ -65,6 +67,14 @@ impl FromStr for GpuChoice {
         };
         Ok(GpuChoice { which, amount })
     }
+}
+
+/// `8xH100` is `H100:8` in the order in which people say it.
+fn count_first(text: &str) -> Option<(&str, &str)> {
+    let (count, which) = text.split_once(['x', 'X'])?;
+    let is_count = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    let is_model = which.starts_with(|c: char| c.is_ascii_alphabetic());
+    (is_count && (is_model || which.ends_with('+'))).then_some((count, which))
 }
 
 fn which(text: &str) -> Result<Which, &'static str> {
@@ -158,6 +168,9 @@ mod tests {
             ("8", Which::Any, whole(8)),
             ("0.5", Which::Any, GpuAmount::Part(Milli(500))),
             ("H100:8", model("H100"), whole(8)),
+            ("8xH100", model("H100"), whole(8)),
+            ("4x24GB+", Which::AtLeast(Bytes::gb(24)), whole(4)),
+            ("3xA100/2g.20gb", model("A100"), mig("2g.20gb", 3)),
             ("H100-80GB:2", model("H100-80GB"), whole(2)),
             ("L4", model("L4"), whole(1)),
             ("L4:0.25", model("L4"), GpuAmount::Part(Milli(250))),
@@ -195,6 +208,9 @@ mod tests {
             ("A100/1g.999gb", "a MIG profile after the slash"),
             ("A100/1g.10gb:0.5", "a whole number of MIG instances"),
             ("shared:0.5", "a whole number of MIG instances or shares"),
+            ("8xH100:2", "expected GPUs such as"),
+            ("8x4", "expected GPUs such as"),
+            ("xH100:0.5.1", "expected GPUs such as"),
             ("10B", "at least a mebibyte"),
             ("0.0001", "at least 0.001 of a GPU"),
             ("9999", "at most 1024"),

@@ -4,8 +4,10 @@ use super::nodes::titled;
 use super::words::{ACTIONS, ORDERS, PERIODS, word};
 use crate::error::{Error, Result, did_you_mean};
 use crate::fields::{
-    Fields, amount, boolean, choice, int, moment, name, named, names, percent, unit, unit_from_zero,
+    Fields, amount, boolean, choice, int, moment, name, named, names, percent, text, unit,
+    unit_from_zero,
 };
+use crate::job::{GpuAmount, GpuChoice, Which};
 use crate::out::{Out, Record};
 use crate::tree::{Node, Value};
 use berth_model::{
@@ -140,11 +142,28 @@ pub(crate) fn read_quota(node: &Node) -> Result<Quota> {
 
 fn read_gpu_quota(node: &Node) -> Result<GpuQuota> {
     let gpus = |node: &Node| amount(node, "a number of GPUs");
+    if let Some((model, count)) = gpus_of_model(node) {
+        return Ok(GpuQuota { total: None, models: [(model, Amount::Of(count))].into() });
+    }
     if !matches!(node.value, Value::Map(_)) {
         return Ok(GpuQuota { total: Some(gpus(node)?), models: BTreeMap::new() });
     }
     let mut models = named(node, gpus)?;
     Ok(GpuQuota { total: models.remove("total"), models })
+}
+
+/// `8xH100` or `H100:8`, as jobs ask for them.
+fn gpus_of_model(node: &Node) -> Option<(Name, Milli)> {
+    let text = text(node, "GPUs").ok()?;
+    // A word alone may be `unlimited`.
+    let has_count = text.contains(':') || text.starts_with(|c: char| c.is_ascii_digit());
+    let found: GpuChoice = text.parse().ok().filter(|_| has_count)?;
+    match (found.which, found.amount) {
+        (Which::Model(model), GpuAmount::Whole(count)) => {
+            Some((model, Milli(i64::from(count) * 1_000)))
+        }
+        _ => None,
+    }
 }
 
 /// The keys of a limit are the words of the roles it is about.

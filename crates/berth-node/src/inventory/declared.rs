@@ -1,4 +1,4 @@
-//! GPUs that a user says are there: `8xH100`, `4xH100,2xL4`, `0`.
+//! GPUs that a user says are there: `8xH100` or `H100:8`, `4xH100,2xL4`, `0`.
 
 use super::{Device, model};
 use berth_model::{Bytes, Health, Name};
@@ -47,8 +47,12 @@ fn parse_group(text: &str) -> Result<(u32, Name, Bytes), ParseDeclared> {
         Some((count, word)) if count.bytes().all(|b| b.is_ascii_digit()) && !count.is_empty() => {
             (count.parse().map_err(|_| malformed())?, word)
         }
-        // `H100` alone is one of them; a name may have an x in it.
-        _ => (1, text.trim()),
+        // `H100:8` is how a job asks for the same.
+        _ => match text.trim().rsplit_once(':') {
+            Some((word, count)) => (count.trim().parse().map_err(|_| malformed())?, word.trim()),
+            // `H100` alone is one of them; a name may have an x in it.
+            None => (1, text.trim()),
+        },
     };
     if word.is_empty() || word.bytes().all(|b| b.is_ascii_digit()) {
         return Err(malformed());
@@ -98,6 +102,9 @@ mod tests {
     fn declarations_are_read() {
         check("0", "");
         check("2xH100", "0:H100-80GB 1:H100-80GB");
+        check("H100:2", "0:H100-80GB 1:H100-80GB");
+        check("H100-80GB:1,l4:2", "0:H100-80GB 1:L4-24GB 2:L4-24GB");
+        check("H100:many", "\"H100:many\" is not a number of GPUs; write 8xH100, 4xH100,2xL4 or 0");
         check("1xH100, 2xl4", "0:H100-80GB 1:L4-24GB 2:L4-24GB");
         check("RTX4090", "0:RTX4090-24GB");
         check("1xMI300X-192GB", "0:MI300X-192GB");

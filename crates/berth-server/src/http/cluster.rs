@@ -88,16 +88,18 @@ async fn drain_node(
     State(app): State<App>,
     Asking(caller): Asking,
     Path(name): Path<String>,
+    Query(how): Query<wire::NodeChange>,
 ) -> Answer<wire::Node> {
-    Ok(Json(cluster::nodes::drain(&app.service, &caller, &name).await?))
+    Ok(Json(cluster::nodes::drain(&app.service, &caller, &name, how).await?))
 }
 
 async fn cordon_node(
     State(app): State<App>,
     Asking(caller): Asking,
     Path(name): Path<String>,
+    Query(how): Query<wire::NodeChange>,
 ) -> Answer<wire::Node> {
-    Ok(Json(cluster::nodes::cordon(&app.service, &caller, &name).await?))
+    Ok(Json(cluster::nodes::cordon(&app.service, &caller, &name, how).await?))
 }
 
 async fn resume_node(

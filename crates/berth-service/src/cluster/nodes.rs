@@ -8,27 +8,58 @@ use berth_api::access::Permission;
 use berth_api::{Code, wire};
 use berth_engine::{Act, LiveJob, Write};
 use berth_model::{Event, Health, Micros, Name, NodeSpec, NodeState};
+use berth_store::{Batch, SettingRow};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub async fn list(service: &Service, caller: &Caller) -> Result<wire::Items<wire::Node>, Fault> {
-    Ok(wire::Items { items: all(service, caller) })
+    let mut items = all(service, caller);
+    add_reasons(service, &mut items).await?;
+    Ok(wire::Items { items })
 }
 
 pub async fn get(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    one(service, caller, name)
+    let mut found = vec![one(service, caller, name)?];
+    add_reasons(service, &mut found).await?;
+    Ok(found.remove(0))
 }
 
-pub async fn drain(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    change(service, caller, name, NodeState::Draining).await
+pub async fn drain(
+    service: &Service,
+    caller: &Caller,
+    name: &str,
+    how: wire::NodeChange,
+) -> Result<wire::Node, Fault> {
+    change(service, caller, name, NodeState::Draining, how).await
 }
 
-pub async fn cordon(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    change(service, caller, name, NodeState::Cordoned).await
+pub async fn cordon(
+    service: &Service,
+    caller: &Caller,
+    name: &str,
+    how: wire::NodeChange,
+) -> Result<wire::Node, Fault> {
+    change(service, caller, name, NodeState::Cordoned, how).await
 }
 
 pub async fn resume(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
-    change(service, caller, name, NodeState::Ready).await
+    change(service, caller, name, NodeState::Ready, wire::NodeChange::default()).await
+}
+
+/// The row with the reason for which a node takes no work.
+fn reason_row(node: &str) -> String {
+    format!("node-reason/{node}")
+}
+
+const LONGEST_REASON: usize = 200;
+
+async fn add_reasons(service: &Service, nodes: &mut [wire::Node]) -> Result<(), Fault> {
+    use wire::NodeState::{Cordoned, Draining};
+    for node in nodes.iter_mut().filter(|node| matches!(node.state, Cordoned | Draining)) {
+        let row = service.store.get::<SettingRow>(&reason_row(&node.name)).await?;
+        node.reason = row.map(|row| row.value);
+    }
+    Ok(())
 }
 
 async fn change(
@@ -36,8 +67,9 @@ async fn change(
     caller: &Caller,
     name: &str,
     to: NodeState,
+    how: wire::NodeChange,
 ) -> Result<wire::Node, Fault> {
-    let before = one(service, caller, name)?;
+    let before = get(service, caller, name).await?;
     if matches!(before.state, wire::NodeState::Failed | wire::NodeState::Leaving) {
         let (word, _) = state(to);
         let detail =
@@ -45,13 +77,33 @@ async fn change(
         let next = "it joins again by itself when its server starts";
         return Err(Fault::new(Code::WrongState, detail).next(next));
     }
-    if before.state != state(to).0 {
-        let event = Event::NodeChanged { node: Name::new(name), state: to };
-        let detail = json!({ "before": before.state, "after": state(to).0 });
-        let audit = caller.audit(format!("node {name}"), detail);
-        service.engine.write(Write::act(Act::Events(vec![event]), audit)).await?;
+    let reason = how.reason.map(|reason| reason.trim().to_owned()).filter(|text| !text.is_empty());
+    if reason.as_ref().is_some_and(|text| text.chars().count() > LONGEST_REASON) {
+        let detail = format!("the reason is longer than {LONGEST_REASON} characters");
+        return Err(Fault::new(Code::BadRequest, detail).next("shorten it"));
     }
-    one(service, caller, name)
+    let moves = before.state != state(to).0;
+    if moves || (reason.is_some() && reason != before.reason) {
+        let event = Event::NodeChanged { node: Name::new(name), state: to };
+        let mut detail = json!({ "before": before.state, "after": state(to).0 });
+        let mut documents = Batch::default();
+        match &reason {
+            Some(reason) => {
+                detail["reason"] = json!(reason);
+                documents.put(&SettingRow { name: reason_row(name), value: reason.clone() });
+            }
+            // A node that is drained after it was cordoned keeps the reason.
+            None if to == NodeState::Ready => documents.delete::<SettingRow>(&reason_row(name)),
+            None => {}
+        }
+        let audit = caller.audit(format!("node {name}"), detail);
+        let write = match moves {
+            true => Write { documents, ..Write::act(Act::Events(vec![event]), audit) },
+            false => Write::documents(documents, audit),
+        };
+        service.engine.write(write).await?;
+    }
+    get(service, caller, name).await
 }
 
 fn one(service: &Service, caller: &Caller, name: &str) -> Result<wire::Node, Fault> {
@@ -126,6 +178,7 @@ fn shown(spec: &NodeSpec, prices: &BTreeMap<Name, Micros>, used: Used) -> wire::
         name: spec.name.to_string(),
         state,
         until,
+        reason: None,
         trouble: None,
         output_bytes: None,
         gpus: models,

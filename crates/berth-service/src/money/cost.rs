@@ -51,6 +51,10 @@ pub async fn list(
     let asked = store::CostQuery { by: by.iter().copied().map(stored_key).collect(), ..asked };
     let energy = service.store.energy(&asked).await?;
     add_energy(&by, &mut rows, energy, service.carbon_intensity);
+    if by.contains(&CostKey::Job) {
+        rows.sort_by_cached_key(|row| order(&by, row));
+        add_names(service, caller, &mut rows).await?;
+    }
     let energy_mj = rows.iter().filter_map(|row| row.energy_mj).reduce(|a, b| a + b);
     let total_micros = rows.iter().map(|row| row.amount_micros).sum();
     Ok(CostReport { rows, total_micros, idle_micros, energy_mj, ..empty })
@@ -74,9 +78,12 @@ pub(super) fn range(
 /// The report as a table.
 pub fn report_csv(report: &CostReport) -> String {
     let mut head: Vec<String> = report.by.iter().map(|key| key.word().to_owned()).collect();
+    let has_names = report.by.contains(&CostKey::Job);
+    head.extend(has_names.then(|| "name".to_owned()));
     head.extend(["amount", "gpu_hours", "jobs", "energy_joules"].map(str::to_owned));
     let rows = report.rows.iter().map(|row| {
         let mut fields: Vec<String> = report.by.iter().map(|key| value_of(row, *key)).collect();
+        fields.extend(has_names.then(|| row.name.clone().unwrap_or_default()));
         let energy = row.energy_mj.map(csv::thousandths).unwrap_or_default();
         let hours = csv::thousandths(row.gpu_ms / 3_600);
         fields.extend([csv::dollars(row.amount_micros), hours, row.jobs.to_string(), energy]);
@@ -152,6 +159,34 @@ fn add_energy(
         });
         row.carbon_mg = carbon.and_then(Result::ok);
     }
+}
+
+/// Jobs come in the order of their numbers, everything else in that of the alphabet.
+fn order(by: &[CostKey], row: &CostGroup) -> Vec<(Option<JobId>, String)> {
+    let key = |key: &CostKey| {
+        let value = value_of(row, *key);
+        let number = value.parse().ok().filter(|_| *key == CostKey::Job);
+        (number, value)
+    };
+    by.iter().map(key).collect()
+}
+
+/// Jobs of a report whose names are looked up.
+const MOST_NAMES: usize = 2_000;
+
+async fn add_names(
+    service: &Service,
+    caller: &Caller,
+    rows: &mut [CostGroup],
+) -> Result<(), Fault> {
+    for row in rows.iter_mut().take(MOST_NAMES) {
+        let Some(id) = row.job.as_ref().and_then(|job| job.parse().ok()) else { continue };
+        let Some(job) = service.store.job(id).await? else { continue };
+        if caller.may(Permission::JobsRead, Some(&job.team), Some(&job.user)) {
+            row.name = Some(job.name);
+        }
+    }
+    Ok(())
 }
 
 fn value_of(row: &CostGroup, key: CostKey) -> String {
@@ -262,6 +297,15 @@ mod tests {
             .collect();
         assert_eq!(shown, [("nlp", 6, 6, 2), ("vision", 5, 0, 1)]);
         assert_eq!(idle, 7);
+    }
+
+    #[test]
+    fn jobs_come_in_the_order_of_their_numbers() {
+        let row = |job: &str| CostGroup { job: Some(job.into()), ..CostGroup::default() };
+        let mut rows = ["9", "10_2", "10_10", "10", "100"].map(row);
+        rows.sort_by_cached_key(|row| order(&[CostKey::Job], row));
+        let jobs: Vec<&str> = rows.iter().filter_map(|row| row.job.as_deref()).collect();
+        assert_eq!(jobs, ["9", "10", "10_2", "10_10", "100"]);
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct Stop {
     /// Only say what that would lose
     #[arg(long)]
     preview: bool,
+    /// Ask nothing, as `stop` does anyway
+    #[arg(short, long)]
+    yes: bool,
 }
 
 pub async fn stop(context: &Context, args: &Stop) -> Result<()> {
@@ -89,6 +92,9 @@ pub struct Clone {
     /// Go on from the checkpoint of the old one
     #[arg(long)]
     resume: bool,
+    /// Come back at once, as `clone` does anyway
+    #[arg(short, long)]
+    detach: bool,
     #[command(flatten)]
     keys: JobFlags,
 }

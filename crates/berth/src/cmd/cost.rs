@@ -126,13 +126,20 @@ fn title(key: CostKey) -> &'static str {
 
 fn text(report: &CostReport, look: &Look) -> String {
     let mut titles: Vec<&'static str> = report.by.iter().map(|key| title(*key)).collect();
+    let has_names = report.by.contains(&CostKey::Job);
+    titles.extend(has_names.then_some("NAME"));
     titles.extend([">COST", ">GPU-HOURS", ">JOBS"]);
     let (has_energy, has_carbon) = (report.energy_mj.is_some(), report.carbon_intensity.is_some());
     titles.extend(has_energy.then_some(">ENERGY"));
     titles.extend((has_energy && has_carbon).then_some(">CO2"));
     let mut table = Table::new(&titles);
     for row in &report.rows {
-        let keys = report.by.iter().map(|key| Cell::from(value(row, *key)));
+        let key = |key: &CostKey| match (key, &row.job) {
+            (CostKey::Job, Some(job)) if !job.is_empty() => look.job(job),
+            _ => Cell::from(value(row, *key)),
+        };
+        let name = has_names.then(|| Cell::from(row.name.as_deref()));
+        let keys = report.by.iter().map(key).chain(name);
         let sums: [Cell; 3] = [
             words::money(row.amount_micros).into(),
             words::gpu_hours(row.gpu_ms).into(),
@@ -183,14 +190,44 @@ mod tests {
         };
         let expect = "\
 TEAM  PROJECT       COST  GPU-HOURS  JOBS
-nlp   llama    $3,010.00        1.0     2
-nlp   -            $5.00        1.0     2
+nlp   llama    $3,010.00       1.00     2
+nlp   -            $5.00       1.00     2
 
 total $3,015.00 from 2026-11-01 00:00 to 15:00
 idle  $40.00: what machines cost while nobody held them
 ";
         assert_eq!(text(&report, &Look::fixed()), expect);
         assert_eq!(names(&report), ["nlp/llama", "nlp/"]);
+    }
+
+    #[test]
+    fn jobs_are_shown_with_their_names() {
+        let row = |job: &str, name: Option<&str>, gpu_ms| CostGroup {
+            job: Some(job.into()),
+            name: name.map(str::to_owned),
+            amount_micros: 4_000,
+            gpu_ms,
+            jobs: 1,
+            ..CostGroup::default()
+        };
+        let report = CostReport {
+            by: vec![CostKey::Job],
+            from: "2026-10-31T23:00:00Z".parse().unwrap(),
+            to: "2026-11-15T14:00:00Z".parse().unwrap(),
+            rows: vec![row("9", Some("prep"), 5_000), row("10", None, 90_000)],
+            total_micros: 8_000,
+            idle_micros: 0,
+            energy_mj: None,
+            carbon_intensity: None,
+        };
+        let expect = "\
+JOB  NAME    COST  GPU-HOURS  JOBS
+9    prep  <$0.01     0.0014     1
+10   -     <$0.01     0.0250     1
+
+total <$0.01 from 2026-11-01 00:00 to 15:00
+";
+        assert_eq!(text(&report, &Look::fixed()), expect);
     }
 
     #[test]
@@ -213,8 +250,8 @@ idle  $40.00: what machines cost while nobody held them
         };
         let expect = "\
 TEAM     COST  GPU-HOURS  JOBS    ENERGY    CO2
-nlp     $0.00        0.0     0  2.00 kWh  760 g
-vision  $0.00        0.0     0         -      -
+nlp     $0.00          0     0  2.00 kWh  760 g
+vision  $0.00          0     0         -      -
 
 total $0.00, 2.00 kWh from 2026-11-01 00:00 to 15:00
 ";

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::fail::Result;
 use crate::show::{Cell, Look, Page, Table, Tone, words};
 use crate::watch::{self, Watch};
-use berth_api::wire::{At, Gpu, GpuResume, Items, Node, NodeIsolation, NodeState};
+use berth_api::wire::{At, Gpu, GpuResume, Items, Node, NodeChange, NodeIsolation, NodeState};
 use clap::Args;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -270,7 +270,8 @@ fn state(node: &Node, look: &Look) -> Cell {
         NodeState::Leaving => ("leaving", Tone::Busy),
     };
     let until = node.until.map(|at| format!(" {}", look.at(at))).unwrap_or_default();
-    Cell::toned(format!("{word}{until}"), tone)
+    let reason = node.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    Cell::toned(format!("{word}{until}{reason}"), tone)
 }
 
 #[derive(Args, Debug)]
@@ -281,9 +282,21 @@ pub struct NodeArgs {
 }
 
 #[derive(Args, Debug)]
+pub struct CordonArgs {
+    #[command(flatten)]
+    nodes: NodeArgs,
+    /// Why; `berth nodes` shows it until the node takes work again
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+#[derive(Args, Debug)]
 pub struct DrainArgs {
     #[command(flatten)]
     nodes: NodeArgs,
+    /// Why; `berth nodes` shows it until the node takes work again
+    #[arg(long, value_name = "TEXT", conflicts_with = "preview")]
+    reason: Option<String>,
     /// Only say what would be stopped, and what that would lose
     #[arg(long)]
     preview: bool,
@@ -291,7 +304,7 @@ pub struct DrainArgs {
 
 pub async fn drain(context: &Context, args: &DrainArgs) -> Result<()> {
     if !args.preview {
-        return act(context, &args.nodes, NodeAction::Drain).await;
+        return act(context, &args.nodes, NodeAction::Drain, args.reason.as_deref()).await;
     }
     for node in &args.nodes.nodes {
         preview::drain(context, node).await?;
@@ -312,7 +325,9 @@ pub struct UncordonArgs {
 }
 
 pub async fn uncordon(context: &Context, args: &UncordonArgs) -> Result<()> {
-    let Some(gpu) = args.gpu else { return act(context, &args.nodes, NodeAction::Uncordon).await };
+    let Some(gpu) = args.gpu else {
+        return act(context, &args.nodes, NodeAction::Uncordon, None).await;
+    };
     let client = context.client()?;
     for node in &args.nodes.nodes {
         let how = GpuResume { no_check: args.no_check };
@@ -338,18 +353,28 @@ fn put_back(gpu: &Gpu, look: &Look) -> String {
 
 /// What is done to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeAction {
+enum NodeAction {
     Drain,
     Cordon,
     Uncordon,
 }
 
-pub async fn act(context: &Context, args: &NodeArgs, act: NodeAction) -> Result<()> {
+pub async fn cordon(context: &Context, args: &CordonArgs) -> Result<()> {
+    act(context, &args.nodes, NodeAction::Cordon, args.reason.as_deref()).await
+}
+
+async fn act(
+    context: &Context,
+    args: &NodeArgs,
+    act: NodeAction,
+    reason: Option<&str>,
+) -> Result<()> {
     let client = context.client()?;
+    let how = NodeChange { reason: reason.map(str::to_owned) };
     for name in &args.nodes {
         let node = match act {
-            NodeAction::Drain => client.drain_node(name).await?,
-            NodeAction::Cordon => client.cordon_node(name).await?,
+            NodeAction::Drain => client.drain_node(name, &how).await?,
+            NodeAction::Cordon => client.cordon_node(name, &how).await?,
             NodeAction::Uncordon => client.resume_node(name).await?,
         };
         let text =
@@ -440,6 +465,7 @@ n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
             name: "n1".into(),
             state: NodeState::Leaving,
             until: Some("2026-11-15T15:00:00Z".parse().unwrap()),
+            reason: None,
             trouble: None,
             output_bytes: None,
             gpus: BTreeMap::from([("H100-80GB".to_owned(), 8)]),
@@ -460,6 +486,14 @@ n1    H100-80GB    2*     1  80 GiB    $3.10     -  17    ok
 NODE  STATE          GPUS                     FREE    CPU FREE         MEMORY FREE  PRICE/H  JOBS
 n1    leaving 16:00  8 x H100-80GB, declared   2.5  31.5 of 64  100 GiB of 512 GiB   $24.80  17
 ";
-        assert_eq!(nodes_table(&[node], &Look::fixed()).text(&Look::fixed()), expect);
+        assert_eq!(nodes_table(&[node.clone()], &Look::fixed()).text(&Look::fixed()), expect);
+        let drained = Node {
+            state: NodeState::Draining,
+            until: None,
+            reason: Some("kernel update".into()),
+            ..node
+        };
+        let text = nodes_table(&[drained], &Look::fixed()).text(&Look::fixed());
+        assert!(text.contains("n1    draining (kernel update)  8 x"), "{text}");
     }
 }

@@ -133,7 +133,7 @@ pub enum ClientCommand {
     /// Let machines take no work, and move what runs there
     Drain(machines::DrainArgs),
     /// Let machines take no new work
-    Cordon(machines::NodeArgs),
+    Cordon(machines::CordonArgs),
     /// Let machines take work again
     Uncordon(machines::UncordonArgs),
     /// Show the policy, what a file would change of it, and who changed it
@@ -204,7 +204,6 @@ const PLAN_USAGE: &str = "berth plan [OPTIONS] [@TEMPLATE] [-f FILE] [-- COMMAND
 const CLONE_USAGE: &str = "berth clone [OPTIONS] JOB [-- COMMAND...]";
 
 pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
-    use machines::NodeAction;
     match args {
         ClientCommand::Run(args) => run::run(context, &args).await,
         ClientCommand::Plan(args) => run::plan(context, &args).await,
@@ -232,7 +231,7 @@ pub async fn run(context: &Context, args: ClientCommand) -> Result<()> {
         ClientCommand::GpuCheck(args) => gpu_check::run(context, &args),
         ClientCommand::Nodes(args) => machines::nodes(context, &args).await,
         ClientCommand::Drain(args) => machines::drain(context, &args).await,
-        ClientCommand::Cordon(args) => machines::act(context, &args, NodeAction::Cordon).await,
+        ClientCommand::Cordon(args) => machines::cordon(context, &args).await,
         ClientCommand::Uncordon(args) => machines::uncordon(context, &args).await,
         ClientCommand::Policy(args) => policy::run(context, &args).await,
         ClientCommand::Cost(args) => cost::run(context, &args).await,

@@ -73,10 +73,17 @@ pub fn bytes(bytes: i64) -> String {
     }
 }
 
-/// Hours of one GPU, from milliseconds.
+/// Hours of one GPU, from milliseconds: `0.0014`, `3.25`, `1,204.5`.
 pub fn gpu_hours(gpu_ms: i64) -> String {
-    let tenths = gpu_ms.max(0).unsigned_abs() / 360_000;
-    format!("{}.{}", thousands(tenths / 10), tenths % 10)
+    let tenth_millis = (gpu_ms.max(0).unsigned_abs() + 180) / 360;
+    let (whole, rest) = (tenth_millis / 10_000, tenth_millis % 10_000);
+    match (whole, rest) {
+        (0, 0) if gpu_ms > 0 => "<0.0001".to_owned(),
+        (0, 0) => "0".to_owned(),
+        (0, rest) => format!("0.{rest:04}"),
+        (1..100, rest) => format!("{whole}.{:02}", rest / 100),
+        (whole, rest) => format!("{}.{}", thousands(whole), rest / 1_000),
+    }
 }
 
 /// Of joules: `900 J`, `2.00 kWh`.
@@ -157,7 +164,8 @@ mod tests {
         assert_eq!(shown, ["80 GiB", "1.5 GiB", "512 MiB", "12 B"]);
         let places = [1, 2, 3, 4, 11, 12, 13, 21, 112].map(ordinal);
         assert_eq!(places, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th"]);
-        assert_eq!(gpu_hours(3_600_000 * 1_204 + 1_800_000), "1,204.5");
+        let hours = [0, 100, 5_000, 3_600_000, 3_600_000 * 1_204 + 1_800_000].map(gpu_hours);
+        assert_eq!(hours, ["0", "<0.0001", "0.0014", "1.00", "1,204.5"]);
         assert_eq!([count(1, "job"), count(2_000, "job")], ["1 job", "2,000 jobs"]);
     }
 }

@@ -224,7 +224,8 @@ impl Known<'_> {
             "list_shares" => self.items::<wire::Share>(),
             "list_gpus" => self.items::<wire::Gpu>(),
             "list_nodes" => self.items::<wire::Node>(),
-            "get_node" | "drain_node" | "cordon_node" | "resume_node" => self.one::<wire::Node>(),
+            "get_node" | "resume_node" => self.one::<wire::Node>(),
+            "drain_node" | "cordon_node" => self.one::<wire::Node>().query::<wire::NodeChange>(),
             "resume_gpu" => {
                 let shape = self.one::<wire::Gpu>();
                 self.may_take::<wire::GpuResume>(shape)

@@ -75,6 +75,50 @@ fn the_policy_is_shown_compared_with_a_file_and_has_a_history() {
 }
 
 #[test]
+fn a_drained_node_says_why_until_it_takes_work_again() {
+    let mut server = Server::start(&["--gpus", "H100:2"]);
+    server.run_ok(&["drain", "box", "--reason", "kernel update"]);
+    let shown = server.run_ok(&["nodes"]);
+    assert!(shown.contains("draining (kernel update)"), "{shown}");
+    server.kill();
+    server.start_again();
+    assert_eq!(server.json(&["nodes"])["items"][0]["reason"], "kernel update");
+    server.run_ok(&["uncordon", "box"]);
+    assert!(server.json(&["nodes"])["items"][0]["reason"].is_null());
+    server.run_ok(&["cordon", "box"]);
+    assert!(server.json(&["nodes"])["items"][0]["reason"].is_null(), "the old one is forgotten");
+}
+
+#[test]
+fn gpus_are_written_either_way_round() {
+    let server = Server::start(&["--gpus", "H100:4"]);
+    for gpus in ["4xH100", "H100:4"] {
+        server.run_ok(&["run", "-g", gpus, "--", "true"]);
+    }
+    let asks = server.json(&["ps", "--all"]);
+    assert_eq!(
+        (&asks["jobs"][0]["asks"], &asks["jobs"][1]["asks"]),
+        (&"H100:4".into(), &"H100:4".into())
+    );
+}
+
+#[test]
+fn cost_by_job_has_names_in_the_order_of_numbers() {
+    let server = Server::start(&["--gpus", "2xH100"]);
+    for number in 1..=11 {
+        let name = format!("job-{number}");
+        server.run_ok(&["run", "--name", &name, "-g", "1", "--", "true"]);
+    }
+    let cost = server.json(&["cost", "--by", "job"]);
+    let rows = cost["rows"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    let expect: Vec<String> = (1..=11).map(|number| format!("job-{number}")).collect();
+    assert_eq!(names, expect, "{cost}");
+    let text = server.run_ok(&["cost", "--by", "job"]);
+    assert!(!text.contains(" 0.0 "), "{text}");
+}
+
+#[test]
 fn shell_ends_with_the_exit_code_of_its_command_and_with_125_where_berth_fails() {
     let server = Server::start(&["--gpus", "1xL4"]);
     server.run_ok(&["run", "-d", "--name", "long", "--", "sleep", "600"]);
